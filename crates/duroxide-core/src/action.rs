@@ -1,0 +1,92 @@
+/// What orchestration code asked for. Each action but `ContinueAsNew` becomes one event.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// Run an activity.
+    CallActivity {
+        /// Event id of the schedule; 0 until it is recorded.
+        scheduling_event_id: u64,
+        /// The activity's name.
+        name: String,
+        /// Its input.
+        input: String,
+        /// Session the activity belongs to.
+        session_id: Option<String>,
+        /// Routing tag.
+        tag: Option<String>,
+    },
+    /// Start a durable timer.
+    CreateTimer {
+        /// Event id of the schedule; 0 until it is recorded.
+        scheduling_event_id: u64,
+        /// When it fires.
+        fire_at_ms: u64,
+    },
+    /// Wait for an external event.
+    WaitExternal {
+        /// Event id of the schedule; 0 until it is recorded.
+        scheduling_event_id: u64,
+        /// The event's name.
+        name: String,
+    },
+    /// Read the next message of an event queue.
+    DequeueEvent {
+        /// Event id of the schedule; 0 until it is recorded.
+        scheduling_event_id: u64,
+        /// The queue's name.
+        name: String,
+    },
+    /// Start a child and wait for its result.
+    StartSubOrchestration {
+        /// Event id of the schedule; 0 until it is recorded.
+        scheduling_event_id: u64,
+        /// The child's orchestration name.
+        name: String,
+        /// The version asked for.
+        version: Option<String>,
+        /// The child's instance id; empty asks for an automatic one.
+        instance: String,
+        /// Its input.
+        input: String,
+    },
+    /// Start another instance without waiting for it.
+    StartOrchestrationDetached {
+        /// Event id of the schedule; 0 until it is recorded.
+        scheduling_event_id: u64,
+        /// The orchestration's name.
+        name: String,
+        /// The version asked for.
+        version: Option<String>,
+        /// The new instance's id.
+        instance: String,
+        /// Its input.
+        input: String,
+    },
+    /// End this execution and start the next one.
+    ContinueAsNew {
+        /// The next execution's input.
+        input: String,
+        /// The version asked for.
+        version: Option<String>,
+    },
+    /// Set or reset the custom status.
+    UpdateCustomStatus {
+        /// The new status; `None` resets it.
+        status: Option<String>,
+    },
+    /// Set a key.
+    SetKeyValue {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+        /// When it was set.
+        last_updated_at_ms: u64,
+    },
+    /// Remove a key.
+    ClearKeyValue {
+        /// The key.
+        key: String,
+    },
+    /// Remove all keys.
+    ClearKeyValues,
+}

@@ -1,0 +1,3 @@
+/// What orchestration code sees of its execution.
+#[derive(Debug, Clone)]
+pub struct OrchestrationContext {}

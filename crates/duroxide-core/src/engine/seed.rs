@@ -1,0 +1,80 @@
+use crate::{Event, EventKind, INITIAL_EVENT_ID, ParentLink, Timestamp, WorkItem, version::BUILD_VERSION};
+
+/// What an execution begins with: its start and the queue messages it inherits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seed {
+    /// The instance.
+    pub instance: String,
+    /// The execution.
+    pub execution_id: u64,
+    /// The orchestration's name.
+    pub name: String,
+    /// The handler version, resolved.
+    pub version: String,
+    /// The input.
+    pub input: String,
+    /// The parent's call, if this is a child.
+    pub parent: Option<ParentLink>,
+    /// Queue messages (name, data) that the previous execution left unread.
+    pub carried: Vec<(String, String)>,
+    /// The custom status that the previous execution left.
+    pub custom_status: Option<String>,
+}
+
+impl Seed {
+    /// The seed that a `StartOrchestration` or `ContinueAsNew` item asks for; `None` for any other item.
+    pub fn from_item(item: WorkItem, execution_id: u64, version: String) -> Option<Self> {
+        let parent = item.parent_link();
+        match item {
+            WorkItem::StartOrchestration { instance, orchestration: name, input, .. } => Some(Self {
+                instance,
+                execution_id,
+                name,
+                version,
+                input,
+                parent,
+                carried: Vec::new(),
+                custom_status: None,
+            }),
+            WorkItem::ContinueAsNew {
+                instance,
+                orchestration: name,
+                input,
+                carry_forward_events: carried,
+                initial_custom_status: custom_status,
+                ..
+            } => Some(Self { instance, execution_id, name, version, input, parent, carried, custom_status }),
+            _ => None,
+        }
+    }
+
+    /// The seed's events: OrchestrationStarted with id 1, then the carried messages.
+    pub fn into_events(self, now: Timestamp) -> Vec<Event> {
+        let parent = self.parent;
+        let started = EventKind::OrchestrationStarted {
+            name: self.name,
+            version: self.version,
+            input: self.input,
+            parent_instance: parent.as_ref().map(|link| link.instance.clone()),
+            parent_id: parent.as_ref().map(|link| link.event_id),
+            parent_execution_id: parent.and_then(|link| link.execution_id),
+            carry_forward_events: (!self.carried.is_empty()).then(|| self.carried.clone()),
+            initial_custom_status: self.custom_status,
+        };
+        let carried =
+            self.carried.into_iter().map(|(name, data)| EventKind::QueueEventDelivered { name, data });
+        std::iter::once(started)
+            .chain(carried)
+            .zip(INITIAL_EVENT_ID..)
+            .map(|(kind, event_id)| Event {
+                event_id,
+                source_event_id: None,
+                instance_id: self.instance.clone(),
+                execution_id: self.execution_id,
+                timestamp_ms: now.as_millis(),
+                duroxide_version: BUILD_VERSION.to_owned(),
+                kind,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,217 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why an orchestration, or one step of it, failed.
+///
+/// The category says who can do something about it: the platform (`Infrastructure`), the deployment
+/// (`Configuration`), the business logic (`Application`), or nobody without looking at the message (`Poison`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ErrorDetails {
+    /// The platform failed: a provider call, a commit, the engine itself.
+    Infrastructure {
+        /// What was being done.
+        operation: String,
+        /// What went wrong.
+        message: String,
+        /// Whether doing it again may help.
+        retryable: bool,
+    },
+    /// The deployment does not fit: changed code, or a version no node can replay.
+    Configuration {
+        /// What kind of misfit.
+        kind: ConfigErrorKind,
+        /// What it concerns; may be empty.
+        resource: String,
+        /// Details, if there are any.
+        message: Option<String>,
+    },
+    /// User code failed, panicked or was cancelled.
+    Application {
+        /// How it failed.
+        kind: AppErrorKind,
+        /// What user code said.
+        message: String,
+        /// Whether doing it again may help.
+        retryable: bool,
+    },
+    /// A message was fetched too often without ever being processed.
+    Poison {
+        /// The number of fetches.
+        attempt_count: u32,
+        /// The number that was allowed.
+        max_attempts: u32,
+        /// What was poisoned.
+        message_type: PoisonMessageType,
+        /// The JSON of the poisoned messages, or the decode error.
+        message: String,
+    },
+}
+
+/// Kinds of configuration error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ConfigErrorKind {
+    /// The code did something other than what its history records.
+    Nondeterminism,
+    /// No node could replay the execution's pinned engine version.
+    UnsupportedVersion,
+}
+
+/// Kinds of application error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AppErrorKind {
+    /// An activity returned an error.
+    ActivityFailed,
+    /// The orchestration returned an error, or went over a limit.
+    OrchestrationFailed,
+    /// The orchestration panicked.
+    Panicked,
+    /// Someone cancelled the instance.
+    Cancelled {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a poison error is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PoisonMessageType {
+    /// A batch of orchestrator messages.
+    Orchestration {
+        /// The instance whose batch it was.
+        instance: String,
+        /// Its execution.
+        execution_id: u64,
+    },
+    /// One activity.
+    Activity {
+        /// The instance that scheduled it.
+        instance: String,
+        /// Its execution.
+        execution_id: u64,
+        /// The activity's name.
+        activity_name: String,
+        /// The event id that scheduled it.
+        activity_id: u64,
+    },
+    /// An execution whose history cannot be decoded.
+    FailedDeserialization {
+        /// The instance.
+        instance: String,
+        /// Its execution.
+        execution_id: u64,
+        /// The decode error.
+        error: String,
+    },
+}
+
+impl ErrorDetails {
+    /// An application error of an orchestration that may not be retried: the usual way to fail one.
+    pub fn orchestration_failed(message: impl Into<String>) -> Self {
+        Self::Application {
+            kind: AppErrorKind::OrchestrationFailed,
+            message: message.into(),
+            retryable: false,
+        }
+    }
+
+    /// The error of a cancelled instance.
+    pub fn cancelled(reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Application {
+            message: reason.clone(),
+            kind: AppErrorKind::Cancelled { reason },
+            retryable: false,
+        }
+    }
+
+    /// The error of code that does not fit its history.
+    pub fn nondeterminism(message: impl Into<String>) -> Self {
+        Self::Configuration {
+            kind: ConfigErrorKind::Nondeterminism,
+            resource: String::new(),
+            message: Some(message.into()),
+        }
+    }
+
+    /// `infrastructure`, `configuration`, `application` or `poison`.
+    pub fn category(&self) -> &'static str {
+        match self {
+            Self::Infrastructure { .. } => "infrastructure",
+            Self::Configuration { .. } => "configuration",
+            Self::Application { .. } => "application",
+            Self::Poison { .. } => "poison",
+        }
+    }
+
+    /// Whether doing the same thing again may help.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Infrastructure { retryable, .. } | Self::Application { retryable, .. } => *retryable,
+            Self::Configuration { .. } | Self::Poison { .. } => false,
+        }
+    }
+
+    /// Whether this is a system error: not user code's own, so it never reaches user code of a parent.
+    pub fn is_system(&self) -> bool {
+        !matches!(self, Self::Application { .. })
+    }
+
+    /// The text users see.
+    pub fn display_message(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for ErrorDetails {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Infrastructure { operation, message, .. } => {
+                write!(f, "infrastructure:{operation}: {message}")
+            }
+            Self::Configuration { kind, resource, message } => {
+                let label = match kind {
+                    ConfigErrorKind::Nondeterminism => "nondeterministic",
+                    ConfigErrorKind::UnsupportedVersion => "unsupported version",
+                };
+                match message {
+                    Some(message) => write!(f, "{label}: {message}"),
+                    None => write!(f, "{label} in {resource}"),
+                }
+            }
+            Self::Application { kind, message, .. } => match kind {
+                AppErrorKind::Cancelled { reason } => write!(f, "canceled: {reason}"),
+                AppErrorKind::Panicked => write!(f, "orchestration panicked: {message}"),
+                AppErrorKind::ActivityFailed | AppErrorKind::OrchestrationFailed => f.write_str(message),
+            },
+            Self::Poison { attempt_count, max_attempts, message_type, .. } => {
+                write_poison(f, message_type, *attempt_count, *max_attempts)
+            }
+        }
+    }
+}
+
+fn write_poison(
+    f: &mut fmt::Formatter<'_>,
+    message_type: &PoisonMessageType,
+    attempt_count: u32,
+    max_attempts: u32,
+) -> fmt::Result {
+    match message_type {
+        PoisonMessageType::Orchestration { instance, .. } => write!(
+            f,
+            "poison: orchestration {instance} exceeded {attempt_count} attempts (max {max_attempts})"
+        ),
+        PoisonMessageType::Activity { activity_name, activity_id, .. } => write!(
+            f,
+            "poison: activity {activity_name}#{activity_id} exceeded {attempt_count} attempts (max {max_attempts})"
+        ),
+        PoisonMessageType::FailedDeserialization { instance, error, .. } => write!(
+            f,
+            "poison: orchestration {instance} history deserialization failed after {attempt_count} attempts \
+             (max {max_attempts}): {error}"
+        ),
+    }
+}
+
+impl std::error::Error for ErrorDetails {}

@@ -1,0 +1,8 @@
+/// A value of the key-value store with the time it was set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KvEntry {
+    /// The value.
+    pub value: String,
+    /// When it was last set, in milliseconds since the epoch.
+    pub last_updated_at_ms: u64,
+}

@@ -1,0 +1,46 @@
+//! The pure engine of duroxide.
+//!
+//! This crate knows events, actions and user code, and nothing else: no clock, no randomness, no I/O, no async
+//! runtime. Time comes in through a [`Clock`], stored events and queued messages come in as values, and what a
+//! turn decided goes out as a value.
+//!
+//! Start reading at [`engine::Execution`]: one live run of an orchestration. [`OrchestrationContext`] and
+//! [`DurableFuture`] are what orchestration code sees of it.
+
+mod action;
+mod clock;
+pub mod codec;
+mod context;
+mod either;
+pub mod engine;
+mod error;
+mod event;
+mod future;
+mod handler;
+mod ids;
+mod kv;
+pub mod limits;
+mod retry;
+mod schedule;
+mod version;
+mod work_item;
+
+pub use action::Action;
+pub use clock::{Clock, Timestamp};
+pub use context::OrchestrationContext;
+pub use either::{Either2, Either3};
+pub use error::{AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType};
+pub use event::{Event, EventKind};
+pub use future::DurableFuture;
+pub use handler::{FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, OrchestrationHandlerRef};
+pub use ids::{
+    INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, SUB_ORCH_AUTO_PREFIX, SYSCALL_ACTIVITY_PREFIX,
+    SYSCALL_GET_KV_VALUE, SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS, build_child_instance_id,
+    is_auto_generated_sub_orch_id, is_reserved_root_id, reserved_root_id_message,
+};
+pub use kv::KvEntry;
+pub use limits::RuntimeLimits;
+pub use retry::{BackoffStrategy, RetryPolicy};
+pub use schedule::{LogLevel, ScheduleKind, SystemStats};
+pub use version::current_build_version;
+pub use work_item::{ParentLink, WorkItem};

@@ -1,0 +1,42 @@
+//! Every limit of the engine, in one place.
+
+/// Kept so that code that names it compiles; every unread message is carried over continue-as-new.
+pub const MAX_CARRY_FORWARD_EVENTS: usize = 100;
+/// Bytes of a custom status.
+pub const MAX_CUSTOM_STATUS_BYTES: usize = 262_144;
+/// Tags one worker may subscribe to.
+pub const MAX_WORKER_TAGS: usize = 5;
+/// Bytes of an activity's routing tag.
+pub const MAX_TAG_NAME_BYTES: usize = 256;
+/// Keys in an instance's key-value store.
+pub const MAX_KV_KEYS: usize = 150;
+/// Bytes of one value in the key-value store.
+pub const MAX_KV_VALUE_BYTES: usize = 65_536;
+/// Times a future may wake itself in a row, with no event applied in between.
+pub const MAX_SELF_WAKES: usize = 10_000;
+
+/// Limits that a deployment may change. `None` switches one off.
+///
+/// The defaults are far above real use and far below what takes a process down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuntimeLimits {
+    /// Bytes of one input, output, event or message.
+    pub max_payload_bytes: Option<usize>,
+    /// Events in the history of one execution.
+    pub max_history_events: Option<u64>,
+    /// Events and queue messages that wait in the store for one instance.
+    pub max_mailbox_messages: Option<u64>,
+    /// Actions that code may emit in one turn.
+    pub max_actions_per_turn: Option<usize>,
+}
+
+impl Default for RuntimeLimits {
+    fn default() -> Self {
+        Self {
+            max_payload_bytes: Some(16 << 20),
+            max_history_events: Some(1_000_000),
+            max_mailbox_messages: Some(100_000),
+            max_actions_per_turn: Some(100_000),
+        }
+    }
+}

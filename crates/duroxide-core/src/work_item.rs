@@ -1,0 +1,219 @@
+use serde::{Deserialize, Serialize};
+
+use crate::ErrorDetails;
+
+/// A message in one of the two queues.
+///
+/// `ActivityExecute` goes to the worker queue; everything else goes to the inbox of an instance. `id` and
+/// `parent_id` are the event id of the schedule the message belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WorkItem {
+    /// Start an instance, or wake a continued one.
+    StartOrchestration {
+        /// The new instance.
+        instance: String,
+        /// The orchestration's name.
+        orchestration: String,
+        /// Its input.
+        input: String,
+        /// The version asked for.
+        version: Option<String>,
+        /// The parent, if this is a child.
+        parent_instance: Option<String>,
+        /// The event id of the parent's call.
+        parent_id: Option<u64>,
+        /// The parent's execution that made the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_execution_id: Option<u64>,
+        /// The execution to start.
+        execution_id: u64,
+    },
+    /// Run an activity.
+    ActivityExecute {
+        /// The instance that scheduled it.
+        instance: String,
+        /// Its execution.
+        execution_id: u64,
+        /// The event id of the schedule.
+        id: u64,
+        /// The activity's name.
+        name: String,
+        /// Its input.
+        input: String,
+        /// The session it belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_id: Option<String>,
+        /// Its routing tag.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tag: Option<String>,
+    },
+    /// An activity returned.
+    ActivityCompleted {
+        /// The instance that scheduled it.
+        instance: String,
+        /// Its execution.
+        execution_id: u64,
+        /// The event id of the schedule.
+        id: u64,
+        /// What it returned.
+        result: String,
+    },
+    /// An activity failed.
+    ActivityFailed {
+        /// The instance that scheduled it.
+        instance: String,
+        /// Its execution.
+        execution_id: u64,
+        /// The event id of the schedule.
+        id: u64,
+        /// Why.
+        details: ErrorDetails,
+    },
+    /// A timer is due.
+    TimerFired {
+        /// The instance that created it.
+        instance: String,
+        /// Its execution.
+        execution_id: u64,
+        /// The event id of the schedule.
+        id: u64,
+        /// When it becomes visible.
+        fire_at_ms: u64,
+    },
+    /// An external event for an open wait.
+    ExternalRaised {
+        /// The receiving instance.
+        instance: String,
+        /// The event's name.
+        name: String,
+        /// Its data.
+        data: String,
+    },
+    /// A message for an event queue.
+    QueueMessage {
+        /// The receiving instance.
+        instance: String,
+        /// The queue's name.
+        name: String,
+        /// Its data.
+        data: String,
+    },
+    /// A child returned.
+    SubOrchCompleted {
+        /// The parent.
+        parent_instance: String,
+        /// The parent's execution that made the call.
+        parent_execution_id: u64,
+        /// The event id of the call.
+        parent_id: u64,
+        /// What the child returned.
+        result: String,
+    },
+    /// A child failed.
+    SubOrchFailed {
+        /// The parent.
+        parent_instance: String,
+        /// The parent's execution that made the call.
+        parent_execution_id: u64,
+        /// The event id of the call.
+        parent_id: u64,
+        /// Why.
+        details: ErrorDetails,
+    },
+    /// End an instance as cancelled.
+    CancelInstance {
+        /// The instance.
+        instance: String,
+        /// Why.
+        reason: String,
+    },
+    /// Start the next execution of an instance, where a round could not hold it.
+    ContinueAsNew {
+        /// The instance.
+        instance: String,
+        /// The orchestration's name.
+        orchestration: String,
+        /// The next execution's input.
+        input: String,
+        /// The version asked for.
+        version: Option<String>,
+        /// The parent, if this is a child.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_instance: Option<String>,
+        /// The event id of the parent's call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_id: Option<u64>,
+        /// The parent's execution that made the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_execution_id: Option<u64>,
+        /// Unread queue messages (name, data), in order of arrival.
+        #[serde(default)]
+        carry_forward_events: Vec<(String, String)>,
+        /// The custom status at the end of the previous execution.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        initial_custom_status: Option<String>,
+    },
+}
+
+/// Which call of which parent a child belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParentLink {
+    /// The parent.
+    pub instance: String,
+    /// The event id of the call.
+    pub event_id: u64,
+    /// The execution that made the call; older data does not say.
+    pub execution_id: Option<u64>,
+}
+
+impl WorkItem {
+    /// The name of the variant.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::StartOrchestration { .. } => "StartOrchestration",
+            Self::ActivityExecute { .. } => "ActivityExecute",
+            Self::ActivityCompleted { .. } => "ActivityCompleted",
+            Self::ActivityFailed { .. } => "ActivityFailed",
+            Self::TimerFired { .. } => "TimerFired",
+            Self::ExternalRaised { .. } => "ExternalRaised",
+            Self::QueueMessage { .. } => "QueueMessage",
+            Self::SubOrchCompleted { .. } => "SubOrchCompleted",
+            Self::SubOrchFailed { .. } => "SubOrchFailed",
+            Self::CancelInstance { .. } => "CancelInstance",
+            Self::ContinueAsNew { .. } => "ContinueAsNew",
+        }
+    }
+
+    /// The instance whose queue the item stands in; for an activity, the instance that scheduled it.
+    pub fn target_instance(&self) -> &str {
+        match self {
+            Self::StartOrchestration { instance, .. }
+            | Self::ActivityExecute { instance, .. }
+            | Self::ActivityCompleted { instance, .. }
+            | Self::ActivityFailed { instance, .. }
+            | Self::TimerFired { instance, .. }
+            | Self::ExternalRaised { instance, .. }
+            | Self::QueueMessage { instance, .. }
+            | Self::CancelInstance { instance, .. }
+            | Self::ContinueAsNew { instance, .. } => instance,
+            Self::SubOrchCompleted { parent_instance, .. } | Self::SubOrchFailed { parent_instance, .. } => {
+                parent_instance
+            }
+        }
+    }
+
+    /// The parent link of a start or a continue-as-new.
+    pub fn parent_link(&self) -> Option<ParentLink> {
+        match self {
+            Self::StartOrchestration { parent_instance, parent_id, parent_execution_id, .. }
+            | Self::ContinueAsNew { parent_instance, parent_id, parent_execution_id, .. } => {
+                Some(ParentLink {
+                    instance: parent_instance.clone()?,
+                    event_id: (*parent_id)?,
+                    execution_id: *parent_execution_id,
+                })
+            }
+            _ => None,
+        }
+    }
+}

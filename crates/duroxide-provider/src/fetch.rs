@@ -1,0 +1,162 @@
+//! Batch fetches: one request, several claims.
+
+use std::{collections::HashMap, time::Duration};
+
+use duroxide_core::{Event, KvEntry, WorkItem};
+
+use crate::{DispatcherCapabilityFilter, HandlerCapability, SessionFetchConfig, TagFilter};
+
+/// A request for orchestration work.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct OrchestrationFetch<'a> {
+    /// For how long each claimed instance is locked.
+    pub lock_timeout: Duration,
+    /// How long the call may wait for work.
+    pub poll_timeout: Duration,
+    /// Which pinned versions the node can replay; `None` passes everything.
+    pub filter: Option<&'a DispatcherCapabilityFilter>,
+    /// Which handlers the node has; `None` passes everything.
+    pub handlers: Option<&'a HandlerCapability>,
+    /// How many instances to claim at most.
+    pub max: usize,
+    /// How many of them can start at once. The rest is asked for ahead, and a claim made ahead must not hold
+    /// messages that were attempted before: a crash counts an attempt for everything claimed, so fetching ahead
+    /// would spread poison over healthy work.
+    pub free_slots: usize,
+}
+
+impl<'a> OrchestrationFetch<'a> {
+    /// A request for one instance, without filters.
+    pub fn new(lock_timeout: Duration, poll_timeout: Duration) -> Self {
+        Self { lock_timeout, poll_timeout, filter: None, handlers: None, max: 1, free_slots: 1 }
+    }
+
+    /// Passes only executions this filter accepts.
+    #[must_use]
+    pub fn with_filter(mut self, filter: Option<&'a DispatcherCapabilityFilter>) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Passes only what these handlers can run.
+    #[must_use]
+    pub fn with_handlers(mut self, handlers: Option<&'a HandlerCapability>) -> Self {
+        self.handlers = handlers;
+        self
+    }
+
+    /// Asks for up to `max` instances, of which `free_slots` can start at once.
+    #[must_use]
+    pub fn with_max(mut self, max: usize, free_slots: usize) -> Self {
+        self.max = max;
+        self.free_slots = free_slots;
+        self
+    }
+}
+
+/// A request for activities.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WorkFetch<'a> {
+    /// For how long each claimed activity is locked.
+    pub lock_timeout: Duration,
+    /// How long the call may wait for work.
+    pub poll_timeout: Duration,
+    /// How session activities are taken; `None` takes only activities without a session.
+    pub session: Option<&'a SessionFetchConfig>,
+    /// Which tags are taken.
+    pub tag_filter: &'a TagFilter,
+    /// Which handlers the node has; `None` passes everything.
+    pub handlers: Option<&'a HandlerCapability>,
+    /// How many activities to claim at most.
+    pub max: usize,
+    /// How many of them can start at once; see [`OrchestrationFetch::free_slots`].
+    pub free_slots: usize,
+}
+
+impl<'a> WorkFetch<'a> {
+    /// A request for one activity, without session.
+    pub fn new(lock_timeout: Duration, poll_timeout: Duration, tag_filter: &'a TagFilter) -> Self {
+        Self { lock_timeout, poll_timeout, session: None, tag_filter, handlers: None, max: 1, free_slots: 1 }
+    }
+
+    /// Takes session activities too.
+    #[must_use]
+    pub fn with_session(mut self, session: Option<&'a SessionFetchConfig>) -> Self {
+        self.session = session;
+        self
+    }
+
+    /// Passes only what these handlers can run.
+    #[must_use]
+    pub fn with_handlers(mut self, handlers: Option<&'a HandlerCapability>) -> Self {
+        self.handlers = handlers;
+        self
+    }
+
+    /// Asks for up to `max` activities, of which `free_slots` can start at once.
+    #[must_use]
+    pub fn with_max(mut self, max: usize, free_slots: usize) -> Self {
+        self.max = max;
+        self.free_slots = free_slots;
+        self
+    }
+}
+
+/// One locked instance with its messages.
+#[derive(Debug, Clone)]
+pub struct OrchestrationClaim {
+    /// The instance.
+    pub instance: String,
+    /// Its orchestration name.
+    pub orchestration_name: String,
+    /// Its handler version; `unknown` if the start asked for none.
+    pub version: String,
+    /// Its current execution.
+    pub execution_id: u64,
+    /// The locked messages, in order.
+    pub messages: Vec<WorkItem>,
+    /// The right to commit or abandon.
+    pub lock_token: String,
+    /// The highest attempt count among the messages.
+    pub attempt_count: u32,
+    /// Where the store stands.
+    pub position: Option<StorePosition>,
+    /// History and key-value state, if the provider read them with the claim. Otherwise
+    /// [`Provider::load_execution`](crate::Provider::load_execution) reads them, and only when they are needed.
+    pub loaded: Option<LoadedExecution>,
+}
+
+/// Where the store stands with an instance: what a cached execution is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StorePosition {
+    /// The instance row's number, never reused: an instance deleted and started again under the same id differs.
+    pub incarnation: u64,
+    /// The last stored event of the current execution; 0 if it has none.
+    pub last_event_id: u64,
+    /// Rounds committed to the current execution so far.
+    pub turns: u64,
+}
+
+/// History and key-value state of an execution.
+#[derive(Debug, Clone, Default)]
+pub struct LoadedExecution {
+    /// The history; with `history_error`, the events before the undecodable one.
+    pub history: Vec<Event>,
+    /// Why the history could not be decoded.
+    pub history_error: Option<String>,
+    /// The key-value state left by earlier executions.
+    pub kv_snapshot: HashMap<String, KvEntry>,
+}
+
+/// One locked activity.
+#[derive(Debug, Clone)]
+pub struct WorkClaim {
+    /// The activity.
+    pub item: WorkItem,
+    /// The right to ack or abandon.
+    pub lock_token: String,
+    /// How often it has been fetched.
+    pub attempt_count: u32,
+}

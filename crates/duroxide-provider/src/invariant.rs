@@ -1,0 +1,1 @@
+//! The named guarantees, checked over a snapshot of a store.

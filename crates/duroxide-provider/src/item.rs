@@ -1,0 +1,62 @@
+use std::{collections::HashMap, time::Duration};
+
+use duroxide_core::{Event, KvEntry, WorkItem};
+use semver::Version;
+
+/// One instance's locked messages, with everything needed to run a turn on them.
+#[derive(Debug, Clone)]
+pub struct OrchestrationItem {
+    /// The instance.
+    pub instance: String,
+    /// Its orchestration name.
+    pub orchestration_name: String,
+    /// Its current execution.
+    pub execution_id: u64,
+    /// Its handler version; `unknown` if the start asked for none.
+    pub version: String,
+    /// The current execution's history; with `history_error`, the events before the undecodable one.
+    pub history: Vec<Event>,
+    /// The locked messages, in order.
+    pub messages: Vec<WorkItem>,
+    /// Why the history could not be decoded.
+    pub history_error: Option<String>,
+    /// The key-value state left by earlier executions.
+    pub kv_snapshot: HashMap<String, KvEntry>,
+}
+
+/// What a round says of its execution, beside the events.
+#[derive(Debug, Clone, Default)]
+pub struct ExecutionMetadata {
+    /// `Completed`, `Failed`, `ContinuedAsNew`, or `None` while it runs.
+    pub status: Option<String>,
+    /// The result, the failure's text, or the next input.
+    pub output: Option<String>,
+    /// The orchestration's name; given with the first round.
+    pub orchestration_name: Option<String>,
+    /// The handler version; given with the first round.
+    pub orchestration_version: Option<String>,
+    /// The parent; used only when the instance is created.
+    pub parent_instance_id: Option<String>,
+    /// The duroxide version that started the execution; given with OrchestrationStarted.
+    pub pinned_duroxide_version: Option<Version>,
+}
+
+/// An activity by what scheduled it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduledActivityIdentifier {
+    /// The instance.
+    pub instance: String,
+    /// Its execution.
+    pub execution_id: u64,
+    /// The event id of the schedule.
+    pub activity_id: u64,
+}
+
+/// How a worker takes session activities.
+#[derive(Debug, Clone)]
+pub struct SessionFetchConfig {
+    /// Who owns the sessions it claims.
+    pub owner_id: String,
+    /// For how long a claimed session is leased.
+    pub lock_timeout: Duration,
+}

@@ -1,0 +1,45 @@
+//! The storage contract of duroxide.
+//!
+//! * [`Provider`] and [`ProviderAdmin`]: what the runtime and the client ask of a store. A third party implements
+//!   these.
+//! * [`store`]: the synchronous [`store::StoreEngine`] behind our own providers, with the prepared rows it takes.
+//! * [`memory`]: a store engine of ordered maps; the executable specification.
+//! * [`invariant`]: the named guarantees, checked over a snapshot of any store.
+//!
+//! Like the engine this crate is pure: no clock, no randomness, no I/O. Time and random bits are arguments.
+
+mod admin;
+mod dead_letter;
+mod error;
+mod fetch;
+mod filter;
+pub mod invariant;
+mod item;
+pub mod management;
+pub mod memory;
+mod provider;
+mod round;
+mod status;
+pub mod store;
+mod watch;
+
+pub use admin::ProviderAdmin;
+pub use dead_letter::{DeadLetter, DeadLetterQueue, RawEvent};
+pub use error::ProviderError;
+pub use fetch::{
+    LoadedExecution, OrchestrationClaim, OrchestrationFetch, StorePosition, WorkClaim, WorkFetch,
+};
+pub use filter::{
+    DispatcherCapabilityFilter, HandlerCapability, SemverRange, TagFilter, VersionRange, VersionTriple,
+};
+pub use item::{ExecutionMetadata, OrchestrationItem, ScheduledActivityIdentifier, SessionFetchConfig};
+pub use management::{
+    DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, PruneOptions,
+    PruneResult, QueueDepths, SystemMetrics,
+};
+pub use provider::Provider;
+pub use round::{NextExecution, Round, ScheduledTimerIdentifier};
+pub use status::StatusSnapshot;
+pub use watch::InstanceWatch;
+
+pub use duroxide_core::{KvEntry, WorkItem, current_build_version};

@@ -1,0 +1,134 @@
+//! What the management calls return and take.
+
+/// An instance.
+#[derive(Debug, Clone)]
+pub struct InstanceInfo {
+    /// Its id.
+    pub instance_id: String,
+    /// Its orchestration name.
+    pub orchestration_name: String,
+    /// The handler version of the current execution.
+    pub orchestration_version: String,
+    /// The current execution.
+    pub current_execution_id: u64,
+    /// The current execution's status.
+    pub status: String,
+    /// The current execution's output.
+    pub output: Option<String>,
+    /// When it was created, in milliseconds since the epoch.
+    pub created_at: u64,
+    /// When it last changed, in milliseconds since the epoch.
+    pub updated_at: u64,
+    /// The parent, if this is a child.
+    pub parent_instance_id: Option<String>,
+}
+
+/// An execution.
+#[derive(Debug, Clone)]
+pub struct ExecutionInfo {
+    /// Its number.
+    pub execution_id: u64,
+    /// Its status.
+    pub status: String,
+    /// Its output.
+    pub output: Option<String>,
+    /// When it began, in milliseconds since the epoch.
+    pub started_at: u64,
+    /// When it ended, in milliseconds since the epoch.
+    pub completed_at: Option<u64>,
+    /// Events in its history.
+    pub event_count: usize,
+}
+
+/// Counts over the whole store.
+#[derive(Debug, Clone, Default)]
+pub struct SystemMetrics {
+    /// Instances.
+    pub total_instances: u64,
+    /// Executions.
+    pub total_executions: u64,
+    /// Instances whose current execution runs.
+    pub running_instances: u64,
+    /// Instances whose current execution completed.
+    pub completed_instances: u64,
+    /// Instances whose current execution failed.
+    pub failed_instances: u64,
+    /// Events.
+    pub total_events: u64,
+}
+
+/// Unlocked rows in the queues.
+#[derive(Debug, Clone, Default)]
+pub struct QueueDepths {
+    /// Messages to instances.
+    pub orchestrator_queue: usize,
+    /// Activities.
+    pub worker_queue: usize,
+    /// Always 0: timers stand in the orchestrator queue.
+    pub timer_queue: usize,
+}
+
+/// Which instances a bulk call visits. Criteria are ANDed.
+#[derive(Debug, Clone, Default)]
+pub struct InstanceFilter {
+    /// Only these.
+    pub instance_ids: Option<Vec<String>>,
+    /// Only instances that ended before this time, in milliseconds since the epoch.
+    pub completed_before: Option<u64>,
+    /// At most this many; `None` means 1000.
+    pub limit: Option<u32>,
+}
+
+/// Which executions a prune keeps. The current one and running ones always stay.
+#[derive(Debug, Clone, Default)]
+pub struct PruneOptions {
+    /// Keep this many of the newest.
+    pub keep_last: Option<u32>,
+    /// Remove only executions that ended before this time, in milliseconds since the epoch.
+    pub completed_before: Option<u64>,
+}
+
+/// What a delete removed.
+#[derive(Debug, Clone, Default)]
+pub struct DeleteInstanceResult {
+    /// Instances.
+    pub instances_deleted: u64,
+    /// Executions.
+    pub executions_deleted: u64,
+    /// Events.
+    pub events_deleted: u64,
+    /// Queue rows.
+    pub queue_messages_deleted: u64,
+}
+
+/// What a prune removed.
+#[derive(Debug, Clone, Default)]
+pub struct PruneResult {
+    /// Instances visited.
+    pub instances_processed: u64,
+    /// Executions removed.
+    pub executions_deleted: u64,
+    /// Events removed.
+    pub events_deleted: u64,
+}
+
+/// An instance with all its descendants.
+#[derive(Debug, Clone)]
+pub struct InstanceTree {
+    /// The instance asked for.
+    pub root_id: String,
+    /// It and its descendants; the root comes first.
+    pub all_ids: Vec<String>,
+}
+
+impl InstanceTree {
+    /// Whether there are no descendants.
+    pub fn is_root_only(&self) -> bool {
+        self.all_ids.len() == 1
+    }
+
+    /// How many instances there are.
+    pub fn size(&self) -> usize {
+        self.all_ids.len()
+    }
+}

@@ -1,0 +1,1 @@
+//! A store engine of ordered maps: the executable specification of the storage contract.

@@ -1,0 +1,14 @@
+use duroxide_core::Event;
+
+/// How an instance stands, without its history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusSnapshot {
+    /// The current execution.
+    pub execution_id: u64,
+    /// Its Completed or Failed event; `None` while the instance runs, also between two executions.
+    pub terminal_event: Option<Event>,
+    /// The custom status.
+    pub custom_status: Option<String>,
+    /// How often it was set.
+    pub custom_status_version: u64,
+}

@@ -1,0 +1,125 @@
+use duroxide_core::Timestamp;
+
+use super::{ActivityOrder, Answer, ApplyError, InstanceOrder, Op, StoreFailure, StoreReader};
+use crate::{DeadLetterQueue, OrchestrationClaim, WorkClaim};
+
+/// A synchronous, transactional store of instances, histories and queues.
+///
+/// One caller drives it: `begin`, then any number of `apply`, `promote` and claims, then `commit` or `rollback`.
+/// All rules of visibility, locking, order and attempts are the engine's; waiting, batching and threads are not.
+/// The engine is also a [`StoreReader`]; reads between transactions see what was committed.
+///
+/// Tokens are `{row}-{nonce}`: found by row, fenced by the nonce, which the caller draws afresh for every claim
+/// call.
+pub trait StoreEngine: StoreReader + Send + 'static {
+    /// Opens a write transaction. `now` is the time of everything in it.
+    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure>;
+
+    /// Applies one operation. A lease is checked against `handed_in`, the time at which the caller handed the
+    /// operation in, so that a busy store does not end healthy leases; the token is checked now.
+    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError>;
+
+    /// Makes everything visible that has become due: timers, hidden rows, ended leases. Moves messages that
+    /// waited too long for an unknown instance to the dead letters.
+    fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure>;
+
+    /// Locks ready instances with their messages, those that have been ready longest first.
+    fn claim_instances(
+        &mut self,
+        order: &InstanceOrder,
+        nonce: u128,
+    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure>;
+
+    /// Locks ready activities, lowest first.
+    fn claim_activities(
+        &mut self,
+        order: &ActivityOrder,
+        nonce: u128,
+    ) -> Result<Claimed<WorkClaim>, StoreFailure>;
+
+    /// Ends the transaction; everything in it becomes durable and visible.
+    fn commit(&mut self) -> Result<(), StoreFailure>;
+
+    /// Ends the transaction without effect. Also called after a failed `begin` or `commit`.
+    fn rollback(&mut self);
+
+    /// The earliest time at which [`Self::promote`] will have something to do.
+    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure>;
+
+    /// Whether someone else (another process) changed the store since the last call.
+    fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure>;
+
+    /// Opens the store anew after an unknown commit outcome and proves by a probe commit that it works.
+    fn reopen(&mut self) -> Result<(), StoreFailure>;
+
+    /// Upkeep between two transactions, such as a checkpoint that is due.
+    fn maintain(&mut self) -> Result<(), StoreFailure> {
+        Ok(())
+    }
+}
+
+/// What a claim call took and what it had to put aside.
+#[derive(Debug, Clone)]
+pub struct Claimed<T> {
+    /// The locked items.
+    pub items: Vec<T>,
+    /// Rows that became dead letters on the way.
+    pub dead_letters: Vec<DeadLetterNote>,
+    /// Instances whose queue messages were dropped because the instance does not exist.
+    pub dropped_orphans: Vec<String>,
+}
+
+impl<T> Default for Claimed<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), dead_letters: Vec::new(), dropped_orphans: Vec::new() }
+    }
+}
+
+/// Tells the shell that a row became a dead letter, for its log and its counter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetterNote {
+    /// The queue it came from.
+    pub queue: DeadLetterQueue,
+    /// The instance it was for, if that could be told.
+    pub instance: Option<String>,
+    /// Why.
+    pub reason: DeadLetterReason,
+}
+
+/// Why a row became a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeadLetterReason {
+    /// It could not be decoded, and was tried too often.
+    Undeserializable {
+        /// The decode error.
+        error: String,
+    },
+    /// Its instance was never started.
+    NoInstance,
+    /// It is in the wrong queue.
+    UnexpectedKind {
+        /// Its kind.
+        kind: String,
+    },
+}
+
+impl DeadLetterReason {
+    /// The value of the `reason` label of `duroxide_dead_letters_total`.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Undeserializable { .. } => "undeserializable",
+            Self::NoInstance => "no_instance",
+            Self::UnexpectedKind { .. } => "unexpected_kind",
+        }
+    }
+}
+
+impl std::fmt::Display for DeadLetterReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Undeserializable { error } => write!(f, "undeserializable work item: {error}"),
+            Self::NoInstance => f.write_str("no such instance"),
+            Self::UnexpectedKind { kind } => write!(f, "unexpected work item kind {kind}"),
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Operations that change a store, prepared on the caller's thread.
+
+use std::time::Duration;
+
+use duroxide_core::{Event, EventKind};
+
+use super::{ActivityRow, EventRow, MessageRow, Refusal};
+use crate::{
+    DeleteInstanceResult, ExecutionMetadata, InstanceFilter, PruneOptions, PruneResult, Round,
+    ScheduledActivityIdentifier, ScheduledTimerIdentifier,
+};
+
+/// One operation. An engine checks everything before its first write, so that a refused operation changes
+/// nothing and the transaction can go on.
+#[derive(Debug, Clone)]
+pub enum Op {
+    /// [`Provider::commit_round`](crate::Provider::commit_round).
+    CommitRound(Box<PreparedRound>),
+    /// [`Provider::abandon_orchestration_item`](crate::Provider::abandon_orchestration_item).
+    AbandonInstance {
+        /// The lock.
+        token: String,
+        /// How long its messages stay hidden.
+        delay: Option<Duration>,
+        /// Whether the attempt is taken back.
+        ignore_attempt: bool,
+    },
+    /// [`Provider::renew_orchestration_item_lock`](crate::Provider::renew_orchestration_item_lock).
+    RenewInstance {
+        /// The lock.
+        token: String,
+        /// Its new length, from now.
+        extend_for: Duration,
+    },
+    /// [`Provider::ack_work_item`](crate::Provider::ack_work_item).
+    AckActivity {
+        /// The lock.
+        token: String,
+        /// The completion to queue.
+        completion: Option<MessageRow>,
+    },
+    /// [`Provider::abandon_work_item`](crate::Provider::abandon_work_item).
+    AbandonActivity {
+        /// The lock.
+        token: String,
+        /// How long it stays hidden.
+        delay: Option<Duration>,
+        /// Whether the attempt is taken back.
+        ignore_attempt: bool,
+    },
+    /// [`Provider::renew_work_item_lock`](crate::Provider::renew_work_item_lock).
+    RenewActivity {
+        /// The lock.
+        token: String,
+        /// Its new length, from now.
+        extend_for: Duration,
+    },
+    /// [`Provider::dead_letter_work_item`](crate::Provider::dead_letter_work_item).
+    DeadLetterActivity {
+        /// The lock.
+        token: String,
+        /// Why.
+        reason: String,
+    },
+    /// [`Provider::enqueue_for_orchestrator`](crate::Provider::enqueue_for_orchestrator).
+    EnqueueMessage(MessageRow),
+    /// [`Provider::enqueue_for_worker`](crate::Provider::enqueue_for_worker).
+    EnqueueActivity(ActivityRow),
+    /// [`Provider::append_with_execution`](crate::Provider::append_with_execution).
+    Append {
+        /// The instance.
+        instance: String,
+        /// Its execution.
+        execution_id: u64,
+        /// The events.
+        events: Vec<EventRow>,
+        /// What they change beside the history.
+        changes: Vec<StateChange>,
+    },
+    /// [`Provider::renew_session_lock`](crate::Provider::renew_session_lock).
+    RenewSessions {
+        /// Whose sessions.
+        owners: Vec<String>,
+        /// Their new length, from now.
+        extend_for: Duration,
+        /// Sessions without activity for this long are left alone.
+        idle_timeout: Duration,
+    },
+    /// [`Provider::cleanup_orphaned_sessions`](crate::Provider::cleanup_orphaned_sessions).
+    CleanupSessions {
+        /// Sessions without activity for this long count as idle.
+        idle_timeout: Duration,
+    },
+    /// [`Provider::set_max_attempts`](crate::Provider::set_max_attempts).
+    SetMaxAttempts(u32),
+    /// [`ProviderAdmin::delete_instances_atomic`](crate::ProviderAdmin::delete_instances_atomic).
+    DeleteInstances {
+        /// The instances.
+        ids: Vec<String>,
+        /// Whether running ones are deleted too.
+        force: bool,
+    },
+    /// [`ProviderAdmin::delete_instance`](crate::ProviderAdmin::delete_instance), tree and all in one transaction.
+    DeleteTree {
+        /// The root.
+        instance: String,
+        /// Whether running ones are deleted too.
+        force: bool,
+    },
+    /// [`ProviderAdmin::delete_instance_bulk`](crate::ProviderAdmin::delete_instance_bulk).
+    DeleteBulk(InstanceFilter),
+    /// [`ProviderAdmin::prune_executions`](crate::ProviderAdmin::prune_executions).
+    Prune {
+        /// The instance.
+        instance: String,
+        /// What is kept.
+        options: PruneOptions,
+    },
+    /// [`ProviderAdmin::prune_executions_bulk`](crate::ProviderAdmin::prune_executions_bulk).
+    PruneBulk {
+        /// The instances.
+        filter: InstanceFilter,
+        /// What is kept.
+        options: PruneOptions,
+    },
+    /// [`ProviderAdmin::retry_dead_letter`](crate::ProviderAdmin::retry_dead_letter).
+    RetryDeadLetter {
+        /// The dead letter.
+        id: String,
+    },
+    /// [`ProviderAdmin::discard_dead_letter`](crate::ProviderAdmin::discard_dead_letter).
+    DiscardDeadLetter {
+        /// The dead letter.
+        id: String,
+    },
+}
+
+/// Which queues an operation may have filled. A fetch that waits is served only if its queue may have something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Readies {
+    /// Instances may have become ready.
+    pub instances: bool,
+    /// Activities may have become ready.
+    pub activities: bool,
+}
+
+impl Op {
+    /// Which queues this operation may fill.
+    pub fn readies(&self) -> Readies {
+        match self {
+            Self::CommitRound(_) | Self::RetryDeadLetter { .. } => {
+                Readies { instances: true, activities: true }
+            }
+            Self::AbandonInstance { .. } | Self::AckActivity { .. } | Self::EnqueueMessage(_) => {
+                Readies { instances: true, activities: false }
+            }
+            Self::AbandonActivity { .. } | Self::EnqueueActivity(_) | Self::CleanupSessions { .. } => {
+                Readies { instances: false, activities: true }
+            }
+            Self::RenewInstance { .. }
+            | Self::RenewActivity { .. }
+            | Self::DeadLetterActivity { .. }
+            | Self::Append { .. }
+            | Self::RenewSessions { .. }
+            | Self::SetMaxAttempts(_)
+            | Self::DeleteInstances { .. }
+            | Self::DeleteTree { .. }
+            | Self::DeleteBulk(_)
+            | Self::Prune { .. }
+            | Self::PruneBulk { .. }
+            | Self::DiscardDeadLetter { .. } => Readies::default(),
+        }
+    }
+}
+
+/// What an operation answers.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// Nothing beside success.
+    Done,
+    /// A round was committed to this instance; its watchers are told.
+    RoundCommitted {
+        /// The instance.
+        instance: String,
+    },
+    /// How many sessions were touched.
+    Count(usize),
+    /// What was deleted.
+    Deleted(DeleteInstanceResult),
+    /// What was pruned.
+    Pruned(PruneResult),
+}
+
+/// A round in the form a store keeps.
+#[derive(Debug, Clone)]
+pub struct PreparedRound {
+    /// The lock it is committed under.
+    pub token: String,
+    /// The execution the turn ran.
+    pub execution: PreparedExecution,
+    /// The next one, after a continue-as-new. Applied after `execution`.
+    pub next: Option<PreparedExecution>,
+    /// Activities to delete, after the inserts. Unknown ones are no error.
+    pub cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    /// Timers to delete, after the inserts. Unknown ones are no error.
+    pub cancelled_timers: Vec<ScheduledTimerIdentifier>,
+}
+
+/// What a round does to one execution.
+#[derive(Debug, Clone, Default)]
+pub struct PreparedExecution {
+    /// The execution.
+    pub execution_id: u64,
+    /// Events to append.
+    pub events: Vec<EventRow>,
+    /// What those events change beside the history.
+    pub changes: Vec<StateChange>,
+    /// Activities to queue.
+    pub activities: Vec<ActivityRow>,
+    /// Messages to queue.
+    pub messages: Vec<MessageRow>,
+    /// Status, output, name, version, parent and pin.
+    pub metadata: ExecutionMetadata,
+}
+
+/// A change that an event makes beside the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StateChange {
+    /// The custom status.
+    CustomStatus(Option<String>),
+    /// A key was set.
+    KvSet {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+        /// When.
+        last_updated_at_ms: u64,
+    },
+    /// A key was removed.
+    KvClear {
+        /// The key.
+        key: String,
+    },
+    /// All keys were removed.
+    KvClearAll,
+}
+
+impl StateChange {
+    /// The changes of these events, in order.
+    pub fn of(events: &[Event]) -> Vec<Self> {
+        events
+            .iter()
+            .filter_map(|event| match &event.kind {
+                EventKind::CustomStatusUpdated { status } => Some(Self::CustomStatus(status.clone())),
+                EventKind::KeyValueSet { key, value, last_updated_at_ms } => Some(Self::KvSet {
+                    key: key.clone(),
+                    value: value.clone(),
+                    last_updated_at_ms: *last_updated_at_ms,
+                }),
+                EventKind::KeyValueCleared { key } => Some(Self::KvClear { key: key.clone() }),
+                EventKind::KeyValuesCleared => Some(Self::KvClearAll),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+impl PreparedRound {
+    /// A round in the form a store keeps.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidWorkItemType`] if an item is in the wrong list.
+    pub fn new(token: &str, round: Round) -> Result<Self, Refusal> {
+        let execution = PreparedExecution::new(
+            round.execution_id,
+            &round.history_delta,
+            &round.worker_items,
+            &round.orchestrator_items,
+            round.metadata,
+        )?;
+        let next = round
+            .next_execution
+            .map(|next| {
+                PreparedExecution::new(
+                    next.execution_id,
+                    &next.history_delta,
+                    &next.worker_items,
+                    &next.orchestrator_items,
+                    next.metadata,
+                )
+            })
+            .transpose()?;
+        Ok(Self {
+            token: token.to_owned(),
+            execution,
+            next,
+            cancelled_activities: round.cancelled_activities,
+            cancelled_timers: round.cancelled_timers,
+        })
+    }
+}
+
+impl PreparedExecution {
+    fn new(
+        execution_id: u64,
+        events: &[Event],
+        activities: &[duroxide_core::WorkItem],
+        messages: &[duroxide_core::WorkItem],
+        metadata: ExecutionMetadata,
+    ) -> Result<Self, Refusal> {
+        Ok(Self {
+            execution_id,
+            events: events.iter().map(EventRow::new).collect(),
+            changes: StateChange::of(events),
+            activities: activities.iter().map(ActivityRow::new).collect::<Result<_, _>>()?,
+            messages: messages.iter().map(|item| MessageRow::new(item, None)).collect::<Result<_, _>>()?,
+            metadata,
+        })
+    }
+}

@@ -1,0 +1,105 @@
+use std::collections::BTreeMap;
+
+use duroxide_core::{KvEntry, SystemStats};
+
+use super::{EventRow, StoreFailure, StoreSnapshot};
+use crate::{DeadLetter, ExecutionInfo, InstanceInfo, QueueDepths, SystemMetrics};
+
+/// Reads of a store. Each call sees one consistent state. Nothing here decodes an event.
+///
+/// An instance is *known* if it has a row with a name, or history. A mailbox (messages for an instance that was
+/// never started) is not known and is invisible to every read.
+pub trait StoreReader: Send {
+    /// The history of an execution (`None`: of the current one); empty if unknown.
+    fn history(&mut self, instance: &str, execution_id: Option<u64>) -> Result<Vec<EventRow>, StoreFailure>;
+
+    /// History of an execution and the key-value state that earlier executions left, in one state.
+    fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure>;
+
+    /// How an instance stands: one row and at most one event.
+    fn status(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure>;
+
+    /// What an instance is.
+    fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure>;
+
+    /// The last event id of an execution; `None` if it has no events.
+    fn last_event_id(&mut self, instance: &str, execution_id: u64) -> Result<Option<u64>, StoreFailure>;
+
+    /// The custom status and its version; `None` if it was never set.
+    fn custom_status(&mut self, instance: &str) -> Result<Option<(Option<String>, u64)>, StoreFailure>;
+
+    /// One value, changes of the current execution included.
+    fn kv_value(&mut self, instance: &str, key: &str) -> Result<Option<String>, StoreFailure>;
+
+    /// All values, changes of the current execution included.
+    fn kv_values(&mut self, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure>;
+
+    /// Sizes of the current execution. `queue_pending_count` is left 0: it is in the first event.
+    fn stats(&mut self, instance: &str) -> Result<Option<SystemStats>, StoreFailure>;
+
+    /// Known instances, newest first; with a status, only those whose current execution has it.
+    fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure>;
+
+    /// The executions of an instance, ascending.
+    fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure>;
+
+    /// The current execution; `None` for an unknown instance.
+    fn current_execution(&mut self, instance: &str) -> Result<Option<u64>, StoreFailure>;
+
+    /// An instance.
+    fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure>;
+
+    /// An execution.
+    fn execution_info(
+        &mut self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Option<ExecutionInfo>, StoreFailure>;
+
+    /// Counts over the whole store.
+    fn system_metrics(&mut self) -> Result<SystemMetrics, StoreFailure>;
+
+    /// Unlocked rows in the queues.
+    fn queue_depths(&mut self) -> Result<QueueDepths, StoreFailure>;
+
+    /// The direct children of an instance, in order of creation.
+    fn children(&mut self, instance: &str) -> Result<Vec<String>, StoreFailure>;
+
+    /// The first event of the current execution of every running instance.
+    fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure>;
+
+    /// Dead letters, oldest first.
+    fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure>;
+
+    /// Everything, for invariant checks and comparisons. Not for production use.
+    fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
+}
+
+/// An execution as it is stored.
+#[derive(Debug, Clone, Default)]
+pub struct StoredExecution {
+    /// Its events, in order.
+    pub events: Vec<EventRow>,
+    /// The key-value state that earlier executions left.
+    pub kv: BTreeMap<String, KvEntry>,
+}
+
+/// How an instance stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredStatus {
+    /// The current execution.
+    pub execution_id: u64,
+    /// The last event, if the stored status says Completed or Failed.
+    pub terminal_event: Option<String>,
+    /// The custom status.
+    pub custom_status: Option<String>,
+    /// How often it was set.
+    pub custom_status_version: u64,
+}
+
+/// What an instance is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredDescriptor {
+    /// The first event of the current execution, which holds name, version and parent.
+    pub first_event: String,
+}

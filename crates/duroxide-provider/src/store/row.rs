@@ -1,0 +1,192 @@
+//! Messages, activities and events as a store keeps them: the public JSON, and beside it the few values a store
+//! may look at.
+
+use std::time::Duration;
+
+use duroxide_core::{Event, WorkItem};
+
+use super::Refusal;
+
+/// An event to append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRow {
+    /// Its position.
+    pub event_id: u64,
+    /// Its JSON.
+    pub data: String,
+}
+
+impl EventRow {
+    /// The row of an event.
+    pub fn new(event: &Event) -> Self {
+        Self { event_id: event.event_id, data: to_json(event) }
+    }
+}
+
+/// A message to an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageRow {
+    /// Whose inbox it goes to.
+    pub instance: String,
+    /// What the store must know of its kind.
+    pub kind: MessageKind,
+    /// Idempotency key: while a row with this key is queued for the instance, another is not inserted.
+    pub key: Option<String>,
+    /// When it becomes visible.
+    pub visible: Visibility,
+    /// For starts: which handler will be asked for.
+    pub start: Option<StartTarget>,
+    /// Its JSON.
+    pub data: String,
+}
+
+/// What a store must know of a message's kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MessageKind {
+    /// `StartOrchestration`: makes an instance without history fetchable.
+    Start,
+    /// `ContinueAsNew`: the same for the next execution.
+    ContinueAsNew,
+    /// `QueueMessage`: kept in order behind hidden ones; dropped if the instance does not exist.
+    Queue,
+    /// `TimerFired`: deleted by `cancelled_timers`.
+    Timer,
+    /// Anything else.
+    Other,
+}
+
+/// When a row becomes visible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visibility {
+    /// At once. Stored as 0, not as the current time: a clock that is set back must not hide work.
+    Now,
+    /// At this time, in milliseconds since the epoch.
+    At(u64),
+    /// This long after the transaction's time.
+    After(Duration),
+}
+
+/// Which handler a start asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartTarget {
+    /// The orchestration's name.
+    pub name: String,
+    /// The version asked for.
+    pub version: Option<String>,
+}
+
+impl MessageRow {
+    /// The row of a message.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidWorkItemType`] for an `ActivityExecute`, which belongs into the worker queue.
+    pub fn new(item: &WorkItem, delay: Option<Duration>) -> Result<Self, Refusal> {
+        let (kind, start) = match item {
+            WorkItem::ActivityExecute { .. } => {
+                return Err(Refusal::InvalidWorkItemType { kind: item.kind() });
+            }
+            WorkItem::StartOrchestration { orchestration, version, .. } => {
+                (MessageKind::Start, Some((orchestration, version)))
+            }
+            WorkItem::ContinueAsNew { orchestration, version, .. } => {
+                (MessageKind::ContinueAsNew, Some((orchestration, version)))
+            }
+            WorkItem::QueueMessage { .. } => (MessageKind::Queue, None),
+            WorkItem::TimerFired { .. } => (MessageKind::Timer, None),
+            _ => (MessageKind::Other, None),
+        };
+        Ok(Self {
+            instance: item.target_instance().to_owned(),
+            kind,
+            key: idempotency_key(item),
+            visible: visibility(item, delay),
+            start: start.map(|(name, version)| StartTarget { name: name.clone(), version: version.clone() }),
+            data: to_json(item),
+        })
+    }
+}
+
+fn visibility(item: &WorkItem, delay: Option<Duration>) -> Visibility {
+    match (item, delay) {
+        (_, Some(delay)) if !delay.is_zero() => Visibility::After(delay),
+        (WorkItem::TimerFired { fire_at_ms, .. }, _) => Visibility::At(*fire_at_ms),
+        _ => Visibility::Now,
+    }
+}
+
+/// The key of semantics 16.14; `None` for what clients send, which is never deduplicated.
+pub(crate) fn idempotency_key(item: &WorkItem) -> Option<String> {
+    match item {
+        WorkItem::ActivityCompleted { execution_id, id, .. } => Some(format!("AC/{execution_id}/{id}")),
+        WorkItem::ActivityFailed { execution_id, id, .. } => Some(format!("AF/{execution_id}/{id}")),
+        WorkItem::TimerFired { execution_id, id, .. } => Some(timer_key(*execution_id, *id)),
+        WorkItem::SubOrchCompleted { parent_execution_id, parent_id, .. } => {
+            Some(format!("SC/{parent_execution_id}/{parent_id}"))
+        }
+        WorkItem::SubOrchFailed { parent_execution_id, parent_id, .. } => {
+            Some(format!("SF/{parent_execution_id}/{parent_id}"))
+        }
+        WorkItem::ContinueAsNew { .. } => Some("CN".to_owned()),
+        WorkItem::StartOrchestration {
+            parent_instance: Some(parent),
+            parent_id: Some(id),
+            parent_execution_id,
+            ..
+        } => Some(format!("ST/{parent}/{}/{id}", parent_execution_id.unwrap_or(0))),
+        // A start of a later execution is the wake-up of a continue-as-new; client starts begin with the first.
+        WorkItem::StartOrchestration { execution_id, .. } if *execution_id > 1 => {
+            Some(format!("WU/{execution_id}"))
+        }
+        _ => None,
+    }
+}
+
+/// The key of a timer's message, by which a round that cancels the timer finds it.
+pub(crate) fn timer_key(execution_id: u64, timer_id: u64) -> String {
+    format!("TF/{execution_id}/{timer_id}")
+}
+
+/// An activity in the worker queue. (instance, execution, activity id) is its idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActivityRow {
+    /// The instance that scheduled it.
+    pub instance: String,
+    /// Its execution.
+    pub execution_id: u64,
+    /// The event id of the schedule.
+    pub activity_id: u64,
+    /// The activity's name.
+    pub name: String,
+    /// Its routing tag.
+    pub tag: Option<String>,
+    /// The session it belongs to.
+    pub session_id: Option<String>,
+    /// Its JSON.
+    pub data: String,
+}
+
+impl ActivityRow {
+    /// The row of an activity.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidWorkItemType`] for anything but an `ActivityExecute`.
+    pub fn new(item: &WorkItem) -> Result<Self, Refusal> {
+        match item {
+            WorkItem::ActivityExecute { instance, execution_id, id, name, session_id, tag, .. } => Ok(Self {
+                instance: instance.clone(),
+                execution_id: *execution_id,
+                activity_id: *id,
+                name: name.clone(),
+                tag: tag.clone(),
+                session_id: session_id.clone(),
+                data: to_json(item),
+            }),
+            _ => Err(Refusal::InvalidWorkItemType { kind: item.kind() }),
+        }
+    }
+}
+
+/// Events and work items are plain data with text keys, for which `serde_json` cannot fail.
+fn to_json<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
