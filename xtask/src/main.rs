@@ -1,2 +1,66 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands, run as `cargo xtask <command>`.
+
+mod arrows;
+mod repeat;
+mod step;
+mod suite;
+
+use std::{env, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// The project's own commands.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check everything a change must pass: formatting, dependency arrows, clippy, docs, doctests, all tests.
+    ///
+    /// Needs only Rust and a C compiler; missing rustfmt and clippy components are installed through rustup. Stops
+    /// at the first step that fails and prints its command, so that it can be run again alone.
+    Test,
+    /// Check that dependencies between the workspace's crates point inwards, and that the pure crates are pure.
+    Arrows,
+    /// Run the timing-sensitive tests again and again and report every failure.
+    ///
+    /// These are all tests of the crates that know a clock, a thread or a process; the pure crates cannot be
+    /// timing-sensitive. The test programs are built once. No failure is retried: one failed run fails the command,
+    /// after all runs are done, and its output is kept below `target/repeat`.
+    Repeat(repeat::Options),
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("\nFAILED: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Commands work on the whole workspace, wherever in it they were called.
+fn run(command: Command) -> Result<(), String> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    env::set_current_dir(root).map_err(|error| format!("cannot enter {root}: {error}"))?;
+    match command {
+        Command::Test => suite::run(),
+        Command::Arrows => arrows::check_workspace(),
+        Command::Repeat(options) => repeat::run(&options),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,18 @@
+//! The storage contract, and the stores that come with duroxide.
+//!
+//! A store of your own implements [`Provider`], and [`ProviderAdmin`] if it can be managed.
+
+pub use duroxide_provider::{
+    DeadLetter, DeadLetterQueue, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo,
+    ExecutionMetadata, HandlerCapability, InstanceFilter, InstanceInfo, InstanceTree, InstanceWatch, KvEntry,
+    LoadedExecution, NextExecution, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider,
+    ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, RawEvent, Round,
+    ScheduledActivityIdentifier, ScheduledTimerIdentifier, SemverRange, SessionFetchConfig, StatusSnapshot,
+    StorePosition, SystemMetrics, TagFilter, WorkClaim, WorkFetch, WorkItem, current_build_version,
+    management,
+};
+
+/// What a failed provider call says.
+pub mod error {
+    pub use duroxide_provider::ProviderError;
+}

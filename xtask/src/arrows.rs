@@ -1,0 +1,230 @@
+//! Dependencies between the workspace's crates point inwards; the pure crates stay pure.
+//!
+//! ```text
+//! core <- provider <- store <- {sqlite, runtime} ; runtime <- conformance ; all <- duroxide
+//! ```
+//!
+//! Only normal dependencies count: a crate's tests may use whatever they like.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
+
+use serde::Deserialize;
+
+use crate::step::announce;
+
+/// What each crate may depend on. A crate that is not listed is an error, so that a new one gets its place here.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("duroxide-core", &[]),
+    ("duroxide-provider", &["duroxide-core"]),
+    ("duroxide-store", &["duroxide-core", "duroxide-provider"]),
+    ("duroxide-sqlite", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
+    ("duroxide-runtime", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
+    ("duroxide-conformance", &["duroxide-core", "duroxide-provider", "duroxide-store", "duroxide-runtime"]),
+    (
+        "duroxide",
+        &[
+            "duroxide-core",
+            "duroxide-provider",
+            "duroxide-store",
+            "duroxide-sqlite",
+            "duroxide-runtime",
+            "duroxide-conformance",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// Crates that know no clock, no randomness, no I/O and no async runtime, not even through a dependency.
+const PURE: &[&str] = &["duroxide-core", "duroxide-provider"];
+
+/// What would make a crate impure.
+const IMPURE: &[&str] = &[
+    "tokio",
+    "tokio-util",
+    "async-std",
+    "mio",
+    "rusqlite",
+    "libsqlite3-sys",
+    "rand",
+    "getrandom",
+    "fastrand",
+];
+
+/// Asks cargo for the dependency graph and checks it.
+pub(crate) fn check_workspace() -> Result<(), String> {
+    announce("Dependency arrows");
+    let graph = Graph::of_workspace()?;
+    let violations = graph.violations();
+    if violations.is_empty() {
+        println!("    ok, {} crates", graph.members.len());
+        return Ok(());
+    }
+    Err(format!("dependency arrows (see ARCHITECTURE.md)\n        {}", violations.join("\n        ")))
+}
+
+/// The normal dependencies of every package, by name.
+#[derive(Debug, Default)]
+struct Graph {
+    members: BTreeSet<String>,
+    edges: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Graph {
+    fn of_workspace() -> Result<Self, String> {
+        let output = Command::new("cargo")
+            .args(["metadata", "--format-version", "1", "--all-features"])
+            .output()
+            .map_err(|error| format!("cannot run `cargo metadata`: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+        let metadata = serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("`cargo metadata` printed something else than JSON: {error}"))?;
+        Ok(Self::from_metadata(&metadata))
+    }
+
+    fn from_metadata(metadata: &Metadata) -> Self {
+        let names: BTreeMap<&str, &str> =
+            metadata.packages.iter().map(|package| (package.id.as_str(), package.name.as_str())).collect();
+        let name = |id: &String| names.get(id.as_str()).map(|name| (*name).to_owned());
+
+        let mut graph = Self::default();
+        graph.members.extend(metadata.workspace_members.iter().filter_map(name));
+        for node in &metadata.resolve.nodes {
+            let Some(package) = name(&node.id) else { continue };
+            let normal = node.deps.iter().filter(|dep| dep.is_normal()).filter_map(|dep| name(&dep.pkg));
+            graph.edges.entry(package).or_default().extend(normal);
+        }
+        graph
+    }
+
+    fn violations(&self) -> Vec<String> {
+        let mut violations = Vec::new();
+        for member in &self.members {
+            match ALLOWED.iter().find(|(name, _)| name == member) {
+                None => violations.push(format!("{member} has no place in the list of arrows")),
+                Some((_, allowed)) => violations.extend(self.outward(member, allowed)),
+            }
+        }
+        violations.extend(PURE.iter().flat_map(|name| self.impure(name)));
+        violations
+    }
+
+    fn outward(&self, member: &str, allowed: &[&str]) -> Vec<String> {
+        self.dependencies(member)
+            .filter(|dep| self.members.contains(*dep) && !allowed.contains(dep))
+            .map(|dep| format!("{member} must not depend on {dep}"))
+            .collect()
+    }
+
+    fn impure(&self, name: &str) -> Vec<String> {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![name];
+        while let Some(package) = open.pop() {
+            open.extend(self.dependencies(package).filter(|dep| seen.insert(*dep)));
+        }
+        let found = seen.into_iter().filter(|dep| IMPURE.contains(dep));
+        found.map(|dep| format!("{name} is pure and must not reach {dep}")).collect()
+    }
+
+    fn dependencies(&self, package: &str) -> impl Iterator<Item = &str> {
+        self.edges.get(package).into_iter().flatten().map(String::as_str)
+    }
+}
+
+/// The part of `cargo metadata` that is read here.
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_members: Vec<String>,
+    resolve: Resolve,
+}
+
+#[derive(Debug, Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Dependency>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dependency {
+    pkg: String,
+    dep_kinds: Vec<DependencyKind>,
+}
+
+impl Dependency {
+    /// Cargo writes the kind of a normal dependency as null.
+    fn is_normal(&self) -> bool {
+        self.dep_kinds.iter().any(|kind| kind.kind.is_none())
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct DependencyKind {
+    kind: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_workspace_keeps_its_arrows() {
+        assert_eq!(Graph::of_workspace().unwrap().violations(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_arrow_outwards_is_found() {
+        let graph = graph(&["duroxide-core", "duroxide-store"], &[("duroxide-core", "duroxide-store")]);
+        assert_eq!(graph.violations(), ["duroxide-core must not depend on duroxide-store"]);
+    }
+
+    #[test]
+    fn impurity_is_found_behind_a_dependency() {
+        let graph =
+            graph(&["duroxide-provider"], &[("duroxide-provider", "innocent"), ("innocent", "tokio")]);
+        assert_eq!(graph.violations(), ["duroxide-provider is pure and must not reach tokio"]);
+    }
+
+    #[test]
+    fn a_new_crate_must_get_its_place() {
+        let graph = graph(&["duroxide-novelty"], &[]);
+        assert_eq!(graph.violations(), ["duroxide-novelty has no place in the list of arrows"]);
+    }
+
+    #[test]
+    fn dependencies_of_tests_do_not_count() {
+        let metadata = serde_json::json!({
+            "packages": [{"id": "1", "name": "duroxide-core"}, {"id": "2", "name": "tokio"}],
+            "workspace_members": ["1"],
+            "resolve": {"nodes": [
+                {"id": "1", "deps": [{"pkg": "2", "dep_kinds": [{"kind": "dev"}]}]},
+            ]},
+        });
+        let metadata = serde_json::from_value(metadata).unwrap();
+        assert_eq!(Graph::from_metadata(&metadata).violations(), Vec::<String>::new());
+    }
+
+    fn graph(members: &[&str], edges: &[(&str, &str)]) -> Graph {
+        let mut graph = Graph::default();
+        graph.members.extend(members.iter().map(|name| (*name).to_owned()));
+        for (from, to) in edges {
+            graph.edges.entry((*from).to_owned()).or_default().insert((*to).to_owned());
+        }
+        graph
+    }
+}

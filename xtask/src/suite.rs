@@ -1,0 +1,50 @@
+//! `cargo xtask test`: everything a change must pass.
+
+use std::time::Instant;
+
+use crate::{
+    arrows,
+    step::{Step, announce, answers},
+};
+
+/// Runs all steps, the quick ones first, and stops at the first that fails.
+pub(crate) fn run() -> Result<(), String> {
+    let begin = Instant::now();
+    set_up()?;
+    Step::cargo("Formatting", "fmt --all --check").run()?;
+    arrows::check_workspace()?;
+    for step in compiled_steps() {
+        step.run()?;
+    }
+    println!("\nAll steps passed in {:.0} s.", begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// A fresh machine may have Rust without these two components.
+fn set_up() -> Result<(), String> {
+    announce("Set-up");
+    for (component, args) in [("rustfmt", ["fmt", "--version"]), ("clippy", ["clippy", "--version"])] {
+        if !answers("cargo", &args) && !answers("rustup", &["component", "add", component]) {
+            return Err(format!(
+                "{component} is missing and `rustup component add {component}` did not work"
+            ));
+        }
+    }
+    println!("    rustfmt and clippy are there");
+    Ok(())
+}
+
+fn compiled_steps() -> Vec<Step> {
+    let mut steps = vec![
+        Step::cargo("Clippy", "clippy --workspace --all-targets --all-features -- -D warnings"),
+        Step::cargo("Docs", "doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings"),
+        Step::cargo("Doctests", "test --doc --workspace --all-features"),
+    ];
+    // Naming no target kind also builds the examples, which a test runs.
+    steps.push(if answers("cargo", &["nextest", "--version"]) {
+        Step::cargo("Tests", "nextest run --workspace --all-features --no-fail-fast")
+    } else {
+        Step::cargo("Tests", "test --workspace --all-features --no-fail-fast")
+    });
+    steps
+}
