@@ -1,19 +1,26 @@
 use std::time::Duration;
 
-use crate::{HandlerCapability, OrchestrationFetch, SessionFetchConfig, TagFilter, VersionRange, WorkFetch};
+use duroxide_core::SYSCALL_ACTIVITY_PREFIX;
+use semver::Version;
+
+use crate::{
+    HandlerCapability, OrchestrationFetch, SessionFetchConfig, TagFilter, VersionRange, VersionTriple,
+    WorkFetch,
+};
 
 /// An [`OrchestrationFetch`] as a store engine takes it: owned, because it waits in another thread.
 #[derive(Debug, Clone)]
 pub struct InstanceOrder {
     /// For how long each instance is locked.
     pub lock_timeout: Duration,
-    /// Pinned versions that pass; `None` passes everything, an empty list passes only nothing.
+    /// Pinned versions that pass; `None` passes everything, an empty list passes nothing.
     pub versions: Option<Vec<VersionRange>>,
     /// Handlers the node has; `None` passes everything.
     pub handlers: Option<HandlerCapability>,
     /// How many instances at most.
     pub max: usize,
-    /// How many of them may hold messages that were attempted before.
+    /// How many of them can start at once. A suspect instance (a lease on it ended, or it was abandoned with the
+    /// attempt counted) is claimed only among the first `free_slots`; beyond, the claim stops in front of it.
     pub free_slots: usize,
     /// Whether a claim takes all visible messages (the plain fetch), or a bounded part of them.
     pub whole_mailbox: bool,
@@ -33,6 +40,33 @@ impl InstanceOrder {
             whole_mailbox: false,
         }
     }
+
+    /// Whether an execution passes: its pin is in one of the ranges (or it has none), and its handler is there.
+    ///
+    /// A name that is not known passes every handler filter; so does, for a known name, a version that was not
+    /// asked for or cannot be read. The runtime looks closer.
+    pub fn accepts(&self, name: Option<&str>, version: Option<&str>, pinned: Option<VersionTriple>) -> bool {
+        self.accepts_pin(pinned) && self.accepts_handler(name, version)
+    }
+
+    fn accepts_pin(&self, pinned: Option<VersionTriple>) -> bool {
+        match (&self.versions, pinned) {
+            (None, _) => true,
+            (Some(ranges), None) => !ranges.is_empty(),
+            (Some(ranges), Some(pinned)) => ranges.iter().any(|range| range.contains(pinned)),
+        }
+    }
+
+    fn accepts_handler(&self, name: Option<&str>, version: Option<&str>) -> bool {
+        let supported =
+            self.handlers.as_ref().and_then(|handlers| handlers.supported_orchestrations.as_ref());
+        let (Some(supported), Some(name)) = (supported, name) else { return true };
+        let Some(ranges) = supported.get(name) else { return false };
+        match version.and_then(|version| Version::parse(version).ok()) {
+            Some(version) => ranges.iter().any(|range| range.contains(&version)),
+            None => true,
+        }
+    }
 }
 
 /// A [`WorkFetch`] as a store engine takes it.
@@ -48,7 +82,8 @@ pub struct ActivityOrder {
     pub handlers: Option<HandlerCapability>,
     /// How many activities at most.
     pub max: usize,
-    /// How many of them may have been attempted before.
+    /// How many of them can start at once. An activity that was attempted before is claimed only among the first
+    /// `free_slots`; beyond, the claim stops in front of it.
     pub free_slots: usize,
 }
 
@@ -63,5 +98,82 @@ impl ActivityOrder {
             max: request.max,
             free_slots: request.free_slots,
         }
+    }
+
+    /// Whether an activity passes by name and tag. Built-in activities need no handler.
+    pub fn accepts(&self, name: &str, tag: Option<&str>) -> bool {
+        let supported = self.handlers.as_ref().and_then(|handlers| handlers.supported_activities.as_ref());
+        self.tag_filter.matches(tag)
+            && (name.starts_with(SYSCALL_ACTIVITY_PREFIX)
+                || supported.is_none_or(|supported| supported.contains(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::{DispatcherCapabilityFilter, SemverRange};
+
+    const V1: VersionTriple = VersionTriple { major: 1, minor: 0, patch: 0 };
+    const V3: VersionTriple = VersionTriple { major: 3, minor: 0, patch: 0 };
+
+    fn order(
+        filter: Option<&DispatcherCapabilityFilter>,
+        handlers: Option<&HandlerCapability>,
+    ) -> InstanceOrder {
+        let request = OrchestrationFetch::new(Duration::ZERO, Duration::ZERO);
+        InstanceOrder::new(&request.with_filter(filter).with_handlers(handlers))
+    }
+
+    fn ranges(list: &[(u64, u64)]) -> DispatcherCapabilityFilter {
+        let range =
+            |(min, max): &(u64, u64)| SemverRange::new(Version::new(*min, 0, 0), Version::new(*max, 9, 99));
+        DispatcherCapabilityFilter { supported_duroxide_versions: list.iter().map(range).collect() }
+    }
+
+    /// 17.3, S3.T6, S3.T22, C13
+    #[test]
+    fn a_pin_passes_in_any_range_and_no_pin_passes_unless_nothing_does() {
+        let none = order(None, None);
+        let two = order(Some(&ranges(&[(1, 1), (3, 3)])), None);
+        let only_two = order(Some(&ranges(&[(2, 2)])), None);
+        let empty = order(Some(&ranges(&[])), None);
+        assert!(none.accepts(None, None, Some(V1)) && none.accepts(None, None, None));
+        assert!(two.accepts(None, None, Some(V1)) && two.accepts(None, None, Some(V3)));
+        assert!(!only_two.accepts(None, None, Some(V1)) && only_two.accepts(None, None, None));
+        assert!(!empty.accepts(None, None, Some(V1)) && !empty.accepts(None, None, None));
+    }
+
+    /// 17.7
+    #[test]
+    fn a_handler_passes_by_name_and_version() {
+        let range = SemverRange::new(Version::new(1, 0, 0), Version::new(1, 9, 0));
+        let handlers = HandlerCapability {
+            supported_orchestrations: Some(BTreeMap::from([("pay".to_owned(), vec![range])])),
+            ..HandlerCapability::default()
+        };
+        let order = order(None, Some(&handlers));
+        assert!(order.accepts(Some("pay"), Some("1.5.0"), None));
+        assert!(!order.accepts(Some("pay"), Some("2.0.0"), None));
+        assert!(order.accepts(Some("pay"), None, None));
+        assert!(!order.accepts(Some("ship"), None, None));
+        assert!(order.accepts(None, None, None));
+    }
+
+    /// 13.4, 17.7
+    #[test]
+    fn an_activity_passes_by_tag_and_name_and_a_built_in_by_tag() {
+        let handlers = HandlerCapability {
+            supported_activities: Some(BTreeSet::from(["charge".to_owned()])),
+            ..HandlerCapability::default()
+        };
+        let tags = TagFilter::default_and(["gpu"]);
+        let request = WorkFetch::new(Duration::ZERO, Duration::ZERO, &tags).with_handlers(Some(&handlers));
+        let order = ActivityOrder::new(&request);
+        assert!(order.accepts("charge", None) && order.accepts("charge", Some("gpu")));
+        assert!(!order.accepts("charge", Some("cpu")) && !order.accepts("ship", None));
+        assert!(order.accepts("__duroxide_syscall:new_guid", None));
     }
 }

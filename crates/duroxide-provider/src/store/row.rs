@@ -106,6 +106,19 @@ impl MessageRow {
     }
 }
 
+impl MessageRow {
+    /// The row of an activity's completion.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidWorkItemType`] for anything but `ActivityCompleted` and `ActivityFailed`.
+    pub fn completion(item: &WorkItem) -> Result<Self, Refusal> {
+        match item {
+            WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. } => Self::new(item, None),
+            _ => Err(Refusal::InvalidWorkItemType { kind: item.kind() }),
+        }
+    }
+}
+
 fn visibility(item: &WorkItem, delay: Option<Duration>) -> Visibility {
     match (item, delay) {
         (_, Some(delay)) if !delay.is_zero() => Visibility::After(delay),
@@ -142,7 +155,7 @@ pub(crate) fn idempotency_key(item: &WorkItem) -> Option<String> {
 }
 
 /// The key of a timer's message, by which a round that cancels the timer finds it.
-pub(crate) fn timer_key(execution_id: u64, timer_id: u64) -> String {
+pub fn timer_key(execution_id: u64, timer_id: u64) -> String {
     format!("TF/{execution_id}/{timer_id}")
 }
 

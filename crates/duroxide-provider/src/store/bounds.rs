@@ -1,0 +1,17 @@
+//! Bounds and fixed times that every store engine keeps.
+
+use std::time::Duration;
+
+/// Messages one batch claim takes from a mailbox at most. The plain fetch takes all.
+pub const CLAIM_MESSAGES_MAX: usize = 1_000;
+/// Bytes of messages one batch claim takes from a mailbox at most; one message is always taken.
+pub const CLAIM_BYTES_MAX: usize = 16 << 20;
+/// How long a fetch hides a row that it could not decode.
+pub const UNDECODABLE_HIDDEN_FOR: Duration = Duration::from_secs(1);
+/// How often an undecodable row is fetched before it becomes a dead letter, unless
+/// [`Op::SetMaxAttempts`](super::Op::SetMaxAttempts) says otherwise.
+pub const MAX_ATTEMPTS_DEFAULT: u32 = 10;
+/// How many instances a bulk delete or prune visits, unless its filter says otherwise.
+pub const BULK_LIMIT_DEFAULT: u32 = 1_000;
+/// How long a message waits for an instance that was never started.
+pub const ORPHAN_MESSAGE_TTL_DEFAULT: Duration = Duration::from_secs(60);
