@@ -1,1 +1,32 @@
-//! duroxide-runtime
+//! The shell around the engine: everything that waits, retries, measures and talks to a provider.
+//!
+//! * [`registry`]: which handlers a node has, in which versions.
+//! * [`client`]: how the outside starts, signals, watches and manages instances.
+//! * [`RuntimeOptions`]: every setting of a node, with its default.
+//! * [`observability`]: logging, the `metrics` facade and a snapshot of counters.
+//! * [`instrumented`]: a provider that measures another one.
+
+mod activity_context;
+mod activity_handler;
+mod backoff_log;
+mod builtin;
+pub mod client;
+pub mod instrumented;
+pub mod observability;
+mod options;
+pub mod registry;
+mod status;
+
+pub use activity_context::ActivityContext;
+pub use activity_handler::{ActivityHandler, FnActivity};
+pub use client::{Client, ClientError};
+pub use duroxide_core::{
+    FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, RuntimeLimits, limits,
+};
+pub use observability::{LogFormat, MetricsSnapshot, ObservabilityConfig, ObservabilityHandle};
+pub use options::{RuntimeOptions, UnregisteredBackoffConfig};
+pub use registry::{
+    ActivityRegistry, ActivityRegistryBuilder, OrchestrationRegistry, OrchestrationRegistryBuilder,
+    VersionPolicy,
+};
+pub use status::{OrchestrationStatus, kind_of};

@@ -1,0 +1,142 @@
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::Client;
+
+/// What an activity knows about itself, and how it learns that nobody wants its result any more.
+#[derive(Debug, Clone)]
+pub struct ActivityContext {
+    call: Arc<ActivityCall>,
+}
+
+/// One run of an activity: everything its context tells.
+#[derive(Debug)]
+pub(crate) struct ActivityCall {
+    /// The instance that scheduled it.
+    pub(crate) instance_id: String,
+    /// The execution that scheduled it.
+    pub(crate) execution_id: u64,
+    /// The name of that orchestration.
+    pub(crate) orchestration_name: String,
+    /// The handler version of that orchestration.
+    pub(crate) orchestration_version: String,
+    /// The activity's name.
+    pub(crate) activity_name: String,
+    /// The event id of its schedule.
+    pub(crate) activity_id: u64,
+    /// The slot that runs it.
+    pub(crate) worker_id: String,
+    /// The session it belongs to.
+    pub(crate) session_id: Option<String>,
+    /// Its routing tag.
+    pub(crate) tag: Option<String>,
+    /// Fires when the result is no longer wanted.
+    pub(crate) cancellation: CancellationToken,
+    /// A client on the same store.
+    pub(crate) client: Client,
+}
+
+/// One event on `duroxide::activity`. The level is part of a call site's static data, so each level is its own.
+macro_rules! trace_activity {
+    ($level:ident, $call:expr, $message:expr) => {
+        tracing::$level!(
+            target: "duroxide::activity",
+            instance_id = %$call.instance_id,
+            execution_id = $call.execution_id,
+            orchestration_name = %$call.orchestration_name,
+            orchestration_version = %$call.orchestration_version,
+            activity_name = %$call.activity_name,
+            activity_id = $call.activity_id,
+            worker_id = %$call.worker_id,
+            "{}",
+            $message
+        )
+    };
+}
+
+impl ActivityContext {
+    pub(crate) fn new(call: ActivityCall) -> Self {
+        Self { call: Arc::new(call) }
+    }
+
+    /// The instance that scheduled this activity.
+    pub fn instance_id(&self) -> &str {
+        &self.call.instance_id
+    }
+
+    /// The execution that scheduled it.
+    pub fn execution_id(&self) -> u64 {
+        self.call.execution_id
+    }
+
+    /// The name of the orchestration that scheduled it.
+    pub fn orchestration_name(&self) -> &str {
+        &self.call.orchestration_name
+    }
+
+    /// The handler version of the orchestration that scheduled it.
+    pub fn orchestration_version(&self) -> &str {
+        &self.call.orchestration_version
+    }
+
+    /// This activity's name.
+    pub fn activity_name(&self) -> &str {
+        &self.call.activity_name
+    }
+
+    /// The worker slot that runs it.
+    pub fn worker_id(&self) -> &str {
+        &self.call.worker_id
+    }
+
+    /// The session it belongs to.
+    pub fn session_id(&self) -> Option<&str> {
+        self.call.session_id.as_deref()
+    }
+
+    /// Its routing tag.
+    pub fn tag(&self) -> Option<&str> {
+        self.call.tag.as_deref()
+    }
+
+    /// Logs at INFO with the fields that say which activity speaks.
+    pub fn trace_info(&self, message: impl Into<String>) {
+        trace_activity!(info, self.call, message.into());
+    }
+
+    /// Logs at WARN.
+    pub fn trace_warn(&self, message: impl Into<String>) {
+        trace_activity!(warn, self.call, message.into());
+    }
+
+    /// Logs at ERROR.
+    pub fn trace_error(&self, message: impl Into<String>) {
+        trace_activity!(error, self.call, message.into());
+    }
+
+    /// Logs at DEBUG.
+    pub fn trace_debug(&self, message: impl Into<String>) {
+        trace_activity!(debug, self.call, message.into());
+    }
+
+    /// Whether the result is no longer wanted. The activity then has a grace period to clean up.
+    pub fn is_cancelled(&self) -> bool {
+        self.call.cancellation.is_cancelled()
+    }
+
+    /// Resolves when the result is no longer wanted.
+    pub async fn cancelled(&self) {
+        self.call.cancellation.cancelled().await;
+    }
+
+    /// The token behind [`Self::cancelled`], to hand to other tasks.
+    pub fn cancellation_token(&self) -> CancellationToken {
+        self.call.cancellation.clone()
+    }
+
+    /// A client on the same store.
+    pub fn get_client(&self) -> Client {
+        self.call.client.clone()
+    }
+}

@@ -1,0 +1,35 @@
+use std::{fmt, future::Future};
+
+use async_trait::async_trait;
+
+use crate::ActivityContext;
+
+/// Code with side effects. Closures become handlers through the registry; implement this for more.
+///
+/// An activity runs at least once: it may run again after a crash or a lost lease, and its result is recorded
+/// once.
+#[async_trait]
+pub trait ActivityHandler: Send + Sync {
+    /// Runs the activity.
+    async fn invoke(&self, ctx: ActivityContext, input: String) -> Result<String, String>;
+}
+
+/// Makes a function or closure an [`ActivityHandler`].
+pub struct FnActivity<F>(pub F);
+
+impl<F> fmt::Debug for FnActivity<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FnActivity")
+    }
+}
+
+#[async_trait]
+impl<F, Fut> ActivityHandler for FnActivity<F>
+where
+    F: Fn(ActivityContext, String) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<String, String>> + Send + 'static,
+{
+    async fn invoke(&self, ctx: ActivityContext, input: String) -> Result<String, String> {
+        (self.0)(ctx, input).await
+    }
+}

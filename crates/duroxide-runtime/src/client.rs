@@ -1,0 +1,47 @@
+//! How the outside talks to instances.
+
+mod door;
+mod error;
+mod kv;
+mod management;
+mod signal;
+mod start;
+mod status;
+mod wait;
+
+use std::{fmt, sync::Arc};
+
+use duroxide_core::RuntimeLimits;
+use duroxide_provider::Provider;
+
+pub use error::ClientError;
+
+/// Starts, signals, watches and manages instances of a store.
+///
+/// A client needs no runtime: it writes to the queues and reads the store. Clones are cheap.
+#[derive(Clone)]
+pub struct Client {
+    store: Arc<dyn Provider>,
+    limits: RuntimeLimits,
+}
+
+impl Client {
+    /// A client on `store` with the default limits.
+    pub fn new(store: Arc<dyn Provider>) -> Self {
+        Self::with_limits(store, RuntimeLimits::default())
+    }
+
+    /// A client on `store` that refuses what goes over these limits, before anything is stored.
+    pub fn with_limits(store: Arc<dyn Provider>, limits: RuntimeLimits) -> Self {
+        Self { store, limits }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("store", &self.store.name())
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

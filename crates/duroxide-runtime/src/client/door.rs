@@ -1,0 +1,46 @@
+//! What is refused at the door, before anything is stored.
+
+use duroxide_core::{codec, is_reserved_root_id, reserved_root_id_message};
+use semver::Version;
+use serde::Serialize;
+
+use super::{Client, ClientError};
+
+impl Client {
+    /// Refuses a text over the payload limit.
+    pub(super) fn check_size(&self, what: &str, text: &str) -> Result<(), ClientError> {
+        let (size, Some(limit)) = (text.len(), self.limits.max_payload_bytes) else { return Ok(()) };
+        if size <= limit {
+            return Ok(());
+        }
+        Err(ClientError::invalid_input(format!("{what} size ({size} bytes) exceeds limit ({limit} bytes)")))
+    }
+
+    /// Refuses ids and names that nobody could have meant.
+    pub(super) fn check_name(&self, what: &str, name: &str) -> Result<(), ClientError> {
+        if name.is_empty() {
+            return Err(ClientError::invalid_input(format!("{what} is empty")));
+        }
+        self.check_size(what, name)
+    }
+}
+
+/// Refuses ids that could be taken for automatic child ids.
+pub(super) fn check_not_reserved(instance: &str) -> Result<(), ClientError> {
+    if is_reserved_root_id(instance) {
+        return Err(ClientError::invalid_input(reserved_root_id_message(instance)));
+    }
+    Ok(())
+}
+
+/// Refuses a version that no handler can have, so that it does not bounce until it is poison.
+pub(super) fn check_version(version: &str) -> Result<(), ClientError> {
+    Version::parse(version).map(drop).map_err(|error| {
+        ClientError::invalid_input(format!("'{version}' is not a semantic version: {error}"))
+    })
+}
+
+/// The text of a value, by the codec of every `_typed` method.
+pub(super) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String, ClientError> {
+    codec::encode(&value).map_err(|error| ClientError::invalid_input(format!("encode: {error}")))
+}

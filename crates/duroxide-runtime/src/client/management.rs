@@ -1,0 +1,204 @@
+use std::collections::BTreeMap;
+
+use duroxide_core::{Event, SystemStats};
+use duroxide_provider::{
+    DeadLetter, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree,
+    ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
+};
+
+use super::{Client, ClientError};
+
+/// Every call here but the first two fails with `ManagementNotAvailable` if the store has no management calls.
+impl Client {
+    /// Whether the store has management calls.
+    pub fn has_management_capability(&self) -> bool {
+        self.store.as_management_capability().is_some()
+    }
+
+    /// Sizes of an instance's current execution; `None` for an unknown one.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn get_orchestration_stats(&self, instance: &str) -> Result<Option<SystemStats>, ClientError> {
+        Ok(self.store.get_instance_stats(instance).await?)
+    }
+
+    /// All instances, newest first.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn list_all_instances(&self) -> Result<Vec<String>, ClientError> {
+        Ok(self.admin()?.list_instances().await?)
+    }
+
+    /// Instances whose current execution has this status, newest first.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ClientError> {
+        Ok(self.admin()?.list_instances_by_status(status).await?)
+    }
+
+    /// What the store knows about an instance.
+    ///
+    /// # Errors
+    /// The store's error; for an unknown instance too.
+    pub async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ClientError> {
+        Ok(self.admin()?.get_instance_info(instance).await?)
+    }
+
+    /// What the store knows about an execution.
+    ///
+    /// # Errors
+    /// The store's error; for an unknown execution too.
+    pub async fn get_execution_info(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<ExecutionInfo, ClientError> {
+        Ok(self.admin()?.get_execution_info(instance, execution_id).await?)
+    }
+
+    /// The executions of an instance, ascending.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ClientError> {
+        Ok(self.admin()?.list_executions(instance).await?)
+    }
+
+    /// The history of one execution.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn read_execution_history(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Vec<Event>, ClientError> {
+        Ok(self.admin()?.read_history_with_execution_id(instance, execution_id).await?)
+    }
+
+    /// Counts over the whole store.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn get_system_metrics(&self) -> Result<SystemMetrics, ClientError> {
+        Ok(self.admin()?.get_system_metrics().await?)
+    }
+
+    /// Unlocked rows in the queues.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn get_queue_depths(&self) -> Result<QueueDepths, ClientError> {
+        Ok(self.admin()?.get_queue_depths().await?)
+    }
+
+    /// An instance with all its descendants.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn get_instance_tree(&self, instance: &str) -> Result<InstanceTree, ClientError> {
+        Ok(self.admin()?.get_instance_tree(instance).await?)
+    }
+
+    /// Deletes a root instance with all its descendants. A running one needs `force`.
+    ///
+    /// # Errors
+    /// `InstanceNotFound`, `InstanceStillRunning`, `CannotDeleteSubOrchestration`, or the store's error.
+    pub async fn delete_instance(
+        &self,
+        instance: &str,
+        force: bool,
+    ) -> Result<DeleteInstanceResult, ClientError> {
+        let deleted = self.admin()?.delete_instance(instance, force).await;
+        deleted.map_err(|error| delete_error(error, instance))
+    }
+
+    /// Deletes ended roots that match the filter, each with its descendants.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn delete_instance_bulk(
+        &self,
+        filter: InstanceFilter,
+    ) -> Result<DeleteInstanceResult, ClientError> {
+        Ok(self.admin()?.delete_instance_bulk(filter).await?)
+    }
+
+    /// Removes old executions of one instance.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn prune_executions(
+        &self,
+        instance: &str,
+        options: PruneOptions,
+    ) -> Result<PruneResult, ClientError> {
+        Ok(self.admin()?.prune_executions(instance, options).await?)
+    }
+
+    /// Removes old executions of every instance that matches the filter, running ones included.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn prune_executions_bulk(
+        &self,
+        filter: InstanceFilter,
+        options: PruneOptions,
+    ) -> Result<PruneResult, ClientError> {
+        Ok(self.admin()?.prune_executions_bulk(filter, options).await?)
+    }
+
+    /// How many running instances are pinned to each duroxide version.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn get_running_duroxide_version_spread(&self) -> Result<BTreeMap<String, u64>, ClientError> {
+        Ok(self.admin()?.get_running_duroxide_version_spread().await?)
+    }
+
+    /// Messages nobody could process, oldest first.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn list_dead_letters(&self, limit: Option<u32>) -> Result<Vec<DeadLetter>, ClientError> {
+        Ok(self.admin()?.list_dead_letters(limit).await?)
+    }
+
+    /// Puts a dead letter back into its queue.
+    ///
+    /// # Errors
+    /// The store's error; for an unknown dead letter too.
+    pub async fn retry_dead_letter(&self, id: &str) -> Result<(), ClientError> {
+        Ok(self.admin()?.retry_dead_letter(id).await?)
+    }
+
+    /// Deletes a dead letter.
+    ///
+    /// # Errors
+    /// The store's error; for an unknown dead letter too.
+    pub async fn discard_dead_letter(&self, id: &str) -> Result<(), ClientError> {
+        Ok(self.admin()?.discard_dead_letter(id).await?)
+    }
+
+    fn admin(&self) -> Result<&dyn ProviderAdmin, ClientError> {
+        self.store.as_management_capability().ok_or(ClientError::ManagementNotAvailable)
+    }
+}
+
+/// Why a delete was refused. The published contract gives these reasons as texts only.
+fn delete_error(error: ProviderError, instance: &str) -> ClientError {
+    let text = error.to_string().to_lowercase();
+    let instance_id = instance.to_owned();
+    if text.contains("not found") {
+        ClientError::InstanceNotFound { instance_id }
+    } else if text.contains("still running") {
+        ClientError::InstanceStillRunning { instance_id }
+    } else if text.contains("sub-orchestration") || text.contains("delete the root") {
+        ClientError::CannotDeleteSubOrchestration { instance_id }
+    } else {
+        ClientError::Provider(error)
+    }
+}

@@ -1,0 +1,110 @@
+use duroxide_core::WorkItem;
+use serde::Serialize;
+
+use super::{Client, ClientError, door};
+
+impl Client {
+    /// Raises an external event. It goes to the oldest open wait of that name; without one it is recorded and
+    /// reaches nobody.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an empty id and for oversized data; otherwise the store's error.
+    pub async fn raise_event(
+        &self,
+        instance: impl Into<String>,
+        event_name: impl Into<String>,
+        data: impl Into<String>,
+    ) -> Result<(), ClientError> {
+        let (instance, name, data) = (instance.into(), event_name.into(), data.into());
+        self.check_message("event", &instance, &name, &data)?;
+        self.send(WorkItem::ExternalRaised { instance, name, data }).await
+    }
+
+    /// Raises an external event with typed data.
+    ///
+    /// # Errors
+    /// As [`Self::raise_event`], and `InvalidInput` for data that does not encode.
+    pub async fn raise_event_typed<T: Serialize>(
+        &self,
+        instance: impl Into<String>,
+        event_name: impl Into<String>,
+        data: &T,
+    ) -> Result<(), ClientError> {
+        let data = door::encode(data)?;
+        self.raise_event(instance, event_name, data).await
+    }
+
+    /// Puts a message into a queue of an instance. It waits there, over continue-as-new too, until it is read.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an empty id and for oversized data; otherwise the store's error.
+    pub async fn enqueue_event(
+        &self,
+        instance: impl Into<String>,
+        queue: impl Into<String>,
+        data: impl Into<String>,
+    ) -> Result<(), ClientError> {
+        let (instance, name, data) = (instance.into(), queue.into(), data.into());
+        self.check_message("queue message", &instance, &name, &data)?;
+        self.send(WorkItem::QueueMessage { instance, name, data }).await
+    }
+
+    /// Puts a typed message into a queue of an instance.
+    ///
+    /// # Errors
+    /// As [`Self::enqueue_event`], and `InvalidInput` for data that does not encode.
+    pub async fn enqueue_event_typed<T: Serialize>(
+        &self,
+        instance: impl Into<String>,
+        queue: impl Into<String>,
+        data: &T,
+    ) -> Result<(), ClientError> {
+        let data = door::encode(data)?;
+        self.enqueue_event(instance, queue, data).await
+    }
+
+    /// The older name of [`Self::enqueue_event`].
+    ///
+    /// # Errors
+    /// As [`Self::enqueue_event`].
+    #[deprecated(note = "use `enqueue_event`")]
+    pub async fn raise_event_persistent(
+        &self,
+        instance: impl Into<String>,
+        event_name: impl Into<String>,
+        data: impl Into<String>,
+    ) -> Result<(), ClientError> {
+        self.enqueue_event(instance, event_name, data).await
+    }
+
+    /// Ends an instance as cancelled; its open children too. On an instance that has ended it does nothing.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an empty id and for an oversized reason; otherwise the store's error.
+    pub async fn cancel_instance(
+        &self,
+        instance: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Result<(), ClientError> {
+        let (instance, reason) = (instance.into(), reason.into());
+        self.check_name("instance id", &instance)?;
+        self.check_size("cancellation reason", &reason)?;
+        self.send(WorkItem::CancelInstance { instance, reason }).await
+    }
+
+    fn check_message(
+        &self,
+        what: &str,
+        instance: &str,
+        name: &str,
+        data: &str,
+    ) -> Result<(), ClientError> {
+        self.check_name("instance id", instance)?;
+        self.check_size(&format!("{what} name"), name)?;
+        self.check_size(&format!("{what} data"), data)
+    }
+
+    async fn send(&self, message: WorkItem) -> Result<(), ClientError> {
+        Ok(self.store.enqueue_for_orchestrator(message, None).await?)
+    }
+}

@@ -1,0 +1,14 @@
+//! Logging, the `metrics` facade and a snapshot of counters.
+
+mod config;
+mod handle;
+mod label;
+mod logging;
+mod metrics_provider;
+mod snapshot;
+
+pub use config::{LogFormat, ObservabilityConfig};
+pub use handle::ObservabilityHandle;
+pub use logging::init_logging;
+pub use metrics_provider::MetricsProvider;
+pub use snapshot::MetricsSnapshot;

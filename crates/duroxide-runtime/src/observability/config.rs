@@ -1,0 +1,42 @@
+use std::time::Duration;
+
+/// How log lines look.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// One JSON object per line.
+    Json,
+    /// Several lines per event, for people.
+    Pretty,
+    /// One line per event.
+    #[default]
+    Compact,
+}
+
+/// Logging and metrics of a runtime.
+///
+/// Build it with `ObservabilityConfig { …, ..Default::default() }`: fields may be added.
+#[derive(Debug, Clone)]
+pub struct ObservabilityConfig {
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// The level of orchestration and activity traces, unless the environment says otherwise.
+    pub log_level: String,
+    /// The service this runtime is part of.
+    pub service_name: String,
+    /// Its version.
+    pub service_version: Option<String>,
+    /// How often gauges are read from the store.
+    pub gauge_poll_interval: Duration,
+}
+
+impl Default for ObservabilityConfig {
+    fn default() -> Self {
+        Self {
+            log_format: LogFormat::Pretty,
+            log_level: "info".to_owned(),
+            service_name: "duroxide".to_owned(),
+            service_version: None,
+            gauge_poll_interval: Duration::from_secs(60),
+        }
+    }
+}

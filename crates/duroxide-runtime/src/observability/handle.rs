@@ -1,0 +1,40 @@
+use std::sync::Arc;
+
+use super::{MetricsProvider, MetricsSnapshot, ObservabilityConfig, init_logging};
+
+/// The logging and metrics of one runtime.
+#[derive(Debug)]
+pub struct ObservabilityHandle {
+    metrics: Arc<MetricsProvider>,
+}
+
+impl ObservabilityHandle {
+    /// Sets up logging and metrics. A logger that is already set stays and is no error.
+    ///
+    /// # Errors
+    /// If the metrics cannot be set up.
+    pub fn init(config: &ObservabilityConfig) -> Result<Self, String> {
+        // Whoever set a logger first wanted that one.
+        let _ = init_logging(config);
+        Ok(Self { metrics: Arc::new(MetricsProvider::new(config)?) })
+    }
+
+    /// The recorders.
+    pub fn metrics_provider(&self) -> &Arc<MetricsProvider> {
+        &self.metrics
+    }
+
+    /// The counters as they stand.
+    pub fn metrics_snapshot(&self) -> MetricsSnapshot {
+        self.metrics.snapshot()
+    }
+
+    /// Ends observation. Nothing is buffered here, so there is nothing to flush.
+    ///
+    /// # Errors
+    /// None today.
+    #[expect(clippy::unused_async, reason = "the published contract")]
+    pub async fn shutdown(self) -> Result<(), String> {
+        Ok(())
+    }
+}

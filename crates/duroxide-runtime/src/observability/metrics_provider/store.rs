@@ -1,0 +1,60 @@
+use std::sync::atomic::Ordering;
+
+use metrics::{counter, gauge, histogram};
+
+use super::MetricsProvider;
+
+impl MetricsProvider {
+    /// A provider call returned. `status` is `success` or `error`.
+    pub fn record_provider_operation(&self, operation: &str, duration_seconds: f64, status: &str) {
+        histogram!(
+            "duroxide_provider_operation_duration_seconds",
+            "operation" => operation.to_owned(),
+            "status" => status.to_owned(),
+        )
+        .record(duration_seconds);
+    }
+
+    /// A provider call failed. `error_type` is `retryable` or `permanent`.
+    pub fn record_provider_error(&self, operation: &str, error_type: &str) {
+        counter!(
+            "duroxide_provider_errors_total",
+            "operation" => operation.to_owned(),
+            "error_type" => error_type.to_owned(),
+        )
+        .increment(1);
+        self.counters.provider_errors.add(1);
+    }
+
+    /// A message moved to the dead letters. `queue` is `orchestrator` or `worker`; `reason` is
+    /// `undeserializable`, `no_instance` or `unexpected_kind`.
+    pub fn record_dead_letter(&self, queue: &str, reason: &str) {
+        counter!(
+            "duroxide_dead_letters_total",
+            "queue" => queue.to_owned(),
+            "reason" => reason.to_owned(),
+        )
+        .increment(1);
+    }
+
+    /// A fetch held items back. `reason` is `version`, `orchestration` or `activity`.
+    pub fn record_provider_filtered_items(&self, reason: &str, count: u64) {
+        counter!("duroxide_provider_filtered_items_total", "reason" => reason.to_owned()).increment(count);
+    }
+
+    /// The queues were counted.
+    pub fn update_queue_depths(&self, orchestrator: u64, worker: u64) {
+        self.orchestrator_queue_depth.store(orchestrator, Ordering::Relaxed);
+        self.worker_queue_depth.store(worker, Ordering::Relaxed);
+        gauge!("duroxide_orchestrator_queue_depth").set(orchestrator as f64);
+        gauge!("duroxide_worker_queue_depth").set(worker as f64);
+    }
+
+    /// The queues as last counted: orchestrator, worker.
+    pub fn get_queue_depths(&self) -> (u64, u64) {
+        (
+            self.orchestrator_queue_depth.load(Ordering::Relaxed),
+            self.worker_queue_depth.load(Ordering::Relaxed),
+        )
+    }
+}

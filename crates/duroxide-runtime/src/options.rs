@@ -1,0 +1,150 @@
+use std::time::Duration;
+
+use duroxide_core::RuntimeLimits;
+use duroxide_provider::{SemverRange, TagFilter};
+
+use crate::ObservabilityConfig;
+
+/// Every setting of a runtime.
+///
+/// Build it with `RuntimeOptions { …, ..Default::default() }`: fields may be added.
+#[derive(Debug, Clone)]
+pub struct RuntimeOptions {
+    /// How soon a fetch is repeated that came back empty before its long poll ended.
+    pub dispatcher_min_poll_interval: Duration,
+    /// How long a fetch waits for work inside the provider.
+    pub dispatcher_long_poll_timeout: Duration,
+    /// Turns that run at the same time; 0 runs none here.
+    pub orchestration_concurrency: usize,
+    /// Activities that run at the same time; 0 runs none here.
+    pub worker_concurrency: usize,
+    /// The lease of an instance.
+    pub orchestrator_lock_timeout: Duration,
+    /// How long before its end an instance's lease is renewed.
+    pub orchestrator_lock_renewal_buffer: Duration,
+    /// The lease of an activity.
+    pub worker_lock_timeout: Duration,
+    /// How long before its end an activity's lease is renewed.
+    pub worker_lock_renewal_buffer: Duration,
+    /// Logging and metrics.
+    pub observability: ObservabilityConfig,
+    /// How long work rests that this node has no handler for.
+    pub unregistered_backoff: UnregisteredBackoffConfig,
+    /// Fetches of a message before it is poison.
+    pub max_attempts: u32,
+    /// How long a cancelled activity may clean up before its task is aborted.
+    pub activity_cancellation_grace_period: Duration,
+    /// Pinned versions this node replays; `None` is 0.0.0 to this build, both included.
+    pub supported_replay_versions: Option<SemverRange>,
+    /// The lease of a session.
+    pub session_lock_timeout: Duration,
+    /// How long before its end a session's lease is renewed.
+    pub session_lock_renewal_buffer: Duration,
+    /// After how long without activity a session becomes claimable.
+    pub session_idle_timeout: Duration,
+    /// How often orphaned sessions are removed.
+    pub session_cleanup_interval: Duration,
+    /// Distinct sessions in flight.
+    pub max_sessions_per_runtime: usize,
+    /// The session owner's name, if it should survive a restart.
+    pub worker_node_id: Option<String>,
+    /// Which tagged activities run here.
+    pub worker_tag_filter: TagFilter,
+    /// How long one turn may take; `None` lets it run for ever.
+    pub turn_timeout: Option<Duration>,
+    /// How long one run of an activity may take; `None` lets it run for ever.
+    pub activity_execution_timeout: Option<Duration>,
+    /// Limits on payloads, histories, mailboxes and turns.
+    pub limits: RuntimeLimits,
+    /// Live executions kept between turns; 0 replays every turn.
+    pub execution_cache_size: usize,
+    /// Whether fetches ask only for what this node has handlers for.
+    pub handler_capability_filter: bool,
+    /// Pinned versions this node replays besides `supported_replay_versions`.
+    pub extra_replay_versions: Vec<SemverRange>,
+    /// After how long instances that no node can replay are ended; `None` leaves them.
+    pub sweep_unsupported_after: Option<Duration>,
+    /// Whether a cancellation may end an execution that this node cannot replay.
+    pub cancel_only_fallback: bool,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self {
+            dispatcher_min_poll_interval: Duration::from_millis(100),
+            dispatcher_long_poll_timeout: Duration::from_secs(30),
+            orchestration_concurrency: 2,
+            worker_concurrency: 2,
+            orchestrator_lock_timeout: Duration::from_secs(5),
+            orchestrator_lock_renewal_buffer: Duration::from_secs(2),
+            worker_lock_timeout: Duration::from_secs(30),
+            worker_lock_renewal_buffer: Duration::from_secs(5),
+            observability: ObservabilityConfig::default(),
+            unregistered_backoff: UnregisteredBackoffConfig::default(),
+            max_attempts: 10,
+            activity_cancellation_grace_period: Duration::from_secs(10),
+            supported_replay_versions: None,
+            session_lock_timeout: Duration::from_secs(30),
+            session_lock_renewal_buffer: Duration::from_secs(5),
+            session_idle_timeout: Duration::from_secs(300),
+            session_cleanup_interval: Duration::from_secs(300),
+            max_sessions_per_runtime: 10,
+            worker_node_id: None,
+            worker_tag_filter: TagFilter::default(),
+            turn_timeout: Some(Duration::from_secs(60)),
+            activity_execution_timeout: None,
+            limits: RuntimeLimits::default(),
+            execution_cache_size: 10_000,
+            handler_capability_filter: false,
+            extra_replay_versions: Vec::new(),
+            sweep_unsupported_after: None,
+            cancel_only_fallback: false,
+        }
+    }
+}
+
+impl RuntimeOptions {
+    /// Refuses settings under which sessions would go idle while their activities run.
+    #[expect(clippy::panic, reason = "the published contract of starting a runtime")]
+    pub(crate) fn assert_valid(&self) {
+        // Renewing an activity counts as activity of its session: an idle timeout below that interval lets a
+        // session go idle between two renewals.
+        let renewal_interval = self
+            .worker_lock_timeout
+            .checked_sub(self.worker_lock_renewal_buffer)
+            .unwrap_or(Duration::from_secs(1));
+        if self.session_idle_timeout <= renewal_interval {
+            panic!(
+                "session_idle_timeout ({}s) must be greater than worker lock renewal interval ({}s). \
+                 Sessions would be taken for idle while their activities still run.",
+                self.session_idle_timeout.as_secs_f64(),
+                renewal_interval.as_secs_f64(),
+            );
+        }
+    }
+}
+
+/// How long work rests that a node has no handler for: doubling from `base_delay` up to `max_delay`.
+#[derive(Debug, Clone)]
+pub struct UnregisteredBackoffConfig {
+    /// The first delay.
+    pub base_delay: Duration,
+    /// The longest delay.
+    pub max_delay: Duration,
+}
+
+impl Default for UnregisteredBackoffConfig {
+    fn default() -> Self {
+        Self { base_delay: Duration::from_secs(1), max_delay: Duration::from_secs(60) }
+    }
+}
+
+impl UnregisteredBackoffConfig {
+    /// The delay after fetch number `attempt_count`, which counts from 1; 0 behaves like 1.
+    pub fn delay(&self, attempt_count: u32) -> Duration {
+        /// Doublings beyond this one change nothing: 64 times the base is long enough for any deployment.
+        const MAX_DOUBLINGS: u32 = 6;
+        let doublings = attempt_count.saturating_sub(1).min(MAX_DOUBLINGS);
+        self.base_delay.saturating_mul(1 << doublings).min(self.max_delay)
+    }
+}

@@ -1,0 +1,106 @@
+use std::{collections::btree_map::Entry, fmt, sync::Arc};
+
+use semver::Version;
+
+use super::{Handlers, Policies, Registry, VersionPolicy};
+
+/// Collects handlers. What goes wrong is remembered and reported by [`Self::build_result`].
+pub struct RegistryBuilder<H: ?Sized> {
+    handlers: Handlers<H>,
+    policies: Policies,
+    errors: Vec<String>,
+}
+
+impl<H: ?Sized> RegistryBuilder<H> {
+    pub(super) fn new(handlers: Handlers<H>, policies: Policies) -> Self {
+        Self { handlers, policies, errors: Vec::new() }
+    }
+
+    /// The registry, whatever went wrong: the first registration of a name and version stays.
+    pub fn build(self) -> Registry<H> {
+        Registry::new(self.handlers, self.policies)
+    }
+
+    /// The registry, if nothing went wrong.
+    ///
+    /// # Errors
+    /// All that went wrong, joined with `"; "`.
+    pub fn build_result(self) -> Result<Registry<H>, String> {
+        if self.errors.is_empty() { Ok(self.build()) } else { Err(self.errors.join("; ")) }
+    }
+
+    /// Adds all handlers of `other`, and its policies for names that have none here. A name and version that is
+    /// already here stays, with the error `duplicate {error_prefix} in merge: {name}@{version}`.
+    #[must_use]
+    pub fn merge_registry(mut self, other: Registry<H>, error_prefix: &str) -> Self {
+        for (name, versions) in other.handlers.iter() {
+            for (version, handler) in versions {
+                self.insert(name, version.clone(), Arc::clone(handler), |at| {
+                    format!("duplicate {error_prefix} in merge: {at}")
+                });
+            }
+        }
+        for (name, policy) in other.policies_now() {
+            self.policies.entry(name).or_insert(policy);
+        }
+        self
+    }
+
+    /// Registers many handlers of one type by the method given.
+    #[must_use]
+    pub fn register_all_handlers<F: Clone>(
+        self,
+        handlers: Vec<(&str, F)>,
+        register: impl Fn(Self, &str, F) -> Self,
+    ) -> Self {
+        handlers.into_iter().fold(self, |builder, (name, handler)| register(builder, name, handler))
+    }
+
+    /// Adds a handler unless its name and version are taken; then `duplicate` words the error.
+    pub(super) fn insert(
+        &mut self,
+        name: &str,
+        version: Version,
+        handler: Arc<H>,
+        duplicate: impl FnOnce(String) -> String,
+    ) {
+        match self.handlers.entry(name.to_owned()).or_default().entry(version) {
+            Entry::Vacant(free) => {
+                free.insert(handler);
+            }
+            Entry::Occupied(taken) => self.errors.push(duplicate(format!("{name}@{}", taken.key()))),
+        }
+    }
+
+    /// Adds a handler, or puts it in the place of an earlier one.
+    pub(super) fn replace(&mut self, name: &str, version: Version, handler: Arc<H>) {
+        self.handlers.entry(name.to_owned()).or_default().insert(version, handler);
+    }
+
+    pub(super) fn latest(&self, name: &str) -> Option<&Version> {
+        self.handlers.get(name)?.last_key_value().map(|(version, _)| version)
+    }
+
+    pub(super) fn set(&mut self, name: String, policy: VersionPolicy) {
+        self.policies.insert(name, policy);
+    }
+
+    pub(super) fn refuse(&mut self, error: String) {
+        self.errors.push(error);
+    }
+}
+
+impl<H: ?Sized> Default for RegistryBuilder<H> {
+    fn default() -> Self {
+        Self::new(Handlers::new(), Policies::new())
+    }
+}
+
+impl<H: ?Sized> fmt::Debug for RegistryBuilder<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegistryBuilder")
+            .field("names", &self.handlers.keys().collect::<Vec<_>>())
+            .field("errors", &self.errors)
+            .finish()
+    }
+}
