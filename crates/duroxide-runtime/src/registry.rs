@@ -158,7 +158,8 @@ impl<H: ?Sized> From<Arc<Self>> for Registry<H> {
 
 impl<H: ?Sized> fmt::Debug for Registry<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let versions = self.handlers.iter().map(|(name, versions)| (name, versions.keys().collect::<Vec<_>>()));
+        let versions =
+            self.handlers.iter().map(|(name, versions)| (name, versions.keys().collect::<Vec<_>>()));
         f.debug_map().entries(versions).finish()
     }
 }

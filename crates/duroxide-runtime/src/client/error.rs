@@ -56,9 +56,9 @@ impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Provider(error) => error.fmt(f),
-            Self::ManagementNotAvailable => f.write_str(
-                "Management features not available - provider doesn't implement ProviderAdmin",
-            ),
+            Self::ManagementNotAvailable => {
+                f.write_str("Management features not available - provider doesn't implement ProviderAdmin")
+            }
             Self::InvalidInput { message } => write!(f, "Invalid input: {message}"),
             Self::Timeout => f.write_str("Operation timed out"),
             Self::InstanceStillRunning { instance_id } => {

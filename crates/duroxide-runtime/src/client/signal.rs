@@ -92,13 +92,7 @@ impl Client {
         self.send(WorkItem::CancelInstance { instance, reason }).await
     }
 
-    fn check_message(
-        &self,
-        what: &str,
-        instance: &str,
-        name: &str,
-        data: &str,
-    ) -> Result<(), ClientError> {
+    fn check_message(&self, what: &str, instance: &str, name: &str, data: &str) -> Result<(), ClientError> {
         self.check_name("instance id", instance)?;
         self.check_size(&format!("{what} name"), name)?;
         self.check_size(&format!("{what} data"), data)

@@ -18,7 +18,8 @@ pub fn init_logging(config: &ObservabilityConfig) -> Result<(), String> {
 }
 
 fn filter(config: &ObservabilityConfig) -> EnvFilter {
-    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_directives(&config.log_level)))
+    EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new(default_directives(&config.log_level)))
 }
 
 fn default_directives(level: &str) -> String {
