@@ -1,1 +1,39 @@
-//! duroxide-conformance
+//! The conformance suite of duroxide: what a provider must do, as executable checks.
+//!
+//! A third party checks its provider in a few lines:
+//!
+//! ```ignore
+//! struct MyFactory;
+//!
+//! #[async_trait::async_trait]
+//! impl duroxide_conformance::provider_validations::ProviderFactory for MyFactory {
+//!     async fn create_provider(&self) -> Arc<dyn Provider> {
+//!         Arc::new(MyProvider::on_an_empty_store().await)
+//!     }
+//! }
+//!
+//! duroxide_conformance::conformance_tests!(MyFactory);
+//! ```
+//!
+//! [`conformance_tests!`] makes one test of every validation, in a module per topic. [`provider_validations`] has
+//! the validations as functions, the list of them, and `run_all` and `run_topic` for programs that are not test
+//! targets.
+//!
+//! Only the public `Provider` and `ProviderAdmin` traits are used. The ids in the documentation of the validations
+//! (`S3.T4`, `16.11`, `I08`) name the requirement, rule or guarantee that each of them shows.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a validation is a test: it panics when the provider breaks a rule"
+)]
+
+mod factory;
+mod fixture;
+mod message;
+pub mod provider_validations;
+mod round;
+mod suite;
+mod topic;

@@ -1,0 +1,50 @@
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use duroxide_provider::Provider;
+
+/// Makes the providers under test, and reaches behind them where a validation needs damage that the public contract
+/// cannot do.
+#[async_trait]
+pub trait ProviderFactory: Send + Sync {
+    /// A provider on an empty store of its own.
+    async fn create_provider(&self) -> Arc<dyn Provider>;
+
+    /// The lease of locks whose end a validation waits for. Shorter makes the suite faster; it must be long enough
+    /// for a few calls to the provider.
+    fn lock_timeout(&self) -> Duration {
+        Duration::from_secs(5)
+    }
+
+    /// Within which time a call that must not wait returns.
+    fn short_poll_threshold(&self) -> Duration {
+        Duration::from_millis(100)
+    }
+
+    /// Makes the stored history of an instance undecodable, in the store of the provider created last.
+    async fn corrupt_instance_history(&self, instance: &str) {
+        let _ = instance;
+        panic!("corrupt_instance_history is not implemented for this provider factory");
+    }
+
+    /// The highest attempt count among the queued messages of an instance, in the store of the provider created
+    /// last.
+    async fn get_max_attempt_count(&self, instance: &str) -> u32 {
+        let _ = instance;
+        panic!("get_max_attempt_count is not implemented for this provider factory");
+    }
+
+    /// Puts a row that cannot be decoded into the orchestrator queue of an instance and one into the worker queue,
+    /// in the store of the provider created last. `false` if the factory cannot; then the validations that need
+    /// such rows check nothing.
+    async fn insert_undecodable_rows(&self, instance: &str) -> bool {
+        let _ = instance;
+        false
+    }
+
+    /// After which time the created providers move messages for an unknown instance to the dead letters, if that is
+    /// short enough to wait for.
+    fn orphan_message_ttl(&self) -> Option<Duration> {
+        None
+    }
+}
