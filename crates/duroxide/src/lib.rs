@@ -1,5 +1,6 @@
 //! Durable execution for Rust: async code that survives crashes, restarts and upgrades.
 
+pub mod prelude;
 pub mod providers;
 pub mod runtime;
 
@@ -14,6 +15,10 @@ pub use duroxide_provider::{
     DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter, InstanceInfo,
     InstanceTree, ProviderAdmin, PruneOptions, PruneResult, QueueDepths, ScheduledActivityIdentifier,
     SemverRange, SessionFetchConfig, SystemMetrics, TagFilter,
+};
+pub use duroxide_runtime::{
+    ActivityContext, Client, ClientError, OrchestrationRegistry, OrchestrationRegistryBuilder,
+    OrchestrationStatus, RuntimeOptions, client,
 };
 
 /// A shared store.

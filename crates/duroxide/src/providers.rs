@@ -16,3 +16,5 @@ pub use duroxide_provider::{
 pub mod error {
     pub use duroxide_provider::ProviderError;
 }
+
+pub use duroxide_runtime::instrumented;

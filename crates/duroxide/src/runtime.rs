@@ -1,4 +1,8 @@
-//! Running orchestrations and activities: runtime, options, handlers, statuses.
+//! Running orchestrations and activities: handlers, registries, options, statuses, observability.
 
-pub use duroxide_core::limits;
-pub use duroxide_core::{FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, RuntimeLimits};
+pub use duroxide_runtime::{
+    ActivityHandler, FnActivity, FnOrchestration, LogFormat, ObservabilityConfig, OrchestrationDescriptor,
+    OrchestrationHandler, OrchestrationRegistry, OrchestrationRegistryBuilder, OrchestrationStatus,
+    RuntimeLimits, RuntimeOptions, UnregisteredBackoffConfig, VersionPolicy, kind_of,
+};
+pub use duroxide_runtime::{limits, observability, registry};

@@ -1,0 +1,7 @@
+//! What most programs need: `use duroxide::prelude::*;`.
+
+pub use crate::{
+    ActivityContext, BackoffStrategy, Client, ClientError, DurableFuture, Either2, Either3, ErrorDetails,
+    Event, EventKind, OrchestrationContext, OrchestrationRegistry, OrchestrationStatus, RetryPolicy,
+    RuntimeOptions, providers::Provider, runtime::registry::ActivityRegistry,
+};

@@ -1,0 +1,22 @@
+//! The public surface, named item by item: paths, signatures, derives, fields and variants.
+//!
+//! Most of this file only has to compile. A method is taken as a function pointer, a struct is built in full, an enum
+//! is matched in full, a trait is implemented with exactly its required methods. Whatever breaks code written against
+//! the documented API breaks one of these first.
+
+#![allow(clippy::type_complexity, reason = "signatures are spelled out on purpose")]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
+#![allow(unreachable_pub, dead_code, reason = "most of it is never called")]
+
+mod bounds;
+mod client;
+mod errors;
+mod events;
+mod filters;
+mod management;
+mod observability;
+mod options;
+mod provider;
+mod registries;
+mod root;
+mod work_items;

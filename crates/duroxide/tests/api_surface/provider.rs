@@ -1,0 +1,237 @@
+//! Sections 11, 12 and 17.3: the provider traits, implemented with exactly their required methods.
+
+use std::{any::Any, collections::HashMap, time::Duration};
+
+use async_trait::async_trait;
+use duroxide::{
+    DeleteInstanceResult, Event, ExecutionInfo, InstanceFilter, InstanceInfo, PruneOptions, PruneResult,
+    QueueDepths, SystemMetrics, SystemStats,
+    providers::{
+        DispatcherCapabilityFilter, ExecutionMetadata, NextExecution, OrchestrationItem, Provider,
+        ProviderAdmin, ProviderError, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier,
+        SessionFetchConfig, StatusSnapshot, TagFilter, WorkItem,
+    },
+};
+
+use crate::bounds;
+
+type PRes<T> = Result<T, ProviderError>;
+
+/// A third party's store: knows nothing of what was added later.
+struct Plain;
+
+#[async_trait]
+impl Provider for Plain {
+    async fn fetch_orchestration_item(
+        &self,
+        _lock_timeout: Duration,
+        _poll_timeout: Duration,
+        _filter: Option<&DispatcherCapabilityFilter>,
+    ) -> PRes<Option<(OrchestrationItem, String, u32)>> {
+        Ok(None)
+    }
+    async fn ack_orchestration_item(
+        &self,
+        _lock_token: &str,
+        _execution_id: u64,
+        _history_delta: Vec<Event>,
+        _worker_items: Vec<WorkItem>,
+        _orchestrator_items: Vec<WorkItem>,
+        _metadata: ExecutionMetadata,
+        _cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    ) -> PRes<()> {
+        Ok(())
+    }
+    async fn abandon_orchestration_item(
+        &self,
+        _: &str,
+        _: Option<Duration>,
+        _ignore_attempt: bool,
+    ) -> PRes<()> {
+        Ok(())
+    }
+    async fn renew_orchestration_item_lock(&self, _token: &str, _extend_for: Duration) -> PRes<()> {
+        Ok(())
+    }
+    async fn read(&self, _instance: &str) -> PRes<Vec<Event>> {
+        Ok(Vec::new())
+    }
+    async fn read_with_execution(&self, _instance: &str, _execution_id: u64) -> PRes<Vec<Event>> {
+        Ok(Vec::new())
+    }
+    async fn append_with_execution(&self, _: &str, _execution_id: u64, _: Vec<Event>) -> PRes<()> {
+        Ok(())
+    }
+    async fn enqueue_for_worker(&self, _item: WorkItem) -> PRes<()> {
+        Ok(())
+    }
+    async fn enqueue_for_orchestrator(&self, _item: WorkItem, _delay: Option<Duration>) -> PRes<()> {
+        Ok(())
+    }
+    async fn fetch_work_item(
+        &self,
+        _lock_timeout: Duration,
+        _poll_timeout: Duration,
+        _session: Option<&SessionFetchConfig>,
+        _tag_filter: &TagFilter,
+    ) -> PRes<Option<(WorkItem, String, u32)>> {
+        Ok(None)
+    }
+    async fn ack_work_item(&self, _token: &str, _completion: Option<WorkItem>) -> PRes<()> {
+        Ok(())
+    }
+    async fn renew_work_item_lock(&self, _token: &str, _extend_for: Duration) -> PRes<()> {
+        Ok(())
+    }
+    async fn abandon_work_item(&self, _: &str, _: Option<Duration>, _ignore_attempt: bool) -> PRes<()> {
+        Ok(())
+    }
+    async fn renew_session_lock(&self, _owners: &[&str], _extend: Duration, _idle: Duration) -> PRes<usize> {
+        Ok(0)
+    }
+    async fn cleanup_orphaned_sessions(&self, _idle_timeout: Duration) -> PRes<usize> {
+        Ok(0)
+    }
+    async fn get_custom_status(&self, _: &str, _last_seen: u64) -> PRes<Option<(Option<String>, u64)>> {
+        Ok(None)
+    }
+    async fn get_kv_value(&self, _instance: &str, _key: &str) -> PRes<Option<String>> {
+        Ok(None)
+    }
+    async fn get_kv_all_values(&self, _instance: &str) -> PRes<HashMap<String, String>> {
+        Ok(HashMap::new())
+    }
+    async fn get_instance_stats(&self, _instance: &str) -> PRes<Option<SystemStats>> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl ProviderAdmin for Plain {
+    async fn list_instances(&self) -> PRes<Vec<String>> {
+        Ok(Vec::new())
+    }
+    async fn list_instances_by_status(&self, _status: &str) -> PRes<Vec<String>> {
+        Ok(Vec::new())
+    }
+    async fn list_executions(&self, _instance: &str) -> PRes<Vec<u64>> {
+        Ok(Vec::new())
+    }
+    async fn read_history_with_execution_id(&self, _instance: &str, _execution_id: u64) -> PRes<Vec<Event>> {
+        Ok(Vec::new())
+    }
+    async fn read_history(&self, _instance: &str) -> PRes<Vec<Event>> {
+        Ok(Vec::new())
+    }
+    async fn latest_execution_id(&self, _instance: &str) -> PRes<u64> {
+        Ok(1)
+    }
+    async fn get_instance_info(&self, instance: &str) -> PRes<InstanceInfo> {
+        Err(ProviderError::permanent("get_instance_info", format!("Instance {instance} not found")))
+    }
+    async fn get_execution_info(&self, _instance: &str, _execution_id: u64) -> PRes<ExecutionInfo> {
+        Err("none".into())
+    }
+    async fn get_system_metrics(&self) -> PRes<SystemMetrics> {
+        Ok(SystemMetrics::default())
+    }
+    async fn get_queue_depths(&self) -> PRes<QueueDepths> {
+        Ok(QueueDepths::default())
+    }
+    async fn list_children(&self, _instance: &str) -> PRes<Vec<String>> {
+        Ok(Vec::new())
+    }
+    async fn get_parent_id(&self, _instance: &str) -> PRes<Option<String>> {
+        Ok(None)
+    }
+    async fn delete_instances_atomic(&self, _ids: &[String], _force: bool) -> PRes<DeleteInstanceResult> {
+        Ok(DeleteInstanceResult::default())
+    }
+    async fn delete_instance_bulk(&self, _filter: InstanceFilter) -> PRes<DeleteInstanceResult> {
+        Ok(DeleteInstanceResult::default())
+    }
+    async fn prune_executions(&self, _instance: &str, _options: PruneOptions) -> PRes<PruneResult> {
+        Ok(PruneResult::default())
+    }
+    async fn prune_executions_bulk(
+        &self,
+        _filter: InstanceFilter,
+        _options: PruneOptions,
+    ) -> PRes<PruneResult> {
+        Ok(PruneResult::default())
+    }
+}
+
+#[test]
+fn the_traits_are_object_safe_and_shareable() {
+    fn any<T: Any + Send + Sync + ?Sized>() {}
+    any::<dyn Provider>();
+    any::<dyn ProviderAdmin>();
+}
+
+#[test]
+fn plain_answers_are_the_documented_defaults() {
+    let provider: &dyn Provider = &Plain;
+    assert_eq!((provider.name(), provider.version()), ("unknown", "0.0.0"));
+    assert!(provider.as_management_capability().is_none());
+    assert!(!provider.commits_rounds());
+    provider.set_max_attempts(3);
+}
+
+/// Section 17.3, with the documented defaults.
+#[tokio::test]
+async fn added_methods_have_default_bodies() {
+    let provider: &dyn Provider = &Plain;
+    provider.commit_round("token", Round::default()).await.unwrap();
+    assert_eq!(provider.read_status("i").await.unwrap(), None::<StatusSnapshot>);
+    assert_eq!(provider.read_descriptor("i").await.unwrap(), None::<duroxide::OrchestrationDescriptor>);
+    assert_eq!(provider.last_event_id("i", 1).await.unwrap(), None::<u64>);
+    provider.dead_letter_work_item("token", "reason").await.unwrap();
+
+    let admin: &dyn ProviderAdmin = &Plain;
+    assert!(admin.get_running_duroxide_version_spread().await.unwrap().is_empty());
+    assert!(admin.list_dead_letters(Some(10)).await.unwrap().is_empty());
+    let refused = admin.retry_dead_letter("1").await.unwrap_err();
+    assert_eq!((refused.message.as_str(), refused.retryable), ("dead letters are not supported", false));
+    assert!(!admin.discard_dead_letter("1").await.unwrap_err().retryable);
+    assert_eq!(admin.get_instance_tree("i").await.unwrap().all_ids, ["i"]);
+    let _: DeleteInstanceResult = admin.delete_instance("i", false).await.unwrap();
+}
+
+#[test]
+fn rounds_are_built_in_full() {
+    bounds::value::<Round>();
+    bounds::default::<Round>();
+    bounds::value::<NextExecution>();
+    bounds::value::<ScheduledTimerIdentifier>();
+    bounds::eq::<ScheduledTimerIdentifier>();
+    bounds::eq::<StatusSnapshot>();
+    let next = NextExecution {
+        execution_id: 2,
+        history_delta: Vec::new(),
+        worker_items: Vec::new(),
+        orchestrator_items: Vec::new(),
+        metadata: ExecutionMetadata::default(),
+        start: WorkItem::CancelInstance { instance: "i".into(), reason: "r".into() },
+    };
+    let _ = Round {
+        execution_id: 1,
+        history_delta: Vec::new(),
+        worker_items: Vec::new(),
+        orchestrator_items: Vec::new(),
+        metadata: ExecutionMetadata::default(),
+        cancelled_activities: Vec::new(),
+        cancelled_timers: vec![ScheduledTimerIdentifier {
+            instance: "i".into(),
+            execution_id: 1,
+            timer_id: 2,
+        }],
+        next_execution: Some(next),
+    };
+    let _ = StatusSnapshot {
+        execution_id: 1,
+        terminal_event: None,
+        custom_status: None,
+        custom_status_version: 0,
+    };
+}
