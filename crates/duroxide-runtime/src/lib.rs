@@ -11,6 +11,8 @@ mod activity_handler;
 mod backoff_log;
 mod builtin;
 pub mod client;
+#[cfg(test)]
+mod fixture;
 pub mod instrumented;
 pub mod observability;
 mod options;

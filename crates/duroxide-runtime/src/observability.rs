@@ -5,6 +5,7 @@ mod handle;
 mod label;
 mod logging;
 mod metrics_provider;
+mod outcome;
 mod snapshot;
 
 pub use config::{LogFormat, ObservabilityConfig};
@@ -12,3 +13,5 @@ pub use handle::ObservabilityHandle;
 pub use logging::init_logging;
 pub use metrics_provider::MetricsProvider;
 pub use snapshot::MetricsSnapshot;
+
+pub(crate) use outcome::{ActivityEnd, EndedActivity, EndedExecution, ExecutionEnd};

@@ -1,0 +1,9 @@
+//! What the tests of this crate share.
+
+pub(crate) mod fake_store;
+mod logs;
+mod recorder;
+
+pub(crate) use fake_store::FakeStore;
+pub(crate) use logs::{LogLine, Logs};
+pub(crate) use recorder::Recorder;
