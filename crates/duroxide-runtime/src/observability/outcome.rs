@@ -70,7 +70,9 @@ impl MetricsProvider {
         match ended.end {
             ExecutionEnd::Completed => {}
             ExecutionEnd::Failed(details) => self.execution_failed(orchestration_name, version, details),
-            ExecutionEnd::ContinuedAsNew => self.record_continue_as_new(orchestration_name, ended.execution_id),
+            ExecutionEnd::ContinuedAsNew => {
+                self.record_continue_as_new(orchestration_name, ended.execution_id)
+            }
         }
     }
 
