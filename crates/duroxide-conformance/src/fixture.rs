@@ -117,6 +117,11 @@ impl Fixture {
         self.fetch_claim(LONG_LEASE, Duration::ZERO, Some(filter)).await
     }
 
+    /// One fetch that may wait this long.
+    pub(crate) async fn claim_within(&self, poll: Duration) -> Option<Claim> {
+        self.fetch_claim(LONG_LEASE, poll, None).await
+    }
+
     /// Fetches until there is something.
     pub(crate) async fn claim(&self) -> Claim {
         self.claim_for(LONG_LEASE).await
