@@ -1,1 +1,46 @@
-//! duroxide-store
+//! Serves a synchronous store engine as a provider.
+//!
+//! A [`StoreEngine`](duroxide_provider::store::StoreEngine) knows tables and transactions, and nothing of threads,
+//! clocks or waiting. This crate adds those, once for every engine:
+//!
+//! * **Group commit.** One thread owns the engine. Whatever waits is applied in one transaction, then everyone is
+//!   answered. No timer delays a batch; a lone caller commits at once.
+//! * **Waiting fetches.** A fetch that finds nothing is a standing order. Every transaction serves the waiting
+//!   orders before its commit, so the transaction that makes work also hands it over.
+//! * **Watchers.** A client that waits for an instance is told after each commit that concerns it.
+//!
+//! # Code map
+//!
+//! Callers prepare an operation and submit it (`submit`, [`StoreProvider`]). The `machine` holds what waits and
+//! decides what to do next; it is a plain value. The [`StoreDriver`] carries that out on the engine. In production
+//! a thread runs the driver; a simulator runs it by hand, in virtual time ([`StoreBuilder::stepped`]).
+//!
+//! A provider made of this wraps a [`StoreProvider`] and implements the traits with
+//! [`impl_provider_by_delegation!`].
+
+mod admission;
+mod builder;
+mod clock;
+mod decode;
+#[doc(hidden)]
+pub mod delegate;
+mod driver;
+mod error;
+mod guard;
+mod job;
+mod log;
+mod machine;
+mod options;
+mod order;
+mod provider;
+mod readers;
+mod submit;
+mod thread;
+mod watchers;
+
+pub use builder::StoreBuilder;
+pub use clock::{SystemClock, random_nonce};
+pub use driver::{Idle, StoreDriver};
+pub use error::StoreError;
+pub use options::StoreOptions;
+pub use provider::StoreProvider;

@@ -1,0 +1,138 @@
+use std::{fmt, sync::Arc};
+
+use duroxide_core::Clock;
+use duroxide_provider::store::{StoreEngine, StoreReader};
+
+use crate::{
+    StoreDriver, StoreError, StoreOptions, StoreProvider, SystemClock,
+    driver::{DriverParts, Nonces},
+    machine::Machine,
+    provider::ProviderParts,
+    random_nonce,
+    readers::Readers,
+    submit::Submitter,
+    thread,
+    watchers::Watchers,
+};
+
+/// Puts a [`StoreProvider`] together.
+pub struct StoreBuilder {
+    engine: Box<dyn StoreEngine>,
+    readers: Vec<Box<dyn StoreReader>>,
+    clock: Arc<dyn Clock>,
+    nonces: Nonces,
+    name: String,
+    version: String,
+    options: StoreOptions,
+}
+
+impl StoreBuilder {
+    /// A store over this engine, with the system's clock and randomness.
+    pub fn new(engine: impl StoreEngine) -> Self {
+        Self {
+            engine: Box::new(engine),
+            readers: Vec::new(),
+            clock: Arc::new(SystemClock),
+            nonces: Box::new(random_nonce),
+            name: "store".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            options: StoreOptions::default(),
+        }
+    }
+
+    /// What [`Provider::name`](duroxide_provider::Provider::name) and
+    /// [`Provider::version`](duroxide_provider::Provider::version) say, and the logs.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.name = name.into();
+        self.version = version.into();
+        self
+    }
+
+    /// Readers, each with a thread of its own. Without any, reads run on the store thread, between transactions.
+    #[must_use]
+    pub fn with_readers(mut self, readers: Vec<Box<dyn StoreReader>>) -> Self {
+        self.readers = readers;
+        self
+    }
+
+    /// The clock of leases, timers and waits.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Where the random part of lock tokens comes from. It must never repeat.
+    #[must_use]
+    pub fn with_nonces(mut self, nonces: impl FnMut() -> u128 + Send + 'static) -> Self {
+        self.nonces = Box::new(nonces);
+        self
+    }
+
+    /// Bounds and intervals.
+    #[must_use]
+    pub fn with_options(mut self, options: StoreOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Starts the store's threads. They end when the provider is dropped.
+    ///
+    /// # Errors
+    /// If the system has no thread to give.
+    pub fn start(mut self) -> Result<StoreProvider, StoreError> {
+        let readers = std::mem::take(&mut self.readers);
+        let (mut provider, driver) = self.split(|submitter| Readers::start(readers, submitter))?;
+        provider.served_by(thread::spawn("duroxide-store", move || thread::run(driver))?);
+        Ok(provider)
+    }
+
+    /// A store without threads: nothing happens unless the driver is run. Given readers are not used; reads run
+    /// in the driver.
+    pub fn stepped(self) -> (StoreProvider, StoreDriver) {
+        let store_thread = |submitter| Ok::<_, std::convert::Infallible>(Readers::StoreThread(submitter));
+        match self.split(store_thread) {
+            Ok(parts) => parts,
+            Err(never) => match never {},
+        }
+    }
+
+    fn split<E>(
+        self,
+        readers: impl FnOnce(Submitter) -> Result<Readers, E>,
+    ) -> Result<(StoreProvider, StoreDriver), E> {
+        let (submitter, inbox) = Submitter::new(Arc::clone(&self.clock));
+        let watchers = Arc::new(Watchers::default());
+        let name: Arc<str> = self.name.into();
+        let provider = StoreProvider::new(ProviderParts {
+            submitter: submitter.clone(),
+            readers: readers(submitter.clone())?,
+            watchers: Arc::clone(&watchers),
+            options: &self.options,
+            name: Arc::clone(&name),
+            version: self.version,
+        });
+        let driver = StoreDriver::new(DriverParts {
+            engine: self.engine,
+            machine: Machine::new(self.options),
+            inbox,
+            submitter,
+            clock: self.clock,
+            nonces: self.nonces,
+            watchers,
+            name,
+        });
+        Ok((provider, driver))
+    }
+}
+
+impl fmt::Debug for StoreBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreBuilder")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! Stored text back to events, on the caller's thread. No event that cannot be decoded is ever skipped.
+
+use duroxide_core::{Event, EventKind, OrchestrationDescriptor};
+use duroxide_provider::{
+    LoadedExecution, ProviderError, RawEvent,
+    store::{EventRow, StoredExecution},
+};
+use serde::Deserialize;
+
+/// Whose history it is, for messages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HistoryOf<'a> {
+    pub(crate) instance: &'a str,
+    pub(crate) execution_id: u64,
+}
+
+/// The events before the first that cannot be decoded, and what is wrong with that one.
+pub(crate) fn decode_events(rows: &[EventRow], of: HistoryOf<'_>) -> (Vec<Event>, Option<String>) {
+    let mut events = Vec::with_capacity(rows.len());
+    for (position, row) in rows.iter().enumerate() {
+        match serde_json::from_str(&row.data) {
+            Ok(event) => events.push(event),
+            Err(error) => return (events, Some(undecodable(position, &error, of))),
+        }
+    }
+    (events, None)
+}
+
+/// The whole history, or a permanent error.
+pub(crate) fn decode_history(
+    operation: &str,
+    rows: &[EventRow],
+    of: HistoryOf<'_>,
+) -> Result<Vec<Event>, ProviderError> {
+    match decode_events(rows, of) {
+        (events, None) => Ok(events),
+        (_, Some(error)) => Err(ProviderError::permanent(operation, error)),
+    }
+}
+
+/// A loaded execution; what cannot be decoded is reported in it.
+pub(crate) fn decode_execution(stored: StoredExecution, of: HistoryOf<'_>) -> LoadedExecution {
+    let (history, history_error) = decode_events(&stored.events, of);
+    LoadedExecution { history, history_error, kv_snapshot: stored.kv.into_iter().collect() }
+}
+
+/// One event, or a permanent error.
+pub(crate) fn decode_event(operation: &str, data: &str, instance: &str) -> Result<Event, ProviderError> {
+    serde_json::from_str(data).map_err(|error| {
+        let message = format!("Failed to deserialize event: {error} (instance {instance})");
+        ProviderError::permanent(operation, message)
+    })
+}
+
+/// What an instance is, by its first event.
+pub(crate) fn descriptor_of(first: Event) -> Option<OrchestrationDescriptor> {
+    match first.kind {
+        EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } => {
+            Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
+        }
+        _ => None,
+    }
+}
+
+/// How many queue messages the execution was given by the one before it.
+pub(crate) fn carried_messages(first: &Event) -> u64 {
+    match &first.kind {
+        EventKind::OrchestrationStarted { carry_forward_events: Some(carried), .. } => {
+            u64::try_from(carried.len()).unwrap_or(u64::MAX)
+        }
+        _ => 0,
+    }
+}
+
+/// The duroxide version that an event is stamped with; `unknown` if the text has none.
+pub(crate) fn stamped_version(data: &str) -> String {
+    #[derive(Deserialize)]
+    struct Stamp {
+        duroxide_version: String,
+    }
+    serde_json::from_str::<Stamp>(data).map_or_else(|_| "unknown".to_owned(), |stamp| stamp.duroxide_version)
+}
+
+/// An event as it is stored, with its kind if that can be told.
+pub(crate) fn raw_event(row: EventRow) -> RawEvent {
+    #[derive(Deserialize)]
+    struct Kind {
+        r#type: String,
+    }
+    let event_type = serde_json::from_str::<Kind>(&row.data).map(|kind| kind.r#type).unwrap_or_default();
+    RawEvent { event_id: row.event_id, event_type, data: row.data }
+}
+
+fn undecodable(position: usize, error: &serde_json::Error, of: HistoryOf<'_>) -> String {
+    let HistoryOf { instance, execution_id } = of;
+    format!(
+        "Failed to deserialize event at position {position}: {error} (instance {instance}, execution \
+         {execution_id})"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OF: HistoryOf<'_> = HistoryOf { instance: "order-1", execution_id: 3 };
+
+    fn row(event_id: u64, data: &str) -> EventRow {
+        EventRow { event_id, data: data.to_owned() }
+    }
+
+    fn timer_row(event_id: u64) -> EventRow {
+        EventRow::new(&Event {
+            event_id,
+            source_event_id: None,
+            instance_id: "order-1".to_owned(),
+            execution_id: 3,
+            timestamp_ms: 0,
+            duroxide_version: "0.5.0".to_owned(),
+            kind: EventKind::TimerCreated { fire_at_ms: 7 },
+        })
+    }
+
+    /// S3.35, S3.37: the position counts from 0, the events before it are kept.
+    #[test]
+    fn the_first_undecodable_event_ends_the_history_and_is_named() {
+        let rows = [timer_row(1), row(2, r#"{"type":"FromTheFuture"}"#), timer_row(3)];
+        let (events, error) = decode_events(&rows, OF);
+        let error = error.unwrap();
+        assert_eq!(events.len(), 1);
+        assert!(error.starts_with("Failed to deserialize event at position 1: "), "{error}");
+        assert!(error.ends_with("(instance order-1, execution 3)"), "{error}");
+    }
+
+    /// S3.40: a plain read never leaves an event out.
+    #[test]
+    fn a_read_of_a_corrupt_history_is_a_permanent_error() {
+        let error = decode_history("read", &[row(1, "nonsense")], OF).unwrap_err();
+        assert!(!error.is_retryable() && error.message.contains("position 0"), "{error}");
+    }
+
+    #[test]
+    fn raw_events_tell_their_kind_if_they_can() {
+        assert_eq!(raw_event(row(2, r#"{"type":"FromTheFuture"}"#)).event_type, "FromTheFuture");
+        assert_eq!(raw_event(row(2, "nonsense")).event_type, "");
+        assert_eq!(stamped_version(&timer_row(1).data), "0.5.0");
+        assert_eq!(stamped_version("nonsense"), "unknown");
+    }
+}

@@ -1,0 +1,279 @@
+//! Carries out what the machine decides.
+
+mod engine;
+mod transaction;
+
+use std::{
+    fmt,
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use duroxide_core::{Clock, Timestamp};
+use duroxide_provider::store::{Answer, ApplyError, Op, StoreFailure};
+
+use self::{
+    engine::GuardedEngine,
+    transaction::{Fault, Outcome, Transaction},
+};
+use crate::{
+    job::Job,
+    log,
+    machine::{Machine, Step},
+    submit::{Delivery, Request, Submitter},
+    watchers::Watchers,
+};
+
+/// Where the random part of lock tokens comes from.
+pub(crate) type Nonces = Box<dyn FnMut() -> u128 + Send>;
+
+/// Runs a store: takes requests, carries out what is to be done, and says when it wants to be called again.
+///
+/// A thread runs it in production. A simulator calls [`Self::run`] whenever its virtual time has reached the
+/// moment that the last call named, or when callers may have handed something in.
+pub struct StoreDriver {
+    engine: GuardedEngine,
+    machine: Machine,
+    inbox: mpsc::Receiver<Request>,
+    submitter: Submitter,
+    clock: Arc<dyn Clock>,
+    nonces: Nonces,
+    watchers: Arc<Watchers>,
+    name: Arc<str>,
+}
+
+/// What a store waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Idle {
+    /// This time, or a request.
+    Until(Timestamp),
+    /// A request.
+    UntilRequest,
+    /// Nothing: its provider was dropped.
+    Closed,
+}
+
+/// What a driver is made of.
+pub(crate) struct DriverParts {
+    pub(crate) engine: Box<dyn duroxide_provider::store::StoreEngine>,
+    pub(crate) machine: Machine,
+    pub(crate) inbox: mpsc::Receiver<Request>,
+    pub(crate) submitter: Submitter,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) nonces: Nonces,
+    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) name: Arc<str>,
+}
+
+impl StoreDriver {
+    pub(crate) fn new(parts: DriverParts) -> Self {
+        Self {
+            engine: GuardedEngine::new(parts.engine, Arc::clone(&parts.name)),
+            machine: parts.machine,
+            inbox: parts.inbox,
+            submitter: parts.submitter,
+            clock: parts.clock,
+            nonces: parts.nonces,
+            watchers: parts.watchers,
+            name: parts.name,
+        }
+    }
+
+    /// Does everything that can be done now.
+    pub fn run(&mut self) -> Idle {
+        loop {
+            while let Ok(request) = self.inbox.try_recv() {
+                self.machine.accept(request);
+            }
+            let now = self.clock.now();
+            self.machine.observe(now, self.watchers.any());
+            match self.machine.next_step(now) {
+                Step::Sleep(None) => return Idle::UntilRequest,
+                Step::Sleep(Some(until)) => return Idle::Until(until),
+                Step::Stop => return Idle::Closed,
+                step => self.carry_out(step, now),
+            }
+        }
+    }
+
+    /// Blocks until a request comes in, at most this long.
+    pub(crate) fn wait(&mut self, at_most: Option<Duration>) {
+        let request = match at_most {
+            Some(at_most) => self.inbox.recv_timeout(at_most).ok(),
+            None => self.inbox.recv().ok(),
+        };
+        request.into_iter().for_each(|request| self.machine.accept(request));
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn carry_out(&mut self, step: Step, now: Timestamp) {
+        match step {
+            Step::Reopen => self.reopen(now),
+            Step::Refuse => self.machine.refuse(),
+            Step::LookAhead => self.look_ahead(now),
+            Step::LookElsewhere => self.look_elsewhere(now),
+            Step::Expire => self.machine.expire(now),
+            Step::Read => {
+                for read in self.machine.take_reads() {
+                    read.run(self.engine.reader());
+                }
+            }
+            Step::Transact => self.transact(now),
+            Step::Sleep(_) | Step::Stop => {}
+        }
+    }
+
+    fn look_ahead(&mut self, now: Timestamp) {
+        match self.engine.next_wake() {
+            Ok(wake) => self.machine.looked_ahead(wake),
+            Err(failure) => {
+                log::upkeep_failed(&self.name, "next_wake", &failure);
+                self.machine.look_ahead_failed(now);
+            }
+        }
+    }
+
+    fn look_elsewhere(&mut self, now: Timestamp) {
+        let changed = self.engine.changed_elsewhere().unwrap_or_else(|failure| {
+            log::upkeep_failed(&self.name, "changed_elsewhere", &failure);
+            false
+        });
+        self.machine.looked_elsewhere(changed, now);
+        if changed {
+            self.watchers.tell_all();
+        }
+    }
+
+    fn reopen(&mut self, now: Timestamp) {
+        match self.engine.reopen() {
+            Ok(()) => {
+                let failed_attempts = self.machine.reopened(now);
+                log::reopened(&self.name, failed_attempts);
+                // The lost transaction may have happened, and then nobody was told.
+                self.watchers.tell_all();
+            }
+            Err(failure) => {
+                let attempt = self.machine.reopen_failed(now);
+                log::reopen_failed(&self.name, attempt, &failure);
+            }
+        }
+    }
+
+    // ---- transactions ---------------------------------------------------------------------------------------
+
+    /// Runs one batch. A claim or a promotion that fails is put aside and the rest is tried again, so each time
+    /// round there is less that can fail.
+    fn transact(&mut self, now: Timestamp) {
+        let jobs = self.machine.take_batch();
+        loop {
+            match self.transaction(now).run(&jobs) {
+                Ok(outcome) => return self.settle(jobs, outcome, now),
+                Err(Fault::InstanceOrder(number, failure)) => self.machine.instances.fail(number, failure),
+                Err(Fault::ActivityOrder(number, failure)) => self.machine.activities.fail(number, failure),
+                Err(Fault::Promotion(failure)) => {
+                    log::upkeep_failed(&self.name, "promote", &failure);
+                    self.machine.postpone_promotion(now);
+                }
+                Err(Fault::Op(_)) => return self.run_one_by_one(jobs, now),
+                Err(Fault::Whole(failure)) => return self.fail(jobs, &failure, now),
+                Err(Fault::Unknown { failure, releases }) => return self.lose(jobs, failure, releases, now),
+            }
+        }
+    }
+
+    fn transaction(&mut self, now: Timestamp) -> Transaction<'_> {
+        Transaction { engine: &mut self.engine, machine: &self.machine, nonces: &mut self.nonces, now }
+    }
+
+    /// One operation of the batch broke: each runs in a transaction of its own, so that it fails alone. Fetches
+    /// are served by the next transaction.
+    fn run_one_by_one(&mut self, jobs: Vec<Job>, now: Timestamp) {
+        let mut jobs = jobs.into_iter();
+        while let Some(job) = jobs.next() {
+            match self.transaction(now).run_alone(&job) {
+                Ok(answer) => {
+                    self.machine.committed(None);
+                    if answer.is_ok() {
+                        self.machine.made_ready(job.op.readies());
+                    }
+                    self.answer(job, answer.map_err(ApplyError::Refused));
+                }
+                Err(Fault::Unknown { failure, .. }) => {
+                    return self.lose(std::iter::once(job).chain(jobs).collect(), failure, Vec::new(), now);
+                }
+                Err(fault) => {
+                    let failure = fault.into_failure();
+                    log::transaction_failed(&self.name, 1, &failure);
+                    self.answer(job, Err(failure.into()));
+                }
+            }
+        }
+        self.maintain();
+    }
+
+    /// The transaction is committed: tells everyone.
+    fn settle(&mut self, jobs: Vec<Job>, outcome: Outcome, now: Timestamp) {
+        self.machine.committed(outcome.promoted.then_some(now));
+        for (job, answer) in jobs.into_iter().zip(outcome.answers) {
+            self.answer(job, answer.map_err(ApplyError::Refused));
+        }
+        let submitter = &self.submitter;
+        self.machine.instances.settle(outcome.instances, |claims| Delivery::new(claims, submitter.clone()));
+        self.machine.activities.settle(outcome.activities, |claims| Delivery::new(claims, submitter.clone()));
+        outcome.aside.dead_letters.iter().for_each(|note| log::dead_letter(&self.name, note));
+        outcome.aside.dropped_orphans.iter().for_each(|instance| log::dropped_orphan(&self.name, instance));
+        self.maintain();
+    }
+
+    fn answer(&self, job: Job, answer: Result<Answer, ApplyError>) {
+        if let Ok(answer) = &answer {
+            self.tell_watchers(&job.op, answer);
+        }
+        job.answer(answer);
+    }
+
+    fn tell_watchers(&self, op: &Op, answer: &Answer) {
+        match (op, answer) {
+            (_, Answer::RoundCommitted { instance }) | (Op::Append { instance, .. }, _) => {
+                self.watchers.tell(instance);
+            }
+            // The answer gives only numbers, and deletes are rare.
+            (_, Answer::Deleted(_)) => self.watchers.tell_all(),
+            _ => {}
+        }
+    }
+
+    /// Nothing of the batch happened.
+    fn fail(&mut self, jobs: Vec<Job>, failure: &StoreFailure, now: Timestamp) {
+        log::transaction_failed(&self.name, jobs.len(), failure);
+        self.machine.postpone_promotion(now);
+        self.machine.fail_fetches(failure);
+        for job in jobs {
+            self.answer(job, Err(failure.clone().into()));
+        }
+    }
+
+    /// Nobody knows whether the batch happened. A caller who tries again finds its lock, or an invalid token.
+    fn lose(&mut self, jobs: Vec<Job>, failure: StoreFailure, releases: Vec<Op>, now: Timestamp) {
+        log::outcome_unknown(&self.name, jobs.len(), &failure);
+        for job in jobs {
+            self.answer(job, Err(failure.clone().into()));
+        }
+        self.machine.lost(failure, releases, now);
+    }
+
+    fn maintain(&mut self) {
+        if let Err(failure) = self.engine.maintain() {
+            log::upkeep_failed(&self.name, "maintain", &failure);
+        }
+    }
+}
+
+impl fmt::Debug for StoreDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreDriver").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+use std::sync::Arc;
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{
+    Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, Refusal, StoreEngine, StoreFailure,
+    StoreReader,
+};
+
+use crate::{guard::guarded, job::Job, order::Order};
+
+/// An engine whose panics are failures. The class of such a failure says what holds afterwards: an operation that
+/// panics is rolled back and will not succeed later; a panic around the transaction itself leaves nothing known.
+pub(super) struct GuardedEngine {
+    engine: Box<dyn StoreEngine>,
+    name: Arc<str>,
+}
+
+impl GuardedEngine {
+    pub(super) fn new(engine: Box<dyn StoreEngine>, name: Arc<str>) -> Self {
+        Self { engine, name }
+    }
+
+    /// The engine as a reader. Each [`Read`](crate::submit::Read) guards itself.
+    pub(super) fn reader(&mut self) -> &mut dyn StoreReader {
+        &mut *self.engine
+    }
+
+    pub(super) fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
+        self.call("begin", FailureClass::OutcomeUnknown, |engine| engine.begin(now))
+    }
+
+    pub(super) fn apply(&mut self, job: &Job) -> Result<Result<Answer, Refusal>, StoreFailure> {
+        self.call("apply", FailureClass::Permanent, |engine| match engine.apply(&job.op, job.handed_in) {
+            Ok(answer) => Ok(Ok(answer)),
+            Err(ApplyError::Refused(refusal)) => Ok(Err(refusal)),
+            Err(ApplyError::Broken(failure)) => Err(failure),
+        })
+    }
+
+    pub(super) fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
+        self.call("promote", FailureClass::Permanent, |engine| engine.promote())
+    }
+
+    pub(super) fn claim<O: Order>(
+        &mut self,
+        order: &O,
+        nonce: u128,
+    ) -> Result<Claimed<O::Claim>, StoreFailure> {
+        self.call("claim", FailureClass::Permanent, |engine| order.claim(engine, nonce))
+    }
+
+    pub(super) fn commit(&mut self) -> Result<(), StoreFailure> {
+        self.call("commit", FailureClass::OutcomeUnknown, |engine| engine.commit())
+    }
+
+    pub(super) fn rollback(&mut self) -> Result<(), StoreFailure> {
+        self.call("rollback", FailureClass::OutcomeUnknown, |engine| {
+            engine.rollback();
+            Ok(())
+        })
+    }
+
+    pub(super) fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
+        self.call("next_wake", FailureClass::Retryable, |engine| engine.next_wake())
+    }
+
+    pub(super) fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
+        self.call("changed_elsewhere", FailureClass::Retryable, |engine| engine.changed_elsewhere())
+    }
+
+    pub(super) fn reopen(&mut self) -> Result<(), StoreFailure> {
+        self.call("reopen", FailureClass::Retryable, |engine| engine.reopen())
+    }
+
+    pub(super) fn maintain(&mut self) -> Result<(), StoreFailure> {
+        self.call("maintain", FailureClass::Retryable, |engine| engine.maintain())
+    }
+
+    fn call<T>(
+        &mut self,
+        name: &'static str,
+        on_panic: FailureClass,
+        run: impl FnOnce(&mut dyn StoreEngine) -> Result<T, StoreFailure>,
+    ) -> Result<T, StoreFailure> {
+        let engine = &mut *self.engine;
+        guarded(&self.name, name, on_panic, || run(engine))
+    }
+}

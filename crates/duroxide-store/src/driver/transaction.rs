@@ -1,0 +1,178 @@
+//! One transaction: operations, promotion, claims, commit.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{
+    ActivityOrder, Answer, DeadLetterNote, FailureClass, InstanceOrder, Op, Readies, Refusal, StoreFailure,
+};
+
+use super::{Nonces, engine::GuardedEngine};
+use crate::{
+    job::Job,
+    machine::{Machine, Served},
+    order::Order,
+};
+
+/// A transaction about to run.
+pub(super) struct Transaction<'a> {
+    pub(super) engine: &'a mut GuardedEngine,
+    pub(super) machine: &'a Machine,
+    pub(super) nonces: &'a mut Nonces,
+    /// The time of everything in it.
+    pub(super) now: Timestamp,
+}
+
+/// What a committed transaction did. Nobody has been told yet.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// One for each operation.
+    pub(super) answers: Vec<Result<Answer, Refusal>>,
+    pub(super) instances: Served<InstanceOrder>,
+    pub(super) activities: Served<ActivityOrder>,
+    /// Whether due rows were promoted.
+    pub(super) promoted: bool,
+    pub(super) aside: Aside,
+}
+
+/// Rows that a transaction put aside; the operator hears of them.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    pub(super) dead_letters: Vec<DeadLetterNote>,
+    /// Instances that do not exist and whose queue messages were dropped.
+    pub(super) dropped_orphans: Vec<String>,
+}
+
+/// Why a transaction had no effect, or none that anyone knows of.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It could not begin or end; nothing happened.
+    Whole(StoreFailure),
+    /// An operation broke.
+    Op(StoreFailure),
+    /// Due rows could not be promoted.
+    Promotion(StoreFailure),
+    /// The claim for this order broke.
+    InstanceOrder(u64, StoreFailure),
+    /// The claim for this order broke.
+    ActivityOrder(u64, StoreFailure),
+    /// It may or may not have happened. `releases` give back what it granted.
+    Unknown { failure: StoreFailure, releases: Vec<Op> },
+}
+
+impl Fault {
+    pub(super) fn into_failure(self) -> StoreFailure {
+        match self {
+            Self::Whole(failure)
+            | Self::Op(failure)
+            | Self::Promotion(failure)
+            | Self::InstanceOrder(_, failure)
+            | Self::ActivityOrder(_, failure)
+            | Self::Unknown { failure, .. } => failure,
+        }
+    }
+
+    /// Wherever it shows, an unknown outcome concerns the whole store.
+    fn into_unknown(self) -> Self {
+        let releases = match &self {
+            Self::Unknown { releases, .. } => releases.clone(),
+            _ => Vec::new(),
+        };
+        let failure = StoreFailure { class: FailureClass::OutcomeUnknown, ..self.into_failure() };
+        Self::Unknown { failure, releases }
+    }
+
+    fn is_unknown(&self) -> bool {
+        let (Self::Whole(failure)
+        | Self::Op(failure)
+        | Self::Promotion(failure)
+        | Self::InstanceOrder(_, failure)
+        | Self::ActivityOrder(_, failure)
+        | Self::Unknown { failure, .. }) = self;
+        failure.class == FailureClass::OutcomeUnknown
+    }
+}
+
+impl Transaction<'_> {
+    /// Runs operations, promotes what is due and serves the fetches that wait, all in one commit.
+    pub(super) fn run(mut self, jobs: &[Job]) -> Result<Outcome, Fault> {
+        self.begin()?;
+        let filled = self.fill(jobs);
+        let outcome = self.or_roll_back(filled)?;
+        let committed = self.engine.commit();
+        let committed = committed.map_err(|failure| match failure.class {
+            // Only one of them can be to blame, but not which.
+            FailureClass::Permanent if jobs.len() > 1 => Fault::Op(failure),
+            FailureClass::Permanent | FailureClass::Retryable => Fault::Whole(failure),
+            FailureClass::OutcomeUnknown => Fault::Unknown { failure, releases: outcome.releases() },
+        });
+        self.or_roll_back(committed)?;
+        Ok(outcome)
+    }
+
+    /// Runs one operation and serves nobody.
+    pub(super) fn run_alone(mut self, job: &Job) -> Result<Result<Answer, Refusal>, Fault> {
+        self.begin()?;
+        let answer = self.engine.apply(job).map_err(Fault::Op);
+        let answer = self.or_roll_back(answer)?;
+        let committed = self.engine.commit().map_err(Fault::Whole);
+        self.or_roll_back(committed)?;
+        Ok(answer)
+    }
+
+    fn begin(&mut self) -> Result<(), Fault> {
+        let begun = self.engine.begin(self.now).map_err(Fault::Whole);
+        self.or_roll_back(begun)
+    }
+
+    fn or_roll_back<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
+        result.map_err(|fault| match self.engine.rollback() {
+            Ok(()) if !fault.is_unknown() => fault,
+            _ => fault.into_unknown(),
+        })
+    }
+
+    fn fill(&mut self, jobs: &[Job]) -> Result<Outcome, Fault> {
+        let mut readies = Readies::default();
+        let mut answers = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let answer = self.engine.apply(job).map_err(Fault::Op)?;
+            if answer.is_ok() {
+                readies = union(readies, job.op.readies());
+            }
+            answers.push(answer);
+        }
+        let mut aside = Aside::default();
+        let promoted = self.machine.promotion_is_due(self.now);
+        if promoted {
+            aside.dead_letters = self.engine.promote().map_err(Fault::Promotion)?;
+            readies = Readies { instances: true, activities: true };
+        }
+        let machine = self.machine;
+        let instances = machine
+            .instances
+            .serve(readies.instances, |order| self.claim(order, &mut aside))
+            .map_err(|(number, failure)| Fault::InstanceOrder(number, failure))?;
+        let activities = machine
+            .activities
+            .serve(readies.activities, |order| self.claim(order, &mut aside))
+            .map_err(|(number, failure)| Fault::ActivityOrder(number, failure))?;
+        Ok(Outcome { answers, instances, activities, promoted, aside })
+    }
+
+    fn claim<O: Order>(&mut self, order: &O, aside: &mut Aside) -> Result<Vec<O::Claim>, StoreFailure> {
+        let nonce = (self.nonces)();
+        let claimed = self.engine.claim(order, nonce)?;
+        aside.dead_letters.extend(claimed.dead_letters);
+        aside.dropped_orphans.extend(claimed.dropped_orphans);
+        Ok(claimed.items)
+    }
+}
+
+impl Outcome {
+    fn releases(&self) -> Vec<Op> {
+        self.instances.releases().chain(self.activities.releases()).collect()
+    }
+}
+
+fn union(a: Readies, b: Readies) -> Readies {
+    Readies { instances: a.instances || b.instances, activities: a.activities || b.activities }
+}

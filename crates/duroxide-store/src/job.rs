@@ -1,0 +1,126 @@
+//! Operations on their way to the store thread.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    ProviderError,
+    store::{
+        ActivityRow, Answer, ApplyError, EventRow, MessageRow, Op, PreparedExecution, PreparedRound,
+        StateChange,
+    },
+};
+use tokio::sync::oneshot;
+
+use crate::admission::Admitted;
+
+/// One operation with the caller who waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// What is to be done.
+    pub(crate) op: Op,
+    /// When the caller handed it in: the time its lease is checked at.
+    pub(crate) handed_in: Timestamp,
+    /// Who is told. `None` for what nobody waits for, such as the release of a claim.
+    reply: Option<oneshot::Sender<Result<Answer, ApplyError>>>,
+    /// Its place in the bounded queue of client enqueues, free again when the job is dropped.
+    _place: Option<Admitted>,
+}
+
+/// In which order operations are taken into a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum JobClass {
+    /// Leases are kept before anything else.
+    Renewal,
+    /// Work in progress is finished before new work is let in.
+    Commit,
+    /// New work from clients.
+    Enqueue,
+}
+
+impl Job {
+    /// A job whose caller waits.
+    pub(crate) fn new(
+        op: Op,
+        handed_in: Timestamp,
+        reply: oneshot::Sender<Result<Answer, ApplyError>>,
+        place: Option<Admitted>,
+    ) -> Self {
+        Self { op, handed_in, reply: Some(reply), _place: place }
+    }
+
+    /// A job that nobody waits for.
+    pub(crate) fn unattended(op: Op, handed_in: Timestamp) -> Self {
+        Self { op, handed_in, reply: None, _place: None }
+    }
+
+    /// Whether nobody ever waited for it.
+    pub(crate) fn is_unattended(&self) -> bool {
+        self.reply.is_none()
+    }
+
+    pub(crate) fn class(&self) -> JobClass {
+        match self.op {
+            Op::RenewInstance { .. } | Op::RenewActivity { .. } | Op::RenewSessions { .. } => {
+                JobClass::Renewal
+            }
+            Op::EnqueueMessage(_) | Op::EnqueueActivity(_) => JobClass::Enqueue,
+            _ => JobClass::Commit,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        op_bytes(&self.op)
+    }
+
+    /// Tells the caller. One who has gone away is not missed: the operation stands.
+    pub(crate) fn answer(self, answer: Result<Answer, ApplyError>) {
+        if let Some(reply) = self.reply {
+            let _ = reply.send(answer);
+        }
+    }
+}
+
+/// The error of an operation as its provider call returns it.
+pub(crate) fn provider_error(error: ApplyError, operation: &str) -> ProviderError {
+    match error {
+        ApplyError::Refused(refusal) => refusal.into_provider_error(operation),
+        ApplyError::Broken(failure) => failure.into_provider_error(operation),
+    }
+}
+
+/// The payload bytes of an operation: what makes a transaction large.
+pub(crate) fn op_bytes(op: &Op) -> usize {
+    match op {
+        Op::CommitRound(round) => round_bytes(round),
+        Op::EnqueueMessage(message) => message.data.len(),
+        Op::EnqueueActivity(activity) => activity.data.len(),
+        Op::AckActivity { completion, .. } => completion.as_ref().map_or(0, |message| message.data.len()),
+        Op::Append { events, changes, .. } => event_bytes(events) + change_bytes(changes),
+        _ => 0,
+    }
+}
+
+fn round_bytes(round: &PreparedRound) -> usize {
+    execution_bytes(&round.execution) + round.next.as_ref().map_or(0, execution_bytes)
+}
+
+fn execution_bytes(execution: &PreparedExecution) -> usize {
+    let messages: usize = execution.messages.iter().map(|message: &MessageRow| message.data.len()).sum();
+    let activities: usize =
+        execution.activities.iter().map(|activity: &ActivityRow| activity.data.len()).sum();
+    let output = execution.metadata.output.as_ref().map_or(0, String::len);
+    event_bytes(&execution.events) + change_bytes(&execution.changes) + messages + activities + output
+}
+
+fn event_bytes(events: &[EventRow]) -> usize {
+    events.iter().map(|event| event.data.len()).sum()
+}
+
+fn change_bytes(changes: &[StateChange]) -> usize {
+    let bytes_of = |change: &StateChange| match change {
+        StateChange::CustomStatus(status) => status.as_ref().map_or(0, String::len),
+        StateChange::KvSet { key, value, .. } => key.len() + value.len(),
+        StateChange::KvClear { key } => key.len(),
+        StateChange::KvClearAll => 0,
+    };
+    changes.iter().map(bytes_of).sum()
+}

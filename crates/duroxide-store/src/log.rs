@@ -1,0 +1,74 @@
+//! What the operator is told: structured logs and one counter. Payloads are never logged.
+
+use duroxide_provider::{
+    DeadLetterQueue,
+    store::{DeadLetterNote, StoreFailure},
+};
+use tracing::{error, info, warn};
+
+const TARGET: &str = "duroxide::providers::store";
+
+/// A row became a dead letter, and that is committed.
+pub(crate) fn dead_letter(store: &str, note: &DeadLetterNote) {
+    let queue = queue_label(&note.queue);
+    let instance = note.instance.as_deref().unwrap_or("");
+    warn!(target: TARGET, store, queue, instance, reason = %note.reason, "message moved to the dead letters");
+    count_dead_letter(queue, note.reason.label());
+}
+
+/// The runtime handed in an activity that nobody can run.
+pub(crate) fn unexpected_work_item(store: &str, reason: &str) {
+    warn!(target: TARGET, store, queue = "worker", reason, "message moved to the dead letters");
+    count_dead_letter("worker", "unexpected_kind");
+}
+
+fn count_dead_letter(queue: &'static str, reason: &'static str) {
+    metrics::counter!("duroxide_dead_letters_total", "queue" => queue, "reason" => reason).increment(1);
+}
+
+fn queue_label(queue: &DeadLetterQueue) -> &'static str {
+    match queue {
+        DeadLetterQueue::Orchestrator => "orchestrator",
+        DeadLetterQueue::Worker => "worker",
+    }
+}
+
+/// Queue messages were dropped because their instance does not exist.
+pub(crate) fn dropped_orphan(store: &str, instance: &str) {
+    warn!(target: TARGET, store, instance, "queue messages for an unknown instance dropped");
+}
+
+/// The engine panicked; the panic became a failure.
+pub(crate) fn engine_panicked(store: &str, call: &str, message: &str) {
+    error!(target: TARGET, store, call, message, "store engine panicked");
+}
+
+/// A transaction had no effect.
+pub(crate) fn transaction_failed(store: &str, ops: usize, failure: &StoreFailure) {
+    warn!(target: TARGET, store, ops, %failure, "transaction failed");
+}
+
+/// A commit may or may not have happened.
+pub(crate) fn outcome_unknown(store: &str, ops: usize, failure: &StoreFailure) {
+    error!(target: TARGET, store, ops, %failure, "outcome of a commit unknown, reopening the store");
+}
+
+/// The store could not be reopened.
+pub(crate) fn reopen_failed(store: &str, attempt: u32, failure: &StoreFailure) {
+    warn!(target: TARGET, store, attempt, %failure, "store could not be reopened");
+}
+
+/// The store works again.
+pub(crate) fn reopened(store: &str, failed_attempts: u32) {
+    info!(target: TARGET, store, failed_attempts, "store reopened");
+}
+
+/// Something beside a transaction failed: looking ahead, looking for changes, upkeep.
+pub(crate) fn upkeep_failed(store: &str, what: &str, failure: &StoreFailure) {
+    warn!(target: TARGET, store, what, %failure, "store upkeep failed");
+}
+
+/// A thread of the store ended by a panic of its own: a bug here, not in an engine.
+pub(crate) fn thread_panicked() {
+    error!(target: TARGET, "a thread of the store panicked");
+}

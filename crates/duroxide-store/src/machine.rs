@@ -1,0 +1,385 @@
+//! Decides what the store does next.
+//!
+//! The machine holds everything that waits for the store: operations, standing orders, reads, and what is known of
+//! the store's health and of the times at which something becomes due. It does nothing by itself: requests go in,
+//! [`Machine::next_step`] says what to do, and whoever carries it out reports back what came of it.
+
+mod backlog;
+mod standing;
+
+use std::{collections::VecDeque, time::Duration};
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{ActivityOrder, FailureClass, InstanceOrder, Op, Readies, StoreFailure};
+
+pub(crate) use self::standing::Served;
+use self::{backlog::Backlog, standing::StandingOrders};
+use crate::{
+    StoreOptions,
+    job::Job,
+    submit::{Read, Request, closed},
+};
+
+/// How long after a change by another process the store looks for the next one more often.
+const ALERT: Duration = Duration::from_secs(1);
+/// Rows that are due again right after they were promoted are looked at after this pause: an engine that promises
+/// too much costs a little, never a spinning thread.
+const PROMOTE_PAUSE: Duration = Duration::from_millis(1);
+/// The pause after a failed look-ahead or promotion.
+const UPKEEP_PAUSE: Duration = Duration::from_secs(1);
+/// Reads that run between two transactions on the store thread.
+const READS_MAX: usize = 64;
+
+/// What is to be done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Open the store anew after a commit with unknown outcome.
+    Reopen,
+    /// Answer everyone who waits with an error: the store is not open.
+    Refuse,
+    /// Ask when the store has something due next.
+    LookAhead,
+    /// Ask whether another process changed the store.
+    LookElsewhere,
+    /// Answer the fetches whose time is up.
+    Expire,
+    /// Run some reads.
+    Read,
+    /// Run a transaction: operations, promotion, claims.
+    Transact,
+    /// Nothing to do before this time, or before the next request.
+    Sleep(Option<Timestamp>),
+    /// The last handle is gone and everything is done.
+    Stop,
+}
+
+/// Everything that waits for the store.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    options: StoreOptions,
+    backlog: Backlog,
+    reads: VecDeque<Read>,
+    /// Reads and transactions take turns.
+    reads_had_their_turn: bool,
+    pub(crate) instances: StandingOrders<InstanceOrder>,
+    pub(crate) activities: StandingOrders<ActivityOrder>,
+    wake: Wake,
+    /// When due rows were last promoted.
+    promoted_at: Option<Timestamp>,
+    /// When to look for changes by other processes next.
+    look_at: Timestamp,
+    alert_until: Timestamp,
+    watched: bool,
+    health: Health,
+    closing: bool,
+    /// The latest time seen, to notice a clock that is set back.
+    seen: Timestamp,
+}
+
+/// When the store has something due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wake {
+    /// Something was committed since it was asked.
+    Unknown,
+    Known(Option<Timestamp>),
+}
+
+#[derive(Debug)]
+enum Health {
+    Sound,
+    /// A commit failed and nobody knows whether it happened.
+    Lost {
+        failed_attempts: u32,
+        retry_at: Timestamp,
+        because: StoreFailure,
+        /// What is to be done once the store works again.
+        later: Vec<Op>,
+    },
+}
+
+impl Machine {
+    pub(crate) fn new(options: StoreOptions) -> Self {
+        Self {
+            options,
+            backlog: Backlog::default(),
+            reads: VecDeque::new(),
+            reads_had_their_turn: false,
+            instances: StandingOrders::default(),
+            activities: StandingOrders::default(),
+            wake: Wake::Unknown,
+            promoted_at: None,
+            look_at: Timestamp::ZERO,
+            alert_until: Timestamp::ZERO,
+            watched: false,
+            health: Health::Sound,
+            closing: false,
+            seen: Timestamp::ZERO,
+        }
+    }
+
+    // ---- what comes in --------------------------------------------------------------------------------------
+
+    /// Takes a request in.
+    pub(crate) fn accept(&mut self, request: Request) {
+        match request {
+            Request::Job(job) => self.backlog.push(job),
+            Request::Read(read) => self.reads.push_back(read),
+            Request::FetchInstances { order, deadline, reply } => {
+                self.instances.push(order, deadline, reply);
+                self.look_elsewhere_soon();
+            }
+            Request::FetchActivities { order, deadline, reply } => {
+                self.activities.push(order, deadline, reply);
+                self.look_elsewhere_soon();
+            }
+            Request::Watched => self.look_elsewhere_soon(),
+            Request::Close => self.close(),
+        }
+    }
+
+    /// Notes the time, and whether clients watch.
+    pub(crate) fn observe(&mut self, now: Timestamp, watched: bool) {
+        self.watched = watched;
+        if now < self.seen {
+            let back = self.seen.saturating_since(now);
+            self.instances.shift_back(back);
+            self.activities.shift_back(back);
+            self.look_at = self.look_at.min(now.saturating_add(self.options.check_interval));
+            self.promoted_at = None;
+            self.alert_until = self.alert_until.min(now.saturating_add(ALERT));
+            if let Health::Lost { retry_at, .. } = &mut self.health {
+                *retry_at = (*retry_at).min(now.saturating_add(self.options.reopen_backoff_max));
+            }
+        }
+        self.seen = now;
+    }
+
+    /// A fetch must not miss what another process did just before it.
+    fn look_elsewhere_soon(&mut self) {
+        self.look_at = Timestamp::ZERO;
+    }
+
+    /// Nobody can hand anything in any more. What nobody waits for, such as releases of claims, is still done.
+    fn close(&mut self) {
+        self.closing = true;
+        let failure = closed();
+        self.instances.fail_all(&failure);
+        self.activities.fail_all(&failure);
+        self.reads.clear();
+        for job in self.backlog.take_all() {
+            if job.is_unattended() {
+                self.backlog.push(job);
+            } else {
+                job.answer(Err(failure.clone().into()));
+            }
+        }
+    }
+
+    // ---- what to do -----------------------------------------------------------------------------------------
+
+    /// What to do next.
+    pub(crate) fn next_step(&self, now: Timestamp) -> Step {
+        if let Health::Lost { retry_at, .. } = self.health {
+            return self.next_step_while_lost(retry_at, now);
+        }
+        if self.closing {
+            return if self.backlog.is_empty() { Step::Stop } else { Step::Transact };
+        }
+        if self.wake == Wake::Unknown {
+            return Step::LookAhead;
+        }
+        if self.looks_elsewhere() && self.look_at <= now {
+            return Step::LookElsewhere;
+        }
+        if self.instances.has_expired(now) || self.activities.has_expired(now) {
+            return Step::Expire;
+        }
+        match (self.reads.is_empty(), self.wants_transaction(now)) {
+            (false, true) if self.reads_had_their_turn => Step::Transact,
+            (false, _) => Step::Read,
+            (true, true) => Step::Transact,
+            (true, false) => Step::Sleep(self.next_due()),
+        }
+    }
+
+    fn next_step_while_lost(&self, retry_at: Timestamp, now: Timestamp) -> Step {
+        let someone_waits = !self.backlog.is_empty()
+            || !self.reads.is_empty()
+            || !self.instances.is_empty()
+            || !self.activities.is_empty();
+        if self.closing {
+            Step::Stop
+        } else if retry_at <= now {
+            Step::Reopen
+        } else if someone_waits {
+            Step::Refuse
+        } else {
+            Step::Sleep(Some(retry_at))
+        }
+    }
+
+    fn wants_transaction(&self, now: Timestamp) -> bool {
+        !self.backlog.is_empty()
+            || self.promotion_is_due(now)
+            || self.instances.wants_claim()
+            || self.activities.wants_claim()
+    }
+
+    /// Whether rows have become due since the store was last asked.
+    pub(crate) fn promotion_is_due(&self, now: Timestamp) -> bool {
+        matches!(self.wake, Wake::Known(Some(at)) if at <= now)
+    }
+
+    /// Others' changes matter only to someone who waits for them.
+    fn looks_elsewhere(&self) -> bool {
+        self.options.shared && (self.watched || !self.instances.is_empty() || !self.activities.is_empty())
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        let wake = match self.wake {
+            Wake::Known(at) => at,
+            Wake::Unknown => None,
+        };
+        let look = self.looks_elsewhere().then_some(self.look_at);
+        [wake, look, self.instances.next_deadline(), self.activities.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    // ---- carrying it out ------------------------------------------------------------------------------------
+
+    /// The operations of the next transaction.
+    pub(crate) fn take_batch(&mut self) -> Vec<Job> {
+        self.reads_had_their_turn = false;
+        self.backlog.take_batch(&self.options)
+    }
+
+    /// The reads to run now.
+    pub(crate) fn take_reads(&mut self) -> Vec<Read> {
+        self.reads_had_their_turn = true;
+        let count = self.reads.len().min(READS_MAX);
+        self.reads.drain(..count).collect()
+    }
+
+    /// Answers the fetches whose time is up.
+    pub(crate) fn expire(&mut self, now: Timestamp) {
+        self.instances.expire(now);
+        self.activities.expire(now);
+    }
+
+    /// Answers everyone with an error while the store is not open.
+    pub(crate) fn refuse(&mut self) {
+        let Health::Lost { because, .. } = &self.health else { return };
+        let failure = StoreFailure::new(
+            FailureClass::Retryable,
+            format!("the store is being reopened after a failed commit: {because}"),
+        );
+        self.instances.fail_all(&failure);
+        self.activities.fail_all(&failure);
+        for job in self.backlog.take_all() {
+            self.refuse_job(job, &failure);
+        }
+        for read in self.reads.drain(..) {
+            read.refuse(failure.clone());
+        }
+    }
+
+    /// What nobody waits for is kept for later: a release that is lost costs a lease.
+    fn refuse_job(&mut self, job: Job, failure: &StoreFailure) {
+        match &mut self.health {
+            Health::Lost { later, .. } if job.is_unattended() => later.push(job.op),
+            _ => job.answer(Err(failure.clone().into())),
+        }
+    }
+
+    // ---- what came of it ------------------------------------------------------------------------------------
+
+    /// The store said when it has something due next.
+    pub(crate) fn looked_ahead(&mut self, wake: Option<Timestamp>) {
+        let earliest = self.promoted_at.map_or(Timestamp::ZERO, |at| at.saturating_add(PROMOTE_PAUSE));
+        self.wake = Wake::Known(wake.map(|at| at.max(earliest)));
+    }
+
+    /// The store could not say when it has something due next.
+    pub(crate) fn look_ahead_failed(&mut self, now: Timestamp) {
+        self.wake = Wake::Known(Some(now.saturating_add(UPKEEP_PAUSE)));
+    }
+
+    /// A transaction was committed. `promoted_at` is its time, if it promoted due rows.
+    pub(crate) fn committed(&mut self, promoted_at: Option<Timestamp>) {
+        self.wake = Wake::Unknown;
+        self.promoted_at = promoted_at.or(self.promoted_at);
+    }
+
+    /// Due rows could not be promoted. That is tried again later, so that it holds nobody up.
+    pub(crate) fn postpone_promotion(&mut self, now: Timestamp) {
+        if self.promotion_is_due(now) {
+            self.wake = Wake::Known(Some(now.saturating_add(UPKEEP_PAUSE)));
+        }
+    }
+
+    /// Someone looked whether another process changed the store.
+    pub(crate) fn looked_elsewhere(&mut self, changed: bool, now: Timestamp) {
+        if changed {
+            self.alert_until = now.saturating_add(ALERT);
+            self.instances.refresh();
+            self.activities.refresh();
+            self.wake = Wake::Unknown;
+        }
+        let alert = now < self.alert_until;
+        let pause = if alert { self.options.alert_check_interval } else { self.options.check_interval };
+        self.look_at = now.saturating_add(pause);
+    }
+
+    /// Something may have become ready outside a transaction that serves.
+    pub(crate) fn made_ready(&mut self, readies: Readies) {
+        if readies.instances {
+            self.instances.refresh();
+        }
+        if readies.activities {
+            self.activities.refresh();
+        }
+    }
+
+    /// A transaction as a whole had no effect: tells the fetches it was for.
+    pub(crate) fn fail_fetches(&mut self, failure: &StoreFailure) {
+        self.instances.fail_wanting(failure);
+        self.activities.fail_wanting(failure);
+    }
+
+    /// A commit failed and nobody knows whether it happened. `releases` give back what it granted, if it did.
+    pub(crate) fn lost(&mut self, because: StoreFailure, releases: Vec<Op>, now: Timestamp) {
+        let retry_at = now.saturating_add(self.options.reopen_backoff_min);
+        self.health = Health::Lost { failed_attempts: 0, retry_at, because, later: releases };
+    }
+
+    /// The store could not be reopened. Returns how often that has happened in a row.
+    pub(crate) fn reopen_failed(&mut self, now: Timestamp) -> u32 {
+        let Health::Lost { failed_attempts, retry_at, .. } = &mut self.health else { return 0 };
+        *failed_attempts = failed_attempts.saturating_add(1);
+        let backoff = backoff(&self.options, *failed_attempts);
+        *retry_at = now.saturating_add(backoff);
+        *failed_attempts
+    }
+
+    /// The store works again. Gives back what the lost transaction may have granted: nobody was told of it.
+    /// Returns how many attempts failed before.
+    pub(crate) fn reopened(&mut self, now: Timestamp) -> u32 {
+        let Health::Lost { failed_attempts, later, .. } = std::mem::replace(&mut self.health, Health::Sound)
+        else {
+            return 0;
+        };
+        for op in later {
+            self.backlog.push(Job::unattended(op, now));
+        }
+        self.made_ready(Readies { instances: true, activities: true });
+        self.wake = Wake::Unknown;
+        failed_attempts
+    }
+}
+
+fn backoff(options: &StoreOptions, failed_attempts: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(failed_attempts);
+    options.reopen_backoff_min.saturating_mul(doubled).min(options.reopen_backoff_max)
+}

@@ -1,0 +1,100 @@
+//! What instance orders and activity orders have in common, so that waiting and serving are written once.
+
+use std::fmt::Debug;
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    OrchestrationClaim, WorkClaim,
+    store::{ActivityOrder, Claimed, InstanceOrder, Op, StoreEngine, StoreFailure},
+};
+use tokio::sync::oneshot;
+
+use crate::submit::{Delivery, Request};
+
+/// Where the answer to a fetch goes.
+pub(crate) type FetchReply<O> = oneshot::Sender<Result<Delivery<O>, StoreFailure>>;
+
+/// A standing order for one of the two queues.
+pub(crate) trait Order: Debug + Clone + Send + 'static {
+    /// What it gets.
+    type Claim: Debug + Send + 'static;
+
+    /// The request that makes this a standing order until `deadline`.
+    fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request;
+
+    /// Locks up to [`Self::max`] items in the open transaction.
+    fn claim(&self, engine: &mut dyn StoreEngine, nonce: u128) -> Result<Claimed<Self::Claim>, StoreFailure>;
+
+    /// The operation that gives a claim back as if it had never been made.
+    fn release(claim: &Self::Claim) -> Op;
+
+    /// How many items at most.
+    fn max(&self) -> usize;
+
+    /// How many of them may have been attempted before.
+    fn free_slots(&self) -> usize;
+
+    /// Whether `other` passes exactly the same rows.
+    fn passes_the_same_as(&self, other: &Self) -> bool;
+}
+
+impl Order for InstanceOrder {
+    type Claim = OrchestrationClaim;
+
+    fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request {
+        Request::FetchInstances { order: self, deadline, reply }
+    }
+
+    fn claim(
+        &self,
+        engine: &mut dyn StoreEngine,
+        nonce: u128,
+    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
+        engine.claim_instances(self, nonce)
+    }
+
+    fn release(claim: &OrchestrationClaim) -> Op {
+        Op::AbandonInstance { token: claim.lock_token.clone(), delay: None, ignore_attempt: true }
+    }
+
+    fn max(&self) -> usize {
+        self.max
+    }
+
+    fn free_slots(&self) -> usize {
+        self.free_slots
+    }
+
+    fn passes_the_same_as(&self, other: &Self) -> bool {
+        self.versions == other.versions && self.handlers == other.handlers
+    }
+}
+
+impl Order for ActivityOrder {
+    type Claim = WorkClaim;
+
+    fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request {
+        Request::FetchActivities { order: self, deadline, reply }
+    }
+
+    fn claim(&self, engine: &mut dyn StoreEngine, nonce: u128) -> Result<Claimed<WorkClaim>, StoreFailure> {
+        engine.claim_activities(self, nonce)
+    }
+
+    fn release(claim: &WorkClaim) -> Op {
+        Op::AbandonActivity { token: claim.lock_token.clone(), delay: None, ignore_attempt: true }
+    }
+
+    fn max(&self) -> usize {
+        self.max
+    }
+
+    fn free_slots(&self) -> usize {
+        self.free_slots
+    }
+
+    fn passes_the_same_as(&self, other: &Self) -> bool {
+        let owner = |order: &Self| order.session.as_ref().map(|session| session.owner_id.clone());
+        owner(self) == owner(other) && self.tag_filter == other.tag_filter && self.handlers == other.handlers
+    }
+}

@@ -1,0 +1,137 @@
+//! The provider over a served store.
+
+mod admin;
+mod calls;
+
+use std::{fmt, sync::Arc, thread::JoinHandle, time::Duration};
+
+use duroxide_provider::{
+    LoadedExecution, ProviderError,
+    store::{Answer, Op, Refusal, StoreEngine, StoreFailure, StoreReader},
+};
+
+use crate::{
+    StoreBuilder, StoreOptions,
+    admission::Admission,
+    decode::{HistoryOf, decode_execution},
+    job::{op_bytes, provider_error},
+    order::Order,
+    readers::Readers,
+    submit::{Delivery, Read, Request, Submitter, closed},
+    thread,
+    watchers::Watchers,
+};
+
+/// A store engine as a [`Provider`](duroxide_provider::Provider) and
+/// [`ProviderAdmin`](duroxide_provider::ProviderAdmin).
+///
+/// It is a handle: the engine lives in a thread, which ends, and is joined, when the provider is dropped.
+pub struct StoreProvider {
+    submitter: Submitter,
+    readers: Readers,
+    admission: Admission,
+    watchers: Arc<Watchers>,
+    name: Arc<str>,
+    version: String,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a provider is made of.
+pub(crate) struct ProviderParts<'a> {
+    pub(crate) submitter: Submitter,
+    pub(crate) readers: Readers,
+    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) options: &'a StoreOptions,
+    pub(crate) name: Arc<str>,
+    pub(crate) version: String,
+}
+
+impl StoreProvider {
+    /// Serves this engine; see [`StoreBuilder`].
+    pub fn builder(engine: impl StoreEngine) -> StoreBuilder {
+        StoreBuilder::new(engine)
+    }
+
+    pub(crate) fn new(parts: ProviderParts<'_>) -> Self {
+        Self {
+            submitter: parts.submitter,
+            readers: parts.readers,
+            admission: Admission::new(parts.options),
+            watchers: parts.watchers,
+            name: parts.name,
+            version: parts.version,
+            thread: None,
+        }
+    }
+
+    /// The thread that serves this provider, to be joined when it is dropped.
+    pub(crate) fn served_by(&mut self, thread: JoinHandle<()>) {
+        self.thread = Some(thread);
+    }
+
+    /// Has an operation applied. It was prepared by the caller, so the store thread encodes nothing.
+    async fn apply(&self, operation: &str, op: Result<Op, Refusal>) -> Result<Answer, ProviderError> {
+        let op = op.map_err(|refusal| refusal.into_provider_error(operation))?;
+        self.submitter.apply(op, None).await.map_err(|error| provider_error(error, operation))
+    }
+
+    /// Has a client's message queued, once there is room for it.
+    async fn enqueue(&self, operation: &str, op: Result<Op, Refusal>) -> Result<(), ProviderError> {
+        let op = op.map_err(|refusal| refusal.into_provider_error(operation))?;
+        let Some(place) = self.admission.admit(op_bytes(&op)).await else {
+            return Err(closed().into_provider_error(operation));
+        };
+        let answer = self.submitter.apply(op, Some(place)).await;
+        answer.map(|_| ()).map_err(|error| provider_error(error, operation))
+    }
+
+    /// Waits for work.
+    async fn fetch<O: Order>(
+        &self,
+        operation: &str,
+        order: O,
+        poll_timeout: Duration,
+    ) -> Result<Delivery<O>, ProviderError> {
+        let delivery = self.submitter.fetch(order, poll_timeout).await;
+        delivery.map_err(|failure| failure.into_provider_error(operation))
+    }
+
+    /// Reads on a reader.
+    async fn query<T: Send + 'static>(
+        &self,
+        operation: &str,
+        read: impl FnOnce(&mut dyn StoreReader) -> Result<T, StoreFailure> + Send + 'static,
+    ) -> Result<T, ProviderError> {
+        let (read, result) = Read::new(Arc::clone(&self.name), read);
+        self.readers.submit(read);
+        let result = result.await.unwrap_or_else(|_| Err(closed()));
+        result.map_err(|failure| failure.into_provider_error(operation))
+    }
+
+    /// Reads history and key-value state of an execution.
+    async fn load(&self, operation: &str, of: HistoryOf<'_>) -> Result<LoadedExecution, ProviderError> {
+        let (instance, execution_id) = (of.instance.to_owned(), of.execution_id);
+        let stored = self.query(operation, move |reader| reader.load(&instance, execution_id)).await?;
+        Ok(decode_execution(stored, of))
+    }
+}
+
+impl Drop for StoreProvider {
+    fn drop(&mut self) {
+        self.submitter.send(Request::Close);
+        if let Some(thread) = self.thread.take() {
+            thread::join(thread);
+        }
+        // Whoever still watches looks again, and finds the store closed.
+        self.watchers.tell_all();
+    }
+}
+
+impl fmt::Debug for StoreProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreProvider")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,189 @@
+//! The management calls, one by one.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use duroxide_core::Event;
+use duroxide_provider::{
+    DeadLetter, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, ProviderAdmin,
+    ProviderError, PruneOptions, PruneResult, QueueDepths, RawEvent, SystemMetrics,
+    store::{Answer, Op, Refusal},
+};
+
+use super::StoreProvider;
+use crate::decode::{HistoryOf, raw_event, stamped_version};
+
+#[async_trait]
+impl ProviderAdmin for StoreProvider {
+    // ---- reads ----------------------------------------------------------------------------------------------
+
+    async fn list_instances(&self) -> Result<Vec<String>, ProviderError> {
+        self.query("list_instances", |reader| reader.instances(None)).await
+    }
+
+    async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ProviderError> {
+        let status = status.to_owned();
+        self.query("list_instances_by_status", move |reader| reader.instances(Some(&status))).await
+    }
+
+    async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ProviderError> {
+        let instance = instance.to_owned();
+        self.query("list_executions", move |reader| reader.executions(&instance)).await
+    }
+
+    async fn read_history_with_execution_id(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Vec<Event>, ProviderError> {
+        self.read_execution("read_history_with_execution_id", HistoryOf { instance, execution_id }).await
+    }
+
+    async fn read_history(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
+        self.read_current("read_history", instance).await
+    }
+
+    async fn latest_execution_id(&self, instance: &str) -> Result<u64, ProviderError> {
+        let instance = instance.to_owned();
+        let current =
+            self.query("latest_execution_id", move |reader| reader.current_execution(&instance)).await?;
+        Ok(current.unwrap_or(duroxide_core::INITIAL_EXECUTION_ID))
+    }
+
+    async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ProviderError> {
+        self.info("get_instance_info", instance).await
+    }
+
+    async fn get_execution_info(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<ExecutionInfo, ProviderError> {
+        const OPERATION: &str = "get_execution_info";
+        let id = instance.to_owned();
+        let info = self.query(OPERATION, move |reader| reader.execution_info(&id, execution_id)).await?;
+        info.ok_or_else(|| {
+            let message = format!("Execution {execution_id} not found for instance {instance}");
+            ProviderError::permanent(OPERATION, message)
+        })
+    }
+
+    async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError> {
+        self.query("get_system_metrics", |reader| reader.system_metrics()).await
+    }
+
+    async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError> {
+        self.query("get_queue_depths", |reader| reader.queue_depths()).await
+    }
+
+    async fn list_children(&self, instance: &str) -> Result<Vec<String>, ProviderError> {
+        let instance = instance.to_owned();
+        self.query("list_children", move |reader| reader.children(&instance)).await
+    }
+
+    async fn get_parent_id(&self, instance: &str) -> Result<Option<String>, ProviderError> {
+        Ok(self.info("get_parent_id", instance).await?.parent_instance_id)
+    }
+
+    async fn get_running_duroxide_version_spread(&self) -> Result<BTreeMap<String, u64>, ProviderError> {
+        let starts =
+            self.query("get_running_duroxide_version_spread", |reader| reader.running_starts()).await?;
+        let mut spread = BTreeMap::new();
+        for start in starts {
+            *spread.entry(stamped_version(&start)).or_default() += 1;
+        }
+        Ok(spread)
+    }
+
+    async fn list_dead_letters(&self, limit: Option<u32>) -> Result<Vec<DeadLetter>, ProviderError> {
+        self.query("list_dead_letters", move |reader| reader.dead_letters(limit)).await
+    }
+
+    async fn read_raw_history(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Vec<RawEvent>, ProviderError> {
+        let instance = instance.to_owned();
+        let rows = self
+            .query("read_raw_history", move |reader| reader.history(&instance, Some(execution_id)))
+            .await?;
+        Ok(rows.into_iter().map(raw_event).collect())
+    }
+
+    // ---- changes --------------------------------------------------------------------------------------------
+
+    async fn delete_instances_atomic(
+        &self,
+        ids: &[String],
+        force: bool,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        let op = Op::DeleteInstances { ids: ids.to_vec(), force };
+        self.apply("delete_instances_atomic", Ok(op)).await.map(deleted)
+    }
+
+    async fn delete_instance(
+        &self,
+        instance: &str,
+        force: bool,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        let op = Op::DeleteTree { instance: instance.to_owned(), force };
+        self.apply("delete_instance", Ok(op)).await.map(deleted)
+    }
+
+    async fn delete_instance_bulk(
+        &self,
+        filter: InstanceFilter,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        self.apply("delete_instance_bulk", Ok(Op::DeleteBulk(filter))).await.map(deleted)
+    }
+
+    async fn prune_executions(
+        &self,
+        instance: &str,
+        options: PruneOptions,
+    ) -> Result<PruneResult, ProviderError> {
+        let op = Op::Prune { instance: instance.to_owned(), options };
+        self.apply("prune_executions", Ok(op)).await.map(pruned)
+    }
+
+    async fn prune_executions_bulk(
+        &self,
+        filter: InstanceFilter,
+        options: PruneOptions,
+    ) -> Result<PruneResult, ProviderError> {
+        self.apply("prune_executions_bulk", Ok(Op::PruneBulk { filter, options })).await.map(pruned)
+    }
+
+    async fn retry_dead_letter(&self, id: &str) -> Result<(), ProviderError> {
+        self.apply("retry_dead_letter", Ok(Op::RetryDeadLetter { id: id.to_owned() })).await.map(|_| ())
+    }
+
+    async fn discard_dead_letter(&self, id: &str) -> Result<(), ProviderError> {
+        self.apply("discard_dead_letter", Ok(Op::DiscardDeadLetter { id: id.to_owned() })).await.map(|_| ())
+    }
+}
+
+impl StoreProvider {
+    async fn info(&self, operation: &str, instance: &str) -> Result<InstanceInfo, ProviderError> {
+        let id = instance.to_owned();
+        let info = self.query(operation, move |reader| reader.instance_info(&id)).await?;
+        info.ok_or_else(|| {
+            Refusal::InstanceNotFound { instance: instance.to_owned() }.into_provider_error(operation)
+        })
+    }
+}
+
+fn deleted(answer: Answer) -> DeleteInstanceResult {
+    match answer {
+        Answer::Deleted(result) => result,
+        _ => DeleteInstanceResult::default(),
+    }
+}
+
+fn pruned(answer: Answer) -> PruneResult {
+    match answer {
+        Answer::Pruned(result) => result,
+        _ => PruneResult::default(),
+    }
+}

@@ -1,0 +1,376 @@
+//! The calls of the runtime and the client, one by one.
+
+use std::{collections::HashMap, time::Duration};
+
+use async_trait::async_trait;
+use duroxide_core::{Event, OrchestrationDescriptor, SystemStats, WorkItem};
+use duroxide_provider::{
+    DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, OrchestrationClaim,
+    OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin, ProviderError, Round,
+    ScheduledActivityIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter, WorkClaim, WorkFetch,
+    store::{
+        ActivityOrder, ActivityRow, Answer, EventRow, InstanceOrder, MessageRow, Op, PreparedRound, Refusal,
+        StateChange,
+    },
+};
+
+use super::StoreProvider;
+use crate::{
+    decode::{HistoryOf, carried_messages, decode_event, decode_history, descriptor_of},
+    log,
+    submit::Request,
+};
+
+#[async_trait]
+impl Provider for StoreProvider {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
+        Some(self)
+    }
+
+    // ---- orchestrations -------------------------------------------------------------------------------------
+
+    async fn fetch_orchestration_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
+        const OPERATION: &str = "fetch_orchestration_item";
+        let request = OrchestrationFetch::new(lock_timeout, poll_timeout).with_filter(filter);
+        let order = InstanceOrder { whole_mailbox: true, ..InstanceOrder::new(&request) };
+        let delivery = self.fetch(OPERATION, order, poll_timeout).await?;
+        let Some(claim) = delivery.first() else { return Ok(None) };
+        let of = HistoryOf { instance: &claim.instance, execution_id: claim.execution_id };
+        // The claim is committed. Until the history is here it stays in the delivery, which gives it back if the
+        // read fails or the caller goes away.
+        let loaded = self.load(OPERATION, of).await?;
+        Ok(delivery.take().pop().map(|claim| plain_item(claim, loaded)))
+    }
+
+    async fn ack_orchestration_item(
+        &self,
+        lock_token: &str,
+        execution_id: u64,
+        history_delta: Vec<Event>,
+        worker_items: Vec<WorkItem>,
+        orchestrator_items: Vec<WorkItem>,
+        metadata: ExecutionMetadata,
+        cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    ) -> Result<(), ProviderError> {
+        let round = Round {
+            execution_id,
+            history_delta,
+            worker_items,
+            orchestrator_items,
+            metadata,
+            cancelled_activities,
+            ..Round::default()
+        };
+        self.commit("ack_orchestration_item", lock_token, round).await
+    }
+
+    async fn abandon_orchestration_item(
+        &self,
+        lock_token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError> {
+        let op = Op::AbandonInstance { token: lock_token.to_owned(), delay, ignore_attempt };
+        self.apply("abandon_orchestration_item", Ok(op)).await.map(done)
+    }
+
+    async fn renew_orchestration_item_lock(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<(), ProviderError> {
+        let op = Op::RenewInstance { token: token.to_owned(), extend_for };
+        self.apply("renew_orchestration_item_lock", Ok(op)).await.map(done)
+    }
+
+    async fn commit_round(&self, lock_token: &str, round: Round) -> Result<(), ProviderError> {
+        self.commit("commit_round", lock_token, round).await
+    }
+
+    fn commits_rounds(&self) -> bool {
+        true
+    }
+
+    fn serves_batches(&self) -> bool {
+        true
+    }
+
+    async fn fetch_orchestration_items(
+        &self,
+        request: &OrchestrationFetch<'_>,
+    ) -> Result<Vec<OrchestrationClaim>, ProviderError> {
+        let order = InstanceOrder::new(request);
+        let delivery = self.fetch("fetch_orchestration_items", order, request.poll_timeout).await?;
+        Ok(delivery.take())
+    }
+
+    async fn load_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<LoadedExecution, ProviderError> {
+        self.load("load_execution", HistoryOf { instance, execution_id }).await
+    }
+
+    // ---- history --------------------------------------------------------------------------------------------
+
+    async fn read(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
+        self.read_current("read", instance).await
+    }
+
+    async fn read_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Vec<Event>, ProviderError> {
+        self.read_execution("read_with_execution", HistoryOf { instance, execution_id }).await
+    }
+
+    async fn append_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        new_events: Vec<Event>,
+    ) -> Result<(), ProviderError> {
+        let op = Op::Append {
+            instance: instance.to_owned(),
+            execution_id,
+            events: new_events.iter().map(EventRow::new).collect(),
+            changes: StateChange::of(&new_events),
+        };
+        self.apply("append_with_execution", Ok(op)).await.map(done)
+    }
+
+    async fn last_event_id(&self, instance: &str, execution_id: u64) -> Result<Option<u64>, ProviderError> {
+        let instance = instance.to_owned();
+        self.query("last_event_id", move |reader| reader.last_event_id(&instance, execution_id)).await
+    }
+
+    // ---- queues ---------------------------------------------------------------------------------------------
+
+    async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
+        self.enqueue("enqueue_for_worker", ActivityRow::new(&item).map(Op::EnqueueActivity)).await
+    }
+
+    async fn enqueue_for_orchestrator(
+        &self,
+        item: WorkItem,
+        delay: Option<Duration>,
+    ) -> Result<(), ProviderError> {
+        self.enqueue("enqueue_for_orchestrator", MessageRow::new(&item, delay).map(Op::EnqueueMessage)).await
+    }
+
+    async fn fetch_work_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+    ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
+        let request = WorkFetch::new(lock_timeout, poll_timeout, tag_filter).with_session(session);
+        let delivery = self.fetch("fetch_work_item", ActivityOrder::new(&request), poll_timeout).await?;
+        Ok(delivery.take().pop().map(|claim| (claim.item, claim.lock_token, claim.attempt_count)))
+    }
+
+    async fn fetch_work_items(&self, request: &WorkFetch<'_>) -> Result<Vec<WorkClaim>, ProviderError> {
+        let order = ActivityOrder::new(request);
+        let delivery = self.fetch("fetch_work_items", order, request.poll_timeout).await?;
+        Ok(delivery.take())
+    }
+
+    async fn ack_work_item(&self, token: &str, completion: Option<WorkItem>) -> Result<(), ProviderError> {
+        let completion = completion.as_ref().map(completion_row).transpose();
+        let op = completion.map(|completion| Op::AckActivity { token: token.to_owned(), completion });
+        self.apply("ack_work_item", op).await.map(done)
+    }
+
+    async fn renew_work_item_lock(&self, token: &str, extend_for: Duration) -> Result<(), ProviderError> {
+        let op = Op::RenewActivity { token: token.to_owned(), extend_for };
+        self.apply("renew_work_item_lock", Ok(op)).await.map(done)
+    }
+
+    async fn abandon_work_item(
+        &self,
+        token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError> {
+        let op = Op::AbandonActivity { token: token.to_owned(), delay, ignore_attempt };
+        self.apply("abandon_work_item", Ok(op)).await.map(done)
+    }
+
+    async fn dead_letter_work_item(&self, token: &str, reason: &str) -> Result<(), ProviderError> {
+        let op = Op::DeadLetterActivity { token: token.to_owned(), reason: reason.to_owned() };
+        self.apply("dead_letter_work_item", Ok(op)).await?;
+        log::unexpected_work_item(&self.name, reason);
+        Ok(())
+    }
+
+    fn set_max_attempts(&self, max_attempts: u32) {
+        self.submitter.post(Op::SetMaxAttempts(max_attempts));
+    }
+
+    // ---- sessions -------------------------------------------------------------------------------------------
+
+    async fn renew_session_lock(
+        &self,
+        owner_ids: &[&str],
+        extend_for: Duration,
+        idle_timeout: Duration,
+    ) -> Result<usize, ProviderError> {
+        let owners = owner_ids.iter().map(|&owner| owner.to_owned()).collect();
+        let op = Op::RenewSessions { owners, extend_for, idle_timeout };
+        self.apply("renew_session_lock", Ok(op)).await.map(count)
+    }
+
+    async fn cleanup_orphaned_sessions(&self, idle_timeout: Duration) -> Result<usize, ProviderError> {
+        self.apply("cleanup_orphaned_sessions", Ok(Op::CleanupSessions { idle_timeout })).await.map(count)
+    }
+
+    // ---- reads ----------------------------------------------------------------------------------------------
+
+    async fn get_custom_status(
+        &self,
+        instance: &str,
+        last_seen_version: u64,
+    ) -> Result<Option<(Option<String>, u64)>, ProviderError> {
+        let instance = instance.to_owned();
+        let stored = self.query("get_custom_status", move |reader| reader.custom_status(&instance)).await?;
+        Ok(stored.filter(|(_, version)| *version > last_seen_version))
+    }
+
+    async fn get_kv_value(&self, instance: &str, key: &str) -> Result<Option<String>, ProviderError> {
+        let (instance, key) = (instance.to_owned(), key.to_owned());
+        self.query("get_kv_value", move |reader| reader.kv_value(&instance, &key)).await
+    }
+
+    async fn get_kv_all_values(&self, instance: &str) -> Result<HashMap<String, String>, ProviderError> {
+        let instance = instance.to_owned();
+        let values = self.query("get_kv_all_values", move |reader| reader.kv_values(&instance)).await?;
+        Ok(values.into_iter().collect())
+    }
+
+    async fn get_instance_stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError> {
+        const OPERATION: &str = "get_instance_stats";
+        let id = instance.to_owned();
+        let (stats, descriptor) =
+            self.query(OPERATION, move |reader| Ok((reader.stats(&id)?, reader.descriptor(&id)?))).await?;
+        let Some(mut stats) = stats else { return Ok(None) };
+        if let Some(descriptor) = descriptor {
+            let first = decode_event(OPERATION, &descriptor.first_event, instance)?;
+            stats.queue_pending_count = carried_messages(&first);
+        }
+        Ok(Some(stats))
+    }
+
+    async fn read_status(&self, instance: &str) -> Result<Option<StatusSnapshot>, ProviderError> {
+        const OPERATION: &str = "read_status";
+        let id = instance.to_owned();
+        let Some(stored) = self.query(OPERATION, move |reader| reader.status(&id)).await? else {
+            return Ok(None);
+        };
+        let terminal_event =
+            stored.terminal_event.map(|data| decode_event(OPERATION, &data, instance)).transpose()?;
+        Ok(Some(StatusSnapshot {
+            execution_id: stored.execution_id,
+            terminal_event,
+            custom_status: stored.custom_status,
+            custom_status_version: stored.custom_status_version,
+        }))
+    }
+
+    async fn read_descriptor(
+        &self,
+        instance: &str,
+    ) -> Result<Option<OrchestrationDescriptor>, ProviderError> {
+        const OPERATION: &str = "read_descriptor";
+        let id = instance.to_owned();
+        let stored = self.query(OPERATION, move |reader| reader.descriptor(&id)).await?;
+        let first =
+            stored.map(|stored| decode_event(OPERATION, &stored.first_event, instance)).transpose()?;
+        Ok(first.and_then(descriptor_of))
+    }
+
+    fn watch(&self, instance: &str) -> Option<Box<dyn InstanceWatch>> {
+        let watch = self.watchers.watch(instance);
+        // From now on someone waits for what other processes do.
+        self.submitter.send(Request::Watched);
+        Some(Box::new(watch))
+    }
+}
+
+impl StoreProvider {
+    async fn commit(&self, operation: &str, token: &str, round: Round) -> Result<(), ProviderError> {
+        let op = PreparedRound::new(token, round).map(|round| Op::CommitRound(Box::new(round)));
+        self.apply(operation, op).await.map(done)
+    }
+
+    pub(super) async fn read_current(
+        &self,
+        operation: &str,
+        instance: &str,
+    ) -> Result<Vec<Event>, ProviderError> {
+        let id = instance.to_owned();
+        let read = self.query(operation, move |reader| match reader.current_execution(&id)? {
+            Some(execution_id) => Ok((execution_id, reader.history(&id, Some(execution_id))?)),
+            None => Ok((0, Vec::new())),
+        });
+        let (execution_id, rows) = read.await?;
+        decode_history(operation, &rows, HistoryOf { instance, execution_id })
+    }
+
+    pub(super) async fn read_execution(
+        &self,
+        operation: &str,
+        of: HistoryOf<'_>,
+    ) -> Result<Vec<Event>, ProviderError> {
+        let (instance, execution_id) = (of.instance.to_owned(), of.execution_id);
+        let rows = self.query(operation, move |reader| reader.history(&instance, Some(execution_id))).await?;
+        decode_history(operation, &rows, of)
+    }
+}
+
+/// A claim and its history as the plain fetch returns them.
+fn plain_item(claim: OrchestrationClaim, loaded: LoadedExecution) -> (OrchestrationItem, String, u32) {
+    let item = OrchestrationItem {
+        instance: claim.instance,
+        orchestration_name: claim.orchestration_name,
+        execution_id: claim.execution_id,
+        version: claim.version,
+        history: loaded.history,
+        messages: claim.messages,
+        history_error: loaded.history_error,
+        kv_snapshot: loaded.kv_snapshot,
+    };
+    (item, claim.lock_token, claim.attempt_count)
+}
+
+/// The row of a completion. Nothing else may take an activity's place.
+fn completion_row(item: &WorkItem) -> Result<MessageRow, Refusal> {
+    match item {
+        WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. } => MessageRow::new(item, None),
+        _ => Err(Refusal::InvalidWorkItemType { kind: item.kind() }),
+    }
+}
+
+fn done(_: Answer) {}
+
+fn count(answer: Answer) -> usize {
+    match answer {
+        Answer::Count(count) => count,
+        _ => 0,
+    }
+}

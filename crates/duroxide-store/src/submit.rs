@@ -1,0 +1,166 @@
+//! The way from a caller to the store thread and back.
+
+use std::{
+    fmt,
+    sync::{Arc, mpsc},
+};
+
+use duroxide_core::{Clock, Timestamp};
+use duroxide_provider::store::{
+    ActivityOrder, Answer, ApplyError, FailureClass, InstanceOrder, Op, StoreFailure, StoreReader,
+};
+use tokio::sync::oneshot;
+
+use crate::{
+    admission::Admitted,
+    guard::guarded,
+    job::Job,
+    order::{FetchReply, Order},
+};
+
+/// What callers ask of the store thread.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Change something.
+    Job(Job),
+    /// Read something, where no reader has its own thread.
+    Read(Read),
+    /// Hand out instances.
+    FetchInstances { order: InstanceOrder, deadline: Timestamp, reply: FetchReply<InstanceOrder> },
+    /// Hand out activities.
+    FetchActivities { order: ActivityOrder, deadline: Timestamp, reply: FetchReply<ActivityOrder> },
+    /// A client watches from now on.
+    Watched,
+    /// The provider was dropped.
+    Close,
+}
+
+/// The failure of everyone who asks a store that has ended.
+pub(crate) fn closed() -> StoreFailure {
+    StoreFailure::new(FailureClass::Retryable, "the store is closed")
+}
+
+/// The callers' end of the way to the store thread.
+#[derive(Clone)]
+pub(crate) struct Submitter {
+    requests: mpsc::Sender<Request>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Submitter {
+    /// The callers' end, and the store's.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> (Self, mpsc::Receiver<Request>) {
+        let (requests, inbox) = mpsc::channel();
+        (Self { requests, clock }, inbox)
+    }
+
+    /// Hands an operation in, as of now, and waits for its answer.
+    pub(crate) async fn apply(&self, op: Op, place: Option<Admitted>) -> Result<Answer, ApplyError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Request::Job(Job::new(op, self.clock.now(), reply, place)));
+        answer.await.unwrap_or_else(|_| Err(closed().into()))
+    }
+
+    /// Hands an operation in that nobody waits for.
+    pub(crate) fn post(&self, op: Op) {
+        self.send(Request::Job(Job::unattended(op, self.clock.now())));
+    }
+
+    /// Waits for work, at most `poll_timeout`.
+    pub(crate) async fn fetch<O: Order>(
+        &self,
+        order: O,
+        poll_timeout: std::time::Duration,
+    ) -> Result<Delivery<O>, StoreFailure> {
+        let (reply, delivery) = oneshot::channel();
+        self.send(order.into_request(self.clock.now().saturating_add(poll_timeout), reply));
+        delivery.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Sends a request. A store that has ended drops it, and with it the way back: the caller sees that.
+    pub(crate) fn send(&self, request: Request) {
+        let _ = self.requests.send(request);
+    }
+}
+
+impl fmt::Debug for Submitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submitter").finish_non_exhaustive()
+    }
+}
+
+/// Claims on their way to the caller of a fetch. Dropped unread, they are given back as if they had never been
+/// made; else they would hang until their lease ends.
+#[derive(Debug)]
+pub(crate) struct Delivery<O: Order> {
+    claims: Vec<O::Claim>,
+    store: Option<Submitter>,
+}
+
+impl<O: Order> Delivery<O> {
+    pub(crate) fn new(claims: Vec<O::Claim>, store: Submitter) -> Self {
+        Self { claims, store: Some(store) }
+    }
+
+    /// Nothing was found in time.
+    pub(crate) fn empty() -> Self {
+        Self { claims: Vec::new(), store: None }
+    }
+
+    /// The first claim, still on its way.
+    pub(crate) fn first(&self) -> Option<&O::Claim> {
+        self.claims.first()
+    }
+
+    /// The claims; from now on they are the caller's.
+    pub(crate) fn take(mut self) -> Vec<O::Claim> {
+        std::mem::take(&mut self.claims)
+    }
+}
+
+impl<O: Order> Drop for Delivery<O> {
+    fn drop(&mut self) {
+        if let Some(store) = &self.store {
+            self.claims.iter().map(O::release).for_each(|op| store.post(op));
+        }
+    }
+}
+
+/// A read with the caller who waits for it.
+pub(crate) struct Read {
+    run: Box<dyn FnOnce(Result<&mut dyn StoreReader, StoreFailure>) + Send>,
+}
+
+impl Read {
+    /// A read, and where its result will be.
+    pub(crate) fn new<T: Send + 'static>(
+        store: Arc<str>,
+        read: impl FnOnce(&mut dyn StoreReader) -> Result<T, StoreFailure> + Send + 'static,
+    ) -> (Self, oneshot::Receiver<Result<T, StoreFailure>>) {
+        let (reply, result) = oneshot::channel();
+        let run = Box::new(move |reader: Result<&mut dyn StoreReader, StoreFailure>| {
+            // Nobody reads for a caller who has gone away.
+            if reply.is_closed() {
+                return;
+            }
+            let result =
+                reader.and_then(|reader| guarded(&store, "read", FailureClass::Permanent, || read(reader)));
+            let _ = reply.send(result);
+        });
+        (Self { run }, result)
+    }
+
+    pub(crate) fn run(self, reader: &mut dyn StoreReader) {
+        (self.run)(Ok(reader));
+    }
+
+    pub(crate) fn refuse(self, failure: StoreFailure) {
+        (self.run)(Err(failure));
+    }
+}
+
+impl fmt::Debug for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Read").finish_non_exhaustive()
+    }
+}

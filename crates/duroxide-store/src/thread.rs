@@ -1,0 +1,44 @@
+//! Threads of a store. They own what they work on; the provider owns only the right to end and join them.
+
+use std::{
+    thread::{Builder, JoinHandle, current},
+    time::Duration,
+};
+
+use tracing::{Dispatch, dispatcher, subscriber::NoSubscriber};
+
+use crate::{Idle, StoreDriver, StoreError, log};
+
+/// The longest sleep towards a wall-clock time. A clock that is set forward is noticed this late.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// Starts a thread that logs where its starter logs.
+pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+    let logs = dispatcher::get_default(Dispatch::clone);
+    let run = move || {
+        // A process that has not set up its logs yet will do so for all threads.
+        if logs.is::<NoSubscriber>() { run() } else { dispatcher::with_default(&logs, run) }
+    };
+    Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .map_err(|error| StoreError::retryable("start", format!("cannot start thread {name}: {error}")))
+}
+
+/// Waits for a thread to end, unless it is the one that waits.
+pub(crate) fn join(thread: JoinHandle<()>) {
+    if thread.thread().id() != current().id() && thread.join().is_err() {
+        log::thread_panicked();
+    }
+}
+
+/// Runs a store until its provider is dropped.
+pub(crate) fn run(mut driver: StoreDriver) {
+    loop {
+        match driver.run() {
+            Idle::Closed => return,
+            Idle::UntilRequest => driver.wait(None),
+            Idle::Until(time) => driver.wait(Some(time.saturating_since(driver.now()).min(SLEEP_MAX))),
+        }
+    }
+}
