@@ -1,0 +1,200 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use duroxide_core::{Timestamp, WorkItem};
+
+use super::{
+    instances::InstanceKey,
+    lock::Lock,
+    sessions::{Holder, Sessions},
+};
+use crate::store::{ActivityOrder, ActivityRow, ActivitySnapshot, token_row};
+
+/// The number of an activity's row; lower ones are taken first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ActivityKey(pub(super) u64);
+
+/// One queued activity.
+#[derive(Debug, Clone)]
+pub(super) struct Activity {
+    pub(super) instance: InstanceKey,
+    pub(super) row: ActivityRow,
+    pub(super) attempt_count: u32,
+    pub(super) hidden_until: Timestamp,
+    pub(super) lock: Option<Lock>,
+    lane: Option<Lane>,
+    wake_at: Option<Timestamp>,
+}
+
+/// What filters look at. Ready activities are kept by lane, so that one a worker cannot take costs it nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Lane {
+    tag: Option<String>,
+    name: String,
+    holder: Holder,
+}
+
+impl Lane {
+    fn is_accepted_by(&self, order: &ActivityOrder) -> bool {
+        order.accepts(&self.name, self.tag.as_deref()) && self.holder.admits(order.session.as_ref())
+    }
+}
+
+/// The worker queue.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Activities {
+    rows: BTreeMap<ActivityKey, Activity>,
+    ready: BTreeMap<Lane, BTreeSet<ActivityKey>>,
+    wake: BTreeSet<(Timestamp, ActivityKey)>,
+    /// Queued activities by session.
+    by_session: BTreeMap<String, BTreeSet<ActivityKey>>,
+    sessions: Sessions,
+    last_row: u64,
+}
+
+impl Activities {
+    pub(super) fn insert(&mut self, instance: InstanceKey, row: &ActivityRow, now: Timestamp) -> ActivityKey {
+        self.last_row += 1;
+        let key = ActivityKey(self.last_row);
+        if let Some(session) = &row.session_id {
+            self.by_session.entry(session.clone()).or_default().insert(key);
+        }
+        let activity = Activity {
+            instance,
+            row: row.clone(),
+            attempt_count: 0,
+            hidden_until: Timestamp::ZERO,
+            lock: None,
+            lane: None,
+            wake_at: None,
+        };
+        self.rows.insert(key, activity);
+        self.file(key, now);
+        key
+    }
+
+    pub(super) fn remove(&mut self, key: ActivityKey) -> Option<Activity> {
+        self.unfile(key);
+        let activity = self.rows.remove(&key)?;
+        if let Some(session) = &activity.row.session_id
+            && let Some(keys) = self.by_session.get_mut(session)
+        {
+            keys.remove(&key);
+            if keys.is_empty() {
+                self.by_session.remove(session);
+            }
+        }
+        Some(activity)
+    }
+
+    pub(super) fn get(&self, key: ActivityKey) -> Option<&Activity> {
+        self.rows.get(&key)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Activity> {
+        self.rows.values()
+    }
+
+    /// The row a token belongs to, if it is the token of that row's lock.
+    pub(super) fn holder_of(&self, token: &str) -> Option<(ActivityKey, &Activity)> {
+        let key = ActivityKey(token_row(token)?);
+        let activity = self.get(key)?;
+        (activity.lock.as_ref()?.token() == token).then_some((key, activity))
+    }
+
+    /// Changes a row and files it where it then belongs.
+    pub(super) fn change(&mut self, key: ActivityKey, now: Timestamp, change: impl FnOnce(&mut Activity)) {
+        if let Some(activity) = self.rows.get_mut(&key) {
+            change(activity);
+            self.file(key, now);
+        }
+    }
+
+    pub(super) fn sessions(&mut self) -> &mut Sessions {
+        &mut self.sessions
+    }
+
+    /// Files a session's activities anew, after its lease began, moved or ended.
+    pub(super) fn file_session(&mut self, session: &str, now: Timestamp) {
+        let keys: Vec<_> = self.by_session.get(session).into_iter().flatten().copied().collect();
+        keys.into_iter().for_each(|key| self.file(key, now));
+    }
+
+    pub(super) fn clean_up_sessions(&mut self, now: Timestamp) -> usize {
+        let needed = &self.by_session;
+        self.sessions.clean_up(now, |session| needed.contains_key(session))
+    }
+
+    /// The lowest ready activity that the order accepts.
+    pub(super) fn first_ready(&self, order: &ActivityOrder) -> Option<ActivityKey> {
+        let accepted = self.ready.iter().filter(|(lane, _)| lane.is_accepted_by(order));
+        accepted.filter_map(|(_, keys)| keys.first()).min().copied()
+    }
+
+    pub(super) fn promote(&mut self, now: Timestamp) {
+        while let Some(session) = self.sessions.pop_ended(now) {
+            self.file_session(&session, now);
+        }
+        while let Some((_, key)) = self.wake.first().copied().filter(|(at, _)| *at <= now) {
+            self.file(key, now);
+        }
+    }
+
+    pub(super) fn next_wake(&self) -> Option<Timestamp> {
+        let session_end = self.sessions.next_end(|session| self.by_session.contains_key(session));
+        self.wake.first().map(|(at, _)| *at).into_iter().chain(session_end).min()
+    }
+
+    /// Brings the indexes in line with a row.
+    fn file(&mut self, key: ActivityKey, now: Timestamp) {
+        self.unfile(key);
+        let Some(activity) = self.rows.get_mut(&key) else { return };
+        let locked_until = activity.lock.as_ref().map_or(Timestamp::ZERO, Lock::until);
+        let blocked_until = locked_until.max(activity.hidden_until);
+        if blocked_until > now {
+            activity.wake_at = Some(blocked_until);
+            self.wake.insert((blocked_until, key));
+            return;
+        }
+        let row = &activity.row;
+        let holder = self.sessions.holder(row.session_id.as_deref(), now);
+        let lane = Lane { tag: row.tag.clone(), name: row.name.clone(), holder };
+        activity.lane = Some(lane.clone());
+        self.ready.entry(lane).or_default().insert(key);
+    }
+
+    fn unfile(&mut self, key: ActivityKey) {
+        let Some(activity) = self.rows.get_mut(&key) else { return };
+        if let Some(at) = activity.wake_at.take() {
+            self.wake.remove(&(at, key));
+        }
+        if let Some(lane) = activity.lane.take()
+            && let Some(keys) = self.ready.get_mut(&lane)
+        {
+            keys.remove(&key);
+            if keys.is_empty() {
+                self.ready.remove(&lane);
+            }
+        }
+    }
+}
+
+impl Activity {
+    pub(super) fn decode(&self) -> Result<WorkItem, serde_json::Error> {
+        serde_json::from_str(&self.row.data)
+    }
+
+    pub(super) fn is_locked(&self, at: Timestamp) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.is_live(at))
+    }
+
+    pub(super) fn snapshot(&self, now: Timestamp) -> ActivitySnapshot {
+        ActivitySnapshot {
+            execution_id: self.row.execution_id,
+            activity_id: self.row.activity_id,
+            hidden_until: Some(self.hidden_until).filter(|until| *until > now).unwrap_or_default(),
+            attempt_count: self.attempt_count,
+            lock: self.lock.as_ref().map(Lock::snapshot),
+            data: self.row.data.clone(),
+        }
+    }
+}

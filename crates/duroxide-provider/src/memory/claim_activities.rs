@@ -1,0 +1,71 @@
+//! Claims of activities.
+
+use duroxide_core::WorkItem;
+
+use super::{
+    MemoryEngine,
+    activities::{Activity, ActivityKey},
+    dead_letters::Undelivered,
+    lock::Lock,
+};
+use crate::{
+    DeadLetterQueue, WorkClaim,
+    store::{ActivityOrder, Claimed, DeadLetterNote, DeadLetterReason, bounds::UNDECODABLE_HIDDEN_FOR},
+};
+
+impl MemoryEngine {
+    pub(super) fn take_activities(&mut self, order: &ActivityOrder, nonce: u128) -> Claimed<WorkClaim> {
+        let mut claimed = Claimed::default();
+        while claimed.items.len() < order.max {
+            let Some(key) = self.activities.first_ready(order) else { break };
+            let Some(activity) = self.activities.get(key) else { break };
+            match activity.decode() {
+                Ok(_) if activity.attempt_count > 0 && claimed.items.len() >= order.free_slots => break,
+                Ok(item) => claimed.items.extend(self.lock_activity(key, item, order, nonce)),
+                Err(error) => claimed.dead_letters.extend(self.put_activity_aside(key, error.to_string())),
+            }
+        }
+        claimed
+    }
+
+    fn lock_activity(
+        &mut self,
+        key: ActivityKey,
+        item: WorkItem,
+        order: &ActivityOrder,
+        nonce: u128,
+    ) -> Option<WorkClaim> {
+        let lock = Lock::new(key.0, nonce, self.now.saturating_add(order.lock_timeout));
+        let lock_token = lock.token().to_owned();
+        self.count_activity(key, |activity| activity.lock = Some(lock));
+        let activity = self.activities.get(key)?;
+        let claim = WorkClaim { item, lock_token, attempt_count: activity.attempt_count };
+        if let (Some(session), Some(by)) = (activity.row.session_id.clone(), &order.session) {
+            self.activities.sessions().claim(&session, by, self.now);
+            self.activities.file_session(&session, self.now);
+        }
+        Some(claim)
+    }
+
+    /// Counts and hides an activity that cannot be decoded; after too many attempts it becomes a dead letter.
+    fn put_activity_aside(&mut self, key: ActivityKey, error: String) -> Option<DeadLetterNote> {
+        let until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
+        self.count_activity(key, |activity| activity.hidden_until = until);
+        if self.activities.get(key)?.attempt_count <= self.max_attempts {
+            return None;
+        }
+        let activity = self.remove_activity(key)?;
+        let reason = DeadLetterReason::Undeserializable { error };
+        let instance = activity.row.instance.clone();
+        let undelivered = Undelivered::Activity(activity.row);
+        self.dead_letters.insert(undelivered, reason.to_string(), activity.attempt_count, self.now);
+        Some(DeadLetterNote { queue: DeadLetterQueue::Worker, instance: Some(instance), reason })
+    }
+
+    fn count_activity(&mut self, key: ActivityKey, change: impl FnOnce(&mut Activity)) {
+        self.activities.change(key, self.now, |activity| {
+            activity.attempt_count = activity.attempt_count.saturating_add(1);
+            change(activity);
+        });
+    }
+}

@@ -1,0 +1,247 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use duroxide_core::Timestamp;
+
+use super::{instance::Instance, route::Route};
+use crate::store::{InstanceOrder, MessageRow, token_row};
+
+/// The number of an instance's row. Never reused, so an instance that was deleted and started again differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct InstanceKey(pub(super) u64);
+
+/// All instances and mailboxes, and the indexes by which claims and promotions find them.
+#[derive(Debug, Clone)]
+pub(super) struct Instances {
+    rows: BTreeMap<InstanceKey, Row>,
+    ids: BTreeMap<String, InstanceKey>,
+    children: BTreeMap<String, BTreeSet<InstanceKey>>,
+    /// Ready instances by route, in the order in which they became ready.
+    ready: BTreeMap<Route, BTreeMap<u64, InstanceKey>>,
+    /// When rows have to be looked at again.
+    wake: BTreeSet<(Timestamp, InstanceKey)>,
+    /// Mailboxes of only queue messages; the next claim drops them.
+    stray_queues: BTreeSet<InstanceKey>,
+    orphan_ttl: Duration,
+    last_row: u64,
+    /// Counts arrivals and ready numbers.
+    sequence: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    instance: Instance,
+    ready: Option<(Route, u64)>,
+    wake_at: Option<Timestamp>,
+}
+
+impl Instances {
+    pub(super) fn new(orphan_ttl: Duration) -> Self {
+        Self {
+            rows: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            children: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            wake: BTreeSet::new(),
+            stray_queues: BTreeSet::new(),
+            orphan_ttl,
+            last_row: 0,
+            sequence: 0,
+        }
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<InstanceKey> {
+        self.ids.get(id).copied()
+    }
+
+    pub(super) fn get(&self, key: InstanceKey) -> Option<&Instance> {
+        self.rows.get(&key).map(|row| &row.instance)
+    }
+
+    /// An instance that was started; mailboxes are invisible to reads.
+    pub(super) fn known(&self, id: &str) -> Option<&Instance> {
+        self.find(id).and_then(|key| self.get(key)).filter(|instance| instance.is_known())
+    }
+
+    /// The row a token belongs to, if it is the token of that row's lock.
+    pub(super) fn holder_of(&self, token: &str) -> Option<(InstanceKey, &Instance)> {
+        let key = InstanceKey(token_row(token)?);
+        let instance = self.get(key)?;
+        (instance.lock.as_ref()?.token() == token).then_some((key, instance))
+    }
+
+    /// Rows in the order in which they were made.
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (InstanceKey, &Instance)> {
+        self.rows.iter().map(|(key, row)| (*key, &row.instance))
+    }
+
+    /// Rows by instance id.
+    pub(super) fn by_id(&self) -> impl Iterator<Item = &Instance> {
+        self.ids.values().filter_map(|key| self.get(*key))
+    }
+
+    pub(super) fn children(&self, id: &str) -> impl Iterator<Item = InstanceKey> {
+        self.children.get(id).into_iter().flatten().copied()
+    }
+
+    /// The row of this id; a mailbox if there is none.
+    pub(super) fn open(&mut self, id: &str, now: Timestamp) -> InstanceKey {
+        if let Some(key) = self.find(id) {
+            return key;
+        }
+        self.last_row += 1;
+        let key = InstanceKey(self.last_row);
+        self.ids.insert(id.to_owned(), key);
+        let row = Row { instance: Instance::mailbox(id, now), ready: None, wake_at: None };
+        self.rows.insert(key, row);
+        key
+    }
+
+    /// Changes a row and files it where it then belongs. Every change goes through here.
+    pub(super) fn change<T>(
+        &mut self,
+        key: InstanceKey,
+        now: Timestamp,
+        change: impl FnOnce(&mut Instance) -> T,
+    ) -> Option<T> {
+        let row = self.rows.get_mut(&key)?;
+        let parent_before = row.instance.parent.clone();
+        let result = change(&mut row.instance);
+        if row.instance.parent != parent_before {
+            let parent = row.instance.parent.clone();
+            self.file_child(key, parent_before, parent);
+        }
+        self.file(key, now);
+        Some(result)
+    }
+
+    /// Takes a row out of the ready ones before a change, so that it goes to the back if it is ready again.
+    pub(super) fn set_back(&mut self, key: InstanceKey) {
+        let Some((route, number)) = self.rows.get_mut(&key).and_then(|row| row.ready.take()) else { return };
+        if let Some(numbers) = self.ready.get_mut(&route) {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.ready.remove(&route);
+            }
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, message: &MessageRow, now: Timestamp) {
+        let key = self.open(&message.instance, now);
+        self.sequence += 1;
+        let arrival = self.sequence;
+        self.change(key, now, |instance| instance.mailbox.insert(message, arrival, now));
+    }
+
+    pub(super) fn remove(&mut self, key: InstanceKey) -> Option<Instance> {
+        self.set_back(key);
+        let row = self.rows.remove(&key)?;
+        if let Some(at) = row.wake_at {
+            self.wake.remove(&(at, key));
+        }
+        self.stray_queues.remove(&key);
+        self.ids.remove(&row.instance.id);
+        self.file_child(key, row.instance.parent.clone(), None);
+        Some(row.instance)
+    }
+
+    /// The instance among those the order accepts that has been ready longest.
+    pub(super) fn first_ready(&self, routes: &[Route]) -> Option<InstanceKey> {
+        let firsts = routes.iter().filter_map(|route| self.ready.get(route)?.first_key_value());
+        firsts.min().map(|(_, key)| *key)
+    }
+
+    pub(super) fn accepted_routes(&self, order: &InstanceOrder) -> Vec<Route> {
+        self.ready.keys().filter(|route| route.is_accepted_by(order)).cloned().collect()
+    }
+
+    /// The next row that is due, in the order of due times.
+    pub(super) fn next_due(&self, now: Timestamp) -> Option<InstanceKey> {
+        self.wake.first().filter(|(at, _)| *at <= now).map(|(_, key)| *key)
+    }
+
+    pub(super) fn next_wake(&self) -> Option<Timestamp> {
+        self.wake.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn take_stray_queues(&mut self) -> BTreeSet<InstanceKey> {
+        std::mem::take(&mut self.stray_queues)
+    }
+
+    pub(super) fn orphan_ttl(&self) -> Duration {
+        self.orphan_ttl
+    }
+
+    fn file_child(&mut self, key: InstanceKey, before: Option<String>, after: Option<String>) {
+        if let Some(parent) = before {
+            let siblings = self.children.entry(parent);
+            if let std::collections::btree_map::Entry::Occupied(mut siblings) = siblings {
+                siblings.get_mut().remove(&key);
+                if siblings.get().is_empty() {
+                    siblings.remove();
+                }
+            }
+        }
+        if let Some(parent) = after {
+            self.children.entry(parent).or_default().insert(key);
+        }
+    }
+
+    /// Brings the indexes in line with a row.
+    fn file(&mut self, key: InstanceKey, now: Timestamp) {
+        let Some(row) = self.rows.get_mut(&key) else { return };
+        row.instance.mailbox.show_due(now);
+        row.instance.note_ended_lease(now);
+        if row.instance.is_empty_mailbox() {
+            self.remove(key);
+            return;
+        }
+        let locked = row.instance.is_locked(now);
+        let ready = !locked && row.instance.has_work(now);
+        let stray = row.instance.is_orphaned() && row.instance.mailbox.holds_only_queue_messages();
+        let wake_at = wake_at(&row.instance, ready, self.orphan_ttl, now);
+        if let Some(before) = std::mem::replace(&mut row.wake_at, wake_at) {
+            self.wake.remove(&(before, key));
+        }
+        self.wake.extend(wake_at.map(|at| (at, key)));
+        if stray {
+            self.stray_queues.insert(key);
+        } else {
+            self.stray_queues.remove(&key);
+        }
+        self.file_ready(key, ready, now);
+    }
+
+    /// A row that stays ready keeps its number, also when its route changes.
+    fn file_ready(&mut self, key: InstanceKey, ready: bool, now: Timestamp) {
+        let Some(row) = self.rows.get(&key) else { return };
+        let before = row.ready.clone();
+        let number = before.as_ref().map(|(_, number)| *number);
+        let after = ready.then(|| (row.instance.route(now), number.unwrap_or(self.sequence + 1)));
+        if before == after {
+            return;
+        }
+        self.set_back(key);
+        let Some((route, number)) = after else { return };
+        self.sequence = self.sequence.max(number);
+        self.ready.entry(route.clone()).or_default().insert(number, key);
+        if let Some(row) = self.rows.get_mut(&key) {
+            row.ready = Some((route, number));
+        }
+    }
+}
+
+/// When a row has to be looked at again: when its lease ends, when something becomes visible, or when its messages
+/// have waited too long for an instance. A ready row needs nothing.
+fn wake_at(instance: &Instance, ready: bool, orphan_ttl: Duration, now: Timestamp) -> Option<Timestamp> {
+    if ready {
+        return None;
+    }
+    if let Some(lock) = instance.lock.as_ref().filter(|lock| lock.is_live(now)) {
+        return Some(lock.until());
+    }
+    let orphaned = instance.is_orphaned().then(|| instance.mailbox.next_orphan(orphan_ttl)).flatten();
+    instance.mailbox.next_visible(now).into_iter().chain(orphaned).min()
+}

@@ -1,0 +1,346 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use duroxide_core::Timestamp;
+
+use crate::store::{
+    MessageKind, MessageRow, MessageSnapshot, StartTarget, Visibility,
+    bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX},
+};
+
+/// Where a message stands: by due time, then by arrival. Immediate messages are due at 0, so the order never
+/// depends on a clock, and a result that lies beside an expired timer comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    due_at_ms: u64,
+    arrival: u64,
+}
+
+/// One queued message.
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub(super) kind: MessageKind,
+    pub(super) key: Option<String>,
+    pub(super) start: Option<StartTarget>,
+    pub(super) data: String,
+    pub(super) attempt_count: u32,
+    enqueued_at: Timestamp,
+    /// Until when an abandon hides it; zero once that time has come.
+    hidden_until: Timestamp,
+    /// Whether the instance lock, live or not, holds it.
+    locked: bool,
+}
+
+/// The messages of one instance.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Mailbox {
+    messages: BTreeMap<Place, Message>,
+    keys: BTreeMap<String, Place>,
+    locked: BTreeSet<Place>,
+    hidden: BTreeSet<(Timestamp, Place)>,
+    /// Arrivals of hidden queue messages: younger ones wait behind them.
+    hidden_queue: BTreeSet<u64>,
+    starts: BTreeSet<(MessageKind, Place)>,
+    /// When each message was enqueued or is due, whichever is later; an orphan's time counts from there.
+    ages: BTreeSet<(Timestamp, Place)>,
+    queue_messages: usize,
+}
+
+/// How much of a mailbox a claim looks at.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Extent {
+    All,
+    Bounded,
+}
+
+impl Mailbox {
+    /// Inserts a message, unless one with its key is queued.
+    pub(super) fn insert(&mut self, row: &MessageRow, arrival: u64, now: Timestamp) {
+        if row.key.as_ref().is_some_and(|key| self.keys.contains_key(key)) {
+            return;
+        }
+        let place = Place { due_at_ms: due_at(row.visible, now), arrival };
+        if let Some(key) = &row.key {
+            self.keys.insert(key.clone(), place);
+        }
+        if is_start(row.kind) {
+            self.starts.insert((row.kind, place));
+        }
+        if row.kind == MessageKind::Queue {
+            self.queue_messages += 1;
+        }
+        let message = Message {
+            kind: row.kind,
+            key: row.key.clone(),
+            start: row.start.clone(),
+            data: row.data.clone(),
+            attempt_count: 0,
+            enqueued_at: now,
+            hidden_until: Timestamp::ZERO,
+            locked: false,
+        };
+        self.ages.insert((message.age(place), place));
+        self.messages.insert(place, message);
+    }
+
+    pub(super) fn remove(&mut self, place: Place) -> Option<Message> {
+        let message = self.messages.remove(&place)?;
+        if let Some(key) = &message.key {
+            self.keys.remove(key);
+        }
+        if message.kind == MessageKind::Queue {
+            self.queue_messages -= 1;
+        }
+        self.starts.remove(&(message.kind, place));
+        self.ages.remove(&(message.age(place), place));
+        self.hidden.remove(&(message.hidden_until, place));
+        self.hidden_queue.remove(&place.arrival);
+        self.locked.remove(&place);
+        Some(message)
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn remove_by_key(&mut self, key: &str) {
+        if let Some(place) = self.keys.get(key).copied() {
+            self.remove(place);
+        }
+    }
+
+    /// Hides a message; `until` at or before now hides nothing.
+    fn hide(&mut self, place: Place, until: Timestamp) {
+        let Some(message) = self.messages.get_mut(&place) else { return };
+        self.hidden.remove(&(message.hidden_until, place));
+        message.hidden_until = until;
+        self.hidden.insert((until, place));
+        if message.kind == MessageKind::Queue {
+            self.hidden_queue.insert(place.arrival);
+        }
+    }
+
+    /// Shows what was hidden until now or earlier.
+    pub(super) fn show_due(&mut self, now: Timestamp) {
+        while let Some((until, place)) = self.hidden.first().copied().filter(|(until, _)| *until <= now) {
+            self.hidden.remove(&(until, place));
+            self.hidden_queue.remove(&place.arrival);
+            if let Some(message) = self.messages.get_mut(&place) {
+                message.hidden_until = Timestamp::ZERO;
+            }
+        }
+    }
+
+    /// Puts a message aside that could not be decoded. It is no queue message any more: nothing waits behind it.
+    pub(super) fn hide_undecodable(&mut self, place: Place, until: Timestamp) {
+        let Some(message) = self.messages.get_mut(&place) else { return };
+        message.locked = false;
+        self.locked.remove(&place);
+        if message.kind == MessageKind::Queue {
+            message.kind = MessageKind::Other;
+            self.queue_messages -= 1;
+        }
+        self.hide(place, until);
+    }
+
+    /// Raises a message's attempt count and returns it.
+    pub(super) fn count_attempt(&mut self, place: Place) -> u32 {
+        let Some(message) = self.messages.get_mut(&place) else { return 0 };
+        message.attempt_count = message.attempt_count.saturating_add(1);
+        message.attempt_count
+    }
+
+    /// Gives these messages to a new lock, and takes all others from the one before.
+    pub(super) fn lock(&mut self, places: impl Iterator<Item = Place>) {
+        self.unlock();
+        self.locked = places.collect();
+        for place in &self.locked {
+            if let Some(message) = self.messages.get_mut(place) {
+                message.locked = true;
+            }
+        }
+    }
+
+    fn unlock(&mut self) -> BTreeSet<Place> {
+        let places = std::mem::take(&mut self.locked);
+        for place in &places {
+            if let Some(message) = self.messages.get_mut(place) {
+                message.locked = false;
+            }
+        }
+        places
+    }
+
+    /// Removes the messages the lock holds. One that arrived after the fetch belongs to the next turn.
+    pub(super) fn consume_locked(&mut self) {
+        for place in self.unlock() {
+            self.remove(place);
+        }
+    }
+
+    /// Gives back the messages the lock holds, hidden until `hidden_until`.
+    pub(super) fn release_locked(&mut self, hidden_until: Option<Timestamp>, ignore_attempt: bool) {
+        for place in self.unlock() {
+            if let Some(message) = self.messages.get_mut(&place).filter(|_| ignore_attempt) {
+                message.attempt_count = message.attempt_count.saturating_sub(1);
+            }
+            if let Some(until) = hidden_until {
+                self.hide(place, until);
+            }
+        }
+    }
+
+    /// The places of the messages that a claim takes at this time, in order.
+    pub(super) fn batch(&self, now: Timestamp, extent: Extent) -> Vec<Place> {
+        match extent {
+            Extent::All => self.visible(now).map(|(place, _)| place).collect(),
+            Extent::Bounded => self.bounded_batch(now),
+        }
+    }
+
+    fn bounded_batch(&self, now: Timestamp) -> Vec<Place> {
+        let mut batch = Vec::new();
+        let mut bytes = 0_usize;
+        for (place, message) in self.visible(now).take(CLAIM_MESSAGES_MAX) {
+            bytes = bytes.saturating_add(message.data.len());
+            if bytes > CLAIM_BYTES_MAX && !batch.is_empty() {
+                break;
+            }
+            batch.push(place);
+        }
+        // Without its start an instance that does not exist yet cannot take the others.
+        let last = batch.last().copied();
+        let starts = [MessageKind::Start, MessageKind::ContinueAsNew];
+        batch.extend(
+            starts
+                .into_iter()
+                .filter_map(|kind| self.visible_start(kind, now))
+                .filter(|place| last < Some(*place)),
+        );
+        batch.sort_unstable();
+        batch
+    }
+
+    fn visible(&self, now: Timestamp) -> impl Iterator<Item = (Place, &Message)> {
+        let end = Place { due_at_ms: now.as_millis(), arrival: u64::MAX };
+        self.messages
+            .range(..=end)
+            .filter(|(place, message)| self.is_open(**place, message))
+            .map(|(place, message)| (*place, message))
+    }
+
+    /// Whether neither an abandon hides the message nor an older hidden one holds it back.
+    fn is_open(&self, place: Place, message: &Message) -> bool {
+        let held_back = message.kind == MessageKind::Queue
+            && self.hidden_queue.first().is_some_and(|oldest| *oldest < place.arrival);
+        message.hidden_until == Timestamp::ZERO && !held_back
+    }
+
+    fn visible_start(&self, kind: MessageKind, now: Timestamp) -> Option<Place> {
+        let visible = |place: &Place| {
+            place.due_at_ms <= now.as_millis()
+                && self.messages.get(place).is_some_and(|message| message.hidden_until == Timestamp::ZERO)
+        };
+        self.starts.iter().filter(|(k, _)| *k == kind).map(|(_, place)| *place).find(visible)
+    }
+
+    pub(super) fn has_visible(&self, now: Timestamp) -> bool {
+        self.visible(now).next().is_some()
+    }
+
+    pub(super) fn has_visible_start(&self, now: Timestamp) -> bool {
+        self.visible_start(MessageKind::Start, now).is_some()
+            || self.visible_start(MessageKind::ContinueAsNew, now).is_some()
+    }
+
+    pub(super) fn has_start(&self) -> bool {
+        !self.starts.is_empty()
+    }
+
+    /// What the first visible message of this kind asks for.
+    pub(super) fn start_target(&self, kind: MessageKind, now: Timestamp) -> Option<&StartTarget> {
+        self.messages.get(&self.visible_start(kind, now)?)?.start.as_ref()
+    }
+
+    /// When something may become visible by itself.
+    pub(super) fn next_visible(&self, now: Timestamp) -> Option<Timestamp> {
+        let after = Place { due_at_ms: now.as_millis().saturating_add(1), arrival: 0 };
+        let due =
+            self.messages.range(after..).next().map(|(place, _)| Timestamp::from_millis(place.due_at_ms));
+        let shown = self.hidden.first().map(|(until, _)| *until);
+        due.into_iter().chain(shown).min()
+    }
+
+    /// When the oldest message has waited too long for an instance.
+    pub(super) fn next_orphan(&self, ttl: Duration) -> Option<Timestamp> {
+        self.ages.first().map(|(age, _)| age.saturating_add(ttl))
+    }
+
+    /// The messages that have waited too long for an instance.
+    pub(super) fn orphans(&self, ttl: Duration, now: Timestamp) -> Vec<Place> {
+        self.ages
+            .iter()
+            .take_while(|(age, _)| age.saturating_add(ttl) <= now)
+            .map(|(_, place)| *place)
+            .collect()
+    }
+
+    pub(super) fn holds_only_queue_messages(&self) -> bool {
+        !self.messages.is_empty() && self.queue_messages == self.messages.len()
+    }
+
+    pub(super) fn has_attempted(&self) -> bool {
+        self.messages.values().any(|message| message.attempt_count > 0)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    pub(super) fn locked_len(&self) -> usize {
+        self.locked.len()
+    }
+
+    pub(super) fn get(&self, place: Place) -> Option<&Message> {
+        self.messages.get(&place)
+    }
+
+    pub(super) fn snapshot(&self, now: Timestamp) -> Vec<MessageSnapshot> {
+        self.messages
+            .iter()
+            .map(|(place, message)| MessageSnapshot {
+                due_at_ms: place.due_at_ms,
+                hidden_until: Some(message.hidden_until).filter(|until| *until > now).unwrap_or_default(),
+                attempt_count: message.attempt_count,
+                locked: message.locked,
+                key: message.key.clone(),
+                data: message.data.clone(),
+            })
+            .collect()
+    }
+}
+
+impl Message {
+    fn age(&self, place: Place) -> Timestamp {
+        self.enqueued_at.max(Timestamp::from_millis(place.due_at_ms))
+    }
+}
+
+/// Whether a message of this kind can begin an execution.
+pub(super) fn is_start(kind: MessageKind) -> bool {
+    matches!(kind, MessageKind::Start | MessageKind::ContinueAsNew)
+}
+
+fn due_at(visible: Visibility, now: Timestamp) -> u64 {
+    match visible {
+        Visibility::Now => 0,
+        Visibility::At(millis) => millis,
+        Visibility::After(delay) => now.saturating_add(delay).as_millis_ceil(),
+    }
+}

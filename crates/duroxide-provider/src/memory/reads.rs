@@ -1,0 +1,170 @@
+//! Reads. Mailboxes are invisible to all but the queue depths and the snapshot.
+
+use std::collections::BTreeMap;
+
+use duroxide_core::SystemStats;
+
+use super::{MemoryEngine, history::Execution, instance::Instance};
+use crate::{
+    DeadLetter, ExecutionInfo, InstanceInfo, QueueDepths, SystemMetrics,
+    store::{
+        EventRow, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredStatus,
+    },
+};
+
+impl MemoryEngine {
+    fn execution(&self, instance: &str, execution_id: u64) -> Option<&Execution> {
+        self.instances.known(instance)?.executions.get(&execution_id)
+    }
+
+    /// Rows that no live lock holds.
+    fn unlocked_messages(&self, instance: &Instance) -> usize {
+        let locked = if instance.is_locked(self.now) { instance.mailbox.locked_len() } else { 0 };
+        instance.mailbox.len() - locked
+    }
+}
+
+impl StoreReader for MemoryEngine {
+    fn history(&mut self, instance: &str, execution_id: Option<u64>) -> Result<Vec<EventRow>, StoreFailure> {
+        let known = self.instances.known(instance);
+        let execution = known.and_then(|row| row.executions.get(&execution_id.unwrap_or(row.execution_id)));
+        Ok(execution.map(Execution::events).unwrap_or_default())
+    }
+
+    fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure> {
+        let Some(row) = self.instances.known(instance) else { return Ok(StoredExecution::default()) };
+        let events = row.executions.get(&execution_id).map(Execution::events).unwrap_or_default();
+        Ok(StoredExecution { events, kv: row.kv.left().clone() })
+    }
+
+    fn status(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
+        let Some(row) = self.instances.known(instance) else { return Ok(None) };
+        let terminal = row.current().filter(|execution| execution.is_final());
+        let (custom_status, custom_status_version) = row.custom_status.clone().unwrap_or_default();
+        Ok(Some(StoredStatus {
+            execution_id: row.execution_id,
+            terminal_event: terminal.and_then(Execution::last_event).cloned(),
+            custom_status,
+            custom_status_version,
+        }))
+    }
+
+    fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure> {
+        let current = self.instances.known(instance).and_then(Instance::current);
+        let first_event = current.and_then(Execution::first_event).cloned();
+        Ok(first_event.map(|first_event| StoredDescriptor { first_event }))
+    }
+
+    fn last_event_id(&mut self, instance: &str, execution_id: u64) -> Result<Option<u64>, StoreFailure> {
+        Ok(self.execution(instance, execution_id).and_then(Execution::last_event_id))
+    }
+
+    fn custom_status(&mut self, instance: &str) -> Result<Option<(Option<String>, u64)>, StoreFailure> {
+        Ok(self.instances.known(instance).and_then(|row| row.custom_status.clone()))
+    }
+
+    fn kv_value(&mut self, instance: &str, key: &str) -> Result<Option<String>, StoreFailure> {
+        Ok(self.instances.known(instance).and_then(|row| row.kv.value(key)).map(str::to_owned))
+    }
+
+    fn kv_values(&mut self, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure> {
+        Ok(self.instances.known(instance).map(|row| row.kv.values()).unwrap_or_default())
+    }
+
+    fn stats(&mut self, instance: &str) -> Result<Option<SystemStats>, StoreFailure> {
+        Ok(self.instances.known(instance).map(|row| {
+            let values = row.kv.values();
+            SystemStats {
+                history_event_count: row.current().map_or(0, Execution::event_count),
+                history_size_bytes: row.current().map_or(0, Execution::event_bytes),
+                queue_pending_count: 0,
+                kv_user_key_count: values.len() as u64,
+                kv_total_value_bytes: values.values().map(|value| value.len() as u64).sum(),
+            }
+        }))
+    }
+
+    fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {
+        let has_status = |row: &Instance| {
+            status.is_none_or(|status| row.current().is_some_and(|execution| execution.status() == status))
+        };
+        let rows = self.instances.iter().rev().map(|(_, row)| row);
+        Ok(rows.filter(|row| row.is_known() && has_status(row)).map(|row| row.id.clone()).collect())
+    }
+
+    fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure> {
+        let known = self.instances.known(instance);
+        Ok(known.map(|row| row.executions.keys().copied().collect()).unwrap_or_default())
+    }
+
+    fn current_execution(&mut self, instance: &str) -> Result<Option<u64>, StoreFailure> {
+        Ok(self.instances.known(instance).map(|row| row.execution_id))
+    }
+
+    fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure> {
+        Ok(self.instances.known(instance).map(|row| {
+            let (orchestration_name, version) = row.identity();
+            InstanceInfo {
+                instance_id: row.id.clone(),
+                orchestration_name,
+                orchestration_version: version.unwrap_or_default(),
+                current_execution_id: row.execution_id,
+                status: row.current().map(|current| current.status().to_owned()).unwrap_or_default(),
+                output: row.current().and_then(Execution::output).cloned(),
+                created_at: row.created_at.as_millis(),
+                updated_at: row.updated_at.as_millis(),
+                parent_instance_id: row.parent.clone(),
+            }
+        }))
+    }
+
+    fn execution_info(
+        &mut self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Option<ExecutionInfo>, StoreFailure> {
+        Ok(self.execution(instance, execution_id).map(|execution| execution.info(execution_id)))
+    }
+
+    fn system_metrics(&mut self) -> Result<SystemMetrics, StoreFailure> {
+        let mut metrics = SystemMetrics::default();
+        for (_, row) in self.instances.iter().filter(|(_, row)| row.is_known()) {
+            metrics.total_instances += 1;
+            metrics.total_executions += row.executions.len() as u64;
+            metrics.total_events += row.executions.values().map(Execution::event_count).sum::<u64>();
+            match row.current().map(Execution::status) {
+                Some("Completed") => metrics.completed_instances += 1,
+                Some("Failed") => metrics.failed_instances += 1,
+                Some("Running") => metrics.running_instances += 1,
+                _ => {}
+            }
+        }
+        Ok(metrics)
+    }
+
+    fn queue_depths(&mut self) -> Result<QueueDepths, StoreFailure> {
+        let messages = self.instances.iter().map(|(_, row)| self.unlocked_messages(row)).sum();
+        let activities = self.activities.iter().filter(|activity| !activity.is_locked(self.now)).count();
+        Ok(QueueDepths { orchestrator_queue: messages, worker_queue: activities, timer_queue: 0 })
+    }
+
+    fn children(&mut self, instance: &str) -> Result<Vec<String>, StoreFailure> {
+        let children = self.instances.children(instance).filter_map(|key| self.instances.get(key));
+        Ok(children.map(|row| row.id.clone()).collect())
+    }
+
+    fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure> {
+        let current = self.instances.iter().filter_map(|(_, row)| row.current());
+        let running = current.filter(|execution| execution.status() == super::history::RUNNING);
+        Ok(running.filter_map(Execution::first_event).cloned().collect())
+    }
+
+    fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure> {
+        let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+        Ok(self.dead_letters.iter().take(limit).cloned().collect())
+    }
+
+    fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {
+        Ok(self.to_snapshot())
+    }
+}

@@ -1,0 +1,112 @@
+//! Commit, abandon and renewal of a locked instance.
+
+use std::time::Duration;
+
+use duroxide_core::Timestamp;
+
+use super::{MemoryEngine, instances::InstanceKey};
+use crate::store::{Answer, PreparedExecution, PreparedRound, Refusal, timer_key};
+
+impl MemoryEngine {
+    pub(super) fn commit_round(
+        &mut self,
+        round: &PreparedRound,
+        handed_in: Timestamp,
+    ) -> Result<Answer, Refusal> {
+        let key = self.check_round(round, handed_in)?;
+        let now = self.now;
+        let instance = self.instances.change(key, now, |instance| {
+            instance.mailbox.consume_locked();
+            instance.lock = None;
+            instance.commit(&round.execution, now);
+            if let Some(execution) = instance.executions.get_mut(&round.execution.execution_id) {
+                execution.count_turn();
+            }
+            if let Some(next) = &round.next {
+                instance.commit(next, now);
+            }
+            instance.suspect = instance.suspect && instance.mailbox.has_attempted();
+            instance.id.clone()
+        });
+        for part in std::iter::once(&round.execution).chain(&round.next) {
+            self.hand_out(part);
+        }
+        self.cancel(round);
+        Ok(Answer::RoundCommitted { instance: instance.unwrap_or_default() })
+    }
+
+    /// Everything that can be wrong with a round is found here, before its first change.
+    fn check_round(&self, round: &PreparedRound, handed_in: Timestamp) -> Result<InstanceKey, Refusal> {
+        let (key, instance) = self.instances.holder_of(&round.token).ok_or(Refusal::InvalidLockToken)?;
+        if !instance.is_locked(handed_in) {
+            return Err(Refusal::InstanceLockExpired);
+        }
+        for part in std::iter::once(&round.execution).chain(&round.next) {
+            instance.check_new_events(part.execution_id, &part.events)?;
+        }
+        Ok(key)
+    }
+
+    fn hand_out(&mut self, part: &PreparedExecution) {
+        part.activities.iter().for_each(|row| self.insert_activity(row));
+        part.messages.iter().for_each(|row| self.instances.enqueue(row, self.now));
+    }
+
+    /// Deletes cancelled work, after the inserts: what a round schedules and cancels is never handed out.
+    fn cancel(&mut self, round: &PreparedRound) {
+        for cancelled in &round.cancelled_activities {
+            let instance = self.instances.find(&cancelled.instance).and_then(|key| self.instances.get(key));
+            let id = (cancelled.execution_id, cancelled.activity_id);
+            if let Some(activity) = instance.and_then(|instance| instance.activities.get(&id).copied()) {
+                self.remove_activity(activity);
+            }
+        }
+        for cancelled in &round.cancelled_timers {
+            if let Some(key) = self.instances.find(&cancelled.instance) {
+                let timer = timer_key(cancelled.execution_id, cancelled.timer_id);
+                self.instances.change(key, self.now, |instance| instance.mailbox.remove_by_key(&timer));
+            }
+        }
+    }
+
+    pub(super) fn abandon_instance(
+        &mut self,
+        token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<Answer, Refusal> {
+        let (key, _) = self.instances.holder_of(token).ok_or(Refusal::InvalidLockToken)?;
+        let hidden_until = self.hidden_until(delay);
+        self.instances.set_back(key);
+        self.instances.change(key, self.now, |instance| {
+            instance.lock = None;
+            instance.mailbox.release_locked(hidden_until, ignore_attempt);
+            instance.suspect |= !ignore_attempt;
+        });
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn renew_instance(
+        &mut self,
+        token: &str,
+        extend_for: Duration,
+        handed_in: Timestamp,
+    ) -> Result<Answer, Refusal> {
+        let (key, instance) = self.instances.holder_of(token).ok_or(Refusal::InvalidLockToken)?;
+        if !instance.is_locked(handed_in) {
+            return Err(Refusal::InstanceLockExpired);
+        }
+        let until = self.now.saturating_add(extend_for);
+        self.instances.change(key, self.now, |instance| {
+            if let Some(lock) = &mut instance.lock {
+                lock.extend(until);
+            }
+        });
+        Ok(Answer::Done)
+    }
+
+    /// Until when an abandon with this delay hides its rows.
+    pub(super) fn hidden_until(&self, delay: Option<Duration>) -> Option<Timestamp> {
+        delay.filter(|delay| !delay.is_zero()).map(|delay| self.now.saturating_add(delay))
+    }
+}

@@ -1,0 +1,117 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use duroxide_core::Timestamp;
+
+use crate::SessionFetchConfig;
+
+/// Sessions: each is leased to one owner at a time.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sessions {
+    rows: BTreeMap<String, Session>,
+    /// When leases end.
+    wake: BTreeSet<(Timestamp, String)>,
+}
+
+#[derive(Debug, Clone)]
+struct Session {
+    owner: String,
+    until: Timestamp,
+    last_activity: Timestamp,
+}
+
+/// Who may take an activity.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Holder {
+    /// Anyone: it belongs to no session.
+    Anyone,
+    /// Anyone who takes sessions: no live lease holds its session.
+    AnyOwner,
+    /// The owner of its session.
+    Owner(String),
+}
+
+impl Holder {
+    pub(super) fn admits(&self, session: Option<&SessionFetchConfig>) -> bool {
+        match (self, session) {
+            (Self::Anyone, _) | (Self::AnyOwner, Some(_)) => true,
+            (Self::Owner(owner), Some(session)) => *owner == session.owner_id,
+            (Self::AnyOwner | Self::Owner(_), None) => false,
+        }
+    }
+}
+
+impl Sessions {
+    pub(super) fn holder(&self, session: Option<&str>, now: Timestamp) -> Holder {
+        let Some(session) = session else { return Holder::Anyone };
+        match self.rows.get(session).filter(|row| now < row.until) {
+            Some(row) => Holder::Owner(row.owner.clone()),
+            None => Holder::AnyOwner,
+        }
+    }
+
+    /// Leases a session to whoever fetched one of its activities.
+    pub(super) fn claim(&mut self, session: &str, by: &SessionFetchConfig, now: Timestamp) {
+        let until = now.saturating_add(by.lock_timeout);
+        self.remove(session);
+        let row = Session { owner: by.owner_id.clone(), until, last_activity: now };
+        self.rows.insert(session.to_owned(), row);
+        self.wake.insert((until, session.to_owned()));
+    }
+
+    /// An activity of the session was renewed or acked.
+    pub(super) fn touch(&mut self, session: &str, now: Timestamp) {
+        if let Some(row) = self.rows.get_mut(session) {
+            row.last_activity = now;
+        }
+    }
+
+    /// Extends the live sessions of these owners that are not idle; returns their names.
+    pub(super) fn renew(
+        &mut self,
+        owners: &[String],
+        live_at: Timestamp,
+        until: Timestamp,
+        idle_timeout: Duration,
+        now: Timestamp,
+    ) -> Vec<String> {
+        let mut renewed = Vec::new();
+        for (name, row) in &mut self.rows {
+            let idle = row.last_activity.saturating_add(idle_timeout) <= now;
+            if owners.contains(&row.owner) && live_at < row.until && !idle {
+                self.wake.remove(&(row.until, name.clone()));
+                self.wake.insert((until, name.clone()));
+                row.until = until;
+                renewed.push(name.clone());
+            }
+        }
+        renewed
+    }
+
+    /// Deletes ended sessions that no queued activity needs; returns how many.
+    pub(super) fn clean_up(&mut self, now: Timestamp, is_needed: impl Fn(&str) -> bool) -> usize {
+        let ended = |(name, row): &(&String, &Session)| row.until <= now && !is_needed(name);
+        let names: Vec<String> = self.rows.iter().filter(ended).map(|(name, _)| name.clone()).collect();
+        names.iter().for_each(|name| self.remove(name));
+        names.len()
+    }
+
+    /// Takes note of a session whose lease has ended by now; returns its name.
+    pub(super) fn pop_ended(&mut self, now: Timestamp) -> Option<String> {
+        self.wake.first().filter(|(until, _)| *until <= now)?;
+        self.wake.pop_first().map(|(_, name)| name)
+    }
+
+    /// When the next lease of a session ends that a queued activity waits for.
+    pub(super) fn next_end(&self, is_needed: impl Fn(&str) -> bool) -> Option<Timestamp> {
+        self.wake.iter().find(|(_, name)| is_needed(name)).map(|(until, _)| *until)
+    }
+
+    fn remove(&mut self, session: &str) {
+        if let Some(row) = self.rows.remove(session) {
+            self.wake.remove(&(row.until, session.to_owned()));
+        }
+    }
+}
