@@ -49,10 +49,10 @@ fn texts(details: ErrorDetails) -> String {
 fn poisoned(message_type: PoisonMessageType) -> String {
     match message_type {
         PoisonMessageType::Orchestration { instance, execution_id } => {
-            format!("{instance}{}", u64::from(execution_id))
+            format!("{instance}{execution_id}")
         }
         PoisonMessageType::Activity { instance, execution_id: _, activity_name, activity_id } => {
-            format!("{instance}{activity_name}{}", u64::from(activity_id))
+            format!("{instance}{activity_name}{activity_id}")
         }
         PoisonMessageType::FailedDeserialization { instance, execution_id: _, error } => instance + &error,
     }

@@ -6,6 +6,7 @@
 
 #![allow(clippy::type_complexity, reason = "signatures are spelled out on purpose")]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
+#![allow(clippy::needless_update, reason = "users build these structs so, because fields may be added")]
 #![allow(unreachable_pub, dead_code, reason = "most of it is never called")]
 
 mod bounds;
