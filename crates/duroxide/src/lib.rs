@@ -21,5 +21,9 @@ pub use duroxide_runtime::{
     OrchestrationStatus, RuntimeOptions, client,
 };
 
+/// Conformance tests for a provider.
+#[cfg(feature = "provider-test")]
+pub use duroxide_conformance::provider_validations;
+
 /// A shared store.
 pub type ProviderRef = std::sync::Arc<dyn providers::Provider>;
