@@ -1,3 +1,152 @@
+//! What orchestration code sees of its execution: one file per capability.
+
+mod activities;
+mod children;
+mod combinators;
+mod continue_as_new;
+mod events;
+mod kv;
+mod status;
+mod system;
+mod timers;
+mod trace;
+
+use std::{fmt, sync::Arc};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    Action, Clock, DurableFuture, Event, ScheduleKind, Timestamp, codec,
+    engine::{Identity, Kind, Shared, State, Value},
+};
+
 /// What orchestration code sees of its execution.
-#[derive(Debug, Clone)]
-pub struct OrchestrationContext {}
+///
+/// Every call that starts with `schedule_` is recorded in the history; after a restart the same call returns the
+/// recorded result. Code between the calls must be deterministic: no clocks, random numbers or I/O of its own.
+/// Use [`utc_now`](Self::utc_now), [`new_guid`](Self::new_guid) and activities instead.
+#[derive(Clone)]
+pub struct OrchestrationContext {
+    shared: Arc<Shared>,
+}
+
+impl OrchestrationContext {
+    /// A context that belongs to no execution, for tests of handlers: calls are accepted and never resolve. Its
+    /// clock stands at the last event of `history`.
+    pub fn new(
+        history: Vec<Event>,
+        execution_id: u64,
+        instance_id: String,
+        orchestration_name: String,
+        orchestration_version: String,
+        worker_id: Option<String>,
+    ) -> Self {
+        let identity = Identity {
+            instance: instance_id,
+            execution_id,
+            name: orchestration_name,
+            version: orchestration_version,
+            worker_id,
+        };
+        let stands_at = history.last().map_or(0, |event| event.timestamp_ms);
+        let clock = Arc::new(StandingClock(Timestamp::from_millis(stands_at)));
+        Self::of(Arc::new(Shared::new(identity, clock, State::default())))
+    }
+
+    pub(crate) fn of(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// The instance.
+    pub fn instance_id(&self) -> String {
+        self.shared.identity.instance.clone()
+    }
+
+    /// The execution, from 1; continue-as-new starts the next.
+    pub fn execution_id(&self) -> u64 {
+        self.shared.identity.execution_id
+    }
+
+    /// The orchestration's name.
+    pub fn orchestration_name(&self) -> String {
+        self.shared.identity.name.clone()
+    }
+
+    /// The handler version that this execution was started with.
+    pub fn orchestration_version(&self) -> String {
+        self.shared.identity.version.clone()
+    }
+
+    /// Makes a call that resolves to a value of the history.
+    fn call<T>(
+        &self,
+        kind: Kind,
+        name: &str,
+        action: Action,
+        convert: impl FnOnce(Value) -> T + Send + 'static,
+    ) -> DurableFuture<T> {
+        let token = self.shared.lock().call(kind, name, action);
+        let schedule = match kind {
+            Kind::Activity => ScheduleKind::Activity { name: name.to_owned() },
+            Kind::Timer => ScheduleKind::Timer,
+            Kind::Wait => ScheduleKind::ExternalWait { event_name: name.to_owned() },
+            Kind::Queue => ScheduleKind::QueueDequeue { event_name: name.to_owned() },
+            Kind::Child => ScheduleKind::SubOrchestration { token },
+        };
+        DurableFuture::call(Arc::clone(&self.shared), token, schedule, convert)
+    }
+
+    /// Asks for something that is complete once it is recorded.
+    fn emit(&self, action: Action) {
+        self.shared.lock().emit(action);
+    }
+}
+
+impl fmt::Debug for OrchestrationContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OrchestrationContext").field("identity", &self.shared.identity).finish()
+    }
+}
+
+/// A clock that does not move.
+struct StandingClock(Timestamp);
+
+impl Clock for StandingClock {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+}
+
+/// The result of an activity or a child. The history check has matched the kinds, so nothing else can come.
+fn into_result(value: Value) -> Result<String, String> {
+    match value {
+        Value::Result(result) => result,
+        Value::Data(data) => Ok(data),
+        Value::Fired => Ok(String::new()),
+    }
+}
+
+fn into_typed_result<Out: DeserializeOwned>(value: Value) -> Result<Out, String> {
+    into_result(value).and_then(|text| codec::decode(&text))
+}
+
+/// The data of an event or a queue message.
+fn into_data(value: Value) -> String {
+    match value {
+        Value::Data(data) => data,
+        Value::Result(Ok(text) | Err(text)) => text,
+        Value::Fired => String::new(),
+    }
+}
+
+/// An input that has no JSON form is a mistake in the code.
+#[expect(clippy::panic, reason = "the published contract of typed calls")]
+fn encode_or_panic<In: Serialize>(input: &In) -> String {
+    codec::encode(input).unwrap_or_else(|error| panic!("encode: {error}"))
+}
+
+/// Data that does not decode is a mistake of the sender that the code has no way to handle.
+#[expect(clippy::panic, reason = "the published contract of typed waits")]
+fn decode_or_panic<T: DeserializeOwned>(data: &str) -> T {
+    codec::decode(data).unwrap_or_else(|error| panic!("decode: {error}"))
+}

@@ -1,11 +1,36 @@
 //! The engine: one live run of an orchestration, moved by turns.
+//!
+//! ```text
+//! execution.rs    Execution: start, replay, turn; the one loop for recorded and new events
+//! receive.rs      messages become events, or are dropped, or fail the turn
+//! conclude.rs     how a turn ends: breadcrumbs, terminal event, work to hand out
+//! ending.rs       ends an execution without running its code
+//! state.rs        what code and engine share: emitted actions, awaitables, key-value state, custom status
+//! awaitable.rs    the life of one awaited call; queue.rs the same for queue reads
+//! matching.rs     actions against recorded events
+//! history.rs      HistoryCheck: what any history must satisfy, incrementally
+//! poll.rs         polls user code: wakers, panics, self-waking loops
+//! limit_check.rs  limits on what one turn may ask for
+//! ```
 
+mod awaitable;
+mod conclude;
 mod ending;
 mod execution;
+mod history;
+mod limit_check;
+mod matching;
+mod poll;
+mod queue;
+mod receive;
 mod seed;
+mod state;
 mod turn;
 
+pub(crate) use awaitable::{Kind, Value};
 pub use ending::{Ending, Record, end_without_code};
 pub use execution::{Execution, Setup};
+pub use history::{HistoryCheck, HistoryViolation};
 pub use seed::Seed;
+pub(crate) use state::{Identity, Shared, State};
 pub use turn::{Continuation, Outcome, Turn};

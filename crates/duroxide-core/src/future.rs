@@ -1,5 +1,144 @@
-use std::marker::PhantomData;
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
-/// A recorded step that has not resolved yet. Dropping it before it resolved cancels the work.
-#[derive(Debug)]
-pub struct DurableFuture<T>(PhantomData<T>);
+use crate::{
+    Action, ScheduleKind,
+    engine::{Shared, Value},
+};
+
+/// A recorded step that has not resolved yet.
+///
+/// Dropping it before it resolved is a decision to cancel the work: an activity is taken off its queue (or told
+/// through its cancellation token), a timer is removed, a child is cancelled.
+#[must_use = "dropping a durable future cancels its work"]
+pub struct DurableFuture<T> {
+    source: Source,
+    /// Turns the recorded value into what the caller asked for. Taken when the future resolves.
+    convert: Option<Box<dyn FnOnce(Value) -> T + Send>>,
+}
+
+enum Source {
+    /// A call in the execution's history.
+    Call { shared: Arc<Shared>, token: u64, kind: ScheduleKind },
+    /// Known at once, with nothing recorded.
+    Known(Option<Value>),
+}
+
+impl<T> DurableFuture<T> {
+    pub(crate) fn call(
+        shared: Arc<Shared>,
+        token: u64,
+        kind: ScheduleKind,
+        convert: impl FnOnce(Value) -> T + Send + 'static,
+    ) -> Self {
+        Self { source: Source::Call { shared, token, kind }, convert: Some(Box::new(convert)) }
+    }
+
+    pub(crate) fn known(value: Value, convert: impl FnOnce(Value) -> T + Send + 'static) -> Self {
+        Self { source: Source::Known(Some(value)), convert: Some(Box::new(convert)) }
+    }
+
+    /// A future of the mapped value. It stands for the same work: dropping it cancels that.
+    pub fn map<U>(mut self, f: impl FnOnce(T) -> U + Send + 'static) -> DurableFuture<U>
+    where
+        T: Send + 'static,
+        U: Send + 'static,
+    {
+        let source = std::mem::replace(&mut self.source, Source::Known(None));
+        let convert = self.convert.take();
+        DurableFuture {
+            source,
+            convert: convert.map(|convert| -> Box<dyn FnOnce(Value) -> U + Send> {
+                Box::new(move |value| f(convert(value)))
+            }),
+        }
+    }
+
+    /// Routes the activity to workers that take this tag.
+    ///
+    /// # Panics
+    /// If this is not an activity, or if it was polled since it was scheduled.
+    #[expect(clippy::panic, reason = "the published contract: misuse of the builder is a programming error")]
+    pub fn with_tag(self, tag: impl Into<String>) -> Self {
+        let (shared, token) = match &self.source {
+            Source::Call { shared, token, kind: ScheduleKind::Activity { .. } } => (shared, *token),
+            Source::Call { kind, .. } => {
+                panic!("with_tag() can only be called on activity futures, got {kind:?}")
+            }
+            Source::Known(_) => {
+                panic!("with_tag() can only be called on activity futures, got a resolved one")
+            }
+        };
+        let found = match shared.lock().emitted_action(token) {
+            Some(Action::CallActivity { tag: slot, .. }) => {
+                *slot = Some(tag.into());
+                true
+            }
+            _ => false,
+        };
+        assert!(
+            found,
+            "with_tag(): token {token} not found in emitted_actions; call it right after schedule_activity"
+        );
+        self
+    }
+
+    /// Returns the future unchanged. Older samples call it.
+    pub fn into_activity(self) -> Self {
+        self
+    }
+}
+
+impl<T> Future for DurableFuture<T> {
+    type Output = T;
+
+    #[expect(clippy::panic, reason = "a future that is polled after it resolved breaks its contract")]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let value = match &mut self.source {
+            Source::Call { shared, token, .. } => match shared.lock().poll_call(*token, cx.waker()) {
+                Poll::Ready(value) => value,
+                Poll::Pending => return Poll::Pending,
+            },
+            Source::Known(value) => match value.take() {
+                Some(value) => value,
+                None => panic!("DurableFuture polled after it resolved"),
+            },
+        };
+        // Resolved: from here on dropping it cancels nothing.
+        self.source = Source::Known(None);
+        match self.convert.take() {
+            Some(convert) => Poll::Ready(convert(value)),
+            None => panic!("DurableFuture polled after it resolved"),
+        }
+    }
+}
+
+impl<T> Drop for DurableFuture<T> {
+    fn drop(&mut self) {
+        if let Source::Call { shared, token, .. } = &self.source {
+            let waker = shared.lock().drop_call(*token);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+// The conversion is a boxed closure and the source is owned data: nothing in here is ever pinned.
+impl<T> Unpin for DurableFuture<T> {}
+
+impl<T> fmt::Debug for DurableFuture<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Source::Call { token, kind, .. } => {
+                f.debug_struct("DurableFuture").field("token", token).field("kind", kind).finish()
+            }
+            Source::Known(_) => f.write_str("DurableFuture(resolved)"),
+        }
+    }
+}

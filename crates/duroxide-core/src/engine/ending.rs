@@ -1,5 +1,13 @@
-use super::{Seed, Turn};
-use crate::{ErrorDetails, Event, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::{
+    HistoryCheck, Kind, Outcome, Seed, Turn,
+    conclude::{OpenSchedules, PARENT_CANCELLED, terminal_event},
+};
+use crate::{
+    ErrorDetails, Event, EventKind, ParentLink, Timestamp, WorkItem, build_child_instance_id,
+    version::BUILD_VERSION,
+};
 
 /// What is known of an execution that is ended without running its code.
 #[derive(Debug, Clone)]
@@ -35,6 +43,246 @@ pub enum Ending {
 /// the handler is not registered. The turn holds the start if there was none, the breadcrumbs of what is still
 /// open, and the terminal event; open activities and timers are removed.
 pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn {
-    let _ = (record, ending, now);
-    todo!()
+    let details = match &ending {
+        Ending::Failed(details) => details.clone(),
+        Ending::Cancelled { reason } => ErrorDetails::cancelled(reason),
+    };
+    let outcome = Outcome::Failed { details };
+    let Remains { instance, execution_id, parent, last_event_id, seed, open, timers, children } =
+        Remains::of(record, now);
+    let cancelled_activities = open.activities.clone();
+    let request = match &ending {
+        Ending::Cancelled { reason } => {
+            Some(EventKind::OrchestrationCancelRequested { reason: reason.clone() })
+        }
+        Ending::Failed(_) => None,
+    };
+    let kinds = request
+        .map(|request| (None, request))
+        .into_iter()
+        .chain(open.breadcrumbs(&outcome, last_event_id).into_iter().map(|(id, kind)| (Some(id), kind)))
+        .chain(terminal_event(&outcome).map(|kind| (None, kind)));
+    let mut delta = seed;
+    delta.extend(kinds.zip(last_event_id + 1..).map(|((source_event_id, kind), event_id)| Event {
+        event_id,
+        source_event_id,
+        instance_id: instance.clone(),
+        execution_id,
+        timestamp_ms: now.as_millis(),
+        duroxide_version: BUILD_VERSION.to_owned(),
+        kind,
+    }));
+    let messages = match ending {
+        Ending::Failed(_) => Vec::new(),
+        Ending::Cancelled { .. } => children
+            .into_iter()
+            .map(|instance| WorkItem::CancelInstance { instance, reason: PARENT_CANCELLED.to_owned() })
+            .collect(),
+    };
+    Turn {
+        delta,
+        activities: Vec::new(),
+        messages,
+        cancelled_activities,
+        cancelled_timers: timers,
+        outcome,
+        parent,
+    }
+}
+
+/// What an execution leaves behind, as far as its record tells.
+#[derive(Default)]
+struct Remains {
+    instance: String,
+    execution_id: u64,
+    parent: Option<ParentLink>,
+    last_event_id: u64,
+    /// Events that still have to be stored before the end.
+    seed: Vec<Event>,
+    open: OpenSchedules,
+    timers: Vec<u64>,
+    /// Instance ids of open children.
+    children: Vec<String>,
+}
+
+impl Remains {
+    fn of(record: Record, now: Timestamp) -> Self {
+        match record {
+            Record::Unstarted(seed) => {
+                let seed = seed.into_events(now);
+                Self { seed: seed.clone(), ..Self::of_history(&seed) }
+            }
+            Record::Stored(history) => Self::of_history(&history),
+            Record::Unreadable { instance, execution_id, last_event_id } => {
+                Self { instance, execution_id, last_event_id, ..Self::default() }
+            }
+        }
+    }
+
+    fn of_history(history: &[Event]) -> Self {
+        let mut check = HistoryCheck::new();
+        let mut listeners = Listeners::default();
+        for event in history {
+            // A history that breaks a rule is ended all the same; what the check could take is what is known.
+            let _ = check.push(event);
+            listeners.push(event);
+        }
+        let children = history.iter().filter_map(|event| match &event.kind {
+            EventKind::SubOrchestrationScheduled { instance, .. } => Some((event, instance)),
+            _ => None,
+        });
+        let open_children: BTreeSet<u64> = check.open_ids(Kind::Child).collect();
+        let first = history.first();
+        Self {
+            instance: first.map(|event| event.instance_id.clone()).unwrap_or_default(),
+            execution_id: first.map_or(0, |event| event.execution_id),
+            parent: first.and_then(Event::parent_link),
+            last_event_id: check.last_event_id(),
+            seed: Vec::new(),
+            open: OpenSchedules {
+                activities: check.open_ids(Kind::Activity).collect(),
+                waits: listeners.open_waits(&check),
+                reads: listeners.open_reads(&check),
+            },
+            timers: check.open_ids(Kind::Timer).collect(),
+            children: children
+                .filter(|(event, _)| open_children.contains(&event.event_id))
+                .map(|(event, child)| build_child_instance_id(&event.instance_id, child))
+                .collect(),
+        }
+    }
+}
+
+/// Waits and queue reads as far as a history tells. Only the code knows when it dropped one, so an event that
+/// raced with a drop may be counted for the wrong wait; nothing but a breadcrumb depends on it.
+#[derive(Default)]
+struct Listeners {
+    waits: BTreeMap<String, VecDeque<u64>>,
+    reads: BTreeMap<String, VecDeque<u64>>,
+    unread: BTreeMap<String, usize>,
+}
+
+impl Listeners {
+    fn push(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::ExternalSubscribed { name } => {
+                self.waits.entry(name.clone()).or_default().push_back(event.event_id);
+            }
+            EventKind::ExternalEvent { name, .. } => {
+                self.waits.get_mut(name).and_then(VecDeque::pop_front);
+            }
+            EventKind::QueueSubscribed { name } => {
+                let unread = self.unread.entry(name.clone()).or_default();
+                match unread.checked_sub(1) {
+                    Some(left) => *unread = left,
+                    None => self.reads.entry(name.clone()).or_default().push_back(event.event_id),
+                }
+            }
+            EventKind::QueueEventDelivered { name, .. } => {
+                let reader = self.reads.get_mut(name).and_then(VecDeque::pop_front);
+                *self.unread.entry(name.clone()).or_default() += usize::from(reader.is_none());
+            }
+            _ => {}
+        }
+    }
+
+    fn open_waits(&self, check: &HistoryCheck) -> Vec<u64> {
+        still_open(&self.waits, check)
+    }
+
+    fn open_reads(&self, check: &HistoryCheck) -> Vec<u64> {
+        still_open(&self.reads, check)
+    }
+}
+
+fn still_open(listeners: &BTreeMap<String, VecDeque<u64>>, check: &HistoryCheck) -> Vec<u64> {
+    let given_up = |id: &u64| check.schedule(*id).is_some_and(|schedule| schedule.cancelled);
+    listeners.values().flatten().copied().filter(|id| !given_up(id)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seed() -> Seed {
+        Seed {
+            instance: "i".into(),
+            execution_id: 1,
+            name: "o".into(),
+            version: "1.0.0".into(),
+            input: "x".into(),
+            parent: Some(ParentLink { instance: "p".into(), event_id: 3, execution_id: Some(1) }),
+            carried: Vec::new(),
+            custom_status: None,
+        }
+    }
+
+    fn kinds(turn: &Turn) -> Vec<(u64, &'static str)> {
+        turn.delta.iter().map(|event| (event.event_id, event.kind.wire_name())).collect()
+    }
+
+    /// 16.6, 6.6: an instance that never started is started and failed, and its parent is known.
+    #[test]
+    fn an_unstarted_execution_gets_a_start_and_an_end() {
+        let ending = Ending::Failed(ErrorDetails::orchestration_failed("no"));
+        let turn = end_without_code(Record::Unstarted(seed()), ending, Timestamp::ZERO);
+        assert_eq!(kinds(&turn), [(1, "OrchestrationStarted"), (2, "OrchestrationFailed")]);
+        assert_eq!(turn.parent.unwrap().instance, "p");
+    }
+
+    /// 6.2, 6.3: open work is taken back and open children are cancelled.
+    #[test]
+    fn a_cancelled_execution_takes_back_what_is_open() {
+        let mut history = seed().into_events(Timestamp::ZERO);
+        let mut add = |kind| {
+            let id = history.len() as u64 + 1;
+            history.push(Event::with_event_id(id, "i", 1, None, kind));
+        };
+        add(EventKind::ActivityScheduled {
+            name: "a".into(),
+            input: String::new(),
+            session_id: None,
+            tag: None,
+        });
+        add(EventKind::TimerCreated { fire_at_ms: 9 });
+        add(EventKind::SubOrchestrationScheduled {
+            name: "c".into(),
+            instance: "sub::4".into(),
+            input: String::new(),
+        });
+        add(EventKind::ExternalSubscribed { name: "e".into() });
+        add(EventKind::ExternalSubscribed { name: "e".into() });
+        add(EventKind::ExternalEvent { name: "e".into(), data: String::new() });
+        let turn = end_without_code(
+            Record::Stored(history),
+            Ending::Cancelled { reason: "r".into() },
+            Timestamp::ZERO,
+        );
+        assert_eq!(
+            kinds(&turn),
+            [
+                (8, "OrchestrationCancelRequested"),
+                (9, "ActivityCancelRequested"),
+                (10, "ExternalSubscribedCancelled"),
+                (11, "OrchestrationFailed"),
+            ]
+        );
+        assert_eq!(turn.delta[2].source_event_id, Some(6), "the younger wait is the open one");
+        assert_eq!((turn.cancelled_activities, turn.cancelled_timers), (vec![2], vec![3]));
+        let cancel =
+            WorkItem::CancelInstance { instance: "i::sub::4".into(), reason: "parent canceled".into() };
+        assert_eq!(turn.messages, [cancel]);
+    }
+
+    /// 16.6: with an undecodable history the end is the next event.
+    #[test]
+    fn an_unreadable_execution_ends_after_its_last_event() {
+        let record = Record::Unreadable { instance: "i".into(), execution_id: 2, last_event_id: 41 };
+        let turn = end_without_code(
+            record,
+            Ending::Failed(ErrorDetails::orchestration_failed("no")),
+            Timestamp::ZERO,
+        );
+        assert_eq!(kinds(&turn), [(42, "OrchestrationFailed")]);
+    }
 }

@@ -1,7 +1,22 @@
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+    sync::Arc,
+    task::Waker,
+};
 
-use super::{Seed, Turn};
-use crate::{Clock, Event, KvEntry, OrchestrationHandlerRef, ParentLink, RuntimeLimits, WorkItem};
+use super::{
+    HistoryCheck, HistoryViolation, Identity, Kind, Seed, Shared, Turn, Value,
+    conclude::DROPPED_FUTURE,
+    matching::{agree, event_for, takes_action},
+    poll::{Polled, UserCode},
+    state::{Emission, KvState, State},
+};
+use crate::{
+    Action, AppErrorKind, Clock, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext,
+    OrchestrationHandlerRef, ParentLink, RuntimeLimits, WorkItem, build_child_instance_id,
+    limits::MAX_SELF_WAKES, version::BUILD_VERSION,
+};
 
 /// What an execution is given by the shell.
 pub struct Setup {
@@ -17,20 +32,68 @@ pub struct Setup {
     pub kv: BTreeMap<String, KvEntry>,
 }
 
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
 /// One live run of an orchestration: the parked future and what it waits for.
-pub struct Execution {}
+///
+/// It keeps no events, so a turn costs what its messages cost, however long the history is.
+pub struct Execution {
+    pub(super) shared: Arc<Shared>,
+    pub(super) limits: RuntimeLimits,
+    pub(super) check: HistoryCheck,
+    pub(super) parent: Option<ParentLink>,
+    /// Instance ids of children by the event id of their schedule.
+    pub(super) children: BTreeMap<u64, String>,
+    /// The code returned or panicked.
+    pub(super) ended: Option<Result<String, ErrorDetails>>,
+    /// The turn cannot go on: changed code, a system error, a self-waking loop.
+    pub(super) failure: Option<ErrorDetails>,
+    /// The first continue-as-new the code asked for.
+    pub(super) continuation: Option<(String, Option<String>)>,
+    pub(super) cancel_reason: Option<String>,
+    started_at_ms: u64,
+    code: UserCode,
+    poll_needed: bool,
+    /// The last recorded event that was replayed.
+    replayed_to: u64,
+    /// Seed events that are not stored yet.
+    unstored: Vec<Event>,
+    /// Seed events that the code has not seen yet.
+    unapplied: Vec<Event>,
+}
+
+/// A turn in the making.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) delta: Vec<Event>,
+    /// The last event before this turn.
+    pub(super) base: u64,
+    /// The last event of start and messages; what follows was asked for by the code.
+    pub(super) received: u64,
+    /// Actions that became events in this turn.
+    pub(super) scheduled: Vec<(u64, Action)>,
+}
 
 impl fmt::Debug for Execution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Execution").finish_non_exhaustive()
+        f.debug_struct("Execution")
+            .field("identity", &self.shared.identity)
+            .field("last_event_id", &self.last_event_id())
+            .finish_non_exhaustive()
     }
 }
 
 impl Execution {
     /// An execution whose start is not stored yet. Its first turn's delta begins with the seed's events.
     pub fn start(seed: Seed, setup: Setup) -> Self {
-        let _ = (seed, setup);
-        todo!()
+        let events = seed.into_events(setup.clock.now());
+        let mut execution = Self::begin(events.clone(), setup);
+        execution.unstored = events;
+        execution
     }
 
     /// An execution from its stored history, which must not be terminal. A history that is only a seed (the start
@@ -38,8 +101,18 @@ impl Execution {
     ///
     /// Code that does not fit the history is reported by the next turn, as a failure.
     pub fn replay(history: Vec<Event>, setup: Setup) -> Self {
-        let _ = (history, setup);
-        todo!()
+        let seed_len = seed_len(&history);
+        if history.len() <= seed_len {
+            return Self::begin(history, setup);
+        }
+        let mut history = VecDeque::from(history);
+        let times = recorded_set_times(&history);
+        let first = history.pop_front().into_iter().collect();
+        let mut execution = Self::begin(first, setup);
+        execution.shared.lock().kv.recorded_times = times;
+        execution.replayed_to = history.back().map_or(0, |last| last.event_id);
+        execution.replay_recorded(history);
+        execution
     }
 
     /// Delivers messages and runs the code until nothing moves. Starts and continue-as-new items are ignored:
@@ -47,27 +120,379 @@ impl Execution {
     ///
     /// If the turn's round is not committed, this execution is ahead of the store and must be dropped.
     pub fn turn(&mut self, messages: Vec<WorkItem>) -> Turn {
-        let _ = messages;
-        todo!()
+        self.shared.lock().begin_turn();
+        let delta = std::mem::take(&mut self.unstored);
+        let base = delta.first().map_or(self.last_event_id(), |first| first.event_id - 1);
+        let mut draft = Draft { delta, base, ..Draft::default() };
+        let received = self.receive(messages, &mut draft);
+        draft.received = self.last_event_id();
+        if self.failure.is_none() {
+            self.advance(received, &mut draft);
+        }
+        self.conclude(draft)
     }
 
     /// The last event, stored or decided in a turn.
     pub fn last_event_id(&self) -> u64 {
-        todo!()
+        self.check.last_event_id()
     }
 
     /// When the execution began, by the stamp of its first event.
     pub fn started_at_ms(&self) -> u64 {
-        todo!()
+        self.started_at_ms
     }
 
     /// The parent's call, if this is a child.
     pub fn parent(&self) -> Option<&ParentLink> {
-        todo!()
+        self.parent.as_ref()
     }
 
     /// A lower bound of what the execution holds in memory: the payload bytes that were delivered to the code.
     pub fn payload_bytes(&self) -> usize {
-        todo!()
+        self.shared.lock().delivered_bytes
+    }
+
+    /// An execution that stands at its seed: parked before its first poll.
+    fn begin(seed: Vec<Event>, setup: Setup) -> Self {
+        let Setup { handler, clock, limits, worker_id, kv } = setup;
+        let mut seed = seed.into_iter();
+        let first = seed.next();
+        let mut check = HistoryCheck::new();
+        let failure = match &first {
+            None => Some(ErrorDetails::nondeterminism("corrupted history: empty")),
+            Some(first) => check.push(first).err().as_ref().map(violation),
+        };
+        let parent = first.as_ref().and_then(Event::parent_link);
+        let started_at_ms = first.as_ref().map_or(0, |event| event.timestamp_ms);
+        let Opening { identity, input, custom_status } = Opening::of(first, worker_id);
+        let kv = KvState { entries: kv, recorded_times: VecDeque::new() };
+        let state = State::new(kv, custom_status, limits.max_actions_per_turn);
+        let shared = Arc::new(Shared::new(identity, clock, state));
+        let code = if failure.is_none() {
+            UserCode::new(handler, OrchestrationContext::of(Arc::clone(&shared)), input)
+        } else {
+            UserCode::absent()
+        };
+        let mut execution = Self {
+            shared,
+            limits,
+            check,
+            parent,
+            children: BTreeMap::new(),
+            ended: None,
+            failure,
+            continuation: None,
+            cancel_reason: None,
+            started_at_ms,
+            code,
+            poll_needed: true,
+            replayed_to: 0,
+            unstored: Vec::new(),
+            unapplied: Vec::new(),
+        };
+        for event in seed {
+            execution.take(&event);
+            execution.unapplied.push(event);
+        }
+        execution
+    }
+
+    /// Feeds the recorded events to the code. Even after a failure the check sees all of them: what is open must
+    /// be known when the execution is ended.
+    fn replay_recorded(&mut self, recorded: VecDeque<Event>) {
+        let mut recorded_drops = BTreeSet::new();
+        for event in recorded {
+            self.take(&event);
+            self.poll_if_needed(true);
+            if self.failure.is_some() {
+                continue;
+            }
+            if self.returned() {
+                self.fail(ErrorDetails::nondeterminism(format!(
+                    "orchestration ended before its recorded history: event {} ({}) was not reached",
+                    event.event_id,
+                    event.kind.wire_name()
+                )));
+                continue;
+            }
+            recorded_drops.extend(given_up(&event));
+            self.apply(event);
+        }
+        self.poll_if_needed(true);
+        self.settle_replayed_drops(&recorded_drops);
+    }
+
+    /// Whether the code came to its end by itself; a panic is its own failure.
+    fn returned(&self) -> bool {
+        let panicked = |details: &ErrorDetails| {
+            matches!(details, ErrorDetails::Application { kind: AppErrorKind::Panicked, .. })
+        };
+        self.ended.as_ref().is_some_and(|ended| !ended.as_ref().is_err_and(panicked))
+    }
+
+    /// Every recorded breadcrumb of a dropped future must have been reproduced (4.4).
+    fn settle_replayed_drops(&mut self, recorded: &BTreeSet<(Kind, u64)>) {
+        let reproduced = self.shared.lock().take_replayed_drops();
+        for (kind, event_id) in &reproduced {
+            if *kind == Kind::Timer {
+                self.check.give_up(*event_id);
+            }
+        }
+        let missing: Vec<_> = recorded.difference(&reproduced).collect();
+        if let (Some((kind, _)), None) = (missing.first(), &self.failure) {
+            let ids = |set: &BTreeSet<(Kind, u64)>| -> Vec<u64> {
+                set.iter().filter(|(other, _)| other == kind).map(|(_, id)| *id).collect()
+            };
+            let what = match kind {
+                Kind::Activity | Kind::Timer => "activities",
+                Kind::Child => "sub-orchestrations",
+                Kind::Wait => "external waits",
+                Kind::Queue => "persistent waits",
+            };
+            self.fail(ErrorDetails::nondeterminism(format!(
+                "cancellation mismatch ({what}): history says {:?} were dropped, the code dropped {:?}",
+                ids(recorded),
+                ids(&reproduced)
+            )));
+        }
+    }
+
+    /// The loop of 2.6 for new events, then for new actions.
+    fn advance(&mut self, received: Vec<Event>, draft: &mut Draft) {
+        let incoming = std::mem::take(&mut self.unapplied).into_iter().chain(received);
+        for event in incoming {
+            self.poll_if_needed(false);
+            if self.failure.is_some() {
+                return;
+            }
+            self.apply(event);
+        }
+        loop {
+            self.poll_if_needed(false);
+            if self.failure.is_some() {
+                return;
+            }
+            let Some(emission) = self.shared.lock().next_emission() else { return };
+            self.record(emission, draft);
+        }
+    }
+
+    /// Turns an action into its event.
+    fn record(&mut self, emission: Emission, draft: &mut Draft) {
+        let event_id = self.last_event_id() + 1;
+        let Some(kind) = event_for(&emission.action, self.shared.identity.execution_id, event_id) else {
+            if let Action::ContinueAsNew { input, version } = emission.action {
+                self.continuation.get_or_insert((input, version));
+            }
+            return;
+        };
+        self.open(&emission, event_id, &kind);
+        self.append(draft, None, kind);
+        draft.scheduled.push((event_id, emission.action));
+    }
+
+    /// Applies an event to the code's world. Events that only the history check cares about do nothing here.
+    fn apply(&mut self, event: Event) {
+        use EventKind as E;
+        let source = event.source_event_id.unwrap_or_default();
+        match event.kind {
+            kind if takes_action(&kind) => self.apply_schedule(event.event_id, &kind),
+            E::ActivityCompleted { result } | E::SubOrchestrationCompleted { result } => {
+                self.complete(source, Value::Result(Ok(result)));
+            }
+            E::ActivityFailed { details } | E::SubOrchestrationFailed { details } => {
+                self.complete(source, Value::Result(Err(details.display_message())));
+            }
+            E::TimerFired { .. } => self.complete(source, Value::Fired),
+            E::ExternalEvent { name, data } => self.raise(&name, data, event.event_id),
+            E::QueueEventDelivered { name, data } => {
+                let waker = self.shared.lock().queues.deliver(&name, data);
+                self.poll_needed = true;
+                wake(waker);
+            }
+            _ => {}
+        }
+        self.code.event_applied();
+    }
+
+    /// A recorded schedule takes the oldest action, which must be the same.
+    fn apply_schedule(&mut self, event_id: u64, kind: &EventKind) {
+        let emission = self.shared.lock().next_emission();
+        let action = emission.as_ref().map(|emission| &emission.action);
+        match (agree(action, kind, &self.shared.identity.instance), emission) {
+            (Ok(()), Some(emission)) => self.open(&emission, event_id, kind),
+            (Ok(()), None) => {}
+            (Err(text), _) => self.fail(ErrorDetails::nondeterminism(text)),
+        }
+    }
+
+    fn open(&mut self, emission: &Emission, event_id: u64, kind: &EventKind) {
+        let waker = self.shared.lock().record(emission, event_id);
+        // A read may find its message waiting, so the code looks again (2.7).
+        self.poll_needed |= matches!(kind, EventKind::QueueSubscribed { .. });
+        self.code.event_applied();
+        wake(waker);
+    }
+
+    fn complete(&mut self, event_id: u64, value: Value) {
+        let delivered = self.shared.lock().complete(event_id, value);
+        if let Some(waker) = delivered {
+            self.poll_needed = true;
+            wake(waker);
+        }
+    }
+
+    fn raise(&mut self, name: &str, data: String, event_id: u64) {
+        let delivered = self.shared.lock().raise(name, data);
+        match delivered {
+            Some(waker) => {
+                self.poll_needed = true;
+                wake(waker);
+            }
+            // Only a new event is news; a recorded one was reported when it arrived.
+            None if event_id > self.replayed_to => {
+                let Identity { instance, execution_id, .. } = &self.shared.identity;
+                tracing::warn!(
+                    target: "duroxide::runtime",
+                    %instance,
+                    execution_id,
+                    event_name = name,
+                    "skipping ExternalEvent delivery: no pending subscription slot for event '{name}'"
+                );
+            }
+            None => {}
+        }
+    }
+
+    fn poll_if_needed(&mut self, replaying: bool) {
+        if !std::mem::take(&mut self.poll_needed) || self.failure.is_some() || self.ended.is_some() {
+            return;
+        }
+        self.shared.lock().replaying = replaying;
+        let polled = self.code.poll();
+        self.shared.lock().replaying = false;
+        match polled {
+            Polled::Pending => {}
+            Polled::Returned(output) => self.ended = Some(output.map_err(ErrorDetails::orchestration_failed)),
+            Polled::Panicked(message) => {
+                self.ended = Some(Err(ErrorDetails::Application {
+                    kind: AppErrorKind::Panicked,
+                    message,
+                    retryable: false,
+                }));
+            }
+            Polled::SelfWaking => self.fail(ErrorDetails::Infrastructure {
+                operation: "quiescence_loop".to_owned(),
+                message: format!("the code woke itself more than {MAX_SELF_WAKES} times without an event"),
+                retryable: false,
+            }),
+        }
+    }
+
+    /// The first failure stands.
+    pub(super) fn fail(&mut self, details: ErrorDetails) {
+        self.failure.get_or_insert(details);
+    }
+
+    /// Makes the next event of this turn.
+    pub(super) fn append(&mut self, draft: &mut Draft, source_event_id: Option<u64>, kind: EventKind) {
+        let identity = &self.shared.identity;
+        let event = Event {
+            event_id: self.last_event_id() + 1,
+            source_event_id,
+            instance_id: identity.instance.clone(),
+            execution_id: identity.execution_id,
+            timestamp_ms: self.shared.clock.now().as_millis(),
+            duroxide_version: BUILD_VERSION.to_owned(),
+            kind,
+        };
+        self.take(&event);
+        draft.delta.push(event);
+    }
+
+    /// Notes an event, stored or new, whatever the code makes of it.
+    fn take(&mut self, event: &Event) {
+        if let Err(broken) = self.check.push(event) {
+            self.fail(violation(&broken));
+        }
+        if let EventKind::SubOrchestrationScheduled { instance, .. } = &event.kind {
+            let child = build_child_instance_id(&self.shared.identity.instance, instance);
+            self.children.insert(event.event_id, child);
+        }
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        // Without this every future that the parked code still holds would look like a decision to cancel.
+        self.shared.lock().closed = true;
+        self.code.discard();
+    }
+}
+
+/// What the first event says.
+struct Opening {
+    identity: Identity,
+    input: String,
+    custom_status: Option<String>,
+}
+
+impl Opening {
+    fn of(first: Option<Event>, worker_id: Option<String>) -> Self {
+        let (instance, execution_id, kind) = match first {
+            Some(first) => (first.instance_id, first.execution_id, Some(first.kind)),
+            None => (String::new(), 0, None),
+        };
+        let (name, version, input, custom_status) = match kind {
+            Some(EventKind::OrchestrationStarted { name, version, input, initial_custom_status, .. }) => {
+                (name, version, input, initial_custom_status)
+            }
+            _ => (String::new(), String::new(), String::new(), None),
+        };
+        let identity = Identity { instance, execution_id, name, version, worker_id };
+        Self { identity, input, custom_status }
+    }
+}
+
+/// How many events of a stored history are its seed.
+fn seed_len(history: &[Event]) -> usize {
+    match history.first().map(|first| &first.kind) {
+        Some(EventKind::OrchestrationStarted { carry_forward_events: Some(carried), .. }) => {
+            1 + carried.len()
+        }
+        _ => 1,
+    }
+}
+
+fn recorded_set_times(history: &VecDeque<Event>) -> VecDeque<u64> {
+    history
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::KeyValueSet { last_updated_at_ms, .. } => Some(last_updated_at_ms),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The schedule that a recorded breadcrumb of a dropped future names.
+fn given_up(event: &Event) -> Option<(Kind, u64)> {
+    let (kind, reason) = match &event.kind {
+        EventKind::ActivityCancelRequested { reason } => (Kind::Activity, reason),
+        EventKind::SubOrchestrationCancelRequested { reason } => (Kind::Child, reason),
+        EventKind::ExternalSubscribedCancelled { reason } => (Kind::Wait, reason),
+        EventKind::QueueSubscriptionCancelled { reason } => (Kind::Queue, reason),
+        _ => return None,
+    };
+    (reason == DROPPED_FUTURE).then_some((kind, event.source_event_id?))
+}
+
+fn violation(broken: &HistoryViolation) -> ErrorDetails {
+    ErrorDetails::nondeterminism(broken.to_string())
+}
+
+/// Wakers are user code: they run after every lock is released.
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
     }
 }

@@ -1,0 +1,163 @@
+use std::time::Duration;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};
+use crate::{
+    Action, DurableFuture, Either2, RetryPolicy, codec,
+    engine::{Kind, Value},
+};
+
+const TIMED_OUT: &str = "timeout: activity timed out";
+
+/// # Activities: where side effects happen
+impl OrchestrationContext {
+    /// Calls an activity.
+    pub fn schedule_activity(
+        &self,
+        name: impl Into<String>,
+        input: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        self.activity(name.into(), input.into(), None, into_result)
+    }
+
+    /// Calls an activity with a typed input and output.
+    ///
+    /// # Panics
+    /// If the input has no JSON form.
+    pub fn schedule_activity_typed<In: Serialize, Out: DeserializeOwned + Send + 'static>(
+        &self,
+        name: impl Into<String>,
+        input: &In,
+    ) -> DurableFuture<Result<Out, String>> {
+        self.activity(name.into(), encode_or_panic(input), None, into_typed_result)
+    }
+
+    /// Calls an activity of a session: activities of one session run on one worker while it lives.
+    pub fn schedule_activity_on_session(
+        &self,
+        name: impl Into<String>,
+        input: impl Into<String>,
+        session_id: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        self.activity(name.into(), input.into(), Some(session_id.into()), into_result)
+    }
+
+    /// Calls an activity of a session with a typed input and output.
+    ///
+    /// # Panics
+    /// If the input has no JSON form.
+    pub fn schedule_activity_on_session_typed<In: Serialize, Out: DeserializeOwned + Send + 'static>(
+        &self,
+        name: impl Into<String>,
+        input: &In,
+        session_id: impl Into<String>,
+    ) -> DurableFuture<Result<Out, String>> {
+        self.activity(name.into(), encode_or_panic(input), Some(session_id.into()), into_typed_result)
+    }
+
+    /// Calls an activity until it succeeds, as often and with such waits as the policy says. Returns the last
+    /// error, or `timeout: activity timed out`, which is not retried.
+    pub async fn schedule_activity_with_retry(
+        &self,
+        name: impl Into<String>,
+        input: impl Into<String>,
+        policy: RetryPolicy,
+    ) -> Result<String, String> {
+        self.retry(name.into(), input.into(), &policy, None).await
+    }
+
+    /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry) with a typed input and output.
+    ///
+    /// # Panics
+    /// If the input has no JSON form.
+    pub async fn schedule_activity_with_retry_typed<In: Serialize, Out: DeserializeOwned>(
+        &self,
+        name: impl Into<String>,
+        input: &In,
+        policy: RetryPolicy,
+    ) -> Result<Out, String> {
+        let output = self.retry(name.into(), encode_or_panic(input), &policy, None).await?;
+        codec::decode(&output)
+    }
+
+    /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry) on a session.
+    pub async fn schedule_activity_with_retry_on_session(
+        &self,
+        name: impl Into<String>,
+        input: impl Into<String>,
+        policy: RetryPolicy,
+        session_id: impl Into<String>,
+    ) -> Result<String, String> {
+        self.retry(name.into(), input.into(), &policy, Some(session_id.into())).await
+    }
+
+    /// [`schedule_activity_with_retry_on_session`](Self::schedule_activity_with_retry_on_session) with a typed
+    /// input and output.
+    ///
+    /// # Panics
+    /// If the input has no JSON form.
+    pub async fn schedule_activity_with_retry_on_session_typed<In: Serialize, Out: DeserializeOwned>(
+        &self,
+        name: impl Into<String>,
+        input: &In,
+        policy: RetryPolicy,
+        session_id: impl Into<String>,
+    ) -> Result<Out, String> {
+        let session_id = Some(session_id.into());
+        let output = self.retry(name.into(), encode_or_panic(input), &policy, session_id).await?;
+        codec::decode(&output)
+    }
+
+    pub(super) fn activity<T>(
+        &self,
+        name: String,
+        input: String,
+        session_id: Option<String>,
+        convert: impl FnOnce(Value) -> T + Send + 'static,
+    ) -> DurableFuture<T> {
+        let called = name.clone();
+        let action = Action::CallActivity { scheduling_event_id: 0, name, input, session_id, tag: None };
+        self.call(Kind::Activity, &called, action, convert)
+    }
+
+    async fn retry(
+        &self,
+        name: String,
+        input: String,
+        policy: &RetryPolicy,
+        session_id: Option<String>,
+    ) -> Result<String, String> {
+        let mut attempt = 1;
+        loop {
+            let call = self.activity(name.clone(), input.clone(), session_id.clone(), into_result);
+            match self.attempt(call, policy.timeout).await {
+                Attempt::Done(Err(_)) if attempt < policy.max_attempts => {}
+                Attempt::Done(result) => return result,
+                Attempt::TimedOut => return Err(TIMED_OUT.to_owned()),
+            }
+            let delay = policy.delay_for_attempt(attempt);
+            if !delay.is_zero() {
+                self.schedule_timer(delay).await;
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn attempt(
+        &self,
+        call: DurableFuture<Result<String, String>>,
+        timeout: Option<Duration>,
+    ) -> Attempt {
+        let Some(timeout) = timeout else { return Attempt::Done(call.await) };
+        match self.select2(call, self.schedule_timer(timeout)).await {
+            Either2::First(result) => Attempt::Done(result),
+            Either2::Second(()) => Attempt::TimedOut,
+        }
+    }
+}
+
+enum Attempt {
+    Done(Result<String, String>),
+    TimedOut,
+}

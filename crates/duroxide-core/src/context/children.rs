@@ -1,0 +1,159 @@
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};
+use crate::{
+    Action, DurableFuture,
+    engine::{Kind, Value},
+    is_auto_generated_sub_orch_id, is_reserved_root_id,
+};
+
+/// # Children and detached orchestrations
+impl OrchestrationContext {
+    /// Calls a child under an automatic id.
+    pub fn schedule_sub_orchestration(
+        &self,
+        name: impl Into<String>,
+        input: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        self.child(name.into(), None, String::new(), input.into(), into_result)
+    }
+
+    /// Calls a child under the given id.
+    pub fn schedule_sub_orchestration_with_id(
+        &self,
+        name: impl Into<String>,
+        instance: impl Into<String>,
+        input: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        self.child(name.into(), None, instance.into(), input.into(), into_result)
+    }
+
+    /// Calls a child in the given version; `None` leaves the choice to the registry's policy.
+    pub fn schedule_sub_orchestration_versioned(
+        &self,
+        name: impl Into<String>,
+        version: Option<String>,
+        input: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        self.child(name.into(), version, String::new(), input.into(), into_result)
+    }
+
+    /// Calls a child in the given version under the given id.
+    pub fn schedule_sub_orchestration_versioned_with_id(
+        &self,
+        name: impl Into<String>,
+        version: Option<String>,
+        instance: impl Into<String>,
+        input: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        self.child(name.into(), version, instance.into(), input.into(), into_result)
+    }
+
+    /// Calls a child with a typed input and output.
+    ///
+    /// # Panics
+    /// If the input has no JSON form.
+    pub fn schedule_sub_orchestration_typed<In: Serialize, Out: DeserializeOwned + Send + 'static>(
+        &self,
+        name: impl Into<String>,
+        input: &In,
+    ) -> DurableFuture<Result<Out, String>> {
+        self.child(name.into(), None, String::new(), encode_or_panic(input), into_typed_result)
+    }
+
+    /// Calls a child under the given id with a typed input and output.
+    ///
+    /// # Panics
+    /// If the input has no JSON form.
+    pub fn schedule_sub_orchestration_with_id_typed<In: Serialize, Out: DeserializeOwned + Send + 'static>(
+        &self,
+        name: impl Into<String>,
+        instance: impl Into<String>,
+        input: &In,
+    ) -> DurableFuture<Result<Out, String>> {
+        self.child(name.into(), None, instance.into(), encode_or_panic(input), into_typed_result)
+    }
+
+    /// Starts another instance without waiting for it. If the id exists already nothing happens.
+    ///
+    /// # Panics
+    /// If the id could be taken for an automatic child id.
+    pub fn schedule_orchestration(
+        &self,
+        name: impl Into<String>,
+        instance: impl Into<String>,
+        input: impl Into<String>,
+    ) {
+        self.detached(name.into(), None, instance.into(), input.into());
+    }
+
+    /// Starts another instance with a typed input, without waiting for it.
+    ///
+    /// # Panics
+    /// If the id could be taken for an automatic child id, or if the input has no JSON form.
+    pub fn schedule_orchestration_typed<In: Serialize>(
+        &self,
+        name: impl Into<String>,
+        instance: impl Into<String>,
+        input: &In,
+    ) {
+        self.detached(name.into(), None, instance.into(), encode_or_panic(input));
+    }
+
+    /// Starts another instance in the given version, without waiting for it.
+    ///
+    /// # Panics
+    /// If the id could be taken for an automatic child id.
+    pub fn schedule_orchestration_versioned(
+        &self,
+        name: impl Into<String>,
+        version: Option<String>,
+        instance: impl Into<String>,
+        input: impl Into<String>,
+    ) {
+        self.detached(name.into(), version, instance.into(), input.into());
+    }
+
+    /// Starts another instance in the given version with a typed input, without waiting for it.
+    ///
+    /// # Panics
+    /// If the id could be taken for an automatic child id, or if the input has no JSON form.
+    pub fn schedule_orchestration_versioned_typed<In: Serialize>(
+        &self,
+        name: impl Into<String>,
+        version: Option<String>,
+        instance: impl Into<String>,
+        input: &In,
+    ) {
+        self.detached(name.into(), version, instance.into(), encode_or_panic(input));
+    }
+
+    fn child<T>(
+        &self,
+        name: String,
+        version: Option<String>,
+        instance: String,
+        input: String,
+        convert: impl FnOnce(Value) -> T + Send + 'static,
+    ) -> DurableFuture<T> {
+        if is_auto_generated_sub_orch_id(&instance) {
+            let refused = Err(format!(
+                "sub-orchestration instance id '{instance}' starts with the reserved marker 'sub::', which the \
+                 runtime uses to mark auto-generated child ids; use an id that does not begin with it"
+            ));
+            return DurableFuture::known(Value::Result(refused), convert);
+        }
+        let action = Action::StartSubOrchestration { scheduling_event_id: 0, name, version, instance, input };
+        self.call(Kind::Child, "", action, convert)
+    }
+
+    fn detached(&self, name: String, version: Option<String>, instance: String, input: String) {
+        assert!(
+            !is_reserved_root_id(&instance),
+            "detached orchestration instance id '{instance}' uses the reserved sub-orchestration marker 'sub::'; \
+             root instance ids must not start with it or contain '::sub::'"
+        );
+        let scheduling_event_id = 0;
+        self.emit(Action::StartOrchestrationDetached { scheduling_event_id, name, version, instance, input });
+    }
+}

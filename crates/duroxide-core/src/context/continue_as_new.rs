@@ -1,0 +1,49 @@
+use std::future::{Future, pending};
+
+use serde::Serialize;
+
+use super::{OrchestrationContext, encode_or_panic};
+use crate::Action;
+
+/// # Continue-as-new
+///
+/// Ends this execution and starts the next one with a fresh history, so that an endless orchestration stays small.
+/// Unread queue messages, the key-value store and the custom status go along; open waits do not.
+impl OrchestrationContext {
+    /// Continues as new with this input. The future never resolves.
+    pub fn continue_as_new<S: Into<String>>(
+        &self,
+        input: S,
+    ) -> impl Future<Output = Result<String, String>> + use<S> {
+        self.continued(input.into(), None)
+    }
+
+    /// Continues as new with a typed input. The future never resolves.
+    ///
+    /// # Panics
+    /// If the input has no JSON form.
+    pub fn continue_as_new_typed<In: Serialize>(
+        &self,
+        input: &In,
+    ) -> impl Future<Output = Result<String, String>> + use<In> {
+        self.continued(encode_or_panic(input), None)
+    }
+
+    /// Continues as new in the given handler version. The future never resolves.
+    pub fn continue_as_new_versioned<V: Into<String>, S: Into<String>>(
+        &self,
+        version: V,
+        input: S,
+    ) -> impl Future<Output = Result<String, String>> + use<V, S> {
+        self.continued(input.into(), Some(version.into()))
+    }
+
+    fn continued(
+        &self,
+        input: String,
+        version: Option<String>,
+    ) -> impl Future<Output = Result<String, String>> + use<> {
+        self.emit(Action::ContinueAsNew { input, version });
+        pending()
+    }
+}

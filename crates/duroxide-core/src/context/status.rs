@@ -1,0 +1,31 @@
+use super::OrchestrationContext;
+use crate::{Action, SystemStats};
+
+/// # Custom status
+impl OrchestrationContext {
+    /// Sets a text that clients see beside the status.
+    pub fn set_custom_status(&self, status: impl Into<String>) {
+        self.update_custom_status(Some(status.into()));
+    }
+
+    /// Removes the custom status.
+    pub fn reset_custom_status(&self) {
+        self.update_custom_status(None);
+    }
+
+    /// The custom status as this code last set it, also in an earlier execution.
+    pub fn get_custom_status(&self) -> Option<String> {
+        self.shared.lock().custom_status.clone()
+    }
+
+    /// Always `None`; clients ask `Client::get_orchestration_stats`.
+    pub fn get_system_stats(&self) -> Option<SystemStats> {
+        None
+    }
+
+    fn update_custom_status(&self, status: Option<String>) {
+        let mut state = self.shared.lock();
+        state.custom_status.clone_from(&status);
+        state.emit(Action::UpdateCustomStatus { status });
+    }
+}

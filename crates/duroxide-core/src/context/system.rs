@@ -1,0 +1,26 @@
+use std::{
+    future::Future,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use super::{OrchestrationContext, into_result};
+use crate::{SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
+
+/// # System values
+///
+/// What deterministic code may not compute itself, recorded like an activity.
+impl OrchestrationContext {
+    /// A random UUID.
+    pub fn new_guid(&self) -> impl Future<Output = Result<String, String>> + use<> {
+        self.activity(SYSCALL_NEW_GUID.to_owned(), String::new(), None, into_result)
+    }
+
+    /// The current time, in milliseconds.
+    pub fn utc_now(&self) -> impl Future<Output = Result<SystemTime, String>> + use<> {
+        self.activity(SYSCALL_UTC_NOW_MS.to_owned(), String::new(), None, |value| {
+            let text = into_result(value)?;
+            let millis: u64 = text.parse().map_err(|error| format!("utc_now returned '{text}': {error}"))?;
+            Ok(UNIX_EPOCH + Duration::from_millis(millis))
+        })
+    }
+}

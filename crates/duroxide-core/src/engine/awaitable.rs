@@ -1,0 +1,191 @@
+//! The life of one awaited call: activity, timer, child, external wait. Queue reads live in `queue.rs`, because a
+//! read has no completion event of its own.
+
+use std::task::{Poll, Waker};
+
+/// What an awaited schedule is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Activity,
+    Child,
+    Wait,
+    Queue,
+    Timer,
+}
+
+impl Kind {
+    /// The word for it in error texts.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Activity => "activity",
+            Self::Timer => "timer",
+            Self::Child => "suborchestration",
+            Self::Wait => "external",
+            Self::Queue => "queue",
+        }
+    }
+}
+
+/// What an awaitable resolves to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// An activity or a child ended.
+    Result(Result<String, String>),
+    /// A timer fired.
+    Fired,
+    /// An event or a queue message arrived.
+    Data(String),
+}
+
+impl Value {
+    pub(crate) fn byte_len(&self) -> usize {
+        match self {
+            Self::Result(Ok(text) | Err(text)) | Self::Data(text) => text.len(),
+            Self::Fired => 0,
+        }
+    }
+}
+
+/// An awaited call, from the moment code makes it until code has its value or drops it.
+#[derive(Debug)]
+pub(crate) struct Awaitable {
+    pub(crate) kind: Kind,
+    phase: Phase,
+    waker: Option<Waker>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Phase {
+    /// Code asked; the schedule event is not there yet.
+    Emitted,
+    /// Code asked and dropped the future in the same breath. The schedule is still recorded.
+    DroppedUnrecorded { live: bool },
+    /// The schedule event is in the history.
+    Scheduled { event_id: u64 },
+    /// The completion is in the history; code has not looked yet.
+    Completed { value: Value },
+}
+
+/// What dropping a future means.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Dropped {
+    /// Nothing yet: the schedule event comes later and will know.
+    Unrecorded,
+    /// A scheduled call is given up.
+    Scheduled { event_id: u64 },
+    /// The call had ended; there is nothing to give up.
+    AlreadyCompleted,
+}
+
+/// What recording a schedule event means.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// The call is open now.
+    Open,
+    /// Code had already dropped its future.
+    GivenUp { live: bool },
+}
+
+impl Awaitable {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self { kind, phase: Phase::Emitted, waker: None }
+    }
+
+    /// The schedule event was applied.
+    pub(crate) fn on_recorded(&mut self, event_id: u64) -> Recorded {
+        match self.phase {
+            Phase::Emitted => {
+                self.phase = Phase::Scheduled { event_id };
+                Recorded::Open
+            }
+            Phase::DroppedUnrecorded { live } => Recorded::GivenUp { live },
+            // An action is recorded once, and completions come after it.
+            Phase::Scheduled { .. } | Phase::Completed { .. } => {
+                debug_assert!(false, "recorded twice: {self:?}");
+                Recorded::Open
+            }
+        }
+    }
+
+    /// The completion was applied. Returns whom to wake, after the lock is released.
+    pub(crate) fn on_completed(&mut self, value: Value) -> Option<Waker> {
+        match self.phase {
+            Phase::Scheduled { .. } => {
+                self.phase = Phase::Completed { value };
+                self.waker.take()
+            }
+            // The history check lets only the first completion of a recorded schedule through.
+            Phase::Emitted | Phase::DroppedUnrecorded { .. } | Phase::Completed { .. } => {
+                debug_assert!(false, "completed out of turn: {self:?}");
+                None
+            }
+        }
+    }
+
+    /// Code looked. A value is handed out once; the caller then forgets the awaitable.
+    pub(crate) fn on_polled(&mut self, waker: &Waker) -> Poll<Value> {
+        match std::mem::replace(&mut self.phase, Phase::Emitted) {
+            Phase::Completed { value } => Poll::Ready(value),
+            pending => {
+                self.phase = pending;
+                keep_waker(&mut self.waker, waker);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Code dropped the future.
+    pub(crate) fn on_dropped(&mut self, live: bool) -> Dropped {
+        match self.phase {
+            Phase::Emitted => {
+                self.phase = Phase::DroppedUnrecorded { live };
+                Dropped::Unrecorded
+            }
+            Phase::DroppedUnrecorded { .. } => Dropped::Unrecorded,
+            Phase::Scheduled { event_id } => Dropped::Scheduled { event_id },
+            Phase::Completed { .. } => Dropped::AlreadyCompleted,
+        }
+    }
+}
+
+/// Keeps the waker of the last poll, cloning only when it is another one.
+pub(crate) fn keep_waker(slot: &mut Option<Waker>, waker: &Waker) {
+    match slot {
+        Some(kept) if kept.will_wake(waker) => {}
+        _ => *slot = Some(waker.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scheduled() -> Awaitable {
+        let mut call = Awaitable::new(Kind::Activity);
+        assert_eq!(call.on_recorded(7), Recorded::Open);
+        call
+    }
+
+    #[test]
+    fn a_call_is_recorded_completed_and_read() {
+        let mut call = scheduled();
+        assert!(call.on_polled(Waker::noop()).is_pending());
+        assert!(call.on_completed(Value::Fired).is_some(), "the last poller is woken");
+        assert_eq!(call.on_polled(Waker::noop()), Poll::Ready(Value::Fired));
+    }
+
+    #[test]
+    fn a_drop_before_the_record_is_remembered_until_it() {
+        let mut call = Awaitable::new(Kind::Timer);
+        assert_eq!(call.on_dropped(true), Dropped::Unrecorded);
+        assert_eq!(call.on_recorded(7), Recorded::GivenUp { live: true });
+    }
+
+    #[test]
+    fn a_drop_gives_up_a_scheduled_call_but_not_a_completed_one() {
+        assert_eq!(scheduled().on_dropped(true), Dropped::Scheduled { event_id: 7 });
+        let mut call = scheduled();
+        call.on_completed(Value::Fired);
+        assert_eq!(call.on_dropped(true), Dropped::AlreadyCompleted);
+    }
+}

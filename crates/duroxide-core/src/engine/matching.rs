@@ -1,0 +1,160 @@
+//! Actions against recorded events (4.1, 4.5).
+
+use crate::{
+    Action, EventKind, SUB_ORCH_AUTO_PREFIX, build_child_instance_id, ids::auto_child_suffix,
+    is_auto_generated_sub_orch_id,
+};
+
+/// The event that records an action; `None` for a continue-as-new, which is recorded by its terminal event.
+pub(crate) fn event_for(action: &Action, execution_id: u64, event_id: u64) -> Option<EventKind> {
+    Some(match action {
+        Action::CallActivity { name, input, session_id, tag, .. } => EventKind::ActivityScheduled {
+            name: name.clone(),
+            input: input.clone(),
+            session_id: session_id.clone(),
+            tag: tag.clone(),
+        },
+        Action::CreateTimer { fire_at_ms, .. } => EventKind::TimerCreated { fire_at_ms: *fire_at_ms },
+        Action::WaitExternal { name, .. } => EventKind::ExternalSubscribed { name: name.clone() },
+        Action::DequeueEvent { name, .. } => EventKind::QueueSubscribed { name: name.clone() },
+        Action::StartSubOrchestration { name, instance, input, .. } => EventKind::SubOrchestrationScheduled {
+            name: name.clone(),
+            instance: if instance.is_empty() {
+                auto_child_suffix(execution_id, event_id)
+            } else {
+                instance.clone()
+            },
+            input: input.clone(),
+        },
+        Action::StartOrchestrationDetached { name, instance, input, .. } => EventKind::OrchestrationChained {
+            name: name.clone(),
+            instance: instance.clone(),
+            input: input.clone(),
+        },
+        Action::UpdateCustomStatus { status } => EventKind::CustomStatusUpdated { status: status.clone() },
+        Action::SetKeyValue { key, value, last_updated_at_ms } => EventKind::KeyValueSet {
+            key: key.clone(),
+            value: value.clone(),
+            last_updated_at_ms: *last_updated_at_ms,
+        },
+        Action::ClearKeyValue { key } => EventKind::KeyValueCleared { key: key.clone() },
+        Action::ClearKeyValues => EventKind::KeyValuesCleared,
+        Action::ContinueAsNew { .. } => return None,
+    })
+}
+
+/// Whether `kind` records something that code asks for, so that it takes an action.
+pub(crate) fn takes_action(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::ActivityScheduled { .. }
+            | EventKind::TimerCreated { .. }
+            | EventKind::ExternalSubscribed { .. }
+            | EventKind::QueueSubscribed { .. }
+            | EventKind::SubOrchestrationScheduled { .. }
+            | EventKind::OrchestrationChained { .. }
+            | EventKind::CustomStatusUpdated { .. }
+            | EventKind::KeyValueSet { .. }
+            | EventKind::KeyValueCleared { .. }
+            | EventKind::KeyValuesCleared
+    )
+}
+
+/// Checks that what the code did is what the history says, and says both if it is not.
+pub(crate) fn agree(action: Option<&Action>, kind: &EventKind, instance: &str) -> Result<(), String> {
+    let Some(action) = action else {
+        return Err(match kind {
+            EventKind::OrchestrationChained { .. } => {
+                "history OrchestrationChained but no emitted action".to_owned()
+            }
+            _ => "history schedule but no emitted action".to_owned(),
+        });
+    };
+    if same(action, kind, instance) {
+        return Ok(());
+    }
+    let what = match kind {
+        EventKind::CustomStatusUpdated { .. } => "custom status",
+        EventKind::KeyValueSet { .. } => "kv set",
+        EventKind::KeyValueCleared { .. } => "kv clear",
+        EventKind::KeyValuesCleared => "kv clear_all",
+        _ => "schedule",
+    };
+    Err(format!("{what} mismatch: action={action:?} vs event={kind:?}"))
+}
+
+fn same(action: &Action, kind: &EventKind, instance: &str) -> bool {
+    match (action, kind) {
+        (
+            Action::CallActivity { name, input, session_id, tag, .. },
+            EventKind::ActivityScheduled { name: name2, input: input2, session_id: session2, tag: tag2 },
+        ) => name == name2 && input == input2 && session_id == session2 && tag == tag2,
+        (Action::CreateTimer { .. }, EventKind::TimerCreated { .. })
+        | (Action::UpdateCustomStatus { .. }, EventKind::CustomStatusUpdated { .. })
+        | (Action::ClearKeyValues, EventKind::KeyValuesCleared) => true,
+        (Action::WaitExternal { name, .. }, EventKind::ExternalSubscribed { name: name2 })
+        | (Action::DequeueEvent { name, .. }, EventKind::QueueSubscribed { name: name2 })
+        | (Action::ClearKeyValue { key: name }, EventKind::KeyValueCleared { key: name2 }) => name == name2,
+        (
+            Action::StartSubOrchestration { name, instance: child, input, .. },
+            EventKind::SubOrchestrationScheduled { name: name2, instance: child2, input: input2 },
+        ) => name == name2 && input == input2 && same_child(child, child2, instance),
+        (
+            Action::StartOrchestrationDetached { name, instance: other, input, .. },
+            EventKind::OrchestrationChained { name: name2, instance: other2, input: input2 },
+        ) => name == name2 && input == input2 && other == other2,
+        (Action::SetKeyValue { key, value, .. }, EventKind::KeyValueSet { key: key2, value: value2, .. }) => {
+            key == key2 && value == value2
+        }
+        _ => false,
+    }
+}
+
+/// An explicit id must be the recorded one; no id needs a recorded automatic one, as suffix or in full.
+fn same_child(asked: &str, recorded: &str, parent: &str) -> bool {
+    if !asked.is_empty() {
+        return asked == recorded;
+    }
+    is_auto_generated_sub_orch_id(recorded)
+        || recorded.starts_with(&build_child_instance_id(parent, SUB_ORCH_AUTO_PREFIX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(instance: &str) -> (Action, EventKind) {
+        let action = Action::StartSubOrchestration {
+            scheduling_event_id: 0,
+            name: "c".into(),
+            version: None,
+            instance: instance.into(),
+            input: "x".into(),
+        };
+        let event = event_for(&action, 1, 4).unwrap();
+        (action, event)
+    }
+
+    #[test]
+    fn an_action_agrees_with_its_own_event() {
+        let (action, event) = child("");
+        assert_eq!(agree(Some(&action), &event, "p"), Ok(()));
+    }
+
+    /// B11 (4)
+    #[test]
+    fn automatic_and_explicit_children_do_not_match_each_other() {
+        let (automatic, automatic_event) = child("");
+        let (explicit, explicit_event) = child("mine");
+        assert!(agree(Some(&automatic), &explicit_event, "p").is_err());
+        assert!(agree(Some(&explicit), &automatic_event, "p").is_err());
+    }
+
+    #[test]
+    fn a_mismatch_shows_both_sides() {
+        let (action, _) = child("mine");
+        let text = agree(Some(&action), &EventKind::TimerCreated { fire_at_ms: 9 }, "p").unwrap_err();
+        assert!(text.starts_with("schedule mismatch: action=StartSubOrchestration"), "{text}");
+        assert!(text.contains("vs event=TimerCreated { fire_at_ms: 9 }"), "{text}");
+    }
+}

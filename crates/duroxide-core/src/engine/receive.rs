@@ -1,0 +1,142 @@
+//! Messages become events, are dropped, or fail the turn (2.4, 2.5).
+
+use super::{
+    Kind,
+    execution::{Draft, Execution},
+};
+use crate::{ErrorDetails, Event, EventKind, WorkItem};
+
+/// What a message asks the history to take.
+enum Incoming {
+    /// The end of something that was scheduled.
+    Completion(Completion),
+    /// Always recorded.
+    Event(EventKind),
+    /// Recorded once per execution.
+    Cancel { reason: String },
+    /// Not for the history: starts and their like.
+    Nothing,
+}
+
+struct Completion {
+    execution_id: u64,
+    schedule_id: u64,
+    kind: Kind,
+    event: EventKind,
+}
+
+impl Execution {
+    /// Appends the messages' events to the turn and returns a copy of each, for the code.
+    pub(super) fn receive(&mut self, messages: Vec<WorkItem>, draft: &mut Draft) -> Vec<Event> {
+        let seed_len = draft.delta.len();
+        for message in messages {
+            match Incoming::from(message) {
+                Incoming::Completion(completion) => self.receive_completion(completion, draft),
+                Incoming::Event(kind) => self.append(draft, None, kind),
+                Incoming::Cancel { reason } if !self.check.cancel_requested() => {
+                    self.cancel_reason = Some(reason.clone());
+                    self.append(draft, None, EventKind::OrchestrationCancelRequested { reason });
+                }
+                Incoming::Cancel { .. } | Incoming::Nothing => {}
+            }
+        }
+        draft.delta.iter().skip(seed_len).cloned().collect()
+    }
+
+    fn receive_completion(&mut self, completion: Completion, draft: &mut Draft) {
+        let Completion { execution_id, schedule_id, kind, event } = completion;
+        let current = self.shared.identity.execution_id;
+        if execution_id != current {
+            let why = if execution_id < current {
+                "ignoring completion from previous execution"
+            } else {
+                "completion from different execution"
+            };
+            self.warn_dropped(why, schedule_id, execution_id, kind);
+            return;
+        }
+        let Some(schedule) = self.check.schedule(schedule_id) else {
+            let what = match kind {
+                Kind::Timer => "timer",
+                Kind::Child => "sub-orchestration",
+                Kind::Activity | Kind::Wait | Kind::Queue => "completion",
+            };
+            self.fail(ErrorDetails::nondeterminism(format!(
+                "no matching schedule for {what} id={schedule_id}"
+            )));
+            return;
+        };
+        if schedule.kind != kind {
+            self.fail(ErrorDetails::nondeterminism(format!(
+                "completion kind mismatch for id={schedule_id}, expected '{}', got '{}'",
+                schedule.kind.label(),
+                kind.label()
+            )));
+            return;
+        }
+        if schedule.completed {
+            self.warn_dropped("ignoring duplicate completion", schedule_id, execution_id, kind);
+            return;
+        }
+        if let EventKind::ActivityFailed { details } | EventKind::SubOrchestrationFailed { details } = &event
+            && details.is_system()
+            && !schedule.cancelled
+        {
+            self.fail(details.clone());
+        }
+        self.append(draft, Some(schedule_id), event);
+    }
+
+    fn warn_dropped(&self, why: &'static str, schedule_id: u64, completion_execution: u64, kind: Kind) {
+        tracing::warn!(
+            target: "duroxide::runtime",
+            instance = %self.shared.identity.instance,
+            execution_id = self.shared.identity.execution_id,
+            completion_execution_id = completion_execution,
+            schedule_id,
+            kind = kind.label(),
+            "{why}"
+        );
+    }
+}
+
+impl From<WorkItem> for Incoming {
+    fn from(message: WorkItem) -> Self {
+        let completion = |execution_id, schedule_id, kind, event| {
+            Self::Completion(Completion { execution_id, schedule_id, kind, event })
+        };
+        match message {
+            WorkItem::ActivityCompleted { execution_id, id, result, .. } => {
+                completion(execution_id, id, Kind::Activity, EventKind::ActivityCompleted { result })
+            }
+            WorkItem::ActivityFailed { execution_id, id, details, .. } => {
+                completion(execution_id, id, Kind::Activity, EventKind::ActivityFailed { details })
+            }
+            WorkItem::TimerFired { execution_id, id, fire_at_ms, .. } => {
+                completion(execution_id, id, Kind::Timer, EventKind::TimerFired { fire_at_ms })
+            }
+            WorkItem::SubOrchCompleted { parent_execution_id, parent_id, result, .. } => completion(
+                parent_execution_id,
+                parent_id,
+                Kind::Child,
+                EventKind::SubOrchestrationCompleted { result },
+            ),
+            WorkItem::SubOrchFailed { parent_execution_id, parent_id, details, .. } => completion(
+                parent_execution_id,
+                parent_id,
+                Kind::Child,
+                EventKind::SubOrchestrationFailed { details },
+            ),
+            WorkItem::ExternalRaised { name, data, .. } => {
+                Self::Event(EventKind::ExternalEvent { name, data })
+            }
+            WorkItem::QueueMessage { name, data, .. } => {
+                Self::Event(EventKind::QueueEventDelivered { name, data })
+            }
+            WorkItem::CancelInstance { reason, .. } => Self::Cancel { reason },
+            WorkItem::StartOrchestration { .. }
+            | WorkItem::ContinueAsNew { .. }
+            | WorkItem::ActivityExecute { .. } => Self::Nothing,
+        }
+    }
+}

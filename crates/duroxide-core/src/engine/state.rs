@@ -1,0 +1,308 @@
+//! What orchestration code and the engine share.
+//!
+//! Code reaches this through its context and its futures, the engine through the execution. Both only ever run
+//! one after the other on the turn's thread, so the lock is never contended; it is there because user code may
+//! move futures between threads. Nothing user-made runs while it is held: no waker, no closure, no destructor.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Poll, Waker},
+    time::Duration,
+};
+
+use super::{
+    awaitable::{Awaitable, Dropped, Kind, Recorded, Value, keep_waker},
+    queue::Queues,
+};
+use crate::{Action, Clock, KvEntry};
+
+/// Who an execution is. Fixed for its whole life.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub(crate) instance: String,
+    pub(crate) execution_id: u64,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) worker_id: Option<String>,
+}
+
+/// The meeting point of code and engine.
+pub(crate) struct Shared {
+    pub(crate) identity: Identity,
+    pub(crate) clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(identity: Identity, clock: Arc<dyn Clock>, state: State) -> Self {
+        Self { identity, clock, state: Mutex::new(state) }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that can panic runs under the lock, so a poisoned lock still guards sound state.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a timer created now fires: clock and delay are each rounded up, so that it is never early (14.1).
+    pub(crate) fn fire_at_ms(&self, delay: Duration) -> u64 {
+        let delay_ms = u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        self.clock.now().as_millis_ceil().saturating_add(delay_ms)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// The execution is being taken apart: dropped futures mean nothing any more.
+    pub(crate) closed: bool,
+    /// The current poll repeats one of an earlier turn.
+    pub(crate) replaying: bool,
+    pub(crate) queues: Queues,
+    pub(crate) kv: KvState,
+    pub(crate) custom_status: Option<String>,
+    /// Payload bytes that went to the code.
+    pub(crate) delivered_bytes: usize,
+    next_token: u64,
+    emitted: VecDeque<Emission>,
+    emissions_in_turn: usize,
+    emissions_max: Option<usize>,
+    calls: BTreeMap<u64, Call>,
+    /// Open calls by event id.
+    open: BTreeMap<u64, u64>,
+    /// Open external waits without a value, oldest first.
+    waits: BTreeMap<String, VecDeque<u64>>,
+    /// Given up in a live poll of this turn.
+    drops: BTreeSet<(Kind, u64)>,
+    /// Given up in a replayed poll.
+    replayed_drops: BTreeSet<(Kind, u64)>,
+}
+
+/// An action with the call that waits for it.
+#[derive(Debug)]
+pub(crate) struct Emission {
+    token: Option<u64>,
+    pub(crate) action: Action,
+}
+
+/// An awaited call and, for waits and queue reads, the name it listens on.
+#[derive(Debug)]
+struct Call {
+    name: String,
+    life: Life,
+}
+
+#[derive(Debug)]
+enum Life {
+    Awaited(Awaitable),
+    /// A queue read. Once recorded it lives in [`Queues`].
+    Read {
+        event_id: Option<u64>,
+        waker: Option<Waker>,
+        dropped: Option<bool>,
+    },
+}
+
+/// Key-value state as code sees it.
+#[derive(Debug, Default)]
+pub(crate) struct KvState {
+    pub(crate) entries: BTreeMap<String, KvEntry>,
+    /// Times of recorded sets that have not been repeated yet: the n-th set takes the n-th recorded time (11.3).
+    pub(crate) recorded_times: VecDeque<u64>,
+}
+
+impl State {
+    pub(crate) fn new(kv: KvState, custom_status: Option<String>, emissions_max: Option<usize>) -> Self {
+        Self { kv, custom_status, emissions_max, ..Self::default() }
+    }
+
+    // ---- code's side ----------------------------------------------------------------------------------------
+
+    /// Code asked for something it does not wait for.
+    pub(crate) fn emit(&mut self, action: Action) {
+        self.push_emission(None, action);
+    }
+
+    /// Code asked for something it waits for. Returns the call's token.
+    pub(crate) fn call(&mut self, kind: Kind, name: &str, action: Action) -> u64 {
+        let token = self.next_token;
+        self.next_token += 1;
+        let life = match kind {
+            Kind::Queue => Life::Read { event_id: None, waker: None, dropped: None },
+            Kind::Activity | Kind::Child | Kind::Wait | Kind::Timer => Life::Awaited(Awaitable::new(kind)),
+        };
+        self.calls.insert(token, Call { name: name.to_owned(), life });
+        self.push_emission(Some(token), action);
+        token
+    }
+
+    fn push_emission(&mut self, token: Option<u64>, action: Action) {
+        self.emissions_in_turn += 1;
+        // Past the limit the turn will fail; keeping the actions would only let a runaway loop eat the memory.
+        if self.emissions_max.is_none_or(|max| self.emissions_in_turn <= max) {
+            self.emitted.push_back(Emission { token, action });
+        }
+    }
+
+    /// Changes an action that is not recorded yet; `None` if it is.
+    pub(crate) fn emitted_action(&mut self, token: u64) -> Option<&mut Action> {
+        self.emitted
+            .iter_mut()
+            .rev()
+            .find(|emission| emission.token == Some(token))
+            .map(|emission| &mut emission.action)
+    }
+
+    /// Code polls a call. A value is handed out once.
+    pub(crate) fn poll_call(&mut self, token: u64, waker: &Waker) -> Poll<Value> {
+        let Some(call) = self.calls.get_mut(&token) else { return Poll::Pending };
+        let polled = match &mut call.life {
+            Life::Awaited(awaitable) => awaitable.on_polled(waker),
+            Life::Read { event_id: Some(event_id), .. } => {
+                self.queues.poll(&call.name, *event_id, waker).map(Value::Data)
+            }
+            Life::Read { waker: kept, .. } => {
+                keep_waker(kept, waker);
+                Poll::Pending
+            }
+        };
+        if let Poll::Ready(value) = &polled {
+            self.delivered_bytes += value.byte_len();
+            self.calls.remove(&token);
+        }
+        polled
+    }
+
+    /// Code dropped a call before it resolved. Returns whom to wake.
+    pub(crate) fn drop_call(&mut self, token: u64) -> Option<Waker> {
+        if self.closed {
+            return None;
+        }
+        let live = !self.replaying;
+        let call = self.calls.get_mut(&token)?;
+        let given_up = match &mut call.life {
+            Life::Awaited(awaitable) => match awaitable.on_dropped(live) {
+                Dropped::Unrecorded => return None,
+                Dropped::AlreadyCompleted => None,
+                Dropped::Scheduled { event_id } => Some((awaitable.kind, event_id)),
+            },
+            Life::Read { event_id: None, dropped, .. } => {
+                *dropped = Some(live);
+                return None;
+            }
+            Life::Read { event_id: Some(event_id), .. } => Some((Kind::Queue, *event_id)),
+        };
+        let name = self.calls.remove(&token).map(|call| call.name).unwrap_or_default();
+        let (kind, event_id) = given_up?;
+        self.note_drop(kind, event_id, live);
+        self.forget_listener(kind, &name, event_id)
+    }
+
+    fn forget_listener(&mut self, kind: Kind, name: &str, event_id: u64) -> Option<Waker> {
+        self.open.remove(&event_id);
+        match kind {
+            Kind::Queue => self.queues.close(name, event_id),
+            Kind::Wait => {
+                if let Some(waits) = self.waits.get_mut(name)
+                    && let Ok(position) = waits.binary_search(&event_id)
+                {
+                    waits.remove(position);
+                }
+                None
+            }
+            Kind::Activity | Kind::Child | Kind::Timer => None,
+        }
+    }
+
+    fn note_drop(&mut self, kind: Kind, event_id: u64, live: bool) {
+        let drops = if live { &mut self.drops } else { &mut self.replayed_drops };
+        drops.insert((kind, event_id));
+    }
+
+    // ---- the engine's side ----------------------------------------------------------------------------------
+
+    /// The oldest action that has no event yet.
+    pub(crate) fn next_emission(&mut self) -> Option<Emission> {
+        self.emitted.pop_front()
+    }
+
+    /// An emission became an event. Returns whom to wake: a queue read may find its message waiting.
+    pub(crate) fn record(&mut self, emission: &Emission, event_id: u64) -> Option<Waker> {
+        let token = emission.token?;
+        let call = self.calls.get_mut(&token)?;
+        match &mut call.life {
+            Life::Awaited(awaitable) => match awaitable.on_recorded(event_id) {
+                Recorded::Open => {
+                    self.open.insert(event_id, token);
+                    if awaitable.kind == Kind::Wait {
+                        self.waits.entry(call.name.clone()).or_default().push_back(event_id);
+                    }
+                    None
+                }
+                Recorded::GivenUp { live } => {
+                    let kind = awaitable.kind;
+                    self.calls.remove(&token);
+                    self.note_drop(kind, event_id, live);
+                    None
+                }
+            },
+            Life::Read { dropped: Some(live), .. } => {
+                let live = *live;
+                self.calls.remove(&token);
+                self.note_drop(Kind::Queue, event_id, live);
+                None
+            }
+            Life::Read { event_id: recorded, waker, .. } => {
+                *recorded = Some(event_id);
+                self.queues.open(&call.name, event_id, waker.take())
+            }
+        }
+    }
+
+    /// A completion was recorded. `None` if nobody waits for it any more, else whom to wake.
+    pub(crate) fn complete(&mut self, event_id: u64, value: Value) -> Option<Option<Waker>> {
+        let token = self.open.remove(&event_id)?;
+        match &mut self.calls.get_mut(&token)?.life {
+            Life::Awaited(awaitable) => Some(awaitable.on_completed(value)),
+            Life::Read { .. } => None,
+        }
+    }
+
+    /// An external event was recorded; it goes to the oldest open wait of its name (9.1).
+    pub(crate) fn raise(&mut self, name: &str, data: String) -> Option<Option<Waker>> {
+        let event_id = self.waits.get_mut(name)?.pop_front()?;
+        self.complete(event_id, Value::Data(data))
+    }
+
+    /// Ids of external waits that are open and have no value, ascending.
+    pub(crate) fn open_waits(&self) -> Vec<u64> {
+        let mut ids: Vec<u64> = self.waits.values().flatten().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    pub(crate) fn begin_turn(&mut self) {
+        self.emissions_in_turn = self.emitted.len();
+        self.drops.clear();
+    }
+
+    pub(crate) fn emissions_in_turn(&self) -> usize {
+        self.emissions_in_turn
+    }
+
+    /// What this turn's live polls gave up, by kind and then by id.
+    pub(crate) fn drops(&self) -> &BTreeSet<(Kind, u64)> {
+        &self.drops
+    }
+
+    /// What replay gave up. It is asked for once, when replay is over.
+    pub(crate) fn take_replayed_drops(&mut self) -> BTreeSet<(Kind, u64)> {
+        std::mem::take(&mut self.replayed_drops)
+    }
+}
