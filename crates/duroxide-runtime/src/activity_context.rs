@@ -140,3 +140,86 @@ impl ActivityContext {
         self.call.client.clone()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::Arc;
+
+    use tracing::Level;
+
+    use super::*;
+    use crate::fixture::{FakeStore, Logs};
+
+    pub(crate) fn charge_on(store: Arc<FakeStore>) -> ActivityCall {
+        ActivityCall {
+            instance_id: "order-7".to_owned(),
+            execution_id: 2,
+            orchestration_name: "Order".to_owned(),
+            orchestration_version: "1.0.0".to_owned(),
+            activity_name: "Charge".to_owned(),
+            activity_id: 5,
+            worker_id: "work-0-abc".to_owned(),
+            session_id: Some("s-1".to_owned()),
+            tag: None,
+            cancellation: CancellationToken::new(),
+            client: Client::new(store),
+        }
+    }
+
+    #[test]
+    fn an_activity_knows_who_called_it() {
+        let ctx = ActivityContext::new(charge_on(FakeStore::silent()));
+        assert_eq!((ctx.instance_id(), ctx.execution_id()), ("order-7", 2));
+        assert_eq!((ctx.orchestration_name(), ctx.orchestration_version()), ("Order", "1.0.0"));
+        assert_eq!((ctx.activity_name(), ctx.worker_id()), ("Charge", "work-0-abc"));
+        assert_eq!((ctx.session_id(), ctx.tag()), (Some("s-1"), None));
+    }
+
+    #[test]
+    fn traces_say_which_activity_speaks() {
+        let (logs, _guard) = Logs::capture();
+        let ctx = ActivityContext::new(charge_on(FakeStore::silent()));
+        ctx.trace_info("charging");
+        ctx.trace_warn("slow");
+        ctx.trace_error("declined");
+        ctx.trace_debug("details");
+        let lines = logs.lines();
+        let levels_and_texts: Vec<_> =
+            lines.iter().map(|line| (line.level, line.message.as_str())).collect();
+        assert_eq!(
+            levels_and_texts,
+            [
+                (Level::INFO, "charging"),
+                (Level::WARN, "slow"),
+                (Level::ERROR, "declined"),
+                (Level::DEBUG, "details")
+            ]
+        );
+        for line in lines {
+            assert_eq!(line.target, "duroxide::activity");
+            let expected = [
+                ("activity_id", "5"),
+                ("activity_name", "Charge"),
+                ("execution_id", "2"),
+                ("instance_id", "order-7"),
+                ("orchestration_name", "Order"),
+                ("orchestration_version", "1.0.0"),
+                ("worker_id", "work-0-abc"),
+            ];
+            assert_eq!(line.field_pairs(), expected);
+        }
+    }
+
+    /// 7.3
+    #[tokio::test]
+    async fn cancellation_reaches_every_clone_and_the_token() {
+        let call = charge_on(FakeStore::silent());
+        let runtime_side = call.cancellation.clone();
+        let ctx = ActivityContext::new(call);
+        let clone = ctx.clone();
+        assert!(!clone.is_cancelled());
+        runtime_side.cancel();
+        clone.cancelled().await;
+        assert!(ctx.is_cancelled() && ctx.cancellation_token().is_cancelled());
+    }
+}

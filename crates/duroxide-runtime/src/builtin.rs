@@ -74,3 +74,59 @@ impl fmt::Debug for NewGuid {
         f.write_str("NewGuid")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use duroxide_core::Timestamp;
+
+    use super::*;
+    use crate::{activity_context::tests::charge_on, fixture::FakeStore};
+
+    struct At(u64);
+
+    impl Clock for At {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(self.0)
+        }
+    }
+
+    fn registry() -> ActivityRegistry {
+        let user = ActivityRegistry::builder().register("Charge", |_, input| async { Ok(input) }).build();
+        with_builtins(&user, Arc::new(At(1_234)), Arc::new(|| u128::MAX))
+    }
+
+    async fn call(store: Arc<FakeStore>, name: &str, input: &str) -> Result<String, String> {
+        let (_, handler) = registry().resolve_handler(name).unwrap();
+        handler.invoke(ActivityContext::new(charge_on(store)), input.to_owned()).await
+    }
+
+    #[test]
+    fn builtins_join_the_users_activities_without_touching_their_registry() {
+        let user = ActivityRegistry::builder().register("Charge", |_, input| async { Ok(input) }).build();
+        let all = with_builtins(&user, Arc::new(At(0)), Arc::new(|| 0));
+        assert_eq!(user.count(), 1);
+        assert!(all.has("Charge") && all.has("__duroxide_syscall:new_guid"));
+    }
+
+    #[tokio::test]
+    async fn new_guid_is_a_hyphenated_random_uuid() {
+        let guid = call(FakeStore::silent(), "__duroxide_syscall:new_guid", "").await.unwrap();
+        assert_eq!(guid, "ffffffff-ffff-4fff-bfff-ffffffffffff", "version 4, from the given bits");
+    }
+
+    #[tokio::test]
+    async fn utc_now_is_in_milliseconds() {
+        assert_eq!(call(FakeStore::silent(), "__duroxide_syscall:utc_now_ms", "").await.unwrap(), "1234");
+    }
+
+    #[tokio::test]
+    async fn a_value_of_another_instance_is_read_with_its_absence() {
+        let store = FakeStore::silent();
+        store.set_kv("stock", "apples", "");
+        let read = |key: &str| format!(r#"{{"instance_id":"stock","key":"{key}"}}"#);
+        let name = "__duroxide_syscall:get_kv_value";
+        assert_eq!(call(Arc::clone(&store), name, &read("apples")).await.unwrap(), r#""""#);
+        assert_eq!(call(Arc::clone(&store), name, &read("pears")).await.unwrap(), "null");
+        assert!(call(store, name, "no json").await.is_err());
+    }
+}

@@ -7,6 +7,8 @@ mod management;
 mod signal;
 mod start;
 mod status;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 use std::{fmt, sync::Arc};

@@ -5,5 +5,5 @@ mod logs;
 mod recorder;
 
 pub(crate) use fake_store::FakeStore;
-pub(crate) use logs::{LogLine, Logs};
+pub(crate) use logs::Logs;
 pub(crate) use recorder::Recorder;

@@ -1,6 +1,8 @@
 //! A provider that measures another one.
 
 mod provider;
+#[cfg(test)]
+mod tests;
 
 use std::{fmt, future::Future, sync::Arc};
 

@@ -7,6 +7,8 @@ mod logging;
 mod metrics_provider;
 mod outcome;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
 pub use config::{LogFormat, ObservabilityConfig};
 pub use handle::ObservabilityHandle;

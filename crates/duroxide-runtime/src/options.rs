@@ -148,3 +148,101 @@ impl UnregisteredBackoffConfig {
         self.base_delay.saturating_mul(1 << doublings).min(self.max_delay)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delays_secs(config: &UnregisteredBackoffConfig, attempts: impl IntoIterator<Item = u32>) -> Vec<u64> {
+        attempts.into_iter().map(|attempt| config.delay(attempt).as_secs()).collect()
+    }
+
+    /// S0.9, S0.12, S0.40
+    #[test]
+    fn the_default_backoff_doubles_from_one_second_to_a_minute() {
+        let config = UnregisteredBackoffConfig::default();
+        assert_eq!(delays_secs(&config, 1..=9), [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    }
+
+    /// S0.10
+    #[test]
+    fn attempt_zero_behaves_like_the_first() {
+        let config = UnregisteredBackoffConfig::default();
+        assert_eq!(config.delay(0), config.delay(1));
+    }
+
+    /// S0.10, S0.41
+    #[test]
+    fn doubling_ends_at_64_times_the_base_and_never_overflows() {
+        let config =
+            UnregisteredBackoffConfig { base_delay: Duration::from_secs(1), max_delay: Duration::MAX };
+        assert_eq!(delays_secs(&config, [7, 8, 100, u32::MAX]), [64, 64, 64, 64]);
+        let huge = UnregisteredBackoffConfig { base_delay: Duration::MAX, max_delay: Duration::MAX };
+        assert_eq!(huge.delay(u32::MAX), Duration::MAX);
+    }
+
+    /// S0.6, S0.8, S0.42
+    #[test]
+    fn base_and_maximum_are_configurable() {
+        let config = UnregisteredBackoffConfig {
+            base_delay: Duration::from_millis(100),
+            max_delay: Duration::from_millis(500),
+        };
+        let delays: Vec<_> = (1..=5).map(|attempt| config.delay(attempt).as_millis()).collect();
+        assert_eq!(delays, [100, 200, 400, 500, 500]);
+        let flat = UnregisteredBackoffConfig { max_delay: Duration::from_millis(10), ..config };
+        assert_eq!(flat.delay(1), Duration::from_millis(10), "the maximum holds for the base too");
+    }
+
+    /// S0.30, S1.19, S3.30
+    #[test]
+    fn the_defaults_are_the_published_ones() {
+        let options = RuntimeOptions::default();
+        assert_eq!(options.dispatcher_min_poll_interval, Duration::from_millis(100));
+        assert_eq!(options.dispatcher_long_poll_timeout, Duration::from_secs(30));
+        assert_eq!((options.orchestration_concurrency, options.worker_concurrency), (2, 2));
+        assert_eq!(options.orchestrator_lock_timeout, Duration::from_secs(5));
+        assert_eq!(options.orchestrator_lock_renewal_buffer, Duration::from_secs(2));
+        assert_eq!(options.worker_lock_timeout, Duration::from_secs(30));
+        assert_eq!(options.worker_lock_renewal_buffer, Duration::from_secs(5));
+        assert_eq!(options.unregistered_backoff.base_delay, Duration::from_secs(1));
+        assert_eq!(options.max_attempts, 10);
+        assert_eq!(options.activity_cancellation_grace_period, Duration::from_secs(10));
+        assert_eq!(options.supported_replay_versions, None);
+        assert_eq!(options.session_idle_timeout, Duration::from_secs(300));
+        assert_eq!(options.max_sessions_per_runtime, 10);
+        assert_eq!(options.worker_tag_filter, TagFilter::DefaultOnly);
+        assert_eq!(options.turn_timeout, Some(Duration::from_secs(60)));
+        assert_eq!(options.activity_execution_timeout, None);
+        assert_eq!(options.execution_cache_size, 10_000);
+        assert!(!options.handler_capability_filter);
+    }
+
+    #[test]
+    fn the_defaults_are_valid() {
+        RuntimeOptions::default().assert_valid();
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "session_idle_timeout (25s) must be greater than worker lock renewal interval (25s)."
+    )]
+    fn a_session_must_outlive_the_renewals_of_its_activities() {
+        let idle = Duration::from_secs(25);
+        RuntimeOptions { session_idle_timeout: idle, ..Default::default() }.assert_valid();
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "session_idle_timeout (0.5s) must be greater than worker lock renewal interval (1s)."
+    )]
+    fn a_buffer_above_the_lease_counts_as_one_second() {
+        RuntimeOptions {
+            session_idle_timeout: Duration::from_millis(500),
+            worker_lock_timeout: Duration::from_secs(2),
+            worker_lock_renewal_buffer: Duration::from_secs(5),
+            ..Default::default()
+        }
+        .assert_valid();
+    }
+}

@@ -3,6 +3,8 @@
 mod activities;
 mod builder;
 mod orchestrations;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,

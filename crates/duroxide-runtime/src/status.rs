@@ -73,3 +73,60 @@ pub fn kind_of(item: &WorkItem) -> &'static str {
         other => other.kind(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::fake_store::{completed, ended, running};
+
+    #[test]
+    fn an_unknown_instance_is_not_found() {
+        assert_eq!(OrchestrationStatus::from(None), OrchestrationStatus::NotFound);
+    }
+
+    #[test]
+    fn the_custom_status_comes_with_every_status() {
+        let with_custom_status = |snapshot| {
+            OrchestrationStatus::from(Some(StatusSnapshot {
+                custom_status: Some("half way".to_owned()),
+                custom_status_version: 3,
+                ..snapshot
+            }))
+        };
+        let custom_status = Some("half way".to_owned());
+        assert_eq!(
+            with_custom_status(running()),
+            OrchestrationStatus::Running { custom_status: custom_status.clone(), custom_status_version: 3 }
+        );
+        let output = "done".to_owned();
+        assert_eq!(
+            with_custom_status(completed("done")),
+            OrchestrationStatus::Completed {
+                output,
+                custom_status: custom_status.clone(),
+                custom_status_version: 3
+            }
+        );
+        let details = ErrorDetails::orchestration_failed("no stock");
+        assert_eq!(
+            with_custom_status(ended(EventKind::OrchestrationFailed { details: details.clone() })),
+            OrchestrationStatus::Failed { details, custom_status, custom_status_version: 3 }
+        );
+    }
+
+    /// 20.2
+    #[test]
+    fn between_two_executions_an_instance_runs() {
+        let waiting = ended(EventKind::OrchestrationContinuedAsNew { input: "next".to_owned() });
+        assert!(!OrchestrationStatus::from(Some(waiting)).is_terminal());
+    }
+
+    #[test]
+    fn kinds_are_variant_names_except_for_queue_messages() {
+        let text = || "x".to_owned();
+        let raised = WorkItem::ExternalRaised { instance: text(), name: text(), data: text() };
+        let queued = WorkItem::QueueMessage { instance: text(), name: text(), data: text() };
+        assert_eq!(kind_of(&raised), "ExternalRaised");
+        assert_eq!(kind_of(&queued), "ExternalRaisedPersistent");
+    }
+}

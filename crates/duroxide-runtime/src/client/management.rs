@@ -189,7 +189,7 @@ impl Client {
 }
 
 /// Why a delete was refused. The published contract gives these reasons as texts only.
-fn delete_error(error: ProviderError, instance: &str) -> ClientError {
+pub(super) fn delete_error(error: ProviderError, instance: &str) -> ClientError {
     let text = error.to_string().to_lowercase();
     let instance_id = instance.to_owned();
     if text.contains("not found") {

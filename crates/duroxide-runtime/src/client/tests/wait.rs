@@ -1,0 +1,215 @@
+//! Waiting. Time is virtual here: what is told costs none of it, what is polled costs exactly the pauses.
+
+use std::time::Duration;
+
+use duroxide_core::{ErrorDetails, EventKind};
+use duroxide_provider::{ProviderError, StatusSnapshot};
+use tokio::time::Instant;
+
+use super::*;
+use crate::{
+    OrchestrationStatus,
+    fixture::fake_store::{completed, ended, running},
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn output(status: &OrchestrationStatus) -> &str {
+    match status {
+        OrchestrationStatus::Completed { output, .. } => output,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn with_custom_status(status: &str, version: u64) -> StatusSnapshot {
+    StatusSnapshot {
+        custom_status: Some(status.to_owned()),
+        custom_status_version: version,
+        ..running()
+    }
+}
+
+/// Waits for `order` in a task of its own, which has made its first read when this returns.
+async fn begin_waiting(
+    store: &Arc<FakeStore>,
+) -> tokio::task::JoinHandle<Result<OrchestrationStatus, ClientError>> {
+    let client = client_on(store);
+    let waiting = tokio::spawn(async move { client.wait_for_orchestration("order", MINUTE).await });
+    tokio::task::yield_now().await;
+    assert_eq!(store.calls(), ["watch", "read_status"]);
+    waiting
+}
+
+/// 20.2, B22
+#[tokio::test(start_paused = true)]
+async fn a_waiting_client_is_told_and_reads_no_history() {
+    let store = FakeStore::telling();
+    store.set_status("order", running());
+    let waiting = begin_waiting(&store).await;
+    let begun = Instant::now();
+    store.set_status("order", completed("apples"));
+    assert_eq!(output(&waiting.await.unwrap().unwrap()), "apples");
+    assert_eq!(begun.elapsed(), Duration::ZERO, "told, not polled");
+    assert_eq!(store.calls(), ["watch", "read_status", "read_status"]);
+}
+
+/// 20.2
+#[tokio::test(start_paused = true)]
+async fn a_change_between_the_first_read_and_the_wait_is_not_lost() {
+    let store = FakeStore::telling();
+    store.set_status_after_read("order", completed("apples"));
+    let begun = Instant::now();
+    client_on(&store).wait_for_orchestration("order", MINUTE).await.unwrap();
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+}
+
+/// 20.2
+#[tokio::test(start_paused = true)]
+async fn a_lost_notification_costs_at_most_a_second() {
+    let store = FakeStore::telling();
+    let waiting = begin_waiting(&store).await;
+    let begun = Instant::now();
+    store.set_status_untold("order", completed("apples"));
+    waiting.await.unwrap().unwrap();
+    assert_eq!(begun.elapsed(), Duration::from_secs(1));
+}
+
+/// 20.2
+#[tokio::test(start_paused = true)]
+async fn a_store_that_cannot_tell_is_asked_quickly_at_first_and_then_every_100_ms() {
+    let store = FakeStore::silent();
+    let error = client_on(&store).wait_for_orchestration("order", Duration::from_millis(500)).await.unwrap_err();
+    assert!(matches!(error, ClientError::Timeout));
+    let reads = store.times_of("read_status");
+    let pauses: Vec<_> = reads.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
+    assert_eq!(pauses, [5, 10, 20, 40, 80, 100, 100, 100, 45], "the last one ends at the deadline");
+}
+
+/// 20.2
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_does_not_exist_yet_is_waited_for() {
+    let store = FakeStore::telling();
+    let waiting = begin_waiting(&store).await;
+    store.set_status("order", running());
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    store.set_status("order", completed("apples"));
+    assert_eq!(output(&waiting.await.unwrap().unwrap()), "apples");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_any_time_a_wait_still_looks_once() {
+    let store = FakeStore::telling();
+    let client = client_on(&store);
+    let error = client.wait_for_orchestration("order", Duration::ZERO).await.unwrap_err();
+    assert!(matches!(error, ClientError::Timeout));
+    store.set_status("order", completed("apples"));
+    assert_eq!(output(&client.wait_for_orchestration("order", Duration::ZERO).await.unwrap()), "apples");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_may_wait_for_ever() {
+    let store = FakeStore::telling();
+    store.set_status("order", completed("apples"));
+    client_on(&store).wait_for_orchestration("order", Duration::MAX).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_store_does_not_end_a_wait_but_a_broken_one_does() {
+    let store = FakeStore::telling();
+    let client = client_on(&store);
+    store.set_status("order", completed("apples"));
+    store.fail_status_read(ProviderError::retryable("read_status", "busy"));
+    client.wait_for_orchestration("order", MINUTE).await.unwrap();
+
+    store.fail_status_read(ProviderError::permanent("read_status", "corrupt"));
+    let error = client.wait_for_orchestration("order", MINUTE).await.unwrap_err();
+    assert_eq!(error.to_string(), "read_status: corrupt");
+
+    store.fail_status_read(ProviderError::retryable("read_status", "busy"));
+    let error = client.wait_for_orchestration("order", Duration::ZERO).await.unwrap_err();
+    assert_eq!(error.to_string(), "read_status: busy", "when time is over the cause is worth more");
+}
+
+/// 20.3
+#[tokio::test(start_paused = true)]
+async fn a_status_change_ends_a_wait_for_it() {
+    let store = FakeStore::telling();
+    store.set_status("order", with_custom_status("packing", 1));
+    let client = client_on(&store);
+    let wait = |seen| client.wait_for_status_change("order", seen, MINUTE, MINUTE);
+    let status = wait(0).await.unwrap();
+    assert_eq!(status, OrchestrationStatus::from(Some(with_custom_status("packing", 1))));
+
+    store.set_status_after_read("order", with_custom_status("shipping", 2));
+    let begun = Instant::now();
+    assert_eq!(wait(1).await.unwrap().custom_status_version(), 2);
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+
+    store.set_status("order", completed("apples"));
+    assert!(wait(7).await.unwrap().is_terminal(), "the end ends it too");
+}
+
+/// 20.3
+#[tokio::test(start_paused = true)]
+async fn a_store_that_cannot_tell_is_asked_for_status_changes_at_the_callers_pace() {
+    let store = FakeStore::silent();
+    let pace = Duration::from_millis(30);
+    let waited =
+        client_on(&store).wait_for_status_change("order", 0, pace, Duration::from_millis(90)).await;
+    assert!(matches!(waited, Err(ClientError::Timeout)));
+    assert_eq!(store.times_of("read_status").len(), 4, "at 0, 30, 60 and 90 ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_are_read_and_waited_for() {
+    let store = FakeStore::telling();
+    let client = client_on(&store);
+    assert_eq!(client.get_kv_value("order", "count").await.unwrap(), None);
+    let error = client.wait_for_kv_value("order", "count", Duration::from_secs(3)).await.unwrap_err();
+    assert!(matches!(error, ClientError::Timeout));
+
+    let waiting = {
+        let client = client.clone();
+        tokio::spawn(async move { client.wait_for_kv_value_typed::<u32>("order", "count", MINUTE).await })
+    };
+    tokio::task::yield_now().await;
+    let begun = Instant::now();
+    store.set_kv("order", "count", "3");
+    assert_eq!(waiting.await.unwrap().unwrap(), 3);
+    assert_eq!(begun.elapsed(), Duration::ZERO, "told, not polled");
+    assert_eq!(client.get_kv_value_typed::<u32>("order", "count").await.unwrap(), Some(3));
+    assert_eq!(client.get_kv_all_values("order").await.unwrap().len(), 1);
+    let error = client.get_kv_value_typed::<Vec<u32>>("order", "count").await.unwrap_err();
+    assert!(error.to_string().starts_with("Invalid input: KV deserialization error: "), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn typed_waits_decode_results_and_failures() {
+    let store = FakeStore::telling();
+    let client = client_on(&store);
+    store.set_status("order", completed("[1,2]"));
+    assert_eq!(client.wait_for_orchestration_typed::<Vec<u32>>("order", MINUTE).await.unwrap(), Ok(vec![1, 2]));
+    store.set_status("order", completed("bare text"));
+    assert_eq!(
+        client.wait_for_orchestration_typed::<String>("order", MINUTE).await.unwrap(),
+        Ok("bare text".to_owned())
+    );
+    let error = client.wait_for_orchestration_typed::<u32>("order", MINUTE).await.unwrap_err();
+    assert!(error.to_string().starts_with("Invalid input: decode failed: "), "{error}");
+    let details = ErrorDetails::cancelled("enough");
+    store.set_status("order", ended(EventKind::OrchestrationFailed { details }));
+    assert_eq!(
+        client.wait_for_orchestration_typed::<u32>("order", MINUTE).await.unwrap(),
+        Err("canceled: enough".to_owned())
+    );
+}
+
+/// 20.2, B22
+#[tokio::test]
+async fn a_status_call_is_one_status_read() {
+    let store = FakeStore::telling();
+    let client = client_on(&store);
+    assert_eq!(client.get_orchestration_status("order").await.unwrap(), OrchestrationStatus::NotFound);
+    assert_eq!(store.calls(), ["read_status"]);
+}
