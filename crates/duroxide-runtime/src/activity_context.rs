@@ -184,8 +184,7 @@ pub(crate) mod tests {
         ctx.trace_error("declined");
         ctx.trace_debug("details");
         let lines = logs.lines();
-        let levels_and_texts: Vec<_> =
-            lines.iter().map(|line| (line.level, line.message.as_str())).collect();
+        let levels_and_texts: Vec<_> = lines.iter().map(|line| (line.level, line.message.as_str())).collect();
         assert_eq!(
             levels_and_texts,
             [

@@ -90,13 +90,14 @@ fn a_start_is_counted_with_its_origin() {
 fn a_completed_execution_is_counted_once_with_duration_turns_and_history() {
     let (recorder, snapshot) =
         observe(|metrics| metrics.execution_ended(&order_ended(ExecutionEnd::Completed)));
-    let expected = once([
-        "duroxide_orchestration_completions_total\
-         {final_turn_count=6-10,orchestration_name=Order,status=success,version=1.0.0}",
-    ]);
+    let expected = once(["duroxide_orchestration_completions_total\
+         {final_turn_count=6-10,orchestration_name=Order,status=success,version=1.0.0}"]);
     assert_eq!(recorder.counters(), expected);
     let expected = series([
-        ("duroxide_orchestration_duration_seconds{orchestration_name=Order,status=success,version=1.0.0}", 1.5),
+        (
+            "duroxide_orchestration_duration_seconds{orchestration_name=Order,status=success,version=1.0.0}",
+            1.5,
+        ),
         ("duroxide_orchestration_turns{orchestration_name=Order}", 6.0),
         ("duroxide_orchestration_history_size{orchestration_name=Order}", 40.0),
     ]);
@@ -125,10 +126,9 @@ fn an_application_failure_is_counted_once() {
     };
     for details in [application(), cancelled] {
         let (counters, snapshot) = failure_counters(&details);
-        let expected = once([
-            "duroxide_orchestration_failures_total{category=application,error_category=application,\
-             error_type=app_error,orchestration_name=Order,version=1.0.0}",
-        ]);
+        let expected =
+            once(["duroxide_orchestration_failures_total{category=application,error_category=application,\
+             error_type=app_error,orchestration_name=Order,version=1.0.0}"]);
         assert_eq!(counters, expected);
         let expected = MetricsSnapshot { orch_failures: 1, orch_application_errors: 1, ..Default::default() };
         assert_eq!(snapshot, expected);
@@ -192,7 +192,8 @@ fn continue_as_new_is_counted_without_the_execution_id() {
 /// 22.1
 #[test]
 fn an_activity_outcome_is_counted_once_with_its_duration() {
-    let (recorder, snapshot) = observe(|metrics| metrics.activity_ended(&charge_ended(ActivityEnd::Completed)));
+    let (recorder, snapshot) =
+        observe(|metrics| metrics.activity_ended(&charge_ended(ActivityEnd::Completed)));
     let expected = once([
         "duroxide_activity_executions_total{activity_name=Charge,outcome=success,retry_attempt=0,tag=default}",
     ]);
@@ -261,7 +262,8 @@ fn a_poisoned_activity_did_not_run() {
 
 #[test]
 fn a_cancelled_activity_is_neither_success_nor_failure() {
-    let (recorder, snapshot) = observe(|metrics| metrics.activity_ended(&charge_ended(ActivityEnd::Cancelled)));
+    let (recorder, snapshot) =
+        observe(|metrics| metrics.activity_ended(&charge_ended(ActivityEnd::Cancelled)));
     let expected = once([
         "duroxide_activity_executions_total{activity_name=Charge,outcome=cancelled,retry_attempt=0,tag=default}",
     ]);
@@ -277,7 +279,8 @@ fn numbers_become_ranges_in_labels() {
     let retries = [0, 1, 2, 3, u32::MAX].map(label::retry_attempt);
     assert_eq!(retries, ["0", "1", "2", "3+", "3+"]);
 
-    let third_fetch = EndedActivity { attempt_count: 3, tag: Some("gpu"), ..charge_ended(ActivityEnd::Completed) };
+    let third_fetch =
+        EndedActivity { attempt_count: 3, tag: Some("gpu"), ..charge_ended(ActivityEnd::Completed) };
     let (recorder, _) = observe(|metrics| metrics.activity_ended(&third_fetch));
     let expected = once([
         "duroxide_activity_executions_total{activity_name=Charge,outcome=success,retry_attempt=2,tag=gpu}",
@@ -361,7 +364,8 @@ fn the_store_is_counted_and_measured() {
         "duroxide_provider_filtered_items_total{reason=version}",
     ]);
     assert_eq!(recorder.counters(), expected);
-    let expected = series([("duroxide_provider_operation_duration_seconds{operation=read,status=error}", 0.5)]);
+    let expected =
+        series([("duroxide_provider_operation_duration_seconds{operation=read,status=error}", 0.5)]);
     assert_eq!(recorder.histograms(), expected);
     assert_eq!(snapshot, MetricsSnapshot { provider_errors: 1, ..Default::default() });
 }

@@ -143,10 +143,7 @@ fn merging_takes_everything_but_what_is_already_there() {
         .set_policy("Refund", VersionPolicy::Exact(version("1.0.0")))
         .build();
     let builder = || OrchestrationRegistry::builder().register("Order", echo).merge(other.clone());
-    assert_eq!(
-        builder().build_result().unwrap_err(),
-        "duplicate orchestration in merge: Order@1.0.0"
-    );
+    assert_eq!(builder().build_result().unwrap_err(), "duplicate orchestration in merge: Order@1.0.0");
     assert_eq!(builder().build().list_names(), ["Order", "Refund"]);
 
     let activities = ActivityRegistry::builder().register("Charge", charge).build();
@@ -163,20 +160,22 @@ fn merged_policies_yield_to_those_already_set() {
     other.set_version_policy("Order", VersionPolicy::Exact(version("1.0.0")));
     let taken_over = OrchestrationRegistry::builder().merge(other.clone()).build();
     assert_eq!(taken_over.resolve_version("Order"), Some(version("1.0.0")));
-    let kept = OrchestrationRegistry::builder().set_policy("Order", VersionPolicy::Latest).merge(other).build();
+    let kept =
+        OrchestrationRegistry::builder().set_policy("Order", VersionPolicy::Latest).merge(other).build();
     assert_eq!(kept.resolve_version("Order"), Some(version("1.10.0")));
 }
 
 #[test]
 fn many_handlers_of_one_type_are_registered_at_once() {
-    let orders = OrchestrationRegistry::builder().register_all(vec![("Order", echo), ("Refund", echo)]).build();
+    let orders =
+        OrchestrationRegistry::builder().register_all(vec![("Order", echo), ("Refund", echo)]).build();
     assert_eq!(orders.list_names(), ["Order", "Refund"]);
     let activities = ActivityRegistry::builder().register_all(vec![("Charge", charge)]).build();
     assert!(activities.has("Charge"));
-    let later = OrchestrationRegistry::builder().register_all_handlers(
-        vec![("Order", echo)],
-        |builder, name, handler| builder.register_versioned(name, "2.0.0", handler),
-    );
+    let later = OrchestrationRegistry::builder()
+        .register_all_handlers(vec![("Order", echo)], |builder, name, handler| {
+            builder.register_versioned(name, "2.0.0", handler)
+        });
     assert_eq!(later.build().list_versions("Order"), [version("2.0.0")]);
 }
 

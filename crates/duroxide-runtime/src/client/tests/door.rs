@@ -33,7 +33,10 @@ async fn a_start_becomes_one_message_without_parent() {
     let client = client_on(&store);
     client.start_orchestration("order-1", "Order", "apples").await.unwrap();
     client.start_orchestration_versioned("order-2", "Order", "2.0.0", "pears").await.unwrap();
-    assert_eq!(store.enqueued(), [start("order-1", "apples", None), start("order-2", "pears", Some("2.0.0"))]);
+    assert_eq!(
+        store.enqueued(),
+        [start("order-1", "apples", None), start("order-2", "pears", Some("2.0.0"))]
+    );
 }
 
 #[tokio::test]
@@ -72,7 +75,10 @@ impl Serialize for Unwritable {
 async fn a_value_that_does_not_encode_is_refused() {
     let store = FakeStore::telling();
     let client = client_on(&store);
-    assert_eq!(refusal(client.start_orchestration_typed("o", "Order", Unwritable).await), "encode: no such form");
+    assert_eq!(
+        refusal(client.start_orchestration_typed("o", "Order", Unwritable).await),
+        "encode: no such form"
+    );
     assert_eq!(refusal(client.raise_event_typed("o", "e", &Unwritable).await), "encode: no such form");
     let keyed_by_pairs = BTreeMap::from([((1, 2), 3)]);
     assert!(refusal(client.enqueue_event_typed("o", "q", &keyed_by_pairs).await).starts_with("encode: "));

@@ -20,7 +20,8 @@ async fn a_store_without_management_says_so() {
 
 #[test]
 fn a_refused_delete_says_why() {
-    let refused = |text: &str| delete_error(ProviderError::permanent("delete_instance", text), "o").to_string();
+    let refused =
+        |text: &str| delete_error(ProviderError::permanent("delete_instance", text), "o").to_string();
     assert_eq!(refused("Instance o not found"), "Instance o not found");
     assert_eq!(
         refused("Instance o is still running. Use force=true to delete anyway, or cancel first."),
@@ -39,7 +40,10 @@ fn a_refused_delete_says_why() {
 fn errors_say_whether_to_try_again() {
     let busy: ClientError = ProviderError::retryable("read", "busy").into();
     assert!(busy.is_retryable() && ClientError::Timeout.is_retryable());
-    assert_eq!((busy.to_string().as_str(), ClientError::Timeout.to_string().as_str()), ("read: busy", "Operation timed out"));
+    assert_eq!(
+        (busy.to_string().as_str(), ClientError::Timeout.to_string().as_str()),
+        ("read: busy", "Operation timed out")
+    );
     let for_good = [
         ClientError::Provider(ProviderError::permanent("read", "corrupt")),
         ClientError::ManagementNotAvailable,

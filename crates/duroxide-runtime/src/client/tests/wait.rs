@@ -22,11 +22,7 @@ fn output(status: &OrchestrationStatus) -> &str {
 }
 
 fn with_custom_status(status: &str, version: u64) -> StatusSnapshot {
-    StatusSnapshot {
-        custom_status: Some(status.to_owned()),
-        custom_status_version: version,
-        ..running()
-    }
+    StatusSnapshot { custom_status: Some(status.to_owned()), custom_status_version: version, ..running() }
 }
 
 /// Waits for `order` in a task of its own, which has made its first read when this returns.
@@ -78,7 +74,8 @@ async fn a_lost_notification_costs_at_most_a_second() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_cannot_tell_is_asked_quickly_at_first_and_then_every_100_ms() {
     let store = FakeStore::silent();
-    let error = client_on(&store).wait_for_orchestration("order", Duration::from_millis(500)).await.unwrap_err();
+    let error =
+        client_on(&store).wait_for_orchestration("order", Duration::from_millis(500)).await.unwrap_err();
     assert!(matches!(error, ClientError::Timeout));
     let reads = store.times_of("read_status");
     let pauses: Vec<_> = reads.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
@@ -155,8 +152,7 @@ async fn a_status_change_ends_a_wait_for_it() {
 async fn a_store_that_cannot_tell_is_asked_for_status_changes_at_the_callers_pace() {
     let store = FakeStore::silent();
     let pace = Duration::from_millis(30);
-    let waited =
-        client_on(&store).wait_for_status_change("order", 0, pace, Duration::from_millis(90)).await;
+    let waited = client_on(&store).wait_for_status_change("order", 0, pace, Duration::from_millis(90)).await;
     assert!(matches!(waited, Err(ClientError::Timeout)));
     assert_eq!(store.times_of("read_status").len(), 4, "at 0, 30, 60 and 90 ms");
 }
@@ -189,7 +185,10 @@ async fn typed_waits_decode_results_and_failures() {
     let store = FakeStore::telling();
     let client = client_on(&store);
     store.set_status("order", completed("[1,2]"));
-    assert_eq!(client.wait_for_orchestration_typed::<Vec<u32>>("order", MINUTE).await.unwrap(), Ok(vec![1, 2]));
+    assert_eq!(
+        client.wait_for_orchestration_typed::<Vec<u32>>("order", MINUTE).await.unwrap(),
+        Ok(vec![1, 2])
+    );
     store.set_status("order", completed("bare text"));
     assert_eq!(
         client.wait_for_orchestration_typed::<String>("order", MINUTE).await.unwrap(),
