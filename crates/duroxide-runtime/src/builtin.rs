@@ -2,11 +2,11 @@
 //!
 //! The runtime adds them to the user's registry; they never appear in its `count`.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use duroxide_core::{Clock, SYSCALL_GET_KV_VALUE, SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::{ActivityContext, ActivityHandler, ActivityRegistry};
 
@@ -49,9 +49,9 @@ impl ActivityHandler for UtcNowMs {
 }
 
 /// The input of `get_kv_value`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct KvAddress {
-    instance_id: String,
+    instance: String,
     key: String,
 }
 
@@ -63,15 +63,9 @@ struct GetKvValue;
 impl ActivityHandler for GetKvValue {
     async fn invoke(&self, ctx: ActivityContext, input: String) -> Result<String, String> {
         let address: KvAddress = serde_json::from_str(&input).map_err(|error| error.to_string())?;
-        let value = ctx.get_client().get_kv_value(&address.instance_id, &address.key).await;
+        let value = ctx.get_client().get_kv_value(&address.instance, &address.key).await;
         let value = value.map_err(|error| error.to_string())?;
         serde_json::to_string(&value).map_err(|error| error.to_string())
-    }
-}
-
-impl fmt::Debug for NewGuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NewGuid")
     }
 }
 
@@ -123,7 +117,7 @@ mod tests {
     async fn a_value_of_another_instance_is_read_with_its_absence() {
         let store = FakeStore::silent();
         store.set_kv("stock", "apples", "");
-        let read = |key: &str| format!(r#"{{"instance_id":"stock","key":"{key}"}}"#);
+        let read = |key: &str| format!(r#"{{"instance":"stock","key":"{key}"}}"#);
         let name = "__duroxide_syscall:get_kv_value";
         assert_eq!(call(Arc::clone(&store), name, &read("apples")).await.unwrap(), r#""""#);
         assert_eq!(call(Arc::clone(&store), name, &read("pears")).await.unwrap(), "null");

@@ -16,6 +16,12 @@ impl ObservabilityHandle {
     pub fn init(config: &ObservabilityConfig) -> Result<Self, String> {
         // Whoever set a logger first wanted that one.
         let _ = init_logging(config);
+        tracing::debug!(
+            target: "duroxide::runtime",
+            service_name = %config.service_name,
+            service_version = config.service_version.as_deref(),
+            "observability is set up"
+        );
         Ok(Self { metrics: Arc::new(MetricsProvider::new(config)?) })
     }
 

@@ -71,7 +71,7 @@ impl MetricsProvider {
             ExecutionEnd::Completed => {}
             ExecutionEnd::Failed(details) => self.execution_failed(orchestration_name, version, details),
             ExecutionEnd::ContinuedAsNew => {
-                self.record_continue_as_new(orchestration_name, ended.execution_id)
+                self.record_continue_as_new(orchestration_name, ended.execution_id);
             }
         }
     }

@@ -2,7 +2,11 @@ use duroxide_core::OrchestrationContext;
 use tracing::Level;
 
 use super::*;
-use crate::{ActivityContext, fixture::Logs};
+use crate::{
+    ActivityContext,
+    activity_context::tests::charge_on,
+    fixture::{FakeStore, Logs},
+};
 
 fn version(text: &str) -> Version {
     Version::parse(text).unwrap()
@@ -177,6 +181,41 @@ fn many_handlers_of_one_type_are_registered_at_once() {
             builder.register_versioned(name, "2.0.0", handler)
         });
     assert_eq!(later.build().list_versions("Order"), [version("2.0.0")]);
+}
+
+/// The result of a handler that waits for nothing.
+async fn run(registry: &OrchestrationRegistry, name: &str, input: &str) -> Result<String, String> {
+    let text = |value: &str| value.to_owned();
+    let ctx = OrchestrationContext::new(vec![], 1, text("order-1"), text(name), text("1.0.0"), None);
+    registry.resolve_handler(name).unwrap().1.invoke(ctx, input.to_owned()).await
+}
+
+#[tokio::test]
+async fn typed_orchestrations_take_and_give_values() {
+    let registry = OrchestrationRegistry::builder()
+        .register_typed("Double", |_ctx, count: u32| async move { Ok(count * 2) })
+        .register_typed("Shout", |_ctx, word: String| async move { Ok(word.to_uppercase()) })
+        .register_versioned_typed("Fail", "3.0.0", |_ctx, _: ()| async {
+            Err::<(), _>("no stock".to_owned())
+        })
+        .build();
+    assert_eq!(run(&registry, "Double", "21").await, Ok("42".to_owned()));
+    assert_eq!(run(&registry, "Shout", "bare").await, Ok("BARE".to_owned()), "strings travel bare");
+    assert_eq!(run(&registry, "Fail", "null").await, Err("no stock".to_owned()));
+    let undecodable = run(&registry, "Double", "many").await.unwrap_err();
+    assert!(undecodable.contains("expected"), "the decoder's own words: {undecodable}");
+}
+
+#[tokio::test]
+async fn typed_activities_take_and_give_values() {
+    let registry = ActivityRegistry::builder()
+        .register_typed("Sum", |_ctx, numbers: Vec<u32>| async move { Ok(numbers.iter().sum::<u32>()) })
+        .build();
+    let (version, handler) = registry.resolve_handler("Sum").unwrap();
+    assert_eq!(version, DEFAULT_VERSION);
+    let ctx = || ActivityContext::new(charge_on(FakeStore::silent()));
+    assert_eq!(handler.invoke(ctx(), "[1,2]".to_owned()).await, Ok("3".to_owned()));
+    assert!(handler.invoke(ctx(), "{}".to_owned()).await.is_err());
 }
 
 #[test]
