@@ -1,13 +1,17 @@
 //! One module per topic of the suite.
 
 pub(crate) mod atomicity;
+pub(crate) mod bulk_deletion;
 pub(crate) mod cancellation;
 pub(crate) mod capability_filtering;
+pub(crate) mod deletion;
 pub(crate) mod error_handling;
 pub(crate) mod instance_creation;
 pub(crate) mod instance_locking;
 pub(crate) mod lock_expiration;
 pub(crate) mod long_polling;
+pub(crate) mod management;
 pub(crate) mod multi_execution;
 pub(crate) mod poison_message;
+pub(crate) mod prune;
 pub(crate) mod queue_semantics;

@@ -74,6 +74,21 @@ macro_rules! for_each_validation {
                 test_orphan_queue_messages_dropped,
                 test_hidden_start_is_waited_for,
             }
+            root management {
+                test_list_instances,
+                test_list_instances_by_status,
+                test_list_executions,
+                test_get_instance_info,
+                test_get_execution_info,
+                test_get_system_metrics,
+                test_get_queue_depths,
+                test_get_instance_stats_nonexistent,
+                test_get_instance_stats_history,
+                test_get_instance_stats_kv,
+                test_get_instance_stats_carry_forward,
+                test_get_instance_stats_kv_delta_only,
+                test_get_instance_stats_kv_merged,
+            }
             root cancellation {
                 test_fetch_returns_running_state_for_active_orchestration,
                 test_fetch_returns_terminal_state_when_orchestration_completed,
@@ -116,6 +131,33 @@ macro_rules! for_each_validation {
                 abandon_orchestration_item_ignore_attempt_decrements,
                 ignore_attempt_never_goes_negative,
                 max_attempt_count_across_message_batch,
+            }
+            module deletion {
+                test_delete_terminal_instances,
+                test_delete_running_rejected_force_succeeds,
+                test_delete_nonexistent_instance,
+                test_delete_cleans_queues_and_locks,
+                test_cascade_delete_hierarchy,
+                test_force_delete_prevents_ack_recreation,
+                test_list_children,
+                test_delete_get_parent_id,
+                test_delete_get_instance_tree,
+                test_delete_instances_atomic,
+                test_delete_instances_atomic_force,
+                test_delete_instances_atomic_orphan_detection,
+                test_stale_activity_after_delete_recreate,
+            }
+            module bulk_deletion {
+                test_delete_instance_bulk_filter_combinations,
+                test_delete_instance_bulk_safety_and_limits,
+                test_delete_instance_bulk_completed_before_filter,
+                test_delete_instance_bulk_cascades_to_children,
+            }
+            module prune {
+                test_prune_options_combinations,
+                test_prune_safety,
+                test_prune_bulk,
+                test_prune_bulk_includes_running_instances,
             }
             module capability_filtering {
                 test_fetch_with_filter_none_returns_any_item,
