@@ -1,0 +1,150 @@
+//! A client on a real store, with rounds committed by hand where a runtime would.
+
+use std::{sync::Arc, time::Duration};
+
+use duroxide_core::{ErrorDetails, Event, EventKind, WorkItem};
+use duroxide_provider::{
+    ExecutionMetadata, InstanceFilter, Provider, PruneOptions, Round,
+    memory::{MemoryEngine, MemoryOptions},
+};
+use duroxide_runtime::{Client, ClientError, OrchestrationStatus};
+use duroxide_store::StoreBuilder;
+
+/// How long a test waits for what must happen before it gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LEASE: Duration = Duration::from_secs(60);
+
+fn memory_store() -> Arc<dyn Provider> {
+    Arc::new(StoreBuilder::new(MemoryEngine::new(MemoryOptions::default())).start().unwrap())
+}
+
+/// Commits one turn of the next instance: its start if it has none yet, then these events.
+async fn commit_turn(store: &dyn Provider, kinds: Vec<EventKind>, status: Option<&str>) {
+    let (item, token, _) = store.fetch_orchestration_item(LEASE, PATIENCE, None).await.unwrap().unwrap();
+    let started = item.history.is_empty().then(|| started_by(&item.messages));
+    let first_id = item.history.len() as u64 + 1;
+    let history_delta = (first_id..)
+        .zip(started.into_iter().chain(kinds))
+        .map(|(id, kind)| Event::with_event_id(id, item.instance.clone(), 1, None, kind))
+        .collect();
+    let metadata = ExecutionMetadata {
+        status: status.map(str::to_owned),
+        orchestration_name: Some(item.orchestration_name),
+        orchestration_version: Some("1.0.0".to_owned()),
+        ..Default::default()
+    };
+    store
+        .commit_round(&token, Round { execution_id: 1, history_delta, metadata, ..Default::default() })
+        .await
+        .unwrap();
+}
+
+fn started_by(messages: &[WorkItem]) -> EventKind {
+    let Some(WorkItem::StartOrchestration { orchestration, input, .. }) = messages.first() else {
+        panic!("no start in {messages:?}");
+    };
+    EventKind::OrchestrationStarted {
+        name: orchestration.clone(),
+        version: "1.0.0".to_owned(),
+        input: input.clone(),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        carry_forward_events: None,
+        initial_custom_status: None,
+    }
+}
+
+fn completed(output: &str) -> EventKind {
+    EventKind::OrchestrationCompleted { output: output.to_owned() }
+}
+
+fn failed(reason: &str) -> EventKind {
+    EventKind::OrchestrationFailed { details: ErrorDetails::orchestration_failed(reason) }
+}
+
+/// 20.1, 20.2
+#[tokio::test]
+async fn an_instance_is_unknown_until_its_first_turn_is_committed() {
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    client.start_orchestration("order", "Order", "apples").await.unwrap();
+    assert_eq!(client.get_orchestration_status("order").await.unwrap(), OrchestrationStatus::NotFound);
+    commit_turn(&*store, vec![], None).await;
+    let status = client.get_orchestration_status("order").await.unwrap();
+    assert!(matches!(status, OrchestrationStatus::Running { .. }), "{status:?}");
+}
+
+/// 20.2
+#[tokio::test]
+async fn a_waiting_client_is_told_of_the_end() {
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    client.start_orchestration("order", "Order", "apples").await.unwrap();
+    let ended = client.wait_for_orchestration_typed::<u32>("order", PATIENCE);
+    let turn = commit_turn(&*store, vec![completed("42")], Some("Completed"));
+    let (ended, ()) = tokio::join!(ended, turn);
+    assert_eq!(ended.unwrap(), Ok(42));
+}
+
+/// 20.3, 12.1
+#[tokio::test]
+async fn custom_status_and_values_of_a_running_instance_are_seen() {
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    client.start_orchestration("order", "Order", "apples").await.unwrap();
+    let status = client.wait_for_status_change("order", 0, Duration::from_millis(5), PATIENCE);
+    let value = client.wait_for_kv_value_typed::<Vec<u32>>("order", "picked", PATIENCE);
+    let set =
+        EventKind::KeyValueSet { key: "picked".to_owned(), value: "[1,2]".to_owned(), last_updated_at_ms: 1 };
+    let told = EventKind::CustomStatusUpdated { status: Some("picking".to_owned()) };
+    let turn = commit_turn(&*store, vec![set, told], None);
+    let (status, value, ()) = tokio::join!(status, value, turn);
+    let expected =
+        OrchestrationStatus::Running { custom_status: Some("picking".to_owned()), custom_status_version: 1 };
+    assert_eq!(status.unwrap(), expected);
+    assert_eq!(value.unwrap(), [1, 2]);
+    assert_eq!(client.get_kv_all_values("order").await.unwrap().len(), 1);
+    assert_eq!(client.get_orchestration_stats("order").await.unwrap().unwrap().history_event_count, 3);
+}
+
+#[tokio::test]
+async fn instances_are_listed_inspected_and_deleted() {
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    assert!(client.has_management_capability());
+    client.start_orchestration("done", "Order", "").await.unwrap();
+    commit_turn(&*store, vec![failed("no stock")], Some("Failed")).await;
+    client.start_orchestration("open", "Order", "").await.unwrap();
+    commit_turn(&*store, vec![], None).await;
+
+    assert_eq!(client.list_all_instances().await.unwrap().len(), 2);
+    assert_eq!(client.list_instances_by_status("Running").await.unwrap(), ["open"]);
+    assert_eq!(client.get_instance_info("done").await.unwrap().status, "Failed");
+    assert_eq!(client.list_executions("done").await.unwrap(), [1]);
+    assert_eq!(client.get_execution_info("done", 1).await.unwrap().event_count, 2);
+    assert_eq!(client.read_execution_history("done", 1).await.unwrap().len(), 2);
+    assert_eq!(client.get_system_metrics().await.unwrap().failed_instances, 1);
+    assert_eq!(client.get_queue_depths().await.unwrap().orchestrator_queue, 0);
+    assert!(client.get_instance_tree("open").await.unwrap().is_root_only());
+    assert_eq!(client.get_running_duroxide_version_spread().await.unwrap().values().sum::<u64>(), 1);
+    assert_eq!(client.prune_executions("open", PruneOptions::default()).await.unwrap().executions_deleted, 0);
+
+    let error = client.delete_instance("open", false).await.unwrap_err();
+    assert!(matches!(error, ClientError::InstanceStillRunning { .. }), "{error:?}");
+    let error = client.delete_instance("ghost", false).await.unwrap_err();
+    assert!(matches!(error, ClientError::InstanceNotFound { .. }), "{error:?}");
+    let deleted = client.delete_instance_bulk(InstanceFilter::default()).await.unwrap();
+    assert_eq!(deleted.instances_deleted, 1, "only what has ended");
+    client.delete_instance("open", true).await.unwrap();
+    assert!(client.list_all_instances().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn dead_letters_that_do_not_exist_are_an_error() {
+    let client = Client::new(memory_store());
+    assert!(client.list_dead_letters(None).await.unwrap().is_empty());
+    let error = client.retry_dead_letter("7").await.unwrap_err();
+    assert!(error.to_string().contains("Dead letter 7 not found"), "{error}");
+    assert!(client.discard_dead_letter("7").await.is_err());
+}
