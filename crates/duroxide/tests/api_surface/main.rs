@@ -9,6 +9,7 @@
 #![allow(clippy::needless_update, reason = "users build these structs so, because fields may be added")]
 #![allow(unreachable_pub, dead_code, reason = "most of it is never called")]
 
+mod authoring;
 mod bounds;
 mod client;
 mod errors;
