@@ -177,6 +177,7 @@ impl StoreDriver {
                     log::upkeep_failed(&self.name, "promote", &failure);
                     self.machine.postpone_promotion(now);
                 }
+                Err(Fault::Op(failure)) if jobs.is_empty() => return self.fail(jobs, &failure, now),
                 Err(Fault::Op(_)) => return self.run_one_by_one(jobs, now),
                 Err(Fault::Whole(failure)) => return self.fail(jobs, &failure, now),
                 Err(Fault::Unknown { failure, releases }) => return self.lose(jobs, failure, releases, now),
@@ -203,6 +204,10 @@ impl StoreDriver {
                 }
                 Err(Fault::Unknown { failure, .. }) => {
                     return self.lose(std::iter::once(job).chain(jobs).collect(), failure, Vec::new(), now);
+                }
+                // The store is to blame, not the operation: the others would only wait for the same.
+                Err(Fault::Whole(failure)) => {
+                    return self.fail(std::iter::once(job).chain(jobs).collect(), &failure, now);
                 }
                 Err(fault) => {
                     let failure = fault.into_failure();

@@ -97,11 +97,10 @@ impl Transaction<'_> {
         self.begin()?;
         let filled = self.fill(jobs);
         let outcome = self.or_roll_back(filled)?;
-        let committed = self.engine.commit();
-        let committed = committed.map_err(|failure| match failure.class {
-            // Only one of them can be to blame, but not which.
-            FailureClass::Permanent if jobs.len() > 1 => Fault::Op(failure),
-            FailureClass::Permanent | FailureClass::Retryable => Fault::Whole(failure),
+        let committed = self.engine.commit().map_err(|failure| match failure.class {
+            // One operation is to blame, but the commit does not say which.
+            FailureClass::Permanent => Fault::Op(failure),
+            FailureClass::Retryable => Fault::Whole(failure),
             FailureClass::OutcomeUnknown => Fault::Unknown { failure, releases: outcome.releases() },
         });
         self.or_roll_back(committed)?;
@@ -113,7 +112,10 @@ impl Transaction<'_> {
         self.begin()?;
         let answer = self.engine.apply(job).map_err(Fault::Op);
         let answer = self.or_roll_back(answer)?;
-        let committed = self.engine.commit().map_err(Fault::Whole);
+        let committed = self.engine.commit().map_err(|failure| match failure.class {
+            FailureClass::Permanent => Fault::Op(failure),
+            FailureClass::Retryable | FailureClass::OutcomeUnknown => Fault::Whole(failure),
+        });
         self.or_roll_back(committed)?;
         Ok(answer)
     }
