@@ -16,7 +16,7 @@ pub use duroxide_provider::*;
 /// Every method is handed on, those with default bodies too, so nothing that the inner provider does natively is
 /// lost. `as_management_capability` is the outer type itself.
 ///
-/// ```ignore
+/// ```
 /// use duroxide_provider::Provider;
 /// use duroxide_store::{MemoryProvider, impl_provider_by_delegation};
 ///

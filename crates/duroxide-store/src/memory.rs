@@ -1,0 +1,46 @@
+use std::sync::Arc;
+
+use duroxide_core::Clock;
+use duroxide_provider::memory::{MemoryEngine, MemoryOptions};
+
+use crate::{StoreError, StoreOptions, StoreProvider, SystemClock, impl_provider_by_delegation};
+
+/// A provider that keeps everything in memory. It is lost with its process: for tests, and for
+/// `Runtime::start`.
+#[derive(Debug)]
+pub struct MemoryProvider {
+    store: StoreProvider,
+}
+
+impl_provider_by_delegation!(MemoryProvider, store);
+
+impl MemoryProvider {
+    /// An empty store.
+    ///
+    /// # Panics
+    /// If the system has no thread to give, like [`std::thread::spawn`]. [`Self::start`] returns an error instead.
+    #[expect(clippy::expect_used, reason = "documented; the same as std::thread::spawn")]
+    pub fn new() -> Self {
+        Self::start(MemoryOptions::default(), Arc::new(SystemClock))
+            .expect("a thread for the memory provider")
+    }
+
+    /// An empty store with these options and this clock.
+    ///
+    /// # Errors
+    /// If the system has no thread to give.
+    pub fn start(options: MemoryOptions, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let store = StoreProvider::builder(MemoryEngine::new(options))
+            .named("memory", env!("CARGO_PKG_VERSION"))
+            .with_clock(clock)
+            .with_options(StoreOptions { shared: false, ..StoreOptions::default() })
+            .start()?;
+        Ok(Self { store })
+    }
+}
+
+impl Default for MemoryProvider {
+    fn default() -> Self {
+        Self::new()
+    }
+}

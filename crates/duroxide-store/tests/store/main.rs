@@ -1,0 +1,4 @@
+//! A served store, driven by hand in virtual time; where threads matter, over its real threads.
+
+mod hand_over;
+mod support;

@@ -1,0 +1,235 @@
+//! A memory engine that counts its calls and fails where a test says so.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use duroxide_core::{SystemStats, Timestamp};
+use duroxide_provider::{
+    DeadLetter, ExecutionInfo, InstanceInfo, OrchestrationClaim, QueueDepths, SystemMetrics, WorkClaim,
+    memory::MemoryEngine,
+    store::{
+        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, FailureClass, InstanceOrder,
+        Op, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution,
+        StoredStatus,
+    },
+};
+
+/// A place where an engine can fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Point {
+    Begin,
+    Apply,
+    Promote,
+    ClaimInstances,
+    ClaimActivities,
+    Commit,
+    /// The commit happens, and then fails.
+    AfterCommit,
+    Rollback,
+    NextWake,
+    ChangedElsewhere,
+    Reopen,
+    Read,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Harm {
+    Fail(FailureClass),
+    Panic,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    calls: BTreeMap<Point, usize>,
+    harms: Vec<(Point, String, Harm)>,
+    changed_elsewhere: bool,
+    batches: Vec<usize>,
+}
+
+/// What the engine has done and what it will fail at; shared between a test and its engine.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Plan(Arc<Mutex<Script>>);
+
+impl Plan {
+    /// How often the engine was there.
+    pub(crate) fn count(&self, point: Point) -> usize {
+        self.0.lock().unwrap().calls.get(&point).copied().unwrap_or(0)
+    }
+
+    /// The next call there fails, once.
+    pub(crate) fn fail_next(&self, point: Point, class: FailureClass) {
+        self.harm(point, "", Harm::Fail(class));
+    }
+
+    /// Operations whose text contains `marker` fail, always.
+    pub(crate) fn break_ops_with(&self, marker: &str, class: FailureClass) {
+        self.harm(Point::Apply, marker, Harm::Fail(class));
+    }
+
+    /// Operations whose text contains `marker` panic, always.
+    pub(crate) fn panic_at_ops_with(&self, marker: &str) {
+        self.harm(Point::Apply, marker, Harm::Panic);
+    }
+
+    /// The next call there panics, once.
+    pub(crate) fn panic_next(&self, point: Point) {
+        self.harm(point, "", Harm::Panic);
+    }
+
+    /// Another process changed the store.
+    pub(crate) fn change_elsewhere(&self) {
+        self.0.lock().unwrap().changed_elsewhere = true;
+    }
+
+    /// Operations in each committed transaction.
+    pub(crate) fn batches(&self) -> Vec<usize> {
+        self.0.lock().unwrap().batches.clone()
+    }
+
+    fn harm(&self, point: Point, marker: &str, harm: Harm) {
+        self.0.lock().unwrap().harms.push((point, marker.to_owned(), harm));
+    }
+
+    /// Counts a call and lets it fail if it is its turn.
+    fn pass(&self, point: Point, text: &str) -> Result<(), StoreFailure> {
+        let harm = {
+            let mut script = self.0.lock().unwrap();
+            *script.calls.entry(point).or_default() += 1;
+            let found = script
+                .harms
+                .iter()
+                .position(|(at, marker, _)| *at == point && text.contains(marker.as_str()));
+            found.map(|place| {
+                let (_, marker, harm) = script.harms[place].clone();
+                if marker.is_empty() {
+                    script.harms.remove(place);
+                }
+                harm
+            })
+        };
+        match harm {
+            None => Ok(()),
+            Some(Harm::Fail(class)) => Err(StoreFailure::new(class, format!("planned failure at {point:?}"))),
+            Some(Harm::Panic) => panic!("planned panic at {point:?}"),
+        }
+    }
+}
+
+/// The engine. Its transactions can be rolled back: it keeps a copy of what was there before.
+pub(crate) struct ScriptedEngine {
+    inner: MemoryEngine,
+    before: Option<MemoryEngine>,
+    applied: usize,
+    plan: Plan,
+}
+
+impl ScriptedEngine {
+    pub(crate) fn new(plan: Plan) -> Self {
+        Self { inner: MemoryEngine::default(), before: None, applied: 0, plan }
+    }
+}
+
+impl StoreEngine for ScriptedEngine {
+    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
+        self.plan.pass(Point::Begin, "")?;
+        assert!(self.before.is_none(), "a transaction is open");
+        self.before = Some(self.inner.clone());
+        self.applied = 0;
+        self.inner.begin(now)
+    }
+
+    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
+        let answer = self.inner.apply(op, handed_in)?;
+        // After the write, so that only a rollback undoes it.
+        self.plan.pass(Point::Apply, &format!("{op:?}"))?;
+        self.applied += 1;
+        Ok(answer)
+    }
+
+    fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
+        self.plan.pass(Point::Promote, "")?;
+        self.inner.promote()
+    }
+
+    fn claim_instances(
+        &mut self,
+        order: &InstanceOrder,
+        nonce: u128,
+    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
+        self.plan.pass(Point::ClaimInstances, "")?;
+        self.inner.claim_instances(order, nonce)
+    }
+
+    fn claim_activities(
+        &mut self,
+        order: &ActivityOrder,
+        nonce: u128,
+    ) -> Result<Claimed<WorkClaim>, StoreFailure> {
+        self.plan.pass(Point::ClaimActivities, "")?;
+        self.inner.claim_activities(order, nonce)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreFailure> {
+        self.plan.pass(Point::Commit, "")?;
+        self.before = None;
+        self.plan.0.lock().unwrap().batches.push(self.applied);
+        self.plan.pass(Point::AfterCommit, "")
+    }
+
+    fn rollback(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.inner = before;
+        }
+        self.plan.pass(Point::Rollback, "").unwrap();
+    }
+
+    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
+        self.plan.pass(Point::NextWake, "")?;
+        self.inner.next_wake()
+    }
+
+    fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
+        self.plan.pass(Point::ChangedElsewhere, "")?;
+        Ok(std::mem::take(&mut self.plan.0.lock().unwrap().changed_elsewhere))
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreFailure> {
+        self.plan.pass(Point::Reopen, "")
+    }
+}
+
+macro_rules! forward_reads {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
+        impl StoreReader for ScriptedEngine {
+            $(fn $name(&mut self, $($argument: $kind),*) -> Result<$result, StoreFailure> {
+                self.plan.pass(Point::Read, "")?;
+                self.inner.$name($($argument),*)
+            })*
+        }
+    };
+}
+
+forward_reads! {
+    history(instance: &str, execution_id: Option<u64>) -> Vec<EventRow>;
+    load(instance: &str, execution_id: u64) -> StoredExecution;
+    status(instance: &str) -> Option<StoredStatus>;
+    descriptor(instance: &str) -> Option<StoredDescriptor>;
+    last_event_id(instance: &str, execution_id: u64) -> Option<u64>;
+    custom_status(instance: &str) -> Option<(Option<String>, u64)>;
+    kv_value(instance: &str, key: &str) -> Option<String>;
+    kv_values(instance: &str) -> BTreeMap<String, String>;
+    stats(instance: &str) -> Option<SystemStats>;
+    instances(status: Option<&str>) -> Vec<String>;
+    executions(instance: &str) -> Vec<u64>;
+    current_execution(instance: &str) -> Option<u64>;
+    instance_info(instance: &str) -> Option<InstanceInfo>;
+    execution_info(instance: &str, execution_id: u64) -> Option<ExecutionInfo>;
+    system_metrics() -> SystemMetrics;
+    queue_depths() -> QueueDepths;
+    children(instance: &str) -> Vec<String>;
+    running_starts() -> Vec<String>;
+    dead_letters(limit: Option<u32>) -> Vec<DeadLetter>;
+    snapshot() -> StoreSnapshot;
+}
