@@ -4,6 +4,7 @@
 //! is matched in full, a trait is implemented with exactly its required methods. Whatever breaks code written against
 //! the documented API breaks one of these first.
 
+#![allow(clippy::let_underscore_future, reason = "futures are only typed here, never awaited")]
 #![allow(clippy::type_complexity, reason = "signatures are spelled out on purpose")]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 #![allow(clippy::needless_update, reason = "users build these structs so, because fields may be added")]
@@ -15,6 +16,8 @@ mod client;
 mod errors;
 mod events;
 mod filters;
+#[cfg(feature = "provider-test")]
+mod kits;
 mod management;
 mod observability;
 mod options;
