@@ -3,19 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{ErrorDetails, Event, EventKind, WorkItem};
-use duroxide_provider::{
-    ExecutionMetadata, InstanceFilter, Provider, PruneOptions, Round,
-    memory::{MemoryEngine, MemoryOptions},
-};
+use duroxide_provider::{ExecutionMetadata, InstanceFilter, Provider, PruneOptions, Round};
 use duroxide_runtime::{Client, ClientError, OrchestrationStatus};
-use duroxide_store::StoreBuilder;
+use duroxide_store::MemoryProvider;
 
 /// How long a test waits for what must happen before it gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LEASE: Duration = Duration::from_secs(60);
 
 fn memory_store() -> Arc<dyn Provider> {
-    Arc::new(StoreBuilder::new(MemoryEngine::new(MemoryOptions::default())).start().unwrap())
+    Arc::new(MemoryProvider::new())
 }
 
 /// Commits one turn of the next instance: its start if it has none yet, then these events.
