@@ -64,8 +64,8 @@ pub(crate) struct Machine {
     pub(crate) instances: StandingOrders<InstanceOrder>,
     pub(crate) activities: StandingOrders<ActivityOrder>,
     wake: Wake,
-    /// When due rows were last promoted.
-    promoted_at: Option<Timestamp>,
+    /// Until when due rows are left alone, because they were just promoted or could not be.
+    promote_not_before: Timestamp,
     /// When to look for changes by other processes next.
     look_at: Timestamp,
     alert_until: Timestamp,
@@ -107,7 +107,7 @@ impl Machine {
             instances: StandingOrders::default(),
             activities: StandingOrders::default(),
             wake: Wake::Unknown,
-            promoted_at: None,
+            promote_not_before: Timestamp::ZERO,
             look_at: Timestamp::ZERO,
             alert_until: Timestamp::ZERO,
             watched: false,
@@ -145,7 +145,7 @@ impl Machine {
             self.instances.shift_back(back);
             self.activities.shift_back(back);
             self.look_at = self.look_at.min(now.saturating_add(self.options.check_interval));
-            self.promoted_at = None;
+            self.promote_not_before = Timestamp::ZERO;
             self.alert_until = self.alert_until.min(now.saturating_add(ALERT));
             if let Health::Lost { retry_at, .. } = &mut self.health {
                 *retry_at = (*retry_at).min(now.saturating_add(self.options.reopen_backoff_max));
@@ -297,8 +297,7 @@ impl Machine {
 
     /// The store said when it has something due next.
     pub(crate) fn looked_ahead(&mut self, wake: Option<Timestamp>) {
-        let earliest = self.promoted_at.map_or(Timestamp::ZERO, |at| at.saturating_add(PROMOTE_PAUSE));
-        self.wake = Wake::Known(wake.map(|at| at.max(earliest)));
+        self.wake = Wake::Known(wake.map(|at| at.max(self.promote_not_before)));
     }
 
     /// The store could not say when it has something due next.
@@ -309,13 +308,16 @@ impl Machine {
     /// A transaction was committed. `promoted_at` is its time, if it promoted due rows.
     pub(crate) fn committed(&mut self, promoted_at: Option<Timestamp>) {
         self.wake = Wake::Unknown;
-        self.promoted_at = promoted_at.or(self.promoted_at);
+        if let Some(at) = promoted_at {
+            self.promote_not_before = at.saturating_add(PROMOTE_PAUSE);
+        }
     }
 
     /// Due rows could not be promoted. That is tried again later, so that it holds nobody up.
     pub(crate) fn postpone_promotion(&mut self, now: Timestamp) {
         if self.promotion_is_due(now) {
-            self.wake = Wake::Known(Some(now.saturating_add(UPKEEP_PAUSE)));
+            self.promote_not_before = now.saturating_add(UPKEEP_PAUSE);
+            self.wake = Wake::Known(Some(self.promote_not_before));
         }
     }
 

@@ -1,4 +1,5 @@
 //! A served store, driven by hand in virtual time; where threads matter, over its real threads.
 
+mod failures;
 mod hand_over;
 mod support;

@@ -1,0 +1,302 @@
+//! What one failure may take with it, and what it may not.
+
+use std::{pin::pin, time::Duration};
+
+use duroxide_core::WorkItem;
+use duroxide_provider::{OrchestrationFetch, Provider, ProviderAdmin, store::FailureClass};
+use duroxide_store::Idle;
+
+use crate::support::*;
+
+/// Decision 7, S4.22: the batch is rolled back and run one by one; the broken operation fails alone.
+#[test]
+fn a_broken_operation_fails_alone() {
+    for class in [FailureClass::Retryable, FailureClass::Permanent] {
+        let Fixture { provider, mut store, plan, .. } = fixture();
+        plan.break_ops_with("bad", class);
+        let mut before = pin!(provider.enqueue_for_orchestrator(start("before"), None));
+        let mut bad = pin!(provider.enqueue_for_orchestrator(start("bad"), None));
+        let mut after = pin!(provider.enqueue_for_orchestrator(start("after"), None));
+        hand_in(&mut before);
+        hand_in(&mut bad);
+        hand_in(&mut after);
+        store.run();
+        answer(&mut before).unwrap();
+        let error = answer(&mut bad).unwrap_err();
+        answer(&mut after).unwrap();
+        assert_eq!(error.is_retryable(), class == FailureClass::Retryable, "{error}");
+        assert_eq!(plan.batches(), [1, 1]);
+
+        let claims = complete(&mut store, fetch_instances(&provider, 8));
+        let instances: Vec<_> = claims.iter().map(|claim| claim.instance.as_str()).collect();
+        assert_eq!(instances, ["before", "after"]);
+    }
+}
+
+/// Decision 7: a refused operation was checked before its first write, so the batch goes on.
+#[test]
+fn a_refused_operation_leaves_the_rest_of_its_batch_alone() {
+    let Fixture { provider, mut store, plan, .. } = fixture();
+    let mut stale = pin!(provider.ack_work_item("1-77", Some(completed("a", 2))));
+    let mut fine = pin!(provider.enqueue_for_orchestrator(start("a"), None));
+    hand_in(&mut stale);
+    hand_in(&mut fine);
+    store.run();
+    assert!(answer(&mut stale).unwrap_err().is_lock_lost());
+    answer(&mut fine).unwrap();
+    assert_eq!(plan.count(Point::Rollback), 0);
+    assert_eq!(plan.count(Point::Commit), 1);
+}
+
+#[test]
+fn many_callers_share_one_commit() {
+    let Fixture { provider, mut store, plan, .. } = fixture();
+    let mut calls: Vec<_> = (0..100)
+        .map(|n| Box::pin(provider.enqueue_for_orchestrator(start(&format!("i{n}")), None)))
+        .collect();
+    for call in &mut calls {
+        hand_in(&mut call.as_mut());
+    }
+    store.run();
+    for call in &mut calls {
+        answer(&mut call.as_mut()).unwrap();
+    }
+    assert_eq!(plan.batches(), [100]);
+}
+
+/// S4.25: whatever fails before the commit, nothing of the batch is there afterwards, and trying again works.
+#[test]
+fn a_failure_before_the_commit_leaves_nothing_behind() {
+    for point in [Point::Begin, Point::Commit] {
+        let mut f = fixture();
+        let claim = claim_new(&mut f, "a");
+        let Fixture { provider, mut store, plan, .. } = f;
+        plan.fail_next(point, FailureClass::Retryable);
+        let commit = || provider.commit_round(&claim.lock_token, first_round("a"));
+        assert!(complete(&mut store, commit()).unwrap_err().is_retryable());
+        assert!(complete(&mut store, provider.read("a")).unwrap().is_empty());
+
+        complete(&mut store, commit()).unwrap();
+        assert_eq!(complete(&mut store, provider.read("a")).unwrap().len(), 1);
+        assert_eq!(complete(&mut store, fetch_activities(&provider, 8)).len(), 1);
+    }
+}
+
+#[test]
+fn a_store_that_cannot_begin_tells_its_fetches_instead_of_spinning() {
+    let Fixture { provider, mut store, plan, .. } = fixture();
+    plan.fail_next(Point::Begin, FailureClass::Retryable);
+    let request = OrchestrationFetch::new(LOCK, LONG);
+    let error = complete(&mut store, provider.fetch_orchestration_items(&request)).unwrap_err();
+    assert!(error.is_retryable());
+    assert_eq!(plan.count(Point::Begin), 1);
+}
+
+/// Q1: a claim that breaks concerns its own fetch only.
+#[test]
+fn a_broken_claim_fails_only_its_fetch() {
+    let Fixture { provider, mut store, plan, .. } = fixture();
+    plan.fail_next(Point::ClaimInstances, FailureClass::Permanent);
+    let request = OrchestrationFetch::new(LOCK, LONG);
+    let mut unlucky = pin!(provider.fetch_orchestration_items(&request));
+    let mut other = pin!(fetch_instances(&provider, 1));
+    let mut enqueue = pin!(provider.enqueue_for_orchestrator(start("a"), None));
+    hand_in(&mut unlucky);
+    hand_in(&mut other);
+    hand_in(&mut enqueue);
+    store.run();
+    assert!(!answer(&mut unlucky).unwrap_err().is_retryable());
+    answer(&mut enqueue).unwrap();
+    assert_eq!(answer(&mut other)[0].instance, "a");
+}
+
+#[test]
+fn a_broken_promotion_holds_nobody_up_and_is_tried_again_later() {
+    let Fixture { provider, mut store, clock, plan } = fixture();
+    let delay = Some(Duration::from_secs(1));
+    complete(&mut store, provider.enqueue_for_orchestrator(start("later"), delay)).unwrap();
+    plan.fail_next(Point::Promote, FailureClass::Retryable);
+    clock.advance(Duration::from_secs(1));
+    complete(&mut store, provider.enqueue_for_orchestrator(start("now"), None)).unwrap();
+    assert_eq!(complete(&mut store, fetch_instances(&provider, 8)).len(), 1);
+
+    let mut fetch = pin!(fetch_instances(&provider, 8));
+    hand_in(&mut fetch);
+    store.run();
+    clock.advance(Duration::from_secs(1));
+    store.run();
+    assert_eq!(answer(&mut fetch)[0].instance, "later");
+}
+
+// ---- unknown outcomes ---------------------------------------------------------------------------------------
+
+/// S4.24: the commit happened, its answer was lost. The caller tries again and finds an invalid token.
+#[test]
+fn a_commit_whose_answer_was_lost_shows_as_an_invalid_token() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    let Fixture { provider, mut store, clock, plan } = f;
+    plan.fail_next(Point::AfterCommit, FailureClass::OutcomeUnknown);
+    let commit = || provider.commit_round(&claim.lock_token, first_round("a"));
+    assert!(complete(&mut store, commit()).unwrap_err().is_retryable());
+
+    clock.advance(Duration::from_millis(10));
+    let error = complete(&mut store, commit()).unwrap_err();
+    assert!(error.is_lock_lost(), "{error}");
+    assert_eq!(complete(&mut store, provider.read("a")).unwrap().len(), 1);
+}
+
+/// S4.24, the other case: it did not happen, and the second attempt commits.
+#[test]
+fn a_commit_that_did_not_happen_succeeds_after_the_reopen() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    let Fixture { provider, mut store, clock, plan } = f;
+    plan.fail_next(Point::Commit, FailureClass::OutcomeUnknown);
+    let commit = || provider.commit_round(&claim.lock_token, first_round("a"));
+    assert!(complete(&mut store, commit()).unwrap_err().is_retryable());
+
+    clock.advance(Duration::from_millis(10));
+    complete(&mut store, commit()).unwrap();
+    assert_eq!(plan.count(Point::Reopen), 1);
+}
+
+/// Decision 8: 10 ms, then twice as long each time up to 1 s; until then everyone is told to try again.
+#[test]
+fn the_store_is_reopened_with_growing_pauses_and_refuses_work_until_then() {
+    let Fixture { provider, mut store, clock, plan } = fixture();
+    plan.fail_next(Point::Commit, FailureClass::OutcomeUnknown);
+    for _ in 0..8 {
+        plan.fail_next(Point::Reopen, FailureClass::Retryable);
+    }
+    complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap_err();
+    let mut pauses = Vec::new();
+    while let Idle::Until(time) = store.run() {
+        let begins = plan.count(Point::Begin);
+        let error = complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap_err();
+        assert!(error.is_retryable(), "{error}");
+        assert!(complete(&mut store, provider.get_queue_depths()).unwrap_err().is_retryable());
+        assert_eq!(plan.count(Point::Begin), begins, "nothing is tried while the store is lost");
+
+        let pause = time.saturating_since(duroxide_core::Clock::now(&*clock));
+        pauses.push(u64::try_from(pause.as_millis()).unwrap());
+        clock.advance(pause);
+    }
+    assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000]);
+    complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+}
+
+/// Decision 8: nobody was told of the claims in a lost transaction, so they are given back.
+#[test]
+fn claims_of_a_lost_transaction_are_released_after_the_reopen() {
+    let Fixture { provider, mut store, clock, plan } = fixture();
+    let request = OrchestrationFetch::new(LOCK, LONG);
+    let mut fetch = pin!(provider.fetch_orchestration_items(&request));
+    hand_in(&mut fetch);
+    store.run();
+    plan.fail_next(Point::AfterCommit, FailureClass::OutcomeUnknown);
+    let mut enqueue = pin!(provider.enqueue_for_orchestrator(start("a"), None));
+    hand_in(&mut enqueue);
+    store.run();
+    assert!(answer(&mut enqueue).unwrap_err().is_retryable());
+    assert!(answer(&mut fetch).unwrap_err().is_retryable());
+
+    clock.advance(Duration::from_millis(10));
+    let claim = complete(&mut store, fetch_instances(&provider, 1)).remove(0);
+    assert_eq!((claim.instance.as_str(), claim.attempt_count), ("a", 1));
+}
+
+/// A release that nobody waits for is not lost with the store's health.
+#[test]
+fn a_claim_dropped_while_the_store_is_lost_is_released_afterwards() {
+    let Fixture { provider, mut store, clock, plan } = fixture();
+    complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+    {
+        let mut unread = pin!(fetch_instances(&provider, 1));
+        hand_in(&mut unread);
+        store.run();
+        plan.fail_next(Point::Commit, FailureClass::OutcomeUnknown);
+        complete(&mut store, provider.enqueue_for_orchestrator(start("b"), None)).unwrap_err();
+    }
+    store.run();
+    clock.advance(Duration::from_millis(10));
+    store.run();
+    assert_eq!(complete(&mut store, fetch_instances(&provider, 1))[0].attempt_count, 1);
+}
+
+// ---- panics -------------------------------------------------------------------------------------------------
+
+/// B14: a panic in the engine is the failure of one operation.
+#[test]
+fn an_operation_that_panics_fails_alone() {
+    let Fixture { provider, mut store, plan, .. } = fixture();
+    plan.panic_at_ops_with("bad");
+    let mut bad = pin!(provider.enqueue_for_orchestrator(start("bad"), None));
+    let mut good = pin!(provider.enqueue_for_orchestrator(start("good"), None));
+    hand_in(&mut bad);
+    hand_in(&mut good);
+    store.run();
+    let error = answer(&mut bad).unwrap_err();
+    assert!(error.message.contains("panicked") && !error.is_retryable(), "{error}");
+    answer(&mut good).unwrap();
+    assert_eq!(complete(&mut store, fetch_instances(&provider, 8)).len(), 1);
+}
+
+/// B14: wherever the engine panics, the store goes on.
+#[test]
+fn the_store_survives_a_panic_at_every_call() {
+    use Point::*;
+    for point in [Begin, Apply, ClaimInstances, ClaimActivities, Commit, AfterCommit, NextWake, Read] {
+        let Fixture { provider, mut store, clock, plan } = fixture();
+        plan.panic_next(point);
+        let request = OrchestrationFetch::new(LOCK, Duration::ZERO);
+        let _ = complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None));
+        let _ = complete(&mut store, provider.fetch_orchestration_items(&request));
+        let tags = duroxide_provider::TagFilter::default();
+        let _ = complete(&mut store, provider.fetch_work_item(LOCK, Duration::ZERO, None, &tags));
+        let _ = complete(&mut store, provider.get_queue_depths());
+        clock.advance(LOCK);
+        complete(&mut store, provider.enqueue_for_orchestrator(start("b"), None)).unwrap();
+        let claims = complete(&mut store, fetch_instances(&provider, 8));
+        assert!(claims.iter().any(|claim| claim.instance == "b"), "after a panic at {point:?}");
+    }
+}
+
+// ---- leases -------------------------------------------------------------------------------------------------
+
+/// Decision 7: the lease counts at the time the caller handed the operation in, however busy the store is then.
+#[test]
+fn a_lease_that_ends_while_the_commit_waits_for_the_store_is_still_good() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    let Fixture { provider, mut store, clock, .. } = f;
+    let mut commit = pin!(provider.commit_round(&claim.lock_token, first_round("a")));
+    hand_in(&mut commit);
+    clock.advance(LOCK * 2);
+    store.run();
+    answer(&mut commit).unwrap();
+}
+
+/// I09: a lease that had ended when the commit was handed in is lost, and nothing is written.
+#[test]
+fn a_commit_under_an_ended_lease_changes_nothing() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    let Fixture { provider, mut store, clock, .. } = f;
+    clock.advance(LOCK * 2);
+    let commit = provider.commit_round(&claim.lock_token, first_round("a"));
+    assert!(complete(&mut store, commit).unwrap_err().is_lock_lost());
+    assert!(complete(&mut store, provider.read("a")).unwrap().is_empty());
+}
+
+/// Only a completion may take an activity's place; anything else is refused before it reaches the store.
+#[test]
+fn a_wrong_work_item_is_refused_at_the_door() {
+    let Fixture { provider, mut store, plan, .. } = fixture();
+    let wrong = WorkItem::CancelInstance { instance: "a".to_owned(), reason: String::new() };
+    let error = complete(&mut store, provider.ack_work_item("1-1", Some(wrong))).unwrap_err();
+    assert!(error.message.contains("Invalid work item type"), "{error}");
+    let error = complete(&mut store, provider.enqueue_for_orchestrator(activity("a", 2), None)).unwrap_err();
+    assert!(error.message.contains("Invalid work item type"), "{error}");
+    assert_eq!(plan.count(Point::Begin), 0);
+}
