@@ -30,7 +30,8 @@ CREATE TABLE lane (
 CREATE UNIQUE INDEX lane_once ON lane (coalesce(tag, 0), activity_name);
 
 -- An instance, or the mailbox of one that was never started (`known` = 0), which no read shows.
--- `ready` and `wake_at` exclude each other: an instance can be claimed, or waits for a time, or for a message.
+-- It can be claimed (`ready`), or waits for a time (`wake_at`), or for a message. Only a mailbox of queue messages
+-- does both: the next claim drops it, and if none comes its messages become dead letters.
 CREATE TABLE instance (
     id           INTEGER PRIMARY KEY,
     instance_id  TEXT NOT NULL,
@@ -39,7 +40,7 @@ CREATE TABLE instance (
     version      TEXT,
     parent       TEXT,
     status       TEXT,
-    execution_id INTEGER NOT NULL DEFAULT 0,
+    execution_id INTEGER NOT NULL DEFAULT 1,
     created_at   INTEGER NOT NULL,
     updated_at   INTEGER NOT NULL,
     route        INTEGER,
@@ -51,7 +52,9 @@ CREATE TABLE instance (
     -- The rows a claim took, and the last of them: nothing behind it needs to be looked at by the commit.
     batch        INTEGER,
     batch_due_at INTEGER,
-    batch_seq    INTEGER
+    batch_seq    INTEGER,
+    -- A lease ended, or a batch was given back with its attempt counted: not to be claimed ahead of a free slot.
+    suspect      INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX instance_id_once ON instance (instance_id);
 CREATE INDEX instance_ready ON instance (route, ready) WHERE ready IS NOT NULL;
@@ -97,12 +100,12 @@ CREATE TABLE message (
     PRIMARY KEY (instance, due_at, seq)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX message_key_once ON message (instance, key) WHERE key IS NOT NULL;
+CREATE INDEX message_start ON message (instance, kind, due_at, seq) WHERE kind <= 1;
 CREATE INDEX message_held_back ON message (instance, seq) WHERE hidden_until > 0;
 
--- The instance is named, not referenced: the worker queue does not ask whether it exists.
 CREATE TABLE activity (
     id            INTEGER PRIMARY KEY,
-    instance      TEXT NOT NULL,
+    instance      INTEGER NOT NULL,
     execution_id  INTEGER NOT NULL,
     activity_id   INTEGER NOT NULL,
     lane          INTEGER NOT NULL,
@@ -130,6 +133,7 @@ CREATE TABLE session (
     last_activity_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX session_owner ON session (owner);
+CREATE INDEX session_end ON session (lock_until);
 
 -- What earlier executions left, and apart from it what the current one changed (value NULL: removed).
 CREATE TABLE kv (
@@ -155,7 +159,7 @@ CREATE TABLE custom_status (
 );
 
 CREATE TABLE dead_letter (
-    id               INTEGER PRIMARY KEY,
+    id               INTEGER PRIMARY KEY AUTOINCREMENT,
     queue            INTEGER NOT NULL,
     instance_id      TEXT,
     payload          TEXT NOT NULL,
@@ -164,6 +168,7 @@ CREATE TABLE dead_letter (
     dead_lettered_at INTEGER NOT NULL,
     -- Where it goes back to if its payload still cannot be decoded.
     kind             INTEGER,
+    key              TEXT,
     execution_id     INTEGER,
     activity_id      INTEGER,
     lane             INTEGER,

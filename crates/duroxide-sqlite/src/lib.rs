@@ -1,1 +1,39 @@
-//! duroxide-sqlite
+//! The SQLite store of duroxide.
+//!
+//! [`SqliteEngine`] is a [`StoreEngine`](duroxide_provider::store::StoreEngine): one connection, synchronous, with
+//! the time as an argument, so that a simulator can drive the real SQL.
+//!
+//! Every statement stands in a constant next to the function that runs it. Nothing scans a queue: an instance or an
+//! activity is either *ready*, and found through its route or lane, or it has a `wake_at` at which
+//! [`promote`](duroxide_provider::store::StoreEngine::promote) looks at it again, or it waits for a message.
+
+mod activities;
+mod admin;
+mod checkpoint;
+mod custom_status;
+mod db;
+mod dead_letters;
+mod engine;
+mod error;
+mod executions;
+mod history;
+mod instances;
+mod kv;
+mod lanes;
+mod mailbox;
+mod open;
+mod options;
+mod reader;
+mod reads;
+mod rounds;
+mod routes;
+mod sequence;
+mod sessions;
+mod snapshot;
+mod trace;
+
+pub use engine::SqliteEngine;
+pub use error::SqliteError;
+pub use open::SqliteReader;
+pub use options::{SqliteOptions, SqliteSynchronous};
+pub use trace::StatementCounts;

@@ -1,0 +1,222 @@
+//! The worker queue: enqueueing, and what the holder of an activity may do with it.
+
+mod claim;
+
+use std::time::Duration;
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    DeadLetterQueue, ScheduledActivityIdentifier,
+    store::{
+        ActivityRow, Answer, ApplyError, DeadLetterNote, DeadLetterReason, MessageRow, Refusal, StoreFailure,
+        token_row,
+    },
+};
+use rusqlite::Row;
+
+use crate::{
+    SqliteEngine,
+    db::{count, lossy_text, micros, number, time},
+    instances::{Lock, lease},
+};
+
+const INSERT: &str =
+    "INSERT INTO activity (id, instance, execution_id, activity_id, lane, session_id, ready, data)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7)
+    ON CONFLICT (instance, execution_id, activity_id) DO NOTHING";
+const SELECT: &str =
+    "SELECT id, instance, execution_id, activity_id, lane, session_id, lock_token, lock_until,
+        attempt_count, data
+    FROM activity WHERE id = ?1";
+const FIND: &str = "SELECT id FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
+const DELETE: &str = "DELETE FROM activity WHERE id = ?1";
+const RENEW: &str =
+    "UPDATE activity SET lock_until = ?2, wake_at = ?2, lease = ?3, ready = NULL WHERE id = ?1";
+const ABANDON: &str = "UPDATE activity SET lock_token = NULL, lock_until = NULL, lease = NULL,
+        hidden_until = coalesce(?2, 0), wake_at = ?2, ready = CASE WHEN ?2 IS NULL THEN 1 END,
+        attempt_count = max(0, attempt_count - ?3)
+    WHERE id = ?1";
+const DUE: &str = "UPDATE activity SET ready = 1, wake_at = NULL WHERE wake_at <= ?1";
+const NEXT_WAKE: &str = "SELECT wake_at FROM activity WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1";
+const INSTANCE_ID: &str = "SELECT instance_id FROM instance WHERE id = ?1";
+
+/// A queued activity.
+#[derive(Debug, Clone)]
+pub(crate) struct Activity {
+    pub(crate) id: i64,
+    pub(crate) instance: i64,
+    pub(crate) execution_id: i64,
+    pub(crate) activity_id: i64,
+    pub(crate) lane: i64,
+    pub(crate) session_id: Option<String>,
+    pub(crate) lock: Option<Lock>,
+    pub(crate) attempt_count: u32,
+    pub(crate) data: String,
+}
+
+impl Activity {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            instance: row.get(1)?,
+            execution_id: row.get(2)?,
+            activity_id: row.get(3)?,
+            lane: row.get(4)?,
+            session_id: row.get(5)?,
+            lock: Lock::read(row, 6)?,
+            attempt_count: count(row.get(8)?),
+            data: lossy_text(row, 9)?,
+        })
+    }
+}
+
+impl SqliteEngine {
+    /// Queues an activity, unless it is queued. Nobody asks whether the instance exists.
+    pub(crate) fn enqueue_activity(&mut self, row: &ActivityRow) -> Result<(), StoreFailure> {
+        let lane = self.lanes.id(&self.db, row.tag.as_deref(), &row.name)?;
+        let ids = (number(row.execution_id), number(row.activity_id));
+        self.insert_activity(&row.instance, ids, lane, row.session_id.as_deref(), &row.data)
+    }
+
+    pub(crate) fn insert_activity(
+        &mut self,
+        instance: &str,
+        (execution_id, activity_id): (i64, i64),
+        lane: i64,
+        session_id: Option<&str>,
+        data: &str,
+    ) -> Result<(), StoreFailure> {
+        let instance = self.open_instance(instance)?.id;
+        let id = self.sequence.take();
+        self.db.execute(INSERT, (id, instance, execution_id, activity_id, lane, session_id, data)).map(|_| ())
+    }
+
+    fn activity(&self, id: i64) -> Result<Option<Activity>, StoreFailure> {
+        self.db.first(SELECT, [id], Activity::read)
+    }
+
+    /// The activity a token locks, whether its lease is live or not.
+    fn activity_locked_by(&self, token: &str) -> Result<Activity, ApplyError> {
+        let activity = match token_row(token) {
+            Some(id) => self.activity(number(id))?,
+            None => None,
+        };
+        let held = activity.filter(|row| row.lock.as_ref().is_some_and(|lock| lock.token == token));
+        held.ok_or_else(|| Refusal::WorkItemLockLost.into())
+    }
+
+    fn held_activity(&self, token: &str, handed_in: Timestamp) -> Result<Activity, ApplyError> {
+        let activity = self.activity_locked_by(token)?;
+        let live = activity.lock.as_ref().is_some_and(|lock| lock.is_live(handed_in));
+        if live { Ok(activity) } else { Err(Refusal::WorkItemLockLost.into()) }
+    }
+
+    /// Deletes an activity and queues its completion, in this one transaction.
+    pub(crate) fn ack_activity(
+        &mut self,
+        token: &str,
+        completion: Option<&MessageRow>,
+        handed_in: Timestamp,
+    ) -> Result<Answer, ApplyError> {
+        let activity = self.held_activity(token, handed_in)?;
+        self.touch_session(activity.session_id.as_deref())?;
+        self.delete_activity(&activity)?;
+        if let Some(message) = completion {
+            self.enqueue(message)?;
+        }
+        Ok(Answer::Done)
+    }
+
+    pub(crate) fn renew_activity(
+        &mut self,
+        token: &str,
+        extend_for: Duration,
+        handed_in: Timestamp,
+    ) -> Result<Answer, ApplyError> {
+        let activity = self.held_activity(token, handed_in)?;
+        let until = self.now.saturating_add(extend_for);
+        self.db.execute(RENEW, (activity.id, micros(until), lease(extend_for)))?;
+        self.touch_session(activity.session_id.as_deref())?;
+        Ok(Answer::Done)
+    }
+
+    /// Gives an activity back. Only the token counts, not the lease: nobody else holds it.
+    pub(crate) fn abandon_activity(
+        &mut self,
+        token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<Answer, ApplyError> {
+        let activity = self.activity_locked_by(token)?;
+        let delay = delay.filter(|delay| !delay.is_zero());
+        let hidden_until = delay.map(|delay| micros(self.now.saturating_add(delay)));
+        self.db.execute(ABANDON, (activity.id, hidden_until, i64::from(ignore_attempt)))?;
+        Ok(Answer::Done)
+    }
+
+    pub(crate) fn dead_letter_activity(
+        &mut self,
+        token: &str,
+        reason: &str,
+        handed_in: Timestamp,
+    ) -> Result<Answer, ApplyError> {
+        let activity = self.held_activity(token, handed_in)?;
+        self.bury_activity(&activity, reason, activity.attempt_count)?;
+        Ok(Answer::Done)
+    }
+
+    /// Moves an activity that cannot be decoded to the dead letters.
+    fn bury_undecodable(
+        &mut self,
+        activity: &Activity,
+        error: &serde_json::Error,
+        attempt_count: u32,
+    ) -> Result<DeadLetterNote, StoreFailure> {
+        let reason = DeadLetterReason::Undeserializable { error: error.to_string() };
+        let instance = self.bury_activity(activity, &reason.to_string(), attempt_count)?;
+        Ok(DeadLetterNote { queue: DeadLetterQueue::Worker, instance, reason })
+    }
+
+    fn bury_activity(
+        &mut self,
+        activity: &Activity,
+        reason: &str,
+        attempt_count: u32,
+    ) -> Result<Option<String>, StoreFailure> {
+        let instance: Option<String> = self.db.first(INSTANCE_ID, [activity.instance], |row| row.get(0))?;
+        self.insert_dead_activity(activity, instance.as_deref(), reason, attempt_count)?;
+        self.delete_activity(activity)?;
+        Ok(instance)
+    }
+
+    /// Deletes an activity that a round cancelled; unknown ones are no error.
+    pub(crate) fn cancel_activity(
+        &mut self,
+        cancelled: &ScheduledActivityIdentifier,
+    ) -> Result<(), StoreFailure> {
+        let Some(instance) = self.instance_named(&cancelled.instance)? else { return Ok(()) };
+        let ids = (instance.id, number(cancelled.execution_id), number(cancelled.activity_id));
+        let id: Option<i64> = self.db.first(FIND, ids, |row| row.get(0))?;
+        match id.map(|id| self.activity(id)).transpose()?.flatten() {
+            Some(activity) => self.delete_activity(&activity),
+            None => Ok(()),
+        }
+    }
+
+    /// Deletes an activity, and with the last one a mailbox that holds nothing else.
+    fn delete_activity(&mut self, activity: &Activity) -> Result<(), StoreFailure> {
+        self.db.execute(DELETE, [activity.id])?;
+        match self.instance(activity.instance)?.filter(|row| !row.known) {
+            Some(mailbox) => self.settle(&mailbox),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn promote_activities(&mut self) -> Result<(), StoreFailure> {
+        self.db.execute(DUE, [micros(self.now)]).map(|_| ())
+    }
+
+    pub(crate) fn next_activity_wake(&self) -> Result<Option<Timestamp>, StoreFailure> {
+        Ok(self.db.first(NEXT_WAKE, [], |row| row.get(0))?.map(time))
+    }
+}

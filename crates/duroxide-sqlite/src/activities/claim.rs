@@ -1,0 +1,141 @@
+//! Claiming activities: the lowest that lane and session admit, each lane one index seek.
+
+use duroxide_core::WorkItem;
+use duroxide_provider::{
+    SessionFetchConfig, WorkClaim,
+    store::{ActivityOrder, Claimed, StoreFailure, bounds::UNDECODABLE_HIDDEN_FOR, lock_token},
+};
+
+use super::Activity;
+use crate::{
+    SqliteEngine,
+    db::{micros, unsigned},
+    instances::lease,
+};
+
+const NEXT_READY_LANE: &str = "SELECT lane FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NULL AND lane > ?1 ORDER BY lane LIMIT 1";
+const READY_IN_LANE: &str = "SELECT id FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NULL AND lane = ?1 ORDER BY id LIMIT ?2";
+const FIRST_READY_SESSION: &str = "SELECT session_id FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NOT NULL ORDER BY session_id LIMIT 1";
+const NEXT_READY_SESSION: &str = "SELECT session_id FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NOT NULL AND session_id > ?1 ORDER BY session_id LIMIT 1";
+const NEXT_READY_SESSION_LANE: &str = "SELECT lane FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NOT NULL AND session_id = ?1 AND lane > ?2 ORDER BY lane LIMIT 1";
+const READY_IN_SESSION_LANE: &str = "SELECT id FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NOT NULL AND session_id = ?1 AND lane = ?2 ORDER BY id LIMIT ?3";
+const LOCK: &str = "UPDATE activity SET ready = NULL, wake_at = ?3, hidden_until = 0, lock_token = ?2,
+        lock_until = ?3, lease = ?4, attempt_count = attempt_count + 1
+    WHERE id = ?1";
+const HIDE_UNDECODABLE: &str = "UPDATE activity SET ready = NULL, wake_at = ?2, hidden_until = ?2,
+        attempt_count = attempt_count + 1
+    WHERE id = ?1";
+
+impl SqliteEngine {
+    pub(crate) fn claim_ready_activities(
+        &mut self,
+        order: &ActivityOrder,
+        nonce: u128,
+    ) -> Result<Claimed<WorkClaim>, StoreFailure> {
+        let mut claimed = Claimed::default();
+        while claimed.items.len() < order.max {
+            let candidates = self.ready_activities(order, order.max - claimed.items.len())?;
+            if candidates.is_empty() {
+                break;
+            }
+            for id in candidates {
+                let Some(activity) = self.activity(id)? else { continue };
+                match serde_json::from_str(&activity.data) {
+                    // It may be poison: never ahead of a free slot, and nothing overtakes it.
+                    Ok(_) if activity.attempt_count > 0 && claimed.items.len() >= order.free_slots => {
+                        return Ok(claimed);
+                    }
+                    Ok(item) => claimed.items.push(self.lock_activity(&activity, item, order, nonce)?),
+                    Err(error) => {
+                        let attempt_count = activity.attempt_count.saturating_add(1);
+                        if attempt_count > self.max_attempts {
+                            let note = self.bury_undecodable(&activity, &error, attempt_count)?;
+                            claimed.dead_letters.push(note);
+                        } else {
+                            let until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
+                            self.db.execute(HIDE_UNDECODABLE, (activity.id, micros(until)))?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(claimed)
+    }
+
+    fn lock_activity(
+        &mut self,
+        activity: &Activity,
+        item: WorkItem,
+        order: &ActivityOrder,
+        nonce: u128,
+    ) -> Result<WorkClaim, StoreFailure> {
+        let lock_token = lock_token(unsigned(activity.id), nonce);
+        let until = micros(self.now.saturating_add(order.lock_timeout));
+        self.db.execute(LOCK, (activity.id, &lock_token, until, lease(order.lock_timeout)))?;
+        if let (Some(session), Some(by)) = (&activity.session_id, &order.session) {
+            self.claim_session(session, by)?;
+        }
+        Ok(WorkClaim { item, lock_token, attempt_count: activity.attempt_count.saturating_add(1) })
+    }
+
+    /// Ready activities that the order accepts, lowest first.
+    fn ready_activities(&mut self, order: &ActivityOrder, max: usize) -> Result<Vec<i64>, StoreFailure> {
+        let limit = i64::try_from(max).unwrap_or(i64::MAX);
+        let mut found = Vec::new();
+        let mut lane = i64::MIN;
+        while let Some(next) = self.db.first(NEXT_READY_LANE, [lane], |row| row.get(0))? {
+            lane = next;
+            if self.lanes.accepts(&self.db, lane, order)? {
+                found.extend(self.db.all(READY_IN_LANE, (lane, limit), |row| row.get::<_, i64>(0))?);
+            }
+        }
+        if let Some(by) = &order.session {
+            self.add_ready_in_sessions(order, by, limit, &mut found)?;
+        }
+        found.sort_unstable();
+        found.truncate(max);
+        Ok(found)
+    }
+
+    /// Activities of sessions that this owner holds or may take: one seek for each session with something ready.
+    fn add_ready_in_sessions(
+        &mut self,
+        order: &ActivityOrder,
+        by: &SessionFetchConfig,
+        limit: i64,
+        found: &mut Vec<i64>,
+    ) -> Result<(), StoreFailure> {
+        let mut next = self.db.first(FIRST_READY_SESSION, [], |row| row.get::<_, String>(0))?;
+        while let Some(session) = next {
+            if self.session_admits(&session, by)? {
+                self.add_ready_in_session(order, &session, limit, found)?;
+            }
+            next = self.db.first(NEXT_READY_SESSION, [&session], |row| row.get(0))?;
+        }
+        Ok(())
+    }
+
+    fn add_ready_in_session(
+        &mut self,
+        order: &ActivityOrder,
+        session: &str,
+        limit: i64,
+        found: &mut Vec<i64>,
+    ) -> Result<(), StoreFailure> {
+        let mut lane = i64::MIN;
+        while let Some(next) = self.db.first(NEXT_READY_SESSION_LANE, (session, lane), |row| row.get(0))? {
+            lane = next;
+            if self.lanes.accepts(&self.db, lane, order)? {
+                let columns = (session, lane, limit);
+                found.extend(self.db.all(READY_IN_SESSION_LANE, columns, |row| row.get::<_, i64>(0))?);
+            }
+        }
+        Ok(())
+    }
+}

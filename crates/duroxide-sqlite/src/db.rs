@@ -1,0 +1,149 @@
+//! One connection, its cached statements, and the values that go in and out of it.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{VersionTriple, store::StoreFailure};
+use rusqlite::{Connection, Params, Row, types::ValueRef};
+
+use crate::error::failure;
+
+/// A connection. Every statement of the store goes through it, prepared once.
+#[derive(Debug)]
+pub(crate) struct Db {
+    pub(crate) conn: Connection,
+}
+
+impl Db {
+    /// Runs a statement; returns how many rows it changed.
+    pub(crate) fn execute(&self, sql: &'static str, params: impl Params) -> Result<usize, StoreFailure> {
+        let mut statement = self.conn.prepare_cached(sql).map_err(|error| failure(&error))?;
+        statement.execute(params).map_err(|error| failure(&error))
+    }
+
+    /// Inserts a row; returns its number.
+    pub(crate) fn insert(&self, sql: &'static str, params: impl Params) -> Result<i64, StoreFailure> {
+        self.execute(sql, params)?;
+        Ok(self.conn.last_insert_rowid())
+    }
+
+    /// The first row of a query.
+    pub(crate) fn first<T>(
+        &self,
+        sql: &'static str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreFailure> {
+        let run = || {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            let mut rows = statement.query(params)?;
+            rows.next()?.map(read).transpose()
+        };
+        run().map_err(|error| failure(&error))
+    }
+
+    /// Whether a query has a row.
+    pub(crate) fn exists(&self, sql: &'static str, params: impl Params) -> Result<bool, StoreFailure> {
+        Ok(self.first(sql, params, |_| Ok(()))?.is_some())
+    }
+
+    /// All rows of a query.
+    pub(crate) fn all<T>(
+        &self,
+        sql: &'static str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreFailure> {
+        let run = || {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            statement.query_map(params, read)?.collect::<rusqlite::Result<Vec<T>>>()
+        };
+        run().map_err(|error| failure(&error))
+    }
+
+    /// The rows of a query up to the first for which `read` returns `None`.
+    pub(crate) fn all_while<T>(
+        &self,
+        sql: &'static str,
+        params: impl Params,
+        mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<Option<T>>,
+    ) -> Result<Vec<T>, StoreFailure> {
+        let run = || -> rusqlite::Result<Vec<T>> {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            let mut rows = statement.query(params)?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                let Some(value) = read(row)? else { break };
+                found.push(value);
+            }
+            Ok(found)
+        };
+        run().map_err(|error| failure(&error))
+    }
+
+    /// Runs several reads in one state of the store. Inside a write transaction that is the transaction's own.
+    pub(crate) fn in_one_state<T>(
+        &self,
+        read: impl FnOnce(&Self) -> Result<T, StoreFailure>,
+    ) -> Result<T, StoreFailure> {
+        if !self.conn.is_autocommit() {
+            return read(self);
+        }
+        let _state = self.conn.unchecked_transaction().map_err(|error| failure(&error))?;
+        read(self)
+    }
+}
+
+/// A time as it is stored. SQLite's integers end at 2^63; a time beyond stands for "never" anyway.
+pub(crate) fn micros(time: Timestamp) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// A stored time.
+pub(crate) fn time(micros: i64) -> Timestamp {
+    Timestamp::from_micros(u64::try_from(micros).unwrap_or(0))
+}
+
+/// A number of the caller's as it is stored: the same 64 bits, so that none is lost.
+pub(crate) fn number(value: u64) -> i64 {
+    value.cast_signed()
+}
+
+/// A stored number of the caller's.
+pub(crate) fn unsigned(stored: i64) -> u64 {
+    stored.cast_unsigned()
+}
+
+/// A stored count.
+pub(crate) fn count(stored: i64) -> u32 {
+    u32::try_from(stored).unwrap_or(u32::MAX)
+}
+
+/// A text column as it is, damaged or not: one corrupt row must not stop the call that meets it.
+pub(crate) fn lossy_text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Null => String::new(),
+    })
+}
+
+/// A pinned version out of three columns.
+pub(crate) fn triple(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<VersionTriple>> {
+    let parts: (Option<i64>, Option<i64>, Option<i64>) =
+        (row.get(first)?, row.get(first + 1)?, row.get(first + 2)?);
+    Ok(match parts {
+        (Some(major), Some(minor), Some(patch)) => {
+            Some(VersionTriple { major: unsigned(major), minor: unsigned(minor), patch: unsigned(patch) })
+        }
+        _ => None,
+    })
+}
+
+/// A pinned version as three columns.
+pub(crate) fn triple_columns(pinned: Option<VersionTriple>) -> [Option<i64>; 3] {
+    [
+        pinned.map(|version| number(version.major)),
+        pinned.map(|version| number(version.minor)),
+        pinned.map(|version| number(version.patch)),
+    ]
+}

@@ -1,0 +1,271 @@
+use std::{sync::Arc, time::Duration};
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    OrchestrationClaim, WorkClaim,
+    store::{
+        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op,
+        StoreEngine, StoreFailure, bounds::MAX_ATTEMPTS_DEFAULT,
+    },
+};
+
+use crate::{
+    SqliteError, SqliteOptions, SqliteReader, StatementCounts,
+    checkpoint::Log,
+    db::Db,
+    error::{commit_failure, failure},
+    lanes::Lanes,
+    open::{Location, open_writer},
+    routes::Routes,
+    sequence::Sequence,
+};
+
+/// A transaction that writes takes the write lock at once: one that takes it later can meet a busy error that no
+/// waiting cures (B20).
+pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
+pub(crate) const COMMIT: &str = "COMMIT";
+const ROLLBACK: &str = "ROLLBACK";
+const DATA_VERSION: &str = "PRAGMA data_version";
+const PROBE: &str = "UPDATE sequence SET written_at = written_at WHERE id = 1";
+
+/// The SQLite store engine: the connection that writes, and what it keeps in memory.
+#[derive(Debug)]
+pub struct SqliteEngine {
+    pub(crate) db: Db,
+    /// The time of the transaction, or of the last one.
+    pub(crate) now: Timestamp,
+    pub(crate) promoted_at: Timestamp,
+    pub(crate) sequence: Sequence,
+    pub(crate) routes: Routes,
+    pub(crate) lanes: Lanes,
+    pub(crate) max_attempts: u32,
+    pub(crate) orphan_message_ttl: Duration,
+    location: Location,
+    options: SqliteOptions,
+    log: Log,
+    /// Rows changed before the transaction began, to tell whether it wrote.
+    changes_before: u64,
+    data_version: i64,
+    counts: Option<Arc<StatementCounts>>,
+}
+
+impl SqliteEngine {
+    /// Opens the store of a URL (see the crate's documentation), and makes it if it is missing.
+    ///
+    /// # Errors
+    /// A URL that names no store, or a file that cannot be one: not a database, another program's, read-only, written
+    /// by a newer schema, in a missing directory. Nothing in such a file is changed.
+    pub fn open(url: &str, options: SqliteOptions) -> Result<Self, SqliteError> {
+        Self::open_at(Location::parse(url)?, options)
+    }
+
+    /// Opens a private store in memory.
+    ///
+    /// # Errors
+    /// Only if SQLite itself cannot be set up.
+    pub fn open_in_memory(options: SqliteOptions) -> Result<Self, SqliteError> {
+        Self::open_at(Location::Memory, options)
+    }
+
+    fn open_at(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
+        let mut db = open_writer(&location, &options)?;
+        let log = Log::follow(&mut db.conn).map_err(|error| SqliteError::from_sqlite("open", &error))?;
+        let mut engine = Self {
+            db,
+            now: Timestamp::ZERO,
+            promoted_at: Timestamp::ZERO,
+            sequence: Sequence::default(),
+            routes: Routes::default(),
+            lanes: Lanes::default(),
+            max_attempts: MAX_ATTEMPTS_DEFAULT,
+            orphan_message_ttl: options.orphan_message_ttl,
+            location,
+            options,
+            log,
+            changes_before: 0,
+            data_version: 0,
+            counts: None,
+        };
+        engine.changed_elsewhere().map_err(|failure| SqliteError::from_failure("open", failure))?;
+        Ok(engine)
+    }
+
+    /// Another connection to the same store, for reads beside the writer. `None` for a store in memory, which has one
+    /// connection for everything: SQLite's shared cache answers concurrent readers with an error that no timeout cures.
+    ///
+    /// # Errors
+    /// If the connection cannot be opened or set up.
+    pub fn open_reader(&self) -> Result<Option<SqliteReader>, SqliteError> {
+        match &self.location {
+            Location::Memory => Ok(None),
+            file @ Location::File { .. } => SqliteReader::open(file, &self.options).map(Some),
+        }
+    }
+
+    /// Moves the write-ahead log into the database, as far as readers allow.
+    ///
+    /// # Errors
+    /// If SQLite cannot read the log or write the database.
+    pub fn checkpoint(&mut self) -> Result<(), StoreFailure> {
+        self.log.checkpoint_now(&self.db)
+    }
+
+    /// Counts every statement from now on, also after a reopen.
+    ///
+    /// # Errors
+    /// If SQLite refuses the trace.
+    pub fn count_statements(&mut self) -> Result<Arc<StatementCounts>, SqliteError> {
+        let counts = Arc::clone(self.counts.get_or_insert_default());
+        counts.attach(&mut self.db.conn).map_err(|error| SqliteError::from_sqlite("trace", &error))?;
+        Ok(counts)
+    }
+
+    /// SQLite ends a transaction itself on some errors. What ran after that would run outside of any.
+    fn check_open(&self) -> Result<(), StoreFailure> {
+        if self.db.conn.is_autocommit() {
+            return Err(StoreFailure::new(FailureClass::Retryable, "no transaction is open"));
+        }
+        Ok(())
+    }
+
+    fn apply_op(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
+        match op {
+            Op::CommitRound(round) => self.commit_round(round, handed_in),
+            Op::AbandonInstance { token, delay, ignore_attempt } => {
+                self.abandon_instance(token, *delay, *ignore_attempt)
+            }
+            Op::RenewInstance { token, extend_for } => self.renew_instance(token, *extend_for, handed_in),
+            Op::AckActivity { token, completion } => self.ack_activity(token, completion.as_ref(), handed_in),
+            Op::AbandonActivity { token, delay, ignore_attempt } => {
+                self.abandon_activity(token, *delay, *ignore_attempt)
+            }
+            Op::RenewActivity { token, extend_for } => self.renew_activity(token, *extend_for, handed_in),
+            Op::DeadLetterActivity { token, reason } => self.dead_letter_activity(token, reason, handed_in),
+            Op::EnqueueMessage(row) => done(self.enqueue(row)),
+            Op::EnqueueActivity(row) => done(self.enqueue_activity(row)),
+            Op::Append { instance, execution_id, events, changes } => {
+                self.append(instance, *execution_id, events, changes)
+            }
+            Op::RenewSessions { owners, extend_for, idle_timeout } => {
+                counted(self.renew_sessions(owners, *extend_for, *idle_timeout, handed_in))
+            }
+            Op::CleanupSessions { idle_timeout: _ } => counted(self.clean_up_sessions()),
+            Op::SetMaxAttempts(max) => {
+                self.max_attempts = *max;
+                Ok(Answer::Done)
+            }
+            Op::DeleteInstances { ids, force } => self.delete_instances(ids, *force),
+            Op::DeleteTree { instance, force } => self.delete_tree(instance, *force),
+            Op::DeleteBulk(filter) => self.delete_bulk(filter),
+            Op::Prune { instance, options } => self.prune(instance, options),
+            Op::PruneBulk { filter, options } => self.prune_bulk(filter, options),
+            Op::RetryDeadLetter { id } => self.retry_dead_letter(id),
+            Op::DiscardDeadLetter { id } => self.discard_dead_letter(id),
+        }
+    }
+
+    fn run(&self, sql: &str) -> rusqlite::Result<()> {
+        self.db.conn.prepare_cached(sql)?.execute([]).map(|_| ())
+    }
+}
+
+fn done(result: Result<(), StoreFailure>) -> Result<Answer, ApplyError> {
+    result.map(|()| Answer::Done).map_err(ApplyError::Broken)
+}
+
+fn counted(result: Result<usize, StoreFailure>) -> Result<Answer, ApplyError> {
+    result.map(Answer::Count).map_err(ApplyError::Broken)
+}
+
+impl StoreEngine for SqliteEngine {
+    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
+        self.run(BEGIN).map_err(|error| failure(&error))?;
+        self.now = now;
+        self.changes_before = self.db.conn.total_changes();
+        self.sequence.read(&self.db)
+    }
+
+    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
+        self.check_open()?;
+        self.apply_op(op, handed_in)
+    }
+
+    fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
+        self.check_open()?;
+        self.promoted_at = self.now;
+        self.promote_activities()?;
+        self.promote_instances()
+    }
+
+    fn claim_instances(
+        &mut self,
+        order: &InstanceOrder,
+        nonce: u128,
+    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
+        self.check_open()?;
+        self.claim_ready_instances(order, nonce)
+    }
+
+    fn claim_activities(
+        &mut self,
+        order: &ActivityOrder,
+        nonce: u128,
+    ) -> Result<Claimed<WorkClaim>, StoreFailure> {
+        self.check_open()?;
+        self.claim_ready_activities(order, nonce)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreFailure> {
+        self.check_open()?;
+        if self.db.conn.total_changes() != self.changes_before {
+            self.sequence.write(&self.db, self.now)?;
+        }
+        self.run(COMMIT).map_err(|error| commit_failure(&error))
+    }
+
+    fn rollback(&mut self) {
+        if !self.db.conn.is_autocommit()
+            && let Err(error) = self.run(ROLLBACK)
+        {
+            tracing::warn!(target: "duroxide::providers::sqlite", %error, "rollback failed");
+        }
+        self.routes.clear();
+        self.lanes.clear();
+    }
+
+    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
+        let instance = self.next_instance_wake()?;
+        let activity = self.next_activity_wake()?;
+        let session = self.next_session_end()?;
+        Ok([instance, activity, session].into_iter().flatten().min())
+    }
+
+    /// The number changes only through the commits of other connections.
+    fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
+        let version = self.db.first(DATA_VERSION, [], |row| row.get(0))?.unwrap_or_default();
+        Ok(std::mem::replace(&mut self.data_version, version) != version)
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreFailure> {
+        if self.location == Location::Memory {
+            return Ok(());
+        }
+        self.rollback();
+        let into_failure = |error: SqliteError| {
+            let class = if error.retryable { FailureClass::Retryable } else { FailureClass::Permanent };
+            StoreFailure::new(class, error.to_string())
+        };
+        self.db = open_writer(&self.location, &self.options).map_err(into_failure)?;
+        self.log = Log::follow(&mut self.db.conn).map_err(|error| failure(&error))?;
+        if let Some(counts) = &self.counts {
+            counts.attach(&mut self.db.conn).map_err(|error| failure(&error))?;
+        }
+        self.run(BEGIN).map_err(|error| failure(&error))?;
+        self.db.execute(PROBE, [])?;
+        self.run(COMMIT).map_err(|error| commit_failure(&error))
+    }
+
+    fn maintain(&mut self) -> Result<(), StoreFailure> {
+        self.log.maintain(&self.db)
+    }
+}

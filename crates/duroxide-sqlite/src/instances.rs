@@ -1,0 +1,15 @@
+//! Instance rows: where a store stands with an instance, and when it can be claimed.
+
+mod claim;
+mod lock;
+mod promote;
+mod row;
+mod standing;
+
+pub(crate) use lock::lease;
+pub(crate) use row::{Batch, InstanceRow, Lock};
+
+/// Status of an execution that has not ended.
+pub(crate) const RUNNING: &str = "Running";
+/// Status of an execution whose successor begins, or waits to begin.
+pub(crate) const CONTINUED_AS_NEW: &str = "ContinuedAsNew";

@@ -1,0 +1,247 @@
+//! Claiming instances: those that have been ready longest, each route one index seek.
+
+use std::collections::HashSet;
+
+use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
+use duroxide_provider::{
+    DeadLetterQueue, OrchestrationClaim, StorePosition,
+    store::{
+        Claimed, DeadLetterNote, DeadLetterReason, InstanceOrder, StoreFailure,
+        bounds::UNDECODABLE_HIDDEN_FOR, lock_token,
+    },
+};
+
+use super::{InstanceRow, lock::lease};
+use crate::{
+    SqliteEngine,
+    db::{micros, unsigned},
+    mailbox::{Message, is_start},
+    reads,
+    routes::ORPHANS,
+};
+
+/// The next route on which something is ready: routes without ready instances are never visited.
+const NEXT_READY_ROUTE: &str =
+    "SELECT route FROM instance WHERE ready IS NOT NULL AND route > ?1 ORDER BY route LIMIT 1";
+const READY_ON_ROUTE: &str =
+    "SELECT ready, id FROM instance WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT ?2";
+const LOCK: &str =
+    "UPDATE instance SET ready = NULL, lock_token = ?2, lock_until = ?3, wake_at = ?3, lease = ?4,
+        batch = ?5, batch_due_at = ?6, batch_seq = ?7, suspect = ?8
+    WHERE id = ?1";
+const STRAYS: &str =
+    "SELECT id, instance_id FROM instance WHERE route = ?1 AND ready IS NOT NULL ORDER BY id";
+const DROP_STRAYS: &str = "DELETE FROM message WHERE instance = ?1";
+
+/// What came of a candidate.
+enum Candidate {
+    Claimed(Box<OrchestrationClaim>),
+    /// Nothing of it can be handed out now.
+    Unfit,
+    /// It may be poison and there is no free slot: the claim stops in front of it.
+    MustWait,
+}
+
+impl SqliteEngine {
+    pub(crate) fn claim_ready_instances(
+        &mut self,
+        order: &InstanceOrder,
+        nonce: u128,
+    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
+        let mut claimed = Claimed { dropped_orphans: self.drop_strays()?, ..Claimed::default() };
+        let mut visited = HashSet::new();
+        while claimed.items.len() < order.max {
+            let candidates = self.ready_instances(order, order.max - claimed.items.len())?;
+            let fresh: Vec<i64> = candidates.into_iter().filter(|id| visited.insert(*id)).collect();
+            if fresh.is_empty() {
+                break;
+            }
+            for id in fresh {
+                let has_slot = claimed.items.len() < order.free_slots;
+                match self.claim_instance(id, order, nonce, has_slot, &mut claimed.dead_letters)? {
+                    Candidate::Claimed(claim) => claimed.items.push(*claim),
+                    Candidate::Unfit => {}
+                    Candidate::MustWait => return Ok(claimed),
+                }
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// Ready instances that the order accepts, longest ready first.
+    fn ready_instances(&mut self, order: &InstanceOrder, max: usize) -> Result<Vec<i64>, StoreFailure> {
+        let limit = i64::try_from(max).unwrap_or(i64::MAX);
+        let mut found: Vec<(i64, i64)> = Vec::new();
+        let mut route = ORPHANS;
+        while let Some(next) = self.db.first(NEXT_READY_ROUTE, [route], |row| row.get(0))? {
+            route = next;
+            if self.routes.accepts(&self.db, route, order)? {
+                let on_route =
+                    self.db.all(READY_ON_ROUTE, (route, limit), |row| Ok((row.get(0)?, row.get(1)?)))?;
+                found.extend(on_route);
+            }
+        }
+        found.sort_unstable();
+        Ok(found.into_iter().take(max).map(|(_, id)| id).collect())
+    }
+
+    fn claim_instance(
+        &mut self,
+        id: i64,
+        order: &InstanceOrder,
+        nonce: u128,
+        has_slot: bool,
+        notes: &mut Vec<DeadLetterNote>,
+    ) -> Result<Candidate, StoreFailure> {
+        let Some(row) = self.instance(id)? else { return Ok(Candidate::Unfit) };
+        if row.is_suspect() && !has_slot {
+            return Ok(Candidate::MustWait);
+        }
+        let (messages, items) = self.decodable_messages(&row, order.whole_mailbox, notes)?;
+        let startable = row.known || messages.iter().any(|message| is_start(message.kind));
+        if messages.is_empty() || !startable {
+            self.settle(&row)?;
+            return Ok(Candidate::Unfit);
+        }
+        let lock_token = self.lock_instance(&row, &messages, order, nonce)?;
+        let claim = self.describe_claim(&row, items, lock_token, &messages)?;
+        Ok(Candidate::Claimed(Box::new(claim)))
+    }
+
+    /// The visible messages with what they say. Those that cannot be decoded are counted, hidden and left out, or
+    /// moved to the dead letters once they were tried too often (16.10).
+    fn decodable_messages(
+        &mut self,
+        row: &InstanceRow,
+        whole_mailbox: bool,
+        notes: &mut Vec<DeadLetterNote>,
+    ) -> Result<(Vec<Message>, Vec<WorkItem>), StoreFailure> {
+        let mut good = (Vec::new(), Vec::new());
+        for message in self.visible_messages(row.id, whole_mailbox)? {
+            match serde_json::from_str(&message.data) {
+                Ok(item) => {
+                    good.0.push(message);
+                    good.1.push(item);
+                }
+                Err(error) => notes.extend(self.put_aside(row, &message, &error)?),
+            }
+        }
+        Ok(good)
+    }
+
+    fn put_aside(
+        &mut self,
+        row: &InstanceRow,
+        message: &Message,
+        error: &serde_json::Error,
+    ) -> Result<Option<DeadLetterNote>, StoreFailure> {
+        let attempt_count = message.attempt_count.saturating_add(1);
+        if attempt_count <= self.max_attempts {
+            let until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
+            self.hide_undecodable(row.id, message, until)?;
+            return Ok(None);
+        }
+        let note = DeadLetterNote {
+            queue: DeadLetterQueue::Orchestrator,
+            instance: Some(row.instance_id.clone()),
+            reason: DeadLetterReason::Undeserializable { error: error.to_string() },
+        };
+        self.delete_message(row.id, message)?;
+        self.bury_message(&note, message, attempt_count)?;
+        Ok(Some(note))
+    }
+
+    /// Locks an instance and the messages a turn gets, and counts the attempt, in this one transaction.
+    fn lock_instance(
+        &mut self,
+        row: &InstanceRow,
+        messages: &[Message],
+        order: &InstanceOrder,
+        nonce: u128,
+    ) -> Result<String, StoreFailure> {
+        let batch = self.sequence.take();
+        for message in messages {
+            self.take_message(row.id, message, batch)?;
+        }
+        let token = lock_token(unsigned(row.id), nonce);
+        let until = micros(self.now.saturating_add(order.lock_timeout));
+        let last = messages.last().map(|message| (message.due_at, message.seq)).unwrap_or_default();
+        let columns =
+            (row.id, &token, until, lease(order.lock_timeout), batch, last.0, last.1, row.is_suspect());
+        self.db.execute(LOCK, columns)?;
+        Ok(token)
+    }
+
+    fn describe_claim(
+        &self,
+        row: &InstanceRow,
+        items: Vec<WorkItem>,
+        lock_token: String,
+        messages: &[Message],
+    ) -> Result<OrchestrationClaim, StoreFailure> {
+        let (name, version) = self.identity(row, &items)?;
+        let execution = self.execution(row.id, row.execution_id)?.unwrap_or_default();
+        let attempts = messages.iter().map(|message| message.attempt_count).max().unwrap_or(0);
+        Ok(OrchestrationClaim {
+            instance: row.instance_id.clone(),
+            orchestration_name: name,
+            version: version.unwrap_or_else(|| "unknown".to_owned()),
+            execution_id: if row.known { row.execution_id } else { INITIAL_EXECUTION_ID },
+            messages: items,
+            lock_token,
+            attempt_count: attempts.saturating_add(1),
+            position: Some(StorePosition {
+                incarnation: unsigned(row.id),
+                last_event_id: execution.last_event_id,
+                turns: execution.turns,
+            }),
+            loaded: None,
+        })
+    }
+
+    /// Name and version: of the instance, of its first event if it was never named, or of its start.
+    fn identity(
+        &self,
+        row: &InstanceRow,
+        items: &[WorkItem],
+    ) -> Result<(String, Option<String>), StoreFailure> {
+        if let Some(name) = &row.name {
+            return Ok((name.clone(), row.version.clone()));
+        }
+        if row.known {
+            return reads::identity_in_history(&self.db, row.id, row.execution_id);
+        }
+        Ok(identity_of_start(items).unwrap_or_default())
+    }
+
+    /// Drops mailboxes that hold only queue messages: nobody will ever read them (10.3).
+    fn drop_strays(&mut self) -> Result<Vec<String>, StoreFailure> {
+        let strays: Vec<(i64, String)> =
+            self.db.all(STRAYS, [ORPHANS], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for (id, _) in &strays {
+            self.db.execute(DROP_STRAYS, [id])?;
+            if let Some(row) = self.instance(*id)? {
+                self.settle_at_the_back(&row)?;
+            }
+        }
+        Ok(strays.into_iter().map(|(_, instance)| instance).collect())
+    }
+}
+
+/// A `ContinueAsNew` outranks a client's start whatever their order (2.3).
+fn identity_of_start(items: &[WorkItem]) -> Option<(String, Option<String>)> {
+    let continued = items.iter().find_map(|item| match item {
+        WorkItem::ContinueAsNew { orchestration, version, .. } => {
+            Some((orchestration.clone(), version.clone()))
+        }
+        _ => None,
+    });
+    continued.or_else(|| {
+        items.iter().find_map(|item| match item {
+            WorkItem::StartOrchestration { orchestration, version, .. } => {
+                Some((orchestration.clone(), version.clone()))
+            }
+            _ => None,
+        })
+    })
+}

@@ -1,0 +1,56 @@
+//! What has become due: timers, hidden rows, ended leases, orphans whose time ran out.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    DeadLetterQueue,
+    store::{DeadLetterNote, DeadLetterReason, StoreFailure},
+};
+
+use super::InstanceRow;
+use crate::{
+    SqliteEngine,
+    db::{micros, time},
+    mailbox::Message,
+};
+
+const DUE: &str = "SELECT id FROM instance WHERE wake_at <= ?1 ORDER BY wake_at, id";
+const NEXT_WAKE: &str = "SELECT wake_at FROM instance WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1";
+const ORPHANS: &str = "SELECT due_at, seq, kind, attempt_count, data, key FROM message
+    WHERE instance = ?1 AND max(enqueued_at, due_at) <= ?2 ORDER BY max(enqueued_at, due_at), due_at, seq";
+
+impl SqliteEngine {
+    pub(crate) fn promote_instances(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
+        let mut notes = Vec::new();
+        for id in self.db.all(DUE, [micros(self.now)], |row| row.get(0))? {
+            let Some(row) = self.instance(id)? else { continue };
+            if !row.known && !self.has_start(id)? {
+                notes.extend(self.bury_orphans(&row)?);
+            }
+            self.settle(&row)?;
+        }
+        Ok(notes)
+    }
+
+    pub(crate) fn next_instance_wake(&self) -> Result<Option<Timestamp>, StoreFailure> {
+        Ok(self.db.first(NEXT_WAKE, [], |row| row.get(0))?.map(time))
+    }
+
+    /// Moves messages that waited too long for an unknown instance to the dead letters (16.11).
+    fn bury_orphans(&mut self, row: &InstanceRow) -> Result<Vec<DeadLetterNote>, StoreFailure> {
+        let ttl = i64::try_from(self.orphan_message_ttl.as_micros()).unwrap_or(i64::MAX);
+        let oldest_kept = micros(self.now).saturating_sub(ttl);
+        let orphans = self.db.all(ORPHANS, (row.id, oldest_kept), Message::read)?;
+        let mut notes = Vec::new();
+        for message in orphans {
+            self.delete_message(row.id, &message)?;
+            let note = DeadLetterNote {
+                queue: DeadLetterQueue::Orchestrator,
+                instance: Some(row.instance_id.clone()),
+                reason: DeadLetterReason::NoInstance,
+            };
+            self.bury_message(&note, &message, message.attempt_count)?;
+            notes.push(note);
+        }
+        Ok(notes)
+    }
+}

@@ -1,0 +1,185 @@
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{StoreFailure, token_row};
+use rusqlite::Row;
+
+use crate::{
+    SqliteEngine,
+    db::{micros, number, time, unsigned},
+};
+
+const BY_ID: &str = "SELECT id, instance_id, known, name, version, parent, status, execution_id, created_at,
+        updated_at, route, ready, lock_token, lock_until, batch, batch_due_at, batch_seq, suspect, wake_at
+    FROM instance WHERE id = ?1";
+const BY_INSTANCE_ID: &str =
+    "SELECT id, instance_id, known, name, version, parent, status, execution_id, created_at,
+        updated_at, route, ready, lock_token, lock_until, batch, batch_due_at, batch_seq, suspect, wake_at
+    FROM instance WHERE instance_id = ?1";
+const INSERT_MAILBOX: &str =
+    "INSERT INTO instance (id, instance_id, created_at, updated_at) VALUES (?1, ?2, ?3, ?3)";
+const UPDATE: &str = "UPDATE instance SET known = ?2, name = ?3, version = ?4, parent = ?5, status = ?6,
+        execution_id = ?7, created_at = ?8, updated_at = ?9, lock_token = ?10, lock_until = ?11, lease = NULL,
+        batch = ?12, batch_due_at = ?13, batch_seq = ?14, suspect = ?15
+    WHERE id = ?1";
+const DELETE: &str = "DELETE FROM instance WHERE id = ?1";
+
+/// An instance, or the mailbox of one that was never started.
+#[derive(Debug, Clone)]
+pub(crate) struct InstanceRow {
+    /// Its incarnation: never used for another.
+    pub(crate) id: i64,
+    pub(crate) instance_id: String,
+    /// Whether it was ever started. Everything else is a mailbox.
+    pub(crate) known: bool,
+    pub(crate) name: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) parent: Option<String>,
+    /// The status of the current execution.
+    pub(crate) status: Option<String>,
+    pub(crate) execution_id: u64,
+    pub(crate) created_at: Timestamp,
+    pub(crate) updated_at: Timestamp,
+    pub(crate) route: Option<i64>,
+    pub(crate) ready: Option<i64>,
+    pub(crate) wake_at: Option<i64>,
+    pub(crate) lock: Option<Lock>,
+    pub(crate) batch: Option<Batch>,
+    pub(crate) suspect: bool,
+}
+
+/// A lease with its token. It stays after the lease ended, until someone else takes the row.
+#[derive(Debug, Clone)]
+pub(crate) struct Lock {
+    pub(crate) token: String,
+    pub(crate) until: Timestamp,
+}
+
+impl Lock {
+    pub(crate) fn is_live(&self, at: Timestamp) -> bool {
+        at < self.until
+    }
+
+    /// A lock out of two columns.
+    pub(crate) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Self>> {
+        let parts: (Option<String>, Option<i64>) = (row.get(first)?, row.get(first + 1)?);
+        Ok(match parts {
+            (Some(token), Some(until)) => Some(Self { token, until: time(until) }),
+            _ => None,
+        })
+    }
+}
+
+/// The messages a claim took: all rows of this number, none of which stands behind (`last_due_at`, `last_seq`).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Batch {
+    pub(crate) number: i64,
+    pub(crate) last_due_at: i64,
+    pub(crate) last_seq: i64,
+}
+
+impl InstanceRow {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let batch: (Option<i64>, Option<i64>, Option<i64>) = (row.get(14)?, row.get(15)?, row.get(16)?);
+        Ok(Self {
+            id: row.get(0)?,
+            instance_id: row.get(1)?,
+            known: row.get(2)?,
+            name: row.get(3)?,
+            version: row.get(4)?,
+            parent: row.get(5)?,
+            status: row.get(6)?,
+            execution_id: unsigned(row.get(7)?),
+            created_at: time(row.get(8)?),
+            updated_at: time(row.get(9)?),
+            route: row.get(10)?,
+            ready: row.get(11)?,
+            lock: Lock::read(row, 12)?,
+            batch: match batch {
+                (Some(number), Some(last_due_at), Some(last_seq)) => {
+                    Some(Batch { number, last_due_at, last_seq })
+                }
+                _ => None,
+            },
+            suspect: row.get(17)?,
+            wake_at: row.get(18)?,
+        })
+    }
+
+    pub(crate) fn is_locked(&self, at: Timestamp) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.is_live(at))
+    }
+
+    /// Whether a lease on it ended, or a batch of it was given back with the attempt counted.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.suspect || self.lock.is_some()
+    }
+}
+
+impl SqliteEngine {
+    pub(crate) fn instance(&self, id: i64) -> Result<Option<InstanceRow>, StoreFailure> {
+        self.db.first(BY_ID, [id], InstanceRow::read)
+    }
+
+    pub(crate) fn instance_named(&self, instance_id: &str) -> Result<Option<InstanceRow>, StoreFailure> {
+        self.db.first(BY_INSTANCE_ID, [instance_id], InstanceRow::read)
+    }
+
+    /// The row of this id; a mailbox if there is none.
+    pub(crate) fn open_instance(&mut self, instance_id: &str) -> Result<InstanceRow, StoreFailure> {
+        if let Some(row) = self.instance_named(instance_id)? {
+            return Ok(row);
+        }
+        let id = self.sequence.take();
+        self.db.execute(INSERT_MAILBOX, (id, instance_id, micros(self.now)))?;
+        Ok(InstanceRow {
+            id,
+            instance_id: instance_id.to_owned(),
+            known: false,
+            name: None,
+            version: None,
+            parent: None,
+            status: None,
+            execution_id: duroxide_core::INITIAL_EXECUTION_ID,
+            created_at: self.now,
+            updated_at: self.now,
+            route: None,
+            ready: None,
+            wake_at: None,
+            lock: None,
+            batch: None,
+            suspect: false,
+        })
+    }
+
+    /// The row a token belongs to, if it is the token of that row's lock.
+    pub(crate) fn instance_locked_by(&self, token: &str) -> Result<Option<InstanceRow>, StoreFailure> {
+        let Some(id) = token_row(token) else { return Ok(None) };
+        let row = self.instance(number(id))?;
+        Ok(row.filter(|row| row.lock.as_ref().is_some_and(|lock| lock.token == token)))
+    }
+
+    /// Writes everything but when it can be claimed, which [`Self::settle`] decides.
+    pub(crate) fn write_instance(&self, row: &InstanceRow) -> Result<(), StoreFailure> {
+        let columns = rusqlite::params![
+            row.id,
+            row.known,
+            row.name,
+            row.version,
+            row.parent,
+            row.status,
+            number(row.execution_id),
+            micros(row.created_at),
+            micros(row.updated_at),
+            row.lock.as_ref().map(|lock| &lock.token),
+            row.lock.as_ref().map(|lock| micros(lock.until)),
+            row.batch.map(|batch| batch.number),
+            row.batch.map(|batch| batch.last_due_at),
+            row.batch.map(|batch| batch.last_seq),
+            row.suspect,
+        ];
+        self.db.execute(UPDATE, columns).map(|_| ())
+    }
+
+    pub(crate) fn delete_instance_row(&self, id: i64) -> Result<(), StoreFailure> {
+        self.db.execute(DELETE, [id]).map(|_| ())
+    }
+}

@@ -1,0 +1,125 @@
+//! When an instance can be claimed. Every change of a mailbox or a lock ends in [`SqliteEngine::settle`].
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{MessageKind, StoreFailure};
+
+use super::{CONTINUED_AS_NEW, InstanceRow};
+use crate::{
+    SqliteEngine,
+    db::micros,
+    routes::{ORPHANS, Route},
+};
+
+const SET_STANDING: &str = "UPDATE instance SET route = ?2, ready = ?3, wake_at = ?4 WHERE id = ?1";
+const HAS_ACTIVITIES: &str = "SELECT 1 FROM activity WHERE instance = ?1 LIMIT 1";
+
+/// Where an instance stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Someone holds it until then.
+    Locked { until: Timestamp },
+    /// It can be claimed by who accepts its route.
+    Ready { route: i64 },
+    /// Something may become visible then; otherwise it waits for a message.
+    Waiting { until: Option<Timestamp> },
+    /// A mailbox of only queue messages: the next claim drops it, or its time runs out.
+    Stray { until: Option<Timestamp> },
+    /// A mailbox that holds nothing.
+    Empty,
+}
+
+impl SqliteEngine {
+    /// Files an instance where it now belongs. One that stays ready keeps its place in the line.
+    pub(crate) fn settle(&mut self, row: &InstanceRow) -> Result<(), StoreFailure> {
+        let (route, ready, wake_at) = match self.standing(row)? {
+            Standing::Empty => return self.delete_instance_row(row.id),
+            Standing::Locked { until } => (row.route, None, Some(until)),
+            Standing::Ready { route } => (Some(route), Some(self.place_in_line(row)), None),
+            Standing::Waiting { until } => (row.route, None, until),
+            Standing::Stray { until } => (Some(ORPHANS), Some(self.place_in_line(row)), until),
+        };
+        self.db.execute(SET_STANDING, (row.id, route, ready, wake_at.map(micros)))?;
+        Ok(())
+    }
+
+    /// Files an instance at the back of the line if it is ready: what stays after a turn must not starve others.
+    pub(crate) fn settle_at_the_back(&mut self, row: &InstanceRow) -> Result<(), StoreFailure> {
+        self.settle(&InstanceRow { ready: None, ..row.clone() })
+    }
+
+    /// Whether it can be claimed, as far as its messages are concerned.
+    pub(crate) fn is_ready(&self, row: &InstanceRow) -> Result<bool, StoreFailure> {
+        if row.known { self.has_visible(row.id) } else { self.has_visible_start(row.id) }
+    }
+
+    fn place_in_line(&mut self, row: &InstanceRow) -> i64 {
+        row.ready.unwrap_or_else(|| self.sequence.take())
+    }
+
+    fn standing(&mut self, row: &InstanceRow) -> Result<Standing, StoreFailure> {
+        if let Some(lock) = row.lock.as_ref().filter(|lock| lock.is_live(self.now)) {
+            return Ok(Standing::Locked { until: lock.until });
+        }
+        if row.known { self.standing_of_known(row) } else { self.standing_of_mailbox(row) }
+    }
+
+    fn standing_of_known(&mut self, row: &InstanceRow) -> Result<Standing, StoreFailure> {
+        if self.has_visible(row.id)? {
+            return Ok(Standing::Ready { route: self.route_of_known(row)? });
+        }
+        Ok(Standing::Waiting { until: self.next_visible(row.id)? })
+    }
+
+    /// An instance without history is ready only with its start, so strays are never candidates (16.11).
+    fn standing_of_mailbox(&mut self, row: &InstanceRow) -> Result<Standing, StoreFailure> {
+        if !self.has_messages(row.id)? {
+            let holds_activities = self.db.exists(HAS_ACTIVITIES, [row.id])?;
+            return Ok(if holds_activities { Standing::Waiting { until: None } } else { Standing::Empty });
+        }
+        if self.has_visible_start(row.id)? {
+            return Ok(Standing::Ready { route: self.route_of_mailbox(row.id)? });
+        }
+        let next_visible = self.next_visible(row.id)?;
+        if self.has_start(row.id)? {
+            return Ok(Standing::Waiting { until: next_visible });
+        }
+        let until = next_visible.into_iter().chain(self.next_orphan(row.id)?).min();
+        let stray = self.holds_only_queue_messages(row.id)?;
+        Ok(if stray { Standing::Stray { until } } else { Standing::Waiting { until } })
+    }
+
+    /// The handler that is needed next: that of the instance, or, while it waits for its successor, that of the
+    /// queued `ContinueAsNew`.
+    fn route_of_known(&mut self, row: &InstanceRow) -> Result<i64, StoreFailure> {
+        if row.status.as_deref() == Some(CONTINUED_AS_NEW)
+            && let Some(start) = self.start_target(row.id, MessageKind::ContinueAsNew)?
+        {
+            let pinned = self.pinned(row.id, row.execution_id)?;
+            return self.route(Route { name: Some(start.name), version: start.version, pinned });
+        }
+        match row.route.filter(|route| *route != ORPHANS) {
+            Some(route) => Ok(route),
+            None => self.home_route(row),
+        }
+    }
+
+    /// The route of a known instance by its own name, version and pin.
+    pub(crate) fn home_route(&mut self, row: &InstanceRow) -> Result<i64, StoreFailure> {
+        let pinned = self.pinned(row.id, row.execution_id)?;
+        self.route(Route { name: row.name.clone(), version: row.version.clone(), pinned })
+    }
+
+    fn route_of_mailbox(&mut self, id: i64) -> Result<i64, StoreFailure> {
+        let continued = self.start_target(id, MessageKind::ContinueAsNew)?;
+        let start = match continued {
+            Some(start) => Some(start),
+            None => self.start_target(id, MessageKind::Start)?,
+        };
+        let (name, version) = start.map_or((None, None), |start| (Some(start.name), start.version));
+        self.route(Route { name, version, pinned: None })
+    }
+
+    fn route(&mut self, route: Route) -> Result<i64, StoreFailure> {
+        self.routes.id(&self.db, route)
+    }
+}

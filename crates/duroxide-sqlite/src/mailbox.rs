@@ -1,0 +1,155 @@
+//! The messages of an instance: order, visibility, the batch a lock holds.
+
+mod visible;
+
+use duroxide_core::{Timestamp, WorkItem};
+use duroxide_provider::store::{MessageKind, MessageRow, StartTarget, StoreFailure, Visibility, timer_key};
+
+use crate::{
+    SqliteEngine,
+    db::{lossy_text, micros},
+    instances::{CONTINUED_AS_NEW, InstanceRow},
+    routes::ORPHANS,
+};
+
+pub(crate) use visible::Message;
+
+/// `ON CONFLICT` names its index: `INSERT OR IGNORE` would also swallow real errors.
+const INSERT: &str = "INSERT INTO message (instance, due_at, seq, kind, key, enqueued_at, data)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+    ON CONFLICT (instance, key) WHERE key IS NOT NULL DO NOTHING";
+const DELETE_BY_KEY: &str = "DELETE FROM message WHERE instance = ?1 AND key = ?2";
+const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE instance = ?1 LIMIT 1";
+const HAS_START: &str = "SELECT 1 FROM message WHERE instance = ?1 AND kind <= 1 LIMIT 1";
+const HAS_OTHER_THAN_QUEUE: &str = "SELECT 1 FROM message WHERE instance = ?1 AND kind <> 2 LIMIT 1";
+const HAS_ATTEMPTED: &str = "SELECT 1 FROM message WHERE instance = ?1 AND attempt_count > 0 LIMIT 1";
+const START_TARGET: &str =
+    "SELECT data FROM message WHERE instance = ?1 AND kind <= 1 AND kind = ?2 ORDER BY due_at, seq LIMIT 1";
+const OLDEST: &str = "SELECT min(max(enqueued_at, due_at)) FROM message WHERE instance = ?1";
+
+/// A kind as it is stored.
+pub(crate) const fn kind_number(kind: MessageKind) -> i64 {
+    match kind {
+        MessageKind::Start => 0,
+        MessageKind::ContinueAsNew => 1,
+        MessageKind::Queue => 2,
+        MessageKind::Timer => 3,
+        MessageKind::Other => 4,
+    }
+}
+
+/// A stored kind.
+pub(crate) const fn kind_of(number: i64) -> MessageKind {
+    match number {
+        0 => MessageKind::Start,
+        1 => MessageKind::ContinueAsNew,
+        2 => MessageKind::Queue,
+        3 => MessageKind::Timer,
+        _ => MessageKind::Other,
+    }
+}
+
+/// Whether a message of this kind can begin an execution.
+pub(crate) const fn is_start(kind: MessageKind) -> bool {
+    matches!(kind, MessageKind::Start | MessageKind::ContinueAsNew)
+}
+
+impl SqliteEngine {
+    /// Queues a message and makes its instance ready if that is what it waited for.
+    pub(crate) fn enqueue(&mut self, message: &MessageRow) -> Result<(), StoreFailure> {
+        let row = self.open_instance(&message.instance)?;
+        if !self.insert_message(row.id, message)? || self.is_settled_with(&row, message)? {
+            return Ok(());
+        }
+        self.settle(&row)
+    }
+
+    /// Inserts a message, unless one with its key is queued.
+    pub(crate) fn insert_message(&mut self, id: i64, message: &MessageRow) -> Result<bool, StoreFailure> {
+        let seq = self.sequence.take();
+        let columns = (
+            id,
+            micros(due_at(message.visible, self.now)),
+            seq,
+            kind_number(message.kind),
+            &message.key,
+            micros(self.now),
+            &message.data,
+        );
+        Ok(self.db.execute(INSERT, columns)? > 0)
+    }
+
+    /// Whether one more message leaves the instance where it is, found out without looking at the others.
+    fn is_settled_with(&self, row: &InstanceRow, message: &MessageRow) -> Result<bool, StoreFailure> {
+        if row.is_locked(self.now) {
+            return Ok(true);
+        }
+        if row.status.as_deref() == Some(CONTINUED_AS_NEW) || message.visible != Visibility::Now {
+            return Ok(row.known && row.ready.is_some() && !is_start(message.kind));
+        }
+        if !row.known {
+            // It goes on waiting for its start, and the oldest message still decides until when.
+            let stays_stray = message.kind == MessageKind::Queue || row.route != Some(ORPHANS);
+            return Ok(row.wake_at.is_some() && !is_start(message.kind) && stays_stray);
+        }
+        let held_back = message.kind == MessageKind::Queue && self.held_from(row.id)?.is_some();
+        Ok(row.ready.is_some() || held_back)
+    }
+
+    /// Removes the message of a timer that no longer counts; unknown ones are no error.
+    pub(crate) fn cancel_timer(&self, id: i64, execution_id: u64, timer_id: u64) -> Result<(), StoreFailure> {
+        self.db.execute(DELETE_BY_KEY, (id, timer_key(execution_id, timer_id))).map(|_| ())
+    }
+
+    pub(crate) fn has_messages(&self, id: i64) -> Result<bool, StoreFailure> {
+        self.db.exists(HAS_MESSAGES, [id])
+    }
+
+    /// Whether a start is queued, visible or not.
+    pub(crate) fn has_start(&self, id: i64) -> Result<bool, StoreFailure> {
+        self.db.exists(HAS_START, [id])
+    }
+
+    pub(crate) fn holds_only_queue_messages(&self, id: i64) -> Result<bool, StoreFailure> {
+        Ok(!self.db.exists(HAS_OTHER_THAN_QUEUE, [id])?)
+    }
+
+    pub(crate) fn has_attempted(&self, id: i64) -> Result<bool, StoreFailure> {
+        self.db.exists(HAS_ATTEMPTED, [id])
+    }
+
+    /// When the oldest message has waited too long for an instance.
+    pub(crate) fn next_orphan(&self, id: i64) -> Result<Option<Timestamp>, StoreFailure> {
+        let oldest = self.db.first(OLDEST, [id], |row| row.get::<_, Option<i64>>(0))?.flatten();
+        Ok(oldest.map(|at| crate::db::time(at).saturating_add(self.orphan_message_ttl)))
+    }
+
+    /// What the first queued message of this kind asks for.
+    pub(crate) fn start_target(
+        &self,
+        id: i64,
+        kind: MessageKind,
+    ) -> Result<Option<StartTarget>, StoreFailure> {
+        let data = self.db.first(START_TARGET, (id, kind_number(kind)), |row| lossy_text(row, 0))?;
+        Ok(data.and_then(|data| start_target_of(&data)))
+    }
+}
+
+fn start_target_of(data: &str) -> Option<StartTarget> {
+    match serde_json::from_str(data).ok()? {
+        WorkItem::StartOrchestration { orchestration, version, .. }
+        | WorkItem::ContinueAsNew { orchestration, version, .. } => {
+            Some(StartTarget { name: orchestration, version })
+        }
+        _ => None,
+    }
+}
+
+/// Due times are whole milliseconds, rounded up: a delay never ends early.
+fn due_at(visible: Visibility, now: Timestamp) -> Timestamp {
+    match visible {
+        Visibility::Now => Timestamp::ZERO,
+        Visibility::At(millis) => Timestamp::from_millis(millis),
+        Visibility::After(delay) => Timestamp::from_millis(now.saturating_add(delay).as_millis_ceil()),
+    }
+}

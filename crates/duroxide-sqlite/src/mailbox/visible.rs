@@ -1,0 +1,190 @@
+//! Which messages a claim sees, and what a lock does to those it took.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{
+    MessageKind, StoreFailure,
+    bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX},
+};
+use rusqlite::Row;
+
+use super::{kind_number, kind_of};
+use crate::{
+    SqliteEngine,
+    db::{count, lossy_text, micros, time},
+    instances::{Batch, InstanceRow},
+};
+
+/// The oldest queue message that an abandon hides: younger ones wait behind it, or backoff would break their order.
+const HELD_FROM: &str = "SELECT seq FROM message
+    WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 ORDER BY seq LIMIT 1";
+const HAS_VISIBLE: &str = "SELECT 1 FROM message
+    WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND (kind <> 2 OR seq < ?3) LIMIT 1";
+const HAS_VISIBLE_START: &str = "SELECT 1 FROM message
+    WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND kind <= 1 LIMIT 1";
+const VISIBLE: &str = "SELECT due_at, seq, kind, attempt_count, data, key FROM message
+    WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND (kind <> 2 OR seq < ?3)
+    ORDER BY due_at, seq";
+const VISIBLE_START: &str = "SELECT due_at, seq, kind, attempt_count, data, key FROM message
+    WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND kind <= 1 AND kind = ?3 ORDER BY due_at, seq LIMIT 1";
+const NEXT_DUE: &str =
+    "SELECT due_at FROM message WHERE instance = ?1 AND due_at > ?2 ORDER BY due_at LIMIT 1";
+const NEXT_SHOWN: &str =
+    "SELECT min(hidden_until) FROM message WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2";
+const TAKE: &str = "UPDATE message SET batch = ?4, hidden_until = 0, attempt_count = attempt_count + 1
+    WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
+const HIDE_UNDECODABLE: &str = "UPDATE message
+    SET batch = NULL, kind = ?4, hidden_until = ?5, attempt_count = attempt_count + 1
+    WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
+const DELETE: &str = "DELETE FROM message WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
+const CONSUME_BATCH: &str =
+    "DELETE FROM message WHERE instance = ?1 AND (due_at, seq) <= (?2, ?3) AND batch = ?4";
+const RELEASE_BATCH: &str = "UPDATE message
+    SET batch = NULL, hidden_until = ?5, attempt_count = max(0, attempt_count - ?6)
+    WHERE instance = ?1 AND (due_at, seq) <= (?2, ?3) AND batch = ?4";
+
+/// A message that a claim looks at.
+#[derive(Debug, Clone)]
+pub(crate) struct Message {
+    pub(crate) due_at: i64,
+    pub(crate) seq: i64,
+    pub(crate) kind: MessageKind,
+    pub(crate) attempt_count: u32,
+    pub(crate) data: String,
+    pub(crate) key: Option<String>,
+}
+
+impl Message {
+    pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            due_at: row.get(0)?,
+            seq: row.get(1)?,
+            kind: kind_of(row.get(2)?),
+            attempt_count: count(row.get(3)?),
+            data: lossy_text(row, 4)?,
+            key: row.get(5)?,
+        })
+    }
+
+    /// Its kind once it could not be decoded: nothing waits behind such a queue message.
+    pub(crate) fn kind_put_aside(&self) -> MessageKind {
+        if self.kind == MessageKind::Queue { MessageKind::Other } else { self.kind }
+    }
+
+    fn place(&self) -> (i64, i64) {
+        (self.due_at, self.seq)
+    }
+}
+
+impl SqliteEngine {
+    /// From which queue message on they wait behind a hidden one.
+    pub(super) fn held_from(&self, id: i64) -> Result<Option<i64>, StoreFailure> {
+        self.db.first(HELD_FROM, (id, micros(self.now)), |row| row.get(0))
+    }
+
+    pub(crate) fn has_visible(&self, id: i64) -> Result<bool, StoreFailure> {
+        let held_from = self.held_from(id)?.unwrap_or(i64::MAX);
+        self.db.exists(HAS_VISIBLE, (id, micros(self.now), held_from))
+    }
+
+    pub(crate) fn has_visible_start(&self, id: i64) -> Result<bool, StoreFailure> {
+        self.db.exists(HAS_VISIBLE_START, (id, micros(self.now)))
+    }
+
+    /// When something may become visible by itself.
+    pub(crate) fn next_visible(&self, id: i64) -> Result<Option<Timestamp>, StoreFailure> {
+        let now = micros(self.now);
+        let due: Option<i64> = self.db.first(NEXT_DUE, (id, now), |row| row.get(0))?;
+        let shown: Option<i64> = self.db.first(NEXT_SHOWN, (id, now), |row| row.get(0))?.flatten();
+        Ok(due.into_iter().chain(shown).min().map(time))
+    }
+
+    /// The messages a claim looks at, in order: all that are visible, or a bounded part of them and with it the
+    /// first visible starts, without which an instance that does not exist yet could not take the others.
+    pub(crate) fn visible_messages(&self, id: i64, whole: bool) -> Result<Vec<Message>, StoreFailure> {
+        let mut left = if whole { Bound::NONE } else { Bound::OF_BATCH };
+        let held_from = self.held_from(id)?.unwrap_or(i64::MAX);
+        let mut messages = self.db.all_while(VISIBLE, (id, micros(self.now), held_from), |row| {
+            let message = Message::read(row)?;
+            Ok(left.admits(message.data.len()).then_some(message))
+        })?;
+        if left.reached {
+            self.add_visible_starts(id, &mut messages)?;
+        }
+        Ok(messages)
+    }
+
+    fn add_visible_starts(&self, id: i64, messages: &mut Vec<Message>) -> Result<(), StoreFailure> {
+        let last = messages.last().map(Message::place);
+        for kind in [MessageKind::Start, MessageKind::ContinueAsNew] {
+            let columns = (id, micros(self.now), kind_number(kind));
+            let start = self.db.first(VISIBLE_START, columns, Message::read)?;
+            messages.extend(start.filter(|start| last < Some(start.place())));
+        }
+        messages.sort_unstable_by_key(Message::place);
+        Ok(())
+    }
+
+    /// Gives a message to a batch and counts the attempt.
+    pub(crate) fn take_message(&self, id: i64, message: &Message, batch: i64) -> Result<(), StoreFailure> {
+        self.db.execute(TAKE, (id, message.due_at, message.seq, batch)).map(|_| ())
+    }
+
+    /// Hides a message that could not be decoded, and counts the attempt.
+    pub(crate) fn hide_undecodable(
+        &self,
+        id: i64,
+        message: &Message,
+        until: Timestamp,
+    ) -> Result<(), StoreFailure> {
+        let kind = message.kind_put_aside();
+        let columns = (id, message.due_at, message.seq, kind_number(kind), micros(until));
+        self.db.execute(HIDE_UNDECODABLE, columns).map(|_| ())
+    }
+
+    pub(crate) fn delete_message(&self, id: i64, message: &Message) -> Result<(), StoreFailure> {
+        self.db.execute(DELETE, (id, message.due_at, message.seq)).map(|_| ())
+    }
+
+    /// Deletes the messages the lock holds. One that arrived after the fetch belongs to the next turn.
+    pub(crate) fn consume_batch(&self, row: &InstanceRow) -> Result<(), StoreFailure> {
+        let Some(Batch { number, last_due_at, last_seq }) = row.batch else { return Ok(()) };
+        self.db.execute(CONSUME_BATCH, (row.id, last_due_at, last_seq, number)).map(|_| ())
+    }
+
+    /// Gives back the messages the lock holds, and only those.
+    pub(crate) fn release_batch(
+        &self,
+        row: &InstanceRow,
+        hidden_until: Timestamp,
+        ignore_attempt: bool,
+    ) -> Result<(), StoreFailure> {
+        let Some(Batch { number, last_due_at, last_seq }) = row.batch else { return Ok(()) };
+        let columns =
+            (row.id, last_due_at, last_seq, number, micros(hidden_until), i64::from(ignore_attempt));
+        self.db.execute(RELEASE_BATCH, columns).map(|_| ())
+    }
+}
+
+/// How much more a claim may look at.
+#[derive(Debug)]
+struct Bound {
+    messages: usize,
+    bytes: usize,
+    admitted: usize,
+    reached: bool,
+}
+
+impl Bound {
+    const NONE: Self = Self { messages: usize::MAX, bytes: usize::MAX, admitted: 0, reached: false };
+    const OF_BATCH: Self =
+        Self { messages: CLAIM_MESSAGES_MAX, bytes: CLAIM_BYTES_MAX, admitted: 0, reached: false };
+
+    /// Whether one more message of this size fits; the first always does.
+    fn admits(&mut self, bytes: usize) -> bool {
+        let fits = self.admitted < self.messages && (bytes <= self.bytes || self.admitted == 0);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.admitted += 1;
+        self.reached = !fits;
+        fits
+    }
+}

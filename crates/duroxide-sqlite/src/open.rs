@@ -1,0 +1,59 @@
+//! Opening a store: whose file it is, how its connections are set up, which tables it has.
+
+mod busy;
+mod identity;
+mod location;
+mod migrate;
+mod pragma;
+mod reader;
+
+use rusqlite::{Connection, OpenFlags};
+
+pub(crate) use location::Location;
+pub use reader::SqliteReader;
+
+use crate::{SqliteError, SqliteOptions, db::Db};
+
+/// Statements kept prepared per connection. The store has about a hundred; rusqlite keeps 16 unless told otherwise.
+const STATEMENTS_MAX: usize = 128;
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Writer,
+    Reader,
+}
+
+/// Opens the connection that writes; makes the tables if the store is new.
+pub(crate) fn open_writer(location: &Location, options: &SqliteOptions) -> Result<Db, SqliteError> {
+    location.check()?;
+    identity::check_untouched(location)?;
+    let mut conn = connect(location)?;
+    identity::check_writable(&conn, location)?;
+    pragma::set_up(&conn, location, options, Role::Writer)?;
+    migrate::migrate(&mut conn, location)?;
+    Ok(Db { conn })
+}
+
+/// Opens a connection that only reads a store which is already open.
+pub(crate) fn open_reader(location: &Location, options: &SqliteOptions) -> Result<Db, SqliteError> {
+    let conn = connect(location)?;
+    pragma::set_up(&conn, location, options, Role::Reader)?;
+    Ok(Db { conn })
+}
+
+fn connect(location: &Location) -> Result<Connection, SqliteError> {
+    let opened = match location {
+        Location::Memory => Connection::open_in_memory(),
+        Location::File { path, create } => {
+            // No URI flag: the path is taken as it is, whatever characters it has.
+            let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            flags.set(OpenFlags::SQLITE_OPEN_CREATE, *create);
+            Connection::open_with_flags(path, flags)
+        }
+    };
+    let mut conn = opened.map_err(|error| location.open_error(&error))?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    busy::wait_when_busy(&mut conn).map_err(|error| location.open_error(&error))?;
+    Ok(conn)
+}

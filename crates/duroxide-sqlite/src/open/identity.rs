@@ -1,0 +1,73 @@
+//! Whose file it is. Everything here only reads.
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{Location, migrate::SCHEMA_VERSION};
+use crate::SqliteError;
+
+/// "dur5" in the file's header: this file is a duroxide store.
+pub(super) const APPLICATION_ID: i32 = 0x6475_7235;
+
+const TABLES: &str = "SELECT count(*) FROM sqlite_schema";
+
+/// What a database says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    application_id: i32,
+    user_version: i32,
+    objects: i64,
+}
+
+/// What may be done with a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is empty: make the tables.
+    New,
+    /// It is ours, with the tables of this schema version.
+    Ours(i32),
+}
+
+impl Identity {
+    pub(super) fn read(conn: &Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            application_id: conn.pragma_query_value(None, "application_id", |row| row.get(0))?,
+            user_version: conn.pragma_query_value(None, "user_version", |row| row.get(0))?,
+            objects: conn.query_row(TABLES, [], |row| row.get(0))?,
+        })
+    }
+
+    pub(super) fn verdict(self, location: &Location) -> Result<Verdict, SqliteError> {
+        match self {
+            Self { application_id: 0, user_version: 0, objects: 0 } => Ok(Verdict::New),
+            Self { application_id: APPLICATION_ID, user_version, .. } if user_version > SCHEMA_VERSION => {
+                Err(location.refused(&format!(
+                    "it was written by a newer duroxide (schema {user_version}, this one knows up to \
+                     {SCHEMA_VERSION}); upgrade this program"
+                )))
+            }
+            Self { application_id: APPLICATION_ID, user_version, .. } => Ok(Verdict::Ours(user_version)),
+            Self { application_id, .. } => Err(location.refused(&format!(
+                "it is a database of another program (application_id {application_id:#x}); give another path"
+            ))),
+        }
+    }
+}
+
+/// Looks at an existing file through a connection that cannot write, so that a file which is not ours stays exactly
+/// as it is: a writing connection would fold a foreign write-ahead log into it when it is closed.
+pub(super) fn check_untouched(location: &Location) -> Result<(), SqliteError> {
+    let Some(path) = location.path().filter(|path| path.exists()) else { return Ok(()) };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(|error| location.open_error(&error))?;
+    let identity = Identity::read(&conn).map_err(|error| location.open_error(&error))?;
+    identity.verdict(location).map(|_| ())
+}
+
+/// SQLite silently opens what it cannot write as read-only.
+pub(super) fn check_writable(conn: &Connection, location: &Location) -> Result<(), SqliteError> {
+    match conn.is_readonly(rusqlite::MAIN_DB) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(location.refused("it is read-only; make the file and its directory writable")),
+        Err(error) => Err(location.open_error(&error)),
+    }
+}

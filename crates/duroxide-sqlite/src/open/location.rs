@@ -1,0 +1,170 @@
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Error, ErrorCode};
+
+use crate::SqliteError;
+
+pub(crate) const OPEN: &str = "open";
+
+/// Where a store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// In this process, for as long as its one connection lives.
+    Memory,
+    /// In a file.
+    File {
+        path: PathBuf,
+        /// Whether a missing file is made.
+        create: bool,
+    },
+}
+
+impl Location {
+    /// Reads `sqlite:path`, `sqlite://path`, `sqlite:///absolute/path` or `sqlite::memory:`, each with an optional
+    /// query of `mode` and `cache`.
+    pub(crate) fn parse(url: &str) -> Result<Self, SqliteError> {
+        let refuse = |why: &str| {
+            let message = format!("{why} in store URL '{url}'; expected sqlite:path or sqlite::memory:");
+            Err(SqliteError::permanent(OPEN, message))
+        };
+        let Some(rest) = url.strip_prefix("sqlite:") else { return refuse("no scheme 'sqlite:'") };
+        let rest = rest.strip_prefix("//").unwrap_or(rest);
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut mode = "rwc";
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=').unwrap_or((pair, "")) {
+                ("mode", value @ ("rwc" | "rw" | "memory")) => mode = value,
+                ("mode", "ro") => return refuse("a store must be writable, but mode=ro"),
+                ("cache", "shared" | "private") => {}
+                (key, value) => return refuse(&format!("unknown parameter {key}={value}")),
+            }
+        }
+        match (path, mode) {
+            (":memory:", _) | (_, "memory") => Ok(Self::Memory),
+            ("", _) => refuse("no path"),
+            (path, mode) => Ok(Self::File { path: percent_decoded(path).into(), create: mode == "rwc" }),
+        }
+    }
+
+    /// Finds what SQLite would only call "unable to open database file". Never opens the file itself: closing any
+    /// descriptor of it would drop the locks that SQLite holds on it in this process.
+    pub(super) fn check(&self) -> Result<(), SqliteError> {
+        let Self::File { path, create } = self else { return Ok(()) };
+        let refuse = |message: String| Err(SqliteError::permanent(OPEN, message));
+        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty())
+            && !directory.is_dir()
+        {
+            let (path, directory) = (path.display(), directory.display());
+            return refuse(format!(
+                "cannot open {path}: directory {directory} does not exist; create it first"
+            ));
+        }
+        if path.is_dir() {
+            return refuse(format!("cannot open {}: it is a directory; name a file in it", path.display()));
+        }
+        if !create && !path.exists() {
+            return refuse(format!(
+                "cannot open {}: no such file; use mode=rwc to create it",
+                path.display()
+            ));
+        }
+        Ok(())
+    }
+
+    /// The file, if there is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Memory => None,
+            Self::File { path, .. } => Some(path),
+        }
+    }
+
+    /// An error of opening this store.
+    pub(super) fn open_error(&self, error: &Error) -> SqliteError {
+        if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) {
+            return self.refused("it is not a SQLite database; give another path or move the file away");
+        }
+        SqliteError {
+            message: format!("cannot open {self}: {error}"),
+            ..SqliteError::from_sqlite(OPEN, error)
+        }
+    }
+
+    /// A refusal to use this store as it is.
+    pub(super) fn refused(&self, why: &str) -> SqliteError {
+        SqliteError::permanent(OPEN, format!("cannot open {self}: {why}"))
+    }
+}
+
+impl std::fmt::Display for Location {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Memory => f.write_str("the in-memory store"),
+            Self::File { path, .. } => path.display().fmt(f),
+        }
+    }
+}
+
+/// `%20` is a space; a `%` that starts no such code stands for itself.
+fn percent_decoded(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let code = match (first, tail) {
+            (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)).map(|(high, low)| high * 16 + low),
+            _ => None,
+        };
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { tail.get(2..).unwrap_or_default() } else { tail };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| path.to_owned())
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, create: bool) -> Location {
+        Location::File { path: path.into(), create }
+    }
+
+    #[test]
+    fn urls_name_files_and_memory() {
+        for (url, expected) in [
+            ("sqlite:orders.db", file("orders.db", true)),
+            ("sqlite:./a/b.db", file("./a/b.db", true)),
+            ("sqlite:/var/lib/orders.db", file("/var/lib/orders.db", true)),
+            ("sqlite://orders.db", file("orders.db", true)),
+            ("sqlite:///var/lib/orders.db", file("/var/lib/orders.db", true)),
+            ("sqlite:orders.db?mode=rwc", file("orders.db", true)),
+            ("sqlite:orders.db?mode=rw&cache=shared", file("orders.db", false)),
+            ("sqlite:my%20orders.db", file("my orders.db", true)),
+            ("sqlite:100%.db", file("100%.db", true)),
+            ("sqlite::memory:", Location::Memory),
+            ("sqlite://:memory:", Location::Memory),
+            ("sqlite::memory:?cache=shared", Location::Memory),
+            ("sqlite:x?mode=memory&cache=private", Location::Memory),
+        ] {
+            assert_eq!(Location::parse(url).unwrap(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn other_urls_are_refused_by_name() {
+        for (url, text) in [
+            ("orders.db", "no scheme"),
+            ("postgres://x", "no scheme"),
+            ("sqlite:", "no path"),
+            ("sqlite:a.db?mode=ro", "must be writable"),
+            ("sqlite:a.db?speed=fast", "unknown parameter speed=fast"),
+        ] {
+            let error = Location::parse(url).unwrap_err();
+            assert!(error.message.contains(text) && error.message.contains(url), "{error}");
+            assert!(!error.retryable);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Tables and their later versions. Each migration is a file that is never changed again.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::{
+    Location,
+    identity::{APPLICATION_ID, Identity, Verdict},
+};
+use crate::SqliteError;
+
+/// Migration n brings a store from schema n - 1 to n.
+const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/0001_tables.sql")];
+
+/// The schema this build works with, and the newest it can open.
+pub(super) const SCHEMA_VERSION: i32 = 1;
+const _: () = assert!(MIGRATIONS.len() == SCHEMA_VERSION as usize);
+
+/// Brings a store to the current schema, all or nothing. Of several processes that open a new file one makes the
+/// tables; the others find them when they get the lock.
+pub(super) fn migrate(conn: &mut Connection, location: &Location) -> Result<(), SqliteError> {
+    let identity = Identity::read(conn).map_err(|error| location.open_error(&error))?;
+    if identity.verdict(location)? == Verdict::Ours(SCHEMA_VERSION) {
+        return Ok(());
+    }
+    run(conn, location)
+}
+
+fn run(conn: &mut Connection, location: &Location) -> Result<(), SqliteError> {
+    let failed = |error: rusqlite::Error| SqliteError {
+        message: format!("cannot make the tables of {location}: {error}"),
+        ..SqliteError::from_sqlite("migrate", &error)
+    };
+    let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    let done = match Identity::read(&transaction).map_err(failed)?.verdict(location)? {
+        Verdict::New => 0,
+        Verdict::Ours(version) => usize::try_from(version).unwrap_or(0),
+    };
+    for migration in MIGRATIONS.iter().skip(done) {
+        transaction.execute_batch(migration).map_err(failed)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
+    transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(failed)?;
+    transaction.commit().map_err(failed)
+}

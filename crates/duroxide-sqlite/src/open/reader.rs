@@ -1,0 +1,22 @@
+use duroxide_core::Timestamp;
+use duroxide_provider::store::StoreFailure;
+
+use super::{Location, open_reader};
+use crate::{SqliteError, SqliteOptions, db::Db, reads};
+
+/// A connection that only reads. Each call is one short read transaction, so that it never holds a checkpoint up.
+#[derive(Debug)]
+pub struct SqliteReader {
+    pub(crate) db: Db,
+}
+
+impl SqliteReader {
+    pub(crate) fn open(location: &Location, options: &SqliteOptions) -> Result<Self, SqliteError> {
+        Ok(Self { db: open_reader(location, options)? })
+    }
+
+    /// The time of reads: this side has no clock, and what was last written is late enough to judge a lease.
+    pub(crate) fn read_at(&self) -> Result<Timestamp, StoreFailure> {
+        reads::written_at(&self.db)
+    }
+}

@@ -1,0 +1,126 @@
+//! Who answers reads.
+
+use std::collections::BTreeMap;
+
+use duroxide_core::{SystemStats, Timestamp};
+use duroxide_provider::{
+    DeadLetter, ExecutionInfo, InstanceInfo, QueueDepths, SystemMetrics,
+    store::{
+        EventRow, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredStatus,
+    },
+};
+
+use crate::{SqliteEngine, SqliteReader, dead_letters, reads, snapshot};
+
+impl SqliteEngine {
+    /// The time of reads: that of the last transaction.
+    #[expect(clippy::unnecessary_wraps, reason = "a reader has to ask the store")]
+    fn read_at(&self) -> Result<Timestamp, StoreFailure> {
+        Ok(self.now)
+    }
+}
+
+/// The engine and its readers answer the same reads; they differ only in what they take as the time.
+macro_rules! read_through_db {
+    ($type:ty) => {
+        impl StoreReader for $type {
+            fn history(
+                &mut self,
+                instance: &str,
+                execution_id: Option<u64>,
+            ) -> Result<Vec<EventRow>, StoreFailure> {
+                self.db.in_one_state(|db| reads::history(db, instance, execution_id))
+            }
+
+            fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure> {
+                self.db.in_one_state(|db| reads::load(db, instance, execution_id))
+            }
+
+            fn status(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
+                self.db.in_one_state(|db| reads::status(db, instance))
+            }
+
+            fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure> {
+                self.db.in_one_state(|db| reads::descriptor(db, instance))
+            }
+
+            fn last_event_id(
+                &mut self,
+                instance: &str,
+                execution_id: u64,
+            ) -> Result<Option<u64>, StoreFailure> {
+                self.db.in_one_state(|db| reads::last_event_id(db, instance, execution_id))
+            }
+
+            fn custom_status(
+                &mut self,
+                instance: &str,
+            ) -> Result<Option<(Option<String>, u64)>, StoreFailure> {
+                self.db.in_one_state(|db| reads::custom_status(db, instance))
+            }
+
+            fn kv_value(&mut self, instance: &str, key: &str) -> Result<Option<String>, StoreFailure> {
+                self.db.in_one_state(|db| reads::kv_value(db, instance, key))
+            }
+
+            fn kv_values(&mut self, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure> {
+                self.db.in_one_state(|db| reads::kv_values(db, instance))
+            }
+
+            fn stats(&mut self, instance: &str) -> Result<Option<SystemStats>, StoreFailure> {
+                self.db.in_one_state(|db| reads::stats(db, instance))
+            }
+
+            fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {
+                reads::instances(&self.db, status)
+            }
+
+            fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure> {
+                self.db.in_one_state(|db| reads::executions(db, instance))
+            }
+
+            fn current_execution(&mut self, instance: &str) -> Result<Option<u64>, StoreFailure> {
+                reads::current_execution(&self.db, instance)
+            }
+
+            fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure> {
+                self.db.in_one_state(|db| reads::instance_info(db, instance))
+            }
+
+            fn execution_info(
+                &mut self,
+                instance: &str,
+                execution_id: u64,
+            ) -> Result<Option<ExecutionInfo>, StoreFailure> {
+                self.db.in_one_state(|db| reads::execution_info(db, instance, execution_id))
+            }
+
+            fn system_metrics(&mut self) -> Result<SystemMetrics, StoreFailure> {
+                reads::system_metrics(&self.db)
+            }
+
+            fn queue_depths(&mut self) -> Result<QueueDepths, StoreFailure> {
+                self.db.in_one_state(|db| reads::queue_depths(db, self.read_at()?))
+            }
+
+            fn children(&mut self, instance: &str) -> Result<Vec<String>, StoreFailure> {
+                reads::children(&self.db, instance)
+            }
+
+            fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure> {
+                reads::running_starts(&self.db)
+            }
+
+            fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure> {
+                dead_letters::list(&self.db, limit)
+            }
+
+            fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {
+                self.db.in_one_state(|db| snapshot::take(db, self.read_at()?))
+            }
+        }
+    };
+}
+
+read_through_db!(SqliteEngine);
+read_through_db!(SqliteReader);

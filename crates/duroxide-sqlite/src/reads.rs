@@ -1,0 +1,276 @@
+//! Reads. Each call sees one state; mailboxes are invisible to all but the queue depths and the snapshot.
+
+use std::collections::BTreeMap;
+
+use duroxide_core::{Event, EventKind, SystemStats, Timestamp};
+use duroxide_provider::{
+    ExecutionInfo, InstanceInfo, QueueDepths, SystemMetrics,
+    store::{EventRow, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
+};
+
+use crate::{
+    custom_status,
+    db::{Db, lossy_text, micros, number, time, unsigned},
+    instances::{CONTINUED_AS_NEW, RUNNING},
+    kv,
+};
+
+const KNOWN: &str = "SELECT id, execution_id, status FROM instance WHERE instance_id = ?1 AND known = 1";
+const HISTORY: &str =
+    "SELECT event_id, data FROM history WHERE instance = ?1 AND execution_id = ?2 ORDER BY event_id";
+const FIRST_EVENT: &str =
+    "SELECT data FROM history WHERE instance = ?1 AND execution_id = ?2 ORDER BY event_id LIMIT 1";
+const LAST_EVENT: &str =
+    "SELECT data FROM history WHERE instance = ?1 AND execution_id = ?2 ORDER BY event_id DESC LIMIT 1";
+const LAST_EVENT_ID: &str = "SELECT event_id FROM history WHERE instance = ?1 AND execution_id = ?2
+    ORDER BY event_id DESC LIMIT 1";
+const HISTORY_SIZE: &str = "SELECT count(*), coalesce(sum(octet_length(data)), 0) FROM history
+    WHERE instance = ?1 AND execution_id = ?2";
+const INSTANCES: &str = "SELECT instance_id FROM instance WHERE known = 1 ORDER BY id DESC";
+const INSTANCES_BY_STATUS: &str =
+    "SELECT instance_id FROM instance WHERE known = 1 AND status = ?1 ORDER BY id DESC";
+const EXECUTIONS: &str = "SELECT execution_id FROM execution WHERE instance = ?1 ORDER BY execution_id";
+const INSTANCE_INFO: &str =
+    "SELECT instance.id, instance.execution_id, name, version, instance.status, output,
+        created_at, updated_at, parent
+    FROM instance LEFT JOIN execution
+        ON execution.instance = instance.id AND execution.execution_id = instance.execution_id
+    WHERE instance_id = ?1 AND known = 1";
+const EXECUTION_INFO: &str = "SELECT status, output, started_at, completed_at,
+        (SELECT count(*) FROM history WHERE history.instance = ?1 AND history.execution_id = ?2)
+    FROM execution WHERE instance = ?1 AND execution_id = ?2";
+const SYSTEM_METRICS: &str = "SELECT
+        (SELECT count(*) FROM instance WHERE known = 1),
+        (SELECT count(*) FROM execution),
+        (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Running'),
+        (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Completed'),
+        (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Failed'),
+        (SELECT count(*) FROM history)";
+const QUEUE_DEPTHS: &str = "SELECT
+        (SELECT count(*) FROM message JOIN instance ON instance.id = message.instance
+         WHERE message.batch IS NULL OR message.batch IS NOT instance.batch
+            OR instance.lock_until IS NULL OR instance.lock_until <= ?1),
+        (SELECT count(*) FROM activity WHERE lock_until IS NULL OR lock_until <= ?1)";
+const CHILDREN: &str = "SELECT instance_id FROM instance WHERE parent = ?1 ORDER BY id";
+const RUNNING_STARTS: &str = "SELECT (SELECT data FROM history WHERE history.instance = instance.id
+            AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1)
+    FROM instance WHERE known = 1 AND status = 'Running' ORDER BY id";
+const WRITTEN_AT: &str = "SELECT written_at FROM sequence WHERE id = 1";
+
+/// An instance that was started.
+struct Known {
+    id: i64,
+    execution_id: u64,
+    status: Option<String>,
+}
+
+fn known(db: &Db, instance: &str) -> Result<Option<Known>, StoreFailure> {
+    db.first(KNOWN, [instance], |row| {
+        Ok(Known { id: row.get(0)?, execution_id: unsigned(row.get(1)?), status: row.get(2)? })
+    })
+}
+
+/// When the store was last written.
+pub(crate) fn written_at(db: &Db) -> Result<Timestamp, StoreFailure> {
+    Ok(db.first(WRITTEN_AT, [], |row| row.get(0))?.map(time).unwrap_or_default())
+}
+
+pub(crate) fn events(db: &Db, id: i64, execution_id: u64) -> Result<Vec<EventRow>, StoreFailure> {
+    db.all(HISTORY, (id, number(execution_id)), |row| {
+        Ok(EventRow { event_id: unsigned(row.get(0)?), data: lossy_text(row, 1)? })
+    })
+}
+
+pub(crate) fn history(
+    db: &Db,
+    instance: &str,
+    execution_id: Option<u64>,
+) -> Result<Vec<EventRow>, StoreFailure> {
+    match known(db, instance)? {
+        Some(row) => events(db, row.id, execution_id.unwrap_or(row.execution_id)),
+        None => Ok(Vec::new()),
+    }
+}
+
+pub(crate) fn load(db: &Db, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure> {
+    match known(db, instance)? {
+        Some(row) => {
+            Ok(StoredExecution { events: events(db, row.id, execution_id)?, kv: kv::left(db, row.id)? })
+        }
+        None => Ok(StoredExecution::default()),
+    }
+}
+
+/// One row, and the last event only if the instance has ended.
+pub(crate) fn status(db: &Db, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
+    let Some(row) = known(db, instance)? else { return Ok(None) };
+    let ended = !matches!(row.status.as_deref(), None | Some(RUNNING | CONTINUED_AS_NEW));
+    let terminal_event = if ended {
+        db.first(LAST_EVENT, (row.id, number(row.execution_id)), |row| lossy_text(row, 0))?
+    } else {
+        None
+    };
+    let (custom_status, custom_status_version) = custom_status::read(db, row.id)?.unwrap_or_default();
+    Ok(Some(StoredStatus {
+        execution_id: row.execution_id,
+        terminal_event,
+        custom_status,
+        custom_status_version,
+    }))
+}
+
+pub(crate) fn descriptor(db: &Db, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure> {
+    let Some(row) = known(db, instance)? else { return Ok(None) };
+    let first = db.first(FIRST_EVENT, (row.id, number(row.execution_id)), |row| lossy_text(row, 0))?;
+    Ok(first.map(|first_event| StoredDescriptor { first_event }))
+}
+
+pub(crate) fn last_event_id(db: &Db, instance: &str, execution_id: u64) -> Result<Option<u64>, StoreFailure> {
+    let Some(row) = known(db, instance)? else { return Ok(None) };
+    Ok(db.first(LAST_EVENT_ID, (row.id, number(execution_id)), |row| row.get(0))?.map(unsigned))
+}
+
+pub(crate) fn custom_status(db: &Db, instance: &str) -> Result<Option<(Option<String>, u64)>, StoreFailure> {
+    match known(db, instance)? {
+        Some(row) => custom_status::read(db, row.id),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn kv_value(db: &Db, instance: &str, key: &str) -> Result<Option<String>, StoreFailure> {
+    match known(db, instance)? {
+        Some(row) => kv::value(db, row.id, key),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn kv_values(db: &Db, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure> {
+    match known(db, instance)? {
+        Some(row) => kv::values(db, row.id),
+        None => Ok(BTreeMap::new()),
+    }
+}
+
+pub(crate) fn stats(db: &Db, instance: &str) -> Result<Option<SystemStats>, StoreFailure> {
+    let Some(row) = known(db, instance)? else { return Ok(None) };
+    let columns = (row.id, number(row.execution_id));
+    let sizes = db.first(HISTORY_SIZE, columns, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (events, bytes) = sizes.unwrap_or_default();
+    let values = kv::values(db, row.id)?;
+    Ok(Some(SystemStats {
+        history_event_count: unsigned(events),
+        history_size_bytes: unsigned(bytes),
+        queue_pending_count: 0,
+        kv_user_key_count: values.len() as u64,
+        kv_total_value_bytes: values.values().map(|value| value.len() as u64).sum(),
+    }))
+}
+
+pub(crate) fn instances(db: &Db, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {
+    match status {
+        Some(status) => db.all(INSTANCES_BY_STATUS, [status], |row| row.get(0)),
+        None => db.all(INSTANCES, [], |row| row.get(0)),
+    }
+}
+
+pub(crate) fn executions(db: &Db, instance: &str) -> Result<Vec<u64>, StoreFailure> {
+    match known(db, instance)? {
+        Some(row) => db.all(EXECUTIONS, [row.id], |row| Ok(unsigned(row.get(0)?))),
+        None => Ok(Vec::new()),
+    }
+}
+
+pub(crate) fn current_execution(db: &Db, instance: &str) -> Result<Option<u64>, StoreFailure> {
+    Ok(known(db, instance)?.map(|row| row.execution_id))
+}
+
+pub(crate) fn instance_info(db: &Db, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure> {
+    let found = db.first(INSTANCE_INFO, [instance], |row| {
+        let info = InstanceInfo {
+            instance_id: instance.to_owned(),
+            orchestration_name: row.get::<_, Option<String>>(2)?.unwrap_or_default(),
+            orchestration_version: row.get::<_, Option<String>>(3)?.unwrap_or_default(),
+            current_execution_id: unsigned(row.get(1)?),
+            status: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+            output: row.get(5)?,
+            created_at: time(row.get(6)?).as_millis(),
+            updated_at: time(row.get(7)?).as_millis(),
+            parent_instance_id: row.get(8)?,
+        };
+        Ok((row.get(0)?, row.get::<_, Option<String>>(2)?.is_some(), info))
+    })?;
+    let Some((id, named, mut info)) = found else { return Ok(None) };
+    if !named {
+        let (name, version) = identity_in_history(db, id, info.current_execution_id)?;
+        info.orchestration_name = name;
+        info.orchestration_version = version.unwrap_or_default();
+    }
+    Ok(Some(info))
+}
+
+/// Name and version of an instance that was never named, out of its first event.
+pub(crate) fn identity_in_history(
+    db: &Db,
+    id: i64,
+    execution_id: u64,
+) -> Result<(String, Option<String>), StoreFailure> {
+    let first = db.first(FIRST_EVENT, (id, number(execution_id)), |row| lossy_text(row, 0))?;
+    let event = first.and_then(|data| serde_json::from_str::<Event>(&data).ok());
+    Ok(match event.map(|event| event.kind) {
+        Some(EventKind::OrchestrationStarted { name, version, .. }) => (name, Some(version)),
+        _ => (String::new(), None),
+    })
+}
+
+pub(crate) fn execution_info(
+    db: &Db,
+    instance: &str,
+    execution_id: u64,
+) -> Result<Option<ExecutionInfo>, StoreFailure> {
+    let Some(known) = known(db, instance)? else { return Ok(None) };
+    db.first(EXECUTION_INFO, (known.id, number(execution_id)), |row| {
+        Ok(ExecutionInfo {
+            execution_id,
+            status: row.get(0)?,
+            output: row.get(1)?,
+            started_at: time(row.get(2)?).as_millis(),
+            completed_at: row.get::<_, Option<i64>>(3)?.map(|at| time(at).as_millis()),
+            event_count: usize::try_from(row.get::<_, i64>(4)?).unwrap_or_default(),
+        })
+    })
+}
+
+pub(crate) fn system_metrics(db: &Db) -> Result<SystemMetrics, StoreFailure> {
+    let metrics = db.first(SYSTEM_METRICS, [], |row| {
+        Ok(SystemMetrics {
+            total_instances: unsigned(row.get(0)?),
+            total_executions: unsigned(row.get(1)?),
+            running_instances: unsigned(row.get(2)?),
+            completed_instances: unsigned(row.get(3)?),
+            failed_instances: unsigned(row.get(4)?),
+            total_events: unsigned(row.get(5)?),
+        })
+    })?;
+    Ok(metrics.unwrap_or_default())
+}
+
+/// Rows that no live lock holds.
+pub(crate) fn queue_depths(db: &Db, now: Timestamp) -> Result<QueueDepths, StoreFailure> {
+    let depths = db.first(QUEUE_DEPTHS, [micros(now)], |row| {
+        Ok(QueueDepths {
+            orchestrator_queue: usize::try_from(row.get::<_, i64>(0)?).unwrap_or_default(),
+            worker_queue: usize::try_from(row.get::<_, i64>(1)?).unwrap_or_default(),
+            timer_queue: 0,
+        })
+    })?;
+    Ok(depths.unwrap_or_default())
+}
+
+pub(crate) fn children(db: &Db, instance: &str) -> Result<Vec<String>, StoreFailure> {
+    db.all(CHILDREN, [instance], |row| row.get(0))
+}
+
+pub(crate) fn running_starts(db: &Db) -> Result<Vec<String>, StoreFailure> {
+    let starts = db.all(RUNNING_STARTS, [], |row| row.get::<_, Option<String>>(0))?;
+    Ok(starts.into_iter().flatten().collect())
+}

@@ -1,0 +1,35 @@
+//! The counter that orders messages, activities, ready instances and incarnations.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{FailureClass, StoreFailure};
+
+use crate::db::{Db, micros};
+
+const READ: &str = "SELECT next FROM sequence WHERE id = 1";
+const WRITE: &str = "UPDATE sequence SET next = ?1, written_at = ?2 WHERE id = 1";
+
+/// Numbers of one transaction: read after its begin, written back once before its commit.
+#[derive(Debug, Default)]
+pub(crate) struct Sequence {
+    next: i64,
+}
+
+impl Sequence {
+    pub(crate) fn read(&mut self, db: &Db) -> Result<(), StoreFailure> {
+        self.next = db.first(READ, [], |row| row.get(0))?.ok_or_else(|| {
+            StoreFailure::new(FailureClass::Permanent, "the row of table sequence is missing")
+        })?;
+        Ok(())
+    }
+
+    pub(crate) fn write(&self, db: &Db, now: Timestamp) -> Result<(), StoreFailure> {
+        db.execute(WRITE, (self.next, micros(now))).map(|_| ())
+    }
+
+    /// A number that was never given before.
+    pub(crate) fn take(&mut self) -> i64 {
+        let number = self.next;
+        self.next += 1;
+        number
+    }
+}
