@@ -1,7 +1,7 @@
 //! A memory engine that counts its calls and fails where a test says so.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
 };
 
@@ -46,6 +46,8 @@ struct Script {
     harms: Vec<(Point, String, Harm)>,
     changed_elsewhere: bool,
     batches: Vec<usize>,
+    /// Instances whose second event reads as nonsense.
+    corrupt: BTreeSet<String>,
 }
 
 /// What the engine has done and what it will fail at; shared between a test and its engine.
@@ -81,6 +83,18 @@ impl Plan {
     /// Another process changed the store.
     pub(crate) fn change_elsewhere(&self) {
         self.0.lock().unwrap().changed_elsewhere = true;
+    }
+
+    /// The second event of this instance cannot be decoded from now on.
+    pub(crate) fn corrupt_second_event_of(&self, instance: &str) {
+        self.0.lock().unwrap().corrupt.insert(instance.to_owned());
+    }
+
+    fn read(&self, instance: &str, mut events: Vec<EventRow>) -> Vec<EventRow> {
+        if self.0.lock().unwrap().corrupt.contains(instance) {
+            events[1].data = "nonsense".to_owned();
+        }
+        events
     }
 
     /// Operations in each committed transaction.
@@ -203,6 +217,21 @@ impl StoreEngine for ScriptedEngine {
 macro_rules! forward_reads {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
         impl StoreReader for ScriptedEngine {
+            fn history(
+                &mut self,
+                instance: &str,
+                execution_id: Option<u64>,
+            ) -> Result<Vec<EventRow>, StoreFailure> {
+                self.plan.pass(Point::Read, "")?;
+                Ok(self.plan.read(instance, self.inner.history(instance, execution_id)?))
+            }
+
+            fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure> {
+                self.plan.pass(Point::Read, "")?;
+                let stored = self.inner.load(instance, execution_id)?;
+                Ok(StoredExecution { events: self.plan.read(instance, stored.events), ..stored })
+            }
+
             $(fn $name(&mut self, $($argument: $kind),*) -> Result<$result, StoreFailure> {
                 self.plan.pass(Point::Read, "")?;
                 self.inner.$name($($argument),*)
@@ -212,8 +241,6 @@ macro_rules! forward_reads {
 }
 
 forward_reads! {
-    history(instance: &str, execution_id: Option<u64>) -> Vec<EventRow>;
-    load(instance: &str, execution_id: u64) -> StoredExecution;
     status(instance: &str) -> Option<StoredStatus>;
     descriptor(instance: &str) -> Option<StoredDescriptor>;
     last_event_id(instance: &str, execution_id: u64) -> Option<u64>;

@@ -1,0 +1,173 @@
+//! The provider calls themselves: what is decoded, what is refused, what is told.
+
+use std::{pin::pin, time::Duration};
+
+use duroxide_core::{Event, EventKind};
+use duroxide_provider::{Provider, ProviderAdmin, Round};
+
+use crate::support::*;
+
+/// Commits the first round of a new instance, with these events after its start.
+fn run_first_round(f: &mut Fixture, instance: &str, more: Vec<Event>) {
+    let claim = claim_new(f, instance);
+    let mut round = first_round(instance);
+    round.history_delta.extend(more);
+    complete(&mut f.store, f.provider.commit_round(&claim.lock_token, round)).unwrap();
+}
+
+/// S3.35 to S3.37, S3.T41: the claim is made and counted, the events before the bad one are there, the text names
+/// position, instance and execution.
+#[test]
+fn a_fetch_of_corrupt_history_returns_what_can_be_read_and_says_what_cannot() {
+    let mut f = fixture();
+    run_first_round(&mut f, "a", vec![event("a", 2, EventKind::TimerCreated { fire_at_ms: 1 })]);
+    f.plan.corrupt_second_event_of("a");
+    let Fixture { provider, mut store, .. } = f;
+    complete(&mut store, provider.enqueue_for_orchestrator(completed("a", 2), None)).unwrap();
+    let fetch = provider.fetch_orchestration_item(LOCK, Duration::ZERO, None);
+    let (item, _, attempt_count) = complete(&mut store, fetch).unwrap().unwrap();
+    let error = item.history_error.unwrap();
+    assert_eq!((item.history.len(), attempt_count), (1, 1));
+    assert!(error.starts_with("Failed to deserialize event at position 1: "), "{error}");
+    assert!(error.contains("instance a") && error.contains("execution 1"), "{error}");
+}
+
+/// S3.40: a plain read never skips an event; the raw read shows it.
+#[test]
+fn reads_of_corrupt_history_are_permanent_errors_and_the_raw_read_shows_it() {
+    let mut f = fixture();
+    run_first_round(&mut f, "a", vec![event("a", 2, EventKind::TimerCreated { fire_at_ms: 1 })]);
+    f.plan.corrupt_second_event_of("a");
+    let Fixture { provider, mut store, .. } = f;
+    for error in [
+        complete(&mut store, provider.read("a")).unwrap_err(),
+        complete(&mut store, provider.read_with_execution("a", 1)).unwrap_err(),
+        complete(&mut store, provider.read_history("a")).unwrap_err(),
+    ] {
+        assert!(!error.is_retryable() && error.message.contains("position 1"), "{error}");
+    }
+    let raw = complete(&mut store, provider.read_raw_history("a", 1)).unwrap();
+    let kinds: Vec<_> = raw.iter().map(|event| event.event_type.as_str()).collect();
+    assert_eq!(kinds, ["OrchestrationStarted", ""]);
+    assert_eq!(complete(&mut store, provider.last_event_id("a", 1)).unwrap(), Some(2));
+}
+
+#[test]
+fn an_instance_is_described_by_its_first_event_and_counted_by_its_stamp() {
+    let mut f = fixture();
+    run_first_round(&mut f, "a", Vec::new());
+    run_first_round(&mut f, "b", Vec::new());
+    let Fixture { provider, mut store, .. } = f;
+    let descriptor = complete(&mut store, provider.read_descriptor("a")).unwrap().unwrap();
+    assert_eq!((descriptor.name.as_str(), descriptor.version.as_str()), ("Hello", "1.0.0"));
+    assert!(complete(&mut store, provider.read_descriptor("nobody")).unwrap().is_none());
+    let spread = complete(&mut store, provider.get_running_duroxide_version_spread()).unwrap();
+    assert_eq!(spread.into_iter().collect::<Vec<_>>(), [("0.5.0".to_owned(), 2)]);
+}
+
+/// The number of carried messages is in the first event, which the store does not read.
+#[test]
+fn stats_count_the_messages_carried_into_the_execution() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    let mut first = started("a");
+    if let EventKind::OrchestrationStarted { carry_forward_events, .. } = &mut first.kind {
+        *carry_forward_events =
+            Some(vec![("q".to_owned(), "1".to_owned()), ("q".to_owned(), "2".to_owned())]);
+    }
+    let round = Round { history_delta: vec![first], ..first_round("a") };
+    complete(&mut f.store, f.provider.commit_round(&claim.lock_token, round)).unwrap();
+    let stats = complete(&mut f.store, f.provider.get_instance_stats("a")).unwrap().unwrap();
+    assert_eq!((stats.history_event_count, stats.queue_pending_count), (1, 2));
+    assert!(complete(&mut f.store, f.provider.get_instance_stats("nobody")).unwrap().is_none());
+}
+
+#[test]
+fn unknown_instances_and_executions_are_named_in_the_error() {
+    let Fixture { provider, mut store, .. } = fixture();
+    let error = complete(&mut store, provider.get_instance_info("x")).unwrap_err();
+    assert_eq!((error.message.as_str(), error.retryable), ("Instance x not found", false));
+    let error = complete(&mut store, provider.get_parent_id("x")).unwrap_err();
+    assert_eq!(error.message, "Instance x not found");
+    let error = complete(&mut store, provider.get_execution_info("x", 3)).unwrap_err();
+    assert_eq!(error.message, "Execution 3 not found for instance x");
+    assert_eq!(complete(&mut store, provider.latest_execution_id("x")).unwrap(), 1);
+    assert!(complete(&mut store, provider.read("x")).unwrap().is_empty());
+}
+
+#[test]
+fn a_custom_status_is_told_only_if_it_is_newer() {
+    let mut f = fixture();
+    let status = EventKind::CustomStatusUpdated { status: Some("half".to_owned()) };
+    run_first_round(&mut f, "a", vec![event("a", 2, status)]);
+    let Fixture { provider, mut store, .. } = f;
+    let seen = complete(&mut store, provider.get_custom_status("a", 0)).unwrap();
+    assert_eq!(seen, Some((Some("half".to_owned()), 1)));
+    assert_eq!(complete(&mut store, provider.get_custom_status("a", 1)).unwrap(), None);
+}
+
+/// Everything a wrapper with the plain contract relies on is still true of the native calls.
+#[test]
+fn a_plain_ack_is_a_round() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    let round = first_round("a");
+    let ack = f.provider.ack_orchestration_item(
+        &claim.lock_token,
+        round.execution_id,
+        round.history_delta,
+        round.worker_items,
+        round.orchestrator_items,
+        round.metadata,
+        round.cancelled_activities,
+    );
+    complete(&mut f.store, ack).unwrap();
+    assert_eq!(complete(&mut f.store, fetch_activities(&f.provider, 8)).len(), 1);
+    assert!(f.provider.commits_rounds() && f.provider.serves_batches());
+}
+
+// ---- watching -----------------------------------------------------------------------------------------------
+
+#[test]
+fn a_committed_round_is_told_to_those_who_watch_its_instance() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    let Fixture { provider, mut store, .. } = f;
+    let (mut a, mut b) = (provider.watch("a").unwrap(), provider.watch("b").unwrap());
+    let (mut a, mut b) = (pin!(a.changed()), pin!(b.changed()));
+    hand_in(&mut a);
+    hand_in(&mut b);
+    complete(&mut store, provider.commit_round(&claim.lock_token, first_round("a"))).unwrap();
+    answer(&mut a);
+    assert!(poll(&mut b).is_pending());
+}
+
+#[test]
+fn a_delete_and_a_change_by_another_process_are_told_to_everyone() {
+    let mut f = fixture();
+    run_first_round(&mut f, "a", Vec::new());
+    let Fixture { provider, mut store, clock, plan } = f;
+    let mut watch = provider.watch("a").unwrap();
+    {
+        let mut changed = pin!(watch.changed());
+        hand_in(&mut changed);
+        complete(&mut store, provider.delete_instance("a", true)).unwrap();
+        answer(&mut changed);
+    }
+    let mut changed = pin!(watch.changed());
+    hand_in(&mut changed);
+    plan.change_elsewhere();
+    clock.advance(Duration::from_millis(50));
+    store.run();
+    answer(&mut changed);
+}
+
+/// A watch makes the store look for changes by others; without one, and without fetches, it sleeps.
+#[test]
+fn the_store_looks_for_changes_only_while_someone_watches() {
+    let Fixture { provider, mut store, .. } = fixture();
+    let watch = provider.watch("a");
+    assert!(matches!(store.run(), duroxide_store::Idle::Until(_)));
+    drop(watch);
+    assert_eq!(store.run(), duroxide_store::Idle::UntilRequest);
+}
