@@ -72,6 +72,11 @@ pub(crate) fn fixture_with(options: StoreOptions) -> Fixture {
     Fixture { provider, store, clock, plan }
 }
 
+/// An engine that follows this plan.
+pub(crate) fn scripted_engine(plan: &Plan) -> ScriptedEngine {
+    ScriptedEngine::new(plan.clone())
+}
+
 /// Polls a call once.
 pub(crate) fn poll<F: Future + ?Sized>(call: &mut Pin<&mut F>) -> Poll<F::Output> {
     call.as_mut().poll(&mut Context::from_waker(Waker::noop()))

@@ -46,6 +46,7 @@ struct Script {
     harms: Vec<(Point, String, Harm)>,
     changed_elsewhere: bool,
     batches: Vec<usize>,
+    reads_before_first_commit: usize,
     /// Instances whose second event reads as nonsense.
     corrupt: BTreeSet<String>,
 }
@@ -97,6 +98,16 @@ impl Plan {
         events
     }
 
+    /// Whether an engine with this plan is alive.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    /// How many reads came before the first commit.
+    pub(crate) fn reads_before_first_commit(&self) -> usize {
+        self.0.lock().unwrap().reads_before_first_commit
+    }
+
     /// Operations in each committed transaction.
     pub(crate) fn batches(&self) -> Vec<usize> {
         self.0.lock().unwrap().batches.clone()
@@ -111,6 +122,9 @@ impl Plan {
         let harm = {
             let mut script = self.0.lock().unwrap();
             *script.calls.entry(point).or_default() += 1;
+            if point == Point::Read && script.batches.is_empty() {
+                script.reads_before_first_commit += 1;
+            }
             let found = script
                 .harms
                 .iter()
