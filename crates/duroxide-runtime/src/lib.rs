@@ -1,5 +1,7 @@
 //! The shell around the engine: everything that waits, retries, measures and talks to a provider.
 //!
+//! * [`Runtime`]: a node that takes work from a store, runs it and commits what came of it. [`env`] is what it asks
+//!   of its surroundings.
 //! * [`registry`]: which handlers a node has, in which versions.
 //! * [`client`]: how the outside starts, signals, watches and manages instances.
 //! * [`RuntimeOptions`]: every setting of a node, with its default.
@@ -10,13 +12,18 @@ mod activity_context;
 mod activity_handler;
 mod backoff_log;
 mod builtin;
+mod cache;
 pub mod client;
+mod dispatch;
+pub mod env;
 #[cfg(test)]
 mod fixture;
 pub mod instrumented;
 pub mod observability;
 mod options;
 pub mod registry;
+mod runtime;
+mod shutdown;
 mod status;
 
 pub use activity_context::ActivityContext;
@@ -31,4 +38,5 @@ pub use registry::{
     ActivityRegistry, ActivityRegistryBuilder, OrchestrationRegistry, OrchestrationRegistryBuilder,
     VersionPolicy,
 };
+pub use runtime::Runtime;
 pub use status::{OrchestrationStatus, kind_of};

@@ -1,0 +1,198 @@
+//! Executions kept alive between turns. The cache is only ever an optimisation.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::Mutex,
+};
+
+use duroxide_core::{Event, engine::Execution};
+use duroxide_provider::OrchestrationClaim;
+
+use crate::env::lock;
+
+/// Payload bytes of all cached executions together.
+const BYTES_MAX: usize = 256 << 20;
+/// What an execution is taken to cost beside its payloads; nobody can measure a live future.
+const BYTES_EACH: usize = 1 << 10;
+
+/// A live execution and where it stands.
+pub(crate) struct CachedExecution {
+    pub execution: Execution,
+    pub execution_id: u64,
+    pub name: String,
+    pub version: String,
+    /// Rounds committed to it.
+    pub turns: u64,
+    /// The stamp of its first event if it cannot be read as a version (semantics 17.4).
+    pub unreadable_pin: Option<String>,
+    pub stand: Stand,
+}
+
+/// The stored history that a cached execution belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stand {
+    /// Of a store that says where it stands.
+    Position {
+        /// The instance row's number, which no other instance ever has.
+        incarnation: u64,
+        /// The last stored event.
+        last_event_id: u64,
+    },
+    /// Of a store that only hands out histories: the first and the last event.
+    Ends(Box<(Event, Event)>),
+    /// Of such a store, before its first event.
+    Empty,
+}
+
+impl Stand {
+    /// Where the store stands by a claim and the history that came with it.
+    pub(crate) fn of(claim: &OrchestrationClaim, history: &[Event]) -> Self {
+        match (claim.position, history) {
+            (Some(position), _) => {
+                Self::Position { incarnation: position.incarnation, last_event_id: position.last_event_id }
+            }
+            (None, [first, .., last]) => Self::Ends(Box::new((first.clone(), last.clone()))),
+            (None, [only]) => Self::Ends(Box::new((only.clone(), only.clone()))),
+            (None, []) => Self::Empty,
+        }
+    }
+
+    /// Moves on by the events of a round.
+    fn advance(&mut self, delta: &[Event]) {
+        let (Some(first), Some(last)) = (delta.first(), delta.last()) else { return };
+        match self {
+            Self::Position { last_event_id, .. } => *last_event_id = last.event_id,
+            Self::Ends(ends) => ends.1 = last.clone(),
+            Self::Empty => *self = Self::Ends(Box::new((first.clone(), last.clone()))),
+        }
+    }
+}
+
+impl CachedExecution {
+    /// Whether the store stands exactly where this execution does.
+    fn fits(&self, claim: &OrchestrationClaim) -> bool {
+        if self.execution_id != claim.execution_id {
+            return false;
+        }
+        match (&self.stand, claim.position, &claim.loaded) {
+            (Stand::Position { incarnation, last_event_id }, Some(position), _) => {
+                *incarnation == position.incarnation && *last_event_id == position.last_event_id
+            }
+            (Stand::Ends(ends), None, Some(loaded)) => {
+                loaded.history_error.is_none()
+                    && loaded.history.first() == Some(&ends.0)
+                    && loaded.history.last() == Some(&ends.1)
+            }
+            _ => false,
+        }
+    }
+
+    /// One more round is on its way: if it is committed, the execution stands behind `delta`.
+    pub(crate) fn advance(&mut self, delta: &[Event]) {
+        self.turns += 1;
+        self.stand.advance(delta);
+    }
+
+    fn bytes(&self) -> usize {
+        self.execution.payload_bytes().saturating_add(BYTES_EACH)
+    }
+}
+
+/// What the cache knows for a claim.
+pub(crate) enum Lookup {
+    /// A live execution that stands where the store does.
+    Live(Box<CachedExecution>),
+    /// One that does not. It is user code: drop it on a turn thread.
+    Stale(Box<CachedExecution>),
+    Absent,
+}
+
+/// Live executions by instance, bounded in number and bytes; the least recently used goes first.
+pub(crate) struct ExecutionCache {
+    executions_max: usize,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    by_instance: HashMap<String, Entry>,
+    by_use: BTreeMap<u64, String>,
+    uses: u64,
+    bytes: usize,
+}
+
+struct Entry {
+    used: u64,
+    bytes: usize,
+    execution: Box<CachedExecution>,
+}
+
+impl ExecutionCache {
+    pub(crate) fn new(executions_max: usize) -> Self {
+        Self { executions_max, entries: Mutex::default() }
+    }
+
+    /// Takes the claimed instance's execution out. It comes back only after a confirmed commit.
+    pub(crate) fn take(&self, claim: &OrchestrationClaim) -> Lookup {
+        match lock(&self.entries).remove(&claim.instance) {
+            Some(execution) if execution.fits(claim) => Lookup::Live(execution),
+            Some(execution) => Lookup::Stale(execution),
+            None => Lookup::Absent,
+        }
+    }
+
+    /// Puts an execution in and returns what had to go.
+    #[must_use]
+    pub(crate) fn put(&self, instance: &str, execution: Box<CachedExecution>) -> Vec<Box<CachedExecution>> {
+        if self.executions_max == 0 {
+            return vec![execution];
+        }
+        let mut entries = lock(&self.entries);
+        let mut gone: Vec<_> = entries.remove(instance).into_iter().collect();
+        entries.insert(instance, execution);
+        while entries.by_instance.len() > self.executions_max || entries.bytes > BYTES_MAX {
+            gone.extend(entries.pop_oldest());
+        }
+        gone
+    }
+
+    /// Takes everything out.
+    #[must_use]
+    pub(crate) fn clear(&self) -> Vec<Box<CachedExecution>> {
+        let entries = std::mem::take(&mut *lock(&self.entries));
+        entries.by_instance.into_values().map(|entry| entry.execution).collect()
+    }
+}
+
+impl fmt::Debug for ExecutionCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = lock(&self.entries);
+        f.debug_struct("ExecutionCache")
+            .field("executions", &entries.by_instance.len())
+            .field("bytes", &entries.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Entries {
+    fn insert(&mut self, instance: &str, execution: Box<CachedExecution>) {
+        self.uses += 1;
+        let entry = Entry { used: self.uses, bytes: execution.bytes(), execution };
+        self.bytes = self.bytes.saturating_add(entry.bytes);
+        self.by_use.insert(entry.used, instance.to_owned());
+        self.by_instance.insert(instance.to_owned(), entry);
+    }
+
+    fn remove(&mut self, instance: &str) -> Option<Box<CachedExecution>> {
+        let entry = self.by_instance.remove(instance)?;
+        self.by_use.remove(&entry.used);
+        self.bytes = self.bytes.saturating_sub(entry.bytes);
+        Some(entry.execution)
+    }
+
+    fn pop_oldest(&mut self) -> Option<Box<CachedExecution>> {
+        let (_, instance) = self.by_use.pop_first()?;
+        self.remove(&instance)
+    }
+}

@@ -1,0 +1,42 @@
+//! Dispatch: takes work from the two queues, runs user code, and commits what came of it.
+//!
+//! Deciding and acting are apart. `plan`, `admit`, `round` and `ending` take values and return values; the others
+//! carry out what they decided:
+//!
+//! * `queue` is the loop of one queue: fetch, start what has a slot, give back what has none;
+//! * `orchestration` and `worker` say what the loop fetches, and hand each claim to `turn` or `activity`;
+//! * `renewal` keeps a claim's lock, `commit` insists on a result until the store has it.
+
+mod activity;
+mod admit;
+mod background;
+mod commit;
+mod descriptors;
+mod ending;
+mod held;
+mod measure;
+mod node;
+mod orchestration;
+mod plan;
+mod queue;
+mod renewal;
+mod round;
+mod running;
+mod store_call;
+mod turn;
+mod turns;
+mod worker;
+
+use std::sync::Arc;
+
+pub(crate) use admit::describe_ranges;
+pub(crate) use node::{Node, NodeParts};
+pub(crate) use store_call::guarded;
+
+/// Starts the loops of a node.
+pub(crate) async fn start(node: &Arc<Node>) {
+    background::count_running(node).await;
+    background::start(node);
+    queue::start(orchestration::Orchestrations::new(Arc::clone(node)));
+    queue::start(worker::Activities::new(Arc::clone(node)));
+}

@@ -1,0 +1,469 @@
+//! What is to be done with a claimed instance, decided before any code runs (semantics 2.2).
+//!
+//! The checks run in a fixed order and the first that applies decides. They are pure: the claim and its history
+//! come in, and what to do goes out as a value.
+
+use std::fmt;
+
+use duroxide_core::{
+    AppErrorKind, ConfigErrorKind, ErrorDetails, Event, EventKind, INITIAL_EXECUTION_ID,
+    OrchestrationHandlerRef, ParentLink, PoisonMessageType, WorkItem,
+    engine::{Ending, Seed},
+};
+use duroxide_provider::{SemverRange, VersionRange, VersionTriple};
+use semver::Version;
+
+/// The text for work that this node cannot process (S2.9). It names both causes, because which one it is may
+/// differ from node to node.
+const NOT_PROCESSED_HERE: &str = "work item could not be processed on this node (orchestration not registered \
+                                  here, or execution history is unsupported)";
+
+/// The version of a start that asked for none and was never resolved.
+const UNKNOWN_VERSION: &str = "unknown";
+
+/// A claimed instance with its history.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Claimed<'a> {
+    pub instance: &'a str,
+    pub name: &'a str,
+    pub execution_id: u64,
+    pub messages: &'a [WorkItem],
+    pub attempt_count: u32,
+    pub history: &'a [Event],
+    pub history_error: Option<&'a str>,
+    /// Known from the stored status where the history cannot be decoded.
+    pub ended: bool,
+}
+
+/// Which handlers this node has.
+pub(crate) trait Handlers {
+    /// The handler of an orchestration: this exact version, or the one that the version policy picks.
+    fn find(&self, name: &str, version: Option<&str>) -> Option<(String, OrchestrationHandlerRef)>;
+}
+
+/// What this node takes on.
+pub(crate) struct Policy<'a> {
+    pub max_attempts: u32,
+    pub supported: &'a [SemverRange],
+    pub handlers: &'a dyn Handlers,
+}
+
+/// What to do with a claimed instance.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// Run a turn.
+    Run(Run),
+    /// Give the claim back; a later attempt, or another node, may do better.
+    Bounce(Unprocessable),
+    /// End the execution without running its code.
+    End(Termination),
+    /// The instance has ended: drop the messages.
+    Drain,
+    /// The messages belong to no instance and nothing ever started one.
+    Stray,
+}
+
+impl Admission {
+    /// Whether the claim can be processed here (S0.24).
+    #[cfg(test)]
+    pub(crate) fn is_processable(&self) -> bool {
+        !matches!(self, Self::Bounce(_))
+    }
+}
+
+/// A turn that can run.
+pub(crate) struct Run {
+    pub handler: OrchestrationHandlerRef,
+    /// The start of an execution that has no history yet; otherwise the history is replayed.
+    pub seed: Option<Seed>,
+    pub name: String,
+    pub version: String,
+    /// The stamp of the first event if it is no version.
+    pub unreadable_pin: Option<String>,
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("seed", &self.seed)
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a claim cannot be processed here and now (S0.23).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unprocessable {
+    /// No handler of this name, or not of this version (16.8).
+    UnregisteredOrchestration {
+        name: String,
+        /// The version asked for or recorded.
+        version: Option<String>,
+    },
+    /// The execution was started by a duroxide version that this node does not replay (17.4).
+    IncompatibleVersion { pinned: VersionTriple, supported: String },
+    /// The stored history cannot be decoded.
+    UndecodableHistory { error: String },
+    /// The execution continued as new and its successor's start has not come yet (8.6).
+    WaitingForSuccessor,
+}
+
+/// An execution that ends without running its code.
+#[derive(Debug, Clone)]
+pub(crate) struct Termination {
+    pub subject: Subject,
+    pub ending: Ending,
+    pub cause: Cause,
+}
+
+/// Which execution is ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// One that has no history yet.
+    Unstarted(Seed),
+    /// The claimed one, whose history is at hand.
+    Stored,
+    /// The claimed one, whose history cannot be decoded.
+    Unreadable,
+}
+
+/// Why it is ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It was attempted too often. `reason` is given if this node has no handler for it.
+    Poison { reason: Option<String> },
+    /// It was attempted too often because no node can replay it.
+    UnsupportedVersion,
+    /// It was cancelled, and this node has no handler for it (6.3).
+    CancelledWithoutHandler,
+}
+
+/// Decides what to do with a claim.
+pub(crate) fn admit(claim: Claimed<'_>, policy: &Policy<'_>) -> Admission {
+    let exhausted = claim.attempt_count > policy.max_attempts;
+    if let Some(error) = claim.history_error {
+        return match (exhausted, claim.ended) {
+            (false, _) => Admission::Bounce(Unprocessable::UndecodableHistory { error: error.to_owned() }),
+            (true, true) => Admission::Drain,
+            (true, false) => poison_unreadable(claim, policy, error),
+        };
+    }
+    if let Some(pinned) = incompatible_pin(claim.history, policy.supported) {
+        let supported = describe_ranges(policy.supported);
+        return match (exhausted, standing(claim.history)) {
+            (false, _) => Admission::Bounce(Unprocessable::IncompatibleVersion { pinned, supported }),
+            (true, Standing::Ended) => Admission::Drain,
+            (true, standing) => unsupported(claim, policy, standing, pinned, &supported),
+        };
+    }
+    match standing(claim.history) {
+        Standing::Ended => Admission::Drain,
+        standing if exhausted => poison(claim, policy, standing),
+        Standing::Continued => match successor_item(claim.messages) {
+            Some(item) => begin(claim, policy, item, claim.execution_id + 1),
+            None => Admission::Bounce(Unprocessable::WaitingForSuccessor),
+        },
+        Standing::New => match start_item(claim.messages) {
+            Some(item) => begin(claim, policy, item, claim.execution_id),
+            None => Admission::Stray,
+        },
+        Standing::Running => resume(claim, policy),
+    }
+}
+
+/// How an execution stands. The last stored event says it; the stored status is not asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    New,
+    Running,
+    Continued,
+    Ended,
+}
+
+fn standing(history: &[Event]) -> Standing {
+    match history.last().map(|event| &event.kind) {
+        None => Standing::New,
+        Some(EventKind::OrchestrationContinuedAsNew { .. }) => Standing::Continued,
+        Some(EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. }) => {
+            Standing::Ended
+        }
+        Some(_) => Standing::Running,
+    }
+}
+
+/// Begins an execution that has no history yet.
+fn begin(claim: Claimed<'_>, policy: &Policy<'_>, item: &WorkItem, execution_id: u64) -> Admission {
+    let Some((name, asked)) = wanted_handler(item) else { return Admission::Stray };
+    match policy.handlers.find(name, asked) {
+        Some((version, handler)) => match Seed::from_item(item.clone(), execution_id, version.clone()) {
+            Some(seed) => Admission::Run(Run {
+                handler,
+                seed: Some(seed),
+                name: name.to_owned(),
+                version,
+                unreadable_pin: None,
+            }),
+            None => Admission::Stray,
+        },
+        None => {
+            let seed =
+                Seed::from_item(item.clone(), execution_id, asked.unwrap_or(UNKNOWN_VERSION).to_owned());
+            unregistered(claim, name, asked, seed.map(Subject::Unstarted))
+        }
+    }
+}
+
+/// Goes on with an execution that has history.
+fn resume(claim: Claimed<'_>, policy: &Policy<'_>) -> Admission {
+    // A history that does not begin with its start names no handler. Any will do, because replay reports it.
+    let (name, version) =
+        recorded_handler(claim.history).map_or((claim.name, None), |(name, version)| (name, Some(version)));
+    match policy.handlers.find(name, version) {
+        Some((found, handler)) => Admission::Run(Run {
+            handler,
+            seed: None,
+            name: name.to_owned(),
+            version: version.map_or(found, str::to_owned),
+            unreadable_pin: unreadable_pin(claim.history),
+        }),
+        None => unregistered(claim, name, version, Some(Subject::Stored)),
+    }
+}
+
+/// A cancelled execution needs no handler to end; any other waits for a node that has it.
+fn unregistered(
+    claim: Claimed<'_>,
+    name: &str,
+    version: Option<&str>,
+    subject: Option<Subject>,
+) -> Admission {
+    match (cancellation(claim.messages), subject) {
+        (Some(reason), Some(subject)) => Admission::End(Termination {
+            subject,
+            ending: Ending::Cancelled { reason: reason.to_owned() },
+            cause: Cause::CancelledWithoutHandler,
+        }),
+        _ => Admission::Bounce(Unprocessable::UnregisteredOrchestration {
+            name: name.to_owned(),
+            version: version.map(str::to_owned),
+        }),
+    }
+}
+
+fn poison(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Admission {
+    let Some(subject) = doomed(claim, policy, standing) else { return Admission::Stray };
+    let execution_id = match &subject {
+        Subject::Unstarted(seed) => seed.execution_id,
+        Subject::Stored | Subject::Unreadable => claim.execution_id,
+    };
+    let details = ErrorDetails::Poison {
+        attempt_count: claim.attempt_count,
+        max_attempts: policy.max_attempts,
+        message_type: PoisonMessageType::Orchestration { instance: claim.instance.to_owned(), execution_id },
+        message: json_of(claim.messages),
+    };
+    let reason = missing_handler(claim, policy, standing);
+    Admission::End(Termination { subject, ending: Ending::Failed(details), cause: Cause::Poison { reason } })
+}
+
+fn poison_unreadable(claim: Claimed<'_>, policy: &Policy<'_>, error: &str) -> Admission {
+    let details = ErrorDetails::Poison {
+        attempt_count: claim.attempt_count,
+        max_attempts: policy.max_attempts,
+        message_type: PoisonMessageType::FailedDeserialization {
+            instance: claim.instance.to_owned(),
+            execution_id: claim.execution_id,
+            error: error.to_owned(),
+        },
+        message: error.to_owned(),
+    };
+    Admission::End(Termination {
+        subject: Subject::Unreadable,
+        ending: Ending::Failed(details),
+        cause: Cause::Poison { reason: None },
+    })
+}
+
+fn unsupported(
+    claim: Claimed<'_>,
+    policy: &Policy<'_>,
+    standing: Standing,
+    pinned: VersionTriple,
+    supported: &str,
+) -> Admission {
+    let Some(subject) = doomed(claim, policy, standing) else { return Admission::Stray };
+    let (attempt, max) = (claim.attempt_count, policy.max_attempts);
+    let details = ErrorDetails::Configuration {
+        kind: ConfigErrorKind::UnsupportedVersion,
+        resource: claim.instance.to_owned(),
+        message: Some(format!(
+            "{NOT_PROCESSED_HERE}: execution pinned at {pinned}, supported {supported}, attempt {attempt} (max {max})"
+        )),
+    };
+    Admission::End(Termination { subject, ending: Ending::Failed(details), cause: Cause::UnsupportedVersion })
+}
+
+/// Which execution a hopeless batch ends. One that continued as new has ended; its successor fails in its place,
+/// with nothing in its history but start and failure (8.6).
+fn doomed(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Option<Subject> {
+    let item = match standing {
+        Standing::Running => return Some(Subject::Stored),
+        Standing::Ended => return None,
+        Standing::New => start_item(claim.messages)?,
+        Standing::Continued => match successor_item(claim.messages) {
+            Some(item) => item,
+            None => return heir(claim).map(Subject::Unstarted),
+        },
+    };
+    let execution_id = claim.execution_id + u64::from(standing == Standing::Continued);
+    let (name, asked) = wanted_handler(item)?;
+    let version = policy
+        .handlers
+        .find(name, asked)
+        .map_or_else(|| asked.unwrap_or(UNKNOWN_VERSION).to_owned(), |(version, _)| version);
+    let mut seed = Seed::from_item(item.clone(), execution_id, version)?;
+    seed.carried.clear();
+    Some(Subject::Unstarted(seed))
+}
+
+/// The successor of an execution that continued as new, where its own start is lost.
+fn heir(claim: Claimed<'_>) -> Option<Seed> {
+    let (name, version) = recorded_handler(claim.history)?;
+    let EventKind::OrchestrationContinuedAsNew { input } = &claim.history.last()?.kind else { return None };
+    Some(Seed {
+        instance: claim.instance.to_owned(),
+        execution_id: claim.execution_id + 1,
+        name: name.to_owned(),
+        version: version.to_owned(),
+        input: input.clone(),
+        parent: recorded_parent(claim.history),
+        carried: Vec::new(),
+        custom_status: None,
+    })
+}
+
+/// The sentence for the log if this node lacks the handler of what it ends (C6).
+fn missing_handler(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Option<String> {
+    let (name, version) = match standing {
+        Standing::Running => recorded_handler(claim.history).map(|(name, version)| (name, Some(version))),
+        Standing::New => start_item(claim.messages).and_then(wanted_handler),
+        Standing::Continued => successor_item(claim.messages).and_then(wanted_handler),
+        Standing::Ended => None,
+    }?;
+    if policy.handlers.find(name, version).is_some() {
+        return None;
+    }
+    let (attempt, max) = (claim.attempt_count, policy.max_attempts);
+    let version = version.unwrap_or("latest");
+    Some(format!(
+        "{NOT_PROCESSED_HERE}: orchestration {name}@{version} is not registered, attempt {attempt} (max {max})"
+    ))
+}
+
+fn json_of(messages: &[WorkItem]) -> String {
+    serde_json::to_string(messages).unwrap_or_else(|reason| format!("{} messages: {reason}", messages.len()))
+}
+
+// ---- what a batch holds -------------------------------------------------------------------------------------
+
+/// The item that starts an instance without history. A `ContinueAsNew` outranks a client's start.
+pub(crate) fn start_item(messages: &[WorkItem]) -> Option<&WorkItem> {
+    successor_item(messages)
+        .or_else(|| messages.iter().find(|item| matches!(item, WorkItem::StartOrchestration { .. })))
+}
+
+fn successor_item(messages: &[WorkItem]) -> Option<&WorkItem> {
+    messages.iter().find(|item| matches!(item, WorkItem::ContinueAsNew { .. }))
+}
+
+fn cancellation(messages: &[WorkItem]) -> Option<&str> {
+    messages.iter().find_map(|item| match item {
+        WorkItem::CancelInstance { reason, .. } => Some(reason.as_str()),
+        _ => None,
+    })
+}
+
+fn wanted_handler(item: &WorkItem) -> Option<(&str, Option<&str>)> {
+    match item {
+        WorkItem::StartOrchestration { orchestration, version, .. }
+        | WorkItem::ContinueAsNew { orchestration, version, .. } => Some((orchestration, version.as_deref())),
+        _ => None,
+    }
+}
+
+/// Whether a start only wakes an execution that a round has begun (8.4).
+pub(crate) fn is_wake_up(item: &WorkItem) -> bool {
+    matches!(item, WorkItem::StartOrchestration { execution_id, parent_instance: None, .. }
+        if *execution_id > INITIAL_EXECUTION_ID)
+}
+
+// ---- what a history says ------------------------------------------------------------------------------------
+
+fn recorded_handler(history: &[Event]) -> Option<(&str, &str)> {
+    match &history.first()?.kind {
+        EventKind::OrchestrationStarted { name, version, .. } => Some((name, version)),
+        _ => None,
+    }
+}
+
+/// The parent's call, by the first event.
+pub(crate) fn recorded_parent(history: &[Event]) -> Option<ParentLink> {
+    match &history.first()?.kind {
+        EventKind::OrchestrationStarted { parent_instance, parent_id, parent_execution_id, .. } => {
+            Some(ParentLink {
+                instance: parent_instance.clone()?,
+                event_id: (*parent_id)?,
+                execution_id: *parent_execution_id,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Whether the history is only what the execution began with, so that its code has not run yet (2.1).
+pub(crate) fn is_seed_only(history: &[Event]) -> bool {
+    match history.first().map(|event| &event.kind) {
+        Some(EventKind::OrchestrationStarted { carry_forward_events, .. }) => {
+            history.len() == 1 + carry_forward_events.as_ref().map_or(0, Vec::len)
+        }
+        _ => false,
+    }
+}
+
+/// What ended a child is told to its parent; this is what a child is told that may not start (6.5).
+pub(crate) fn id_taken(instance: &str, ended: bool) -> ErrorDetails {
+    let suffix = if ended { " and is terminal" } else { "" };
+    ErrorDetails::Application {
+        kind: AppErrorKind::OrchestrationFailed,
+        message: format!("sub-orchestration instance id '{instance}' already exists{suffix}"),
+        retryable: false,
+    }
+}
+
+fn pin(history: &[Event]) -> Option<Result<Version, &str>> {
+    let first = history.first()?;
+    let stamp = first.duroxide_version.as_str();
+    matches!(first.kind, EventKind::OrchestrationStarted { .. })
+        .then(|| Version::parse(stamp).map_err(|_| stamp))
+}
+
+fn unreadable_pin(history: &[Event]) -> Option<String> {
+    pin(history)?.err().map(str::to_owned)
+}
+
+/// The pin of an execution that this node cannot replay. No history, no start, or a stamp that is no version all
+/// count as compatible. Only major, minor and patch are compared.
+fn incompatible_pin(history: &[Event], supported: &[SemverRange]) -> Option<VersionTriple> {
+    let pinned = VersionTriple::from(&pin(history)?.ok()?);
+    let fits = supported.iter().any(|range| VersionRange::from(range).contains(pinned));
+    (!fits).then_some(pinned)
+}
+
+/// The ranges as they are logged.
+pub(crate) fn describe_ranges(ranges: &[SemverRange]) -> String {
+    ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
+}
+
+#[cfg(test)]
+mod tests;

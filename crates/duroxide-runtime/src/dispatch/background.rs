@@ -1,0 +1,75 @@
+//! What a node does beside its queues: it keeps sessions and watches queue depths.
+
+use std::sync::Arc;
+
+use tracing::{debug, warn};
+
+use super::{guarded, node::Node, plan::renewal_interval, worker::session_owner};
+
+pub(crate) fn start(node: &Arc<Node>) {
+    if node.options.worker_concurrency > 0 {
+        node.background.spawn("session renewal", keep_sessions(Arc::clone(node)));
+        node.background.spawn("session cleanup", clean_sessions(Arc::clone(node)));
+    }
+    node.background.spawn("queue depths", watch_queues(Arc::clone(node)));
+}
+
+/// Renews the sessions of this node's workers. A failure is tried again at the next turn, well before the lease
+/// ends; sessions nobody uses go idle by themselves.
+async fn keep_sessions(node: Arc<Node>) {
+    let options = &node.options;
+    let interval = renewal_interval(options.session_lock_timeout, options.session_lock_renewal_buffer, None);
+    let owners: Vec<String> = match &options.worker_node_id {
+        Some(name) => vec![name.clone()],
+        None => (0..options.worker_concurrency).map(|slot| session_owner(&node, Some(slot))).collect(),
+    };
+    let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
+    let mut pause = interval;
+    loop {
+        node.env.sleep(pause).await;
+        let call = node.store.renew_session_lock(
+            &owners,
+            options.session_lock_timeout,
+            options.session_idle_timeout,
+        );
+        pause = match guarded("renew_session_lock", call).await {
+            Ok(_) => interval,
+            Err(error) => {
+                warn!(target: "duroxide::runtime", %error, "sessions could not be renewed");
+                interval / 4
+            }
+        };
+    }
+}
+
+async fn clean_sessions(node: Arc<Node>) {
+    loop {
+        node.env.sleep(node.options.session_cleanup_interval).await;
+        let call = node.store.cleanup_orphaned_sessions(node.options.session_idle_timeout);
+        if let Err(error) = guarded("cleanup_orphaned_sessions", call).await {
+            debug!(target: "duroxide::runtime", %error, "orphaned sessions could not be removed");
+        }
+    }
+}
+
+async fn watch_queues(node: Arc<Node>) {
+    loop {
+        node.env.sleep(node.options.observability.gauge_poll_interval).await;
+        let Some(admin) = node.store.as_management_capability() else { return };
+        match guarded("get_queue_depths", admin.get_queue_depths()).await {
+            Ok(depths) => {
+                node.metrics.update_queue_depths(depths.orchestrator_queue as u64, depths.worker_queue as u64)
+            }
+            Err(error) => debug!(target: "duroxide::runtime", %error, "queue depths could not be read"),
+        }
+    }
+}
+
+/// Tells the gauge how many instances run already. Asked before any work is taken, so that nothing is counted
+/// twice.
+pub(crate) async fn count_running(node: &Node) {
+    let Some(admin) = node.store.as_management_capability() else { return };
+    if let Ok(metrics) = guarded("get_system_metrics", admin.get_system_metrics()).await {
+        node.metrics.set_active_orchestrations(i64::try_from(metrics.running_instances).unwrap_or(i64::MAX));
+    }
+}

@@ -1,0 +1,101 @@
+//! What is counted once a round is committed (semantics 22).
+
+use std::time::Duration;
+
+use duroxide_core::{ErrorDetails, INITIAL_EXECUTION_ID, ParentLink, Timestamp, engine::Outcome};
+
+use super::{guarded, node::Node};
+use crate::observability::{EndedExecution, ExecutionEnd};
+
+/// What a committed round tells the metrics.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub name: String,
+    pub version: String,
+    pub execution_id: u64,
+    /// The execution's code ran, or was ended, for the first time.
+    pub first_turn: bool,
+    pub end: Option<End>,
+    /// Rounds of the execution, this one included.
+    pub turns: u64,
+    pub history_events: u64,
+    pub started_at_ms: Option<u64>,
+    pub parent: Option<ParentLink>,
+}
+
+/// How an execution ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    Completed,
+    Failed(ErrorDetails),
+    ContinuedAsNew,
+}
+
+impl End {
+    pub(crate) fn of(outcome: &Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Running => None,
+            Outcome::Completed { .. } => Some(Self::Completed),
+            Outcome::Failed { details } => Some(Self::Failed(details.clone())),
+            Outcome::ContinuedAsNew(_) => Some(Self::ContinuedAsNew),
+        }
+    }
+
+    fn ends_instance(&self) -> bool {
+        !matches!(self, Self::ContinuedAsNew)
+    }
+}
+
+/// Counts what a committed round did.
+pub(crate) async fn count(node: &Node, facts: &Facts) {
+    let metrics = &node.metrics;
+    if facts.first_turn {
+        let continued = facts.execution_id > INITIAL_EXECUTION_ID;
+        let initiated_by = if continued { "continueAsNew" } else { "client" };
+        metrics.record_orchestration_start(&facts.name, &facts.version, initiated_by);
+        if !continued {
+            metrics.increment_active_orchestrations();
+        }
+    }
+    let Some(end) = &facts.end else { return };
+    let duration = since(node.now(), facts.started_at_ms);
+    metrics.execution_ended(&EndedExecution {
+        orchestration_name: &facts.name,
+        version: &facts.version,
+        execution_id: facts.execution_id,
+        end: match end {
+            End::Completed => ExecutionEnd::Completed,
+            End::Failed(details) => ExecutionEnd::Failed(details),
+            End::ContinuedAsNew => ExecutionEnd::ContinuedAsNew,
+        },
+        duration,
+        turns: facts.turns,
+        history_events: facts.history_events,
+    });
+    if end.ends_instance() {
+        metrics.decrement_active_orchestrations();
+        count_call(node, facts, end, duration).await;
+    }
+}
+
+/// Counts the call that a child has ended. Labels name orchestrations, so the parent's name is looked up.
+async fn count_call(node: &Node, facts: &Facts, end: &End, duration: Duration) {
+    let Some(link) = &facts.parent else { return };
+    let known = link.execution_id.and_then(|execution| node.descriptors.find(&link.instance, execution));
+    let parent = match known {
+        Some((name, _)) => Some(name),
+        None => guarded("read_descriptor", node.store.read_descriptor(&link.instance))
+            .await
+            .ok()
+            .flatten()
+            .map(|descriptor| descriptor.name),
+    };
+    let parent = parent.as_deref().unwrap_or("unknown");
+    let outcome = if matches!(end, End::Completed) { "success" } else { "failed" };
+    node.metrics.record_suborchestration_call(parent, &facts.name, outcome);
+    node.metrics.record_suborchestration_duration(parent, &facts.name, duration.as_secs_f64(), outcome);
+}
+
+fn since(now: Timestamp, started_at_ms: Option<u64>) -> Duration {
+    started_at_ms.map_or(Duration::ZERO, |started| now.saturating_since(Timestamp::from_millis(started)))
+}

@@ -1,0 +1,196 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use duroxide_core::{OrchestrationHandlerRef, Timestamp};
+use duroxide_provider::{DispatcherCapabilityFilter, HandlerCapability, Provider, SemverRange};
+use semver::Version;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::{
+    admit::Handlers,
+    descriptors::Descriptors,
+    guarded,
+    held::{HeldLocks, LockKind},
+    plan::{WORK_RENEWAL_MAX, renewal_interval},
+    running::RunningActivities,
+    turns::RunningTurns,
+};
+use crate::{
+    ActivityRegistry, Client, OrchestrationRegistry, RuntimeOptions,
+    cache::{CachedExecution, ExecutionCache},
+    env::{Env, Tasks},
+    observability::MetricsProvider,
+};
+
+/// What a node is made of.
+pub(crate) struct NodeParts {
+    pub env: Arc<dyn Env>,
+    pub store: Arc<dyn Provider>,
+    pub options: RuntimeOptions,
+    pub orchestrations: OrchestrationRegistry,
+    pub activities: ActivityRegistry,
+    pub metrics: Arc<MetricsProvider>,
+}
+
+/// A running node: everything its loops and tasks share.
+pub(crate) struct Node {
+    pub env: Arc<dyn Env>,
+    pub store: Arc<dyn Provider>,
+    pub options: RuntimeOptions,
+    pub orchestrations: OrchestrationRegistry,
+    pub activities: ActivityRegistry,
+    pub metrics: Arc<MetricsProvider>,
+    pub client: Client,
+    pub filter: DispatcherCapabilityFilter,
+    pub capability: Option<HandlerCapability>,
+    /// Random, so that no two slots of two nodes share an id.
+    pub id: String,
+    pub cache: ExecutionCache,
+    pub descriptors: Descriptors,
+    pub running: Arc<RunningActivities>,
+    pub held: HeldLocks,
+    /// The instances whose turns run right now.
+    pub turns: Arc<RunningTurns>,
+    /// Fires when no more work is taken.
+    pub stopping: CancellationToken,
+    /// The dispatch loops and one task per claim.
+    pub work: Tasks,
+    /// User code of activities.
+    pub user_code: Tasks,
+    /// Sessions and gauges.
+    pub background: Tasks,
+}
+
+/// How a lock is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeaseTerms {
+    pub timeout: Duration,
+    pub interval: Duration,
+}
+
+impl Node {
+    pub(crate) fn new(parts: NodeParts) -> Self {
+        let NodeParts { env, store, options, orchestrations, activities, metrics } = parts;
+        Self {
+            client: Client::with_limits(Arc::clone(&store), options.limits.clone()),
+            filter: DispatcherCapabilityFilter { supported_duroxide_versions: supported_versions(&options) },
+            capability: options
+                .handler_capability_filter
+                .then(|| handler_capability(&orchestrations, &activities)),
+            id: format!("{:032x}", env.random()),
+            cache: ExecutionCache::new(options.execution_cache_size),
+            descriptors: Descriptors::default(),
+            running: Arc::default(),
+            turns: Arc::default(),
+            held: HeldLocks::default(),
+            stopping: CancellationToken::new(),
+            work: Tasks::new(Arc::clone(&env)),
+            user_code: Tasks::new(Arc::clone(&env)),
+            background: Tasks::new(Arc::clone(&env)),
+            env,
+            store,
+            options,
+            orchestrations,
+            activities,
+            metrics,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.env.now()
+    }
+
+    pub(crate) fn lease_terms(&self, kind: LockKind) -> LeaseTerms {
+        let options = &self.options;
+        let (timeout, buffer, at_most) = match kind {
+            LockKind::Instance => {
+                (options.orchestrator_lock_timeout, options.orchestrator_lock_renewal_buffer, None)
+            }
+            LockKind::Activity => {
+                (options.worker_lock_timeout, options.worker_lock_renewal_buffer, Some(WORK_RENEWAL_MAX))
+            }
+        };
+        LeaseTerms { timeout, interval: renewal_interval(timeout, buffer, at_most) }
+    }
+
+    /// Gives a lock back. If that fails it is left to its lease, which nobody renews any more.
+    pub(crate) async fn abandon(
+        &self,
+        kind: LockKind,
+        token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) {
+        let answer = match kind {
+            LockKind::Instance => {
+                let call = self.store.abandon_orchestration_item(token, delay, ignore_attempt);
+                guarded("abandon_orchestration_item", call).await
+            }
+            LockKind::Activity => {
+                let call = self.store.abandon_work_item(token, delay, ignore_attempt);
+                guarded("abandon_work_item", call).await
+            }
+        };
+        self.held.let_go(token);
+        if let Err(error) = answer
+            && !error.is_lock_lost()
+        {
+            warn!(target: "duroxide::runtime", %error, "could not give a lock back; its lease will end it");
+        }
+    }
+
+    /// Drops executions where user code may run: their destructors are user code.
+    pub(crate) fn retire(&self, executions: impl IntoIterator<Item = Box<CachedExecution>>) {
+        let executions: Vec<_> = executions.into_iter().collect();
+        if !executions.is_empty() {
+            self.env.run_turn(Box::new(move || drop(executions)));
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.retire(self.cache.clear());
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("id", &self.id).field("cache", &self.cache).finish_non_exhaustive()
+    }
+}
+
+impl Handlers for OrchestrationRegistry {
+    fn find(&self, name: &str, version: Option<&str>) -> Option<(String, OrchestrationHandlerRef)> {
+        match version {
+            Some(text) => {
+                let handler = self.resolve_handler_exact(name, &Version::parse(text).ok()?)?;
+                Some((text.to_owned(), handler))
+            }
+            None => self.resolve_handler(name).map(|(version, handler)| (version.to_string(), handler)),
+        }
+    }
+}
+
+/// The pinned versions this node replays (semantics 17.2).
+fn supported_versions(options: &RuntimeOptions) -> Vec<SemverRange> {
+    let configured = options.supported_replay_versions.clone();
+    std::iter::once(configured.unwrap_or_else(SemverRange::default_for_current_build))
+        .chain(options.extra_replay_versions.iter().cloned())
+        .collect()
+}
+
+/// What this node can run, by name and version (semantics 17.7).
+fn handler_capability(
+    orchestrations: &OrchestrationRegistry,
+    activities: &ActivityRegistry,
+) -> HandlerCapability {
+    let exactly = |version: Version| SemverRange::new(version.clone(), version);
+    let versions = |name: &str| orchestrations.list_versions(name).into_iter().map(exactly).collect();
+    HandlerCapability {
+        supported_orchestrations: Some(
+            orchestrations.list_names().into_iter().map(|name| (name.clone(), versions(&name))).collect(),
+        ),
+        supported_activities: Some(activities.list_names().into_iter().collect()),
+    }
+}

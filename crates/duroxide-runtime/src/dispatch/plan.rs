@@ -1,0 +1,270 @@
+//! What a dispatch loop does next, as values: which slots are free, how much to fetch, when to renew or retry.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::Duration,
+};
+
+use crate::env::Moment;
+
+/// Results that may be on their way to the store at the same time.
+const COMMITTING_MAX: usize = 1_024;
+/// Their payload bytes; a larger one goes alone.
+const COMMITTING_BYTES_MAX: usize = 64 << 20;
+/// Items asked for ahead of the free slots.
+const AHEAD_MAX: usize = 256;
+/// What is asked for ahead is what was finished in this time.
+const AHEAD_WINDOW: Duration = Duration::from_millis(10);
+/// An item that was fetched ahead and not started by then goes back.
+const UNSTARTED_MAX: Duration = Duration::from_millis(100);
+
+/// The shortest time between two renewals.
+const RENEWAL_MIN: Duration = Duration::from_millis(50);
+/// How late a running activity may learn of its cancellation by another node.
+pub(crate) const WORK_RENEWAL_MAX: Duration = Duration::from_secs(5);
+
+/// The slots of one queue. A slot is the right to run user code; it is free again as soon as the result is handed
+/// to the store, so that few slots can still fill a group commit.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    size: usize,
+    running: BTreeSet<usize>,
+    committing: usize,
+    committing_bytes: usize,
+    /// When items were finished, within the last window.
+    finished: VecDeque<Moment>,
+    /// How long the last finished item ran.
+    last_took: Duration,
+}
+
+/// How much a fetch asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Items at most.
+    pub max: usize,
+    /// How many of them can start at once.
+    pub free: usize,
+}
+
+impl Slots {
+    pub(crate) fn new(size: usize) -> Self {
+        Self {
+            size,
+            running: BTreeSet::new(),
+            committing: 0,
+            committing_bytes: 0,
+            finished: VecDeque::new(),
+            last_took: Duration::MAX,
+        }
+    }
+
+    /// Slots that run nothing.
+    pub(crate) fn free(&self) -> usize {
+        self.size - self.running.len()
+    }
+
+    /// The slots that run nothing, lowest first.
+    pub(crate) fn free_ids(&self) -> impl Iterator<Item = usize> {
+        (0..self.size).filter(|slot| !self.running.contains(slot))
+    }
+
+    /// Takes a slot: `wanted`, or any. `None` if it is taken, or if too much is on its way to the store.
+    pub(crate) fn start(&mut self, wanted: Option<usize>) -> Option<usize> {
+        if self.committing >= COMMITTING_MAX || self.committing_bytes >= COMMITTING_BYTES_MAX {
+            return None;
+        }
+        let slot = self.free_ids().find(|slot| wanted.is_none_or(|wanted| wanted == *slot))?;
+        self.running.insert(slot);
+        Some(slot)
+    }
+
+    /// The item in `slot` has a result, which goes to the store now.
+    pub(crate) fn submit(&mut self, slot: usize, bytes: usize, took: Duration, now: Moment) {
+        self.running.remove(&slot);
+        self.committing += 1;
+        self.committing_bytes = self.committing_bytes.saturating_add(bytes);
+        self.last_took = took;
+        self.finished.push_back(now);
+        self.forget_before(now);
+    }
+
+    /// The store has answered for a submitted result.
+    pub(crate) fn committed(&mut self, bytes: usize) {
+        self.committing = self.committing.saturating_sub(1);
+        self.committing_bytes = self.committing_bytes.saturating_sub(bytes);
+    }
+
+    /// The item in `slot` ended without a result.
+    pub(crate) fn vacate(&mut self, slot: usize) {
+        self.running.remove(&slot);
+    }
+
+    /// What to fetch while `queued` items wait for a slot. Long-running work is never fetched ahead.
+    pub(crate) fn wanted(&mut self, queued: usize, now: Moment) -> Wanted {
+        let free = self.free().saturating_sub(queued);
+        let max = (self.free() + self.ahead(now)).saturating_sub(queued);
+        Wanted { max, free }
+    }
+
+    fn ahead(&mut self, now: Moment) -> usize {
+        self.forget_before(now);
+        if self.last_took > AHEAD_WINDOW { 0 } else { self.finished.len().min(AHEAD_MAX) }
+    }
+
+    fn forget_before(&mut self, now: Moment) {
+        while self.finished.front().is_some_and(|at| now.since(*at) > AHEAD_WINDOW)
+            || self.finished.len() > AHEAD_MAX
+        {
+            self.finished.pop_front();
+        }
+    }
+}
+
+/// How often a lock is renewed (semantics 16.3). A buffer that is not below the timeout is ignored.
+pub(crate) fn renewal_interval(timeout: Duration, buffer: Duration, at_most: Option<Duration>) -> Duration {
+    let half = timeout / 2;
+    let before_buffer = if buffer < timeout { timeout - buffer } else { half };
+    let interval = before_buffer.min(half);
+    at_most.map_or(interval, |at_most| interval.min(at_most)).max(RENEWAL_MIN)
+}
+
+/// How long a fetched item may wait for a slot. It goes back before its lock would have to be renewed.
+pub(crate) fn unstarted_max(renewal_interval: Duration) -> Duration {
+    renewal_interval.min(UNSTARTED_MAX)
+}
+
+/// The pause after the `failures`-th fetch in a row that failed (semantics 16.13).
+pub(crate) fn fetch_backoff(failures: u32, retryable: bool) -> Duration {
+    const BASE: Duration = Duration::from_millis(100);
+    if retryable { doubled(BASE, failures.saturating_sub(1), Duration::from_secs(3)) } else { BASE }
+}
+
+/// The pause before the `retry`-th repetition of a commit or ack, counted from 0 (semantics 16.5).
+pub(crate) fn commit_backoff(retry: u32) -> Duration {
+    doubled(Duration::from_millis(10), retry, Duration::from_secs(1))
+}
+
+/// The pause before a renewal that failed is repeated. It is short against the lease that is about to end.
+pub(crate) fn renewal_backoff(retry: u32, interval: Duration) -> Duration {
+    doubled(Duration::from_millis(20), retry, (interval / 4).max(Duration::from_millis(20)))
+}
+
+fn doubled(base: Duration, times: u32, at_most: Duration) -> Duration {
+    base.saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX)).min(at_most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    const fn at(millis: u64) -> Moment {
+        Moment::new(ms(millis))
+    }
+
+    /// B16, 16.3: short leases are renewed in time, long ones not too seldom, none more often than every 50 ms.
+    #[test]
+    fn a_lock_is_renewed_well_before_its_lease_ends() {
+        let two_seconds = ms(2_000);
+        for (timeout, buffer, orchestrator, worker) in [
+            (ms(60), two_seconds, ms(50), ms(50)),
+            (ms(100), two_seconds, ms(50), ms(50)),
+            (ms(400), two_seconds, ms(200), ms(200)),
+            (ms(1_000), two_seconds, ms(500), ms(500)),
+            (ms(5_000), two_seconds, ms(2_500), ms(2_500)),
+            (ms(5_000), ms(4_000), ms(1_000), ms(1_000)),
+            (ms(30_000), ms(5_000), ms(15_000), ms(5_000)),
+        ] {
+            assert_eq!(renewal_interval(timeout, buffer, None), orchestrator, "{timeout:?}");
+            assert_eq!(renewal_interval(timeout, buffer, Some(WORK_RENEWAL_MAX)), worker, "{timeout:?}");
+        }
+    }
+
+    #[test]
+    fn a_slot_is_free_as_soon_as_its_result_is_handed_in() {
+        let mut slots = Slots::new(2);
+        assert_eq!(slots.start(None), Some(0));
+        assert_eq!(slots.start(None), Some(1));
+        assert_eq!(slots.start(None), None);
+        slots.submit(0, 10, ms(1), at(0));
+        assert_eq!(slots.start(None), Some(0));
+    }
+
+    #[test]
+    fn a_bound_item_waits_for_its_own_slot() {
+        let mut slots = Slots::new(2);
+        assert_eq!(slots.start(Some(1)), Some(1));
+        assert_eq!(slots.start(Some(1)), None);
+        slots.vacate(1);
+        assert_eq!(slots.start(Some(1)), Some(1));
+    }
+
+    #[test]
+    fn nothing_starts_while_too_much_is_on_its_way_to_the_store() {
+        let mut slots = Slots::new(1);
+        for _ in 0..COMMITTING_MAX {
+            let slot = slots.start(None).unwrap();
+            slots.submit(slot, 1, ms(1), at(0));
+        }
+        assert_eq!(slots.start(None), None);
+        slots.committed(1);
+        assert_eq!(slots.start(None), Some(0));
+    }
+
+    #[test]
+    fn a_result_above_the_byte_bound_goes_alone() {
+        let mut slots = Slots::new(2);
+        let slot = slots.start(None).unwrap();
+        slots.submit(slot, COMMITTING_BYTES_MAX + 1, ms(1), at(0));
+        assert_eq!(slots.start(None), None);
+        slots.committed(COMMITTING_BYTES_MAX + 1);
+        assert_eq!(slots.start(None), Some(0));
+    }
+
+    #[test]
+    fn short_work_is_fetched_ahead_and_long_work_never() {
+        let mut slots = Slots::new(2);
+        assert_eq!(slots.wanted(0, at(0)), Wanted { max: 2, free: 2 });
+        for _ in 0..5 {
+            let slot = slots.start(None).unwrap();
+            slots.submit(slot, 1, ms(1), at(100));
+        }
+        assert_eq!(slots.wanted(0, at(105)), Wanted { max: 7, free: 2 });
+        assert_eq!(slots.wanted(3, at(105)), Wanted { max: 4, free: 0 });
+        assert_eq!(slots.wanted(0, at(111)), Wanted { max: 2, free: 2 }, "the window has passed");
+        let slot = slots.start(None).unwrap();
+        slots.submit(slot, 1, ms(11), at(111));
+        assert_eq!(slots.wanted(0, at(111)), Wanted { max: 2, free: 2 }, "the last one took long");
+    }
+
+    #[test]
+    fn no_more_than_a_bounded_number_is_fetched_ahead() {
+        let mut slots = Slots::new(1);
+        for _ in 0..AHEAD_MAX + 10 {
+            let slot = slots.start(None).unwrap();
+            slots.submit(slot, 0, ms(0), at(0));
+            slots.committed(0);
+        }
+        assert_eq!(slots.wanted(0, at(0)).max, 1 + AHEAD_MAX);
+    }
+
+    /// 16.13
+    #[test]
+    fn failed_fetches_wait_longer_and_longer() {
+        let waits: Vec<Duration> = (1..=7).map(|failures| fetch_backoff(failures, true)).collect();
+        assert_eq!(waits, [ms(100), ms(200), ms(400), ms(800), ms(1_600), ms(3_000), ms(3_000)]);
+        assert_eq!(fetch_backoff(9, false), ms(100));
+    }
+
+    /// 16.5
+    #[test]
+    fn commits_are_retried_from_10_ms_to_1_s() {
+        assert_eq!(commit_backoff(0), ms(10));
+        assert_eq!(commit_backoff(1), ms(20));
+        assert_eq!(commit_backoff(7), ms(1_000));
+        assert_eq!(commit_backoff(500), ms(1_000));
+    }
+}

@@ -1,0 +1,312 @@
+//! The dispatch loop of one queue.
+//!
+//! It keeps fetches waiting in the store for the slots that are free, starts what they bring in tasks of their
+//! own, and gives back what finds no slot in time.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use duroxide_provider::ProviderError;
+use futures_util::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
+use tokio::sync::Notify;
+use tracing::{error, warn};
+
+use super::{
+    node::Node,
+    plan::{Slots, Wanted, fetch_backoff, unstarted_max},
+};
+use crate::env::{BoxFuture, Env, Moment, lock};
+
+/// What a dispatch loop needs to know of its queue.
+pub(crate) trait WorkQueue: Send + Sync + 'static {
+    /// A locked item.
+    type Claim: Send + 'static;
+
+    fn node(&self) -> &Arc<Node>;
+
+    /// The queue's name, for logs.
+    fn name(&self) -> &'static str;
+
+    /// How many slots the queue has.
+    fn slots(&self) -> usize;
+
+    /// Whether each free slot has a fetch of its own; otherwise one fetch serves them all.
+    fn fetches_per_slot(&self) -> bool;
+
+    /// Fetches for one slot, or for all.
+    fn fetch(
+        &self,
+        slot: Option<usize>,
+        wanted: Wanted,
+    ) -> BoxFuture<Result<Vec<Self::Claim>, ProviderError>>;
+
+    /// Takes note of a claim that a fetch has brought.
+    fn receive(&self, claim: &Self::Claim);
+
+    /// The slot that must run a claim, given the slot it was fetched for.
+    fn bound_to(&self, claim: &Self::Claim, fetched_for: Option<usize>) -> Option<usize>;
+
+    /// How often the lock of a claim is renewed.
+    fn renewal_interval(&self) -> Duration;
+
+    /// Runs a claim that was received at `received`.
+    fn run(&self, claim: Self::Claim, received: Moment, seat: Seat) -> BoxFuture;
+
+    /// Gives a claim back that never started, its attempt taken back.
+    fn release(&self, claim: Self::Claim) -> BoxFuture;
+}
+
+/// Starts the loop of a queue. A loop that panics is started again: its slots are kept outside of it.
+pub(crate) fn start<Q: WorkQueue>(queue: Q) {
+    if queue.slots() == 0 {
+        return;
+    }
+    let queue = Arc::new(queue);
+    let node = Arc::clone(queue.node());
+    let board = Arc::new(SlotBoard {
+        slots: Mutex::new(Slots::new(queue.slots())),
+        changed: Notify::new(),
+        env: Arc::clone(&node.env),
+    });
+    node.work.spawn(queue.name(), async move {
+        let node = queue.node();
+        while AssertUnwindSafe(QueueLoop::new(Arc::clone(&queue), Arc::clone(&board)).run())
+            .catch_unwind()
+            .await
+            .is_err()
+        {
+            error!(target: "duroxide::runtime", queue = queue.name(), "a dispatch loop panicked; it goes on");
+            node.env.sleep(fetch_backoff(1, true)).await;
+        }
+    });
+}
+
+struct QueueLoop<Q: WorkQueue> {
+    queue: Arc<Q>,
+    board: Arc<SlotBoard>,
+    queued: VecDeque<Queued<Q::Claim>>,
+    fetches: FuturesUnordered<BoxFuture<Fetched<Q::Claim>>>,
+    /// For which slots a fetch is waiting; `None` is a fetch for all.
+    fetching: BTreeSet<Option<usize>>,
+    /// Fetches in a row that failed.
+    failures: Arc<AtomicU32>,
+}
+
+struct Queued<C> {
+    claim: C,
+    received: Moment,
+    bound: Option<usize>,
+}
+
+struct Fetched<C> {
+    slot: Option<usize>,
+    claims: Vec<C>,
+}
+
+impl<Q: WorkQueue> QueueLoop<Q> {
+    fn new(queue: Arc<Q>, board: Arc<SlotBoard>) -> Self {
+        Self {
+            queue,
+            board,
+            queued: VecDeque::new(),
+            fetches: FuturesUnordered::new(),
+            fetching: BTreeSet::new(),
+            failures: Arc::default(),
+        }
+    }
+
+    /// Runs until the node stops; then ends the waiting fetches and gives back what has not started.
+    async fn run(mut self) {
+        let node = Arc::clone(self.queue.node());
+        let board = Arc::clone(&self.board);
+        loop {
+            self.start_queued();
+            self.release_stale();
+            self.top_up();
+            let next_stale = self.next_stale();
+            tokio::select! {
+                biased;
+                () = node.stopping.cancelled() => break,
+                Some(fetched) = self.fetches.next(), if !self.fetches.is_empty() => self.receive(fetched),
+                () = board.changed.notified() => {}
+                () = sleep_until(&node.env, next_stale), if next_stale.is_some() => {}
+            }
+        }
+        self.fetches.clear();
+        join_all(self.queued.drain(..).map(|queued| self.queue.release(queued.claim))).await;
+    }
+
+    fn receive(&mut self, fetched: Fetched<Q::Claim>) {
+        self.fetching.remove(&fetched.slot);
+        let received = self.queue.node().env.moment();
+        for claim in fetched.claims {
+            self.queue.receive(&claim);
+            let bound = self.queue.bound_to(&claim, fetched.slot);
+            self.queued.push_back(Queued { claim, received, bound });
+        }
+    }
+
+    /// Starts what has a slot. A bound item that waits for its own slot lets others pass.
+    fn start_queued(&mut self) {
+        let mut waiting = VecDeque::new();
+        while let Some(queued) = self.queued.pop_front() {
+            match self.board.take(queued.bound) {
+                Some(seat) => {
+                    let work = self.queue.run(queued.claim, queued.received, seat);
+                    self.queue.node().work.spawn(self.queue.name(), work);
+                }
+                None => waiting.push_back(queued),
+            }
+        }
+        self.queued = waiting;
+    }
+
+    /// Gives back what was fetched ahead and found no slot in time.
+    fn release_stale(&mut self) {
+        let now = self.queue.node().env.moment();
+        let keep = unstarted_max(self.queue.renewal_interval());
+        while self.queued.front().is_some_and(|queued| now.since(queued.received) >= keep) {
+            if let Some(queued) = self.queued.pop_front() {
+                let release = self.queue.release(queued.claim);
+                self.queue.node().work.spawn(self.queue.name(), release);
+            }
+        }
+    }
+
+    fn next_stale(&self) -> Option<Moment> {
+        let keep = unstarted_max(self.queue.renewal_interval());
+        self.queued.front().map(|queued| queued.received.after(keep))
+    }
+
+    /// Keeps a fetch waiting for everything that could start.
+    fn top_up(&mut self) {
+        let now = self.queue.node().env.moment();
+        let (wanted, free): (Wanted, Vec<usize>) = {
+            let mut slots = lock(&self.board.slots);
+            (slots.wanted(self.queued.len(), now), slots.free_ids().collect())
+        };
+        if wanted.max == 0 {
+            return;
+        }
+        if !self.queue.fetches_per_slot() {
+            self.fetch(None, wanted);
+            return;
+        }
+        let ahead = (wanted.max - wanted.free) / free.len().max(1);
+        for slot in free.into_iter().take(wanted.free) {
+            self.fetch(Some(slot), Wanted { max: 1 + ahead, free: 1 });
+        }
+    }
+
+    fn fetch(&mut self, slot: Option<usize>, wanted: Wanted) {
+        if self.fetching.insert(slot) {
+            let fetch = patiently(Arc::clone(&self.queue), Arc::clone(&self.failures), slot, wanted);
+            self.fetches.push(Box::pin(fetch));
+        }
+    }
+}
+
+/// Fetches, and pauses after an error or an answer that came too early with nothing. A fetch that the node no
+/// longer wants is dropped, pause and all.
+async fn patiently<Q: WorkQueue>(
+    queue: Arc<Q>,
+    failures: Arc<AtomicU32>,
+    slot: Option<usize>,
+    wanted: Wanted,
+) -> Fetched<Q::Claim> {
+    let node = queue.node();
+    let asked = node.env.moment();
+    let claims = match queue.fetch(slot, wanted).await {
+        Ok(claims) => {
+            failures.store(0, Ordering::Relaxed);
+            let early = node.env.moment().since(asked) < node.options.dispatcher_long_poll_timeout;
+            if claims.is_empty() && early {
+                node.env.sleep(node.options.dispatcher_min_poll_interval).await;
+            }
+            claims
+        }
+        Err(error) => {
+            let failures = failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+            let pause = fetch_backoff(failures, error.is_retryable());
+            warn!(target: "duroxide::runtime", queue = queue.name(), %error, failures, "fetch failed");
+            node.env.sleep(pause).await;
+            Vec::new()
+        }
+    };
+    Fetched { slot, claims }
+}
+
+async fn sleep_until(env: &Arc<dyn Env>, moment: Option<Moment>) {
+    if let Some(moment) = moment {
+        env.sleep_until(moment).await;
+    }
+}
+
+/// The slots of a queue, shared by its loop and what runs in them.
+struct SlotBoard {
+    slots: Mutex<Slots>,
+    changed: Notify,
+    env: Arc<dyn Env>,
+}
+
+impl SlotBoard {
+    fn take(self: &Arc<Self>, bound: Option<usize>) -> Option<Seat> {
+        let slot = lock(&self.slots).start(bound)?;
+        let taken = self.env.moment();
+        Some(Seat { board: Arc::clone(self), slot, taken, phase: SeatPhase::Running })
+    }
+}
+
+/// The right to run one item. However its task ends, dropping the seat makes the slot free.
+pub(crate) struct Seat {
+    board: Arc<SlotBoard>,
+    slot: usize,
+    taken: Moment,
+    phase: SeatPhase,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum SeatPhase {
+    Running,
+    Committing { bytes: usize },
+}
+
+impl Seat {
+    pub(crate) fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// How long ago the item started.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.board.env.moment().since(self.taken)
+    }
+
+    /// User code is done and its result goes to the store: the slot is free for the next item.
+    pub(crate) fn submit(&mut self, bytes: usize) {
+        if let SeatPhase::Running = self.phase {
+            self.phase = SeatPhase::Committing { bytes };
+            let now = self.board.env.moment();
+            lock(&self.board.slots).submit(self.slot, bytes, now.since(self.taken), now);
+            self.board.changed.notify_one();
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut slots = lock(&self.board.slots);
+        match self.phase {
+            SeatPhase::Running => slots.vacate(self.slot),
+            SeatPhase::Committing { bytes } => slots.committed(bytes),
+        }
+        drop(slots);
+        self.board.changed.notify_one();
+    }
+}

@@ -1,0 +1,141 @@
+//! Keeping a lock while its work goes on (semantics 16.3 and 16.4).
+
+use std::{future::Future, pin::pin, sync::Arc};
+
+use duroxide_provider::ProviderError;
+use futures_util::future::{Either, select};
+use tracing::{debug, warn};
+
+use super::{
+    guarded,
+    held::LockKind,
+    node::{LeaseTerms, Node},
+    plan::renewal_backoff,
+};
+use crate::env::{BoxFuture, Moment};
+
+/// How a lease ended while its work went on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeaseEnd {
+    /// The store says that somebody else has it, or that it is gone.
+    Lost,
+    /// It could not be renewed in time. Nobody knows who has it now.
+    Expired,
+}
+
+/// A lock that is renewed whenever its holder waits for something through it. Dropping it stops the renewal; a
+/// renewal call in flight is dropped with it, and nobody waits for it.
+pub(crate) struct Lease {
+    keeper: BoxFuture<LeaseEnd>,
+    ended: Option<LeaseEnd>,
+}
+
+impl Lease {
+    pub(crate) fn new(node: Arc<Node>, kind: LockKind, token: String, granted: Moment) -> Self {
+        let terms = node.lease_terms(kind);
+        let keeper = Keeper { node, kind, token, terms };
+        Self { keeper: Box::pin(keeper.keep(granted)), ended: None }
+    }
+
+    /// How the lease ended, if it has.
+    pub(crate) fn ended(&self) -> Option<LeaseEnd> {
+        self.ended
+    }
+
+    /// Waits for `work` and keeps the lease meanwhile. If the lease ends first, `work` is dropped.
+    pub(crate) async fn while_held<T>(&mut self, work: impl Future<Output = T>) -> Result<T, LeaseEnd> {
+        if let Some(end) = self.ended {
+            return Err(end);
+        }
+        match select(pin!(work), &mut self.keeper).await {
+            Either::Left((done, _)) => Ok(done),
+            Either::Right((end, _)) => {
+                self.ended = Some(end);
+                Err(end)
+            }
+        }
+    }
+
+    /// Waits for `work` to its end, and keeps the lease meanwhile as long as that goes.
+    pub(crate) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
+        if self.ended.is_some() {
+            return work.await;
+        }
+        match select(pin!(work), &mut self.keeper).await {
+            Either::Left((done, _)) => done,
+            Either::Right((end, work)) => {
+                self.ended = Some(end);
+                work.await
+            }
+        }
+    }
+}
+
+struct Keeper {
+    node: Arc<Node>,
+    kind: LockKind,
+    token: String,
+    terms: LeaseTerms,
+}
+
+impl Keeper {
+    async fn keep(self, mut granted: Moment) -> LeaseEnd {
+        loop {
+            let due = granted.after(self.terms.interval);
+            self.node.env.sleep_until(due).await;
+            let late = self.node.env.moment().since(due);
+            if late > self.terms.interval / 4 {
+                warn!(target: "duroxide::runtime", late_ms = late.as_millis() as u64, "a lock renewal started late");
+            }
+            match self.renew(granted.after(self.terms.timeout)).await {
+                Ok(renewed) => granted = renewed,
+                Err(end) => return end,
+            }
+        }
+    }
+
+    /// Renews until it succeeds, the store says no, or the lease would have ended. A keeper that was held up past
+    /// that end still asks once: the store decides.
+    async fn renew(&self, lease_end: Moment) -> Result<Moment, LeaseEnd> {
+        let env = &self.node.env;
+        let give_up = lease_end.max(env.moment().after(self.terms.interval / 4));
+        for retry in 0_u32.. {
+            let asked = env.moment();
+            let answer = match select(pin!(self.call()), env.sleep_until(give_up)).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right(_) => break,
+            };
+            match answer {
+                Ok(()) => return Ok(asked),
+                Err(error) if !error.is_retryable() => {
+                    debug!(target: "duroxide::runtime", %error, "lock lost");
+                    return Err(LeaseEnd::Lost);
+                }
+                Err(error) => {
+                    debug!(target: "duroxide::runtime", %error, retry, "lock renewal failed, trying again");
+                    let next = env.moment().after(renewal_backoff(retry, self.terms.interval));
+                    if next >= give_up {
+                        break;
+                    }
+                    env.sleep_until(next).await;
+                }
+            }
+        }
+        warn!(target: "duroxide::runtime", "a lock could not be renewed before its lease ended");
+        Err(LeaseEnd::Expired)
+    }
+
+    async fn call(&self) -> Result<(), ProviderError> {
+        let store = &self.node.store;
+        match self.kind {
+            LockKind::Instance => {
+                let call = store.renew_orchestration_item_lock(&self.token, self.terms.timeout);
+                guarded("renew_orchestration_item_lock", call).await
+            }
+            LockKind::Activity => {
+                let call = store.renew_work_item_lock(&self.token, self.terms.timeout);
+                guarded("renew_work_item_lock", call).await
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! From a turn to the round that is committed, as values (semantics 2.16).
+
+use duroxide_core::{
+    ErrorDetails, Event, EventKind, ParentLink, Timestamp, WorkItem,
+    engine::{Continuation, Outcome, Seed, Turn},
+};
+use duroxide_provider::{
+    ExecutionMetadata, NextExecution, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier,
+};
+use semver::Version;
+
+use super::admit::{id_taken, is_wake_up};
+
+/// Whose turn it was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity<'a> {
+    pub instance: &'a str,
+    pub execution_id: u64,
+    pub name: &'a str,
+}
+
+/// The handler version of a continued execution's successor, if this node can begin it in the same round (8.5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Successor {
+    /// The round holds its start.
+    Here { version: String },
+    /// The node that processes its `ContinueAsNew` item begins it.
+    Elsewhere,
+}
+
+/// What a parent is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notice {
+    pub link: ParentLink,
+    pub result: Result<String, ErrorDetails>,
+}
+
+impl Notice {
+    /// The message. `parent_execution` is used where the link does not say which execution made the call.
+    pub(crate) fn into_item(self, parent_execution: u64) -> WorkItem {
+        let ParentLink { instance: parent_instance, event_id: parent_id, execution_id } = self.link;
+        let parent_execution_id = execution_id.unwrap_or(parent_execution);
+        match self.result {
+            Ok(result) => {
+                WorkItem::SubOrchCompleted { parent_instance, parent_execution_id, parent_id, result }
+            }
+            Err(details) => {
+                WorkItem::SubOrchFailed { parent_instance, parent_execution_id, parent_id, details }
+            }
+        }
+    }
+}
+
+/// The round of a turn, without what is told to parents.
+pub(crate) fn round(who: Identity<'_>, turn: Turn, successor: &Successor, now: Timestamp) -> Round {
+    let activity = |activity_id| ScheduledActivityIdentifier {
+        instance: who.instance.to_owned(),
+        execution_id: who.execution_id,
+        activity_id,
+    };
+    let timer = |timer_id| ScheduledTimerIdentifier {
+        instance: who.instance.to_owned(),
+        execution_id: who.execution_id,
+        timer_id,
+    };
+    let mut round = Round {
+        execution_id: who.execution_id,
+        metadata: metadata(&turn.delta, &turn.outcome),
+        history_delta: turn.delta,
+        worker_items: turn.activities,
+        orchestrator_items: turn.messages,
+        cancelled_activities: turn.cancelled_activities.into_iter().map(activity).collect(),
+        cancelled_timers: turn.cancelled_timers.into_iter().map(timer).collect(),
+        next_execution: None,
+    };
+    if let Outcome::ContinuedAsNew(continuation) = turn.outcome {
+        continue_as_new(&mut round, who, continuation, turn.parent, successor, now);
+    }
+    round
+}
+
+/// The round that drops a batch without an event.
+pub(crate) fn empty_round(execution_id: u64) -> Round {
+    Round { execution_id, ..Round::default() }
+}
+
+/// What the parent is told when its child's execution ends; nothing while it goes on.
+pub(crate) fn notice_of(turn: &Turn) -> Option<Notice> {
+    let result = match &turn.outcome {
+        Outcome::Completed { output } => Ok(output.clone()),
+        Outcome::Failed { details } => Err(details.clone()),
+        Outcome::Running | Outcome::ContinuedAsNew(_) => return None,
+    };
+    Some(Notice { link: turn.parent.clone()?, result })
+}
+
+/// The starts of a batch that are not accepted: how many are worth a warning, and which parents hear of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct RefusedStarts {
+    pub duplicates: usize,
+    pub notices: Vec<Notice>,
+}
+
+/// Sorts out the starts beside the `accepted` one. `recorded` is the call that created the instance; a repeat of
+/// that very call is no collision, provided both sides say which execution made it (6.5).
+pub(crate) fn refused_starts(
+    instance: &str,
+    messages: &[WorkItem],
+    accepted: Option<&WorkItem>,
+    recorded: Option<&ParentLink>,
+    ended: bool,
+) -> RefusedStarts {
+    let mut refused = RefusedStarts::default();
+    for item in messages {
+        let is_start = matches!(item, WorkItem::StartOrchestration { .. } | WorkItem::ContinueAsNew { .. });
+        if !is_start || is_wake_up(item) || accepted.is_some_and(|accepted| std::ptr::eq(accepted, item)) {
+            continue;
+        }
+        refused.duplicates += 1;
+        let link = match item {
+            WorkItem::StartOrchestration { .. } => item.parent_link(),
+            _ => None,
+        };
+        let Some(link) = link else { continue };
+        let repeated = !ended && link.execution_id.is_some() && recorded == Some(&link);
+        if !repeated {
+            refused.notices.push(Notice { link, result: Err(id_taken(instance, ended)) });
+        }
+    }
+    refused
+}
+
+/// Name, version, parent and pin are told with the start; status and output at the end.
+fn metadata(delta: &[Event], outcome: &Outcome) -> ExecutionMetadata {
+    let (status, output) = match outcome {
+        Outcome::Running => (None, None),
+        Outcome::Completed { output } => (Some("Completed"), Some(output.clone())),
+        Outcome::Failed { details } => (Some("Failed"), Some(details.display_message())),
+        Outcome::ContinuedAsNew(next) => (Some("ContinuedAsNew"), Some(next.input.clone())),
+    };
+    ExecutionMetadata {
+        status: status.map(str::to_owned),
+        output,
+        ..delta.first().map(start_metadata).unwrap_or_default()
+    }
+}
+
+fn start_metadata(first: &Event) -> ExecutionMetadata {
+    match &first.kind {
+        EventKind::OrchestrationStarted { name, version, parent_instance, .. } => ExecutionMetadata {
+            orchestration_name: Some(name.clone()),
+            orchestration_version: Some(version.clone()),
+            parent_instance_id: parent_instance.clone(),
+            pinned_duroxide_version: Version::parse(&first.duroxide_version).ok(),
+            ..ExecutionMetadata::default()
+        },
+        _ => ExecutionMetadata::default(),
+    }
+}
+
+/// Adds the successor: its beginning and a wake-up, or the item from which another node begins it (8.1 to 8.5).
+fn continue_as_new(
+    round: &mut Round,
+    who: Identity<'_>,
+    continuation: Continuation,
+    parent: Option<ParentLink>,
+    successor: &Successor,
+    now: Timestamp,
+) {
+    let start = continue_as_new_item(who, &continuation, parent.as_ref());
+    let Successor::Here { version } = successor else {
+        round.orchestrator_items.push(start);
+        return;
+    };
+    let execution_id = who.execution_id + 1;
+    let wake_up = WorkItem::StartOrchestration {
+        instance: who.instance.to_owned(),
+        orchestration: who.name.to_owned(),
+        input: String::new(),
+        version: Some(version.clone()),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id,
+    };
+    let seed = Seed {
+        instance: who.instance.to_owned(),
+        execution_id,
+        name: who.name.to_owned(),
+        version: version.clone(),
+        input: continuation.input,
+        parent,
+        carried: continuation.carried,
+        custom_status: continuation.custom_status,
+    };
+    let history_delta = seed.into_events(now);
+    round.next_execution = Some(NextExecution {
+        execution_id,
+        metadata: history_delta.first().map(start_metadata).unwrap_or_default(),
+        history_delta,
+        worker_items: Vec::new(),
+        orchestrator_items: vec![wake_up],
+        start,
+    });
+}
+
+fn continue_as_new_item(
+    who: Identity<'_>,
+    continuation: &Continuation,
+    parent: Option<&ParentLink>,
+) -> WorkItem {
+    WorkItem::ContinueAsNew {
+        instance: who.instance.to_owned(),
+        orchestration: who.name.to_owned(),
+        input: continuation.input.clone(),
+        version: continuation.version.clone(),
+        parent_instance: parent.map(|link| link.instance.clone()),
+        parent_id: parent.map(|link| link.event_id),
+        parent_execution_id: parent.and_then(|link| link.execution_id),
+        carry_forward_events: continuation.carried.clone(),
+        initial_custom_status: continuation.custom_status.clone(),
+    }
+}
+
+/// Roughly what a round holds in memory on its way to the store.
+pub(crate) fn round_bytes(round: &Round) -> usize {
+    let delta: usize = round.history_delta.iter().map(event_bytes).sum();
+    let items: usize = round.worker_items.iter().chain(&round.orchestrator_items).map(item_bytes).sum();
+    let next: usize = round.next_execution.iter().flat_map(|next| &next.history_delta).map(event_bytes).sum();
+    delta + items + next
+}
+
+fn event_bytes(event: &Event) -> usize {
+    const ENVELOPE: usize = 128;
+    let payload = match &event.kind {
+        EventKind::OrchestrationStarted { input, carry_forward_events, .. } => {
+            let carried = carry_forward_events.iter().flatten().map(|(name, data)| name.len() + data.len());
+            input.len() + carried.sum::<usize>()
+        }
+        EventKind::OrchestrationCompleted { output: text }
+        | EventKind::OrchestrationContinuedAsNew { input: text }
+        | EventKind::ActivityScheduled { input: text, .. }
+        | EventKind::ActivityCompleted { result: text }
+        | EventKind::ExternalEvent { data: text, .. }
+        | EventKind::QueueEventDelivered { data: text, .. }
+        | EventKind::OrchestrationChained { input: text, .. }
+        | EventKind::SubOrchestrationScheduled { input: text, .. }
+        | EventKind::SubOrchestrationCompleted { result: text }
+        | EventKind::KeyValueSet { value: text, .. } => text.len(),
+        _ => 0,
+    };
+    ENVELOPE + payload
+}
+
+/// Roughly what a work item holds in memory.
+pub(crate) fn item_bytes(item: &WorkItem) -> usize {
+    const ENVELOPE: usize = 128;
+    let payload = match item {
+        WorkItem::StartOrchestration { input: text, .. }
+        | WorkItem::ActivityExecute { input: text, .. }
+        | WorkItem::ActivityCompleted { result: text, .. }
+        | WorkItem::ExternalRaised { data: text, .. }
+        | WorkItem::QueueMessage { data: text, .. }
+        | WorkItem::SubOrchCompleted { result: text, .. }
+        | WorkItem::ContinueAsNew { input: text, .. } => text.len(),
+        _ => 0,
+    };
+    ENVELOPE + payload
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use duroxide_provider::ScheduledActivityIdentifier;
+use tokio_util::sync::CancellationToken;
+
+use crate::env::lock;
+
+type Key = (String, u64, u64);
+
+/// The activities this node has claimed, by what scheduled them. A round that cancels one fires its token as soon
+/// as it is committed, instead of at the next renewal (semantics 7.3).
+#[derive(Debug, Default)]
+pub(crate) struct RunningActivities {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    next: u64,
+    tokens: HashMap<Key, (u64, CancellationToken)>,
+}
+
+/// A claimed activity; dropping it ends its entry.
+#[derive(Debug)]
+pub(crate) struct RunningActivity {
+    all: Arc<RunningActivities>,
+    key: Key,
+    number: u64,
+    pub token: CancellationToken,
+}
+
+impl RunningActivities {
+    /// Enters a claimed activity.
+    pub(crate) fn enter(self: &Arc<Self>, activity: &ScheduledActivityIdentifier) -> RunningActivity {
+        let (key, token) = (key(activity), CancellationToken::new());
+        let mut entries = lock(&self.entries);
+        entries.next += 1;
+        let number = entries.next;
+        entries.tokens.insert(key.clone(), (number, token.clone()));
+        RunningActivity { all: Arc::clone(self), key, number, token }
+    }
+
+    /// Fires the token of an activity that a committed round has deleted.
+    pub(crate) fn cancel(&self, activity: &ScheduledActivityIdentifier) {
+        let token = lock(&self.entries).tokens.get(&key(activity)).map(|(_, token)| token.clone());
+        if let Some(token) = token {
+            token.cancel();
+        }
+    }
+}
+
+impl Drop for RunningActivity {
+    fn drop(&mut self) {
+        let mut entries = lock(&self.all.entries);
+        // A later claim of the same activity has its own entry in this one's place.
+        if entries.tokens.get(&self.key).is_some_and(|(number, _)| *number == self.number) {
+            entries.tokens.remove(&self.key);
+        }
+    }
+}
+
+fn key(activity: &ScheduledActivityIdentifier) -> Key {
+    (activity.instance.clone(), activity.execution_id, activity.activity_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn activity() -> ScheduledActivityIdentifier {
+        ScheduledActivityIdentifier { instance: "order".into(), execution_id: 1, activity_id: 2 }
+    }
+
+    #[test]
+    fn a_cancelled_activity_hears_of_it_and_others_do_not() {
+        let all = Arc::new(RunningActivities::default());
+        let running = all.enter(&activity());
+        let other = all.enter(&ScheduledActivityIdentifier { activity_id: 3, ..activity() });
+        all.cancel(&activity());
+        assert!(running.token.is_cancelled());
+        assert!(!other.token.is_cancelled());
+    }
+
+    #[test]
+    fn a_second_claim_of_an_activity_outlives_the_first() {
+        let all = Arc::new(RunningActivities::default());
+        let first = all.enter(&activity());
+        let second = all.enter(&activity());
+        drop(first);
+        all.cancel(&activity());
+        assert!(second.token.is_cancelled());
+    }
+}

@@ -1,0 +1,39 @@
+use std::{any::Any, future::Future, panic::AssertUnwindSafe};
+
+use duroxide_provider::ProviderError;
+use futures_util::FutureExt;
+use tracing::error;
+
+/// Makes a provider call. A provider is foreign code: its panic becomes an error that may be retried, so that no
+/// slot and no workflow dies of it (semantics 21.2).
+pub(crate) async fn guarded<T>(
+    operation: &'static str,
+    call: impl Future<Output = Result<T, ProviderError>>,
+) -> Result<T, ProviderError> {
+    match AssertUnwindSafe(call).catch_unwind().await {
+        Ok(answer) => answer,
+        Err(panic) => {
+            let panic = panic_text(panic.as_ref()).unwrap_or("not a text");
+            error!(target: "duroxide::runtime", operation, panic, "provider panicked");
+            Err(ProviderError::retryable(operation, format!("provider panicked: {panic}")))
+        }
+    }
+}
+
+/// The text of a panic, if it has one.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> Option<&str> {
+    panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_of_the_provider_is_an_error_that_may_be_retried() {
+        let answer: Result<(), _> = guarded("read", async { panic!("broken driver") }).await;
+        let error = answer.unwrap_err();
+        assert!(error.is_retryable());
+        assert_eq!(error.to_string(), "read: provider panicked: broken driver");
+    }
+}

@@ -1,0 +1,107 @@
+//! What the runtime asks of its surroundings: time, sleep, spawn, turns and randomness.
+//!
+//! Everything the runtime does goes through one [`Env`], so that a simulator can put virtual time and inline turns
+//! in its place.
+
+mod real;
+mod tasks;
+mod turn_threads;
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use duroxide_core::Clock;
+
+pub use real::RealEnv;
+pub(crate) use tasks::{Task, Tasks};
+
+/// A future that an environment runs.
+pub type BoxFuture<T = ()> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A piece of user code that runs where it cannot block the dispatch loops.
+pub type TurnJob = Box<dyn FnOnce() + Send>;
+
+/// A point on a monotonic clock: how long after the environment began. Leases and deadlines are measured with it,
+/// because the wall clock may jump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Moment(Duration);
+
+impl Moment {
+    /// The moment `since_begin` after the environment began.
+    pub const fn new(since_begin: Duration) -> Self {
+        Self(since_begin)
+    }
+
+    /// How long after the environment began.
+    pub const fn since_begin(self) -> Duration {
+        self.0
+    }
+
+    /// This moment plus `delay`, saturating.
+    #[must_use]
+    pub const fn after(self, delay: Duration) -> Self {
+        Self(self.0.saturating_add(delay))
+    }
+
+    /// How long after `earlier` this moment is; zero if it is not.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// The runtime's surroundings. As a [`Clock`] it tells the wall-clock time that executions see.
+pub trait Env: Clock + 'static {
+    /// The current moment of the monotonic clock.
+    fn moment(&self) -> Moment;
+
+    /// Resolves at `deadline`, never earlier.
+    fn sleep_until(&self, deadline: Moment) -> BoxFuture;
+
+    /// Runs a task beside the caller.
+    fn spawn(&self, task: BoxFuture);
+
+    /// Runs user code where it may block, as soon as a place is free.
+    fn run_turn(&self, job: TurnJob) -> Box<dyn RunningTurn>;
+
+    /// Takes no more turns. Resolves when no turn runs any more and their threads have ended.
+    fn close_turns(&self) -> BoxFuture;
+
+    /// Random bits for ids.
+    fn random(&self) -> u128;
+}
+
+/// A turn handed to [`Env::run_turn`].
+pub trait RunningTurn: Send + Sync {
+    /// Stops counting on the turn: its place is free for another one, whatever it still does. `false` if too many
+    /// turns have been given up already; then the place stays taken.
+    fn give_up(&self) -> bool;
+}
+
+impl fmt::Debug for dyn Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Env")
+    }
+}
+
+impl dyn Env {
+    /// Resolves after `delay`.
+    pub(crate) fn sleep(&self, delay: Duration) -> BoxFuture {
+        self.sleep_until(self.moment().after(delay))
+    }
+}
+
+/// This environment as the clock of executions.
+pub(crate) fn clock_of(env: &Arc<dyn Env>) -> Arc<dyn Clock> {
+    Arc::clone(env) as Arc<dyn Clock>
+}
+
+/// Locks a mutex whose data stays consistent when a holder panics: nothing here runs foreign code under a lock.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,289 @@
+//! Plain threads that run turns.
+//!
+//! User code may block or loop forever. On a thread of its own that costs the thread, never a dispatch loop: a
+//! turn that takes too long is given up, another thread takes its place, and whenever the stuck one returns it
+//! drops what it made and ends.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread,
+};
+
+use tokio::{runtime::Handle, sync::Notify};
+use tracing::{Dispatch, dispatcher, error, subscriber::NoSubscriber};
+
+use super::{BoxFuture, RunningTurn, TurnJob, lock};
+
+/// Threads that may be stuck in user code at the same time. Beyond it a stuck turn keeps its slot.
+const GIVEN_UP_MAX: usize = 64;
+
+/// Threads for turns, started on demand.
+pub(super) struct TurnThreads {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    threads_max: usize,
+    handle: Handle,
+    state: Mutex<State>,
+    work: Condvar,
+    ended: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Job>,
+    /// Threads that wait for a job.
+    idle: usize,
+    /// Threads that count: given-up ones do not.
+    alive: usize,
+    given_up: usize,
+    closed: bool,
+}
+
+struct Job {
+    run: TurnJob,
+    dispatch: Dispatch,
+    phase: Arc<Mutex<Phase>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Queued,
+    Running,
+    Done,
+    GivenUp,
+}
+
+impl TurnThreads {
+    pub(super) fn new(threads_max: usize, handle: Handle) -> Self {
+        let shared = Shared {
+            threads_max: threads_max.max(1),
+            handle,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            ended: Notify::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Queues a job for the next free thread.
+    pub(super) fn run(&self, run: TurnJob) -> Ticket {
+        let phase = Arc::new(Mutex::new(Phase::Queued));
+        let job = Job { run, dispatch: dispatcher::get_default(Clone::clone), phase: Arc::clone(&phase) };
+        let mut state = lock(&self.shared.state);
+        state.queue.push_back(job);
+        Shared::staff(&self.shared, &mut state);
+        Ticket { shared: Arc::clone(&self.shared), phase }
+    }
+
+    /// Lets the threads end after what is queued. Resolves when those that are not given up have ended.
+    pub(super) fn close(&self) -> BoxFuture {
+        self.shared.close();
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            loop {
+                let mut ended = std::pin::pin!(shared.ended.notified());
+                ended.as_mut().enable();
+                if lock(&shared.state).alive == 0 {
+                    return;
+                }
+                ended.await;
+            }
+        })
+    }
+}
+
+impl Drop for TurnThreads {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+impl fmt::Debug for TurnThreads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = lock(&self.shared.state);
+        f.debug_struct("TurnThreads")
+            .field("alive", &state.alive)
+            .field("given_up", &state.given_up)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Wakes or starts a thread for what is queued.
+    fn staff(shared: &Arc<Self>, state: &mut State) {
+        if state.queue.len() > state.idle && state.alive < shared.threads_max {
+            let worker = Arc::clone(shared);
+            match thread::Builder::new().name("duroxide-turn".into()).spawn(move || worker.work()) {
+                Ok(_) => state.alive += 1,
+                Err(reason) => error!(target: "duroxide::runtime", %reason, "could not start a turn thread"),
+            }
+        }
+        shared.work.notify_one();
+    }
+
+    fn close(&self) {
+        lock(&self.state).closed = true;
+        self.work.notify_all();
+    }
+
+    /// The life of one thread.
+    fn work(&self) {
+        // Code that touches tokio by mistake must find a runtime instead of panicking.
+        let _entered = self.handle.enter();
+        while let Some(job) = self.next_job() {
+            let phase = Arc::clone(&job.phase);
+            run_quietly(job);
+            let mut state = lock(&self.state);
+            if std::mem::replace(&mut *lock(&phase), Phase::Done) == Phase::GivenUp {
+                // Another thread took this one's place.
+                state.given_up -= 1;
+                return;
+            }
+        }
+        lock(&self.state).alive -= 1;
+        self.ended.notify_waiters();
+    }
+
+    fn next_job(&self) -> Option<Job> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(job) = state.queue.pop_front() {
+                let mut phase = lock(&job.phase);
+                if *phase == Phase::Queued {
+                    *phase = Phase::Running;
+                }
+                drop(phase);
+                return Some(job);
+            }
+            if state.closed {
+                return None;
+            }
+            state.idle += 1;
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+}
+
+/// Runs a job under the subscriber that was current where it was handed in. A panic is reported by the missing
+/// answer; destructors of what is dropped here are user code too.
+fn run_quietly(job: Job) {
+    let Job { run, dispatch, phase } = job;
+    let given_up_before_start = *lock(&phase) == Phase::GivenUp;
+    let run = move || if given_up_before_start { drop(run) } else { run() };
+    let _panic = catch_unwind(AssertUnwindSafe(move || {
+        if dispatch.is::<NoSubscriber>() { run() } else { dispatcher::with_default(&dispatch, run) }
+    }));
+}
+
+/// A queued or running job.
+pub(super) struct Ticket {
+    shared: Arc<Shared>,
+    phase: Arc<Mutex<Phase>>,
+}
+
+impl RunningTurn for Ticket {
+    fn give_up(&self) -> bool {
+        let mut state = lock(&self.shared.state);
+        let mut phase = lock(&self.phase);
+        match *phase {
+            Phase::Queued => *phase = Phase::GivenUp,
+            Phase::Running if state.given_up < GIVEN_UP_MAX => {
+                *phase = Phase::GivenUp;
+                state.given_up += 1;
+                state.alive -= 1;
+                Shared::staff(&self.shared, &mut state);
+            }
+            Phase::Running => return false,
+            Phase::Done | Phase::GivenUp => {}
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn threads(max: usize) -> TurnThreads {
+        TurnThreads::new(max, Handle::current())
+    }
+
+    #[tokio::test]
+    async fn a_stuck_turn_is_given_up_and_another_thread_takes_its_place() {
+        let threads = threads(1);
+        let (release, stuck) = mpsc::channel::<()>();
+        let (began, running) = mpsc::channel();
+        let ticket = threads.run(Box::new(move || {
+            began.send(()).unwrap();
+            let _ = stuck.recv();
+        }));
+        running.recv().unwrap();
+        let (done, next) = tokio::sync::oneshot::channel();
+        let _second = threads.run(Box::new(move || done.send(()).unwrap()));
+        assert!(ticket.give_up());
+        next.await.unwrap();
+        assert_eq!(lock(&threads.shared.state).given_up, 1);
+        drop(release);
+        threads.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_turn_costs_neither_the_thread_nor_the_next_turn() {
+        let threads = threads(1);
+        let _first = threads.run(Box::new(|| panic!("user code")));
+        let (done, next) = tokio::sync::oneshot::channel();
+        let _second = threads.run(Box::new(move || done.send(()).unwrap()));
+        next.await.unwrap();
+        assert_eq!(lock(&threads.shared.state).alive, 1);
+    }
+
+    #[tokio::test]
+    async fn a_turn_given_up_before_it_began_never_runs() {
+        let threads = threads(1);
+        let (release, stuck) = mpsc::channel::<()>();
+        let _first = threads.run(Box::new(move || {
+            let _ = stuck.recv();
+        }));
+        let (ran, never) = tokio::sync::oneshot::channel::<()>();
+        let second = threads.run(Box::new(move || { let _ = ran.send(()); }));
+        assert!(second.give_up());
+        drop(release);
+        assert!(never.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn closing_waits_for_what_is_queued() {
+        let threads = threads(2);
+        let (done, count) = mpsc::channel();
+        for _ in 0..5 {
+            let done = done.clone();
+            let _ticket = threads.run(Box::new(move || done.send(()).unwrap()));
+        }
+        threads.close().await;
+        assert_eq!(count.try_iter().count(), 5);
+    }
+
+    /// 21.4: a scoped subscriber sees what a turn logs.
+    #[tokio::test]
+    async fn turns_log_to_the_subscriber_of_the_caller() {
+        let subscriber = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
+        let dispatch = Dispatch::new(subscriber);
+        let threads = threads(1);
+        let (seen, inside) = tokio::sync::oneshot::channel();
+        let _ticket = dispatcher::with_default(&dispatch, || {
+            threads.run(Box::new(move || {
+                let is_no_op = dispatcher::get_default(|current| current.is::<NoSubscriber>());
+                seen.send(is_no_op).unwrap();
+            }))
+        });
+        assert!(!inside.await.unwrap());
+    }
+}

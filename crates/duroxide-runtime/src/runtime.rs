@@ -1,0 +1,163 @@
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use duroxide_core::{OrchestrationDescriptor, current_build_version};
+use duroxide_provider::Provider;
+use duroxide_store::MemoryProvider;
+use tracing::{error, info, warn};
+
+use crate::{
+    ActivityRegistry, MetricsSnapshot, ObservabilityHandle, OrchestrationRegistry, RuntimeOptions,
+    builtin::with_builtins,
+    dispatch::{self, Node, NodeParts, describe_ranges, guarded},
+    env::{Env, RealEnv, clock_of},
+    instrumented::InstrumentedProvider,
+    observability::MetricsProvider,
+    shutdown::Shutdown,
+};
+
+/// How long running work may take to finish at shutdown, unless the caller says otherwise.
+const SHUTDOWN_DEFAULT: Duration = Duration::from_millis(1_000);
+
+/// A node: it takes work from a store, runs orchestrations and activities, and commits what came of them.
+///
+/// Dropping the handle stops nothing; [`Self::shutdown`] does.
+#[derive(Debug)]
+pub struct Runtime {
+    node: Arc<Node>,
+    observability: Option<ObservabilityHandle>,
+    shutdown: Arc<Shutdown>,
+}
+
+impl Runtime {
+    /// Starts a node on an in-memory store of its own.
+    pub async fn start(
+        activities: impl Into<ActivityRegistry>,
+        orchestrations: impl Into<OrchestrationRegistry>,
+    ) -> Arc<Self> {
+        Self::start_with_store(Arc::new(MemoryProvider::new()), activities, orchestrations).await
+    }
+
+    /// Starts a node on a store, with default options.
+    pub async fn start_with_store(
+        store: Arc<dyn Provider>,
+        activities: impl Into<ActivityRegistry>,
+        orchestrations: impl Into<OrchestrationRegistry>,
+    ) -> Arc<Self> {
+        Self::start_with_options(store, activities, orchestrations, RuntimeOptions::default()).await
+    }
+
+    /// Starts a node on a store. It runs on the tokio runtime in which this is called, and calls the store only
+    /// there.
+    ///
+    /// # Panics
+    /// If `session_idle_timeout` is not above the interval at which worker locks are renewed.
+    pub async fn start_with_options(
+        store: Arc<dyn Provider>,
+        activities: impl Into<ActivityRegistry>,
+        orchestrations: impl Into<OrchestrationRegistry>,
+        options: RuntimeOptions,
+    ) -> Arc<Self> {
+        let env = Arc::new(RealEnv::new(options.orchestration_concurrency));
+        Self::start_in(env, store, activities, orchestrations, options).await
+    }
+
+    /// Starts a node in surroundings of the caller's choice: a simulator puts virtual time here.
+    ///
+    /// # Panics
+    /// As [`Self::start_with_options`].
+    pub async fn start_in(
+        env: Arc<dyn Env>,
+        store: Arc<dyn Provider>,
+        activities: impl Into<ActivityRegistry>,
+        orchestrations: impl Into<OrchestrationRegistry>,
+        options: RuntimeOptions,
+    ) -> Arc<Self> {
+        options.assert_valid();
+        let (observability, metrics) = observe(&options);
+        let bits = Arc::clone(&env);
+        let node = Arc::new(Node::new(NodeParts {
+            store: Arc::new(InstrumentedProvider::new(store, Some(Arc::clone(&metrics)))),
+            activities: with_builtins(&activities.into(), clock_of(&env), Arc::new(move || bits.random())),
+            orchestrations: orchestrations.into(),
+            env,
+            options,
+            metrics,
+        }));
+        announce(&node);
+        dispatch::start(&node).await;
+        Arc::new(Self { node, observability, shutdown: Arc::default() })
+    }
+
+    /// Stops taking work and waits until nothing of this node runs any more. Running work may finish within the
+    /// timeout (`None` is one second); what is left is ended and given back, its attempt not counted. With 0
+    /// everything ends at once, without a call to the store.
+    ///
+    /// Calls may overlap and may be dropped: all wait for the same end, and the earliest deadline counts.
+    pub async fn shutdown(self: Arc<Self>, timeout_ms: Option<u64>) {
+        let (shutdown, node) = (Arc::clone(&self.shutdown), Arc::clone(&self.node));
+        drop(self);
+        match timeout_ms.map_or(SHUTDOWN_DEFAULT, Duration::from_millis) {
+            Duration::ZERO => shutdown.now(node).await,
+            timeout => shutdown.within(node, timeout).await,
+        }
+    }
+
+    /// The counters as they stand.
+    pub fn metrics_snapshot(&self) -> Option<MetricsSnapshot> {
+        self.observability.as_ref().map(ObservabilityHandle::metrics_snapshot)
+    }
+
+    /// Logging and metrics of this node.
+    pub fn observability_handle(&self) -> Option<&ObservabilityHandle> {
+        self.observability.as_ref()
+    }
+
+    /// What an instance is; `None` if it is unknown or the store cannot be read.
+    pub async fn get_orchestration_descriptor(&self, instance: &str) -> Option<OrchestrationDescriptor> {
+        guarded("read_descriptor", self.node.store.read_descriptor(instance)).await.ok().flatten()
+    }
+}
+
+/// Sets up logging and metrics. A node without them still runs.
+fn observe(options: &RuntimeOptions) -> (Option<ObservabilityHandle>, Arc<MetricsProvider>) {
+    match ObservabilityHandle::init(&options.observability) {
+        Ok(handle) => {
+            let metrics = Arc::clone(handle.metrics_provider());
+            (Some(handle), metrics)
+        }
+        Err(reason) => {
+            error!(target: "duroxide::runtime", reason, "observability could not be set up");
+            (None, Arc::default())
+        }
+    }
+}
+
+/// Says what this node is, and tells the store what it needs to know of it.
+fn announce(node: &Node) {
+    let build = current_build_version();
+    info!(
+        target: "duroxide::runtime",
+        "duroxide runtime ({build}) starting with provider {} ({})", node.store.name(), node.store.version()
+    );
+    let ranges = &node.filter.supported_duroxide_versions;
+    let supported_range = describe_ranges(ranges);
+    info!(
+        target: "duroxide::runtime",
+        supported_range, "Orchestration dispatcher capability filter configured"
+    );
+    if ranges.iter().any(|range| range.max > build) {
+        warn!(
+            target: "duroxide::runtime",
+            supported_range, build_version = %build,
+            "supported replay versions reach above this build; executions it cannot decode will end as poison"
+        );
+    }
+    let max_attempts = node.options.max_attempts;
+    if catch_unwind(AssertUnwindSafe(|| node.store.set_max_attempts(max_attempts))).is_err() {
+        error!(target: "duroxide::runtime", "provider panicked in set_max_attempts");
+    }
+}
