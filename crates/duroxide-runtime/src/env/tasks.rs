@@ -264,7 +264,9 @@ mod tests {
         let tasks = tasks();
         tasks.abort_all();
         let (never, dropped) = tokio::sync::oneshot::channel::<()>();
-        tasks.spawn("late", async move { let _ = never.send(()); });
+        tasks.spawn("late", async move {
+            let _ = never.send(());
+        });
         assert!(dropped.await.is_err());
     }
 }

@@ -253,7 +253,9 @@ mod tests {
             let _ = stuck.recv();
         }));
         let (ran, never) = tokio::sync::oneshot::channel::<()>();
-        let second = threads.run(Box::new(move || { let _ = ran.send(()); }));
+        let second = threads.run(Box::new(move || {
+            let _ = ran.send(());
+        }));
         assert!(second.give_up());
         drop(release);
         assert!(never.await.is_err());
