@@ -274,6 +274,53 @@ macro_rules! for_each_validation {
                 test_kv_delta_delete_instance_cascades,
                 test_kv_delta_prune_untouched_key_survives,
             }
+            module rounds {
+                test_commit_round_is_ack,
+                test_commit_round_with_next_execution,
+                test_commit_round_pins_next_execution,
+                test_commit_round_applies_state_of_both_executions,
+                test_commit_round_deletes_cancelled_timers,
+                test_commit_round_timer_created_and_cancelled,
+                test_commit_round_rolls_back_at_every_step,
+                test_commit_round_repeated_after_lost_answer,
+            }
+            module dead_letters {
+                test_dead_letter_is_listed,
+                test_dead_letter_needs_a_live_lock,
+                test_dead_letter_retry,
+                test_dead_letter_discard,
+                test_dead_letters_go_with_their_instance,
+                test_undecodable_rows_become_dead_letters,
+                test_messages_for_unknown_instance_become_dead_letters,
+            }
+            module idempotent_enqueue {
+                test_activities_have_a_key,
+                test_activity_key_ends_with_its_row,
+                test_activity_results_have_a_key,
+                test_timers_have_a_key,
+                test_child_results_have_a_key,
+                test_child_starts_have_a_key,
+                test_continue_as_new_has_a_key,
+                test_wake_ups_have_a_key,
+                test_client_messages_have_no_key,
+                test_keys_hold_for_every_way_in,
+            }
+            module status {
+                test_status_of_unknown_instance,
+                test_status_of_running_instance,
+                test_status_of_ended_instance,
+                test_status_across_continue_as_new,
+                test_status_shows_custom_status,
+                test_status_of_instance_without_row,
+                test_read_descriptor,
+                test_last_event_id,
+            }
+            module handler_capability {
+                test_starts_without_handler_are_held_back,
+                test_executions_without_handler_are_held_back,
+                test_activities_without_handler_are_held_back,
+                test_batch_fetch_takes_each_instance_once,
+            }
         }
     };
 }

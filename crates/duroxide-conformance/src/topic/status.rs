@@ -1,0 +1,132 @@
+//! The cheap reads: how an instance stands and what it is, without its history.
+
+use duroxide_core::{EventKind, OrchestrationDescriptor};
+use duroxide_provider::StatusSnapshot;
+
+use crate::{
+    factory::ProviderFactory,
+    fixture::Fixture,
+    message::ORCHESTRATION,
+    round::{
+        activity_scheduled, completion, continuation, failure, first_round, started, status_updated,
+        turn_round,
+    },
+};
+
+async fn status(fixture: &Fixture, instance: &str) -> Option<StatusSnapshot> {
+    fixture.provider.read_status(instance).await.expect("read_status must work")
+}
+
+/// An unknown instance has no status and no descriptor (api 17.3).
+pub async fn test_status_of_unknown_instance<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    assert_eq!(status(&fixture, "unknown").await, None);
+    let descriptor = fixture.provider.read_descriptor("unknown").await.expect("read_descriptor must work");
+    assert_eq!(descriptor, None);
+}
+
+/// A running instance has no terminal event (20.2).
+pub async fn test_status_of_running_instance<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    fixture.running("runs").await;
+    let expected = StatusSnapshot {
+        execution_id: 1,
+        terminal_event: None,
+        custom_status: None,
+        custom_status_version: 0,
+    };
+    assert_eq!(status(&fixture, "runs").await, Some(expected));
+}
+
+/// An instance that ended shows its last event (20.2, I19).
+pub async fn test_status_of_ended_instance<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    fixture.completed("completed").await;
+    fixture.running("failed").await;
+    fixture.turn("failed", failure("failed", 1, 2, "broken")).await;
+    for instance in ["completed", "failed"] {
+        let history = fixture.provider.read(instance).await.expect("read must work");
+        let shown = status(&fixture, instance).await.expect("the instance is known").terminal_event;
+        assert_eq!(shown.as_ref(), history.last(), "the terminal event of {instance} must be shown");
+    }
+}
+
+/// An execution that continued as new is not the end: its instance runs (20.2).
+pub async fn test_status_across_continue_as_new<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    fixture.running("chain").await;
+    fixture.turn("chain", continuation("chain", 1, 2)).await;
+    let between = status(&fixture, "chain").await.expect("the instance is known");
+    assert_eq!((between.execution_id, between.terminal_event), (1, None), "it waits for its successor");
+    let claim = fixture.claim_instance("chain").await;
+    fixture.commit(&claim, crate::round::next_execution_round("chain", 2)).await;
+    fixture.turn("chain", completion("chain", 2, 2, "done")).await;
+    let ended = status(&fixture, "chain").await.expect("the instance is known");
+    assert_eq!(ended.execution_id, 2, "the status is that of the current execution");
+    let output = EventKind::OrchestrationCompleted { output: "done".to_owned() };
+    assert_eq!(ended.terminal_event.map(|event| event.kind), Some(output));
+}
+
+/// The status shows the custom status and its version (12.1).
+pub async fn test_status_shows_custom_status<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    fixture.running("i").await;
+    fixture.turn("i", turn_round(1, vec![status_updated("i", 1, 2, Some("half way"))])).await;
+    let shown = status(&fixture, "i").await.expect("the instance is known");
+    assert_eq!((shown.custom_status.as_deref(), shown.custom_status_version), (Some("half way"), 1));
+    fixture.turn("i", turn_round(1, vec![status_updated("i", 1, 3, None)])).await;
+    let shown = status(&fixture, "i").await.expect("the instance is known");
+    assert_eq!((shown.custom_status, shown.custom_status_version), (None, 2));
+}
+
+/// An instance that has history but no row is known; its execution is the highest one with events (api 11).
+pub async fn test_status_of_instance_without_row<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    for execution_id in [1, 2] {
+        let events = vec![started("rowless", execution_id)];
+        let appended = fixture.provider.append_with_execution("rowless", execution_id, events).await;
+        appended.expect("append_with_execution must work");
+    }
+    assert_eq!(status(&fixture, "rowless").await.expect("it has history").execution_id, 2);
+    let history = fixture.provider.read("rowless").await.expect("read must work");
+    assert_eq!(history.first().map(|event| event.execution_id), Some(2));
+}
+
+/// The descriptor is what OrchestrationStarted of the current execution says (api 17.3).
+pub async fn test_read_descriptor<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    let mut round = first_round("child");
+    if let EventKind::OrchestrationStarted { parent_instance, parent_id, .. } =
+        &mut round.history_delta[0].kind
+    {
+        (*parent_instance, *parent_id) = (Some("parent".to_owned()), Some(7));
+    }
+    fixture.running_with("child", round).await;
+    let expected = OrchestrationDescriptor {
+        name: ORCHESTRATION.to_owned(),
+        version: "1.0.0".to_owned(),
+        parent_instance: Some("parent".to_owned()),
+        parent_id: Some(7),
+    };
+    let descriptor = fixture.provider.read_descriptor("child").await.expect("read_descriptor must work");
+    assert_eq!(descriptor, Some(expected));
+}
+
+/// The last event id is known without decoding, also of an undecodable history, or not at all (16.6, api 17.3).
+pub async fn test_last_event_id<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    fixture.running("i").await;
+    let events = vec![activity_scheduled("i", 1, 2), activity_scheduled("i", 1, 3)];
+    fixture.turn("i", turn_round(1, events)).await;
+    let last = fixture.provider.last_event_id("i", 1).await.expect("last_event_id must work");
+    assert!(matches!(last, None | Some(3)), "the last stored event is 3, but {last:?} was said");
+    if last.is_some() {
+        factory.corrupt_instance_history("i").await;
+        let last =
+            fixture.provider.last_event_id("i", 1).await.expect("last_event_id must not decode events");
+        assert_eq!(last, Some(3), "the last stored event must be known although it cannot be decoded");
+    }
+    let unknown =
+        fixture.provider.last_event_id("unknown", 1).await.expect("an unknown instance is no error");
+    assert!(matches!(unknown, None | Some(0)), "an unknown instance has no events, but {unknown:?} was said");
+}
