@@ -1,7 +1,8 @@
 //! The engine: one live run of an orchestration, moved by turns.
 //!
 //! ```text
-//! execution.rs    Execution: start, replay, turn; the one loop for recorded and new events
+//! execution.rs    Execution: start and turn; the one loop for recorded and new events
+//! replay.rs       rebuilds an execution from its stored history
 //! receive.rs      messages become events, or are dropped, or fail the turn
 //! conclude.rs     how a turn ends: breadcrumbs, terminal event, work to hand out
 //! ending.rs       ends an execution without running its code
@@ -23,6 +24,7 @@ mod matching;
 mod poll;
 mod queue;
 mod receive;
+mod replay;
 mod seed;
 mod state;
 mod turn;

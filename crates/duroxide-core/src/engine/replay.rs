@@ -1,0 +1,123 @@
+//! Rebuilding an execution from its stored history.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::{
+    Kind,
+    conclude::DROPPED_FUTURE,
+    execution::{Execution, Setup},
+};
+use crate::{AppErrorKind, ErrorDetails, Event, EventKind};
+
+impl Execution {
+    /// An execution from its stored history, which must not be terminal. A history that is only a seed (the start
+    /// of a continue-as-new) has not run yet.
+    ///
+    /// Code that does not fit the history is reported by the next turn, as a failure.
+    pub fn replay(history: Vec<Event>, setup: Setup) -> Self {
+        let seed_len = seed_len(&history);
+        if history.len() <= seed_len {
+            return Self::begin(history, setup);
+        }
+        let mut history = VecDeque::from(history);
+        let times = recorded_set_times(&history);
+        let first = history.pop_front().into_iter().collect();
+        let mut execution = Self::begin(first, setup);
+        execution.shared.lock().kv.recorded_times = times;
+        execution.replayed_to = history.back().map_or(0, |last| last.event_id);
+        execution.replay_recorded(history);
+        execution
+    }
+
+    /// Feeds the recorded events to the code. Even after a failure the check sees all of them: what is open must
+    /// be known when the execution is ended.
+    fn replay_recorded(&mut self, recorded: VecDeque<Event>) {
+        let mut recorded_drops = BTreeSet::new();
+        for event in recorded {
+            self.take(&event);
+            self.poll_if_needed(true);
+            if self.failure.is_some() {
+                continue;
+            }
+            if self.returned() {
+                self.fail(ErrorDetails::nondeterminism(format!(
+                    "orchestration ended before its recorded history: event {} ({}) was not reached",
+                    event.event_id,
+                    event.kind.wire_name()
+                )));
+                continue;
+            }
+            recorded_drops.extend(given_up(&event));
+            self.apply(event);
+        }
+        self.poll_if_needed(true);
+        self.settle_replayed_drops(&recorded_drops);
+    }
+
+    /// Whether the code came to its end by itself; a panic is its own failure.
+    fn returned(&self) -> bool {
+        let panicked = |details: &ErrorDetails| {
+            matches!(details, ErrorDetails::Application { kind: AppErrorKind::Panicked, .. })
+        };
+        self.ended.as_ref().is_some_and(|ended| !ended.as_ref().is_err_and(panicked))
+    }
+
+    /// Every recorded breadcrumb of a dropped future must have been reproduced (4.4).
+    fn settle_replayed_drops(&mut self, recorded: &BTreeSet<(Kind, u64)>) {
+        let reproduced = self.shared.lock().take_replayed_drops();
+        for (kind, event_id) in &reproduced {
+            if *kind == Kind::Timer {
+                self.check.give_up(*event_id);
+            }
+        }
+        let missing: Vec<_> = recorded.difference(&reproduced).collect();
+        if let (Some((kind, _)), None) = (missing.first(), &self.failure) {
+            let ids = |set: &BTreeSet<(Kind, u64)>| -> Vec<u64> {
+                set.iter().filter(|(other, _)| other == kind).map(|(_, id)| *id).collect()
+            };
+            let what = match kind {
+                Kind::Activity | Kind::Timer => "activities",
+                Kind::Child => "sub-orchestrations",
+                Kind::Wait => "external waits",
+                Kind::Queue => "persistent waits",
+            };
+            self.fail(ErrorDetails::nondeterminism(format!(
+                "cancellation mismatch ({what}): history says {:?} were dropped, the code dropped {:?}",
+                ids(recorded),
+                ids(&reproduced)
+            )));
+        }
+    }
+}
+
+/// How many events of a stored history are its seed.
+fn seed_len(history: &[Event]) -> usize {
+    match history.first().map(|first| &first.kind) {
+        Some(EventKind::OrchestrationStarted { carry_forward_events: Some(carried), .. }) => {
+            1 + carried.len()
+        }
+        _ => 1,
+    }
+}
+
+fn recorded_set_times(history: &VecDeque<Event>) -> VecDeque<u64> {
+    history
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::KeyValueSet { last_updated_at_ms, .. } => Some(last_updated_at_ms),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The schedule that a recorded breadcrumb of a dropped future names.
+fn given_up(event: &Event) -> Option<(Kind, u64)> {
+    let (kind, reason) = match &event.kind {
+        EventKind::ActivityCancelRequested { reason } => (Kind::Activity, reason),
+        EventKind::SubOrchestrationCancelRequested { reason } => (Kind::Child, reason),
+        EventKind::ExternalSubscribedCancelled { reason } => (Kind::Wait, reason),
+        EventKind::QueueSubscriptionCancelled { reason } => (Kind::Queue, reason),
+        _ => return None,
+    };
+    (reason == DROPPED_FUTURE).then_some((kind, event.source_event_id?))
+}

@@ -1,0 +1,233 @@
+//! Activities, timers and children: scheduled, handed out, completed, retried.
+
+use std::time::Duration;
+
+use crate::story::*;
+use duroxide_core::{BackoffStrategy, ErrorDetails, RetryPolicy, WorkItem, engine::Outcome};
+
+#[test]
+fn an_activity_is_scheduled_once_and_its_result_comes_back() {
+    tell(
+        |ctx, input| async move { ctx.schedule_activity("Greet", input).await },
+        |story| {
+            let turn = story.start();
+            assert_eq!(kinds(&turn.activities), ["ActivityExecute"]);
+            assert_eq!(turn.outcome, Outcome::Running);
+            let turn = story.turn([activity_completed(2, "hello")]);
+            assert_eq!(turn.outcome, completed("hello"));
+            assert!(turn.activities.is_empty(), "S4.20: a completed schedule is never handed out again");
+            assert_eq!(
+                story.lines(),
+                [
+                    "1 OrchestrationStarted",
+                    "2 ActivityScheduled",
+                    "3 ActivityCompleted <- 2",
+                    "4 OrchestrationCompleted"
+                ]
+            );
+        },
+    );
+}
+
+/// 7.2, 2.5: application errors reach the code.
+#[test]
+fn an_activity_error_reaches_the_code_as_text() {
+    tell(
+        |ctx, _| async move { ctx.schedule_activity("Pay", "").await.or_else(|e| Ok(format!("caught {e}"))) },
+        |story| {
+            story.start();
+            assert_eq!(story.turn([activity_failed(2, "no money")]).outcome, completed("caught no money"));
+        },
+    );
+}
+
+/// 2.5: a system error fails the orchestration; the code does not see it.
+#[test]
+fn a_system_error_fails_the_orchestration() {
+    let details =
+        ErrorDetails::Infrastructure { operation: "x".into(), message: "y".into(), retryable: true };
+    tell(
+        |ctx, _| async move { ctx.schedule_activity("Pay", "").await.or_else(|e| Ok(format!("caught {e}"))) },
+        move |story| {
+            story.start();
+            let turn = story.turn([activity_failed_with(2, details.clone())]);
+            assert_eq!(turn.outcome, Outcome::Failed { details: details.clone() });
+            assert_eq!(story.lines()[2..], ["3 ActivityFailed <- 2", "4 OrchestrationFailed"]);
+        },
+    );
+}
+
+/// 2.4.2, S4.12, S4.21, B10: the first completion counts, whatever comes later and in whatever batch.
+#[test]
+fn repeated_completions_are_dropped() {
+    tell(
+        |ctx, _| async move {
+            let failed = ctx.schedule_activity("A", "").await.is_err();
+            ctx.schedule_timer(Duration::from_secs(1)).await;
+            let child = ctx.schedule_sub_orchestration("C", "").await;
+            ctx.schedule_wait("go").await;
+            Ok(format!("{failed} {child:?}"))
+        },
+        |story| {
+            story.start();
+            story.turn([activity_failed(2, "no"), activity_completed(2, "late"), activity_failed(2, "no")]);
+            story.turn([activity_completed(2, "later"), timer_fired(4), timer_fired(4)]);
+            story.turn([timer_fired(4), child_completed(6, "c"), child_completed(6, "d")]);
+            let turn = story.turn([child_completed(6, "e"), activity_failed(2, "no"), raised("go", "")]);
+            assert_eq!(turn.outcome, completed("true Ok(\"c\")"));
+            let completions = story.lines().iter().filter(|line| line.contains("<-")).count();
+            assert_eq!(completions, 3, "{:?}", story.lines());
+        },
+    );
+}
+
+/// 2.4.1: completions of another execution are dropped.
+#[test]
+fn completions_of_another_execution_are_dropped() {
+    tell(
+        |ctx, _| async move { ctx.schedule_activity("A", "").await },
+        |story| {
+            story.start();
+            let foreign = WorkItem::ActivityCompleted {
+                instance: INSTANCE.into(),
+                execution_id: 9,
+                id: 2,
+                result: "foreign".into(),
+            };
+            assert_eq!(story.turn([foreign]).delta.len(), 0);
+            assert_eq!(story.turn([activity_completed(2, "own")]).outcome, completed("own"));
+        },
+    );
+}
+
+/// 14.1, I14: clock and delay are both rounded up.
+#[test]
+fn a_timer_is_never_early() {
+    tell(
+        |ctx, _| async move {
+            ctx.schedule_timer(Duration::from_micros(1_500)).await;
+            Ok("rang".into())
+        },
+        |story| {
+            story.clock.advance_ms(10);
+            let turn = story.start();
+            assert!(matches!(turn.messages[..], [WorkItem::TimerFired { id: 2, fire_at_ms: 12, .. }]));
+            assert_eq!(story.turn([timer_fired(2)]).outcome, completed("rang"));
+        },
+    );
+}
+
+/// 7.5: attempts, a durable timer between them, the last error at the end.
+#[test]
+fn a_retry_waits_between_attempts_and_returns_the_last_error() {
+    let policy = RetryPolicy::new(3).with_backoff(BackoffStrategy::Fixed { delay: Duration::from_secs(1) });
+    tell(
+        move |ctx, _| {
+            let policy = policy.clone();
+            async move { ctx.schedule_activity_with_retry("A", "", policy).await }
+        },
+        |story| {
+            story.start();
+            story.turn([activity_failed(2, "one")]);
+            story.turn([timer_fired(4)]);
+            story.turn([activity_failed(6, "two")]);
+            story.turn([timer_fired(8)]);
+            assert_eq!(failure(&story.turn([activity_failed(10, "three")])), "three");
+        },
+    );
+}
+
+/// 7.5: the activity is scheduled before its timer; a timeout ends the call without retry.
+#[test]
+fn a_timed_out_attempt_is_not_retried() {
+    tell(
+        |ctx, _| async move {
+            let policy = RetryPolicy::new(3).with_timeout(Duration::from_secs(1));
+            ctx.schedule_activity_with_retry("A", "", policy).await
+        },
+        |story| {
+            story.start();
+            assert_eq!(story.lines()[1..], ["2 ActivityScheduled", "3 TimerCreated"]);
+            let turn = story.turn([timer_fired(3)]);
+            assert_eq!(failure(&turn), "timeout: activity timed out");
+            assert_eq!(turn.cancelled_activities, [2], "the slow activity is given up");
+        },
+    );
+}
+
+/// 6.4: automatic ids carry the parent; the link names the call.
+#[test]
+fn a_child_gets_an_automatic_id_and_a_link() {
+    tell(
+        |ctx, _| async move { ctx.schedule_sub_orchestration("Child", "x").await },
+        |story| {
+            let turn = story.start();
+            let expected = WorkItem::StartOrchestration {
+                instance: "order::sub::2".into(),
+                orchestration: "Child".into(),
+                input: "x".into(),
+                version: None,
+                parent_instance: Some(INSTANCE.into()),
+                parent_id: Some(2),
+                parent_execution_id: Some(1),
+                execution_id: 1,
+            };
+            assert_eq!(turn.messages, [expected]);
+            assert_eq!(story.turn([child_completed(2, "done")]).outcome, completed("done"));
+        },
+    );
+}
+
+#[test]
+fn a_reserved_child_id_is_refused_with_nothing_recorded() {
+    tell(
+        |ctx, _| async move { ctx.schedule_sub_orchestration_with_id("Child", "sub::mine", "").await },
+        |story| {
+            let turn = story.start();
+            assert!(failure(&turn).contains("reserved marker 'sub::'"));
+            assert_eq!(story.lines(), ["1 OrchestrationStarted", "2 OrchestrationFailed"]);
+        },
+    );
+}
+
+/// 2.13: a terminal turn hands out only its detached starts.
+#[test]
+fn a_terminal_turn_hands_out_only_detached_starts() {
+    tell(
+        |ctx, _| async move {
+            let _held = ctx.schedule_activity("Never", "");
+            ctx.schedule_orchestration("Other", "other-1", "x");
+            Ok("done".into())
+        },
+        |story| {
+            let turn = story.start();
+            assert_eq!(kinds(&turn.messages), ["StartOrchestration"]);
+            assert!(turn.activities.is_empty());
+            assert_eq!(
+                story.lines()[1..],
+                [
+                    "2 ActivityScheduled",
+                    "3 OrchestrationChained",
+                    "4 ActivityCancelRequested <- 2",
+                    "5 OrchestrationCompleted"
+                ]
+            );
+        },
+    );
+}
+
+/// 2.11
+#[test]
+fn a_panic_is_a_recorded_failure() {
+    tell(
+        |ctx, _| async move {
+            ctx.schedule_activity("A", "").await?;
+            panic!("boom {}", 7)
+        },
+        |story| {
+            story.start();
+            let turn = story.turn([activity_completed(2, "")]);
+            assert_eq!(failure(&turn), "orchestration panicked: boom 7");
+        },
+    );
+}

@@ -1,0 +1,142 @@
+//! Going over a limit fails the execution, keeps what arrived and discards what was asked for (15.1).
+
+use std::time::Duration;
+
+use duroxide_core::{
+    OrchestrationContext,
+    engine::Turn,
+    limits::{MAX_CUSTOM_STATUS_BYTES, MAX_KV_KEYS, MAX_KV_VALUE_BYTES, MAX_TAG_NAME_BYTES},
+};
+
+use crate::story::*;
+
+/// Each case waits for an event and then goes over one limit.
+#[track_caller]
+fn assert_over(turn: &Turn, story: &Story, text: &str) {
+    assert!(failure(turn).contains(text), "expected `{text}` in `{}`", failure(turn));
+    assert_eq!(
+        story.lines()[1..],
+        ["2 ExternalSubscribed", "3 ExternalEvent", "4 OrchestrationFailed"],
+        "B7: one terminal event, nothing of what went over the limit"
+    );
+    assert!(turn.messages.is_empty() && turn.activities.is_empty());
+}
+
+macro_rules! over {
+    ($name:ident, $text:expr, |$ctx:ident| $body:expr) => {
+        #[test]
+        fn $name() {
+            tell(
+                |$ctx: OrchestrationContext, _| async move {
+                    $ctx.schedule_wait("go").await;
+                    $body
+                },
+                |story| {
+                    story.limits.max_payload_bytes = Some(1_000);
+                    story.limits.max_actions_per_turn = Some(200);
+                    story.start();
+                    let turn = story.turn([raised("go", "")]);
+                    assert_over(&turn, story, $text);
+                },
+            );
+        }
+    };
+}
+
+over!(custom_status, "Custom status size (262145 bytes) exceeds limit (262144 bytes)", |ctx| {
+    ctx.set_custom_status("x".repeat(MAX_CUSTOM_STATUS_BYTES + 1));
+    Ok("the child says it is done".into())
+});
+over!(kv_value, "KV value for key 'k' (65537 bytes) exceeds limit (65536 bytes)", |ctx| {
+    ctx.set_kv_value("k", "x".repeat(MAX_KV_VALUE_BYTES + 1));
+    Ok(String::new())
+});
+over!(kv_keys, "KV key count (151) exceeds limit (150)", |ctx| {
+    for n in 0..=MAX_KV_KEYS {
+        ctx.set_kv_value(n.to_string(), "");
+    }
+    Ok(String::new())
+});
+over!(tag, "Activity 'a' tag size (257 bytes) exceeds limit (256 bytes)", |ctx| {
+    ctx.schedule_activity("a", "").with_tag("x".repeat(MAX_TAG_NAME_BYTES + 1)).await
+});
+over!(input, "Activity input size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    ctx.schedule_activity("a", "x".repeat(1_001)).await
+});
+over!(output, "Orchestration output size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    let _ = &ctx;
+    Ok("x".repeat(1_001))
+});
+over!(actions, "Actions in one turn (201) exceed limit (200)", |ctx| {
+    for _ in 0..201 {
+        ctx.schedule_orchestration("o", "other", "");
+    }
+    Ok(String::new())
+});
+
+/// 15.2
+#[test]
+fn a_history_that_grows_too_long_fails() {
+    tell(
+        |ctx, _| async move {
+            loop {
+                ctx.schedule_wait("e").await;
+            }
+        },
+        |story| {
+            story.limits.max_history_events = Some(6);
+            story.start();
+            story.turn([raised("e", "")]);
+            story.turn([raised("e", "")]);
+            let turn = story.turn([raised("e", "")]);
+            assert_eq!(failure(&turn), "History length (8 events) exceeds limit (6)");
+        },
+    );
+}
+
+/// B8, 11.4: keys of all turns count, alive ones only.
+#[test]
+fn the_key_limit_counts_all_turns() {
+    let code = |clears: bool| {
+        move |ctx: OrchestrationContext, _| async move {
+            for n in 0..=MAX_KV_KEYS {
+                ctx.set_kv_value(n.to_string(), "");
+                if clears && n > 0 {
+                    ctx.clear_kv_value((n - 1).to_string());
+                }
+                ctx.schedule_timer(Duration::from_millis(1)).await;
+            }
+            Ok(ctx.get_kv_length().to_string())
+        }
+    };
+    let run = |clears| {
+        let mut story = Story::new(code(clears), Mode::Live);
+        let mut turn = story.start();
+        while let Some(duroxide_core::WorkItem::TimerFired { id, .. }) = turn.messages.first() {
+            turn = story.turn([timer_fired(*id)]);
+        }
+        turn
+    };
+    assert_eq!(failure(&run(false)), "KV key count (151) exceeds limit (150)");
+    assert_eq!(run(true).outcome, completed("1"));
+}
+
+/// 2.9, B24
+#[test]
+fn code_that_wakes_itself_forever_fails() {
+    tell(
+        |ctx, _| async move {
+            ctx.schedule_wait("go").await;
+            std::future::poll_fn(|cx| {
+                cx.waker().wake_by_ref();
+                std::task::Poll::<()>::Pending
+            })
+            .await;
+            Ok(String::new())
+        },
+        |story| {
+            story.start();
+            assert!(failure(&story.turn([raised("go", "")])).starts_with("infrastructure:quiescence_loop:"));
+        },
+    );
+}

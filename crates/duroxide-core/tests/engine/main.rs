@@ -1,0 +1,17 @@
+//! What the engine does with code and messages, as short stories. Each is told on a live execution and by replay.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
+
+mod calls;
+mod cancellation;
+mod continuation;
+mod events;
+mod fan_in;
+mod limits;
+mod nondeterminism;
+mod races;
+mod random_programs;
+mod state;
+mod stored_form;
+mod story;
+mod traces;
