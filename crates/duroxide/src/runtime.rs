@@ -2,7 +2,7 @@
 
 pub use duroxide_runtime::{
     ActivityHandler, FnActivity, FnOrchestration, LogFormat, ObservabilityConfig, OrchestrationDescriptor,
-    OrchestrationHandler, OrchestrationRegistry, OrchestrationRegistryBuilder, OrchestrationStatus,
+    OrchestrationHandler, OrchestrationRegistry, OrchestrationRegistryBuilder, OrchestrationStatus, Runtime,
     RuntimeLimits, RuntimeOptions, UnregisteredBackoffConfig, VersionPolicy, kind_of,
 };
 pub use duroxide_runtime::{limits, observability, registry};

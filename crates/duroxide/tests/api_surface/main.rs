@@ -24,4 +24,5 @@ mod options;
 mod provider;
 mod registries;
 mod root;
+mod runtime;
 mod work_items;
