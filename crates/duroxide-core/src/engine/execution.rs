@@ -344,8 +344,8 @@ impl Execution {
 
 impl Drop for Execution {
     fn drop(&mut self) {
-        // Without this every future that the parked code still holds would look like a decision to cancel.
-        self.shared.lock().closed = true;
+        // What the parked code drops now looks like cancelled work, but no turn will ever read it. The code is
+        // dropped here and not with the fields, because its destructors may panic.
         self.code.discard();
     }
 }

@@ -60,8 +60,6 @@ impl Shared {
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// The execution is being taken apart: dropped futures mean nothing any more.
-    pub(crate) closed: bool,
     /// The current poll repeats one of an earlier turn.
     pub(crate) replaying: bool,
     pub(crate) queues: Queues,
@@ -181,9 +179,6 @@ impl State {
 
     /// Code dropped a call before it resolved. Returns whom to wake.
     pub(crate) fn drop_call(&mut self, token: u64) -> Option<Waker> {
-        if self.closed {
-            return None;
-        }
         let live = !self.replaying;
         let call = self.calls.get_mut(&token)?;
         let given_up = match &mut call.life {
