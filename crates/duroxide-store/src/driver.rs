@@ -10,7 +10,7 @@ use std::{
 };
 
 use duroxide_core::{Clock, Timestamp};
-use duroxide_provider::store::{Answer, ApplyError, Op, StoreFailure};
+use duroxide_provider::store::{Answer, ApplyError, Op, Readies, StoreEngine, StoreFailure};
 
 use self::{
     engine::GuardedEngine,
@@ -55,7 +55,7 @@ pub enum Idle {
 
 /// What a driver is made of.
 pub(crate) struct DriverParts {
-    pub(crate) engine: Box<dyn duroxide_provider::store::StoreEngine>,
+    pub(crate) engine: Box<dyn StoreEngine>,
     pub(crate) machine: Machine,
     pub(crate) inbox: mpsc::Receiver<Request>,
     pub(crate) submitter: Submitter,
@@ -143,6 +143,11 @@ impl StoreDriver {
         });
         self.machine.looked_elsewhere(changed, now);
         if changed {
+            let readies = self.engine.may_be_ready().unwrap_or_else(|failure| {
+                log::upkeep_failed(&self.name, "may_be_ready", &failure);
+                Readies { instances: true, activities: true }
+            });
+            self.machine.made_ready(readies);
             self.watchers.tell_all();
         }
     }

@@ -6,6 +6,8 @@
 
 mod backlog;
 mod standing;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -321,12 +323,10 @@ impl Machine {
         }
     }
 
-    /// Someone looked whether another process changed the store.
+    /// Someone looked whether another process changed the store. What that made ready is told separately.
     pub(crate) fn looked_elsewhere(&mut self, changed: bool, now: Timestamp) {
         if changed {
             self.alert_until = now.saturating_add(ALERT);
-            self.instances.refresh();
-            self.activities.refresh();
             self.wake = Wake::Unknown;
         }
         let alert = now < self.alert_until;

@@ -128,8 +128,11 @@ impl<O: Order> Drop for Delivery<O> {
 
 /// A read with the caller who waits for it.
 pub(crate) struct Read {
-    run: Box<dyn FnOnce(Result<&mut dyn StoreReader, StoreFailure>) + Send>,
+    run: Box<RunRead>,
 }
+
+/// Reads and tells the caller, or tells the caller why not.
+type RunRead = dyn FnOnce(Result<&mut dyn StoreReader, StoreFailure>) + Send;
 
 impl Read {
     /// A read, and where its result will be.

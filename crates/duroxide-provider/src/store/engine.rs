@@ -1,6 +1,6 @@
 use duroxide_core::Timestamp;
 
-use super::{ActivityOrder, Answer, ApplyError, InstanceOrder, Op, StoreFailure, StoreReader};
+use super::{ActivityOrder, Answer, ApplyError, InstanceOrder, Op, Readies, StoreFailure, StoreReader};
 use crate::{DeadLetterQueue, OrchestrationClaim, WorkClaim};
 
 /// A synchronous, transactional store of instances, histories and queues.
@@ -48,6 +48,13 @@ pub trait StoreEngine: StoreReader + Send + 'static {
 
     /// Whether someone else (another process) changed the store since the last call.
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure>;
+
+    /// Which queues hold something that some claim may take, by a read outside a transaction. Asked after a change
+    /// by someone else, to decide whether a claim is worth a transaction. It may say yes too often, never too
+    /// seldom.
+    fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
+        Ok(Readies { instances: true, activities: true })
+    }
 
     /// Opens the store anew after an unknown commit outcome and proves by a probe commit that it works.
     fn reopen(&mut self) -> Result<(), StoreFailure>;

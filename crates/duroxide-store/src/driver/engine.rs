@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
-    Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, Refusal, StoreEngine, StoreFailure,
+    Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, Readies, Refusal, StoreEngine, StoreFailure,
     StoreReader,
 };
 
@@ -66,6 +66,10 @@ impl GuardedEngine {
 
     pub(super) fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
         self.call("changed_elsewhere", FailureClass::Retryable, |engine| engine.changed_elsewhere())
+    }
+
+    pub(super) fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
+        self.call("may_be_ready", FailureClass::Retryable, |engine| engine.may_be_ready())
     }
 
     pub(super) fn reopen(&mut self) -> Result<(), StoreFailure> {

@@ -261,6 +261,20 @@ fn a_change_by_another_process_makes_the_store_look_more_often() {
     assert_eq!(store.run(), Idle::Until(now.saturating_add(Duration::from_millis(50))));
 }
 
+/// Decision 9: one read decides whether a claim is worth a transaction.
+#[test]
+fn a_change_by_another_process_that_made_nothing_ready_costs_no_transaction() {
+    let Fixture { provider, mut store, clock, plan } = fixture();
+    let mut fetch = pin!(fetch_instances(&provider, 1));
+    hand_in(&mut fetch);
+    store.run();
+    let begins = plan.count(Point::Begin);
+    plan.change_elsewhere_in_vain();
+    clock.advance(Duration::from_millis(50));
+    store.run();
+    assert_eq!(plan.count(Point::Begin), begins);
+}
+
 /// A fetch that does not wait must see what another process committed before it.
 #[test]
 fn a_new_fetch_looks_for_changes_by_others_at_once() {

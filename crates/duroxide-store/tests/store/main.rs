@@ -1,4 +1,5 @@
 //! A served store, driven by hand in virtual time; where threads matter, over its real threads.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests are tests")]
 
 mod calls;
 mod dead_letters;

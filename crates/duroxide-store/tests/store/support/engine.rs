@@ -11,8 +11,8 @@ use duroxide_provider::{
     memory::MemoryEngine,
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, FailureClass, InstanceOrder,
-        Op, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution,
-        StoredStatus,
+        Op, Readies, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
+        StoredExecution, StoredStatus,
     },
 };
 
@@ -45,6 +45,7 @@ struct Script {
     calls: BTreeMap<Point, usize>,
     harms: Vec<(Point, String, Harm)>,
     changed_elsewhere: bool,
+    nothing_ready: bool,
     batches: Vec<usize>,
     reads_before_first_commit: usize,
     /// Instances whose second event reads as nonsense.
@@ -84,6 +85,12 @@ impl Plan {
     /// Another process changed the store.
     pub(crate) fn change_elsewhere(&self) {
         self.0.lock().unwrap().changed_elsewhere = true;
+    }
+
+    /// Another process changed the store, and made nothing ready by it.
+    pub(crate) fn change_elsewhere_in_vain(&self) {
+        self.change_elsewhere();
+        self.0.lock().unwrap().nothing_ready = true;
     }
 
     /// The second event of this instance cannot be decoded from now on.
@@ -221,6 +228,11 @@ impl StoreEngine for ScriptedEngine {
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
         self.plan.pass(Point::ChangedElsewhere, "")?;
         Ok(std::mem::take(&mut self.plan.0.lock().unwrap().changed_elsewhere))
+    }
+
+    fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
+        let ready = !self.plan.0.lock().unwrap().nothing_ready;
+        Ok(Readies { instances: ready, activities: ready })
     }
 
     fn reopen(&mut self) -> Result<(), StoreFailure> {

@@ -1,0 +1,182 @@
+//! The machine as a value: requests in, steps out, no engine and no thread.
+
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::order::Order;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+/// A machine that knows that nothing is due.
+fn idle_machine() -> Machine {
+    let mut machine = Machine::new(StoreOptions { shared: false, ..StoreOptions::default() });
+    assert_eq!(machine.next_step(at(0)), Step::LookAhead);
+    machine.looked_ahead(None);
+    machine
+}
+
+fn ack() -> Request {
+    let op = Op::AckActivity { token: "1-1".to_owned(), completion: None };
+    Request::Job(Job::unattended(op, at(0)))
+}
+
+fn order(max: usize, free_slots: usize) -> InstanceOrder {
+    InstanceOrder {
+        lock_timeout: SECOND,
+        versions: None,
+        handlers: None,
+        max,
+        free_slots,
+        whole_mailbox: false,
+    }
+}
+
+type Reply = oneshot::Receiver<Result<crate::submit::Delivery<InstanceOrder>, StoreFailure>>;
+
+fn fetch(machine: &mut Machine, order: InstanceOrder, deadline: Timestamp) -> Reply {
+    let (reply, delivery) = oneshot::channel();
+    machine.accept(order.into_request(deadline, reply));
+    delivery
+}
+
+/// Carries a transaction out in which every claim comes back empty. Returns how many claims were made.
+fn transact_in_vain(machine: &mut Machine, refreshed: bool) -> usize {
+    let _ = machine.take_batch();
+    let mut claims = 0;
+    let served = machine.instances.serve(refreshed, |_| {
+        claims += 1;
+        Ok(Vec::new())
+    });
+    machine.committed(None);
+    machine.instances.settle(served.unwrap(), |_| panic!("nothing was claimed"));
+    machine.looked_ahead(None);
+    claims
+}
+
+#[test]
+fn an_idle_machine_sleeps_until_a_request() {
+    assert_eq!(idle_machine().next_step(at(5)), Step::Sleep(None));
+}
+
+#[test]
+fn an_operation_is_taken_at_once() {
+    let mut machine = idle_machine();
+    machine.accept(ack());
+    assert_eq!(machine.next_step(at(0)), Step::Transact);
+    assert_eq!(machine.take_batch().len(), 1);
+    machine.committed(None);
+    assert_eq!(machine.next_step(at(0)), Step::LookAhead);
+}
+
+#[test]
+fn a_fetch_is_tried_once_then_waits_for_its_deadline() {
+    let mut machine = idle_machine();
+    let mut reply = fetch(&mut machine, order(1, 1), at(500));
+    assert_eq!(machine.next_step(at(0)), Step::Transact);
+    assert_eq!(transact_in_vain(&mut machine, false), 1);
+    assert_eq!(machine.next_step(at(499)), Step::Sleep(Some(at(500))));
+    assert_eq!(machine.next_step(at(500)), Step::Expire);
+    machine.expire(at(500));
+    assert!(reply.try_recv().unwrap().unwrap().take().is_empty());
+    assert_eq!(machine.next_step(at(500)), Step::Sleep(None));
+}
+
+/// Even a fetch whose time is up is tried before it is answered with nothing.
+#[test]
+fn nobody_leaves_before_the_store_was_asked() {
+    let mut machine = idle_machine();
+    let _reply = fetch(&mut machine, order(1, 1), at(0));
+    assert_eq!(machine.next_step(at(10)), Step::Transact);
+}
+
+#[test]
+fn one_claim_in_vain_speaks_for_all_fetches_with_the_same_filter() {
+    let mut machine = idle_machine();
+    let _replies: Vec<_> = (0..5).map(|_| fetch(&mut machine, order(1, 1), at(500))).collect();
+    assert_eq!(transact_in_vain(&mut machine, false), 1);
+    assert_eq!(machine.next_step(at(1)), Step::Sleep(Some(at(500))));
+
+    machine.made_ready(Readies { instances: true, activities: false });
+    assert_eq!(machine.next_step(at(1)), Step::Transact);
+}
+
+/// A fetch without free slots stops at rows that were attempted before; others may take them.
+#[test]
+fn a_fetch_that_was_held_up_by_its_slots_speaks_only_for_itself() {
+    let mut machine = idle_machine();
+    let _ahead = fetch(&mut machine, order(4, 0), at(500));
+    let _free = fetch(&mut machine, order(4, 4), at(500));
+    assert_eq!(transact_in_vain(&mut machine, false), 2);
+    assert_eq!(machine.next_step(at(1)), Step::Sleep(Some(at(500))));
+}
+
+#[test]
+fn a_fetch_whose_caller_has_gone_away_is_forgotten() {
+    let mut machine = idle_machine();
+    drop(fetch(&mut machine, order(1, 1), at(500)));
+    assert_eq!(machine.next_step(at(0)), Step::Expire);
+    machine.expire(at(0));
+    assert_eq!(machine.next_step(at(0)), Step::Sleep(None));
+}
+
+#[test]
+fn due_rows_are_promoted_when_they_are_due() {
+    let mut machine = idle_machine();
+    machine.committed(None);
+    machine.looked_ahead(Some(at(700)));
+    assert_eq!(machine.next_step(at(699)), Step::Sleep(Some(at(700))));
+    assert_eq!(machine.next_step(at(700)), Step::Transact);
+}
+
+/// L2: an engine that always has something due costs a transaction per millisecond, not a spinning thread.
+#[test]
+fn rows_that_stay_due_do_not_make_the_store_spin() {
+    let mut machine = idle_machine();
+    machine.committed(Some(at(700)));
+    machine.looked_ahead(Some(at(3)));
+    assert_eq!(machine.next_step(at(700)), Step::Sleep(Some(at(701))));
+}
+
+#[test]
+fn a_lost_store_refuses_work_until_it_is_reopened() {
+    let mut machine = idle_machine();
+    machine.lost(StoreFailure::new(FailureClass::OutcomeUnknown, "disk"), Vec::new(), at(0));
+    assert_eq!(machine.next_step(at(0)), Step::Sleep(Some(at(10))));
+    let mut reply = fetch(&mut machine, order(1, 1), at(500));
+    assert_eq!(machine.next_step(at(0)), Step::Refuse);
+    machine.refuse();
+    let failure = reply.try_recv().unwrap().unwrap_err();
+    assert_eq!(failure.class, FailureClass::Retryable);
+    assert_eq!(machine.next_step(at(10)), Step::Reopen);
+    assert_eq!(machine.reopen_failed(at(10)), 1);
+    assert_eq!(machine.next_step(at(10)), Step::Sleep(Some(at(30))));
+    assert_eq!(machine.reopened(at(30)), 1);
+    assert_eq!(machine.next_step(at(30)), Step::LookAhead);
+}
+
+#[test]
+fn a_closed_machine_does_what_nobody_waits_for_and_stops() {
+    let mut machine = idle_machine();
+    machine.accept(ack());
+    let mut reply = fetch(&mut machine, order(1, 1), at(500));
+    machine.accept(Request::Close);
+    assert!(reply.try_recv().unwrap().is_err());
+    assert_eq!(machine.next_step(at(0)), Step::Transact);
+    assert_eq!(machine.take_batch().len(), 1);
+    assert_eq!(machine.next_step(at(0)), Step::Stop);
+}
+
+#[test]
+fn a_shared_store_is_looked_at_only_while_someone_waits() {
+    let mut machine = Machine::new(StoreOptions::default());
+    machine.looked_ahead(None);
+    assert_eq!(machine.next_step(at(0)), Step::Sleep(None));
+    machine.observe(at(0), true);
+    assert_eq!(machine.next_step(at(0)), Step::LookElsewhere);
+    machine.looked_elsewhere(false, at(0));
+    assert_eq!(machine.next_step(at(0)), Step::Sleep(Some(at(50))));
+}
