@@ -21,6 +21,8 @@ mod provider;
 mod round;
 mod status;
 pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod watch;
 
 pub use admin::ProviderAdmin;

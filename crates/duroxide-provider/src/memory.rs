@@ -168,3 +168,6 @@ impl StoreEngine for MemoryEngine {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+use duroxide_core::{EventKind, build_child_instance_id};
+
+use super::{
+    Violations,
+    view::{Ending, ExecutionView, InstanceView, View},
+};
+
+/// I16: the current execution is the last, and all before it continued as new.
+pub(super) fn one_current_execution(instance: &InstanceView<'_>, found: &mut Violations) {
+    const NAME: &str = "I16 StartIdempotent";
+    let Some(last) = instance.executions.last() else { return };
+    let (current, last) = (instance.row.execution_id, last.row.execution_id);
+    if current != last {
+        found.add(NAME, instance.id(), format!("execution {current} is current, {last} is the last"));
+    }
+    let earlier = instance.executions.iter().filter(|execution| execution.row.execution_id < current);
+    for execution in earlier.filter(|execution| execution.readable) {
+        if execution.ending() != Some(Ending::ContinuedAsNew) {
+            let detail =
+                format!("execution {} has a successor but did not continue", execution.row.execution_id);
+            found.add(NAME, instance.id(), detail);
+        }
+    }
+}
+
+/// I17: a child points to the exact call of its parent. A parent that was deleted or pruned says nothing.
+pub(super) fn family_agrees(view: &View<'_>, instance: &InstanceView<'_>, found: &mut Violations) {
+    const NAME: &str = "I17 FamilyAgrees";
+    for execution in &instance.executions {
+        let Some(link) = execution.events.first().map(duroxide_core::Event::parent_link) else { continue };
+        let parent = link.as_ref().map(|link| link.instance.as_str());
+        if instance.row.name.is_some() && parent != instance.row.parent.as_deref() {
+            let detail = format!("stored parent {:?}, recorded parent {parent:?}", instance.row.parent);
+            found.add(NAME, instance.id(), detail);
+        }
+        let Some(link) = link else { continue };
+        let Some(caller) = link.execution_id.and_then(|id| view.instance(&link.instance)?.execution(id))
+        else {
+            continue;
+        };
+        if caller.readable && !calls(caller, &link.instance, link.event_id, instance.id()) {
+            let detail = format!("event {} of {} is no call of this child", link.event_id, link.instance);
+            found.add(NAME, instance.id(), detail);
+        }
+    }
+}
+
+fn calls(caller: &ExecutionView<'_>, parent: &str, call: u64, child: &str) -> bool {
+    caller.events.iter().any(|event| match &event.kind {
+        EventKind::SubOrchestrationScheduled { instance, .. } => {
+            event.event_id == call && build_child_instance_id(parent, instance) == child
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,3 @@
+use super::MemoryEngine;
+
+crate::engine_stories!(MemoryEngine::default());

@@ -1,0 +1,150 @@
+//! Short stories that every store engine must tell the same way.
+//!
+//! A story takes a fresh [`Scenario`](super::Scenario) and panics if the engine does something else. The engine has
+//! the default options: orphans wait 60 s.
+
+pub mod activities;
+pub mod admin;
+pub mod dead_letters;
+pub mod filters;
+pub mod locks;
+pub mod mailbox;
+pub mod reads;
+pub mod rounds;
+pub mod sessions;
+
+/// Makes a test of every story. The expression is evaluated for each, and gives a fresh, empty engine with default
+/// options.
+#[macro_export]
+macro_rules! engine_stories {
+    ($engine:expr) => {
+        $crate::engine_stories! { @topics $engine;
+            mailbox: [
+                messages_come_in_arrival_order_and_due_timers_last,
+                a_timer_is_invisible_until_it_is_due,
+                a_delayed_message_is_invisible_until_its_time,
+                a_clock_set_back_hides_no_immediate_message,
+                the_instance_that_waits_longest_is_claimed_first,
+                what_stays_after_a_commit_goes_to_the_back,
+                a_stray_message_blocks_nobody_and_joins_a_later_start,
+                messages_wait_for_a_hidden_start,
+                stray_queue_messages_are_dropped_by_the_next_claim,
+                queue_messages_beside_others_wait_for_the_start,
+                a_batch_is_bounded_in_messages_and_takes_a_start_from_any_place,
+                a_batch_is_bounded_in_bytes_and_takes_at_least_one,
+                a_queue_message_waits_behind_an_older_hidden_one,
+                an_item_with_a_key_is_queued_once,
+                a_key_is_free_again_once_its_item_is_consumed,
+                items_of_clients_are_never_deduplicated,
+            ];
+            locks: [
+                one_instance_is_claimed_once,
+                a_message_that_arrives_during_a_turn_stays_for_the_next,
+                an_ended_lease_gives_the_messages_to_the_next_and_fences_the_first,
+                a_commit_handed_in_before_the_lease_ended_is_served,
+                a_commit_after_the_lease_ended_is_refused,
+                a_renewed_lease_holds,
+                an_unknown_token_is_refused,
+                attempts_count_fetches_and_are_per_message,
+                an_abandon_touches_only_what_its_token_locked,
+                an_ignored_attempt_is_taken_back_and_never_below_zero,
+                a_hidden_start_keeps_its_place_when_others_are_released,
+                suspects_are_claimed_only_into_free_slots,
+                a_healthy_commit_clears_the_suspicion,
+                the_engine_wakes_for_leases_timers_and_hidden_rows,
+            ];
+            rounds: [
+                an_instance_runs_from_start_to_end,
+                a_round_with_a_known_event_id_changes_nothing,
+                a_round_deletes_what_it_cancels_also_in_the_same_round,
+                cancelling_unknown_work_is_no_error,
+                a_round_begins_the_next_execution,
+                custom_status_counts_deltas,
+                key_values_are_merged_when_the_execution_ends,
+                a_later_execution_merges_what_an_earlier_one_left_open,
+                a_pin_is_stored_when_told_and_belongs_to_its_execution,
+                a_mailbox_becomes_an_instance_only_with_name_and_version,
+                a_parent_counts_only_at_creation,
+                history_without_a_row_makes_an_instance_known,
+                appended_events_must_be_new,
+                a_commit_after_a_delete_recreates_nothing,
+            ];
+            filters: [
+                only_matching_pins_are_claimed_and_others_are_not_touched,
+                an_empty_filter_passes_nothing,
+                an_execution_without_pin_passes,
+                all_ranges_count,
+                handlers_are_matched_by_name_and_version,
+                a_waiting_successor_is_matched_by_what_it_asks_for,
+            ];
+            dead_letters: [
+                an_undecodable_message_is_hidden_counted_and_buried,
+                an_undecodable_message_does_not_stop_its_batch,
+                an_undecodable_start_leaves_the_others_uncounted,
+                an_undecodable_activity_is_passed_over_and_buried,
+                an_undecodable_queue_message_holds_nothing_back,
+                orphans_are_buried_after_their_time,
+                a_retried_letter_goes_back_uncounted,
+                a_discarded_letter_is_gone,
+                an_unexpected_activity_can_be_buried_by_its_holder,
+            ];
+            activities: [
+                the_lowest_activity_comes_first,
+                an_activity_is_queued_once,
+                an_ack_deletes_the_row_and_queues_the_completion,
+                an_ack_without_completion_only_deletes,
+                an_ended_activity_lease_is_redelivered_and_fenced,
+                a_renewed_activity_is_not_redelivered,
+                an_abandoned_activity_is_hidden_and_keeps_its_place,
+                tags_route_activities,
+                handlers_route_activities,
+                attempted_activities_are_claimed_only_into_free_slots,
+                an_activity_of_nobody_is_delivered,
+            ];
+            sessions: [
+                a_session_binds_its_activities_to_one_owner,
+                activities_of_a_session_need_a_session_fetch,
+                an_ended_session_is_claimed_by_another,
+                a_renewed_session_stays_with_its_owner,
+                an_idle_session_is_not_renewed,
+                renewal_and_ack_keep_a_session_busy,
+                clean_up_keeps_sessions_that_are_live_or_needed,
+                a_batch_takes_several_activities_of_a_session_it_claims,
+            ];
+            admin: [
+                a_running_instance_is_deleted_only_by_force,
+                a_tree_is_deleted_from_its_root,
+                a_list_must_hold_all_children,
+                a_delete_drops_queues_and_dead_letters,
+                an_instance_that_waits_for_its_successor_runs,
+                bulk_delete_takes_ended_roots_with_their_trees,
+                prune_keeps_the_current_and_the_newest,
+                prune_looks_at_the_time_of_the_end,
+                bulk_prune_visits_running_instances,
+            ];
+            reads: [
+                a_mailbox_is_invisible,
+                status_shows_the_end_and_the_custom_status,
+                instances_are_listed_newest_first,
+                infos_and_counts_agree,
+                queue_depths_count_unlocked_rows,
+                children_are_listed_in_order,
+                stats_show_the_current_execution,
+            ];
+        }
+    };
+    (@topics $engine:expr; $($topic:ident: [$($story:ident),* $(,)?];)*) => {
+        $(
+            mod $topic {
+                #[allow(unused_imports)]
+                use super::*;
+                $(
+                    #[test]
+                    fn $story() {
+                        $crate::testing::stories::$topic::$story($crate::testing::Scenario::new($engine));
+                    }
+                )*
+            }
+        )*
+    };
+}

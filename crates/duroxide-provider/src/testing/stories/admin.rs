@@ -1,0 +1,162 @@
+//! Deleting and pruning.
+
+use std::time::Duration;
+
+use crate::{
+    InstanceFilter, PruneOptions,
+    store::{Op, Refusal, bounds::ORPHAN_MESSAGE_TTL_DEFAULT},
+    testing::{Scenario, Turn, items::*, scenario::batch_order},
+};
+
+fn tree(instance: &str, force: bool) -> Op {
+    Op::DeleteTree { instance: instance.to_owned(), force }
+}
+
+fn list(ids: &[&str], force: bool) -> Op {
+    Op::DeleteInstances { ids: ids.iter().map(|id| (*id).to_owned()).collect(), force }
+}
+
+/// A parent `p` that waits for its child `c`, which waits too.
+fn family(s: &mut Scenario) {
+    s.run_first_turn(Turn::first("p").child("c"), &start("p"));
+    let claim = s.claim().unwrap();
+    s.commit(&claim, Turn::first_of_child("c", "p", 1, 2)).unwrap();
+}
+
+/// Runs an instance through `n` executions, one second each; the last one waits.
+fn executions(s: &mut Scenario, instance: &str, n: u64) {
+    s.running(instance);
+    for next in 2..=n {
+        s.pass(Duration::from_secs(1));
+        s.send(&raise(instance, "go"));
+        let claim = s.claim().unwrap();
+        s.commit(&claim, Turn::later(&claim).continue_with(Turn::start_of(instance, next))).unwrap();
+        let wake = s.claim().unwrap();
+        s.commit(&wake, Turn::later(&wake)).unwrap();
+    }
+}
+
+/// 19.1
+pub fn a_running_instance_is_deleted_only_by_force(mut s: Scenario) {
+    s.running("a");
+    let running = Refusal::InstanceStillRunning { instance: "a".to_owned() };
+    assert_eq!(s.delete(&tree("a", false)).unwrap_err(), running);
+    assert_eq!(s.delete(&list(&["a"], false)).unwrap_err(), running);
+    assert_eq!(s.delete(&tree("a", true)).unwrap().instances_deleted, 1);
+    assert_eq!(
+        s.delete(&tree("a", true)).unwrap_err(),
+        Refusal::InstanceNotFound { instance: "a".to_owned() }
+    );
+    assert_eq!(s.delete(&list(&["a"], false)).unwrap().instances_deleted, 0);
+    s.ended("b");
+    assert_eq!(s.delete(&tree("b", false)).unwrap().events_deleted, 2);
+}
+
+/// 19.1
+pub fn a_tree_is_deleted_from_its_root(mut s: Scenario) {
+    family(&mut s);
+    assert_eq!(
+        s.delete(&tree("c", true)).unwrap_err(),
+        Refusal::IsSubOrchestration { instance: "c".to_owned() }
+    );
+    let deleted = s.delete(&tree("p", true)).unwrap();
+    assert_eq!((deleted.instances_deleted, deleted.executions_deleted, deleted.events_deleted), (2, 2, 3));
+    assert!(s.snapshot().instances.is_empty());
+}
+
+/// 19.1
+pub fn a_list_must_hold_all_children(mut s: Scenario) {
+    family(&mut s);
+    let appeared = Refusal::ChildAppeared { parent: "p".to_owned(), child: "c".to_owned() };
+    assert_eq!(s.delete(&list(&["p"], true)).unwrap_err(), appeared);
+    assert_eq!(s.delete(&list(&["p", "c", "p"], true)).unwrap().instances_deleted, 2);
+}
+
+/// 16.12, 19.1
+pub fn a_delete_drops_queues_and_dead_letters(mut s: Scenario) {
+    s.send(&raise("a", "too early"));
+    s.pass(ORPHAN_MESSAGE_TTL_DEFAULT);
+    s.claim_all(&batch_order(1));
+    assert_eq!(s.dead_letters().len(), 1);
+    let at = s.now_ms() + 1_000;
+    s.run_first_turn(Turn::first("a").activity().timer(at).set("k", "1"), &start("a"));
+    s.send(&raise("a", "e"));
+    s.work().unwrap();
+    let deleted = s.force_delete("a");
+    assert_eq!(deleted.queue_messages_deleted, 3);
+    assert!(s.dead_letters().is_empty());
+    assert!(s.work().is_none());
+    s.running("a");
+    assert!(s.read().kv_values("a").unwrap().is_empty());
+}
+
+/// 19.2, 20.2
+pub fn an_instance_that_waits_for_its_successor_runs(mut s: Scenario) {
+    s.run_first_turn(Turn::first("a").continue_as_new().send(continue_as_new("a", None)), &start("a"));
+    assert!(s.delete(&tree("a", false)).is_err());
+    assert_eq!(s.delete(&Op::DeleteBulk(InstanceFilter::default())).unwrap().instances_deleted, 0);
+}
+
+/// 19.2
+pub fn bulk_delete_takes_ended_roots_with_their_trees(mut s: Scenario) {
+    s.ended("a");
+    s.pass(Duration::from_secs(1));
+    let between = s.now_ms();
+    s.ended("b");
+    s.ended("c");
+    s.running("d");
+    let bulk = |filter| Op::DeleteBulk(filter);
+    let limited = InstanceFilter { limit: Some(1), ..InstanceFilter::default() };
+    let old = InstanceFilter { completed_before: Some(between), ..InstanceFilter::default() };
+    let named = InstanceFilter {
+        instance_ids: Some(vec!["c".to_owned(), "d".to_owned(), "x".to_owned()]),
+        ..InstanceFilter::default()
+    };
+    assert_eq!(s.delete(&bulk(old.clone())).unwrap().instances_deleted, 1);
+    assert_eq!(s.delete(&bulk(old)).unwrap().instances_deleted, 0);
+    assert_eq!(s.delete(&bulk(named)).unwrap().instances_deleted, 1);
+    assert_eq!(s.read().instances(None).unwrap(), ["d", "b"]);
+    assert_eq!(s.delete(&bulk(limited)).unwrap().instances_deleted, 1);
+    assert_eq!(s.read().instances(None).unwrap(), ["d"]);
+}
+
+fn prune(keep_last: Option<u32>, completed_before: Option<u64>) -> Op {
+    Op::Prune { instance: "a".to_owned(), options: PruneOptions { keep_last, completed_before } }
+}
+
+/// 19.3
+pub fn prune_keeps_the_current_and_the_newest(mut s: Scenario) {
+    executions(&mut s, "a", 5);
+    let pruned = s.prune(&prune(Some(3), None)).unwrap();
+    assert_eq!((pruned.instances_processed, pruned.executions_deleted, pruned.events_deleted), (1, 2, 4));
+    assert_eq!(s.read().executions("a").unwrap(), [3, 4, 5]);
+    assert_eq!(s.prune(&prune(Some(0), None)).unwrap().executions_deleted, 2);
+    assert_eq!(s.read().executions("a").unwrap(), [5]);
+    assert_eq!(s.prune(&prune(None, None)).unwrap().executions_deleted, 0);
+    let unknown = Op::Prune { instance: "x".to_owned(), options: PruneOptions::default() };
+    assert_eq!(s.prune(&unknown).unwrap_err(), Refusal::InstanceNotFound { instance: "x".to_owned() });
+}
+
+/// 19.3
+pub fn prune_looks_at_the_time_of_the_end(mut s: Scenario) {
+    executions(&mut s, "a", 4);
+    // Execution 1 ended after one second, 2 after two, 3 after three.
+    let before = Scenario::BEGIN_MS + 2_000;
+    assert_eq!(s.prune(&prune(None, Some(before))).unwrap().executions_deleted, 1);
+    assert_eq!(s.read().executions("a").unwrap(), [2, 3, 4]);
+    assert_eq!(s.prune(&prune(Some(3), Some(u64::MAX))).unwrap().executions_deleted, 0);
+}
+
+/// 19.3
+pub fn bulk_prune_visits_running_instances(mut s: Scenario) {
+    executions(&mut s, "a", 3);
+    executions(&mut s, "b", 2);
+    s.ended("c");
+    let options = PruneOptions::default();
+    let all = Op::PruneBulk { filter: InstanceFilter::default(), options: options.clone() };
+    let ended = InstanceFilter { completed_before: Some(u64::MAX), ..InstanceFilter::default() };
+    let pruned = s.prune(&Op::PruneBulk { filter: ended, options }).unwrap();
+    assert_eq!((pruned.instances_processed, pruned.executions_deleted), (1, 0));
+    let pruned = s.prune(&all).unwrap();
+    assert_eq!((pruned.instances_processed, pruned.executions_deleted), (3, 3));
+}

@@ -1,0 +1,185 @@
+//! Leases, tokens, attempts and suspects of instances.
+
+use std::time::Duration;
+
+use duroxide_core::Timestamp;
+
+use crate::{
+    store::{InstanceOrder, Op, PreparedRound, Refusal},
+    testing::{
+        Scenario, Turn,
+        items::*,
+        scenario::{LEASE, batch_order},
+    },
+};
+
+/// I08
+pub fn one_instance_is_claimed_once(mut s: Scenario) {
+    s.send(&start("a"));
+    assert!(s.claim().is_some());
+    s.send(&raise("a", "more"));
+    assert!(s.claim().is_none());
+}
+
+/// api 11: delete the locked messages only
+pub fn a_message_that_arrives_during_a_turn_stays_for_the_next(mut s: Scenario) {
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    s.send(&raise("a", "late"));
+    s.commit(&claim, Turn::first("a")).unwrap();
+    assert_eq!(s.claim().unwrap().messages, [raise("a", "late")]);
+}
+
+/// 16.1, I09
+pub fn an_ended_lease_gives_the_messages_to_the_next_and_fences_the_first(mut s: Scenario) {
+    s.send(&start("a"));
+    let first = s.claim().unwrap();
+    s.pass_lease();
+    let second = s.claim().unwrap();
+    assert_eq!(second.attempt_count, 2);
+    assert_ne!(first.lock_token, second.lock_token);
+    let before = s.snapshot();
+    assert_eq!(s.commit(&first, Turn::first("a")), Err(Refusal::InvalidLockToken));
+    assert_eq!(s.abandon(&first, None, false), Err(Refusal::InvalidLockToken));
+    assert_eq!(s.renew(&first), Err(Refusal::InvalidLockToken));
+    assert_eq!(s.snapshot(), before);
+    s.commit(&second, Turn::first("a")).unwrap();
+}
+
+/// Decisions 7: a busy store does not end healthy leases.
+pub fn a_commit_handed_in_before_the_lease_ended_is_served(mut s: Scenario) {
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    let handed_in = s.now();
+    s.pass_lease();
+    s.send(&raise("a", "in between"));
+    let round = PreparedRound::new(&claim.lock_token, Turn::first("a").round()).unwrap();
+    s.apply_handed_in(&Op::CommitRound(Box::new(round)), handed_in).unwrap();
+    assert_eq!(s.claim().unwrap().attempt_count, 1);
+}
+
+/// 16.1
+pub fn a_commit_after_the_lease_ended_is_refused(mut s: Scenario) {
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    s.pass_lease();
+    assert_eq!(s.commit(&claim, Turn::first("a")), Err(Refusal::InstanceLockExpired));
+    assert_eq!(s.renew(&claim), Err(Refusal::InstanceLockExpired));
+    assert!(s.read().history("a", None).unwrap().is_empty());
+}
+
+/// 16.3
+pub fn a_renewed_lease_holds(mut s: Scenario) {
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    s.pass(LEASE - Duration::from_millis(1));
+    s.renew(&claim).unwrap();
+    s.pass(LEASE - Duration::from_millis(1));
+    assert!(s.claim().is_none());
+    s.commit(&claim, Turn::first("a")).unwrap();
+}
+
+/// api 11
+pub fn an_unknown_token_is_refused(mut s: Scenario) {
+    s.send(&start("a"));
+    let mut claim = s.claim().unwrap();
+    for token in ["", "nonsense", "1-0", "999-00000000000000000000000000000001"] {
+        claim.lock_token = token.to_owned();
+        assert_eq!(s.commit(&claim, Turn::first("a")), Err(Refusal::InvalidLockToken), "{token}");
+        assert_eq!(s.abandon(&claim, None, false), Err(Refusal::InvalidLockToken), "{token}");
+    }
+}
+
+/// 16.2, S1.7
+pub fn attempts_count_fetches_and_are_per_message(mut s: Scenario) {
+    s.running("a");
+    s.send(&raise("a", "old"));
+    assert_eq!(s.claim().unwrap().attempt_count, 1);
+    s.pass_lease();
+    s.send(&raise("a", "new"));
+    let claim = s.claim().unwrap();
+    assert_eq!(claim.attempt_count, 2, "the highest counts");
+    assert_eq!(s.attempts("a"), [2, 1]);
+}
+
+/// api 11
+pub fn an_abandon_touches_only_what_its_token_locked(mut s: Scenario) {
+    s.running("a");
+    s.send(&raise("a", "locked"));
+    let claim = s.claim().unwrap();
+    s.send(&raise("a", "free"));
+    s.abandon(&claim, Some(Duration::from_secs(60)), false).unwrap();
+    let next = s.claim().unwrap();
+    assert_eq!(next.messages, [raise("a", "free")]);
+    assert_eq!(next.attempt_count, 1);
+}
+
+/// 16.2
+pub fn an_ignored_attempt_is_taken_back_and_never_below_zero(mut s: Scenario) {
+    s.running("a");
+    s.send(&raise("a", "e"));
+    for _ in 0..3 {
+        let claim = s.claim().unwrap();
+        assert_eq!(claim.attempt_count, 1);
+        s.abandon(&claim, None, true).unwrap();
+        assert_eq!(s.attempts("a"), [0]);
+    }
+}
+
+/// api 16: `orchestration_ignore_attempt_preserves_hidden_start`
+pub fn a_hidden_start_keeps_its_place_when_others_are_released(mut s: Scenario) {
+    s.running("a");
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    s.abandon(&claim, Some(Duration::from_secs(60)), false).unwrap();
+    s.send(&raise("a", "e"));
+    let claim = s.claim().unwrap();
+    s.abandon(&claim, None, true).unwrap();
+    assert_eq!(s.attempts("a"), [1, 0]);
+    assert_eq!(s.claim().unwrap().messages, [raise("a", "e")], "the start is still hidden");
+}
+
+/// Decisions 5: prefetch must not spread poison.
+pub fn suspects_are_claimed_only_into_free_slots(mut s: Scenario) {
+    s.send(&start("suspect"));
+    s.claim().unwrap();
+    s.pass_lease();
+    let with_slots = |max, free_slots| InstanceOrder { free_slots, ..batch_order(max) };
+    assert!(s.claim_all(&with_slots(3, 0)).items.is_empty());
+    s.send(&start("healthy 1"));
+    s.send(&start("healthy 2"));
+    assert!(s.claim_all(&with_slots(3, 0)).items.is_empty(), "the claim stops in front of the suspect");
+    let claimed = s.claim_all(&with_slots(3, 1)).items;
+    let instances: Vec<_> = claimed.iter().map(|claim| claim.instance.as_str()).collect();
+    assert_eq!(instances, ["suspect", "healthy 1", "healthy 2"]);
+}
+
+/// Decisions 5
+pub fn a_healthy_commit_clears_the_suspicion(mut s: Scenario) {
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    s.abandon(&claim, None, false).unwrap();
+    let ahead = InstanceOrder { free_slots: 0, ..batch_order(1) };
+    assert!(s.claim_all(&ahead).items.is_empty());
+    let claim = s.claim().unwrap();
+    s.commit(&claim, Turn::first("a")).unwrap();
+    s.send(&raise("a", "e"));
+    assert_eq!(s.claim_all(&ahead).items.len(), 1);
+}
+
+/// L2: the store sleeps until something is due.
+pub fn the_engine_wakes_for_leases_timers_and_hidden_rows(mut s: Scenario) {
+    assert_eq!(s.next_wake(), None);
+    s.running("a");
+    assert_eq!(s.next_wake(), None);
+    let fire_at = s.now_ms() + 700;
+    s.send(&timer("a", 2, fire_at));
+    assert_eq!(s.next_wake(), Some(Timestamp::from_millis(fire_at)));
+    s.pass(Duration::from_secs(1));
+    let claim = s.claim().unwrap();
+    assert_eq!(s.next_wake(), Some(s.now().saturating_add(LEASE)));
+    s.abandon(&claim, Some(Duration::from_secs(2)), false).unwrap();
+    assert_eq!(s.next_wake(), Some(s.now().saturating_add(Duration::from_secs(2))));
+    s.pass(Duration::from_secs(2));
+    s.claim().unwrap();
+}

@@ -1,0 +1,227 @@
+//! Order, visibility and keys of messages.
+
+use std::time::Duration;
+
+use duroxide_core::WorkItem;
+
+use crate::{
+    Round,
+    store::{InstanceOrder, bounds::CLAIM_MESSAGES_MAX},
+    testing::{Scenario, Turn, items::*, scenario::batch_order},
+};
+
+fn data(items: &[WorkItem]) -> Vec<String> {
+    let text = |item: &WorkItem| match item {
+        WorkItem::ExternalRaised { data, .. } | WorkItem::QueueMessage { data, .. } => data.clone(),
+        WorkItem::TimerFired { id, .. } => format!("timer {id}"),
+        other => other.kind().to_owned(),
+    };
+    items.iter().map(text).collect()
+}
+
+/// 2.1
+pub fn messages_come_in_arrival_order_and_due_timers_last(mut s: Scenario) {
+    s.running("a");
+    let now = s.now_ms();
+    s.send(&timer("a", 8, now + 2));
+    s.send(&timer("a", 7, now + 1));
+    s.pass(Duration::from_secs(1));
+    s.send(&raise("a", "first"));
+    s.send(&queue("a", "second"));
+    let claim = s.claim().unwrap();
+    assert_eq!(data(&claim.messages), ["first", "second", "timer 7", "timer 8"]);
+}
+
+/// 14.1, I14
+pub fn a_timer_is_invisible_until_it_is_due(mut s: Scenario) {
+    s.running("a");
+    let fire_at = s.now_ms() + 500;
+    s.send(&timer("a", 2, fire_at));
+    s.pass(Duration::from_micros(499_999));
+    assert!(s.claim().is_none());
+    s.pass(Duration::from_micros(1));
+    assert_eq!(data(&s.claim().unwrap().messages), ["timer 2"]);
+}
+
+/// api 11: `enqueue_for_orchestrator` with a delay
+pub fn a_delayed_message_is_invisible_until_its_time(mut s: Scenario) {
+    s.send_later(&start("a"), Duration::from_secs(3));
+    s.pass(Duration::from_millis(2_999));
+    assert!(s.claim().is_none());
+    s.pass(Duration::from_millis(1));
+    assert!(s.claim().is_some());
+}
+
+/// Decisions 11: a queue position is a number, never a time.
+pub fn a_clock_set_back_hides_no_immediate_message(mut s: Scenario) {
+    s.pass(Duration::from_secs(86_400));
+    s.send(&start("a"));
+    s.turn_back(Duration::from_secs(86_400));
+    assert!(s.claim().is_some());
+}
+
+/// Decisions 12
+pub fn the_instance_that_waits_longest_is_claimed_first(mut s: Scenario) {
+    for id in ["c", "a", "b"] {
+        s.send(&start(id));
+    }
+    let order: Vec<_> = s.claim_all(&batch_order(5)).items.into_iter().map(|claim| claim.instance).collect();
+    assert_eq!(order, ["c", "a", "b"]);
+}
+
+/// Decisions 12: nobody starves.
+pub fn what_stays_after_a_commit_goes_to_the_back(mut s: Scenario) {
+    s.running("busy");
+    s.send(&raise("busy", "1"));
+    let claim = s.claim().unwrap();
+    s.send(&raise("busy", "2"));
+    s.send(&start("other"));
+    s.commit(&claim, Turn::later(&claim)).unwrap();
+    assert_eq!(s.claim().unwrap().instance, "other");
+    assert_eq!(s.claim().unwrap().instance, "busy");
+}
+
+/// B1, 16.11
+pub fn a_stray_message_blocks_nobody_and_joins_a_later_start(mut s: Scenario) {
+    s.send(&cancel("ghost"));
+    s.send(&raise("ghost", "1"));
+    s.send(&start("healthy"));
+    assert_eq!(s.claim().unwrap().instance, "healthy");
+    assert!(s.claim().is_none());
+    assert_eq!(s.attempts("ghost"), [0, 0]);
+    s.send(&start("ghost"));
+    let claim = s.claim().unwrap();
+    assert_eq!(data(&claim.messages), ["CancelInstance", "1", "StartOrchestration"]);
+    assert_eq!((claim.orchestration_name.as_str(), claim.version.as_str()), (ORDER, "unknown"));
+}
+
+/// 16.11: an instance without history is only returned together with its start.
+pub fn messages_wait_for_a_hidden_start(mut s: Scenario) {
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    s.abandon(&claim, Some(Duration::from_secs(90)), false).unwrap();
+    s.send(&queue("a", "q"));
+    s.send(&raise("a", "e"));
+    s.pass(Duration::from_secs(80));
+    assert!(s.claim().is_none());
+    assert!(s.dead_letters().is_empty(), "with a queued start they wait longer than orphans");
+    s.pass(Duration::from_secs(10));
+    assert_eq!(data(&s.claim().unwrap().messages), ["StartOrchestration", "q", "e"]);
+}
+
+/// 10.3, 16.11
+pub fn stray_queue_messages_are_dropped_by_the_next_claim(mut s: Scenario) {
+    s.send(&queue("ghost", "1"));
+    s.send(&queue("ghost", "2"));
+    let claimed = s.claim_all(&batch_order(1));
+    assert!(claimed.items.is_empty());
+    assert_eq!(claimed.dropped_orphans, ["ghost"]);
+    assert!(s.instance("ghost").is_none());
+    s.send(&start("ghost"));
+    assert_eq!(s.claim().unwrap().messages.len(), 1);
+}
+
+/// 16.11
+pub fn queue_messages_beside_others_wait_for_the_start(mut s: Scenario) {
+    s.send(&queue("ghost", "q"));
+    s.send(&raise("ghost", "e"));
+    assert!(s.claim_all(&batch_order(1)).dropped_orphans.is_empty());
+    s.send(&start("ghost"));
+    assert_eq!(data(&s.claim().unwrap().messages), ["q", "e", "StartOrchestration"]);
+}
+
+/// Decisions 4
+pub fn a_batch_is_bounded_in_messages_and_takes_a_start_from_any_place(mut s: Scenario) {
+    for n in 0..=CLAIM_MESSAGES_MAX {
+        s.send_unchecked(&raise("a", &n.to_string()));
+    }
+    s.send(&start("a"));
+    let bounded = s.claim_all(&batch_order(1)).items.pop().unwrap();
+    assert_eq!(bounded.messages.len(), CLAIM_MESSAGES_MAX + 1);
+    assert_eq!(bounded.messages.last().unwrap().kind(), "StartOrchestration");
+    s.abandon(&bounded, None, true).unwrap();
+    let whole = s.claim_all(&InstanceOrder { whole_mailbox: true, ..batch_order(1) }).items.pop().unwrap();
+    assert_eq!(whole.messages.len(), CLAIM_MESSAGES_MAX + 2);
+}
+
+/// Decisions 4
+pub fn a_batch_is_bounded_in_bytes_and_takes_at_least_one(mut s: Scenario) {
+    s.running("a");
+    let huge = "x".repeat(crate::store::bounds::CLAIM_BYTES_MAX);
+    s.send_unchecked(&raise("a", &huge));
+    s.send_unchecked(&raise("a", "small"));
+    let claim = s.claim_all(&batch_order(1)).items.pop().unwrap();
+    assert_eq!(claim.messages.len(), 1);
+    s.commit(&claim, Turn::later(&claim)).unwrap();
+    assert_eq!(data(&s.claim().unwrap().messages), ["small"]);
+}
+
+/// I15, decisions 12
+pub fn a_queue_message_waits_behind_an_older_hidden_one(mut s: Scenario) {
+    s.running("a");
+    s.send(&queue("a", "1"));
+    let claim = s.claim().unwrap();
+    s.abandon(&claim, Some(Duration::from_secs(5)), false).unwrap();
+    s.send(&queue("a", "2"));
+    assert!(s.claim().is_none());
+    s.send(&raise("a", "e"));
+    let claim = s.claim().unwrap();
+    assert_eq!(data(&claim.messages), ["e"], "an event need not wait");
+    s.commit_round(&claim, Round { execution_id: 1, ..Round::default() }).unwrap();
+    s.pass(Duration::from_secs(5));
+    assert_eq!(data(&s.claim().unwrap().messages), ["1", "2"]);
+}
+
+/// S4.7, 16.14
+pub fn an_item_with_a_key_is_queued_once(mut s: Scenario) {
+    s.running("a");
+    let child = |result: bool| match result {
+        true => WorkItem::SubOrchCompleted {
+            parent_instance: "a".to_owned(),
+            parent_execution_id: 1,
+            parent_id: 4,
+            result: "ok".to_owned(),
+        },
+        false => WorkItem::SubOrchFailed {
+            parent_instance: "a".to_owned(),
+            parent_execution_id: 1,
+            parent_id: 4,
+            details: refused(),
+        },
+    };
+    let once = [
+        completed("a", 2),
+        failed("a", 2),
+        timer("a", 3, 0),
+        child(true),
+        child(false),
+        continue_as_new("a", None),
+        child_start("a", "p", 1, 2),
+        wake_up("a", 2),
+    ];
+    for item in once.iter().chain(&once) {
+        s.send(item);
+    }
+    assert_eq!(s.instance("a").unwrap().messages.len(), once.len());
+}
+
+/// 16.14
+pub fn a_key_is_free_again_once_its_item_is_consumed(mut s: Scenario) {
+    s.running("a");
+    s.send(&completed("a", 2));
+    let claim = s.claim().unwrap();
+    s.send(&completed("a", 2));
+    assert_eq!(s.attempts("a").len(), 1, "a locked item is still queued");
+    s.commit(&claim, Turn::later(&claim)).unwrap();
+    s.send(&completed("a", 2));
+    assert_eq!(s.attempts("a").len(), 1);
+}
+
+/// 16.14, C15
+pub fn items_of_clients_are_never_deduplicated(mut s: Scenario) {
+    for item in [start("a"), raise("a", "1"), queue("a", "1"), cancel("a")] {
+        s.send(&item);
+        s.send(&item);
+    }
+    assert_eq!(s.claim().unwrap().messages.len(), 8);
+}

@@ -1,0 +1,109 @@
+//! What reads show.
+
+use std::time::Duration;
+
+use crate::testing::{Scenario, Turn, items::*};
+
+/// 16.11, decisions 13
+pub fn a_mailbox_is_invisible(mut s: Scenario) {
+    s.send(&raise("ghost", "e"));
+    s.send(&start("started"));
+    s.send(&activity("worker", 1));
+    let read = s.read();
+    assert!(read.instances(None).unwrap().is_empty());
+    for id in ["ghost", "started", "worker"] {
+        assert!(read.status(id).unwrap().is_none());
+        assert!(read.stats(id).unwrap().is_none());
+        assert!(read.instance_info(id).unwrap().is_none());
+        assert!(read.current_execution(id).unwrap().is_none());
+        assert!(read.executions(id).unwrap().is_empty());
+        assert!(read.history(id, None).unwrap().is_empty());
+    }
+    assert_eq!(read.system_metrics().unwrap().total_instances, 0);
+}
+
+/// 20.2
+pub fn status_shows_the_end_and_the_custom_status(mut s: Scenario) {
+    s.run_first_turn(Turn::first("a").status(Some("half")), &start("a"));
+    let status = s.read().status("a").unwrap().unwrap();
+    assert_eq!((status.execution_id, status.terminal_event), (1, None));
+    assert_eq!((status.custom_status.as_deref(), status.custom_status_version), (Some("half"), 1));
+    s.send(&raise("a", "go"));
+    let claim = s.claim().unwrap();
+    s.commit(&claim, Turn::later(&claim).complete("done")).unwrap();
+    let status = s.read().status("a").unwrap().unwrap();
+    assert!(status.terminal_event.unwrap().contains("OrchestrationCompleted"));
+    assert!(s.read().descriptor("a").unwrap().unwrap().first_event.contains("OrchestrationStarted"));
+    assert_eq!(s.read().last_event_id("a", 1).unwrap(), Some(3));
+    assert_eq!(s.read().last_event_id("a", 2).unwrap(), None);
+    s.run_first_turn(Turn::first("b").continue_as_new(), &start("b"));
+    assert_eq!(s.read().status("b").unwrap().unwrap().terminal_event, None, "it waits for its successor");
+}
+
+/// api 12
+pub fn instances_are_listed_newest_first(mut s: Scenario) {
+    s.ended("a");
+    s.running("b");
+    s.ended("c");
+    assert_eq!(s.read().instances(None).unwrap(), ["c", "b", "a"]);
+    assert_eq!(s.read().instances(Some("Completed")).unwrap(), ["c", "a"]);
+    assert_eq!(s.read().instances(Some("Running")).unwrap(), ["b"]);
+    assert_eq!(s.read().running_starts().unwrap().len(), 1);
+}
+
+/// api 12
+pub fn infos_and_counts_agree(mut s: Scenario) {
+    s.running("a");
+    s.pass(Duration::from_secs(2));
+    s.send(&raise("a", "go"));
+    let claim = s.claim().unwrap();
+    s.commit(&claim, Turn::later(&claim).fail()).unwrap();
+    let info = s.read().instance_info("a").unwrap().unwrap();
+    assert_eq!((info.orchestration_name.as_str(), info.orchestration_version.as_str()), (ORDER, VERSION));
+    assert_eq!((info.status.as_str(), info.current_execution_id), ("Failed", 1));
+    assert_eq!((info.created_at, info.updated_at), (Scenario::BEGIN_MS, Scenario::BEGIN_MS + 2_000));
+    let execution = s.read().execution_info("a", 1).unwrap().unwrap();
+    assert_eq!((execution.event_count, execution.completed_at), (2, Some(info.updated_at)));
+    assert!(s.read().execution_info("a", 2).unwrap().is_none());
+    s.ended("b");
+    let metrics = s.read().system_metrics().unwrap();
+    assert_eq!((metrics.total_instances, metrics.total_executions, metrics.total_events), (2, 2, 4));
+    assert_eq!((metrics.completed_instances, metrics.failed_instances, metrics.running_instances), (1, 1, 0));
+}
+
+/// api 12
+pub fn queue_depths_count_unlocked_rows(mut s: Scenario) {
+    s.send(&start("a"));
+    s.send(&start("b"));
+    s.send(&activity("a", 1));
+    s.send(&activity("a", 2));
+    s.claim().unwrap();
+    s.work().unwrap();
+    let depths = s.read().queue_depths().unwrap();
+    assert_eq!((depths.orchestrator_queue, depths.worker_queue, depths.timer_queue), (1, 1, 0));
+    s.pass_lease();
+    s.send(&raise("c", "e"));
+    let depths = s.read().queue_depths().unwrap();
+    assert_eq!((depths.orchestrator_queue, depths.worker_queue), (3, 2), "ended leases hold nothing");
+}
+
+/// api 12
+pub fn children_are_listed_in_order(mut s: Scenario) {
+    s.run_first_turn(Turn::first("p").child("z").child("y"), &start("p"));
+    for (child, call) in [("z", 2), ("y", 3)] {
+        let claim = s.claim().unwrap();
+        s.commit(&claim, Turn::first_of_child(child, "p", 1, call)).unwrap();
+    }
+    assert_eq!(s.read().children("p").unwrap(), ["z", "y"]);
+    assert_eq!(s.read().instance_info("z").unwrap().unwrap().parent_instance_id.as_deref(), Some("p"));
+    assert!(s.read().children("z").unwrap().is_empty());
+}
+
+/// api 11
+pub fn stats_show_the_current_execution(mut s: Scenario) {
+    s.run_first_turn(Turn::first("a").set("k", "four").set("gone", "x").clear("gone"), &start("a"));
+    let bytes: usize = s.read().history("a", None).unwrap().iter().map(|event| event.data.len()).sum();
+    let stats = s.read().stats("a").unwrap().unwrap();
+    assert_eq!((stats.history_event_count, stats.history_size_bytes), (4, bytes as u64));
+    assert_eq!((stats.kv_user_key_count, stats.kv_total_value_bytes), (1, 4));
+}
