@@ -33,7 +33,7 @@ pub(crate) struct UnregisteredActivity<'a> {
 /// Warns that an orchestration goes back to its queue for want of a handler.
 pub(crate) fn warn_unregistered_orchestration(item: &UnregisteredOrchestration<'_>) {
     let remaining_attempts = remaining_attempts(item.attempt_count, item.max_attempts);
-    let backoff_secs = item.backoff.as_secs_f32();
+    let backoff_secs = item.backoff.as_secs_f64();
     tracing::warn!(
         target: "duroxide::runtime",
         instance = %item.instance,
@@ -51,7 +51,7 @@ pub(crate) fn warn_unregistered_orchestration(item: &UnregisteredOrchestration<'
 /// Warns that an activity goes back to its queue for want of a handler.
 pub(crate) fn warn_unregistered_activity(item: &UnregisteredActivity<'_>) {
     let remaining_attempts = remaining_attempts(item.attempt_count, item.max_attempts);
-    let backoff_secs = item.backoff.as_secs_f32();
+    let backoff_secs = item.backoff.as_secs_f64();
     tracing::warn!(
         target: "duroxide::runtime",
         instance = %item.instance,
