@@ -9,10 +9,10 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use duroxide_provider::store::StoreFailure;
+use duroxide_provider::store::{FailureClass, StoreFailure};
 use rusqlite::{Connection, hooks::Wal};
 
-use crate::{db::Db, error::failure};
+use crate::db::Db;
 
 /// From this many bytes on the log is checkpointed.
 const LOG_BYTES_DUE: u64 = 4 << 20;
@@ -23,6 +23,7 @@ const _: () = assert!(LOG_BYTES_DUE < LOG_BYTES_MAX);
 
 const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
+const FULL: &str = "PRAGMA wal_checkpoint(FULL)";
 
 /// How long the log is.
 #[derive(Debug, Default)]
@@ -63,15 +64,33 @@ impl Log {
     }
 
     fn checkpoint(&self, db: &Db, sql: &'static str) -> Result<(), StoreFailure> {
-        let run = || -> rusqlite::Result<(i64, i64)> {
-            let mut statement = db.conn.prepare_cached(sql)?;
-            statement.query_row([], |row| Ok((row.get(1)?, row.get(2)?)))
-        };
-        let (length, done) = run().map_err(|error| failure(&error))?;
-        if length == done {
+        let progress = run(db, sql)?;
+        if progress.length == progress.done {
             // The next commit starts the log over; until then there is nothing to do.
             self.pages.store(0, Ordering::Relaxed);
         }
         Ok(())
     }
+}
+
+/// Checkpoints everything that is committed now, waiting for writers and readers that are in the way.
+pub(crate) fn run_full(db: &Db) -> Result<(), StoreFailure> {
+    if run(db, FULL)?.busy {
+        let message = "the log could not be checkpointed: another connection is in the way";
+        return Err(StoreFailure::new(FailureClass::Retryable, message));
+    }
+    Ok(())
+}
+
+/// What a checkpoint answers.
+struct Progress {
+    busy: bool,
+    length: i64,
+    done: i64,
+}
+
+fn run(db: &Db, sql: &'static str) -> Result<Progress, StoreFailure> {
+    let progress =
+        db.first(sql, [], |row| Ok(Progress { busy: row.get(0)?, length: row.get(1)?, done: row.get(2)? }))?;
+    Ok(progress.unwrap_or(Progress { busy: false, length: 0, done: 0 }))
 }

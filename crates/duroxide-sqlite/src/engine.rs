@@ -67,7 +67,7 @@ impl SqliteEngine {
         Self::open_at(Location::Memory, options)
     }
 
-    fn open_at(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
+    pub(crate) fn open_at(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
         let mut db = open_writer(&location, &options)?;
         let log = Log::follow(&mut db.conn).map_err(|error| SqliteError::from_sqlite("open", &error))?;
         let mut engine = Self {

@@ -123,7 +123,8 @@ mod tests {
         ] {
             assert_eq!(failure(&error(code)).class, class, "code {code}");
         }
-        let encoding = Error::Utf8Error(0, std::str::from_utf8(&[0xff]).unwrap_err());
+        let invalid = String::from_utf8(vec![0xff]).unwrap_err().utf8_error();
+        let encoding = Error::Utf8Error(0, invalid);
         assert_eq!(failure(&encoding).class, Permanent);
     }
 

@@ -1,5 +1,6 @@
 //! The SQLite store of duroxide.
 //!
+//! [`SqliteProvider`] is what a runtime and a client use: an engine served by a thread of its own.
 //! [`SqliteEngine`] is a [`StoreEngine`](duroxide_provider::store::StoreEngine): one connection, synchronous, with
 //! the time as an argument, so that a simulator can drive the real SQL.
 //!
@@ -23,6 +24,7 @@ mod lanes;
 mod mailbox;
 mod open;
 mod options;
+mod provider;
 mod reader;
 mod reads;
 mod rounds;
@@ -30,10 +32,12 @@ mod routes;
 mod sequence;
 mod sessions;
 mod snapshot;
+mod thread;
 mod trace;
 
 pub use engine::SqliteEngine;
 pub use error::SqliteError;
 pub use open::SqliteReader;
 pub use options::{SqliteOptions, SqliteSynchronous};
+pub use provider::SqliteProvider;
 pub use trace::StatementCounts;

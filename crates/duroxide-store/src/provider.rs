@@ -96,8 +96,11 @@ impl StoreProvider {
         delivery.map_err(|failure| failure.into_provider_error(operation))
     }
 
-    /// Reads on a reader.
-    async fn query<T: Send + 'static>(
+    /// Reads on a reader, or between two transactions if there is none. For reads that the traits do not have.
+    ///
+    /// # Errors
+    /// That of the read; retryable if the store is closed.
+    pub async fn query<T: Send + 'static>(
         &self,
         operation: &str,
         read: impl FnOnce(&mut dyn StoreReader) -> Result<T, StoreFailure> + Send + 'static,

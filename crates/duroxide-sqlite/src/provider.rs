@@ -1,0 +1,132 @@
+use std::fmt::Write as _;
+
+use duroxide_provider::store::{StoreReader, StoreSnapshot};
+use duroxide_store::{StoreOptions, StoreProvider, impl_provider_by_delegation};
+
+use crate::{
+    SqliteEngine, SqliteError, SqliteOptions, checkpoint,
+    open::{Location, open_writer},
+    thread::run_on_a_thread,
+};
+
+/// Connections that read beside the one that writes.
+const READERS: usize = 2;
+
+/// A provider on a SQLite database.
+///
+/// One thread writes, and commits whatever waits in one transaction; two read. Several providers, in one process or
+/// in many, may open one file. Dropping a provider ends its threads and closes its connections.
+#[derive(Debug)]
+pub struct SqliteProvider {
+    store: StoreProvider,
+    location: Location,
+    options: SqliteOptions,
+}
+
+impl_provider_by_delegation!(SqliteProvider, store);
+
+impl SqliteProvider {
+    /// Opens a store: `sqlite:path` (made if it is missing; an empty file is a new store) or `sqlite::memory:`.
+    ///
+    /// # Errors
+    /// A URL that names no store, or a file that cannot be one: not a database, another program's, read-only, written
+    /// by a newer schema, in a missing directory. Nothing in such a file is changed.
+    pub async fn new(url: &str, options: Option<SqliteOptions>) -> Result<Self, SqliteError> {
+        Self::open(Location::parse(url)?, options.unwrap_or_default()).await
+    }
+
+    /// Opens a private store in memory.
+    ///
+    /// # Errors
+    /// If SQLite cannot be set up, or the system has no thread to give.
+    pub async fn new_in_memory() -> Result<Self, SqliteError> {
+        Self::new_in_memory_with_options(None).await
+    }
+
+    /// Opens a private store in memory, with options.
+    ///
+    /// # Errors
+    /// If SQLite cannot be set up, or the system has no thread to give.
+    pub async fn new_in_memory_with_options(options: Option<SqliteOptions>) -> Result<Self, SqliteError> {
+        Self::open(Location::Memory, options.unwrap_or_default()).await
+    }
+
+    /// Moves the write-ahead log into the database file, for example before a copy of it is taken. A store in memory
+    /// has none.
+    ///
+    /// # Errors
+    /// If the file cannot be opened or written, or others held it for too long.
+    pub async fn checkpoint(&self) -> Result<(), SqliteError> {
+        if self.location == Location::Memory {
+            return Ok(());
+        }
+        let (location, options) = (self.location.clone(), self.options.clone());
+        run_on_a_thread("checkpoint", move || {
+            let db = open_writer(&location, &options)?;
+            checkpoint::run_full(&db).map_err(|failure| SqliteError::from_failure("checkpoint", failure))
+        })
+        .await
+    }
+
+    /// Everything that is queued or locked, as text for people. Payloads are shown by their size.
+    pub async fn debug_dump(&self) -> String {
+        match self.store.query("debug_dump", |reader| reader.snapshot()).await {
+            Ok(snapshot) => dump(&snapshot),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    async fn open(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
+        run_on_a_thread("open", move || Self::start(location, options)).await
+    }
+
+    fn start(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
+        let engine = SqliteEngine::open_at(location.clone(), options.clone())?;
+        let mut readers: Vec<Box<dyn StoreReader>> = Vec::new();
+        for _ in 0..READERS {
+            readers.extend(engine.open_reader()?.map(|reader| Box::new(reader) as Box<dyn StoreReader>));
+        }
+        let shared = location != Location::Memory;
+        let store = StoreProvider::builder(engine)
+            .named("sqlite", env!("CARGO_PKG_VERSION"))
+            .with_readers(readers)
+            .with_options(StoreOptions { shared, ..StoreOptions::default() })
+            .start()
+            .map_err(|error| SqliteError {
+                operation: error.operation,
+                message: error.message,
+                retryable: error.retryable,
+            })?;
+        Ok(Self { store, location, options })
+    }
+}
+
+fn dump(snapshot: &StoreSnapshot) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "{} instances, {} dead letters",
+        snapshot.instances.len(),
+        snapshot.dead_letters.len()
+    );
+    for instance in &snapshot.instances {
+        let name = instance.name.as_deref().unwrap_or("(not started)");
+        let _ = writeln!(text, "{} {name} execution {}", instance.instance, instance.execution_id);
+        if let Some(lock) = &instance.lock {
+            let _ = writeln!(text, "  locked until {} ms", lock.until.as_millis());
+        }
+        for message in &instance.messages {
+            let (due, attempts, locked) = (message.due_at_ms, message.attempt_count, message.locked);
+            let bytes = message.data.len();
+            let _ =
+                writeln!(text, "  message due {due} ms, {attempts} attempts, locked {locked}, {bytes} bytes");
+        }
+        for activity in &instance.activities {
+            let (id, attempts, locked) =
+                (activity.activity_id, activity.attempt_count, activity.lock.is_some());
+            let _ = writeln!(text, "  activity {id}, {attempts} attempts, locked {locked}");
+        }
+    }
+    text
+}

@@ -1,0 +1,225 @@
+//! A store in virtual time, and short words for what is done to it.
+
+use std::time::Duration;
+
+use duroxide_core::{Event, EventKind, Timestamp, WorkItem};
+use duroxide_provider::{
+    ExecutionMetadata, OrchestrationClaim, OrchestrationFetch, Round, TagFilter, WorkClaim, WorkFetch,
+    store::{
+        ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, InstanceOrder, MessageRow, Op,
+        PreparedRound, Refusal, StoreEngine, StoreReader,
+    },
+};
+use duroxide_sqlite::{SqliteEngine, SqliteOptions};
+
+pub(crate) const LEASE: Duration = Duration::from_secs(5);
+const START: Timestamp = Timestamp::from_millis(1_000_000);
+
+pub(crate) struct Store {
+    pub(crate) engine: SqliteEngine,
+    pub(crate) now: Timestamp,
+    nonce: u128,
+}
+
+impl Store {
+    pub(crate) fn in_memory() -> Self {
+        Self::new(SqliteEngine::open_in_memory(SqliteOptions::default()).unwrap())
+    }
+
+    pub(crate) fn file(path: &std::path::Path) -> Self {
+        let url = format!("sqlite:{}", path.display());
+        Self::new(SqliteEngine::open(&url, SqliteOptions::default()).unwrap())
+    }
+
+    pub(crate) fn new(engine: SqliteEngine) -> Self {
+        Self { engine, now: START, nonce: 0 }
+    }
+
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.now = self.now.saturating_add(time);
+    }
+
+    /// One operation in a transaction of its own.
+    pub(crate) fn try_apply(&mut self, op: &Op) -> Result<Answer, Refusal> {
+        self.engine.begin(self.now).unwrap();
+        let answer = match self.engine.apply(op, self.now) {
+            Ok(answer) => Ok(answer),
+            Err(ApplyError::Refused(refusal)) => Err(refusal),
+            Err(ApplyError::Broken(failure)) => panic!("{op:?} broke: {failure}"),
+        };
+        self.engine.commit().unwrap();
+        answer
+    }
+
+    pub(crate) fn apply(&mut self, op: &Op) -> Answer {
+        self.try_apply(op).unwrap()
+    }
+
+    pub(crate) fn send(&mut self, item: &WorkItem) {
+        self.apply(&Op::EnqueueMessage(MessageRow::new(item, None).unwrap()));
+    }
+
+    pub(crate) fn queue(&mut self, item: &WorkItem) {
+        self.apply(&Op::EnqueueActivity(ActivityRow::new(item).unwrap()));
+    }
+
+    pub(crate) fn claim_with(&mut self, order: &InstanceOrder) -> Claimed<OrchestrationClaim> {
+        self.nonce += 1;
+        self.engine.begin(self.now).unwrap();
+        self.engine.promote().unwrap();
+        let claimed = self.engine.claim_instances(order, self.nonce).unwrap();
+        self.engine.commit().unwrap();
+        claimed
+    }
+
+    pub(crate) fn claim(&mut self) -> Option<OrchestrationClaim> {
+        self.claim_with(&one_instance()).items.pop()
+    }
+
+    pub(crate) fn claim_work_with(&mut self, order: &ActivityOrder) -> Claimed<WorkClaim> {
+        self.nonce += 1;
+        self.engine.begin(self.now).unwrap();
+        self.engine.promote().unwrap();
+        let claimed = self.engine.claim_activities(order, self.nonce).unwrap();
+        self.engine.commit().unwrap();
+        claimed
+    }
+
+    pub(crate) fn claim_work(&mut self) -> Option<WorkClaim> {
+        self.claim_work_with(&one_activity()).items.pop()
+    }
+
+    pub(crate) fn commit(&mut self, token: &str, round: Round) -> Result<Answer, Refusal> {
+        self.try_apply(&Op::CommitRound(Box::new(PreparedRound::new(token, round)?)))
+    }
+
+    pub(crate) fn event_ids(&mut self, instance: &str) -> Vec<u64> {
+        let history = self.engine.history(instance, None).unwrap();
+        history.into_iter().map(|event| event.event_id).collect()
+    }
+}
+
+pub(crate) fn one_instance() -> InstanceOrder {
+    let request = OrchestrationFetch::new(LEASE, Duration::ZERO);
+    InstanceOrder { whole_mailbox: true, ..InstanceOrder::new(&request) }
+}
+
+pub(crate) fn one_activity() -> ActivityOrder {
+    ActivityOrder::new(&WorkFetch::new(LEASE, Duration::ZERO, &TagFilter::default()))
+}
+
+pub(crate) fn start(instance: &str) -> WorkItem {
+    WorkItem::StartOrchestration {
+        instance: instance.to_owned(),
+        orchestration: "Pay".to_owned(),
+        input: "{}".to_owned(),
+        version: Some("1.0.0".to_owned()),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id: 1,
+    }
+}
+
+pub(crate) fn raise(instance: &str, data: &str) -> WorkItem {
+    WorkItem::ExternalRaised {
+        instance: instance.to_owned(),
+        name: "signal".to_owned(),
+        data: data.to_owned(),
+    }
+}
+
+pub(crate) fn queued(instance: &str, data: &str) -> WorkItem {
+    WorkItem::QueueMessage { instance: instance.to_owned(), name: "q".to_owned(), data: data.to_owned() }
+}
+
+pub(crate) fn activity(instance: &str, id: u64) -> WorkItem {
+    WorkItem::ActivityExecute {
+        instance: instance.to_owned(),
+        execution_id: 1,
+        id,
+        name: "Charge".to_owned(),
+        input: String::new(),
+        session_id: None,
+        tag: None,
+    }
+}
+
+pub(crate) fn completed(instance: &str, id: u64) -> WorkItem {
+    WorkItem::ActivityCompleted {
+        instance: instance.to_owned(),
+        execution_id: 1,
+        id,
+        result: "ok".to_owned(),
+    }
+}
+
+pub(crate) fn event(instance: &str, event_id: u64, kind: EventKind) -> Event {
+    Event {
+        event_id,
+        source_event_id: None,
+        instance_id: instance.to_owned(),
+        execution_id: 1,
+        timestamp_ms: 1,
+        duroxide_version: "0.5.0".to_owned(),
+        kind,
+    }
+}
+
+pub(crate) fn started(instance: &str) -> Event {
+    event(
+        instance,
+        1,
+        EventKind::OrchestrationStarted {
+            name: "Pay".to_owned(),
+            version: "1.0.0".to_owned(),
+            input: "{}".to_owned(),
+            parent_instance: None,
+            parent_id: None,
+            parent_execution_id: None,
+            carry_forward_events: None,
+            initial_custom_status: None,
+        },
+    )
+}
+
+pub(crate) fn scheduled(instance: &str, event_id: u64) -> Event {
+    event(
+        instance,
+        event_id,
+        EventKind::ActivityScheduled {
+            name: "Charge".to_owned(),
+            input: String::new(),
+            session_id: None,
+            tag: None,
+        },
+    )
+}
+
+/// The metadata of a first round.
+pub(crate) fn described() -> ExecutionMetadata {
+    ExecutionMetadata {
+        orchestration_name: Some("Pay".to_owned()),
+        orchestration_version: Some("1.0.0".to_owned()),
+        ..ExecutionMetadata::default()
+    }
+}
+
+pub(crate) fn ended(status: &str) -> ExecutionMetadata {
+    ExecutionMetadata {
+        status: Some(status.to_owned()),
+        output: Some("done".to_owned()),
+        ..ExecutionMetadata::default()
+    }
+}
+
+/// The round of a first turn that schedules one activity.
+pub(crate) fn first_round(instance: &str) -> Round {
+    Round {
+        execution_id: 1,
+        history_delta: vec![started(instance), scheduled(instance, 2)],
+        worker_items: vec![activity(instance, 2)],
+        metadata: described(),
+        ..Round::default()
+    }
+}
