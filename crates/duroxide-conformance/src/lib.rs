@@ -33,6 +33,7 @@
 mod factory;
 mod fixture;
 mod message;
+mod node;
 pub mod provider_validations;
 mod round;
 mod suite;

@@ -20,6 +20,7 @@ pub(crate) mod multi_execution;
 pub(crate) mod poison_message;
 pub(crate) mod prune;
 pub(crate) mod queue_semantics;
+pub(crate) mod race_replay;
 pub(crate) mod rounds;
 pub(crate) mod sessions;
 pub(crate) mod status;

@@ -321,6 +321,17 @@ macro_rules! for_each_validation {
                 test_activities_without_handler_are_held_back,
                 test_batch_fetch_takes_each_instance_once,
             }
+            module race_replay {
+                test_duplicate_start_preserves_pinned_handler,
+                test_continue_as_new_unregistered_backoff,
+                test_continue_as_new_poisoned_successor_is_own_execution,
+                test_continue_as_new_duplicate_start,
+                test_continue_as_new_transition_delivery("0.1.0"),
+                test_queue_race_cancellation_replay,
+                test_continue_as_new_queue_race_replay,
+                test_queue_replay_version_stamp_roundtrip,
+                test_positional_wait_race_replay,
+            }
         }
     };
 }
