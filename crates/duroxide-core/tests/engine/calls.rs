@@ -109,9 +109,9 @@ fn a_timer_is_never_early() {
             Ok("rang".into())
         },
         |story| {
-            story.clock.advance_ms(10);
+            story.clock.advance_micros(10_001);
             let turn = story.start();
-            assert!(matches!(turn.messages[..], [WorkItem::TimerFired { id: 2, fire_at_ms: 12, .. }]));
+            assert!(matches!(turn.messages[..], [WorkItem::TimerFired { id: 2, fire_at_ms: 13, .. }]));
             assert_eq!(story.turn([timer_fired(2)]).outcome, completed("rang"));
         },
     );

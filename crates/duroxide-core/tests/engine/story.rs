@@ -26,7 +26,11 @@ pub(crate) struct ManualClock(AtomicU64);
 
 impl ManualClock {
     pub(crate) fn advance_ms(&self, ms: u64) {
-        self.0.fetch_add(ms * 1_000, Ordering::Relaxed);
+        self.advance_micros(ms * 1_000);
+    }
+
+    pub(crate) fn advance_micros(&self, micros: u64) {
+        self.0.fetch_add(micros, Ordering::Relaxed);
     }
 }
 
