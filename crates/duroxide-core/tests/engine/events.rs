@@ -165,3 +165,25 @@ fn five_thousand_messages_are_read_in_one_turn() {
         },
     );
 }
+
+/// 2.9: a combinator that yields by waking itself is healthy as long as events are applied in between.
+#[test]
+fn a_child_of_a_join_may_read_more_messages_than_code_may_wake_itself() {
+    const MESSAGES: usize = duroxide_core::limits::MAX_SELF_WAKES + 500;
+    let mut story = Story::new(
+        |ctx: duroxide_core::OrchestrationContext, _| async move {
+            ctx.schedule_wait("go").await;
+            let reader = async {
+                for _ in 0..MESSAGES {
+                    ctx.dequeue_event("q").await;
+                }
+            };
+            ctx.join(vec![reader]).await;
+            Ok("read".into())
+        },
+        Mode::Live,
+    );
+    story.start();
+    story.turn((0..MESSAGES).map(|n| queued("q", &n.to_string())));
+    assert_eq!(story.turn([raised("go", "")]).outcome, completed("read"));
+}
