@@ -1,5 +1,7 @@
 //! A client on a real store, with rounds committed by hand where a runtime would.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{ErrorDetails, Event, EventKind, WorkItem};

@@ -1,5 +1,7 @@
 //! Which handler runs, what it is given, and what it may ask.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex},

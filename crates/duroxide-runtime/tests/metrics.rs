@@ -3,6 +3,8 @@
 //! The recorder is the current thread's: dispatch and activities run on the test's own tokio thread, and turn
 //! threads record nothing.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 #[path = "../src/fixture/recorder.rs"]
 mod recorder;
 

@@ -1,5 +1,7 @@
 //! Work that a node has no handler for: it rests, comes back, and in the end is poison.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 #[path = "../../src/fixture/logs.rs"]
 mod logs;
 mod spy;
