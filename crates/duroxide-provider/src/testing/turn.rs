@@ -1,4 +1,4 @@
-use duroxide_core::{Event, EventKind, WorkItem};
+use duroxide_core::{Event, EventKind, WorkItem, build_child_instance_id};
 use semver::Version;
 
 use super::items::{self, ORDER, VERSION};
@@ -43,10 +43,15 @@ impl Turn {
 
     /// The first turn of a child.
     pub fn first_of_child(instance: &str, parent: &str, parent_execution: u64, call: u64) -> Self {
-        let mut turn = Self::first(instance);
-        turn.round.history_delta[0].kind = started(Some((parent, parent_execution, call)));
-        turn.round.metadata.parent_instance_id = Some(parent.to_owned());
-        turn
+        Self::first(instance).of_parent(parent, parent_execution, call)
+    }
+
+    /// Links the start of an execution to a parent's call.
+    #[must_use]
+    pub fn of_parent(mut self, parent: &str, parent_execution: u64, call: u64) -> Self {
+        self.round.history_delta[0].kind = started(Some((parent, parent_execution, call)));
+        self.round.metadata.parent_instance_id = Some(parent.to_owned());
+        self
     }
 
     /// Pins the execution.
@@ -108,16 +113,17 @@ impl Turn {
         turn
     }
 
-    /// Calls a child.
+    /// Calls a child; `sub::…` is the suffix of an automatic id.
     #[must_use]
     pub fn child(self, child: &str) -> Self {
+        let id = build_child_instance_id(&self.instance, child);
         let scheduled = EventKind::SubOrchestrationScheduled {
             name: ORDER.to_owned(),
             instance: child.to_owned(),
             input: "{}".to_owned(),
         };
         let turn = self.event(None, scheduled);
-        let item = items::child_start(child, &turn.instance, turn.round.execution_id, turn.last_event_id);
+        let item = items::child_start(&id, &turn.instance, turn.round.execution_id, turn.last_event_id);
         turn.send(item)
     }
 

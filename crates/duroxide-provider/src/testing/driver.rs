@@ -1,0 +1,440 @@
+//! Random steps: a correct runtime, impatient clients and a careless operator.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use duroxide_core::{EventKind, WorkItem};
+use semver::Version;
+
+use super::{
+    Turn,
+    items::{self, NONSENSE},
+    scenario::{batch_order, work_order},
+    subject::{Observation, Step},
+};
+use crate::{
+    DeadLetter, HandlerCapability, InstanceFilter, OrchestrationClaim, PruneOptions, SessionFetchConfig,
+    TagFilter, VersionRange, VersionTriple,
+    store::{ActivityOrder, InstanceOrder, MessageKind, MessageRow, Op},
+};
+
+/// Makes steps out of numbers. The same numbers and the same observations make the same steps, so a failed run can
+/// be repeated and cut short.
+///
+/// It keeps a small model of every instance, and commits only rounds a correct runtime would: the invariants hold
+/// whatever it does.
+#[derive(Debug, Default)]
+pub struct Driver {
+    instances: BTreeMap<String, Model>,
+    claims: Vec<OrchestrationClaim>,
+    works: Vec<WorkItem>,
+    dead_letters: Vec<DeadLetter>,
+    /// The commit that is under way, and what the instance is if it succeeds.
+    pending: Option<(String, Model)>,
+}
+
+/// What the driver knows of an instance.
+#[derive(Debug, Clone, Default)]
+struct Model {
+    execution_id: u64,
+    activities: BTreeSet<u64>,
+    timers: BTreeSet<u64>,
+    children: BTreeSet<u64>,
+    parent: Option<(String, u64, u64)>,
+    ended: bool,
+    awaits_successor: bool,
+}
+
+/// Numbers out of one number.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        // SplitMix64: every bit of the result depends on every bit of the state.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+
+    fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        let sides = (of.len() as u64).max(1);
+        of.get(usize::try_from(self.roll(sides)).unwrap())
+    }
+
+    fn one_in(&mut self, sides: u64) -> bool {
+        self.roll(sides) == 0
+    }
+
+    fn delay(&mut self) -> Option<Duration> {
+        [None, Some(Duration::ZERO), Some(Duration::from_millis(150)), Some(Duration::from_secs(3))]
+            [usize::try_from(self.roll(4)).unwrap()]
+    }
+
+    fn instance(&mut self) -> String {
+        format!("i{}", self.roll(4))
+    }
+}
+
+impl Driver {
+    /// The next step.
+    pub fn step(&mut self, number: u64) -> Step {
+        let mut dice = Dice(number);
+        match dice.roll(20) {
+            0..=3 => self.send(&mut dice),
+            4..=7 => Step::ClaimInstances(instance_order(&mut dice)),
+            8..=9 => Step::ClaimActivities(activity_order(&mut dice)),
+            10..=13 => self.use_claim(&mut dice),
+            14..=16 => self.use_work(&mut dice),
+            17 => Step::Pass(pass(&mut dice)),
+            18 => sessions(&mut dice),
+            _ => self.operate(&mut dice),
+        }
+    }
+
+    /// Takes note of what the last step led to.
+    pub fn learn(&mut self, seen: &Observation) {
+        self.claims.extend(seen.instances.iter().cloned());
+        self.works.extend(seen.activities.iter().map(|work| work.item.clone()));
+        self.dead_letters.clone_from(&seen.dead_letters);
+        if let Some((id, model)) = self.pending.take()
+            && seen.answer.as_ref().is_some_and(Result::is_ok)
+        {
+            self.instances.insert(id, model);
+        }
+    }
+
+    fn send(&self, dice: &mut Dice) -> Step {
+        let id = dice.instance();
+        let number = dice.roll(1_000).to_string();
+        let kinds = [MessageKind::Other, MessageKind::Start, MessageKind::Queue];
+        let item = match dice.roll(12) {
+            0..=3 => items::start(&id),
+            4..=5 => items::raise(&id, &number),
+            6..=7 => items::queue(&id, &number),
+            8 => items::cancel(&id),
+            // Of an execution that never was: nobody asks whether the instance exists.
+            9 => items::completed(&id, 900 + dice.roll(3)),
+            10 => {
+                let kind = *dice.pick(&kinds).unwrap();
+                return Step::Apply(Op::EnqueueMessage(items::undecodable_message(&id, kind)));
+            }
+            _ => {
+                let row = items::undecodable_activity("nobody", dice.roll(3));
+                return Step::Apply(Op::EnqueueActivity(row));
+            }
+        };
+        let delay = dice.delay().filter(|_| dice.one_in(4));
+        Step::Apply(Op::EnqueueMessage(MessageRow::new(&item, delay).unwrap()))
+    }
+
+    /// Commits, abandons or renews one of the latest claims, held or not.
+    fn use_claim(&mut self, dice: &mut Dice) -> Step {
+        let Some(claim) = recent(dice, self.claims.len()) else { return Step::Pass(pass(dice)) };
+        match dice.roll(10) {
+            0 => Step::RenewInstance { claim },
+            1..=2 => Step::AbandonInstance { claim, delay: dice.delay(), ignore_attempt: dice.one_in(2) },
+            _ => self.commit(claim, dice),
+        }
+    }
+
+    fn commit(&mut self, claim: usize, dice: &mut Dice) -> Step {
+        let claimed = self.claims[claim].clone();
+        let Some((turn, model)) = self.turn(&claimed, dice) else {
+            return Step::AbandonInstance { claim, delay: dice.delay(), ignore_attempt: false };
+        };
+        self.pending = Some((claimed.instance, model));
+        let handed_in_ago = Duration::from_secs(dice.roll(3) * 4);
+        Step::Commit { claim, round: Box::new(turn.round()), handed_in_ago }
+    }
+
+    /// The turn of a correct runtime; `None` if it would abandon the batch.
+    fn turn(&self, claim: &OrchestrationClaim, dice: &mut Dice) -> Option<(Turn, Model)> {
+        let last_event_id = claim.position.map_or(0, |position| position.last_event_id);
+        let known = self.instances.get(&claim.instance).filter(|_| last_event_id > 0);
+        let successor = claim.messages.iter().any(|item| matches!(item, WorkItem::ContinueAsNew { .. }));
+        let (turn, model) = match known {
+            None => first_turn(claim),
+            Some(model) if model.ended => return Some((Turn::later(claim), model.clone())),
+            Some(model) if model.awaits_successor && !successor => return None,
+            Some(model) if model.awaits_successor => {
+                let execution_id = model.execution_id + 1;
+                let parent = model.parent.clone();
+                let model = Model { execution_id, parent, ..Model::default() };
+                (started(&claim.instance, &model), model)
+            }
+            Some(model) => (Turn::later(claim), model.clone()),
+        };
+        let mut script = Script { turn, model, instance: claim.instance.clone() };
+        script.deliver(&claim.messages);
+        script.act(dice);
+        Some((script.turn, script.model))
+    }
+
+    fn use_work(&self, dice: &mut Dice) -> Step {
+        let Some(work) = recent(dice, self.works.len()) else { return Step::Pass(pass(dice)) };
+        match (&self.works[work], dice.roll(6)) {
+            (_, 0) => Step::RenewActivity { work },
+            (WorkItem::ActivityExecute { instance, execution_id, id, .. }, 1..=4) => {
+                let mut completion = items::completed(instance, *id);
+                if let WorkItem::ActivityCompleted { execution_id: of, .. } = &mut completion {
+                    *of = *execution_id;
+                }
+                Step::Ack { work, completion: Box::new(completion) }
+            }
+            _ => Step::AbandonActivity { work, delay: dice.delay(), ignore_attempt: dice.one_in(2) },
+        }
+    }
+
+    fn operate(&self, dice: &mut Dice) -> Step {
+        let instance = dice.instance();
+        let now = 1_000_000 + dice.roll(200_000);
+        let before = Some(now).filter(|_| dice.one_in(2));
+        let filter = InstanceFilter {
+            instance_ids: Some(vec![instance.clone(), "i1".to_owned()]).filter(|_| dice.one_in(2)),
+            completed_before: before,
+            limit: Some(2).filter(|_| dice.one_in(3)),
+        };
+        let keep_last = [None, Some(0), Some(2)][usize::try_from(dice.roll(3)).unwrap()];
+        let options = PruneOptions { keep_last, completed_before: before };
+        Step::Apply(match dice.roll(9) {
+            0 => Op::DeleteTree { instance, force: dice.one_in(3) },
+            1 => Op::DeleteInstances { ids: vec![instance, "nobody".to_owned()], force: dice.one_in(3) },
+            2 => Op::DeleteBulk(filter),
+            3 => Op::Prune { instance, options },
+            4 => Op::PruneBulk { filter, options },
+            5 => Op::SetMaxAttempts(u32::try_from(dice.roll(4)).unwrap()),
+            _ => return self.use_dead_letter(dice),
+        })
+    }
+
+    /// Retries what can be read, and discards what cannot: the rest is somebody's work.
+    fn use_dead_letter(&self, dice: &mut Dice) -> Step {
+        match dice.pick(&self.dead_letters) {
+            Some(letter) if letter.payload == NONSENSE && dice.one_in(2) => {
+                Step::Apply(Op::DiscardDeadLetter { id: letter.id.clone() })
+            }
+            Some(letter) => Step::Apply(Op::RetryDeadLetter { id: letter.id.clone() }),
+            None => Step::Apply(Op::RetryDeadLetter { id: "77".to_owned() }),
+        }
+    }
+}
+
+/// A turn being played.
+struct Script {
+    turn: Turn,
+    model: Model,
+    instance: String,
+}
+
+impl Script {
+    fn event(&mut self, source: Option<u64>, kind: EventKind) {
+        self.change(|turn| turn.event(source, kind));
+    }
+
+    fn change(&mut self, change: impl FnOnce(Turn) -> Turn) {
+        let turn = std::mem::replace(&mut self.turn, Turn::after("", 0, 0));
+        self.turn = change(turn);
+    }
+
+    /// Records what is still wanted of the messages.
+    fn deliver(&mut self, messages: &[WorkItem]) {
+        let current = self.model.execution_id;
+        for message in messages {
+            match message {
+                WorkItem::ActivityCompleted { execution_id, id, result, .. }
+                    if *execution_id == current && self.model.activities.remove(id) =>
+                {
+                    self.event(Some(*id), EventKind::ActivityCompleted { result: result.clone() });
+                }
+                WorkItem::TimerFired { execution_id, id, fire_at_ms, .. }
+                    if *execution_id == current && self.model.timers.remove(id) =>
+                {
+                    self.event(Some(*id), EventKind::TimerFired { fire_at_ms: *fire_at_ms });
+                }
+                WorkItem::SubOrchCompleted { parent_execution_id, parent_id, result, .. }
+                    if *parent_execution_id == current && self.model.children.remove(parent_id) =>
+                {
+                    let kind = EventKind::SubOrchestrationCompleted { result: result.clone() };
+                    self.event(Some(*parent_id), kind);
+                }
+                WorkItem::ExternalRaised { name, data, .. } => {
+                    self.event(None, EventKind::ExternalEvent { name: name.clone(), data: data.clone() });
+                }
+                WorkItem::QueueMessage { name, data, .. } => {
+                    let kind = EventKind::QueueEventDelivered { name: name.clone(), data: data.clone() };
+                    self.event(None, kind);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn act(&mut self, dice: &mut Dice) {
+        for _ in 0..dice.roll(4) {
+            self.act_once(dice);
+        }
+        match dice.roll(8) {
+            0 => self.complete(),
+            1 => {
+                self.end_execution();
+                let execution_id = self.model.execution_id + 1;
+                let parent = self.model.parent.clone();
+                let next = Model { execution_id, parent, ..Model::default() };
+                let seed = started(&self.instance, &next).set("seed", "1");
+                self.change(|turn| turn.continue_with(seed));
+                self.model = next;
+            }
+            2 if dice.one_in(2) => {
+                self.end_execution();
+                let item = items::continue_as_new(&self.instance, None);
+                self.change(|turn| turn.continue_as_new().send(item));
+                self.model.awaits_successor = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn act_once(&mut self, dice: &mut Dice) {
+        let (tag, session) = (["gpu", "cpu"], ["s1", "s2"]);
+        match dice.roll(9) {
+            0..=1 => {
+                let tag = dice.pick(&tag).copied().filter(|_| dice.one_in(3));
+                let session = dice.pick(&session).copied().filter(|_| dice.one_in(3));
+                self.change(|turn| turn.routed_activity(tag, session));
+                self.model.activities.insert(self.turn.last_event_id());
+            }
+            2..=3 => {
+                let at = 1_000_000 + dice.roll(120_000);
+                self.change(|turn| turn.timer(at));
+                self.model.timers.insert(self.turn.last_event_id());
+            }
+            4 if self.model.parent.is_none() => {
+                let next = self.turn.last_event_id() + 1;
+                let suffix = format!("sub::{}_{next}", self.model.execution_id);
+                self.change(|turn| turn.child(&suffix));
+                self.model.children.insert(next);
+            }
+            5 => {
+                let key = format!("k{}", dice.roll(3));
+                self.change(|turn| if dice.one_in(3) { turn.clear(&key) } else { turn.set(&key, "v") });
+            }
+            6 => self.change(|turn| turn.status(Some("busy").filter(|_| dice.one_in(2)))),
+            7 => self.drop_activity(),
+            8 => {
+                if let Some(timer) = self.model.timers.pop_first() {
+                    self.change(|turn| turn.cancel_timer(timer));
+                }
+            }
+            _ => {
+                if dice.one_in(2) {
+                    self.event(None, EventKind::KeyValuesCleared);
+                }
+            }
+        }
+    }
+
+    fn drop_activity(&mut self) {
+        if let Some(activity) = self.model.activities.pop_first() {
+            let reason = "dropped_future".to_owned();
+            self.event(Some(activity), EventKind::ActivityCancelRequested { reason });
+            self.change(|turn| turn.cancel_activity(activity));
+        }
+    }
+
+    fn complete(&mut self) {
+        self.end_execution();
+        self.change(|turn| turn.complete("done"));
+        if let Some((parent_instance, parent_execution_id, parent_id)) = self.model.parent.clone() {
+            let result = "done".to_owned();
+            let report =
+                WorkItem::SubOrchCompleted { parent_instance, parent_execution_id, parent_id, result };
+            self.change(|turn| turn.send(report));
+        }
+        self.model.ended = true;
+    }
+
+    /// What is open when an execution ends is removed from the store.
+    fn end_execution(&mut self) {
+        for activity in std::mem::take(&mut self.model.activities) {
+            self.change(|turn| turn.cancel_activity(activity));
+        }
+        for timer in std::mem::take(&mut self.model.timers) {
+            self.change(|turn| turn.cancel_timer(timer));
+        }
+    }
+}
+
+fn first_turn(claim: &OrchestrationClaim) -> (Turn, Model) {
+    let link = claim.messages.iter().find_map(WorkItem::parent_link);
+    let parent = link.map(|link| (link.instance, link.execution_id.unwrap_or(1), link.event_id));
+    let model = Model { execution_id: claim.execution_id, parent, ..Model::default() };
+    (started(&claim.instance, &model), model)
+}
+
+/// The first turn of an execution, pinned by its number.
+fn started(instance: &str, model: &Model) -> Turn {
+    let turn = Turn::start_of(instance, model.execution_id);
+    let turn = match &model.parent {
+        Some((parent, execution, call)) => turn.of_parent(parent, *execution, *call),
+        None => turn,
+    };
+    turn.pinned(Version::new(1 + model.execution_id % 2, 0, 0))
+}
+
+/// One of the last few of `len` locks.
+fn recent(dice: &mut Dice, len: usize) -> Option<usize> {
+    len.checked_sub(1 + usize::try_from(dice.roll(4)).unwrap().min(len.saturating_sub(1)))
+}
+
+fn pass(dice: &mut Dice) -> Duration {
+    let times = [1, 150, 1_000, 3_000, 10_000, 61_000];
+    Duration::from_millis(*dice.pick(&times).unwrap())
+}
+
+fn instance_order(dice: &mut Dice) -> InstanceOrder {
+    let triple = |major| VersionTriple { major, minor: 0, patch: 0 };
+    let major = dice.roll(3);
+    let versions = match dice.roll(6) {
+        0 => Some(vec![VersionRange { min: triple(major), max: triple(major) }]),
+        1 => Some(vec![VersionRange { min: triple(0), max: triple(9) }]),
+        2 if dice.one_in(4) => Some(Vec::new()),
+        _ => None,
+    };
+    let max = usize::try_from(1 + dice.roll(3)).unwrap();
+    let free_slots = max.saturating_sub(usize::try_from(dice.roll(3)).unwrap());
+    let whole_mailbox = dice.one_in(2);
+    let handlers = dice.one_in(5).then(HandlerCapability::default);
+    InstanceOrder { versions, handlers, free_slots, whole_mailbox, ..batch_order(max) }
+}
+
+fn activity_order(dice: &mut Dice) -> ActivityOrder {
+    let owner = ["w1", "w2"][usize::try_from(dice.roll(2)).unwrap()];
+    let session = SessionFetchConfig {
+        owner_id: owner.to_owned(),
+        lock_timeout: Duration::from_secs(2 + dice.roll(9)),
+    };
+    let tag_filter = match dice.roll(5) {
+        0 => TagFilter::default_only(),
+        1 => TagFilter::tags(["gpu"]),
+        2 => TagFilter::default_and(["cpu"]),
+        _ => TagFilter::any(),
+    };
+    let max = usize::try_from(1 + dice.roll(3)).unwrap();
+    let free_slots = max.saturating_sub(usize::try_from(dice.roll(3)).unwrap());
+    let session = Some(session).filter(|_| !dice.one_in(3));
+    ActivityOrder { session, tag_filter, free_slots, ..work_order(max) }
+}
+
+fn sessions(dice: &mut Dice) -> Step {
+    let idle_timeout = Duration::from_secs(1 + dice.roll(8));
+    Step::Apply(if dice.one_in(2) {
+        let owners = vec![["w1", "w2"][usize::try_from(dice.roll(2)).unwrap()].to_owned()];
+        Op::RenewSessions { owners, extend_for: Duration::from_secs(5), idle_timeout }
+    } else {
+        Op::CleanupSessions { idle_timeout }
+    })
+}

@@ -1,0 +1,272 @@
+//! An engine under random steps, and what it is seen to do.
+
+use std::time::Duration;
+
+use duroxide_core::{Timestamp, WorkItem};
+
+use crate::{
+    DeadLetter, OrchestrationClaim, Round, WorkClaim,
+    store::{
+        ActivityOrder, ApplyError, DeadLetterNote, InstanceOrder, MessageRow, Op, PreparedRound, StoreEngine,
+        StoreFailure, StoreReader, StoreSnapshot,
+    },
+};
+
+/// One step. Locks are named by the position of their claim among all claims of the run, because tokens differ
+/// between engines.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Time passes.
+    Pass(Duration),
+    /// An operation without a lock.
+    Apply(Op),
+    /// A claim of instances.
+    ClaimInstances(InstanceOrder),
+    /// A claim of activities.
+    ClaimActivities(ActivityOrder),
+    /// A commit, handed in a while ago.
+    Commit {
+        /// The claim.
+        claim: usize,
+        /// The round.
+        round: Box<Round>,
+        /// How long ago.
+        handed_in_ago: Duration,
+    },
+    /// An abandoned instance.
+    AbandonInstance {
+        /// The claim.
+        claim: usize,
+        /// How long it stays hidden.
+        delay: Option<Duration>,
+        /// Whether the attempt is taken back.
+        ignore_attempt: bool,
+    },
+    /// A renewed instance.
+    RenewInstance {
+        /// The claim.
+        claim: usize,
+    },
+    /// An acked activity.
+    Ack {
+        /// The claim.
+        work: usize,
+        /// Its completion.
+        completion: Box<WorkItem>,
+    },
+    /// An abandoned activity.
+    AbandonActivity {
+        /// The claim.
+        work: usize,
+        /// How long it stays hidden.
+        delay: Option<Duration>,
+        /// Whether the attempt is taken back.
+        ignore_attempt: bool,
+    },
+    /// A renewed activity.
+    RenewActivity {
+        /// The claim.
+        work: usize,
+    },
+}
+
+/// What a step led to, without what may differ between engines.
+#[derive(Debug, Default)]
+pub struct Observation {
+    /// Claimed instances; tokens and incarnations are blank.
+    pub instances: Vec<OrchestrationClaim>,
+    /// Claimed activities; tokens are blank.
+    pub activities: Vec<WorkClaim>,
+    /// Rows that became dead letters.
+    pub buried: Vec<DeadLetterNote>,
+    /// Instances whose queue messages were dropped.
+    pub dropped: Vec<String>,
+    /// The answer to an operation, or why it was refused.
+    pub answer: Option<Result<String, String>>,
+    /// The dead letters that then are there.
+    pub dead_letters: Vec<DeadLetter>,
+}
+
+impl Observation {
+    /// As text, to compare engines by.
+    pub fn text(&self) -> String {
+        format!("{self:#?}")
+    }
+}
+
+/// An engine under random steps.
+#[expect(missing_debug_implementations, reason = "an engine need not show itself")]
+pub struct Subject {
+    engine: Box<dyn StoreEngine>,
+    now: Timestamp,
+    nonce: u128,
+    instance_tokens: Vec<String>,
+    activity_tokens: Vec<String>,
+}
+
+const LEASE: Duration = Duration::from_secs(10);
+
+impl Subject {
+    /// A fresh, empty engine with default options.
+    pub fn new(engine: impl StoreEngine) -> Self {
+        Self {
+            engine: Box::new(engine),
+            now: Timestamp::from_millis(1_000_000),
+            nonce: 0,
+            instance_tokens: Vec::new(),
+            activity_tokens: Vec::new(),
+        }
+    }
+
+    /// Takes a step, in one transaction.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn take(&mut self, step: &Step) -> Result<Observation, StoreFailure> {
+        if let Step::Pass(time) = step {
+            self.now = self.now.saturating_add(*time);
+        }
+        self.nonce += 1;
+        self.engine.begin(self.now)?;
+        let mut seen = Observation { buried: self.engine.promote()?, ..Observation::default() };
+        match step {
+            Step::Pass(_) => {}
+            Step::ClaimInstances(order) => self.claim_instances(order, &mut seen)?,
+            Step::ClaimActivities(order) => self.claim_activities(order, &mut seen)?,
+            _ => {
+                let (op, handed_in) = self.operation(step);
+                seen.answer = Some(self.apply(&op, handed_in)?);
+                seen.buried.extend(self.engine.promote()?);
+            }
+        }
+        self.engine.commit()?;
+        seen.dead_letters = self.engine.dead_letters(None)?;
+        Ok(seen)
+    }
+
+    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Result<String, String>, StoreFailure> {
+        match self.engine.apply(op, handed_in) {
+            Ok(answer) => Ok(Ok(format!("{answer:?}"))),
+            Err(ApplyError::Refused(refusal)) => Ok(Err(refusal.to_string())),
+            Err(ApplyError::Broken(failure)) => Err(failure),
+        }
+    }
+
+    fn claim_instances(&mut self, order: &InstanceOrder, seen: &mut Observation) -> Result<(), StoreFailure> {
+        let claimed = self.engine.claim_instances(order, self.nonce)?;
+        seen.buried.extend(claimed.dead_letters);
+        seen.dropped = claimed.dropped_orphans;
+        for mut claim in claimed.items {
+            self.instance_tokens.push(std::mem::take(&mut claim.lock_token));
+            if let Some(position) = &mut claim.position {
+                position.incarnation = 0;
+            }
+            seen.instances.push(claim);
+        }
+        Ok(())
+    }
+
+    fn claim_activities(
+        &mut self,
+        order: &ActivityOrder,
+        seen: &mut Observation,
+    ) -> Result<(), StoreFailure> {
+        let claimed = self.engine.claim_activities(order, self.nonce)?;
+        seen.buried.extend(claimed.dead_letters);
+        for mut claim in claimed.items {
+            self.activity_tokens.push(std::mem::take(&mut claim.lock_token));
+            seen.activities.push(claim);
+        }
+        Ok(())
+    }
+
+    /// The operation of a step, with this engine's tokens, and when it was handed in.
+    fn operation(&self, step: &Step) -> (Op, Timestamp) {
+        let instance = |claim: &usize| self.instance_tokens[*claim].clone();
+        let activity = |work: &usize| self.activity_tokens[*work].clone();
+        let op = match step {
+            Step::Apply(op) => op.clone(),
+            Step::Commit { claim, round, handed_in_ago } => {
+                let round = PreparedRound::new(&instance(claim), (**round).clone()).unwrap();
+                let micros = u64::try_from(handed_in_ago.as_micros()).unwrap();
+                let handed_in = Timestamp::from_micros(self.now.as_micros() - micros);
+                return (Op::CommitRound(Box::new(round)), handed_in);
+            }
+            Step::AbandonInstance { claim, delay, ignore_attempt } => {
+                Op::AbandonInstance { token: instance(claim), delay: *delay, ignore_attempt: *ignore_attempt }
+            }
+            Step::RenewInstance { claim } => Op::RenewInstance { token: instance(claim), extend_for: LEASE },
+            Step::Ack { work, completion } => {
+                let completion = MessageRow::completion(completion).unwrap();
+                Op::AckActivity { token: activity(work), completion: Some(completion) }
+            }
+            Step::AbandonActivity { work, delay, ignore_attempt } => {
+                Op::AbandonActivity { token: activity(work), delay: *delay, ignore_attempt: *ignore_attempt }
+            }
+            Step::RenewActivity { work } => Op::RenewActivity { token: activity(work), extend_for: LEASE },
+            Step::Pass(_) | Step::ClaimInstances(_) | Step::ClaimActivities(_) => {
+                panic!("{step:?} is no operation")
+            }
+        };
+        (op, self.now)
+    }
+
+    /// Everything in the store.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {
+        self.engine.snapshot()
+    }
+
+    /// Everything in the store, with blank tokens.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn comparable_snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {
+        let mut snapshot = self.engine.snapshot()?;
+        for row in &mut snapshot.instances {
+            row.lock.iter_mut().for_each(|lock| lock.token.clear());
+            row.activities.iter_mut().filter_map(|row| row.lock.as_mut()).for_each(|lock| lock.token.clear());
+        }
+        Ok(snapshot)
+    }
+
+    /// What all reads show, as text to compare engines by.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn reads(&mut self) -> Result<String, StoreFailure> {
+        let reader: &mut dyn StoreReader = self.engine.as_mut();
+        let ids = reader.instances(None)?;
+        let mut seen = format!(
+            "{ids:?}\n{:?}\n{:?}\n{:?}\n{:?}\n",
+            reader.instances(Some("Running"))?,
+            reader.running_starts()?,
+            reader.system_metrics()?,
+            reader.queue_depths()?,
+        );
+        for id in &ids {
+            seen += &instance_reads(reader, id)?;
+        }
+        Ok(seen)
+    }
+}
+
+fn instance_reads(reader: &mut dyn StoreReader, id: &str) -> Result<String, StoreFailure> {
+    let mut seen = format!(
+        "{id}: {:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n",
+        reader.instance_info(id)?,
+        reader.status(id)?,
+        reader.descriptor(id)?,
+        reader.children(id)?,
+        reader.kv_values(id)?,
+        reader.stats(id)?,
+    );
+    for execution in reader.executions(id)? {
+        let info = reader.execution_info(id, execution)?;
+        seen += &format!("{info:?} {:?}\n", reader.last_event_id(id, execution)?);
+    }
+    let current = reader.current_execution(id)?;
+    Ok(seen + &format!("{current:?} {:?}\n", reader.load(id, current.unwrap_or(1))?))
+}
