@@ -69,6 +69,6 @@ pub(crate) fn upkeep_failed(store: &str, what: &str, failure: &StoreFailure) {
 }
 
 /// A thread of the store ended by a panic of its own: a bug here, not in an engine.
-pub(crate) fn thread_panicked() {
-    error!(target: TARGET, "a thread of the store panicked");
+pub(crate) fn thread_panicked(thread: &str) {
+    error!(target: TARGET, thread, "a thread of the store panicked");
 }

@@ -1,7 +1,7 @@
 //! Threads of a store. They own what they work on; the provider owns only the right to end and join them.
 
 use std::{
-    thread::{Builder, JoinHandle, current},
+    thread::{Builder, JoinHandle, current, panicking},
     time::Duration,
 };
 
@@ -15,6 +15,10 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// Starts a thread that logs where its starter logs.
 pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
     let logs = dispatcher::get_default(Dispatch::clone);
+    let run = || {
+        let _alarm = Alarm;
+        run();
+    };
     let run = move || {
         // A process that has not set up its logs yet will do so for all threads.
         if logs.is::<NoSubscriber>() { run() } else { dispatcher::with_default(&logs, run) }
@@ -27,8 +31,20 @@ pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<J
 
 /// Waits for a thread to end, unless it is the one that waits.
 pub(crate) fn join(thread: JoinHandle<()>) {
-    if thread.thread().id() != current().id() && thread.join().is_err() {
-        log::thread_panicked();
+    if thread.thread().id() != current().id() {
+        // A panic has been logged by the thread itself.
+        let _ = thread.join();
+    }
+}
+
+/// Says so at once if the thread it lives on ends by a panic.
+struct Alarm;
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if panicking() {
+            log::thread_panicked(current().name().unwrap_or("unnamed"));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Fetches that wait: standing orders for one queue.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::StoreFailure;
@@ -19,15 +19,15 @@ pub(crate) struct StandingOrders<O: Order> {
     waiting: VecDeque<Standing<O>>,
     /// Orders that took all there was to take and for which nothing can have become ready since. A new fetch with
     /// the same filter need not ask the store.
-    exhausted: Vec<O>,
+    exhausted: Vec<Arc<O>>,
     next_number: u64,
 }
 
 /// One fetch that waits.
 #[derive(Debug)]
-pub(crate) struct Standing<O: Order> {
+struct Standing<O: Order> {
     /// What it asks for.
-    pub(crate) order: O,
+    order: Arc<O>,
     /// Until when it waits.
     deadline: Timestamp,
     reply: FetchReply<O>,
@@ -41,7 +41,7 @@ pub(crate) struct Standing<O: Order> {
 pub(crate) struct Served<O: Order> {
     /// Claims by order number; an order that got nothing is there with none.
     claims: Vec<(u64, Vec<O::Claim>)>,
-    exhausted: Vec<O>,
+    exhausted: Vec<Arc<O>>,
     /// Whether everything had to be looked at anew.
     refreshed: bool,
 }
@@ -56,7 +56,7 @@ impl<O: Order> StandingOrders<O> {
     pub(crate) fn push(&mut self, order: O, deadline: Timestamp, reply: FetchReply<O>) {
         let number = self.next_number;
         self.next_number += 1;
-        self.waiting.push_back(Standing { order, deadline, reply, number, tried: false });
+        self.waiting.push_back(Standing { order: Arc::new(order), deadline, reply, number, tried: false });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -98,7 +98,7 @@ impl<O: Order> StandingOrders<O> {
     }
 
     /// The clock was set back; waits do not become longer by it.
-    pub(crate) fn shift_back(&mut self, by: std::time::Duration) {
+    pub(crate) fn shift_back(&mut self, by: Duration) {
         for standing in &mut self.waiting {
             let micros = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
             standing.deadline = Timestamp::from_micros(standing.deadline.as_micros().saturating_sub(micros));
@@ -167,8 +167,8 @@ impl<O: Order> StandingOrders<O> {
                 continue;
             }
             let taken = claim(&standing.order).map_err(|failure| (standing.number, failure))?;
-            if took_everything(&standing.order, taken.len()) && exhausted.len() < EXHAUSTED_MAX {
-                exhausted.push(standing.order.clone());
+            if took_everything(&*standing.order, taken.len()) && exhausted.len() < EXHAUSTED_MAX {
+                exhausted.push(Arc::clone(&standing.order));
             }
             claims.push((standing.number, taken));
         }
@@ -188,11 +188,11 @@ impl<O: Order> StandingOrders<O> {
 }
 
 impl<O: Order> Standing<O> {
-    fn wants_claim(&self, exhausted: &[O]) -> bool {
+    fn wants_claim(&self, exhausted: &[Arc<O>]) -> bool {
         !self.tried && !covers(exhausted, &self.order) && !self.is_abandoned()
     }
 
-    fn has_expired(&self, now: Timestamp, exhausted: &[O]) -> bool {
+    fn has_expired(&self, now: Timestamp, exhausted: &[Arc<O>]) -> bool {
         self.is_abandoned() || (self.deadline <= now && !self.wants_claim(exhausted))
     }
 
@@ -210,7 +210,7 @@ impl<O: Order> Served<O> {
 }
 
 /// Whether an order with this filter has been found to get nothing.
-fn covers<O: Order>(exhausted: &[O], order: &O) -> bool {
+fn covers<O: Order>(exhausted: &[Arc<O>], order: &O) -> bool {
     exhausted.iter().any(|other| other.passes_the_same_as(order))
 }
 

@@ -3,7 +3,9 @@
 
 mod calls;
 mod dead_letters;
+mod delegation;
 mod failures;
 mod hand_over;
 mod lifecycle;
+mod logs;
 mod support;

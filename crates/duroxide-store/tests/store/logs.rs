@@ -1,0 +1,102 @@
+//! What the operator reads in the log.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use duroxide_core::WorkItem;
+use duroxide_provider::{Provider, store::FailureClass};
+use duroxide_store::StoreProvider;
+
+use crate::support::*;
+
+/// Everything logged while it is the subscriber.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn capture<T>(&self, run: impl FnOnce() -> T) -> T {
+        let log = self.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || log.clone()).finish();
+        tracing::subscriber::with_default(subscriber, run)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Whether one line has all of these.
+    fn has(&self, parts: &[&str]) -> bool {
+        self.lines().iter().any(|line| parts.iter().all(|part| line.contains(part)))
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// B14: the thread goes on, but not silently. It logs where its starter logs.
+#[test]
+fn a_panic_in_the_engine_is_logged_as_an_error() {
+    let log = Log::default();
+    log.capture(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let plan = Plan::default();
+        plan.panic_at_ops_with("bad");
+        let provider = StoreProvider::builder(scripted_engine(&plan)).named("mine", "1").start().unwrap();
+        runtime.block_on(provider.enqueue_for_orchestrator(start("bad"), None)).unwrap_err();
+    });
+    assert!(
+        log.has(&[
+            "ERROR",
+            "duroxide::providers::store",
+            "store engine panicked",
+            "store=\"mine\"",
+            "call=\"apply\""
+        ]),
+        "{:?}",
+        log.lines()
+    );
+}
+
+/// 16.11: queue messages for an instance that does not exist are dropped by the first fetch, with a warning.
+#[test]
+fn dropped_queue_messages_are_logged_as_a_warning() {
+    let log = Log::default();
+    log.capture(|| {
+        let Fixture { provider, mut store, .. } = fixture();
+        let stray = WorkItem::QueueMessage {
+            instance: "ghost".to_owned(),
+            name: "q".to_owned(),
+            data: "secret".to_owned(),
+        };
+        complete(&mut store, provider.enqueue_for_orchestrator(stray, None)).unwrap();
+        let fetch = provider.fetch_orchestration_item(LOCK, std::time::Duration::ZERO, None);
+        assert!(complete(&mut store, fetch).unwrap().is_none());
+    });
+    assert!(log.has(&["WARN", "instance=\"ghost\"", "unknown instance dropped"]), "{:?}", log.lines());
+    assert!(!log.has(&["secret"]), "payloads are not logged");
+}
+
+#[test]
+fn an_unknown_commit_outcome_and_the_reopen_are_logged() {
+    let log = Log::default();
+    log.capture(|| {
+        let Fixture { provider, mut store, clock, plan } = fixture();
+        plan.fail_next(Point::Commit, FailureClass::OutcomeUnknown);
+        complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap_err();
+        clock.advance(std::time::Duration::from_millis(10));
+        store.run();
+    });
+    assert!(log.has(&["ERROR", "outcome of a commit unknown", "ops=1"]), "{:?}", log.lines());
+    assert!(log.has(&["INFO", "store reopened"]), "{:?}", log.lines());
+}
