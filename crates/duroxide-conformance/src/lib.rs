@@ -34,6 +34,7 @@ mod factory;
 mod fixture;
 mod message;
 mod node;
+pub mod provider_stress_tests;
 pub mod provider_validations;
 mod round;
 mod suite;
