@@ -21,6 +21,28 @@ pub use error::ClientError;
 /// Starts, signals, watches and manages instances of a store.
 ///
 /// A client needs no runtime: it writes to the queues and reads the store. Clones are cheap.
+///
+/// ```
+/// # use std::{sync::Arc, time::Duration};
+/// # use duroxide_runtime::{ActivityRegistry, Client, OrchestrationRegistry, Runtime};
+/// # use duroxide_store::MemoryProvider;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = Arc::new(MemoryProvider::new());
+/// let orchestrations = OrchestrationRegistry::builder()
+///     .register("Greet", |_ctx, name| async move { Ok(format!("hello {name}")) })
+///     .build();
+/// let runtime = Runtime::start_with_store(store.clone(), ActivityRegistry::default(), orchestrations).await;
+///
+/// let client = Client::new(store);
+/// client.start_orchestration("greeting-1", "Greet", "world").await?;
+/// let output: Result<String, String> =
+///     client.wait_for_orchestration_typed("greeting-1", Duration::from_secs(10)).await?;
+/// assert_eq!(output, Ok("hello world".to_owned()));
+/// # runtime.shutdown(None).await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Client {
     store: Arc<dyn Provider>,

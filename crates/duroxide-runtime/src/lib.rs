@@ -1,6 +1,6 @@
 //! The shell around the engine: everything that waits, retries, measures and talks to a provider.
 //!
-//! * [`Runtime`]: a node that takes work from a store, runs it and commits what came of it. [`env`] is what it asks
+//! * [`Runtime`]: a node that takes work from a store, runs it and commits what came of it. [`mod@env`] is what it asks
 //!   of its surroundings.
 //! * [`registry`]: which handlers a node has, in which versions.
 //! * [`client`]: how the outside starts, signals, watches and manages instances.

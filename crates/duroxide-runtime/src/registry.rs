@@ -47,6 +47,19 @@ type Policies = BTreeMap<String, VersionPolicy>;
 ///
 /// Clones share handlers and version policies: a policy that is changed later counts for every clone, also the
 /// one a running runtime holds.
+///
+/// ```
+/// # use duroxide_runtime::{OrchestrationRegistry, VersionPolicy};
+/// # use semver::Version;
+/// let registry = OrchestrationRegistry::builder()
+///     .register("Order", |_ctx, input| async move { Ok(input) })
+///     .register_versioned("Order", "2.0.0", |_ctx, input| async move { Ok(input) })
+///     .build();
+/// assert_eq!(registry.resolve_version("Order"), Some(Version::new(2, 0, 0)));
+///
+/// registry.set_version_policy("Order", VersionPolicy::Exact(Version::new(1, 0, 0)));
+/// assert_eq!(registry.resolve_version("Order"), Some(Version::new(1, 0, 0)));
+/// ```
 pub struct Registry<H: ?Sized> {
     handlers: Arc<Handlers<H>>,
     policies: Arc<RwLock<Policies>>,

@@ -4,6 +4,7 @@
 
 #[path = "../../src/fixture/logs.rs"]
 mod logs;
+mod rolling;
 mod spy;
 
 use std::{sync::Arc, time::Duration};
