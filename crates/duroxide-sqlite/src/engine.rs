@@ -4,7 +4,7 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
     store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op,
+        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op, Readies,
         StoreEngine, StoreFailure, bounds::MAX_ATTEMPTS_DEFAULT,
     },
 };
@@ -244,6 +244,10 @@ impl StoreEngine for SqliteEngine {
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
         let version = self.db.first(DATA_VERSION, [], |row| row.get(0))?.unwrap_or_default();
         Ok(std::mem::replace(&mut self.data_version, version) != version)
+    }
+
+    fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
+        Ok(Readies { instances: self.any_instance_ready()?, activities: self.any_activity_ready()? })
     }
 
     fn reopen(&mut self) -> Result<(), StoreFailure> {

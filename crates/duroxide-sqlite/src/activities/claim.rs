@@ -13,6 +13,7 @@ use crate::{
     instances::lease,
 };
 
+const ANY_READY: &str = "SELECT 1 FROM activity WHERE ready IS NOT NULL AND session_id IS NULL LIMIT 1";
 const NEXT_READY_LANE: &str = "SELECT lane FROM activity
     WHERE ready IS NOT NULL AND session_id IS NULL AND lane > ?1 ORDER BY lane LIMIT 1";
 const READY_IN_LANE: &str = "SELECT id FROM activity
@@ -66,6 +67,10 @@ impl SqliteEngine {
             }
         }
         Ok(claimed)
+    }
+
+    pub(crate) fn any_activity_ready(&self) -> Result<bool, StoreFailure> {
+        Ok(self.db.exists(ANY_READY, [])? || self.db.exists(FIRST_READY_SESSION, [])?)
     }
 
     fn lock_activity(

@@ -23,6 +23,7 @@ use crate::{
 /// The next route on which something is ready: routes without ready instances are never visited.
 const NEXT_READY_ROUTE: &str =
     "SELECT route FROM instance WHERE ready IS NOT NULL AND route > ?1 ORDER BY route LIMIT 1";
+const ANY_READY: &str = "SELECT 1 FROM instance WHERE ready IS NOT NULL LIMIT 1";
 const READY_ON_ROUTE: &str =
     "SELECT ready, id FROM instance WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT ?2";
 const LOCK: &str =
@@ -66,6 +67,10 @@ impl SqliteEngine {
             }
         }
         Ok(claimed)
+    }
+
+    pub(crate) fn any_instance_ready(&self) -> Result<bool, StoreFailure> {
+        self.db.exists(ANY_READY, [])
     }
 
     /// Ready instances that the order accepts, longest ready first.
