@@ -137,19 +137,28 @@ impl StoreDriver {
     }
 
     fn look_elsewhere(&mut self, now: Timestamp) {
-        let changed = self.engine.changed_elsewhere().unwrap_or_else(|failure| {
-            log::upkeep_failed(&self.name, "changed_elsewhere", &failure);
-            false
-        });
-        self.machine.looked_elsewhere(changed, now);
-        if changed {
-            let readies = self.engine.may_be_ready().unwrap_or_else(|failure| {
-                log::upkeep_failed(&self.name, "may_be_ready", &failure);
-                Readies { instances: true, activities: true }
-            });
-            self.machine.made_ready(readies);
-            self.watchers.tell_all();
+        match self.engine.changed_elsewhere() {
+            Ok(changed) => {
+                self.machine.looked_elsewhere(changed, now);
+                if changed {
+                    self.notice_change();
+                }
+            }
+            Err(failure) => {
+                log::upkeep_failed(&self.name, "changed_elsewhere", &failure);
+                self.machine.look_elsewhere_failed(now);
+            }
         }
+    }
+
+    /// Another process changed the store: one read decides whether a claim is worth a transaction.
+    fn notice_change(&mut self) {
+        let readies = self.engine.may_be_ready().unwrap_or_else(|failure| {
+            log::upkeep_failed(&self.name, "may_be_ready", &failure);
+            Readies { instances: true, activities: true }
+        });
+        self.machine.made_ready(readies);
+        self.watchers.tell_all();
     }
 
     fn reopen(&mut self, now: Timestamp) {

@@ -27,7 +27,7 @@ const ALERT: Duration = Duration::from_secs(1);
 /// Rows that are due again right after they were promoted are looked at after this pause: an engine that promises
 /// too much costs a little, never a spinning thread.
 const PROMOTE_PAUSE: Duration = Duration::from_millis(1);
-/// The pause after a failed look-ahead or promotion.
+/// The pause after a look or a promotion that failed.
 const UPKEEP_PAUSE: Duration = Duration::from_secs(1);
 /// Reads that run between two transactions on the store thread.
 const READS_MAX: usize = 64;
@@ -148,6 +148,7 @@ impl Machine {
             self.activities.shift_back(back);
             self.look_at = self.look_at.min(now.saturating_add(self.options.check_interval));
             self.promote_not_before = Timestamp::ZERO;
+            self.wake = Wake::Unknown;
             self.alert_until = self.alert_until.min(now.saturating_add(ALERT));
             if let Health::Lost { retry_at, .. } = &mut self.health {
                 *retry_at = (*retry_at).min(now.saturating_add(self.options.reopen_backoff_max));
@@ -332,6 +333,11 @@ impl Machine {
         let alert = now < self.alert_until;
         let pause = if alert { self.options.alert_check_interval } else { self.options.check_interval };
         self.look_at = now.saturating_add(pause);
+    }
+
+    /// Nobody could say whether another process changed the store.
+    pub(crate) fn look_elsewhere_failed(&mut self, now: Timestamp) {
+        self.look_at = now.saturating_add(UPKEEP_PAUSE);
     }
 
     /// Something may have become ready outside a transaction that serves.

@@ -1,7 +1,11 @@
 use std::sync::Arc;
 
 use duroxide_core::Clock;
-use duroxide_provider::memory::{MemoryEngine, MemoryOptions};
+use duroxide_provider::{
+    ProviderError,
+    memory::{MemoryEngine, MemoryOptions},
+    store::StoreSnapshot,
+};
 
 use crate::{StoreError, StoreOptions, StoreProvider, SystemClock, impl_provider_by_delegation};
 
@@ -36,6 +40,14 @@ impl MemoryProvider {
             .with_options(StoreOptions { shared: false, ..StoreOptions::default() })
             .start()?;
         Ok(Self { store })
+    }
+
+    /// Everything in the store, for invariant checks and comparisons.
+    ///
+    /// # Errors
+    /// If the store has ended.
+    pub async fn snapshot(&self) -> Result<StoreSnapshot, ProviderError> {
+        self.store.snapshot().await
     }
 }
 

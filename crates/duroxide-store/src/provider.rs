@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc, thread::JoinHandle, time::Duration};
 
 use duroxide_provider::{
     LoadedExecution, ProviderError,
-    store::{Answer, Op, Refusal, StoreEngine, StoreFailure, StoreReader},
+    store::{Answer, Op, Refusal, StoreEngine, StoreFailure, StoreReader, StoreSnapshot},
 };
 
 use crate::{
@@ -67,6 +67,14 @@ impl StoreProvider {
     /// The thread that serves this provider, to be joined when it is dropped.
     pub(crate) fn served_by(&mut self, thread: JoinHandle<()>) {
         self.thread = Some(thread);
+    }
+
+    /// Everything in the store, for invariant checks and comparisons. Not for production use.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn snapshot(&self) -> Result<StoreSnapshot, ProviderError> {
+        self.query("snapshot", |reader| reader.snapshot()).await
     }
 
     /// Has an operation applied. It was prepared by the caller, so the store thread encodes nothing.
