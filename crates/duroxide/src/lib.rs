@@ -1,4 +1,62 @@
 //! Durable execution for Rust: async code that survives crashes, restarts and upgrades.
+//!
+//! An *orchestration* is ordinary `async` code that coordinates; an *activity* is where side effects happen. Every
+//! step is recorded in a store. After a crash the record is replayed, and the code goes on from the line it had
+//! reached.
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//! use duroxide::prelude::*;
+//!
+//! async fn order(ctx: OrchestrationContext, item: String) -> Result<String, String> {
+//!     let reserved = ctx.schedule_activity("Reserve", item).await?;
+//!     ctx.schedule_timer(Duration::from_millis(10)).await;
+//!     ctx.schedule_activity("Ship", reserved).await
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = Arc::new(SqliteProvider::new_in_memory().await?); // or "sqlite:orders.db"
+//! let activities = ActivityRegistry::builder()
+//!     .register("Reserve", |_ctx, item| async move { Ok(format!("{item} from shelf 3")) })
+//!     .register("Ship", |_ctx, what| async move { Ok(format!("shipped {what}")) })
+//!     .build();
+//! let orchestrations = OrchestrationRegistry::builder().register("Order", order).build();
+//! let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+//!
+//! let client = Client::new(store);
+//! client.start_orchestration("order-1", "Order", "teapot").await?;
+//! let result: String = client.wait_for_orchestration_typed("order-1", Duration::from_secs(30)).await??;
+//! assert_eq!(result, "shipped teapot from shelf 3");
+//! runtime.shutdown(None).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to look
+//!
+//! * [`OrchestrationContext`]: everything orchestration code can do; [`ActivityContext`] the same for activities.
+//! * [`runtime::registry`]: handlers and their versions; [`runtime::Runtime`] runs them; [`RuntimeOptions`] tunes it.
+//! * [`Client`]: starts, signals, watches and manages instances, from any process that reaches the store.
+//! * [`providers`]: the storage contract, and the stores that come with it.
+//!
+//! # What orchestration code must not do
+//!
+//! It is replayed, so it must do the same whenever it sees the same record: no clock, no randomness, no I/O of its own.
+//! Ask the context ([`utc_now`](OrchestrationContext::utc_now), [`new_guid`](OrchestrationContext::new_guid)) or an
+//! activity. `tokio::select!` needs `biased;`, because it chooses branches at random otherwise.
+//!
+//! # Guarantees
+//!
+//! Activities run at least once; their completions are recorded exactly once; an acknowledged call is durable.
+//!
+//! # Features
+//!
+//! | Feature | Default | Effect |
+//! |---|---|---|
+//! | `sqlite` | yes | [`providers::sqlite`] |
+//! | `provider-test` | no | `provider_validations` and `provider_stress_tests`: test kits for providers |
+//! | `test` | no | the same as `provider-test` |
 
 pub mod prelude;
 pub mod providers;
@@ -27,3 +85,8 @@ pub use duroxide_conformance::provider_validations;
 
 /// A shared store.
 pub type ProviderRef = std::sync::Arc<dyn providers::Provider>;
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -7,3 +7,6 @@ pub use crate::{
     providers::Provider,
     runtime::{Runtime, registry::ActivityRegistry},
 };
+
+#[cfg(feature = "sqlite")]
+pub use crate::providers::sqlite::SqliteProvider;

@@ -18,3 +18,9 @@ pub mod error {
 }
 
 pub use duroxide_runtime::instrumented;
+
+/// The embedded store: SQLite, compiled in.
+#[cfg(feature = "sqlite")]
+pub mod sqlite {
+    pub use duroxide_sqlite::{SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous};
+}

@@ -25,4 +25,6 @@ mod provider;
 mod registries;
 mod root;
 mod runtime;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod work_items;
