@@ -1,0 +1,54 @@
+//! What must be true at the end.
+
+use std::collections::BTreeMap;
+
+use duroxide::prelude::*;
+
+use crate::timeline::Timeline;
+
+/// How often each piece of work may have run: once, except where the story says otherwise.
+const EXPECTED_RUNS: &[(&str, &str, usize, &str)] = &[
+    ("ReserveStock", "teapot", 1, "recorded before the crash, not run again"),
+    ("ReserveStock", "kettle", 1, "recorded before the crash, not run again"),
+    ("ReserveStock", "cups", 1, "recorded before the crash, not run again"),
+    ("ChargeCard", "99", 2, "failed once, retried once; recorded before the crash, not run again"),
+    ("FraudCheck", "99 euros charged", 2, "cut off by the crash, so the second worker ran it again"),
+    ("AskManager", "99 euros charged", 1, "first reached after the crash"),
+    ("PackParcel", "teapot, kettle, cups", 1, "first reached after the crash"),
+    ("BookCourier", "parcel of teapot, kettle, cups", 1, "first reached after the crash"),
+];
+
+/// The summary, or what is off.
+pub(crate) fn check(timeline: &Timeline, output: &str) -> Result<String, String> {
+    expect(output == "99 euros charged, approved, tracking number 4711", "the result is wrong")?;
+    check_records(timeline)?;
+    let mut summary = String::from("What ran how often:\n");
+    for (activity, input, expected, reason) in EXPECTED_RUNS {
+        let runs =
+            timeline.journal.iter().filter(|run| run.what == *activity && run.detail == *input).count();
+        expect(runs == *expected, &format!("{activity}({input}) ran {runs} times instead of {expected}"))?;
+        summary += &format!("  {runs}x  {:<32} {reason}\n", format!("{activity}({input})"));
+    }
+    Ok(summary + "Every result was recorded exactly once, and no timer fired early.")
+}
+
+/// Every scheduled step has exactly one outcome, and timers were not early.
+fn check_records(timeline: &Timeline) -> Result<(), String> {
+    let mut outcomes: BTreeMap<(&str, u64), usize> = BTreeMap::new();
+    for event in timeline.events() {
+        if let Some(schedule) = event.source_event_id {
+            *outcomes.entry((&event.instance_id, schedule)).or_default() += 1;
+        }
+        if let EventKind::TimerFired { fire_at_ms } = event.kind {
+            expect(event.timestamp_ms >= fire_at_ms, "a timer fired early")?;
+        }
+    }
+    for ((instance, schedule), count) in outcomes {
+        expect(count == 1, &format!("step {schedule} of {instance} has {count} outcomes"))?;
+    }
+    Ok(())
+}
+
+fn expect(holds: bool, otherwise: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(otherwise.to_owned()) }
+}

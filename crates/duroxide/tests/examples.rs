@@ -1,0 +1,176 @@
+//! Every example runs, and prints what it promises.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+#[test]
+fn activities() {
+    check(
+        "activities",
+        r#"hello Ada | price 60 | charged 60 in attempt 3 | survey: Err("timeout: activity timed out")"#,
+    );
+}
+
+#[test]
+fn timers() {
+    check("timers", "the first runtime is gone\nthe tea is ready (not early)");
+}
+
+#[test]
+fn external_events() {
+    check("external_events", "lunch: approved\nyacht: nobody answered in time");
+}
+
+#[test]
+fn sub_orchestrations() {
+    check(
+        "sub_orchestrations",
+        r#"automatic id: parent::sub::2 v2.0.0
+given id: child-a v2.0.0
+old version: parent::sub::6 v1.0.0
+both given: child-b v1.0.0
+areas 12 and 12
+[Ok("1"), Err("2 is even"), Ok("3")]"#,
+    );
+}
+
+#[test]
+fn detached_orchestrations() {
+    check(
+        "detached_orchestrations",
+        "sign-up: Ada is signed up
+mail-Ada: wrote to Ada
+statistics: 6
+audit: audited Ada with v1.0.0",
+    );
+}
+
+#[test]
+fn continue_as_new() {
+    check(
+        "continue_as_new",
+        "after 5 years: 1610
+execution 1: ContinuedAsNew with 4 events
+execution 2: ContinuedAsNew with 4 events
+execution 3: ContinuedAsNew with 4 events
+execution 4: ContinuedAsNew with 4 events
+execution 5: ContinuedAsNew with 4 events
+execution 6: Completed with 2 events",
+    );
+}
+
+#[test]
+fn cancellation() {
+    check(
+        "cancellation",
+        "downloading a.iso
+removed the half of a.iso
+parent: canceled: not needed any more
+child: canceled: parent canceled
+downloading b.iso
+removed the half of b.iso
+impatient: gave up: found it elsewhere",
+    );
+}
+
+#[test]
+fn versioned_handlers() {
+    check(
+        "versioned_handlers",
+        "old: v1: confirmed
+new: v2: no confirmation needed
+asked: v1: confirmed
+migrate: data moved to v2",
+    );
+}
+
+#[test]
+fn system_values() {
+    check(
+        "system_values",
+        "ticket-1: id shape [8, 4, 4, 4, 12], used after it was issued: true
+ticket-2: id shape [8, 4, 4, 4, 12], used after it was issued: true",
+    );
+}
+
+/// The lines carry random worker ids, so only their texts are compared.
+#[test]
+fn replay_safe_tracing() {
+    let output = run("replay_safe_tracing");
+    assert!(output.ends_with("the code ran 4 times from its first line\n"), "{output}");
+    for text in [
+        "baking a lemon cake",
+        "working on mix",
+        "mix is done",
+        "working on bake",
+        "bake is done",
+        "working on decorate",
+        "decorate is done",
+        "the cake is hot",
+    ] {
+        assert_eq!(output.matches(text).count(), 1, "`{text}` must come out once:\n{output}");
+    }
+}
+
+/// The main job: the example itself checks what ran how often and fails if anything is off.
+#[test]
+fn crash_and_resume() {
+    let output = run("crash_and_resume");
+    assert!(output.contains("killed worker 1 with SIGKILL, in the middle of FraudCheck"), "{output}");
+    assert!(output.contains("Result: 99 euros charged, approved, tracking number 4711"), "{output}");
+    assert!(output.contains("Every result was recorded exactly once, and no timer fired early."), "{output}");
+}
+
+#[track_caller]
+fn check(example: &str, expected: &str) {
+    assert_eq!(run(example).trim_end(), expected);
+}
+
+#[track_caller]
+fn run(example: &str) -> String {
+    let program = program(example);
+    let output = Command::new(&program).env("RUST_LOG", "off").output().expect("the example starts");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{example}: {}\n{stdout}\n{stderr}", output.status);
+    stdout
+}
+
+/// The compiled example. `cargo test` without a target kind builds it; `cargo test --test examples` does not, so it is
+/// built here if it is missing or older than its source.
+fn program(example: &str) -> PathBuf {
+    let this_test = std::env::current_exe().expect("a test knows its own path");
+    let profile = this_test.ancestors().nth(2).expect("tests are in <profile>/deps");
+    let program = profile.join("examples").join(example).with_extension(std::env::consts::EXE_EXTENSION);
+    if !is_newer(&program, &source(example)) {
+        build(example, profile.ends_with("release"));
+    }
+    program
+}
+
+fn source(example: &str) -> PathBuf {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let folder = examples.join(example);
+    if folder.is_dir() { folder.join("main.rs") } else { folder.with_extension("rs") }
+}
+
+fn is_newer(program: &Path, source: &Path) -> bool {
+    let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified());
+    match (modified(program), modified(source)) {
+        (Ok(program), Ok(source)) => program >= source,
+        _ => false,
+    }
+}
+
+fn build(example: &str, release: bool) {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--package", "duroxide", "--all-features", "--example", example]);
+    if release {
+        cargo.arg("--release");
+    }
+    assert!(cargo.status().expect("cargo starts").success(), "{example} does not build");
+}
