@@ -1,0 +1,12 @@
+//! Bad input gets a typed, clear error; nothing is lost, nothing blocked, nothing panics.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
+#![allow(unreachable_pub, reason = "the fixture is shared with other tests")]
+
+#[path = "../fixture/mod.rs"]
+mod fixture;
+
+mod names;
+mod sizes;
+mod unknown_instances;
+mod wrong_files;
