@@ -30,6 +30,10 @@ pub struct Driver {
     instances: BTreeMap<String, Model>,
     claims: Vec<OrchestrationClaim>,
     works: Vec<WorkItem>,
+    /// Claims that are not yet committed or abandoned.
+    held_claims: Vec<usize>,
+    /// Activities that are not yet acked or abandoned.
+    held_works: Vec<usize>,
     dead_letters: Vec<DeadLetter>,
     /// The commit that is under way, and what the instance is if it succeeds.
     pending: Option<(String, Model)>,
@@ -97,7 +101,9 @@ impl Driver {
 
     /// Takes note of what the last step led to.
     pub fn learn(&mut self, seen: &Observation) {
+        self.held_claims.extend(self.claims.len()..self.claims.len() + seen.instances.len());
         self.claims.extend(seen.instances.iter().cloned());
+        self.held_works.extend(self.works.len()..self.works.len() + seen.activities.len());
         self.works.extend(seen.activities.iter().map(|work| work.item.clone()));
         self.dead_letters.clone_from(&seen.dead_letters);
         if let Some((id, model)) = self.pending.take()
@@ -131,11 +137,16 @@ impl Driver {
         Step::Apply(Op::EnqueueMessage(MessageRow::new(&item, delay).unwrap()))
     }
 
-    /// Commits, abandons or renews one of the latest claims, held or not.
+    /// Commits, abandons or renews a claim, which may be lost.
     fn use_claim(&mut self, dice: &mut Dice) -> Step {
-        let Some(claim) = recent(dice, self.claims.len()) else { return Step::Pass(pass(dice)) };
+        let Some(claim) = lock(dice, &mut self.held_claims, self.claims.len()) else {
+            return Step::ClaimInstances(instance_order(dice));
+        };
         match dice.roll(10) {
-            0 => Step::RenewInstance { claim },
+            0 => {
+                self.held_claims.push(claim);
+                Step::RenewInstance { claim }
+            }
             1..=2 => Step::AbandonInstance { claim, delay: dice.delay(), ignore_attempt: dice.one_in(2) },
             _ => self.commit(claim, dice),
         }
@@ -174,10 +185,16 @@ impl Driver {
         Some((script.turn, script.model))
     }
 
-    fn use_work(&self, dice: &mut Dice) -> Step {
-        let Some(work) = recent(dice, self.works.len()) else { return Step::Pass(pass(dice)) };
+    /// Acks, abandons or renews an activity, which may be lost.
+    fn use_work(&mut self, dice: &mut Dice) -> Step {
+        let Some(work) = lock(dice, &mut self.held_works, self.works.len()) else {
+            return Step::ClaimActivities(activity_order(dice));
+        };
         match (&self.works[work], dice.roll(6)) {
-            (_, 0) => Step::RenewActivity { work },
+            (_, 0) => {
+                self.held_works.push(work);
+                Step::RenewActivity { work }
+            }
             (WorkItem::ActivityExecute { instance, execution_id, id, .. }, 1..=4) => {
                 let mut completion = items::completed(instance, *id);
                 if let WorkItem::ActivityCompleted { execution_id: of, .. } = &mut completion {
@@ -385,13 +402,17 @@ fn started(instance: &str, model: &Model) -> Turn {
     turn.pinned(Version::new(1 + model.execution_id % 2, 0, 0))
 }
 
-/// One of the last few of `len` locks.
-fn recent(dice: &mut Dice, len: usize) -> Option<usize> {
-    len.checked_sub(1 + usize::try_from(dice.roll(4)).unwrap().min(len.saturating_sub(1)))
+/// Mostly a lock that is held, which is then used up; sometimes any that ever was.
+fn lock(dice: &mut Dice, held: &mut Vec<usize>, all: usize) -> Option<usize> {
+    if dice.one_in(6) && all > 0 {
+        return usize::try_from(dice.roll(all as u64)).ok();
+    }
+    let held_for = usize::try_from(dice.roll(3)).unwrap().min(held.len().saturating_sub(1));
+    (!held.is_empty()).then(|| held.remove(held_for))
 }
 
 fn pass(dice: &mut Dice) -> Duration {
-    let times = [1, 150, 1_000, 3_000, 10_000, 61_000];
+    let times = [1, 1, 150, 150, 150, 1_000, 1_000, 1_000, 3_000, 3_000, 10_000, 61_000];
     Duration::from_millis(*dice.pick(&times).unwrap())
 }
 
