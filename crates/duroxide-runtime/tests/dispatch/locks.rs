@@ -1,0 +1,253 @@
+//! Locks: renewed in time, given back when a commit fails, never a reason to lose work.
+
+use std::{
+    sync::{Arc, Mutex, mpsc},
+    time::Duration,
+};
+
+use duroxide_core::OrchestrationContext;
+use duroxide_provider::Provider;
+use duroxide_runtime::{ActivityContext, ActivityRegistry, Client, OrchestrationRegistry};
+use duroxide_store::MemoryProvider;
+use tokio::sync::Notify;
+
+use crate::{
+    PATIENCE,
+    faults::{Fault, Faulty},
+    scene::{Counter, brisk, callers, echo, output, run, start},
+};
+
+/// An activity `echo` that waits for a signal on each run and says whether its token had fired.
+struct Held {
+    runs: Counter,
+    cancelled: Counter,
+    go: Arc<Notify>,
+}
+
+impl Held {
+    fn new() -> (Self, ActivityRegistry) {
+        let held = Self { runs: Counter::default(), cancelled: Counter::default(), go: Arc::default() };
+        let (runs, cancelled, go) = (held.runs.clone(), held.cancelled.clone(), Arc::clone(&held.go));
+        let activities = ActivityRegistry::builder()
+            .register("echo", move |ctx: ActivityContext, input: String| {
+                let (cancelled, go) = (cancelled.clone(), Arc::clone(&go));
+                runs.add();
+                async move {
+                    tokio::select! {
+                        () = go.notified() => {}
+                        () = ctx.cancelled() => { cancelled.add(); }
+                    }
+                    Ok(input)
+                }
+            })
+            .build();
+        (held, activities)
+    }
+}
+
+/// B2, first case: transient renewal errors are retried.
+#[tokio::test]
+async fn an_activity_survives_failed_renewals_of_its_lock() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    faults.inject(|name, nth| (name == "renew_work_item_lock" && nth <= 3).then_some(Fault::Retryable));
+    let (held, activities) = Held::new();
+    let mut options = brisk();
+    options.worker_lock_timeout = Duration::from_millis(600);
+    let runtime = start(&store, activities, callers(), options).await;
+    let client = Client::new(inner);
+    client.start_orchestration("i", "one", "in").await.unwrap();
+    // Three failures and two successes later the lease has been renewed past its first end.
+    faults.until_reached("renew_work_item_lock", 2).await;
+    held.go.notify_one();
+    assert_eq!(output(&client, "i").await, "in");
+    assert_eq!((held.runs.get(), held.cancelled.get()), (1, 0));
+    runtime.shutdown(None).await;
+}
+
+/// B2, second case: a lease that ends unrenewed deletes nothing; the activity runs again.
+#[tokio::test]
+async fn an_activity_whose_lease_ended_runs_again() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    faults.inject(|name, _| (name == "renew_work_item_lock").then_some(Fault::Retryable));
+    let (held, activities) = Held::new();
+    let mut options = brisk();
+    options.worker_lock_timeout = Duration::from_millis(200);
+    let runtime = start(&store, activities, callers(), options).await;
+    let client = Client::new(inner);
+    client.start_orchestration("i", "one", "in").await.unwrap();
+    // The second claim of the activity is the second fetch that brings something.
+    while held.runs.get() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    faults.heal();
+    held.go.notify_one();
+    assert_eq!(output(&client, "i").await, "in");
+    assert!(held.cancelled.get() >= 1, "the first run was told to stop");
+    runtime.shutdown(None).await;
+}
+
+/// B2, third case: a definite "lock lost" fires the token.
+#[tokio::test]
+async fn a_lost_lock_cancels_the_activity() {
+    let (store, faults) = Faulty::new(Arc::new(MemoryProvider::new()));
+    let store: Arc<dyn Provider> = store;
+    faults.inject(|name, _| (name == "renew_work_item_lock").then_some(Fault::Permanent));
+    let (fired, fires) = tokio::sync::mpsc::unbounded_channel();
+    let activities = ActivityRegistry::builder()
+        .register("echo", move |ctx: ActivityContext, input: String| {
+            let fired = fired.clone();
+            async move {
+                ctx.cancelled().await;
+                fired.send(()).unwrap();
+                Ok(input)
+            }
+        })
+        .build();
+    let mut options = brisk();
+    options.worker_lock_timeout = Duration::from_millis(200);
+    let runtime = start(&store, activities, callers(), options).await;
+    Client::new(Arc::clone(&store)).start_orchestration("i", "one", "in").await.unwrap();
+    let mut fires = fires;
+    tokio::time::timeout(PATIENCE, fires.recv()).await.unwrap().unwrap();
+    runtime.shutdown(Some(0)).await;
+}
+
+/// B4, 16.5: after failed commits the lock is given back at once instead of being left to its lease.
+#[tokio::test]
+async fn a_commit_that_keeps_failing_gives_its_lock_back() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    faults.inject(|name, _| (name == "commit_round").then_some(Fault::Retryable));
+    let mut options = brisk();
+    options.orchestrator_lock_timeout = Duration::from_millis(500);
+    let runtime = start(&store, echo(&Counter::default()), callers(), options).await;
+    let client = Client::new(inner);
+    client.start_orchestration("i", "one", "in").await.unwrap();
+    faults.until_reached("abandon_orchestration_item", 1).await;
+    faults.heal();
+    assert_eq!(output(&client, "i").await, "in");
+    runtime.shutdown(None).await;
+}
+
+/// B17, 16.9: an outage is no attempt, however long it takes.
+#[tokio::test]
+async fn an_outage_poisons_nothing() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    faults.inject(|name, nth| {
+        (matches!(name, "commit_round" | "ack_work_item") && nth <= 30).then_some(Fault::Retryable)
+    });
+    let mut options = brisk();
+    options.max_attempts = 3;
+    options.orchestrator_lock_timeout = Duration::from_millis(150);
+    options.worker_lock_timeout = Duration::from_millis(150);
+    let runtime = start(&store, echo(&Counter::default()), callers(), options).await;
+    let client = Client::new(inner);
+    for instance in ["a", "b", "c"] {
+        client.start_orchestration(instance, "one", "in").await.unwrap();
+    }
+    for instance in ["a", "b", "c"] {
+        assert_eq!(output(&client, instance).await, "in");
+    }
+    assert!(faults.reached("abandon_orchestration_item") > 0, "the outage was longer than the retries");
+    runtime.shutdown(None).await;
+}
+
+/// B16: work that takes longer than a short lease keeps it. The turn blocks its thread, as user code may.
+#[tokio::test]
+async fn short_leases_are_renewed_in_time() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    let (held, activities) = Held::new();
+    let (release_turn, turn_released) = mpsc::channel::<()>();
+    let turn_released = Arc::new(Mutex::new(Some(turn_released)));
+    let turns = Counter::default();
+    let counted = turns.clone();
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("one", move |ctx: OrchestrationContext, input: String| {
+            counted.add();
+            if let Some(released) = turn_released.lock().unwrap().take() {
+                released.recv().unwrap();
+            }
+            async move { ctx.schedule_activity("echo", input).await }
+        })
+        .build();
+    let mut options = brisk();
+    options.orchestrator_lock_timeout = Duration::from_millis(400);
+    options.worker_lock_timeout = Duration::from_millis(400);
+    let runtime = start(&store, activities, orchestrations, options).await;
+    let client = Client::new(inner);
+    client.start_orchestration("i", "one", "in").await.unwrap();
+    // Four renewals of 200 ms are two leases.
+    faults.until_reached("renew_orchestration_item_lock", 4).await;
+    release_turn.send(()).unwrap();
+    faults.until_reached("renew_work_item_lock", 4).await;
+    held.go.notify_one();
+    assert_eq!(output(&client, "i").await, "in");
+    assert_eq!((turns.get(), held.runs.get()), (1, 1));
+    runtime.shutdown(None).await;
+}
+
+/// B18, 7.3: a round committed here cancels the activity here at once.
+#[tokio::test]
+async fn a_dropped_activity_is_cancelled_as_soon_as_its_round_is_committed() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (began, begins) = tokio::sync::oneshot::channel();
+    let (stopped, stops) = tokio::sync::oneshot::channel();
+    let senders = Arc::new(Mutex::new(Some((began, stopped))));
+    let activities = ActivityRegistry::builder()
+        .register("echo", move |ctx: ActivityContext, input: String| {
+            let (began, stopped) = senders.lock().unwrap().take().unwrap();
+            async move {
+                began.send(()).unwrap();
+                ctx.cancelled().await;
+                stopped.send(()).unwrap();
+                Ok(input)
+            }
+        })
+        .build();
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("race", |ctx: OrchestrationContext, input: String| async move {
+            let activity = ctx.schedule_activity("echo", input);
+            let signal = ctx.schedule_wait("enough");
+            ctx.select2(activity, signal).await;
+            Ok("raced".to_owned())
+        })
+        .build();
+    let runtime = start(&inner, activities, orchestrations, brisk()).await;
+    let client = Client::new(inner);
+    client.start_orchestration("i", "race", "in").await.unwrap();
+    begins.await.unwrap();
+    client.raise_event("i", "enough", "").await.unwrap();
+    assert_eq!(output(&client, "i").await, "raced");
+    tokio::time::timeout(Duration::from_secs(4), stops).await.expect("before any renewal").unwrap();
+    runtime.shutdown(None).await;
+}
+
+/// 2.14: a live execution is only an optimisation.
+#[tokio::test]
+async fn with_and_without_the_cache_histories_are_the_same() {
+    let mut histories = Vec::new();
+    for execution_cache_size in [0, 1, 10_000] {
+        let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+        let (store, faults) = Faulty::new(Arc::clone(&inner));
+        let store: Arc<dyn Provider> = store;
+        let mut options = brisk();
+        options.execution_cache_size = execution_cache_size;
+        let runtime = start(&store, echo(&Counter::default()), callers(), options).await;
+        let client = Client::new(Arc::clone(&inner));
+        run(&client, "i", "three").await;
+        histories.push(crate::scene::kinds(&inner, "i").await);
+        let loads = faults.made("load_execution");
+        assert_eq!(loads, if execution_cache_size == 0 { 3 } else { 0 }, "size {execution_cache_size}");
+        runtime.shutdown(None).await;
+    }
+    assert!(histories.windows(2).all(|pair| pair[0] == pair[1]));
+}

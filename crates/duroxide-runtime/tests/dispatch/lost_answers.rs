@@ -1,0 +1,132 @@
+//! Failures at every step of a round: nothing partial is ever visible, nothing is recorded twice.
+
+use std::sync::Arc;
+
+use duroxide_provider::Provider;
+use duroxide_runtime::Client;
+use duroxide_store::MemoryProvider;
+
+use crate::{
+    faults::{Fault, Faulty, PlainFaulty},
+    scene::{Counter, brisk, callers, echo, kinds, run, start},
+};
+
+const THREE_CALLS: [&str; 8] = [
+    "OrchestrationStarted",
+    "ActivityScheduled",
+    "ActivityCompleted",
+    "ActivityScheduled",
+    "ActivityCompleted",
+    "ActivityScheduled",
+    "ActivityCompleted",
+    "OrchestrationCompleted",
+];
+
+/// S4.25, S4.24: each of the first calls of each operation fails once, before or after it took effect.
+#[tokio::test]
+async fn a_failure_at_any_single_step_changes_nothing_in_the_end() {
+    let operations =
+        ["fetch_orchestration_items", "fetch_work_items", "load_execution", "commit_round", "ack_work_item"];
+    for operation in operations {
+        for fault in [Fault::Retryable, Fault::AnswerLost, Fault::Panic] {
+            for step in 1..=4 {
+                one_failure(operation, fault, step).await;
+            }
+        }
+    }
+}
+
+async fn one_failure(operation: &'static str, fault: Fault, step: u64) {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    faults.inject(move |name, nth| (name == operation && nth == step).then_some(fault));
+    let mut options = brisk();
+    // A fetch whose answer is lost holds its items until their lease ends.
+    options.orchestrator_lock_timeout = std::time::Duration::from_millis(300);
+    options.worker_lock_timeout = std::time::Duration::from_millis(300);
+    // Without the cache every turn loads its history.
+    options.execution_cache_size = 0;
+    let runs = Counter::default();
+    let runtime = start(&store, echo(&runs), callers(), options).await;
+    let client = Client::new(Arc::clone(&inner));
+    assert_eq!(run(&client, "i", "three").await, "in", "{operation} {fault:?} {step}");
+    assert_eq!(kinds(&inner, "i").await, THREE_CALLS, "{operation} {fault:?} {step}");
+    runtime.shutdown(None).await;
+}
+
+/// S4.26: the commit of a scheduling turn fails, then succeeds.
+#[tokio::test]
+async fn a_retried_commit_schedules_its_work_once() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    faults.inject(|name, nth| (name == "commit_round" && nth <= 3).then_some(Fault::Retryable));
+    let runs = Counter::default();
+    let runtime = start(&store, echo(&runs), callers(), brisk()).await;
+    let client = Client::new(Arc::clone(&inner));
+    run(&client, "i", "one").await;
+    assert_eq!(runs.get(), 1);
+    assert_eq!(kinds(&inner, "i").await.len(), 4);
+    assert_eq!(faults.made("commit_round"), 5);
+    runtime.shutdown(None).await;
+}
+
+/// The default bodies of 17.3: a wrapper of the required methods sees every call, and works.
+#[tokio::test]
+async fn a_plain_wrapper_sees_every_call_one_by_one() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = PlainFaulty::new(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    let runs = Counter::default();
+    let runtime = start(&store, echo(&runs), callers(), brisk()).await;
+    let client = Client::new(Arc::clone(&inner));
+    run(&client, "i", "three").await;
+    assert_eq!(faults.made("ack_orchestration_item"), 4);
+    assert_eq!(faults.made("ack_work_item"), 3);
+    assert_eq!(kinds(&inner, "i").await, THREE_CALLS);
+    runtime.shutdown(None).await;
+}
+
+/// 17.3: an idle runtime keeps one plain fetch per slot open.
+#[tokio::test]
+async fn an_idle_runtime_keeps_one_plain_fetch_per_slot() {
+    let (store, faults) = PlainFaulty::new(Arc::new(MemoryProvider::new()));
+    let store: Arc<dyn Provider> = store;
+    let runtime = start(&store, echo(&Counter::default()), callers(), brisk()).await;
+    faults.until_reached("fetch_orchestration_item", 2).await;
+    faults.until_reached("fetch_work_item", 2).await;
+    tokio::task::yield_now().await;
+    assert_eq!(faults.made("fetch_orchestration_item"), 2);
+    assert_eq!(faults.made("fetch_work_item"), 2);
+    runtime.shutdown(None).await;
+}
+
+/// 16.5: a round the store will never take fails its execution, and the parent hears of it.
+#[tokio::test]
+async fn a_refused_round_fails_the_execution_with_an_infrastructure_error() {
+    use duroxide_core::{ErrorDetails, OrchestrationContext};
+    use duroxide_runtime::{OrchestrationRegistry, OrchestrationStatus};
+
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    // The parent commits first; the second commit is the child's only turn.
+    faults.inject(|name, nth| (name == "commit_round" && nth == 2).then_some(Fault::Permanent));
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("child", |_ctx: OrchestrationContext, input: String| async move { Ok(input) })
+        .register("parent", |ctx: OrchestrationContext, input: String| async move {
+            ctx.schedule_sub_orchestration("child", input).await
+        })
+        .build();
+    let runtime = start(&store, echo(&Counter::default()), orchestrations, brisk()).await;
+    let client = Client::new(Arc::clone(&inner));
+    client.start_orchestration("p", "parent", "in").await.unwrap();
+    for instance in ["p::sub::2", "p"] {
+        let status = client.wait_for_orchestration(instance, crate::PATIENCE).await.unwrap();
+        let OrchestrationStatus::Failed { details, .. } = status else { panic!("{instance}: {status:?}") };
+        assert!(matches!(details, ErrorDetails::Infrastructure { .. }), "{instance}: {details:?}");
+    }
+    assert_eq!(kinds(&inner, "p::sub::2").await, ["OrchestrationStarted", "OrchestrationFailed"]);
+    runtime.shutdown(None).await;
+}

@@ -1,0 +1,17 @@
+//! Stories of the dispatch: what happens to work on its way through a node, with and without trouble.
+
+#![allow(missing_docs, reason = "tests")]
+
+mod faults;
+mod first_steps;
+mod locks;
+mod lost_answers;
+mod panics;
+mod poison;
+mod scene;
+mod shutdown;
+
+use std::time::Duration;
+
+/// How long anything may take before a test fails.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,89 @@
+//! Panics in a provider and strange items cost an attempt at most, never a slot.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use duroxide_core::WorkItem;
+use duroxide_provider::Provider;
+use duroxide_runtime::Client;
+use duroxide_store::MemoryProvider;
+
+use crate::{
+    faults::{Fault, Faulty, PlainFaulty},
+    scene::{Counter, brisk, callers, echo, run, start},
+};
+
+/// B14: each operation panics once, on its second call; after each panic a new instance completes.
+#[tokio::test]
+async fn a_panic_in_any_provider_call_kills_no_slot() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (batched, batched_faults) = Faulty::new(Arc::clone(&inner));
+    panic_once_everywhere(batched, &batched_faults).await;
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (plain, plain_faults) = PlainFaulty::new(inner);
+    panic_once_everywhere(plain, &plain_faults).await;
+}
+
+async fn panic_once_everywhere(store: Arc<dyn Provider>, faults: &crate::faults::Faults) {
+    let panicked = Arc::new(Mutex::new(BTreeSet::new()));
+    let seen = Arc::clone(&panicked);
+    faults.inject(move |operation, nth| {
+        (nth >= 2 && seen.lock().unwrap().insert(operation)).then_some(Fault::Panic)
+    });
+    let mut options = brisk();
+    options.orchestration_concurrency = 1;
+    options.worker_concurrency = 1;
+    options.orchestrator_lock_timeout = Duration::from_millis(200);
+    options.worker_lock_timeout = Duration::from_millis(200);
+    options.execution_cache_size = 0;
+    let runtime = start(&store, echo(&Counter::default()), callers(), options).await;
+    let client = Client::new(Arc::clone(&store));
+    for number in 0..4 {
+        let instance = format!("i-{number}");
+        // The client reads through the same store, so its own calls may panic too.
+        let started = client.start_orchestration(&instance, "three", "in").await;
+        started.unwrap();
+        wait(&store, &instance).await;
+    }
+    assert!(panicked.lock().unwrap().len() >= 4, "{panicked:?}");
+    runtime.shutdown(None).await;
+}
+
+/// Waits for the end of an instance in a way that survives a panicking store.
+async fn wait(store: &Arc<dyn Provider>, instance: &str) {
+    let ended = async {
+        loop {
+            let (store, id) = (Arc::clone(store), instance.to_owned());
+            let read = tokio::spawn(async move { store.read(&id).await }).await;
+            let ended = |events: &Vec<duroxide_core::Event>| events.last().is_some_and(|last| last.is_terminal());
+            if read.is_ok_and(|read| read.is_ok_and(|events| ended(&events))) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(crate::PATIENCE, ended).await.expect(instance);
+}
+
+/// B14, S1.25, 16.10: an item that is no activity becomes a dead letter; the slot goes on.
+#[tokio::test]
+async fn an_item_that_is_no_activity_becomes_a_dead_letter() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    let odd = WorkItem::CancelInstance { instance: "i".into(), reason: "misplaced".into() };
+    if inner.enqueue_for_worker(odd).await.is_err() {
+        // A store may refuse it at the door, which is as good.
+        return;
+    }
+    let mut options = brisk();
+    options.worker_concurrency = 1;
+    let runtime = start(&store, echo(&Counter::default()), callers(), options).await;
+    let client = Client::new(Arc::clone(&inner));
+    run(&client, "i", "one").await;
+    faults.until_reached("dead_letter_work_item", 1).await;
+    runtime.shutdown(None).await;
+}

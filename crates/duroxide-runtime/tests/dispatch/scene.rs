@@ -1,0 +1,95 @@
+//! A small cast for the stories.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use duroxide_core::{Event, OrchestrationContext};
+use duroxide_provider::Provider;
+use duroxide_runtime::{
+    ActivityContext, ActivityRegistry, Client, OrchestrationRegistry, OrchestrationStatus, Runtime,
+    RuntimeOptions,
+};
+
+use crate::PATIENCE;
+
+/// How often something happened.
+#[derive(Debug, Clone, Default)]
+pub struct Counter(Arc<AtomicU32>);
+
+impl Counter {
+    pub fn add(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    pub fn get(&self) -> u32 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Options with short waits, for stories about trouble.
+pub fn brisk() -> RuntimeOptions {
+    RuntimeOptions { dispatcher_min_poll_interval: Duration::from_millis(10), ..RuntimeOptions::default() }
+}
+
+/// `echo` counts its runs and returns its input.
+pub fn echo(runs: &Counter) -> ActivityRegistry {
+    let runs = runs.clone();
+    ActivityRegistry::builder()
+        .register("echo", move |_ctx: ActivityContext, input: String| {
+            runs.add();
+            async move { Ok(input) }
+        })
+        .build()
+}
+
+/// `one` calls `echo` once; `three` calls it three times in a row.
+pub fn callers() -> OrchestrationRegistry {
+    OrchestrationRegistry::builder()
+        .register("one", |ctx: OrchestrationContext, input: String| async move {
+            ctx.schedule_activity("echo", input).await
+        })
+        .register("three", |ctx: OrchestrationContext, input: String| async move {
+            for _ in 0..3 {
+                ctx.schedule_activity("echo", input.clone()).await?;
+            }
+            Ok(input)
+        })
+        .build()
+}
+
+pub async fn start(
+    store: &Arc<dyn Provider>,
+    activities: ActivityRegistry,
+    orchestrations: OrchestrationRegistry,
+    options: RuntimeOptions,
+) -> Arc<Runtime> {
+    Runtime::start_with_options(Arc::clone(store), activities, orchestrations, options).await
+}
+
+/// Starts an instance and waits for its output.
+pub async fn run(client: &Client, instance: &str, orchestration: &str) -> String {
+    client.start_orchestration(instance, orchestration, "in").await.unwrap();
+    output(client, instance).await
+}
+
+/// Waits for the output of an instance.
+pub async fn output(client: &Client, instance: &str) -> String {
+    match client.wait_for_orchestration(instance, PATIENCE).await.unwrap() {
+        OrchestrationStatus::Completed { output, .. } => output,
+        other => panic!("{instance}: {other:?}"),
+    }
+}
+
+/// The kinds of an instance's events, in order.
+pub async fn kinds(store: &Arc<dyn Provider>, instance: &str) -> Vec<String> {
+    let history: Vec<Event> = store.read(instance).await.unwrap();
+    history
+        .iter()
+        .map(|event| serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned())
+        .collect()
+}
