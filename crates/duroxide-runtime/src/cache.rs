@@ -144,24 +144,24 @@ impl ExecutionCache {
 
     /// Puts an execution in and returns what had to go.
     #[must_use]
-    pub(crate) fn put(&self, instance: &str, execution: Box<CachedExecution>) -> Vec<Box<CachedExecution>> {
+    pub(crate) fn put(&self, instance: &str, execution: Box<CachedExecution>) -> Vec<CachedExecution> {
         if self.executions_max == 0 {
-            return vec![execution];
+            return vec![*execution];
         }
         let mut entries = lock(&self.entries);
-        let mut gone: Vec<_> = entries.remove(instance).into_iter().collect();
+        let mut gone: Vec<_> = entries.remove(instance).into_iter().map(|gone| *gone).collect();
         entries.insert(instance, execution);
         while entries.by_instance.len() > self.executions_max || entries.bytes > BYTES_MAX {
-            gone.extend(entries.pop_oldest());
+            gone.extend(entries.pop_oldest().map(|gone| *gone));
         }
         gone
     }
 
     /// Takes everything out.
     #[must_use]
-    pub(crate) fn clear(&self) -> Vec<Box<CachedExecution>> {
+    pub(crate) fn clear(&self) -> Vec<CachedExecution> {
         let entries = std::mem::take(&mut *lock(&self.entries));
-        entries.by_instance.into_values().map(|entry| entry.execution).collect()
+        entries.by_instance.into_values().map(|entry| *entry.execution).collect()
     }
 }
 

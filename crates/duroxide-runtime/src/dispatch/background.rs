@@ -58,7 +58,8 @@ async fn watch_queues(node: Arc<Node>) {
         let Some(admin) = node.store.as_management_capability() else { return };
         match guarded("get_queue_depths", admin.get_queue_depths()).await {
             Ok(depths) => {
-                node.metrics.update_queue_depths(depths.orchestrator_queue as u64, depths.worker_queue as u64)
+                let (orchestrator, worker) = (depths.orchestrator_queue as u64, depths.worker_queue as u64);
+                node.metrics.update_queue_depths(orchestrator, worker);
             }
             Err(error) => debug!(target: "duroxide::runtime", %error, "queue depths could not be read"),
         }

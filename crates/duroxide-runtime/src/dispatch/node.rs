@@ -140,7 +140,7 @@ impl Node {
     }
 
     /// Drops executions where user code may run: their destructors are user code.
-    pub(crate) fn retire(&self, executions: impl IntoIterator<Item = Box<CachedExecution>>) {
+    pub(crate) fn retire(&self, executions: impl IntoIterator<Item = CachedExecution>) {
         let executions: Vec<_> = executions.into_iter().collect();
         if !executions.is_empty() {
             self.env.run_turn(Box::new(move || drop(executions)));

@@ -4,7 +4,7 @@
 //! own, and gives back what finds no slot in time.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque, btree_map::Entry},
     panic::AssertUnwindSafe,
     sync::{
         Arc, Mutex,
@@ -93,8 +93,9 @@ struct QueueLoop<Q: WorkQueue> {
     board: Arc<SlotBoard>,
     queued: VecDeque<Queued<Q::Claim>>,
     fetches: FuturesUnordered<BoxFuture<Fetched<Q::Claim>>>,
-    /// For which slots a fetch is waiting; `None` is a fetch for all.
-    fetching: BTreeSet<Option<usize>>,
+    /// For which slots a fetch is waiting, and how many of its items could start at once; `None` is a fetch for
+    /// all slots.
+    fetching: BTreeMap<Option<usize>, usize>,
     /// Fetches in a row that failed.
     failures: Arc<AtomicU32>,
 }
@@ -117,7 +118,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             board,
             queued: VecDeque::new(),
             fetches: FuturesUnordered::new(),
-            fetching: BTreeSet::new(),
+            fetching: BTreeMap::new(),
             failures: Arc::default(),
         }
     }
@@ -196,6 +197,12 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             return;
         }
         if !self.queue.fetches_per_slot() {
+            if wanted.free > 0 && self.fetching.get(&None) == Some(&0) {
+                // It asked only ahead, and what was attempted before is never claimed ahead. It could wait for
+                // ever beside a slot that has become free.
+                self.fetches.clear();
+                self.fetching.clear();
+            }
             self.fetch(None, wanted);
             return;
         }
@@ -206,7 +213,8 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     }
 
     fn fetch(&mut self, slot: Option<usize>, wanted: Wanted) {
-        if self.fetching.insert(slot) {
+        if let Entry::Vacant(vacant) = self.fetching.entry(slot) {
+            vacant.insert(wanted.free);
             let fetch = patiently(Arc::clone(&self.queue), Arc::clone(&self.failures), slot, wanted);
             self.fetches.push(Box::pin(fetch));
         }

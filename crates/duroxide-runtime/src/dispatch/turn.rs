@@ -71,7 +71,7 @@ impl InstanceWork {
         let exhausted = self.claim.attempt_count > self.node.options.max_attempts;
         match self.node.cache.take(&self.claim) {
             Lookup::Live(live) if !exhausted => return self.resume(live).await,
-            Lookup::Live(unused) | Lookup::Stale(unused) => self.node.retire([unused]),
+            Lookup::Live(unused) | Lookup::Stale(unused) => self.node.retire([*unused]),
             Lookup::Absent => {}
         }
         let Some(loaded) = self.load().await else { return };
@@ -260,7 +260,7 @@ impl InstanceWork {
         let messages = std::mem::take(&mut self.claim.messages);
         let Some((live, turn)) = self.run_turn(source, messages).await else { return };
         if self.lease.ended().is_some() {
-            self.node.retire([live]);
+            self.node.retire([*live]);
             return self.lost("during a turn");
         }
         let facts = Facts {

@@ -65,15 +65,6 @@ impl Faults {
         self.calls.borrow().get(operation).map_or(0, |calls| calls.1)
     }
 
-    /// Waits until an operation was called `times` times.
-    pub async fn until_made(&self, operation: &'static str, times: u64) {
-        let mut calls = self.calls.subscribe();
-        let enough = |calls: &BTreeMap<&'static str, (u64, u64)>| {
-            calls.get(operation).is_some_and(|calls| calls.0 >= times)
-        };
-        calls.wait_for(enough).await.unwrap();
-    }
-
     /// Waits until an operation reached the store `times` times.
     pub async fn until_reached(&self, operation: &'static str, times: u64) {
         let mut calls = self.calls.subscribe();
@@ -143,8 +134,12 @@ impl PlainFaulty {
 
 type Answer<T> = Result<T, ProviderError>;
 
-macro_rules! required_methods {
-    () => {
+/// Implements a provider that asks its faults before each required method. `async_trait` does not look into macros,
+/// so the whole impl is made by one.
+macro_rules! impl_faulty {
+    ($provider:ty, { $($more:tt)* }) => {
+        #[async_trait]
+        impl Provider for $provider {
         fn name(&self) -> &str {
             "faulty"
         }
@@ -289,18 +284,15 @@ macro_rules! required_methods {
         async fn get_instance_stats(&self, instance: &str) -> Answer<Option<SystemStats>> {
             self.inner.get_instance_stats(instance).await
         }
+
+        $($more)*
+        }
     };
 }
 
-#[async_trait]
-impl Provider for PlainFaulty {
-    required_methods!();
-}
+impl_faulty!(PlainFaulty, {});
 
-#[async_trait]
-impl Provider for Faulty {
-    required_methods!();
-
+impl_faulty!(Faulty, {
     async fn commit_round(&self, lock_token: &str, round: Round) -> Answer<()> {
         self.faults.around("commit_round", self.inner.commit_round(lock_token, round)).await
     }
@@ -352,4 +344,4 @@ impl Provider for Faulty {
     fn watch(&self, instance: &str) -> Option<Box<dyn InstanceWatch>> {
         self.inner.watch(instance)
     }
-}
+});

@@ -1,6 +1,13 @@
 //! Stories of the dispatch: what happens to work on its way through a node, with and without trouble.
 
-#![allow(missing_docs, reason = "tests")]
+#![allow(
+    missing_docs,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 mod faults;
 mod first_steps;

@@ -58,7 +58,8 @@ async fn wait(store: &Arc<dyn Provider>, instance: &str) {
         loop {
             let (store, id) = (Arc::clone(store), instance.to_owned());
             let read = tokio::spawn(async move { store.read(&id).await }).await;
-            let ended = |events: &Vec<duroxide_core::Event>| events.last().is_some_and(|last| last.is_terminal());
+            let ended =
+                |events: &Vec<duroxide_core::Event>| events.last().is_some_and(|last| last.is_terminal());
             if read.is_ok_and(|read| read.is_ok_and(|events| ended(&events))) {
                 return;
             }

@@ -149,7 +149,8 @@ fn poison_details(termination: &Termination) -> &ErrorDetails {
 
 #[test]
 fn a_start_begins_an_instance_in_the_resolved_version() {
-    let Admission::Run(run) = decide(&Ask { messages: vec![raised(), start("order", None)], ..Ask::default() })
+    let Admission::Run(run) =
+        decide(&Ask { messages: vec![raised(), start("order", None)], ..Ask::default() })
     else {
         panic!("not admitted")
     };
@@ -292,7 +293,7 @@ fn a_poisoned_successor_is_its_own_execution() {
 #[test]
 fn an_execution_pinned_out_of_range_bounces_until_it_is_ended() {
     let history = vec![started_as("order", "2.0.0")];
-    let ask = Ask { messages: vec![raised()], history: history.clone(), ..Ask::default() };
+    let ask = Ask { messages: vec![raised()], history, ..Ask::default() };
     let Admission::Bounce(Unprocessable::IncompatibleVersion { pinned, supported }) = decide(&ask) else {
         panic!("not bounced")
     };
@@ -338,7 +339,9 @@ fn an_undecodable_history_bounces_and_then_ends_as_poison() {
 
     let poisoned = ending(decide(&Ask { attempt_count: 4, history: vec![started()], ..ask }));
     assert_eq!(poisoned.subject, Subject::Unreadable);
-    let ErrorDetails::Poison { message_type, message, .. } = poison_details(&poisoned) else { unreachable!() };
+    let ErrorDetails::Poison { message_type, message, .. } = poison_details(&poisoned) else {
+        unreachable!()
+    };
     assert_eq!(message, error);
     assert!(matches!(message_type, PoisonMessageType::FailedDeserialization { .. }));
 }

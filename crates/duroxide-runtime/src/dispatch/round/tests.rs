@@ -46,7 +46,11 @@ fn continuation(version: Option<&str>) -> Outcome {
 }
 
 fn failure() -> ErrorDetails {
-    ErrorDetails::Application { kind: AppErrorKind::OrchestrationFailed, message: "no".into(), retryable: false }
+    ErrorDetails::Application {
+        kind: AppErrorKind::OrchestrationFailed,
+        message: "no".into(),
+        retryable: false,
+    }
 }
 
 fn child_start(parent_execution_id: Option<u64>, parent_id: u64) -> WorkItem {
@@ -82,7 +86,8 @@ fn later_rounds_tell_only_how_it_ended() {
     assert_eq!(metadata.pinned_duroxide_version, None);
     assert_eq!((metadata.status.as_deref(), metadata.output.as_deref()), (Some("Completed"), Some("done")));
 
-    let failed = round(WHO, turn(Outcome::Failed { details: failure() }), &Successor::Elsewhere, NOW).metadata;
+    let failed =
+        round(WHO, turn(Outcome::Failed { details: failure() }), &Successor::Elsewhere, NOW).metadata;
     assert_eq!((failed.status.as_deref(), failed.output.as_deref()), (Some("Failed"), Some("no")));
 }
 
@@ -92,8 +97,7 @@ fn cancelled_work_is_named_in_full() {
     cancelled.cancelled_activities = vec![5];
     cancelled.cancelled_timers = vec![6];
     let round = round(WHO, cancelled, &Successor::Elsewhere, NOW);
-    let activity =
-        ScheduledActivityIdentifier { instance: "o-1".into(), execution_id: 1, activity_id: 5 };
+    let activity = ScheduledActivityIdentifier { instance: "o-1".into(), execution_id: 1, activity_id: 5 };
     let timer = ScheduledTimerIdentifier { instance: "o-1".into(), execution_id: 1, timer_id: 6 };
     assert_eq!(round.cancelled_activities, [activity]);
     assert_eq!(round.cancelled_timers, [timer]);
@@ -139,8 +143,9 @@ fn a_round_holds_the_old_end_and_the_new_beginning() {
     let next = round.next_execution.unwrap();
     assert_eq!(next.execution_id, 2);
     assert_eq!(next.history_delta.iter().map(|event| event.event_id).collect::<Vec<_>>(), [1, 2]);
-    let EventKind::OrchestrationStarted { version, input, parent_execution_id, initial_custom_status, .. } =
-        &next.history_delta[0].kind
+    let EventKind::OrchestrationStarted {
+        version, input, parent_execution_id, initial_custom_status, ..
+    } = &next.history_delta[0].kind
     else {
         panic!("no start")
     };

@@ -39,7 +39,7 @@ impl InstanceWork {
         let goes_on = turn.outcome == Outcome::Running;
         let notices: Vec<Notice> = collisions.iter().cloned().chain(notice_of(&turn)).collect();
         let Ok(items) = self.address(notices).await else {
-            self.node.retire(live);
+            self.node.retire(live.map(|live| *live));
             return self.give_back(None, true).await;
         };
         let successor = self.successor(&turn, &facts.name);
@@ -55,17 +55,17 @@ impl InstanceWork {
         match self.commit(&round).await {
             Insisted::Done(()) => self.committed(&round, &facts, live.filter(|_| goes_on)).await,
             Insisted::LockLost => {
-                self.node.retire(live);
+                self.node.retire(live.map(|live| *live));
                 self.lost("during a commit");
             }
             Insisted::Unavailable(error) => {
-                self.node.retire(live);
+                self.node.retire(live.map(|live| *live));
                 let instance = &self.claim.instance;
                 warn!(target: "duroxide::runtime", instance, %error, "commit failed too long, giving back");
                 self.give_back(None, true).await;
             }
             Insisted::Refused(error) => {
-                self.node.retire(live);
+                self.node.retire(live.map(|live| *live));
                 self.fail_round(error, round, facts, collisions).await;
             }
         }
