@@ -206,6 +206,46 @@ fn claims_of_a_lost_transaction_are_released_after_the_reopen() {
     assert_eq!((claim.instance.as_str(), claim.attempt_count), ("a", 1));
 }
 
+/// The lost transaction may have happened, so whoever watches is told to look.
+#[test]
+fn watchers_are_told_after_a_reopen() {
+    let Fixture { provider, mut store, clock, plan } = fixture();
+    let mut watch = provider.watch("a").unwrap();
+    let mut changed = pin!(watch.changed());
+    hand_in(&mut changed);
+    plan.fail_next(Point::AfterCommit, FailureClass::OutcomeUnknown);
+    complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap_err();
+    assert!(poll(&mut changed).is_pending());
+    clock.advance(Duration::from_millis(10));
+    store.run();
+    answer(&mut changed);
+}
+
+/// Upkeep comes after every transaction, and its failure concerns nobody.
+#[test]
+fn upkeep_runs_between_transactions_and_may_fail() {
+    let Fixture { provider, mut store, plan, .. } = fixture();
+    plan.fail_next(Point::Maintain, FailureClass::Retryable);
+    complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+    complete(&mut store, provider.enqueue_for_orchestrator(start("b"), None)).unwrap();
+    assert_eq!(plan.count(Point::Maintain), 2);
+}
+
+/// L2: an engine that cannot say whether others wrote is asked again after a second, not without end.
+#[test]
+fn a_failed_look_for_changes_is_repeated_after_a_pause() {
+    let Fixture { provider, mut store, clock, plan } = fixture();
+    plan.fail_next(Point::ChangedElsewhere, FailureClass::Retryable);
+    let mut fetch = pin!(fetch_instances(&provider, 1));
+    hand_in(&mut fetch);
+    let now = duroxide_core::Clock::now(&*clock);
+    assert_eq!(store.run(), Idle::Until(now.saturating_add(Duration::from_secs(1))));
+    // A clock that is set back does not make the pause longer.
+    clock.set_back(LONG);
+    let now = duroxide_core::Clock::now(&*clock);
+    assert_eq!(store.run(), Idle::Until(now.saturating_add(Duration::from_millis(50))));
+}
+
 /// A release that nobody waits for is not lost with the store's health.
 #[test]
 fn a_claim_dropped_while_the_store_is_lost_is_released_afterwards() {

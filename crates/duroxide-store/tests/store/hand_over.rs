@@ -78,6 +78,24 @@ fn a_fetch_that_does_not_wait_still_looks_once() {
     assert_eq!((item.instance.as_str(), item.execution_id, attempt), ("a", 1, 1));
 }
 
+/// Decision 4: the plain fetch takes all of an instance's messages, a batch fetch a bounded part of them.
+#[test]
+fn only_the_plain_fetch_takes_a_whole_mailbox() {
+    let Fixture { provider, mut store, .. } = fixture();
+    complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+    for n in 0..1_200 {
+        let (name, data) = ("e".to_owned(), n.to_string());
+        let raised = WorkItem::ExternalRaised { instance: "a".to_owned(), name, data };
+        complete(&mut store, provider.enqueue_for_orchestrator(raised, None)).unwrap();
+    }
+    let claim = complete(&mut store, fetch_instances(&provider, 1)).remove(0);
+    assert_eq!(claim.messages.len(), 1_000);
+    complete(&mut store, provider.abandon_orchestration_item(&claim.lock_token, None, true)).unwrap();
+    let fetch = provider.fetch_orchestration_item(LOCK, Duration::ZERO, None);
+    let (item, _, _) = complete(&mut store, fetch).unwrap().unwrap();
+    assert_eq!(item.messages.len(), 1_201);
+}
+
 #[test]
 fn a_fetch_returns_empty_when_its_time_is_up_and_not_before() {
     let Fixture { provider, mut store, clock, .. } = fixture();

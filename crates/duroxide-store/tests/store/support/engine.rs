@@ -31,6 +31,7 @@ pub(crate) enum Point {
     NextWake,
     ChangedElsewhere,
     Reopen,
+    Maintain,
     Read,
 }
 
@@ -237,6 +238,11 @@ impl StoreEngine for ScriptedEngine {
 
     fn reopen(&mut self) -> Result<(), StoreFailure> {
         self.plan.pass(Point::Reopen, "")
+    }
+
+    fn maintain(&mut self) -> Result<(), StoreFailure> {
+        assert!(self.before.is_none(), "upkeep inside a transaction");
+        self.plan.pass(Point::Maintain, "")
     }
 }
 
