@@ -299,3 +299,29 @@ async fn the_gauge_shows_what_runs_and_the_duration_covers_all_of_it() {
     assert_eq!(durations.len(), 1);
     assert!(durations[0] >= TIMER.as_secs_f64(), "{durations:?}");
 }
+
+/// 22.2
+#[tokio::test]
+async fn a_new_node_counts_what_runs_already() {
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    let node = || {
+        let orchestrations = OrchestrationRegistry::builder().register("Approval", approval).build();
+        Runtime::start_with_store(Arc::clone(&store), activities(), orchestrations)
+    };
+    let active = |runtime: &Runtime| {
+        let observability = runtime.observability_handle().unwrap();
+        observability.metrics_provider().get_active_orchestrations()
+    };
+    let first = node().await;
+    client.start_orchestration("order", "Approval", "").await.unwrap();
+    client.wait_for_status_change("order", 0, TIMER, PATIENCE).await.unwrap();
+    first.shutdown(None).await;
+
+    let second = node().await;
+    assert_eq!(active(&second), 1);
+    client.raise_event("order", "approved", "yes").await.unwrap();
+    client.wait_for_orchestration("order", PATIENCE).await.unwrap();
+    Arc::clone(&second).shutdown(None).await;
+    assert_eq!(active(&second), 0);
+}
