@@ -2,12 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "../src/fixture/recorder.rs"]
+mod recorder;
+
 use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{ErrorDetails, Event, EventKind, WorkItem};
 use duroxide_provider::{ExecutionMetadata, InstanceFilter, Provider, PruneOptions, Round};
-use duroxide_runtime::{Client, ClientError, OrchestrationStatus};
+use duroxide_runtime::{
+    Client, ClientError, ObservabilityConfig, OrchestrationStatus, instrumented::InstrumentedProvider,
+    observability::MetricsProvider,
+};
 use duroxide_store::MemoryProvider;
+use recorder::Recorder;
 
 /// How long a test waits for what must happen before it gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -105,6 +112,31 @@ async fn custom_status_and_values_of_a_running_instance_are_seen() {
     assert_eq!(value.unwrap(), [1, 2]);
     assert_eq!(client.get_kv_all_values("order").await.unwrap().len(), 1);
     assert_eq!(client.get_orchestration_stats("order").await.unwrap().unwrap().history_event_count, 3);
+}
+
+/// B22, 20.2
+#[tokio::test]
+async fn status_and_waits_never_read_a_long_history() {
+    let store = memory_store();
+    let starter = Client::new(Arc::clone(&store));
+    starter.start_orchestration("order", "Order", "").await.unwrap();
+    let waits = (0..20_000).map(|n| EventKind::ExternalSubscribed { name: format!("wait-{n}") }).collect();
+    commit_turn(&*store, waits, None).await;
+
+    let recorder = Recorder::default();
+    let guard = metrics::set_default_local_recorder(&recorder);
+    let metrics = MetricsProvider::new(&ObservabilityConfig::default()).unwrap();
+    let client = Client::new(Arc::new(InstrumentedProvider::new(store, Some(Arc::new(metrics)))));
+    let waits = (0..100).map(|_| client.wait_for_orchestration("order", Duration::from_millis(20)));
+    let waited = futures_util::future::join_all(waits).await;
+    assert!(waited.iter().all(|end| matches!(end, Err(ClientError::Timeout))));
+    for _ in 0..1_000 {
+        client.get_orchestration_status("order").await.unwrap();
+    }
+    drop(guard);
+    let calls: Vec<_> = recorder.histograms().into_keys().collect();
+    let only = "duroxide_provider_operation_duration_seconds{operation=read_status,status=success}";
+    assert_eq!(calls, [only]);
 }
 
 #[tokio::test]
