@@ -79,9 +79,8 @@ pub use duroxide_runtime::{
     OrchestrationStatus, RuntimeOptions, client,
 };
 
-/// Conformance tests for a provider.
 #[cfg(feature = "provider-test")]
-pub use duroxide_conformance::provider_validations;
+pub use duroxide_conformance::{conformance_tests, provider_stress_tests, provider_validations};
 
 /// A shared store.
 pub type ProviderRef = std::sync::Arc<dyn providers::Provider>;

@@ -146,16 +146,18 @@ fn program(example: &str) -> PathBuf {
     let this_test = std::env::current_exe().expect("a test knows its own path");
     let profile = this_test.ancestors().nth(2).expect("tests are in <profile>/deps");
     let program = profile.join("examples").join(example).with_extension(std::env::consts::EXE_EXTENSION);
-    if !is_newer(&program, &source(example)) {
+    if !sources(example).iter().all(|source| is_newer(&program, source)) {
         build(example, profile.ends_with("release"));
     }
     program
 }
 
-fn source(example: &str) -> PathBuf {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let folder = examples.join(example);
-    if folder.is_dir() { folder.join("main.rs") } else { folder.with_extension("rs") }
+fn sources(example: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example);
+    match folder.read_dir() {
+        Ok(files) => files.map(|file| file.expect("the folder is readable").path()).collect(),
+        Err(_) => vec![folder.with_extension("rs")],
+    }
 }
 
 fn is_newer(program: &Path, source: &Path) -> bool {

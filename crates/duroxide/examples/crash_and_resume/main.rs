@@ -45,6 +45,9 @@ async fn main() -> ExitCode {
 }
 
 async fn supervise() -> Result<(), Box<dyn Error>> {
+    println!(
+        "An order is placed, its worker is killed, another one finishes it. This takes a few seconds.\n"
+    );
     let folder = tempfile::tempdir()?;
     let journal = Journal::open(folder.path(), "outside");
     let store = worker::open_store(folder.path()).await?;

@@ -27,7 +27,7 @@ pub(crate) fn check(timeline: &Timeline, output: &str) -> Result<String, String>
         let runs =
             timeline.journal.iter().filter(|run| run.what == *activity && run.detail == *input).count();
         expect(runs == *expected, &format!("{activity}({input}) ran {runs} times instead of {expected}"))?;
-        summary += &format!("  {runs}x  {:<32} {reason}\n", format!("{activity}({input})"));
+        summary += &format!("  {runs}x  {:<45} {reason}\n", format!("{activity}({input})"));
     }
     Ok(summary + "Every result was recorded exactly once, and no timer fired early.")
 }

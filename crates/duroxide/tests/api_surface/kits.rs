@@ -2,10 +2,22 @@
 //!
 //! Every validation by its name, as third parties call them from their own tests.
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use duroxide::{provider_validations::ProviderFactory, providers::Provider};
+use duroxide::{
+    OrchestrationRegistry,
+    provider_stress_tests::{
+        self, StressTestConfig, StressTestResult,
+        large_payload::{self, LargePayloadConfig},
+        parallel_orchestrations::{self, ProviderStressFactory},
+    },
+    provider_validations::ProviderFactory,
+    providers::Provider,
+    runtime::registry::ActivityRegistry,
+};
+
+use crate::bounds;
 
 /// A factory with exactly the required method.
 struct Factory;
@@ -274,5 +286,92 @@ fn every_validation_has_its_name() {
             test_kv_delta_merged_on_can
             test_kv_delta_delete_instance_cascades
             test_kv_delta_prune_untouched_key_survives;
+        duroxide::provider_validations::race_replay:
+            test_duplicate_start_preserves_pinned_handler
+            test_continue_as_new_unregistered_backoff
+            test_continue_as_new_poisoned_successor_is_own_execution
+            test_continue_as_new_duplicate_start
+            test_queue_race_cancellation_replay
+            test_continue_as_new_queue_race_replay
+            test_queue_replay_version_stamp_roundtrip
+            test_positional_wait_race_replay;
     }
+}
+
+/// The one validation with a second argument.
+#[test]
+fn a_transition_is_validated_under_a_version_stamp() {
+    use duroxide::provider_validations::race_replay::test_continue_as_new_transition_delivery as validation;
+    let _ = async |factory: &dyn ProviderFactory| -> () { validation(factory, "0.5.0").await };
+}
+
+type Stressed = Result<StressTestResult, Box<dyn Error>>;
+
+#[test]
+fn stress_configurations_have_the_documented_defaults() {
+    bounds::value::<StressTestConfig>();
+    bounds::serde::<StressTestConfig>();
+    let StressTestConfig {
+        max_concurrent,
+        duration_secs,
+        tasks_per_instance,
+        activity_delay_ms,
+        orch_concurrency,
+        worker_concurrency,
+        wait_timeout_secs,
+    } = StressTestConfig::default();
+    assert_eq!((max_concurrent, duration_secs, tasks_per_instance, activity_delay_ms), (20, 10, 5, 10));
+    assert_eq!((orch_concurrency, worker_concurrency, wait_timeout_secs), (2, 2, 60));
+
+    bounds::value::<LargePayloadConfig>();
+    let large = LargePayloadConfig::default();
+    assert_eq!((large.base.max_concurrent, large.base.duration_secs), (5, 10));
+    assert_eq!((large.base.tasks_per_instance, large.base.activity_delay_ms), (1, 5));
+    assert_eq!((large.base.orch_concurrency, large.base.worker_concurrency), (1, 1));
+    assert_eq!(large.base.wait_timeout_secs, 120);
+    assert_eq!((large.small_payload_kb, large.medium_payload_kb, large.large_payload_kb), (10, 50, 100));
+    assert_eq!((large.activity_count, large.sub_orch_count), (20, 5));
+}
+
+#[test]
+fn stress_results_are_built_in_full() {
+    bounds::value::<StressTestResult>();
+    let result = StressTestResult {
+        launched: 4,
+        completed: 3,
+        failed: 1,
+        failed_infrastructure: 0,
+        failed_configuration: 0,
+        failed_application: 1,
+        total_time: Duration::from_secs(1),
+        orch_throughput: 3.0,
+        activity_throughput: 15.0,
+        avg_latency_ms: 12.5,
+    };
+    assert!((result.success_rate() - 75.0).abs() < f64::EPSILON);
+    let _: fn(&[(String, String, StressTestResult)]) = provider_stress_tests::print_comparison_table;
+}
+
+/// A stress factory with exactly the required method.
+#[async_trait]
+impl ProviderStressFactory for Factory {
+    async fn create_provider(&self) -> Arc<dyn Provider> {
+        panic!("nothing is run here")
+    }
+}
+
+#[test]
+fn stress_runners() {
+    let activities: ActivityRegistry = provider_stress_tests::create_default_activities(10);
+    let orchestrations: OrchestrationRegistry = provider_stress_tests::create_default_orchestrations();
+    assert!(activities.has("ProcessTask") && orchestrations.has("FanoutOrchestration"));
+    let _: StressTestConfig = Factory.stress_test_config();
+    let _ = async |factory: &dyn ProviderStressFactory, store: Arc<dyn Provider>| -> Stressed {
+        let config = StressTestConfig::default();
+        provider_stress_tests::run_stress_test(config.clone(), store, activities, orchestrations).await?;
+        parallel_orchestrations::run_parallel_orchestrations_test(factory).await?;
+        parallel_orchestrations::run_parallel_orchestrations_test_with_config(factory, config).await?;
+        large_payload::run_large_payload_test(factory).await?;
+        large_payload::run_large_payload_test_with_config(factory, LargePayloadConfig::default()).await
+    };
 }
