@@ -4,7 +4,7 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{VersionTriple, store::StoreFailure};
 use rusqlite::{Connection, Params, Row, types::ValueRef};
 
-use crate::error::failure;
+use crate::{SqliteError, error::failure};
 
 /// A connection. Every statement of the store goes through it, prepared once.
 #[derive(Debug)]
@@ -77,6 +77,13 @@ impl Db {
             Ok(found)
         };
         run().map_err(|error| failure(&error))
+    }
+
+    /// The value of a PRAGMA on this connection.
+    pub(crate) fn pragma(&self, name: &str) -> Result<String, SqliteError> {
+        self.conn
+            .pragma_query_value(None, name, |row| lossy_text(row, 0))
+            .map_err(|error| SqliteError::from_sqlite(format!("PRAGMA {name}"), &error))
     }
 
     /// Runs several reads in one state of the store. Inside a write transaction that is the transaction's own.

@@ -10,7 +10,7 @@ use duroxide_provider::{
 };
 
 use crate::{
-    SqliteError, SqliteOptions, SqliteReader, StatementCounts,
+    SqliteError, SqliteOptions, SqliteReader, StatementTrace,
     checkpoint::Log,
     db::Db,
     error::{commit_failure, failure},
@@ -46,7 +46,7 @@ pub struct SqliteEngine {
     /// Rows changed before the transaction began, to tell whether it wrote.
     changes_before: u64,
     data_version: i64,
-    counts: Option<Arc<StatementCounts>>,
+    trace: Option<Arc<StatementTrace>>,
 }
 
 impl SqliteEngine {
@@ -84,7 +84,7 @@ impl SqliteEngine {
             log,
             changes_before: 0,
             data_version: 0,
-            counts: None,
+            trace: None,
         };
         engine.changed_elsewhere().map_err(|failure| SqliteError::from_failure("open", failure))?;
         Ok(engine)
@@ -110,14 +110,22 @@ impl SqliteEngine {
         self.log.checkpoint_now(&self.db)
     }
 
-    /// Counts every statement from now on, also after a reopen.
+    /// Keeps every statement from now on, also after a reopen.
     ///
     /// # Errors
     /// If SQLite refuses the trace.
-    pub fn count_statements(&mut self) -> Result<Arc<StatementCounts>, SqliteError> {
-        let counts = Arc::clone(self.counts.get_or_insert_default());
-        counts.attach(&mut self.db.conn).map_err(|error| SqliteError::from_sqlite("trace", &error))?;
-        Ok(counts)
+    pub fn trace_statements(&mut self) -> Result<Arc<StatementTrace>, SqliteError> {
+        let trace = Arc::clone(self.trace.get_or_insert_default());
+        trace.attach(&mut self.db.conn).map_err(|error| SqliteError::from_sqlite("trace", &error))?;
+        Ok(trace)
+    }
+
+    /// The value of a PRAGMA on this connection.
+    ///
+    /// # Errors
+    /// If SQLite does not know it.
+    pub fn pragma(&self, name: &str) -> Result<String, SqliteError> {
+        self.db.pragma(name)
     }
 
     /// SQLite ends a transaction itself on some errors. What ran after that would run outside of any.
@@ -261,8 +269,8 @@ impl StoreEngine for SqliteEngine {
         };
         self.db = open_writer(&self.location, &self.options).map_err(into_failure)?;
         self.log = Log::follow(&mut self.db.conn).map_err(|error| failure(&error))?;
-        if let Some(counts) = &self.counts {
-            counts.attach(&mut self.db.conn).map_err(|error| failure(&error))?;
+        if let Some(trace) = &self.trace {
+            trace.attach(&mut self.db.conn).map_err(|error| failure(&error))?;
         }
         self.run(BEGIN).map_err(|error| failure(&error))?;
         self.db.execute(PROBE, [])?;

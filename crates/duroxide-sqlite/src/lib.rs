@@ -40,4 +40,4 @@ pub use error::SqliteError;
 pub use open::SqliteReader;
 pub use options::{SqliteOptions, SqliteSynchronous};
 pub use provider::SqliteProvider;
-pub use trace::StatementCounts;
+pub use trace::StatementTrace;

@@ -1,58 +1,59 @@
-//! Counts what a connection is asked to do, so that tests can guard the number of statements and commits.
+//! What a connection is asked to do, so that tests can guard the number and the plans of statements.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{
     Connection,
     trace::{TraceEvent, TraceEventCodes},
 };
 
-/// Statements a connection ran since it was told to count.
+use crate::engine::{BEGIN, COMMIT};
+
+/// The statements that a connection ran since it was told to keep them. For tests and benchmarks: it grows.
 #[derive(Debug, Default)]
-pub struct StatementCounts {
-    statements: AtomicU64,
-    begins: AtomicU64,
-    commits: AtomicU64,
+pub struct StatementTrace {
+    statements: Mutex<Vec<String>>,
 }
 
-impl StatementCounts {
-    /// All statements, begin and commit included.
-    pub fn statements(&self) -> u64 {
-        self.statements.load(Ordering::Relaxed)
+impl StatementTrace {
+    /// All statements in order, begin and commit included, without the values of their parameters.
+    pub fn statements(&self) -> Vec<String> {
+        self.kept().clone()
     }
 
-    /// Write transactions begun.
-    pub fn begins(&self) -> u64 {
-        self.begins.load(Ordering::Relaxed)
+    /// Transactions begun that may write.
+    pub fn begins(&self) -> usize {
+        self.count(BEGIN)
     }
 
     /// Transactions committed, empty ones included.
-    pub fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
+    pub fn commits(&self) -> usize {
+        self.count(COMMIT)
     }
 
-    /// Starts counting on a connection.
+    /// Forgets what was kept.
+    pub fn clear(&self) {
+        self.kept().clear();
+    }
+
+    /// Starts to keep the statements of a connection.
     pub(crate) fn attach(self: &Arc<Self>, conn: &mut Connection) -> rusqlite::Result<()> {
-        let counts = Arc::clone(self);
+        let trace = Arc::clone(self);
         conn.trace_v2(
             TraceEventCodes::SQLITE_TRACE_STMT,
             Some(move |event: TraceEvent<'_>| {
                 if let TraceEvent::Stmt(_, sql) = event {
-                    counts.add(sql);
+                    trace.kept().push(sql.to_owned());
                 }
             }),
         )
     }
 
-    fn add(&self, sql: &str) {
-        self.statements.fetch_add(1, Ordering::Relaxed);
-        match sql {
-            crate::engine::BEGIN => self.begins.fetch_add(1, Ordering::Relaxed),
-            crate::engine::COMMIT => self.commits.fetch_add(1, Ordering::Relaxed),
-            _ => 0,
-        };
+    fn count(&self, sql: &str) -> usize {
+        self.kept().iter().filter(|statement| *statement == sql).count()
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -30,8 +30,7 @@ const LOCK: &str =
     "UPDATE instance SET ready = NULL, lock_token = ?2, lock_until = ?3, wake_at = ?3, lease = ?4,
         batch = ?5, batch_due_at = ?6, batch_seq = ?7, suspect = ?8
     WHERE id = ?1";
-const STRAYS: &str =
-    "SELECT id, instance_id FROM instance WHERE route = ?1 AND ready IS NOT NULL ORDER BY id";
+const STRAYS: &str = "SELECT id, instance_id FROM instance WHERE route = ?1 AND ready IS NOT NULL";
 const DROP_STRAYS: &str = "DELETE FROM message WHERE instance = ?1";
 
 /// What came of a candidate.
@@ -221,8 +220,9 @@ impl SqliteEngine {
 
     /// Drops mailboxes that hold only queue messages: nobody will ever read them (10.3).
     fn drop_strays(&mut self) -> Result<Vec<String>, StoreFailure> {
-        let strays: Vec<(i64, String)> =
+        let mut strays: Vec<(i64, String)> =
             self.db.all(STRAYS, [ORPHANS], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        strays.sort_unstable();
         for (id, _) in &strays {
             self.db.execute(DROP_STRAYS, [id])?;
             if let Some(row) = self.instance(*id)? {

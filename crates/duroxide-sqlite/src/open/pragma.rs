@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, ErrorCode, types::Value};
+use rusqlite::{Connection, ErrorCode};
 
 use super::{Location, Role};
-use crate::{SqliteError, SqliteOptions, SqliteSynchronous};
+use crate::{SqliteError, SqliteOptions, SqliteSynchronous, db::lossy_text};
 
 /// A setting: its PRAGMA, the word it is set to, and the value that must be read back.
 type Setting = (&'static str, &'static str, &'static str);
@@ -97,13 +97,8 @@ impl PragmaError {
 fn set(conn: &Connection, (pragma, word, expected): Setting) -> Result<(), PragmaError> {
     // Some PRAGMAs answer with a row and some do not; a batch takes both.
     conn.execute_batch(&format!("PRAGMA {pragma} = {word}")).map_err(PragmaError::Sqlite)?;
-    let value: Value =
-        conn.pragma_query_value(None, pragma, |row| row.get(0)).map_err(PragmaError::Sqlite)?;
-    let read_back = match value {
-        Value::Text(text) => text,
-        Value::Integer(number) => number.to_string(),
-        other => format!("{other:?}"),
-    };
+    let read_back =
+        conn.pragma_query_value(None, pragma, |row| lossy_text(row, 0)).map_err(PragmaError::Sqlite)?;
     if read_back.eq_ignore_ascii_case(expected) { Ok(()) } else { Err(PragmaError::NotTaken { read_back }) }
 }
 

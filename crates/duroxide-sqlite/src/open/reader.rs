@@ -15,6 +15,14 @@ impl SqliteReader {
         Ok(Self { db: open_reader(location, options)? })
     }
 
+    /// The value of a PRAGMA on this connection.
+    ///
+    /// # Errors
+    /// If SQLite does not know it.
+    pub fn pragma(&self, name: &str) -> Result<String, SqliteError> {
+        self.db.pragma(name)
+    }
+
     /// The time of reads: this side has no clock, and what was last written is late enough to judge a lease.
     pub(crate) fn read_at(&self) -> Result<Timestamp, StoreFailure> {
         reads::written_at(&self.db)

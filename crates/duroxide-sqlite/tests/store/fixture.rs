@@ -1,6 +1,9 @@
 //! A store in virtual time, and short words for what is done to it.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use duroxide_core::{Event, EventKind, Timestamp, WorkItem};
 use duroxide_provider::{
@@ -18,7 +21,6 @@ const START: Timestamp = Timestamp::from_millis(1_000_000);
 pub(crate) struct Store {
     pub(crate) engine: SqliteEngine,
     pub(crate) now: Timestamp,
-    nonce: u128,
 }
 
 impl Store {
@@ -32,7 +34,7 @@ impl Store {
     }
 
     pub(crate) fn new(engine: SqliteEngine) -> Self {
-        Self { engine, now: START, nonce: 0 }
+        Self { engine, now: START }
     }
 
     pub(crate) fn pass(&mut self, time: Duration) {
@@ -64,10 +66,9 @@ impl Store {
     }
 
     pub(crate) fn claim_with(&mut self, order: &InstanceOrder) -> Claimed<OrchestrationClaim> {
-        self.nonce += 1;
         self.engine.begin(self.now).unwrap();
         self.engine.promote().unwrap();
-        let claimed = self.engine.claim_instances(order, self.nonce).unwrap();
+        let claimed = self.engine.claim_instances(order, nonce()).unwrap();
         self.engine.commit().unwrap();
         claimed
     }
@@ -77,10 +78,9 @@ impl Store {
     }
 
     pub(crate) fn claim_work_with(&mut self, order: &ActivityOrder) -> Claimed<WorkClaim> {
-        self.nonce += 1;
         self.engine.begin(self.now).unwrap();
         self.engine.promote().unwrap();
-        let claimed = self.engine.claim_activities(order, self.nonce).unwrap();
+        let claimed = self.engine.claim_activities(order, nonce()).unwrap();
         self.engine.commit().unwrap();
         claimed
     }
@@ -97,6 +97,12 @@ impl Store {
         let history = self.engine.history(instance, None).unwrap();
         history.into_iter().map(|event| event.event_id).collect()
     }
+}
+
+/// No two stores, whatever file they share, draw the same.
+fn nonce() -> u128 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    u128::from(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 pub(crate) fn one_instance() -> InstanceOrder {
@@ -142,15 +148,6 @@ pub(crate) fn activity(instance: &str, id: u64) -> WorkItem {
         input: String::new(),
         session_id: None,
         tag: None,
-    }
-}
-
-pub(crate) fn completed(instance: &str, id: u64) -> WorkItem {
-    WorkItem::ActivityCompleted {
-        instance: instance.to_owned(),
-        execution_id: 1,
-        id,
-        result: "ok".to_owned(),
     }
 }
 
@@ -201,14 +198,6 @@ pub(crate) fn described() -> ExecutionMetadata {
     ExecutionMetadata {
         orchestration_name: Some("Pay".to_owned()),
         orchestration_version: Some("1.0.0".to_owned()),
-        ..ExecutionMetadata::default()
-    }
-}
-
-pub(crate) fn ended(status: &str) -> ExecutionMetadata {
-    ExecutionMetadata {
-        status: Some(status.to_owned()),
-        output: Some("done".to_owned()),
         ..ExecutionMetadata::default()
     }
 }

@@ -1,0 +1,205 @@
+//! Stores in files: what is on disk is what was committed.
+
+use duroxide_provider::store::{MessageRow, Op, StoreEngine, StoreReader};
+use duroxide_sqlite::{SqliteEngine, SqliteOptions, SqliteSynchronous};
+use rusqlite::Connection;
+
+use crate::fixture::*;
+
+/// I18: a store that is opened again stands where it was left, locks and all.
+#[test]
+fn a_reopened_store_stands_where_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut store = Store::file(&path);
+    store.send(&start("order-1"));
+    let claim = store.claim().unwrap();
+    store.commit(&claim.lock_token, first_round("order-1")).unwrap();
+    store.send(&raise("order-1", "1"));
+    let claim = store.claim().unwrap();
+    let before = store.engine.snapshot().unwrap();
+    drop(store);
+
+    let mut store = Store::file(&path);
+    store.send(&raise("order-1", "2"));
+    assert!(store.claim().is_none(), "the lock is still there");
+    let mut after = store.engine.snapshot().unwrap();
+    assert_eq!(after.instances[0].messages.pop().unwrap().attempt_count, 0);
+    assert_eq!(after.instances, before.instances);
+    let round = duroxide_provider::Round {
+        execution_id: 1,
+        history_delta: vec![scheduled("order-1", 3)],
+        ..Default::default()
+    };
+    store.commit(&claim.lock_token, round).unwrap();
+    assert_eq!(store.event_ids("order-1"), [1, 2, 3]);
+}
+
+/// I10: before the commit nothing is there, whatever was written; after it, everything.
+#[test]
+fn a_transaction_that_was_never_committed_left_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut store = Store::file(&path);
+    store.send(&start("order-1"));
+    let claim = store.claim().unwrap();
+    let before = store.engine.snapshot().unwrap();
+    let round =
+        duroxide_provider::store::PreparedRound::new(&claim.lock_token, first_round("order-1")).unwrap();
+    store.engine.begin(store.now).unwrap();
+    store.engine.apply(&Op::CommitRound(Box::new(round)), store.now).unwrap();
+    assert!(store.engine.claim_activities(&one_activity(), 7).unwrap().items.len() == 1);
+    drop(store);
+
+    let mut store = Store::file(&path);
+    assert_eq!(store.engine.snapshot().unwrap().instances, before.instances);
+    store.commit(&claim.lock_token, first_round("order-1")).unwrap();
+    assert_eq!(store.event_ids("order-1"), [1, 2]);
+}
+
+/// What a rolled back transaction made (routes, lanes, numbers) is not remembered either.
+#[test]
+fn a_rollback_forgets_what_the_transaction_made() {
+    let mut store = Store::in_memory();
+    store.engine.begin(store.now).unwrap();
+    let op = Op::EnqueueMessage(MessageRow::new(&start("order-1"), None).unwrap());
+    store.engine.apply(&op, store.now).unwrap();
+    store.engine.rollback();
+    assert!(store.engine.snapshot().unwrap().instances.is_empty());
+
+    store.send(&start("order-2"));
+    store.queue(&activity("order-2", 2));
+    assert_eq!(store.claim().unwrap().instance, "order-2");
+    assert_eq!(store.claim_work().unwrap().item, activity("order-2", 2));
+}
+
+/// A transaction that is gone takes no more operations: they would run outside of any.
+#[test]
+fn nothing_runs_outside_a_transaction() {
+    let mut store = Store::in_memory();
+    let op = Op::EnqueueMessage(MessageRow::new(&start("order-1"), None).unwrap());
+    assert!(store.engine.apply(&op, store.now).is_err());
+    assert!(store.engine.claim_instances(&one_instance(), 1).is_err());
+    assert!(store.engine.commit().is_err());
+    assert!(store.engine.snapshot().unwrap().instances.is_empty());
+}
+
+/// B19, 23.1: FULL unless NORMAL is asked for by name. The setting is a connection's own, so each is asked.
+#[test]
+fn every_connection_has_the_synchronous_setting_that_was_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    for (synchronous, value) in [(SqliteSynchronous::Full, 2), (SqliteSynchronous::Normal, 1)] {
+        let path = directory.path().join(format!("{value}.db"));
+        let options = SqliteOptions { synchronous, ..SqliteOptions::default() };
+        let engine = SqliteEngine::open(&format!("sqlite:{}", path.display()), options).unwrap();
+        let readers = [engine.open_reader().unwrap().unwrap(), engine.open_reader().unwrap().unwrap()];
+        assert_eq!(engine.pragma("synchronous").unwrap(), value.to_string());
+        assert_eq!(engine.pragma("journal_mode").unwrap(), "wal");
+        assert_eq!(engine.pragma("wal_autocheckpoint").unwrap(), "0");
+        for reader in readers {
+            assert_eq!(reader.pragma("synchronous").unwrap(), value.to_string());
+            assert_eq!(reader.pragma("query_only").unwrap(), "1");
+        }
+    }
+}
+
+/// A reader sees what was committed, and nothing of what is being written.
+#[test]
+fn a_reader_beside_the_writer_sees_only_commits() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::file(&directory.path().join("store.db"));
+    let mut reader = store.engine.open_reader().unwrap().unwrap();
+    store.send(&start("order-1"));
+    let claim = store.claim().unwrap();
+    store.commit(&claim.lock_token, first_round("order-1")).unwrap();
+    store.engine.begin(store.now).unwrap();
+    let op = Op::Append {
+        instance: "order-1".into(),
+        execution_id: 1,
+        events: vec![duroxide_provider::store::EventRow::new(&scheduled("order-1", 3))],
+        changes: Vec::new(),
+    };
+    store.engine.apply(&op, store.now).unwrap();
+    assert_eq!(reader.history("order-1", None).unwrap().len(), 2);
+    store.engine.commit().unwrap();
+    assert_eq!(reader.history("order-1", None).unwrap().len(), 3);
+    assert_eq!(reader.snapshot().unwrap(), store.engine.snapshot().unwrap());
+}
+
+/// A store in memory has one connection: there is nothing to read beside it.
+#[test]
+fn a_store_in_memory_has_no_other_readers() {
+    let engine = SqliteEngine::open_in_memory(SqliteOptions::default()).unwrap();
+    assert!(engine.open_reader().unwrap().is_none());
+}
+
+/// An empty file, such as `tempfile` makes, is a new store.
+#[test]
+fn an_empty_file_is_a_new_store() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut store = Store::file(file.path());
+    store.send(&start("order-1"));
+    assert!(store.claim().is_some());
+}
+
+/// Decisions 8: the log stays bounded under constant writes, because the writer checkpoints between transactions.
+#[test]
+fn the_log_stays_bounded_under_constant_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let url = format!("sqlite:{}", path.display());
+    let options = SqliteOptions { synchronous: SqliteSynchronous::Normal, ..SqliteOptions::default() };
+    let mut store = Store::new(SqliteEngine::open(&url, options).unwrap());
+    let payload = "x".repeat(512 << 10);
+    for n in 0..64 {
+        store.send(&raise(&format!("order-{n}"), &payload));
+        store.engine.maintain().unwrap();
+    }
+    let log = std::fs::metadata(directory.path().join("store.db-wal")).unwrap().len();
+    assert!(log < 8 << 20, "32 MiB were written, and the log has {log} bytes");
+}
+
+/// Section 8: after a commit whose outcome is unknown the store is opened anew and proves that it works.
+#[test]
+fn a_reopened_engine_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::file(&directory.path().join("store.db"));
+    store.send(&start("order-1"));
+    store.engine.begin(store.now).unwrap();
+    store.engine.reopen().unwrap();
+    assert_eq!(store.claim().unwrap().instance, "order-1");
+}
+
+/// 23.2, B20: a statement trace shows no write after a deferred begin.
+#[test]
+fn every_transaction_that_writes_begins_immediate() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::file(&directory.path().join("store.db"));
+    let trace = store.engine.trace_statements().unwrap();
+    store.send(&start("order-1"));
+    let claim = store.claim().unwrap();
+    store.commit(&claim.lock_token, first_round("order-1")).unwrap();
+    store.engine.load("order-1", 1).unwrap();
+    assert_eq!((trace.begins(), trace.commits()), (3, 3));
+    let mut may_write = false;
+    for statement in trace.statements() {
+        match statement.split_whitespace().next() {
+            Some("BEGIN") => may_write = statement == "BEGIN IMMEDIATE",
+            Some("COMMIT" | "ROLLBACK") => may_write = false,
+            Some("SELECT") => {}
+            _ => assert!(may_write, "{statement}"),
+        }
+    }
+}
+
+/// Other programs can see whose file it is.
+#[test]
+fn the_header_says_whose_file_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    drop(Store::file(&path));
+    let conn = Connection::open(&path).unwrap();
+    let id: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
+    let version: i32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!((id.to_be_bytes(), version), (*b"dur5", 1));
+}

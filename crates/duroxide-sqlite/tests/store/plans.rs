@@ -1,0 +1,125 @@
+//! 23.3: fetching costs index lookups, however much is locked, hidden, filtered or stray.
+
+use std::{collections::BTreeSet, path::Path, time::Duration};
+
+use duroxide_provider::{
+    SemverRange, VersionRange,
+    store::{InstanceOrder, Op, StoreEngine},
+};
+use rusqlite::Connection;
+use semver::Version;
+
+use crate::fixture::*;
+
+/// The plan of a statement, as SQLite tells it.
+fn plan(conn: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    // The parameters stay unbound: a plan does not depend on them.
+    statement.raw_query().mapped(|row| row.get::<_, String>(3)).map(Result::unwrap).collect()
+}
+
+/// Statements that read or change a table without an index, or that sort.
+fn expensive(path: &Path, statements: Vec<String>) -> Vec<String> {
+    let conn = Connection::open(path).unwrap();
+    let distinct: BTreeSet<String> = statements.into_iter().collect();
+    let planned = distinct
+        .into_iter()
+        .filter(|sql| ["SELECT", "INSERT", "UPDATE", "DELETE"].iter().any(|verb| sql.starts_with(verb)));
+    let suspicious = |sql: &String| {
+        let plan = plan(&conn, sql).join("; ");
+        let scans =
+            plan.contains("SCAN") && !plan.contains("USING COVERING INDEX") && !plan.contains("USING INDEX");
+        scans || (plan.contains("TEMP B-TREE") && !sql.contains("max(enqueued_at, due_at)"))
+    };
+    planned.filter(suspicious).collect()
+}
+
+/// Every statement of the life of an instance finds its rows through an index.
+#[test]
+fn every_statement_of_claims_and_commits_uses_an_index() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut store = Store::file(&path);
+    let trace = store.engine.trace_statements().unwrap();
+    store.send(&raise("ghost", "1"));
+    store.send(&queued("stray", "1"));
+    store.send(&start("order-1"));
+    let claim = store.claim().unwrap();
+    store.commit(&claim.lock_token, first_round("order-1")).unwrap();
+    let work = store.claim_work().unwrap();
+    store.apply(&Op::RenewActivity { token: work.lock_token.clone(), extend_for: LEASE });
+    store.apply(&Op::AckActivity { token: work.lock_token, completion: None });
+    store.send(&queued("order-1", "1"));
+    let claim = store.claim().unwrap();
+    store.apply(&Op::RenewInstance { token: claim.lock_token.clone(), extend_for: LEASE });
+    let delay = Some(Duration::from_secs(1));
+    store.apply(&Op::AbandonInstance { token: claim.lock_token, delay, ignore_attempt: false });
+    store.pass(Duration::from_secs(100));
+    store.claim();
+    store.engine.next_wake().unwrap();
+    store.engine.may_be_ready().unwrap();
+    assert_eq!(expensive(&path, trace.statements()), Vec::<String>::new());
+}
+
+/// 23.3: an empty poll runs the same few statements, whatever is in the store, and counts nothing.
+#[test]
+fn an_empty_poll_costs_the_same_in_a_full_store() {
+    let mut empty = Store::in_memory();
+    let statements_of_a_poll = |store: &mut Store| {
+        let trace = store.engine.trace_statements().unwrap();
+        trace.clear();
+        assert!(store.claim().is_none() && store.claim_work().is_none());
+        let statements = trace.statements();
+        assert!(statements.iter().all(|sql| !sql.contains("count(")));
+        statements
+    };
+    let expected = statements_of_a_poll(&mut empty);
+
+    let mut full = Store::in_memory();
+    for n in 0..50 {
+        full.send(&start(&format!("locked-{n}")));
+        full.queue(&activity(&format!("locked-{n}"), 2));
+        full.claim().unwrap();
+        full.claim_work().unwrap();
+        full.send(&raise(&format!("ghost-{n}"), "1"));
+    }
+    assert_eq!(statements_of_a_poll(&mut full), expected);
+}
+
+/// Instances that a filter excludes cost one look at their route, not one each.
+#[test]
+fn filtered_instances_cost_nothing() {
+    let mut store = Store::in_memory();
+    for n in 0..50 {
+        store.send(&start(&format!("order-{n}")));
+        let claim = store.claim().unwrap();
+        let mut round = first_round(&claim.instance);
+        round.metadata.pinned_duroxide_version = Some(Version::new(1, 0, 0));
+        store.commit(&claim.lock_token, round).unwrap();
+    }
+    for n in 0..50 {
+        store.send(&raise(&format!("order-{n}"), "1"));
+    }
+    let range = SemverRange::new(Version::new(2, 0, 0), Version::new(2, 9, 0));
+    let order = InstanceOrder { versions: Some(vec![VersionRange::from(&range)]), ..one_instance() };
+    let trace = store.engine.trace_statements().unwrap();
+    assert!(store.claim_with(&order).items.is_empty());
+    assert!(trace.statements().len() < 12, "{:#?}", trace.statements());
+}
+
+/// A turn and an activity each cost a fixed number of statements: this is what a later change must not raise.
+#[test]
+fn the_path_of_one_activity_keeps_its_number_of_statements() {
+    let mut store = Store::in_memory();
+    store.send(&start("warm-up"));
+    let trace = store.engine.trace_statements().unwrap();
+    store.send(&start("order-1"));
+    store.claim().unwrap();
+    trace.clear();
+    let claim = store.claim().unwrap();
+    let claimed = trace.statements().len();
+    store.commit(&claim.lock_token, first_round(&claim.instance)).unwrap();
+    let committed = trace.statements().len() - claimed;
+    assert!(claimed <= 18, "a claim ran {claimed} statements");
+    assert!(committed <= 26, "a commit ran {committed} statements: {:#?}", trace.statements());
+}

@@ -1,0 +1,104 @@
+//! Several writers on one file.
+
+use std::thread;
+
+use duroxide_provider::store::{StoreEngine, StoreReader};
+
+use crate::fixture::*;
+
+/// I08: locks and attempts are in the file, so a second writer honours them.
+#[test]
+fn two_writers_share_locks_and_attempts() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut first = Store::file(&path);
+    let mut second = Store::file(&path);
+    first.send(&start("order-1"));
+    let claim = second.claim().unwrap();
+    assert!(first.claim().is_none());
+
+    first.pass(LEASE);
+    let taken_over = first.claim().unwrap();
+    assert_eq!(taken_over.attempt_count, 2);
+    assert!(second.commit(&claim.lock_token, first_round("order-1")).is_err());
+    first.commit(&taken_over.lock_token, first_round("order-1")).unwrap();
+    assert_eq!(second.event_ids("order-1"), [1, 2]);
+}
+
+/// Routes and lanes that another writer made are found by their number.
+#[test]
+fn work_of_handlers_that_only_another_writer_has_met_is_claimed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut first = Store::file(&path);
+    let mut second = Store::file(&path);
+    first.send(&start("order-1"));
+    first.queue(&activity("order-1", 2));
+    assert_eq!(second.claim().unwrap().orchestration_name, "Pay");
+    assert_eq!(second.claim_work().unwrap().item, activity("order-1", 2));
+    second.send(&start("order-2"));
+    assert_eq!(first.claim().unwrap().instance, "order-2");
+}
+
+/// Section 9: only the commits of others count as a change, and a read then says what may be ready.
+#[test]
+fn a_change_by_another_writer_is_noticed_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut first = Store::file(&path);
+    let mut second = Store::file(&path);
+    assert!(!first.engine.changed_elsewhere().unwrap());
+    first.send(&raise("ghost", "1"));
+    assert!(!first.engine.changed_elsewhere().unwrap(), "its own commit is no news");
+
+    second.send(&raise("ghost", "2"));
+    assert!(first.engine.changed_elsewhere().unwrap());
+    assert!(!first.engine.changed_elsewhere().unwrap());
+    assert!(!first.engine.may_be_ready().unwrap().instances, "strays are not ready");
+
+    second.send(&start("order-1"));
+    assert!(first.engine.changed_elsewhere().unwrap());
+    let ready = first.engine.may_be_ready().unwrap();
+    assert!(ready.instances && !ready.activities);
+}
+
+/// B20: writers that fetch and commit at the same time wait for each other; no busy error comes out.
+#[test]
+fn busy_writers_wait_for_each_other() {
+    const WRITERS: usize = 4;
+    const ORDERS: usize = 25;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    drop(Store::file(&path));
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let path = &path;
+            scope.spawn(move || {
+                let mut store = Store::file(path);
+                for order in 0..ORDERS {
+                    store.send(&start(&format!("order-{writer}-{order}")));
+                    let claim = store.claim().unwrap();
+                    store.commit(&claim.lock_token, first_round(&claim.instance)).unwrap();
+                }
+            });
+        }
+    });
+    let mut store = Store::file(&path);
+    let metrics = store.engine.system_metrics().unwrap();
+    assert_eq!(metrics.total_instances, (WRITERS * ORDERS) as u64);
+    assert_eq!(metrics.total_events, 2 * metrics.total_instances);
+}
+
+/// Many that open a new file at the same time get one store.
+#[test]
+fn a_new_file_is_made_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    thread::scope(|scope| {
+        for n in 0..8 {
+            let path = &path;
+            scope.spawn(move || Store::file(path).send(&raise(&format!("order-{n}"), "1")));
+        }
+    });
+    assert_eq!(Store::file(&path).engine.snapshot().unwrap().instances.len(), 8);
+}
