@@ -48,9 +48,10 @@ async fn an_unregistered_orchestration_bounces_and_then_poisons() {
         assert_eq!(details.display_message(), expected);
         assert_eq!(kinds(&store, instance).await, ["OrchestrationStarted", "OrchestrationFailed"]);
     }
+    // A fact is counted after its commit, so the client may see the end first.
+    Arc::clone(&runtime).shutdown(None).await;
     let snapshot = runtime.metrics_snapshot().unwrap();
     assert_eq!((snapshot.unregistered_orch_backoff, snapshot.orch_poison), (4, 2));
-    runtime.shutdown(None).await;
 }
 
 /// S0.44, S1.24, 2.5: a poisoned activity fails its orchestration.
@@ -65,9 +66,10 @@ async fn an_unregistered_activity_poisons_and_fails_its_orchestration() {
     };
     assert!(matches!(message_type, PoisonMessageType::Activity { activity_id: 2, .. }));
     assert!(message.contains("\"ActivityExecute\""), "{message}");
+    // A fact is counted after its commit, so the client may see the end first.
+    Arc::clone(&runtime).shutdown(None).await;
     let snapshot = runtime.metrics_snapshot().unwrap();
     assert_eq!((snapshot.unregistered_activity_backoff, snapshot.activity_poison), (2, 1));
-    runtime.shutdown(None).await;
 }
 
 /// S0.34: an unregistered child bounces while its parent waits; its poison fails the parent.
