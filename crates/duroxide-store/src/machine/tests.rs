@@ -123,6 +123,14 @@ fn a_fetch_whose_caller_has_gone_away_is_forgotten() {
     assert_eq!(machine.next_step(at(0)), Step::Sleep(None));
 }
 
+/// The caller may go away between the decision to run a transaction and the claim for it.
+#[test]
+fn nothing_is_claimed_for_a_caller_who_has_gone_away() {
+    let mut machine = idle_machine();
+    drop(fetch(&mut machine, order(1, 1), at(500)));
+    assert_eq!(transact_in_vain(&mut machine, true), 0);
+}
+
 #[test]
 fn due_rows_are_promoted_when_they_are_due() {
     let mut machine = idle_machine();

@@ -33,6 +33,24 @@ fn a_broken_operation_fails_alone() {
     }
 }
 
+/// What the others of a broken batch made ready is handed over all the same.
+#[test]
+fn a_waiting_fetch_gets_what_a_broken_batch_left_standing() {
+    let Fixture { provider, mut store, plan, .. } = fixture();
+    let mut fetch = pin!(fetch_instances(&provider, 8));
+    hand_in(&mut fetch);
+    store.run();
+    plan.break_ops_with("bad", FailureClass::Permanent);
+    let mut good = pin!(provider.enqueue_for_orchestrator(start("good"), None));
+    let mut bad = pin!(provider.enqueue_for_orchestrator(start("bad"), None));
+    hand_in(&mut good);
+    hand_in(&mut bad);
+    store.run();
+    answer(&mut good).unwrap();
+    answer(&mut bad).unwrap_err();
+    assert_eq!(answer(&mut fetch)[0].instance, "good");
+}
+
 /// Decision 7: a refused operation was checked before its first write, so the batch goes on.
 #[test]
 fn a_refused_operation_leaves_the_rest_of_its_batch_alone() {

@@ -4,7 +4,9 @@ use std::{pin::pin, time::Duration};
 
 use crate::support::*;
 use duroxide_core::WorkItem;
-use duroxide_provider::{OrchestrationFetch, Provider, ProviderAdmin};
+use duroxide_provider::{
+    OrchestrationFetch, Provider, ProviderAdmin, SessionFetchConfig, TagFilter, WorkFetch,
+};
 use duroxide_store::{Idle, StoreOptions};
 
 /// Decision 4: while fetches wait, an orchestration with one activity is four commits from start to end.
@@ -212,6 +214,30 @@ fn an_empty_fetch_says_nothing_about_other_filters() {
     assert!(complete(&mut store, provider.fetch_orchestration_items(&narrow)).unwrap().is_empty());
     let wide = OrchestrationFetch::new(LOCK, Duration::ZERO).with_max(8, 8);
     assert_eq!(complete(&mut store, provider.fetch_orchestration_items(&wide)).unwrap().len(), 1);
+}
+
+/// The same for activities: tag and session are part of the filter.
+#[test]
+fn an_empty_fetch_says_nothing_about_other_tags_or_session_owners() {
+    let Fixture { provider, mut store, .. } = fixture();
+    let mut tagged = activity("a", 2);
+    let mut in_session = activity("a", 3);
+    if let WorkItem::ActivityExecute { tag, .. } = &mut tagged {
+        *tag = Some("gpu".to_owned());
+    }
+    if let WorkItem::ActivityExecute { session_id, .. } = &mut in_session {
+        *session_id = Some("s".to_owned());
+    }
+    complete(&mut store, provider.enqueue_for_worker(tagged)).unwrap();
+    complete(&mut store, provider.enqueue_for_worker(in_session)).unwrap();
+    let owner = SessionFetchConfig { owner_id: "me".to_owned(), lock_timeout: LOCK };
+    let mut count = |tags: &TagFilter, session| {
+        let request = WorkFetch::new(LOCK, Duration::ZERO, tags).with_session(session).with_max(8, 8);
+        complete(&mut store, provider.fetch_work_items(&request)).unwrap().len()
+    };
+    assert_eq!(count(&TagFilter::default_only(), None), 0);
+    assert_eq!(count(&TagFilter::tags(["gpu"]), None), 1);
+    assert_eq!(count(&TagFilter::default_only(), Some(&owner)), 1);
 }
 
 /// Decision 4: a fetch whose future was dropped locks nothing from then on.
