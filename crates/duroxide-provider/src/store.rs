@@ -23,8 +23,8 @@
 //! * **Undecodable rows** are counted, hidden and left out; they count towards the bounds of a claim. If nothing is
 //!   left, or an unknown instance is left without its start, the instance is not locked and no other row of it is
 //!   counted. A hidden row that cannot be decoded holds no queue message back.
-//! * **Suspect.** The end of a lease and a counted abandon make an instance suspect; a commit that leaves no attempted
-//!   message makes it healthy again.
+//! * **Suspect.** A counted abandon makes an instance suspect, and so does a lease that ended, until a commit under it
+//!   is served after all; a commit that leaves no attempted message makes it healthy again.
 //! * **Leases.** A lease is live while `now < until`. Commit, ack and renewal check it at the time they were handed in;
 //!   an abandon needs only the token. A lock whose lease ended keeps its token until the next claim.
 //! * **Times.** A delayed message is due at `now + delay`, rounded up to milliseconds. Hidden rows and leases keep

@@ -42,12 +42,25 @@ pub fn compare(one: &mut Subject, other: &mut Subject, numbers: &[u64]) {
         let step = driver.step(*number);
         let seen = one.take(&step).unwrap();
         let same = other.take(&step).unwrap();
-        assert_eq!(seen.text(), same.text(), "step {n}: {step:#?}");
-        assert_eq!(one.reads().unwrap(), other.reads().unwrap(), "step {n}: {step:#?}");
-        let snapshot = one.comparable_snapshot().unwrap();
-        assert_eq!(snapshot, other.comparable_snapshot().unwrap(), "step {n}: {step:#?}");
+        let at = format!("step {n}: {step:#?}");
+        assert_same(&seen.text(), &same.text(), &at);
+        assert_same(&one.reads().unwrap(), &other.reads().unwrap(), &at);
+        let (snapshot, same) = (one.comparable_snapshot().unwrap(), other.comparable_snapshot().unwrap());
+        assert_same(&format!("{snapshot:#?}"), &format!("{same:#?}"), &at);
         driver.learn(&seen);
     }
+}
+
+/// Panics with the first lines in which two texts differ, and what stands in front of them.
+fn assert_same(one: &str, other: &str, at: &str) {
+    if one == other {
+        return;
+    }
+    let (one, other): (Vec<_>, Vec<_>) = (one.lines().collect(), other.lines().collect());
+    let first = one.iter().zip(&other).take_while(|(one, other)| one == other).count();
+    let (from, to) = (first.saturating_sub(12), first + 6);
+    let show = |lines: &[&str]| lines[from.min(lines.len())..to.min(lines.len())].join("\n");
+    panic!("the engines differ at {at}\n--- one\n{}\n--- other\n{}", show(&one), show(&other));
 }
 
 /// Drives an engine with numbers and checks the invariants after every step.

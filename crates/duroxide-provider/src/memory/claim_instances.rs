@@ -84,11 +84,12 @@ impl MemoryEngine {
         let routes = self.instances.accepted_routes(order);
         while claimed.items.len() < order.max {
             let Some(key) = self.instances.first_ready(&routes) else { break };
-            let suspect = self.instances.get(key).is_some_and(|instance| instance.suspect);
+            let suspect = self.instances.get(key).is_some_and(Instance::is_suspect);
             if suspect && claimed.items.len() >= order.free_slots {
                 break;
             }
             self.instances.set_back(key);
+            self.instances.show_due(key, self.now);
             let batch = self.read_batch(key, order);
             claimed.items.extend(self.lock_instance(key, &batch, order, nonce));
             for (place, error) in batch.undecodable {
@@ -142,6 +143,7 @@ impl MemoryEngine {
         let lock = Lock::new(key.0, nonce, self.now.saturating_add(order.lock_timeout));
         let lock_token = lock.token().to_owned();
         self.instances.change(key, self.now, |instance| {
+            instance.suspect = instance.is_suspect();
             instance.lock = Some(lock);
             let places = batch.messages.iter().map(|(place, _)| *place);
             instance.mailbox.lock(places.clone());

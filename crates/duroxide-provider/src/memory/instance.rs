@@ -28,7 +28,7 @@ pub(super) struct Instance {
     pub(super) execution_id: u64,
     pub(super) executions: BTreeMap<u64, Execution>,
     pub(super) lock: Option<Lock>,
-    /// Whether a lease on it ended or it was abandoned with the attempt counted: it may be poison.
+    /// Whether a claim followed an ended lease, or an abandon was counted, since the last healthy commit.
     pub(super) suspect: bool,
     pub(super) mailbox: Mailbox,
     /// Queued activities by execution and activity id.
@@ -61,9 +61,10 @@ impl Instance {
         self.lock.as_ref().is_some_and(|lock| lock.is_live(at))
     }
 
-    /// A lease that ended counts against the messages: their turn may have crashed its process.
-    pub(super) fn note_ended_lease(&mut self, now: Timestamp) {
-        self.suspect |= self.lock.as_ref().is_some_and(|lock| !lock.is_live(now));
+    /// Whether it may be poison. A lock that is left on an instance that can be claimed has ended: its turn may have
+    /// crashed its process.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.suspect || self.lock.is_some()
     }
 
     pub(super) fn has_work(&self, now: Timestamp) -> bool {

@@ -128,6 +128,13 @@ impl Instances {
         }
     }
 
+    /// Shows the row's messages that were hidden until now. A ready row is not woken for that, so a claim asks.
+    pub(super) fn show_due(&mut self, key: InstanceKey, now: Timestamp) {
+        if let Some(row) = self.rows.get_mut(&key) {
+            row.instance.mailbox.show_due(now);
+        }
+    }
+
     pub(super) fn enqueue(&mut self, message: &MessageRow, now: Timestamp) {
         let key = self.open(&message.instance, now);
         self.sequence += 1;
@@ -193,7 +200,6 @@ impl Instances {
     fn file(&mut self, key: InstanceKey, now: Timestamp) {
         let Some(row) = self.rows.get_mut(&key) else { return };
         row.instance.mailbox.show_due(now);
-        row.instance.note_ended_lease(now);
         if row.instance.is_empty_mailbox() {
             self.remove(key);
             return;

@@ -15,6 +15,7 @@ impl MemoryEngine {
     ) -> Result<Answer, Refusal> {
         let key = self.check_round(round, handed_in)?;
         let now = self.now;
+        self.instances.set_back(key);
         let instance = self.instances.change(key, now, |instance| {
             instance.mailbox.consume_locked();
             instance.lock = None;

@@ -47,6 +47,7 @@ macro_rules! engine_stories {
                 an_unknown_token_is_refused,
                 attempts_count_fetches_and_are_per_message,
                 an_abandon_touches_only_what_its_token_locked,
+                a_hidden_message_joins_a_batch_that_is_ready_before_it,
                 an_ignored_attempt_is_taken_back_and_never_below_zero,
                 a_hidden_start_keeps_its_place_when_others_are_released,
                 suspects_are_claimed_only_into_free_slots,

@@ -114,6 +114,17 @@ pub fn an_abandon_touches_only_what_its_token_locked(mut s: Scenario) {
     assert_eq!(next.attempt_count, 1);
 }
 
+/// api 11: all visible messages, also those that become visible while others are.
+pub fn a_hidden_message_joins_a_batch_that_is_ready_before_it(mut s: Scenario) {
+    s.running("a");
+    s.send(&raise("a", "hidden"));
+    let claim = s.claim().unwrap();
+    s.abandon(&claim, Some(Duration::from_secs(1)), false).unwrap();
+    s.send(&raise("a", "ready"));
+    s.pass(Duration::from_secs(1));
+    assert_eq!(s.claim().unwrap().messages, [raise("a", "hidden"), raise("a", "ready")]);
+}
+
 /// 16.2
 pub fn an_ignored_attempt_is_taken_back_and_never_below_zero(mut s: Scenario) {
     s.running("a");
