@@ -2,17 +2,23 @@
 //!
 //! A third party checks its provider in a few lines:
 //!
-//! ```ignore
+//! ```
+//! # use std::sync::Arc;
+//! # use duroxide_provider::Provider;
+//! use duroxide_conformance::{conformance_tests, provider_validations::ProviderFactory};
+//! # use duroxide_store::MemoryProvider as MyProvider;
+//!
 //! struct MyFactory;
 //!
 //! #[async_trait::async_trait]
-//! impl duroxide_conformance::provider_validations::ProviderFactory for MyFactory {
+//! impl ProviderFactory for MyFactory {
 //!     async fn create_provider(&self) -> Arc<dyn Provider> {
-//!         Arc::new(MyProvider::on_an_empty_store().await)
+//!         Arc::new(MyProvider::new())
 //!     }
 //! }
 //!
-//! duroxide_conformance::conformance_tests!(MyFactory);
+//! conformance_tests!(MyFactory);
+//! # fn main() {}
 //! ```
 //!
 //! [`conformance_tests!`] makes one test of every validation, in a module per topic. [`provider_validations`] has

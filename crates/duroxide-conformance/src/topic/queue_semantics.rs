@@ -54,7 +54,7 @@ pub async fn test_worker_ack_atomicity<F: ProviderFactory + ?Sized>(factory: &F)
     let repeated = fixture.provider.ack_work_item(&work.token, Some(completion.clone())).await;
     assert_permanent(repeated, "a second ack must fail");
 
-    let claim = fixture.claim_instance("worked").await;
+    let claim = fixture.try_claim().await.expect("the completion must be visible with the ack");
     assert_eq!(claim.item.messages, [completion], "the completion must be queued exactly once");
 }
 

@@ -74,10 +74,14 @@ pub async fn test_commit_round_with_next_execution<F: ProviderFactory + ?Sized>(
     let claim = fixture.claim_instance("chain").await;
     commit_round(&fixture, &claim, handing_over("chain", 2)).await;
 
-    let ids = |history: Vec<Event>| history.iter().map(|event| event.event_id).collect::<Vec<_>>();
+    let ids = |history: Vec<Event>| {
+        history.iter().map(|event| (event.execution_id, event.event_id)).collect::<Vec<_>>()
+    };
     let provider = &fixture.provider;
-    assert_eq!(ids(provider.read_with_execution("chain", 1).await.expect("execution 1 is there")), [1, 2]);
-    assert_eq!(ids(provider.read("chain").await.expect("read must work")), [1, 2], "the next one is current");
+    let old = provider.read_with_execution("chain", 1).await.expect("execution 1 is there");
+    assert_eq!(ids(old), [(1, 1), (1, 2)], "the old execution must have its end");
+    let current = provider.read("chain").await.expect("read must work");
+    assert_eq!(ids(current), [(2, 1), (2, 2)], "the next execution must be current");
     let next = fixture.claim_instance("chain").await;
     assert_eq!(next.item.execution_id, 2, "the wake-up must find the next execution");
     assert_eq!(
@@ -183,6 +187,8 @@ fn broken_rounds(instance: &str) -> Vec<(&'static str, Round)> {
             0..0,
             [status_updated(instance, 1, 2, Some("never")), kv_set(instance, 1, 3, "never", "1")],
         );
+        round.worker_items = vec![activity(instance, 1, 10)];
+        round.orchestrator_items = vec![start("other")];
         round.cancelled_activities = vec![activity_of(instance, 7)];
         round.cancelled_timers =
             vec![ScheduledTimerIdentifier { instance: instance.to_owned(), execution_id: 1, timer_id: 8 }];

@@ -1,4 +1,4 @@
-//! A store engine that a test can damage while a provider serves it.
+//! A store engine that a test can damage while a provider serves it, or that breaks a rule by itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,6 +17,8 @@ use duroxide_provider::{
     },
 };
 
+use crate::fault::Fault;
+
 const NONSENSE: &str = r#"{"Nonsense":1}"#;
 
 /// A memory engine that two owners share: the store thread, and the test that damages it.
@@ -25,11 +27,12 @@ pub(crate) struct DamagedEngine {
     engine: Arc<Mutex<MemoryEngine>>,
     /// Instance, execution and event id of the events that are no longer readable.
     damaged: Arc<Mutex<BTreeSet<(String, u64, u64)>>>,
+    fault: Option<Fault>,
 }
 
 impl DamagedEngine {
-    pub(crate) fn new(engine: MemoryEngine) -> Self {
-        Self { engine: Arc::new(Mutex::new(engine)), damaged: Arc::default() }
+    pub(crate) fn new(engine: MemoryEngine, fault: Option<Fault>) -> Self {
+        Self { engine: Arc::new(Mutex::new(engine)), damaged: Arc::default(), fault }
     }
 
     /// Makes the events that an instance has now undecodable.
@@ -89,10 +92,13 @@ impl DamagedEngine {
 
     fn with_damage(&self, instance: &str, execution_id: u64, mut events: Vec<EventRow>) -> Vec<EventRow> {
         let damaged = self.damaged.lock().unwrap();
-        for event in &mut events {
-            if damaged.contains(&(instance.to_owned(), execution_id, event.event_id)) {
-                event.data = NONSENSE.to_owned();
-            }
+        let is_damaged =
+            |event: &EventRow| damaged.contains(&(instance.to_owned(), execution_id, event.event_id));
+        if self.fault == Some(Fault::SkipsUndecodableEvents) {
+            events.retain(|event| !is_damaged(event));
+        }
+        for event in events.iter_mut().filter(|event| is_damaged(event)) {
+            event.data = NONSENSE.to_owned();
         }
         events
     }
@@ -143,14 +149,38 @@ impl StoreReader for DamagedEngine {
 }
 
 impl StoreEngine for DamagedEngine {
+    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
+        match self.fault {
+            Some(fault) => fault.apply(&mut self.engine(), op.clone(), handed_in),
+            None => self.engine().apply(op, handed_in),
+        }
+    }
+
+    fn claim_instances(
+        &mut self,
+        order: &InstanceOrder,
+        nonce: u128,
+    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
+        match self.fault {
+            Some(fault) => fault.claim_instances(&mut self.engine(), order.clone(), nonce),
+            None => self.engine().claim_instances(order, nonce),
+        }
+    }
+
+    fn claim_activities(
+        &mut self,
+        order: &ActivityOrder,
+        nonce: u128,
+    ) -> Result<Claimed<WorkClaim>, StoreFailure> {
+        match self.fault {
+            Some(fault) => fault.claim_activities(&mut self.engine(), order.clone(), nonce),
+            None => self.engine().claim_activities(order, nonce),
+        }
+    }
+
     forward! {
         fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure>;
-        fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError>;
         fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure>;
-        fn claim_instances(&mut self, order: &InstanceOrder, nonce: u128)
-            -> Result<Claimed<OrchestrationClaim>, StoreFailure>;
-        fn claim_activities(&mut self, order: &ActivityOrder, nonce: u128)
-            -> Result<Claimed<WorkClaim>, StoreFailure>;
         fn commit(&mut self) -> Result<(), StoreFailure>;
         fn rollback(&mut self) -> ();
         fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure>;

@@ -1,6 +1,8 @@
-//! The conformance suite on the memory provider.
+//! The conformance suite on the memory provider, and on memory providers that each break one rule.
 
 mod damaged_engine;
+mod fault;
+mod faulty;
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,6 +17,7 @@ use duroxide_provider::{
     memory::{MemoryEngine, MemoryOptions},
 };
 use duroxide_store::StoreProvider;
+use fault::Fault;
 
 const ORPHAN_MESSAGE_TTL: Duration = Duration::from_millis(300);
 
@@ -22,9 +25,14 @@ const ORPHAN_MESSAGE_TTL: Duration = Duration::from_millis(300);
 #[derive(Default)]
 struct MemoryFactory {
     engine: Mutex<Option<DamagedEngine>>,
+    fault: Option<Fault>,
 }
 
 impl MemoryFactory {
+    fn faulty(fault: Fault) -> Self {
+        Self { fault: Some(fault), ..Self::default() }
+    }
+
     fn engine(&self) -> DamagedEngine {
         self.engine.lock().unwrap().clone().expect("a provider has been created")
     }
@@ -34,7 +42,7 @@ impl MemoryFactory {
 impl ProviderFactory for MemoryFactory {
     async fn create_provider(&self) -> Arc<dyn Provider> {
         let options = MemoryOptions { orphan_message_ttl: ORPHAN_MESSAGE_TTL };
-        let engine = DamagedEngine::new(MemoryEngine::new(options));
+        let engine = DamagedEngine::new(MemoryEngine::new(options), self.fault);
         *self.engine.lock().unwrap() = Some(engine.clone());
         Arc::new(StoreProvider::builder(engine).start().expect("the store thread can be started"))
     }
