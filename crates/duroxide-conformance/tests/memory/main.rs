@@ -1,5 +1,7 @@
 //! The conformance suite on the memory provider, and on memory providers that each break one rule.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "the helpers of a test panic as the test does")]
+
 mod damaged_engine;
 mod fault;
 mod faulty;
