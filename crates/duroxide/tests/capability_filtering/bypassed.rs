@@ -1,0 +1,175 @@
+//! The runtime's own check, behind a provider that does not filter.
+
+use std::{sync::Arc, time::Duration};
+
+use duroxide::{
+    Client, ConfigErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext, OrchestrationRegistry,
+    OrchestrationStatus, RuntimeOptions,
+    providers::{ExecutionMetadata, Provider, WorkItem},
+};
+
+use crate::{
+    Bypass,
+    fixture::{File, PATIENCE, ended, failure, final_snapshot, intercept::Intercepted, node, output},
+    no_activities, pinned, supporting, waiting,
+};
+
+const SENTENCE: &str = "work item could not be processed on this node (orchestration not registered here, or execution \
+                        history is unsupported)";
+
+/// S3.T12, S3.T15, S3.16 to S3.18, S2.7: it is given back without replay, for one second, and the attempt counts.
+#[tokio::test]
+async fn runtime_abandons_incompatible_execution() {
+    let file = File::new();
+    let inner = file.open().await;
+    pinned(&inner, "future", "99.0.0").await;
+    let provider = Intercepted::new(inner, Bypass::default());
+    let store: Arc<dyn Provider> = provider.clone();
+    let patient = RuntimeOptions { max_attempts: 10_000, ..supporting("0.0.0", "1.0.0") };
+    let runtime = node(&store, no_activities(), waiting(), patient).await;
+
+    let bounced = async {
+        while provider.intercept.abandons().len() < 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, bounced).await.unwrap();
+
+    let client = Client::new(store);
+    let status = client.get_orchestration_status("future").await.unwrap();
+    assert!(matches!(status, OrchestrationStatus::Running { .. }), "{status:?}");
+    assert_eq!(client.read_execution_history("future", 1).await.unwrap().len(), 2, "nothing was written");
+    let snapshot = final_snapshot(runtime).await;
+    let mut abandons = provider.intercept.abandons();
+    abandons.retain(|(delay, _)| delay.is_some()); // what shutdown released has no delay
+    assert!(abandons.iter().all(|abandon| *abandon == (Some(Duration::from_secs(1)), false)), "{abandons:?}");
+    assert_eq!(snapshot.incompatible_version_abandoned, abandons.len() as u64, "S3.21: once per abandon");
+}
+
+/// S3.T14, S3.19, S2.8, C7, B3: three abandons, and the fourth fetch ends it.
+#[tokio::test]
+async fn runtime_abandon_reaches_max_attempts_and_poisons() {
+    let file = File::new();
+    let inner = file.open().await;
+    pinned(&inner, "future", "99.0.0").await;
+    let provider = Intercepted::new(inner, Bypass::default());
+    let store: Arc<dyn Provider> = provider.clone();
+    let runtime = node(&store, no_activities(), waiting(), supporting("0.0.0", "1.0.0")).await;
+    let client = Client::new(store);
+
+    let details = failure(ended(&client, "future").await);
+
+    assert_eq!(provider.intercept.abandons().len(), 3);
+    let ErrorDetails::Configuration { kind, resource, message: Some(message) } = &details else {
+        panic!("{details:?}")
+    };
+    assert_eq!((kind, resource.as_str()), (&ConfigErrorKind::UnsupportedVersion, "future"));
+    assert!(message.starts_with(SENTENCE), "{message}");
+    assert!(message.contains("pinned at 99.0.0") && message.contains("attempt 4 (max 3)"), "{message}");
+    assert!(message.contains("0.0.0") && message.contains("1.0.0"), "it names the range: {message}");
+    let last = client.read_execution_history("future", 1).await.unwrap().pop().unwrap();
+    assert!(last.is_terminal());
+    runtime.shutdown(None).await;
+}
+
+/// S2.20: the same the other way round, a node that has dropped old versions.
+#[tokio::test]
+async fn unsupported_pinned_runtime_version_bounces_then_poison() {
+    let file = File::new();
+    let inner = file.open().await;
+    pinned(&inner, "past", "0.1.0").await;
+    let store: Arc<dyn Provider> = Intercepted::new(inner, Bypass::default());
+    let runtime = node(&store, no_activities(), waiting(), supporting("99.0.0", "99.9.9")).await;
+    let client = Client::new(store);
+
+    let details = failure(ended(&client, "past").await);
+
+    assert_eq!(details.category(), "configuration");
+    assert!(details.display_message().contains(SENTENCE), "{details:?}");
+    runtime.shutdown(None).await;
+}
+
+/// S3.T13 behind a provider that does not filter.
+#[tokio::test]
+async fn runtime_processes_compatible_execution_normally() {
+    let file = File::new();
+    let inner = file.open().await;
+    pinned(&inner, "present", "1.5.0").await;
+    let provider = Intercepted::new(inner, Bypass::default());
+    let store: Arc<dyn Provider> = provider.clone();
+    let runtime = node(&store, no_activities(), waiting(), supporting("1.0.0", "2.0.0")).await;
+    let client = Client::new(store);
+    assert_eq!(output(ended(&client, "present").await), "went");
+    assert!(provider.intercept.abandons().is_empty());
+    runtime.shutdown(None).await;
+}
+
+async fn parent(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
+    ctx.schedule_sub_orchestration_with_id("Waits", "child", "").await
+}
+
+/// B3, 6.6: the parent is told how its child ended.
+#[tokio::test]
+async fn the_parent_of_an_unsupported_child_fails_with_it() {
+    let file = File::new();
+    let inner = file.open().await;
+    let orchestrations = OrchestrationRegistry::builder().register("Parent", parent).build();
+    let first = node(&inner, no_activities(), orchestrations.clone(), supporting("0.0.0", "1.0.0")).await;
+    let client = Client::new(inner.clone());
+    client.start_orchestration("parent", "Parent", "").await.unwrap();
+    crate::fixture::recorded(&client, "parent", |event| {
+        matches!(event.kind, EventKind::SubOrchestrationScheduled { .. })
+    })
+    .await;
+    first.shutdown(None).await;
+    start_child_as_a_future_node(&inner).await;
+
+    let store: Arc<dyn Provider> = Intercepted::new(inner, Bypass::default());
+    let second = node(&store, no_activities(), orchestrations, supporting("0.0.0", "1.0.0")).await;
+    let of_child = failure(ended(&client, "child").await);
+    let of_parent = failure(ended(&client, "parent").await);
+
+    assert_eq!(of_parent, of_child);
+    assert_eq!(of_parent.category(), "configuration");
+    second.shutdown(None).await;
+}
+
+/// Commits the first turn of `child` as a node of version 99.0.0 would.
+async fn start_child_as_a_future_node(store: &Arc<dyn Provider>) {
+    let lease = Duration::from_secs(30);
+    let fetch = async {
+        loop {
+            let fetched = store.fetch_orchestration_item(lease, Duration::from_secs(1), None).await.unwrap();
+            if let Some(fetched) = fetched {
+                return fetched;
+            }
+        }
+    };
+    let (item, token, _) = tokio::time::timeout(PATIENCE, fetch).await.unwrap();
+    assert_eq!(item.instance, "child");
+    let link = |event: Event| match event.kind {
+        EventKind::OrchestrationStarted { name, version, input, .. } => Event {
+            kind: EventKind::OrchestrationStarted {
+                name,
+                version,
+                input,
+                parent_instance: Some("parent".into()),
+                parent_id: Some(2),
+                parent_execution_id: Some(1),
+                carry_forward_events: None,
+                initial_custom_status: None,
+            },
+            ..event
+        },
+        _ => event,
+    };
+    let history = crate::history("child", "99.0.0").into_iter().map(link).collect();
+    let metadata = ExecutionMetadata {
+        parent_instance_id: Some("parent".into()),
+        pinned_duroxide_version: Some(semver::Version::new(99, 0, 0)),
+        ..crate::named()
+    };
+    store.ack_orchestration_item(&token, 1, history, vec![], vec![], metadata, vec![]).await.unwrap();
+    let go = WorkItem::ExternalRaised { instance: "child".into(), name: "go".into(), data: "went".into() };
+    store.enqueue_for_orchestrator(go, None).await.unwrap();
+}

@@ -1,0 +1,76 @@
+//! Histories with events that this build does not know.
+
+use std::sync::Arc;
+
+use duroxide::{Client, ErrorDetails, OrchestrationStatus, PoisonMessageType, providers::Provider};
+
+use crate::{
+    Bypass,
+    fixture::{File, ended, failure, intercept::Intercepted, node, output, quick_options},
+    no_activities, pinned, supporting, waiting,
+};
+
+/// S3.T29, S3.29: an operator widens the range, and what cannot be decoded ends in poison.
+#[tokio::test]
+async fn wide_supported_range_drains_stuck_items_via_deserialization_error() {
+    let file = File::new();
+    let inner = file.open().await;
+    pinned(&inner, "future", "99.0.0").await;
+    file.overwrite_event("future", 2, r#"{"type":"FromTheFuture"}"#);
+    let client = Client::new(inner.clone());
+    let store: Arc<dyn Provider> = Intercepted::new(inner, Bypass::default());
+    let runtime = node(&store, no_activities(), waiting(), supporting("0.0.0", "99.9.9")).await;
+
+    let details = failure(ended(&client, "future").await);
+
+    let ErrorDetails::Poison { attempt_count: 4, max_attempts: 3, message_type, message } = &details else {
+        panic!("{details:?}")
+    };
+    let PoisonMessageType::FailedDeserialization { instance, execution_id: 1, error } = message_type else {
+        panic!("{details:?}")
+    };
+    assert_eq!(instance, "future");
+    assert!(error.starts_with("Failed to deserialize event at position 1: "), "S3.37: {error}");
+    assert_eq!(message, error, "S1.12: the decode error is the message");
+    runtime.shutdown(None).await;
+}
+
+/// S3.T42, S3.38, Q1: a damaged history stops its own instance, with a diagnosis; all others progress.
+#[tokio::test]
+async fn fetch_deserialization_error_eventually_reaches_poison() {
+    let file = File::new();
+    let inner = file.open().await;
+    pinned(&inner, "damaged", "0.1.0").await;
+    pinned(&inner, "healthy", "0.1.0").await;
+    file.overwrite_event("damaged", 1, "not even JSON");
+    let client = Client::new(inner.clone());
+    let store: Arc<dyn Provider> = Intercepted::new(inner, Bypass::default());
+    let runtime = node(&store, no_activities(), waiting(), quick_options()).await;
+
+    assert_eq!(output(ended(&client, "healthy").await), "went");
+    let details = failure(ended(&client, "damaged").await);
+
+    assert!(
+        details.display_message().contains("history deserialization failed after 4 attempts (max 3)"),
+        "{details:?}"
+    );
+    runtime.shutdown(None).await;
+}
+
+/// S3.15, S3.33: what the filter excludes is never decoded, so that it is neither counted nor ended.
+#[tokio::test]
+async fn an_excluded_history_is_never_decoded() {
+    let file = File::new();
+    let store = file.open().await;
+    pinned(&store, "future", "99.0.0").await;
+    pinned(&store, "healthy", "0.1.0").await;
+    file.overwrite_event("future", 2, r#"{"type":"FromTheFuture"}"#);
+    let runtime = node(&store, no_activities(), waiting(), quick_options()).await;
+    let client = Client::new(store);
+
+    assert_eq!(output(ended(&client, "healthy").await), "went");
+    let status = client.get_orchestration_status("future").await.unwrap();
+
+    assert!(matches!(status, OrchestrationStatus::Running { .. }), "{status:?}");
+    runtime.shutdown(None).await;
+}
