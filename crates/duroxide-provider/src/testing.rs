@@ -18,9 +18,11 @@
     reason = "test code: a broken expectation is a failed test"
 )]
 
+mod dice;
 mod driver;
 pub mod items;
 pub mod scenario;
+mod script;
 pub mod stories;
 mod subject;
 mod turn;

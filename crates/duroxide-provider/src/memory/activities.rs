@@ -140,8 +140,8 @@ impl Activities {
     }
 
     pub(super) fn next_wake(&self) -> Option<Timestamp> {
-        let session_end = self.sessions.next_end(|session| self.by_session.contains_key(session));
-        self.wake.first().map(|(at, _)| *at).into_iter().chain(session_end).min()
+        let activity = self.wake.first().map(|(at, _)| *at);
+        activity.into_iter().chain(self.sessions.next_end()).min()
     }
 
     /// Brings the indexes in line with a row.

@@ -104,9 +104,9 @@ impl Sessions {
         self.wake.pop_first().map(|(_, name)| name)
     }
 
-    /// When the next lease of a session ends that a queued activity waits for.
-    pub(super) fn next_end(&self, is_needed: impl Fn(&str) -> bool) -> Option<Timestamp> {
-        self.wake.iter().find(|(_, name)| is_needed(name)).map(|(until, _)| *until)
+    /// When the next lease ends.
+    pub(super) fn next_end(&self) -> Option<Timestamp> {
+        self.wake.first().map(|(until, _)| *until)
     }
 
     fn remove(&mut self, session: &str) {

@@ -1,17 +1,15 @@
 //! Random steps: a correct runtime, impatient clients and a careless operator.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
-use duroxide_core::{EventKind, WorkItem};
-use semver::Version;
+use duroxide_core::WorkItem;
 
 use super::{
     Turn,
+    dice::Dice,
     items::{self, NONSENSE},
     scenario::{batch_order, work_order},
+    script::{Model, Script, first_turn, started},
     subject::{Observation, Step},
 };
 use crate::{
@@ -37,50 +35,6 @@ pub struct Driver {
     dead_letters: Vec<DeadLetter>,
     /// The commit that is under way, and what the instance is if it succeeds.
     pending: Option<(String, Model)>,
-}
-
-/// What the driver knows of an instance.
-#[derive(Debug, Clone, Default)]
-struct Model {
-    execution_id: u64,
-    activities: BTreeSet<u64>,
-    timers: BTreeSet<u64>,
-    children: BTreeSet<u64>,
-    parent: Option<(String, u64, u64)>,
-    ended: bool,
-    awaits_successor: bool,
-}
-
-/// Numbers out of one number.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        // SplitMix64: every bit of the result depends on every bit of the state.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
-    }
-
-    fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
-        let sides = (of.len() as u64).max(1);
-        of.get(usize::try_from(self.roll(sides)).unwrap())
-    }
-
-    fn one_in(&mut self, sides: u64) -> bool {
-        self.roll(sides) == 0
-    }
-
-    fn delay(&mut self) -> Option<Duration> {
-        [None, Some(Duration::ZERO), Some(Duration::from_millis(150)), Some(Duration::from_secs(3))]
-            [usize::try_from(self.roll(4)).unwrap()]
-    }
-
-    fn instance(&mut self) -> String {
-        format!("i{}", self.roll(4))
-    }
 }
 
 impl Driver {
@@ -238,168 +192,6 @@ impl Driver {
             None => Step::Apply(Op::RetryDeadLetter { id: "77".to_owned() }),
         }
     }
-}
-
-/// A turn being played.
-struct Script {
-    turn: Turn,
-    model: Model,
-    instance: String,
-}
-
-impl Script {
-    fn event(&mut self, source: Option<u64>, kind: EventKind) {
-        self.change(|turn| turn.event(source, kind));
-    }
-
-    fn change(&mut self, change: impl FnOnce(Turn) -> Turn) {
-        let turn = std::mem::replace(&mut self.turn, Turn::after("", 0, 0));
-        self.turn = change(turn);
-    }
-
-    /// Records what is still wanted of the messages.
-    fn deliver(&mut self, messages: &[WorkItem]) {
-        let current = self.model.execution_id;
-        for message in messages {
-            match message {
-                WorkItem::ActivityCompleted { execution_id, id, result, .. }
-                    if *execution_id == current && self.model.activities.remove(id) =>
-                {
-                    self.event(Some(*id), EventKind::ActivityCompleted { result: result.clone() });
-                }
-                WorkItem::TimerFired { execution_id, id, fire_at_ms, .. }
-                    if *execution_id == current && self.model.timers.remove(id) =>
-                {
-                    self.event(Some(*id), EventKind::TimerFired { fire_at_ms: *fire_at_ms });
-                }
-                WorkItem::SubOrchCompleted { parent_execution_id, parent_id, result, .. }
-                    if *parent_execution_id == current && self.model.children.remove(parent_id) =>
-                {
-                    let kind = EventKind::SubOrchestrationCompleted { result: result.clone() };
-                    self.event(Some(*parent_id), kind);
-                }
-                WorkItem::ExternalRaised { name, data, .. } => {
-                    self.event(None, EventKind::ExternalEvent { name: name.clone(), data: data.clone() });
-                }
-                WorkItem::QueueMessage { name, data, .. } => {
-                    let kind = EventKind::QueueEventDelivered { name: name.clone(), data: data.clone() };
-                    self.event(None, kind);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn act(&mut self, dice: &mut Dice) {
-        for _ in 0..dice.roll(4) {
-            self.act_once(dice);
-        }
-        match dice.roll(8) {
-            0 => self.complete(),
-            1 => {
-                self.end_execution();
-                let execution_id = self.model.execution_id + 1;
-                let parent = self.model.parent.clone();
-                let next = Model { execution_id, parent, ..Model::default() };
-                let seed = started(&self.instance, &next).set("seed", "1");
-                self.change(|turn| turn.continue_with(seed));
-                self.model = next;
-            }
-            2 if dice.one_in(2) => {
-                self.end_execution();
-                let item = items::continue_as_new(&self.instance, None);
-                self.change(|turn| turn.continue_as_new().send(item));
-                self.model.awaits_successor = true;
-            }
-            _ => {}
-        }
-    }
-
-    fn act_once(&mut self, dice: &mut Dice) {
-        let (tag, session) = (["gpu", "cpu"], ["s1", "s2"]);
-        match dice.roll(9) {
-            0..=1 => {
-                let tag = dice.pick(&tag).copied().filter(|_| dice.one_in(3));
-                let session = dice.pick(&session).copied().filter(|_| dice.one_in(3));
-                self.change(|turn| turn.routed_activity(tag, session));
-                self.model.activities.insert(self.turn.last_event_id());
-            }
-            2..=3 => {
-                let at = 1_000_000 + dice.roll(120_000);
-                self.change(|turn| turn.timer(at));
-                self.model.timers.insert(self.turn.last_event_id());
-            }
-            4 if self.model.parent.is_none() => {
-                let next = self.turn.last_event_id() + 1;
-                let suffix = format!("sub::{}_{next}", self.model.execution_id);
-                self.change(|turn| turn.child(&suffix));
-                self.model.children.insert(next);
-            }
-            5 => {
-                let key = format!("k{}", dice.roll(3));
-                self.change(|turn| if dice.one_in(3) { turn.clear(&key) } else { turn.set(&key, "v") });
-            }
-            6 => self.change(|turn| turn.status(Some("busy").filter(|_| dice.one_in(2)))),
-            7 => self.drop_activity(),
-            8 => {
-                if let Some(timer) = self.model.timers.pop_first() {
-                    self.change(|turn| turn.cancel_timer(timer));
-                }
-            }
-            _ => {
-                if dice.one_in(2) {
-                    self.event(None, EventKind::KeyValuesCleared);
-                }
-            }
-        }
-    }
-
-    fn drop_activity(&mut self) {
-        if let Some(activity) = self.model.activities.pop_first() {
-            let reason = "dropped_future".to_owned();
-            self.event(Some(activity), EventKind::ActivityCancelRequested { reason });
-            self.change(|turn| turn.cancel_activity(activity));
-        }
-    }
-
-    fn complete(&mut self) {
-        self.end_execution();
-        self.change(|turn| turn.complete("done"));
-        if let Some((parent_instance, parent_execution_id, parent_id)) = self.model.parent.clone() {
-            let result = "done".to_owned();
-            let report =
-                WorkItem::SubOrchCompleted { parent_instance, parent_execution_id, parent_id, result };
-            self.change(|turn| turn.send(report));
-        }
-        self.model.ended = true;
-    }
-
-    /// What is open when an execution ends is removed from the store.
-    fn end_execution(&mut self) {
-        for activity in std::mem::take(&mut self.model.activities) {
-            self.change(|turn| turn.cancel_activity(activity));
-        }
-        for timer in std::mem::take(&mut self.model.timers) {
-            self.change(|turn| turn.cancel_timer(timer));
-        }
-    }
-}
-
-fn first_turn(claim: &OrchestrationClaim) -> (Turn, Model) {
-    let link = claim.messages.iter().find_map(WorkItem::parent_link);
-    let parent = link.map(|link| (link.instance, link.execution_id.unwrap_or(1), link.event_id));
-    let model = Model { execution_id: claim.execution_id, parent, ..Model::default() };
-    (started(&claim.instance, &model), model)
-}
-
-/// The first turn of an execution, pinned by its number.
-fn started(instance: &str, model: &Model) -> Turn {
-    let turn = Turn::start_of(instance, model.execution_id);
-    let turn = match &model.parent {
-        Some((parent, execution, call)) => turn.of_parent(parent, *execution, *call),
-        None => turn,
-    };
-    turn.pinned(Version::new(1 + model.execution_id % 2, 0, 0))
 }
 
 /// Mostly a lock that is held, which is then used up; sometimes any that ever was.
