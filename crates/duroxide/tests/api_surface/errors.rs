@@ -7,6 +7,7 @@ use duroxide::{
 
 use crate::bounds;
 
+/// S1.14.
 #[test]
 fn error_details_are_plain_serializable_values() {
     bounds::value::<ErrorDetails>();
@@ -23,7 +24,8 @@ fn error_details_are_plain_serializable_values() {
     bounds::serde::<AppErrorKind>();
 }
 
-/// Every variant with every field; no wildcard, so that a new variant or field shows here.
+/// Every variant with every field; no wildcard, so that a new variant or field shows here. S1.11; S0.22 and S0.49: there
+/// is no kind of its own for handlers that are not registered.
 fn texts(details: ErrorDetails) -> String {
     match details {
         ErrorDetails::Infrastructure { operation, message, retryable: true | false } => operation + &message,
@@ -46,6 +48,7 @@ fn texts(details: ErrorDetails) -> String {
     }
 }
 
+/// S1.13.
 fn poisoned(message_type: PoisonMessageType) -> String {
     match message_type {
         PoisonMessageType::Orchestration { instance, execution_id } => {
@@ -70,6 +73,13 @@ fn error_details_answer_the_documented_questions() {
     };
     assert_eq!(details.display_message(), "unsupported version in r");
     assert_eq!(texts(details), "r");
+    let poison = ErrorDetails::Poison {
+        attempt_count: 4,
+        max_attempts: 3,
+        message_type: PoisonMessageType::Orchestration { instance: "i".into(), execution_id: 1 },
+        message: "m".into(),
+    };
+    assert_eq!((poison.category(), poison.is_retryable()), ("poison", false), "S1.15, S1.16");
 }
 
 #[test]

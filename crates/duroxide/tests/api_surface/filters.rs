@@ -35,6 +35,7 @@ fn tag_filters() {
     assert!(tags.matches(Some("a")) && !tags.matches(None) && both.matches(None));
 }
 
+/// S3.8, S3.9, S3.27.
 #[test]
 fn version_filters() {
     bounds::value::<SemverRange>();
@@ -50,6 +51,7 @@ fn version_filters() {
     assert!(filter.is_compatible(&Version::new(2, 0, 0)), "both ends are included");
 }
 
+/// S1.8: an item holds no lock token.
 #[test]
 fn items_are_built_in_full() {
     bounds::value::<ScheduledActivityIdentifier>();

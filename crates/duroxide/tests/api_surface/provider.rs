@@ -17,7 +17,7 @@ use crate::bounds;
 
 type PRes<T> = Result<T, ProviderError>;
 
-/// A third party's store: knows nothing of what was added later.
+/// A third party's store: knows nothing of what was added later. Its signatures are S1.3, S1.6, S1.9 and S3.12.
 struct Plain;
 
 #[async_trait]
@@ -198,6 +198,7 @@ async fn added_methods_have_default_bodies() {
     let _: DeleteInstanceResult = admin.delete_instance("i", false).await.unwrap();
 }
 
+/// S4.4.
 #[test]
 fn rounds_are_built_in_full() {
     bounds::value::<Round>();

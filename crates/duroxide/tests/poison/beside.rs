@@ -1,0 +1,65 @@
+//! Poison of every kind beside healthy work.
+
+use std::time::Duration;
+
+use duroxide::{
+    Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
+    providers::{DeadLetter, DeadLetterQueue, WorkItem},
+    runtime::registry::ActivityRegistry,
+};
+
+use crate::fixture::{File, PATIENCE, ended, failure, node, output, quick_options};
+
+async fn calls(ctx: OrchestrationContext, activity: String) -> Result<String, String> {
+    ctx.schedule_activity(activity, "x").await
+}
+
+/// S1.33, S1.36, S1.37, L1: nothing that cannot be done holds up what can.
+#[tokio::test]
+async fn poisoned_messages_of_several_kinds_block_nobody() {
+    let file = File::new();
+    let store = file.open().await;
+    let client = Client::new(store.clone());
+    client.start_orchestration("no-orchestration", "NoSuchOrchestration", "").await.unwrap();
+    client.start_orchestration("no-activity", "Calls", "NoSuchActivity").await.unwrap();
+    client.start_orchestration("panics", "Calls", "Panics").await.unwrap();
+    let stray = WorkItem::TimerFired { instance: "nobody".into(), execution_id: 1, id: 2, fire_at_ms: 0 };
+    store.enqueue_for_orchestrator(stray, None).await.unwrap();
+    let not_an_activity = WorkItem::CancelInstance { instance: "nobody".into(), reason: "misplaced".into() };
+    let misplaced = store.enqueue_for_worker(not_an_activity).await;
+    for n in 0..50 {
+        client.start_orchestration(format!("healthy-{n}"), "Calls", "Echo").await.unwrap();
+    }
+
+    let activities = ActivityRegistry::builder()
+        .register("Echo", |_ctx, input| async move { Ok(input) })
+        .register("Panics", |_ctx, _input| async move { panic!("on purpose") })
+        .build();
+    let orchestrations = OrchestrationRegistry::builder().register("Calls", calls).build();
+    let options = RuntimeOptions { orchestration_concurrency: 1, worker_concurrency: 1, ..quick_options() };
+    let runtime = node(&store, activities, orchestrations, options).await;
+
+    for n in 0..50 {
+        assert_eq!(output(ended(&client, &format!("healthy-{n}")).await), "x");
+    }
+    assert_eq!(failure(ended(&client, "no-orchestration").await).category(), "poison");
+    assert_eq!(failure(ended(&client, "no-activity").await).category(), "poison");
+    let details = failure(ended(&client, "panics").await);
+    assert!(
+        details.category() == "application" && details.display_message().contains("on purpose"),
+        "{details:?}"
+    );
+    // A store may refuse what does not belong into the worker queue; if it takes it, it becomes a dead letter (S1.25).
+    if misplaced.is_ok() {
+        tokio::time::timeout(PATIENCE, dead_letter_of_worker_queue(&client)).await.unwrap();
+    }
+    runtime.shutdown(None).await;
+}
+
+async fn dead_letter_of_worker_queue(client: &Client) {
+    let is_there =
+        |letters: Vec<DeadLetter>| letters.iter().any(|letter| letter.queue == DeadLetterQueue::Worker);
+    while !is_there(client.list_dead_letters(None).await.unwrap()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
