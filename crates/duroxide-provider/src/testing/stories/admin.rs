@@ -90,6 +90,15 @@ pub fn a_delete_drops_queues_and_dead_letters(mut s: Scenario) {
     assert!(s.read().kv_values("a").unwrap().is_empty());
 }
 
+/// 19.1: queue rows go too, also of an instance that was never started.
+pub fn a_mailbox_in_a_list_is_emptied(mut s: Scenario) {
+    s.send(&start("a"));
+    s.send(&activity("a", 1));
+    let deleted = s.delete(&list(&["a"], false)).unwrap();
+    assert_eq!((deleted.instances_deleted, deleted.queue_messages_deleted), (0, 2));
+    assert!(s.claim().is_none() && s.work().is_none());
+}
+
 /// 19.2, 20.2
 pub fn an_instance_that_waits_for_its_successor_runs(mut s: Scenario) {
     s.run_first_turn(Turn::first("a").continue_as_new().send(continue_as_new("a", None)), &start("a"));

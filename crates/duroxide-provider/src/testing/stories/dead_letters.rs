@@ -105,6 +105,30 @@ pub fn orphans_are_buried_after_their_time(mut s: Scenario) {
     assert!(s.instance("ghost").is_none());
 }
 
+/// 16.11: a delayed message waits from the time it is due.
+pub fn a_delayed_orphan_is_buried_after_its_due_time(mut s: Scenario) {
+    let delay = ORPHAN_MESSAGE_TTL_DEFAULT * 2;
+    s.send_later(&raise("ghost", "later"), delay);
+    s.pass(delay);
+    assert!(s.claim().is_none());
+    assert!(s.dead_letters().is_empty());
+    s.pass(ORPHAN_MESSAGE_TTL_DEFAULT);
+    assert!(s.claim().is_none());
+    assert_eq!(s.dead_letters().len(), 1);
+}
+
+/// 16.10, 16.12
+pub fn a_retried_activity_goes_back_to_its_queue(mut s: Scenario) {
+    s.apply(&Op::SetMaxAttempts(0)).unwrap();
+    s.apply(&Op::EnqueueActivity(undecodable_activity("a", 1))).unwrap();
+    assert!(s.work().is_none());
+    let id = s.dead_letters().remove(0).id;
+    s.apply(&Op::RetryDeadLetter { id }).unwrap();
+    assert_eq!(s.instance("a").unwrap().activities[0].attempt_count, 0);
+    assert!(s.work().is_none());
+    assert_eq!(s.dead_letters()[0].attempt_count, 1, "it was tried again");
+}
+
 /// 16.12
 pub fn a_retried_letter_goes_back_uncounted(mut s: Scenario) {
     s.send(&raise("ghost", "1"));

@@ -68,6 +68,29 @@ pub fn a_commit_after_the_lease_ended_is_refused(mut s: Scenario) {
     assert!(s.read().history("a", None).unwrap().is_empty());
 }
 
+/// Decisions 7
+pub fn a_renewal_handed_in_before_the_lease_ended_takes_the_lock_back(mut s: Scenario) {
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    let handed_in = s.now();
+    s.pass_lease();
+    s.send(&raise("a", "makes it ready"));
+    let op = Op::RenewInstance { token: claim.lock_token.clone(), extend_for: LEASE };
+    s.apply_handed_in(&op, handed_in).unwrap();
+    assert!(s.claim().is_none());
+    s.commit(&claim, Turn::first("a")).unwrap();
+}
+
+/// api 11: only an unknown token is refused.
+pub fn an_abandon_needs_only_its_token(mut s: Scenario) {
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    s.pass_lease();
+    s.abandon(&claim, Some(Duration::from_secs(5)), false).unwrap();
+    assert!(s.claim().is_none());
+    assert_eq!(s.abandon(&claim, None, false), Err(Refusal::InvalidLockToken));
+}
+
 /// 16.3
 pub fn a_renewed_lease_holds(mut s: Scenario) {
     s.send(&start("a"));

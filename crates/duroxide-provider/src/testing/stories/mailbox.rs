@@ -144,6 +144,20 @@ pub fn a_batch_is_bounded_in_messages_and_takes_a_start_from_any_place(mut s: Sc
     assert_eq!(whole.messages.len(), CLAIM_MESSAGES_MAX + 2);
 }
 
+/// Decisions 4, 8.6
+pub fn a_bounded_batch_takes_a_successor_from_any_place(mut s: Scenario) {
+    s.run_first_turn(Turn::first("a").continue_as_new(), &start("a"));
+    for n in 0..CLAIM_MESSAGES_MAX {
+        s.send_unchecked(&raise("a", &n.to_string()));
+    }
+    s.send(&continue_as_new("a", None));
+    s.send(&start("a"));
+    let claim = s.claim_all(&batch_order(1)).items.pop().unwrap();
+    assert_eq!(claim.messages.len(), CLAIM_MESSAGES_MAX + 2);
+    let last: Vec<_> = claim.messages[CLAIM_MESSAGES_MAX..].iter().map(WorkItem::kind).collect();
+    assert_eq!(last, ["ContinueAsNew", "StartOrchestration"]);
+}
+
 /// Decisions 4
 pub fn a_batch_is_bounded_in_bytes_and_takes_at_least_one(mut s: Scenario) {
     s.running("a");
