@@ -91,9 +91,14 @@ pub async fn test_long_poll_work_item_waits_for_timeout<F: ProviderFactory + ?Si
     assert_waited_or_returned_at_once(took, factory.short_poll_threshold());
 }
 
-/// Whether a fetch of this provider waits at all.
+/// Whether a fetch of orchestrations waits at all.
 async fn waits(fixture: &Fixture) -> bool {
     idle_claim(fixture, WAIT).await + Duration::from_millis(20) >= WAIT
+}
+
+/// Whether a fetch of activities waits at all.
+async fn waits_for_work(fixture: &Fixture) -> bool {
+    idle_work(fixture, WAIT).await + Duration::from_millis(20) >= WAIT
 }
 
 /// A fetch that waits in a task of its own.
@@ -128,7 +133,7 @@ pub async fn test_long_poll_work_item_returns_when_an_activity_arrives<F: Provid
     factory: &F,
 ) {
     let fixture = Arc::new(Fixture::new(factory).await);
-    if !waits(&fixture).await {
+    if !waits_for_work(&fixture).await {
         return;
     }
     let waiting = {

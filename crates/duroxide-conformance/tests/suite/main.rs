@@ -1,10 +1,13 @@
-//! The conformance suite on the memory provider, and on memory providers that each break one rule.
+//! The conformance suite on the memory provider, on one that keeps every default body of the contract, and on memory
+//! providers that each break one rule.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "the helpers of a test panic as the test does")]
 
 mod damaged_engine;
 mod fault;
 mod faulty;
+mod plain_provider;
+mod runner;
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,13 +16,14 @@ use std::{
 
 use async_trait::async_trait;
 use damaged_engine::DamagedEngine;
-use duroxide_conformance::{conformance_tests, provider_validations::ProviderFactory};
+use duroxide_conformance::provider_validations::ProviderFactory;
 use duroxide_provider::{
     Provider,
     memory::{MemoryEngine, MemoryOptions},
 };
 use duroxide_store::StoreProvider;
 use fault::Fault;
+use plain_provider::PlainProvider;
 
 const ORPHAN_MESSAGE_TTL: Duration = Duration::from_millis(300);
 
@@ -28,11 +32,16 @@ const ORPHAN_MESSAGE_TTL: Duration = Duration::from_millis(300);
 struct MemoryFactory {
     engine: Mutex<Option<DamagedEngine>>,
     fault: Option<Fault>,
+    plain: bool,
 }
 
 impl MemoryFactory {
     fn faulty(fault: Fault) -> Self {
         Self { fault: Some(fault), ..Self::default() }
+    }
+
+    fn plain() -> Self {
+        Self { plain: true, ..Self::default() }
     }
 
     fn engine(&self) -> DamagedEngine {
@@ -46,7 +55,8 @@ impl ProviderFactory for MemoryFactory {
         let options = MemoryOptions { orphan_message_ttl: ORPHAN_MESSAGE_TTL };
         let engine = DamagedEngine::new(MemoryEngine::new(options), self.fault);
         *self.engine.lock().unwrap() = Some(engine.clone());
-        Arc::new(StoreProvider::builder(engine).start().expect("the store thread can be started"))
+        let provider = StoreProvider::builder(engine).start().expect("the store thread can be started");
+        if self.plain { Arc::new(PlainProvider(provider)) } else { Arc::new(provider) }
     }
 
     fn lock_timeout(&self) -> Duration {
@@ -66,8 +76,11 @@ impl ProviderFactory for MemoryFactory {
     }
 
     async fn insert_undecodable_rows(&self, instance: &str) -> bool {
-        self.engine().enqueue_nonsense(instance);
-        true
+        // A plain provider is not told `max_attempts`, so it cannot be watched giving up.
+        if !self.plain {
+            self.engine().enqueue_nonsense(instance);
+        }
+        !self.plain
     }
 
     fn orphan_message_ttl(&self) -> Option<Duration> {
@@ -75,4 +88,14 @@ impl ProviderFactory for MemoryFactory {
     }
 }
 
-conformance_tests!(MemoryFactory::default());
+mod memory {
+    use super::MemoryFactory;
+
+    duroxide_conformance::conformance_tests!(MemoryFactory::default());
+}
+
+mod plain {
+    use super::MemoryFactory;
+
+    duroxide_conformance::conformance_tests!(MemoryFactory::plain());
+}
