@@ -70,6 +70,12 @@ impl FetchTimes {
         tokio::time::sleep(end.saturating_duration_since(Instant::now())).await;
     }
 
+    /// Whether a lock taken by this fetch may have ended. On a busy machine that can happen between any two calls; a
+    /// call that was refused then says nothing about the provider.
+    pub(crate) fn may_have_ended(self, lease: Duration) -> bool {
+        self.asked.elapsed() + CLOCK_TOLERANCE >= lease
+    }
+
     /// Asserts that `later` fetched no earlier than `lease` after this fetch.
     pub(crate) fn assert_kept_for(self, lease: Duration, later: Self) {
         let kept = later.got.duration_since(self.asked);
@@ -197,6 +203,18 @@ impl Fixture {
             .expect("ack_orchestration_item must accept a round under a live lock");
     }
 
+    /// Fetches with the short lease and renews it for long.
+    pub(crate) async fn renewed_claim(&self) -> Claim {
+        loop {
+            let claim = self.claim_for(self.lease).await;
+            match self.provider.renew_orchestration_item_lock(&claim.token, LONG_LEASE).await {
+                Ok(()) => return claim,
+                Err(error) if claim.times.may_have_ended(self.lease) => drop(error),
+                Err(error) => panic!("a live instance lock must be renewable, but: {error}"),
+            }
+        }
+    }
+
     pub(crate) async fn abandon(&self, claim: &Claim, delay: Option<Duration>, ignore_attempt: bool) {
         self.provider
             .abandon_orchestration_item(&claim.token, delay, ignore_attempt)
@@ -289,6 +307,18 @@ impl Fixture {
             }
             assert!(Instant::now() < give_up, "fetch_work_item must return an activity that is visible");
             tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Fetches an activity with the short lease and renews it for long.
+    pub(crate) async fn renewed_work(&self) -> Work {
+        loop {
+            let work = self.work_for(self.lease).await;
+            match self.provider.renew_work_item_lock(&work.token, LONG_LEASE).await {
+                Ok(()) => return work,
+                Err(error) if work.times.may_have_ended(self.lease) => drop(error),
+                Err(error) => panic!("a live activity lock must be renewable, but: {error}"),
+            }
         }
     }
 

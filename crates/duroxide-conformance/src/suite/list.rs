@@ -72,6 +72,7 @@ macro_rules! for_each_validation {
                 test_worker_item_immediate_visibility,
                 test_worker_delayed_visibility_skips_future_items,
                 test_orphan_queue_messages_dropped,
+                test_messages_wait_for_their_start,
                 test_hidden_start_is_waited_for,
             }
             root management {
