@@ -71,22 +71,31 @@ impl Activity {
 }
 
 impl SqliteEngine {
-    /// Queues an activity, unless it is queued. Nobody asks whether the instance exists.
+    /// Queues an activity, unless it is queued. Nobody asks whether the instance was ever started.
     pub(crate) fn enqueue_activity(&mut self, row: &ActivityRow) -> Result<(), StoreFailure> {
+        let instance = self.open_instance(&row.instance)?.id;
+        self.enqueue_activity_of(instance, row)
+    }
+
+    /// Queues an activity of this instance, unless it is queued.
+    pub(crate) fn enqueue_activity_of(
+        &mut self,
+        instance: i64,
+        row: &ActivityRow,
+    ) -> Result<(), StoreFailure> {
         let lane = self.lanes.id(&self.db, row.tag.as_deref(), &row.name)?;
         let ids = (number(row.execution_id), number(row.activity_id));
-        self.insert_activity(&row.instance, ids, lane, row.session_id.as_deref(), &row.data)
+        self.insert_activity(instance, ids, lane, row.session_id.as_deref(), &row.data)
     }
 
     pub(crate) fn insert_activity(
         &mut self,
-        instance: &str,
+        instance: i64,
         (execution_id, activity_id): (i64, i64),
         lane: i64,
         session_id: Option<&str>,
         data: &str,
     ) -> Result<(), StoreFailure> {
-        let instance = self.open_instance(instance)?.id;
         let id = self.sequence.take();
         self.db.execute(INSERT, (id, instance, execution_id, activity_id, lane, session_id, data)).map(|_| ())
     }

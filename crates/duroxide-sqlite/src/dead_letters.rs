@@ -147,7 +147,8 @@ impl SqliteEngine {
         }
         let ids = (row.execution_id.unwrap_or_default(), row.activity_id.unwrap_or_default());
         let lane = row.lane.unwrap_or_default();
-        self.insert_activity(&row.instance_id, ids, lane, row.session_id.as_deref(), &row.payload)
+        let instance = self.open_instance(&row.instance_id)?.id;
+        self.insert_activity(instance, ids, lane, row.session_id.as_deref(), &row.payload)
     }
 }
 

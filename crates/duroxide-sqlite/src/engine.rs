@@ -46,6 +46,8 @@ pub struct SqliteEngine {
     /// Rows changed before the transaction began, to tell whether it wrote.
     changes_before: u64,
     data_version: i64,
+    /// Whether leases that a clock set back made too long have been looked for since the store was opened.
+    leases_checked: bool,
     trace: Option<Arc<StatementTrace>>,
 }
 
@@ -84,6 +86,7 @@ impl SqliteEngine {
             log,
             changes_before: 0,
             data_version: 0,
+            leases_checked: false,
             trace: None,
         };
         engine.changed_elsewhere().map_err(|failure| SqliteError::from_failure("open", failure))?;
@@ -190,7 +193,11 @@ impl StoreEngine for SqliteEngine {
         self.run(BEGIN).map_err(|error| failure(&error))?;
         self.now = now;
         self.changes_before = self.db.conn.total_changes();
-        self.sequence.read(&self.db)
+        self.sequence.read(&self.db)?;
+        if !std::mem::replace(&mut self.leases_checked, true) {
+            self.clamp_leases()?;
+        }
+        Ok(())
     }
 
     fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
@@ -272,6 +279,7 @@ impl StoreEngine for SqliteEngine {
         if let Some(trace) = &self.trace {
             trace.attach(&mut self.db.conn).map_err(|error| failure(&error))?;
         }
+        self.leases_checked = false;
         self.run(BEGIN).map_err(|error| failure(&error))?;
         self.db.execute(PROBE, [])?;
         self.run(COMMIT).map_err(|error| commit_failure(&error))

@@ -88,7 +88,7 @@ impl SqliteEngine {
             row.status = Some(execution.status);
         }
         self.write_instance(&row)?;
-        row.route = Some(self.home_route(&row)?);
+        row.route = None;
         self.settle(&row)?;
         Ok(Answer::Done)
     }

@@ -21,6 +21,7 @@ mod history;
 mod instances;
 mod kv;
 mod lanes;
+mod leases;
 mod mailbox;
 mod open;
 mod options;

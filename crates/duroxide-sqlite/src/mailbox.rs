@@ -79,6 +79,11 @@ impl SqliteEngine {
         Ok(self.db.execute(INSERT, columns)? > 0)
     }
 
+    /// Whether a message is visible as soon as it is queued, if no older one holds it back.
+    pub(crate) fn is_due(&self, message: &MessageRow) -> bool {
+        due_at(message.visible, self.now) <= self.now
+    }
+
     /// Whether one more message leaves the instance where it is, found out without looking at the others.
     fn is_settled_with(&self, row: &InstanceRow, message: &MessageRow) -> Result<bool, StoreFailure> {
         if row.is_locked(self.now) {

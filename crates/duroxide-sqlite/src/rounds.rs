@@ -8,7 +8,7 @@ use duroxide_provider::{
 
 use crate::{
     SqliteEngine,
-    instances::{InstanceRow, RUNNING},
+    instances::{CONTINUED_AS_NEW, InstanceRow, RUNNING},
 };
 
 impl SqliteEngine {
@@ -23,10 +23,15 @@ impl SqliteEngine {
             self.check_new_events(&row, part.execution_id, &part.events)?;
         }
         self.consume_batch(&row)?;
+        let before = row.clone();
         release(&mut row);
         self.commit_part(&mut row, &round.execution, 1)?;
         if let Some(next) = &round.next {
             self.commit_part(&mut row, next, 0)?;
+        }
+        let pinned = parts(round).any(|part| part.metadata.pinned_duroxide_version.is_some());
+        if pinned || !same_handler(&row, &before) {
+            row.route = None;
         }
         self.write_round(&mut row)?;
         for part in parts(round) {
@@ -66,10 +71,7 @@ impl SqliteEngine {
     fn write_round(&mut self, row: &mut InstanceRow) -> Result<(), StoreFailure> {
         row.suspect = row.suspect && self.has_attempted(row.id)?;
         self.write_instance(row)?;
-        if row.known {
-            row.route = Some(self.home_route(row)?);
-        }
-        self.stand_in_line(row)
+        if self.has_messages(row.id)? { self.stand_in_line(row) } else { Ok(()) }
     }
 
     fn stand_in_line(&mut self, row: &mut InstanceRow) -> Result<(), StoreFailure> {
@@ -81,7 +83,11 @@ impl SqliteEngine {
 
     fn hand_out(&mut self, row: &mut InstanceRow, part: &PreparedExecution) -> Result<(), StoreFailure> {
         for activity in &part.activities {
-            self.enqueue_activity(activity)?;
+            if activity.instance == row.instance_id {
+                self.enqueue_activity_of(row.id, activity)?;
+            } else {
+                self.enqueue_activity(activity)?;
+            }
         }
         for message in &part.messages {
             self.send(row, message)?;
@@ -94,7 +100,7 @@ impl SqliteEngine {
             return self.enqueue(message);
         }
         self.insert_message(row.id, message)?;
-        self.stand_in_line(row)
+        if self.is_due(message) { self.stand_in_line(row) } else { Ok(()) }
     }
 
     /// Deletes cancelled work, after the inserts: what a round schedules and cancels is never handed out.
@@ -116,6 +122,18 @@ impl SqliteEngine {
 
 fn parts(round: &PreparedRound) -> impl Iterator<Item = &PreparedExecution> {
     std::iter::once(&round.execution).chain(&round.next)
+}
+
+/// Whether a round left everything as it was that filters look at, the pin aside. While an instance waits for its
+/// successor, its route is that of the `ContinueAsNew`.
+fn same_handler(after: &InstanceRow, before: &InstanceRow) -> bool {
+    let waits = |row: &InstanceRow| row.status.as_deref() == Some(CONTINUED_AS_NEW);
+    before.known
+        && after.name == before.name
+        && after.version == before.version
+        && after.execution_id == before.execution_id
+        && !waits(after)
+        && !waits(before)
 }
 
 fn release(row: &mut InstanceRow) {

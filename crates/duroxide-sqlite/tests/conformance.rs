@@ -1,5 +1,7 @@
 //! The conformance suite on SQLite files.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex},

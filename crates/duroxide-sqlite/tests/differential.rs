@@ -8,7 +8,7 @@ use duroxide_sqlite::{SqliteEngine, SqliteOptions};
 use proptest::{collection::vec, prelude::*};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn sqlite_does_what_memory_does(numbers in vec(any::<u64>(), 1..150)) {

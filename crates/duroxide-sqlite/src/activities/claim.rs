@@ -3,7 +3,9 @@
 use duroxide_core::WorkItem;
 use duroxide_provider::{
     SessionFetchConfig, WorkClaim,
-    store::{ActivityOrder, Claimed, StoreFailure, bounds::UNDECODABLE_HIDDEN_FOR, lock_token},
+    store::{
+        ActivityOrder, Claimed, DeadLetterNote, StoreFailure, bounds::UNDECODABLE_HIDDEN_FOR, lock_token,
+    },
 };
 
 use super::Activity;
@@ -41,10 +43,9 @@ impl SqliteEngine {
     ) -> Result<Claimed<WorkClaim>, StoreFailure> {
         let mut claimed = Claimed::default();
         while claimed.items.len() < order.max {
-            let candidates = self.ready_activities(order, order.max - claimed.items.len())?;
-            if candidates.is_empty() {
-                break;
-            }
+            let wanted = order.max - claimed.items.len();
+            let candidates = self.ready_activities(order, wanted)?;
+            let were_all = candidates.len() < wanted;
             for id in candidates {
                 let Some(activity) = self.activity(id)? else { continue };
                 match serde_json::from_str(&activity.data) {
@@ -53,20 +54,29 @@ impl SqliteEngine {
                         return Ok(claimed);
                     }
                     Ok(item) => claimed.items.push(self.lock_activity(&activity, item, order, nonce)?),
-                    Err(error) => {
-                        let attempt_count = activity.attempt_count.saturating_add(1);
-                        if attempt_count > self.max_attempts {
-                            let note = self.bury_undecodable(&activity, &error, attempt_count)?;
-                            claimed.dead_letters.push(note);
-                        } else {
-                            let until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
-                            self.db.execute(HIDE_UNDECODABLE, (activity.id, micros(until)))?;
-                        }
-                    }
+                    Err(error) => claimed.dead_letters.extend(self.put_activity_aside(&activity, &error)?),
                 }
+            }
+            if were_all {
+                break;
             }
         }
         Ok(claimed)
+    }
+
+    /// Counts and hides an activity that cannot be decoded; after too many attempts it becomes a dead letter (16.10).
+    fn put_activity_aside(
+        &mut self,
+        activity: &Activity,
+        error: &serde_json::Error,
+    ) -> Result<Option<DeadLetterNote>, StoreFailure> {
+        let attempt_count = activity.attempt_count.saturating_add(1);
+        if attempt_count > self.max_attempts {
+            return self.bury_undecodable(activity, error, attempt_count).map(Some);
+        }
+        let until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
+        self.db.execute(HIDE_UNDECODABLE, (activity.id, micros(until)))?;
+        Ok(None)
     }
 
     pub(crate) fn any_activity_ready(&self) -> Result<bool, StoreFailure> {

@@ -51,11 +51,11 @@ impl SqliteEngine {
         let mut claimed = Claimed { dropped_orphans: self.drop_strays()?, ..Claimed::default() };
         let mut visited = HashSet::new();
         while claimed.items.len() < order.max {
-            let candidates = self.ready_instances(order, order.max - claimed.items.len())?;
+            let wanted = order.max - claimed.items.len();
+            let candidates = self.ready_instances(order, wanted)?;
+            let were_all = candidates.len() < wanted;
             let fresh: Vec<i64> = candidates.into_iter().filter(|id| visited.insert(*id)).collect();
-            if fresh.is_empty() {
-                break;
-            }
+            let none_is_new = fresh.is_empty();
             for id in fresh {
                 let has_slot = claimed.items.len() < order.free_slots;
                 match self.claim_instance(id, order, nonce, has_slot, &mut claimed.dead_letters)? {
@@ -63,6 +63,9 @@ impl SqliteEngine {
                     Candidate::Unfit => {}
                     Candidate::MustWait => return Ok(claimed),
                 }
+            }
+            if were_all || none_is_new {
+                break;
             }
         }
         Ok(claimed)

@@ -17,7 +17,7 @@ const BY_INSTANCE_ID: &str =
 const INSERT_MAILBOX: &str =
     "INSERT INTO instance (id, instance_id, created_at, updated_at) VALUES (?1, ?2, ?3, ?3)";
 const UPDATE: &str = "UPDATE instance SET known = ?2, name = ?3, version = ?4, parent = ?5, status = ?6,
-        execution_id = ?7, created_at = ?8, updated_at = ?9, lock_token = ?10, lock_until = ?11, lease = NULL,
+        execution_id = ?7, created_at = ?8, updated_at = ?9, lock_token = ?10, lock_until = ?11,
         batch = ?12, batch_due_at = ?13, batch_seq = ?14, suspect = ?15
     WHERE id = ?1";
 const DELETE: &str = "DELETE FROM instance WHERE id = ?1";

@@ -64,6 +64,9 @@ impl SqliteEngine {
     }
 
     fn standing_of_known(&mut self, row: &InstanceRow) -> Result<Standing, StoreFailure> {
+        if !self.has_messages(row.id)? {
+            return Ok(Standing::Waiting { until: None });
+        }
         if self.has_visible(row.id)? {
             return Ok(Standing::Ready { route: self.route_of_known(row)? });
         }
@@ -97,14 +100,9 @@ impl SqliteEngine {
             let pinned = self.pinned(row.id, row.execution_id)?;
             return self.route(Route { name: Some(start.name), version: start.version, pinned });
         }
-        match row.route.filter(|route| *route != ORPHANS) {
-            Some(route) => Ok(route),
-            None => self.home_route(row),
+        if let Some(route) = row.route.filter(|route| *route != ORPHANS) {
+            return Ok(route);
         }
-    }
-
-    /// The route of a known instance by its own name, version and pin.
-    pub(crate) fn home_route(&mut self, row: &InstanceRow) -> Result<i64, StoreFailure> {
         let pinned = self.pinned(row.id, row.execution_id)?;
         self.route(Route { name: row.name.clone(), version: row.version.clone(), pinned })
     }

@@ -151,6 +151,11 @@ pub(crate) fn activity(instance: &str, id: u64) -> WorkItem {
     }
 }
 
+/// A timer that is due in a long time.
+pub(crate) fn timer(instance: &str, id: u64) -> WorkItem {
+    WorkItem::TimerFired { instance: instance.to_owned(), execution_id: 1, id, fire_at_ms: 1 << 40 }
+}
+
 pub(crate) fn event(instance: &str, event_id: u64, kind: EventKind) -> Event {
     Event {
         event_id,

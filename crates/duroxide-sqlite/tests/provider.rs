@@ -1,0 +1,157 @@
+//! The provider over SQLite: what users call, and several of them on one file.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::{path::Path, time::Duration};
+
+use duroxide_core::WorkItem;
+use duroxide_provider::{Provider, ProviderError, TagFilter};
+use duroxide_sqlite::{SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous};
+
+const LEASE: Duration = Duration::from_secs(5);
+/// Longer than any of these tests may take; what they wait for comes at once.
+const LONG: Duration = Duration::from_secs(60);
+
+async fn open(path: &Path) -> SqliteProvider {
+    SqliteProvider::new(&format!("sqlite:{}", path.display()), None).await.unwrap()
+}
+
+fn start(instance: &str) -> WorkItem {
+    WorkItem::StartOrchestration {
+        instance: instance.to_owned(),
+        orchestration: "Pay".to_owned(),
+        input: "secret".to_owned(),
+        version: None,
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id: 1,
+    }
+}
+
+fn activity(id: u64) -> WorkItem {
+    WorkItem::ActivityExecute {
+        instance: "order-1".to_owned(),
+        execution_id: 1,
+        id,
+        name: "Charge".to_owned(),
+        input: String::new(),
+        session_id: None,
+        tag: None,
+    }
+}
+
+/// Api 13: name, version, management, and that it is `Send + Sync`.
+#[tokio::test]
+async fn a_provider_says_what_it_is() {
+    fn shared<T: Send + Sync + 'static>(_: &T) {}
+    let provider = SqliteProvider::new_in_memory().await.unwrap();
+    shared(&provider);
+    assert_eq!((provider.name(), provider.version()), ("sqlite", env!("CARGO_PKG_VERSION")));
+    assert!(provider.as_management_capability().is_some());
+    assert!(provider.commits_rounds() && provider.serves_batches());
+}
+
+/// Api 17.6
+#[test]
+fn options_are_safe_by_default() {
+    let options = SqliteOptions::default();
+    assert_eq!(options.synchronous, SqliteSynchronous::Full);
+    assert_eq!(options.orphan_message_ttl, Duration::from_secs(60));
+}
+
+/// Two stores in memory are two stores.
+#[tokio::test]
+async fn stores_in_memory_are_private() {
+    let one = SqliteProvider::new_in_memory_with_options(None).await.unwrap();
+    let other = SqliteProvider::new("sqlite::memory:", None).await.unwrap();
+    one.enqueue_for_orchestrator(start("order-1"), None).await.unwrap();
+    assert!(other.fetch_orchestration_item(LEASE, Duration::ZERO, None).await.unwrap().is_none());
+    assert!(one.fetch_orchestration_item(LEASE, Duration::ZERO, None).await.unwrap().is_some());
+}
+
+/// A provider that was dropped has let the file go, and another finds everything in it.
+#[tokio::test]
+async fn a_dropped_provider_leaves_a_file_for_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let provider = open(&path).await;
+    provider.enqueue_for_orchestrator(start("order-1"), None).await.unwrap();
+    drop(provider);
+    assert!(!directory.path().join("store.db-wal").exists(), "the last connection folds the log in");
+
+    let provider = open(&path).await;
+    let (item, _, attempts) =
+        provider.fetch_orchestration_item(LEASE, Duration::ZERO, None).await.unwrap().unwrap();
+    assert_eq!((item.instance.as_str(), item.version.as_str(), attempts), ("order-1", "unknown", 1));
+}
+
+/// Two providers on one file never hand out the same item, and a fetch that waits in one is woken by the other's
+/// commit.
+#[tokio::test]
+async fn two_providers_on_one_file_share_locks_and_wake_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let one = open(&path).await;
+    let other = open(&path).await;
+    let tags = TagFilter::default_only();
+
+    let waiting = other.fetch_orchestration_item(LEASE, LONG, None);
+    let sending = one.enqueue_for_orchestrator(start("order-1"), None);
+    let (fetched, sent) = tokio::join!(waiting, sending);
+    sent.unwrap();
+    assert_eq!(fetched.unwrap().unwrap().0.instance, "order-1");
+    assert!(one.fetch_orchestration_item(LEASE, Duration::ZERO, None).await.unwrap().is_none());
+
+    let waiting = other.fetch_work_item(LEASE, LONG, None, &tags);
+    let sending = one.enqueue_for_worker(activity(2));
+    let (fetched, sent) = tokio::join!(waiting, sending);
+    sent.unwrap();
+    let (item, token, _) = fetched.unwrap().unwrap();
+    assert_eq!(item, activity(2));
+    one.ack_work_item(&token, None).await.unwrap();
+    assert!(other.renew_work_item_lock(&token, LEASE).await.unwrap_err().is_lock_lost());
+}
+
+/// After a checkpoint the file alone holds everything.
+#[tokio::test]
+async fn a_checkpoint_moves_the_log_into_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let provider = open(&path).await;
+    provider.enqueue_for_orchestrator(start("order-1"), None).await.unwrap();
+    provider.checkpoint().await.unwrap();
+    let copy = directory.path().join("copy.db");
+    std::fs::copy(&path, &copy).unwrap();
+    let copied = open(&copy).await;
+    assert!(copied.fetch_orchestration_item(LEASE, Duration::ZERO, None).await.unwrap().is_some());
+
+    SqliteProvider::new_in_memory().await.unwrap().checkpoint().await.unwrap();
+}
+
+/// A dump names what is queued and locked, and shows no payload.
+#[tokio::test]
+async fn a_dump_shows_the_queues_without_payloads() {
+    let provider = SqliteProvider::new_in_memory().await.unwrap();
+    provider.enqueue_for_orchestrator(start("order-1"), None).await.unwrap();
+    provider.enqueue_for_worker(activity(2)).await.unwrap();
+    provider.fetch_orchestration_item(LEASE, Duration::ZERO, None).await.unwrap().unwrap();
+    let dump = provider.debug_dump().await;
+    for text in ["1 instances", "order-1", "locked until", "1 attempts", "activity 2"] {
+        assert!(dump.contains(text), "{text} is not in:\n{dump}");
+    }
+    assert!(!dump.contains("secret"), "{dump}");
+}
+
+/// What cannot be opened is a typed error that says what to do and becomes a provider's error.
+#[tokio::test]
+async fn a_store_that_cannot_be_opened_is_a_clear_error() {
+    fn error<E: std::error::Error + Send + Sync + 'static>(error: E) -> String {
+        error.to_string()
+    }
+    let refused: SqliteError = SqliteProvider::new("postgres://x", None).await.unwrap_err();
+    let as_provider_error = ProviderError::from(refused.clone());
+    assert_eq!(as_provider_error.operation, "open");
+    assert!(!as_provider_error.is_retryable());
+    assert!(error(refused).contains("expected sqlite:path"));
+}

@@ -1,0 +1,54 @@
+//! Clocks that jump between two openings of a store.
+
+use std::time::Duration;
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::Op;
+
+use crate::fixture::*;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn an_hour_earlier(time: Timestamp) -> Timestamp {
+    Timestamp::from_micros(time.as_micros() - u64::try_from(HOUR.as_micros()).unwrap())
+}
+
+/// Section 11: a lease given by a clock that was an hour ahead ends one lease after the store is opened again.
+#[test]
+fn a_clock_set_back_while_the_store_was_closed_locks_nothing_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut store = Store::file(&path);
+    store.pass(HOUR);
+    store.send(&start("order-1"));
+    store.queue(&activity("order-2", 2));
+    store.claim().unwrap();
+    store.claim_work().unwrap();
+    let ahead = store.now;
+    drop(store);
+
+    let mut store = Store::file(&path);
+    store.now = an_hour_earlier(ahead);
+    assert!(store.claim().is_none() && store.claim_work().is_none());
+    store.pass(LEASE);
+    assert_eq!(store.claim().unwrap().attempt_count, 2);
+    assert_eq!(store.claim_work().unwrap().attempt_count, 2);
+}
+
+/// The length of a lease is that of its last renewal, so a long one is not cut short.
+#[test]
+fn a_renewed_lease_survives_a_reopen_in_full() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut store = Store::file(&path);
+    store.send(&start("order-1"));
+    let claim = store.claim().unwrap();
+    store.apply(&Op::RenewInstance { token: claim.lock_token, extend_for: HOUR });
+    drop(store);
+
+    let mut store = Store::file(&path);
+    store.pass(HOUR - Duration::from_millis(1));
+    assert!(store.claim().is_none());
+    store.pass(Duration::from_millis(1));
+    assert!(store.claim().is_some());
+}
