@@ -3,6 +3,7 @@
 //! Everything the runtime does goes through one [`Env`], so that a simulator can put virtual time and inline turns
 //! in its place.
 
+mod pulse;
 mod real;
 mod tasks;
 mod turn_threads;
@@ -65,6 +66,11 @@ pub trait Env: Clock + 'static {
 
     /// Runs a task beside the caller.
     fn spawn(&self, task: BoxFuture);
+
+    /// Runs a task that is user code. It may block its thread, which must not stop what watches over it.
+    fn spawn_user_code(&self, task: BoxFuture) {
+        self.spawn(task);
+    }
 
     /// Runs user code where it may block, as soon as a place is free.
     fn run_turn(&self, job: TurnJob) -> Box<dyn RunningTurn>;

@@ -85,7 +85,7 @@ impl Node {
             held: HeldLocks::default(),
             stopping: CancellationToken::new(),
             work: Tasks::new(Arc::clone(&env)),
-            user_code: Tasks::new(Arc::clone(&env)),
+            user_code: Tasks::of_user_code(Arc::clone(&env)),
             background: Tasks::new(Arc::clone(&env)),
             env,
             store,

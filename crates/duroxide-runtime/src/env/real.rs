@@ -3,13 +3,14 @@ use std::{fmt, time::SystemTime};
 use duroxide_core::{Clock, Timestamp};
 use tokio::{runtime::Handle, time::Instant};
 
-use super::{BoxFuture, Env, Moment, RunningTurn, TurnJob, turn_threads::TurnThreads};
+use super::{BoxFuture, Env, Moment, RunningTurn, TurnJob, pulse::Pulse, turn_threads::TurnThreads};
 
 /// The environment in production: a tokio runtime for tasks and timers, plain threads for turns.
 pub struct RealEnv {
     handle: Handle,
     began: Instant,
     turns: TurnThreads,
+    pulse: Pulse,
 }
 
 impl RealEnv {
@@ -19,7 +20,8 @@ impl RealEnv {
     /// Outside a tokio runtime.
     pub fn new(turns_max: usize) -> Self {
         let handle = Handle::current();
-        Self { turns: TurnThreads::new(turns_max, handle.clone()), handle, began: Instant::now() }
+        let turns = TurnThreads::new(turns_max, handle.clone());
+        Self { handle, began: Instant::now(), turns, pulse: Pulse::default() }
     }
 }
 
@@ -51,6 +53,14 @@ impl Env for RealEnv {
 
     fn spawn(&self, task: BoxFuture) {
         self.handle.spawn(task);
+    }
+
+    fn spawn_user_code(&self, task: BoxFuture) {
+        let beating = self.pulse.beat(&self.handle);
+        self.handle.spawn(async move {
+            let _beating = beating;
+            task.await;
+        });
     }
 
     fn run_turn(&self, job: TurnJob) -> Box<dyn RunningTurn> {

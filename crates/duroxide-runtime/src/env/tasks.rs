@@ -1,6 +1,7 @@
 //! Tasks that the runtime owns: it can end each of them, and knows when all have ended.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fmt,
     future::Future,
@@ -23,6 +24,7 @@ use super::{BoxFuture, Env, lock};
 pub(crate) struct Tasks {
     env: Arc<dyn Env>,
     group: Arc<Group>,
+    are_user_code: bool,
 }
 
 #[derive(Default)]
@@ -39,7 +41,7 @@ struct Members {
 }
 
 struct Cell {
-    label: String,
+    label: Cow<'static, str>,
     state: Mutex<CellState>,
 }
 
@@ -59,13 +61,18 @@ pub(crate) struct Task {
 
 impl Tasks {
     pub(crate) fn new(env: Arc<dyn Env>) -> Self {
-        Self { env, group: Arc::default() }
+        Self { env, group: Arc::default(), are_user_code: false }
+    }
+
+    /// A group of tasks that may block their threads.
+    pub(crate) fn of_user_code(env: Arc<dyn Env>) -> Self {
+        Self { are_user_code: true, ..Self::new(env) }
     }
 
     /// Runs a task. After [`Self::abort_all`] it is dropped instead.
     pub(crate) fn spawn(
         &self,
-        label: impl Into<String>,
+        label: impl Into<Cow<'static, str>>,
         future: impl Future<Output = ()> + Send + 'static,
     ) -> Task {
         let state = CellState { future: Some(Box::pin(future)), ..CellState::default() };
@@ -76,7 +83,8 @@ impl Tasks {
         if !members.closed {
             members.alive.insert(id, Arc::clone(&cell));
             drop(members);
-            self.env.spawn(Box::pin(Owned { id, cell, group: Arc::clone(&self.group) }));
+            let owned = Box::pin(Owned { id, cell, group: Arc::clone(&self.group) });
+            if self.are_user_code { self.env.spawn_user_code(owned) } else { self.env.spawn(owned) }
         }
         Task { id, group: Arc::clone(&self.group) }
     }
@@ -107,7 +115,7 @@ impl Tasks {
 
     /// The labels of the tasks that are left.
     pub(crate) fn labels(&self) -> Vec<String> {
-        lock(&self.group.members).alive.values().map(|cell| cell.label.clone()).collect()
+        lock(&self.group.members).alive.values().map(|cell| cell.label.to_string()).collect()
     }
 }
 
@@ -167,7 +175,7 @@ impl Future for Owned {
         let Some(mut future) = self.begin_poll(cx) else { return Poll::Ready(()) };
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
         if polled.is_err() {
-            error!(target: "duroxide::runtime", task = self.cell.label, "a task panicked");
+            error!(target: "duroxide::runtime", task = &*self.cell.label, "a task panicked");
         }
         let pending = matches!(polled, Ok(Poll::Pending));
         let mut state = lock(&self.cell.state);

@@ -110,6 +110,10 @@ impl Faults {
 pub struct Faulty {
     pub inner: Arc<dyn Provider>,
     pub faults: Faults,
+    /// Hands out executions whatever their pinned version, like a provider that knows no filter.
+    pub ignores_filter: bool,
+    /// Instances whose history cannot be decoded behind its first events.
+    pub damaged: Mutex<BTreeMap<String, usize>>,
 }
 
 /// The same, with the default bodies of everything that has one.
@@ -120,8 +124,24 @@ pub struct PlainFaulty {
 
 impl Faulty {
     pub fn new(inner: Arc<dyn Provider>) -> (Arc<Self>, Faults) {
-        let faults = Faults::default();
-        (Arc::new(Self { inner, faults: faults.clone() }), faults)
+        let store = Self::over(inner);
+        let faults = store.faults.clone();
+        (Arc::new(store), faults)
+    }
+
+    /// A wrapper to be adjusted before it is shared.
+    pub fn over(inner: Arc<dyn Provider>) -> Self {
+        Self { inner, faults: Faults::default(), ignores_filter: false, damaged: Mutex::default() }
+    }
+
+    fn damage(&self, instance: &str, mut loaded: LoadedExecution) -> LoadedExecution {
+        if let Some(readable) = self.damaged.lock().unwrap().get(instance) {
+            loaded.history.truncate(*readable);
+            let position = loaded.history.len();
+            loaded.history_error =
+                Some(format!("Failed to deserialize event at position {position}: nonsense"));
+        }
+        loaded
     }
 }
 
@@ -309,12 +329,16 @@ impl_faulty!(Faulty, {
         &self,
         request: &OrchestrationFetch<'_>,
     ) -> Answer<Vec<OrchestrationClaim>> {
-        let call = self.inner.fetch_orchestration_items(request);
+        let mut request = request.clone();
+        request.filter = request.filter.filter(|_| !self.ignores_filter);
+        let call = self.inner.fetch_orchestration_items(&request);
         self.faults.around("fetch_orchestration_items", call).await
     }
 
     async fn load_execution(&self, instance: &str, execution_id: u64) -> Answer<LoadedExecution> {
-        self.faults.around("load_execution", self.inner.load_execution(instance, execution_id)).await
+        let call = self.inner.load_execution(instance, execution_id);
+        let loaded = self.faults.around("load_execution", call).await?;
+        Ok(self.damage(instance, loaded))
     }
 
     async fn fetch_work_items(&self, request: &WorkFetch<'_>) -> Answer<Vec<WorkClaim>> {

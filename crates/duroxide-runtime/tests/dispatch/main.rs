@@ -2,21 +2,27 @@
 
 #![allow(
     missing_docs,
+    unreachable_pub,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
+    dead_code,
     reason = "tests"
 )]
 
 mod faults;
 mod first_steps;
 mod locks;
+#[path = "../../src/fixture/logs.rs"]
+mod logs;
+mod looping;
 mod lost_answers;
 mod panics;
 mod poison;
 mod scene;
 mod shutdown;
+mod versions;
 
 use std::time::Duration;
 

@@ -51,7 +51,9 @@ impl InstanceWork {
             live.advance(&round.history_delta);
         }
         let (instance, execution_id) = (&self.claim.instance, facts.execution_id);
-        self.node.descriptors.remember(instance, execution_id, &facts.name, &facts.version);
+        if !(round.worker_items.is_empty() && round.orchestrator_items.is_empty()) {
+            self.node.descriptors.remember(instance, execution_id, &facts.name, &facts.version);
+        }
         match self.commit(&round).await {
             Insisted::Done(()) => self.committed(&round, &facts, live.filter(|_| goes_on)).await,
             Insisted::LockLost => {
