@@ -9,6 +9,7 @@ mod fixture;
 
 mod bypassed;
 mod fleet;
+mod golden;
 mod logs;
 mod pins;
 mod ranges;
@@ -68,28 +69,50 @@ fn named() -> ExecutionMetadata {
 
 /// As [`pinned`], with the metadata given.
 async fn stored(store: &Arc<dyn Provider>, instance: &str, stamp: &str, metadata: ExecutionMetadata) {
-    let start = WorkItem::StartOrchestration {
+    store.enqueue_for_orchestrator(start(instance, "Waits", ""), None).await.unwrap();
+    commit_first_visible(store, history(instance, stamp), vec![], metadata).await;
+    let go = WorkItem::ExternalRaised { instance: instance.into(), name: "go".into(), data: "went".into() };
+    store.enqueue_for_orchestrator(go, None).await.unwrap();
+}
+
+fn start(instance: &str, orchestration: &str, input: &str) -> WorkItem {
+    WorkItem::StartOrchestration {
         instance: instance.into(),
-        orchestration: "Waits".into(),
-        input: String::new(),
+        orchestration: orchestration.into(),
+        input: input.into(),
         version: None,
         parent_instance: None,
         parent_id: None,
         parent_execution_id: None,
         execution_id: 1,
-    };
-    store.enqueue_for_orchestrator(start, None).await.unwrap();
+    }
+}
+
+/// Commits the history of one execution for the first visible instance without a pin.
+async fn commit_first_visible(
+    store: &Arc<dyn Provider>,
+    history: Vec<Event>,
+    orchestrator_items: Vec<WorkItem>,
+    metadata: ExecutionMetadata,
+) {
     // A start has no pin yet, so it passes a filter that no earlier instance of the test passes.
     let nobody = SemverRange::new(Version::new(1000, 0, 0), Version::new(1000, 0, 0));
     let filter = DispatcherCapabilityFilter { supported_duroxide_versions: vec![nobody] };
     let lease = Duration::from_secs(30);
     let fetched = store.fetch_orchestration_item(lease, Duration::ZERO, Some(&filter)).await.unwrap();
     let (item, token, _) = fetched.expect("the start is visible");
-    assert_eq!(item.instance, instance);
-    let history = history(instance, stamp);
-    store.ack_orchestration_item(&token, 1, history, vec![], vec![], metadata, vec![]).await.unwrap();
-    let go = WorkItem::ExternalRaised { instance: instance.into(), name: "go".into(), data: "went".into() };
-    store.enqueue_for_orchestrator(go, None).await.unwrap();
+    assert_eq!(item.instance, history[0].instance_id);
+    let execution_id = history[0].execution_id;
+    let commit = store.ack_orchestration_item(
+        &token,
+        execution_id,
+        history,
+        vec![],
+        orchestrator_items,
+        metadata,
+        vec![],
+    );
+    commit.await.unwrap();
 }
 
 /// What a node of version `stamp` recorded of `Waits` until it waited.
