@@ -146,7 +146,7 @@ impl MemoryEngine {
 
 /// Takes old executions out of an instance. The current one and running ones always stay.
 fn prune(instance: &mut Instance, options: &PruneOptions) -> Vec<Execution> {
-    let keep = options.keep_last.unwrap_or(1).max(1) as usize;
+    let keep = options.keep_last.unwrap_or_default() as usize;
     let old: Vec<u64> = instance.executions.keys().rev().skip(keep).copied().collect();
     let current = instance.execution_id;
     let goes = |execution: &Execution| {

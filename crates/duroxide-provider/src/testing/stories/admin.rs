@@ -142,6 +142,10 @@ pub fn prune_keeps_the_current_and_the_newest(mut s: Scenario) {
     assert_eq!(s.prune(&prune(Some(0), None)).unwrap().executions_deleted, 2);
     assert_eq!(s.read().executions("a").unwrap(), [5]);
     assert_eq!(s.prune(&prune(None, None)).unwrap().executions_deleted, 0);
+    s.send(&raise("a", "end"));
+    let claim = s.claim().unwrap();
+    s.commit(&claim, Turn::later(&claim).complete("done")).unwrap();
+    assert_eq!(s.prune(&prune(Some(0), None)).unwrap().executions_deleted, 0, "ended or not");
     let unknown = Op::Prune { instance: "x".to_owned(), options: PruneOptions::default() };
     assert_eq!(s.prune(&unknown).unwrap_err(), Refusal::InstanceNotFound { instance: "x".to_owned() });
 }

@@ -6,7 +6,7 @@ use duroxide_core::WorkItem;
 
 use crate::{
     Round,
-    store::{InstanceOrder, bounds::CLAIM_MESSAGES_MAX},
+    store::{InstanceOrder, Op, PreparedRound, bounds::CLAIM_MESSAGES_MAX},
     testing::{Scenario, Turn, items::*, scenario::batch_order},
 };
 
@@ -77,6 +77,21 @@ pub fn what_stays_after_a_commit_goes_to_the_back(mut s: Scenario) {
     s.send(&raise("busy", "2"));
     s.send(&start("other"));
     s.commit(&claim, Turn::later(&claim)).unwrap();
+    assert_eq!(s.claim().unwrap().instance, "other");
+    assert_eq!(s.claim().unwrap().instance, "busy");
+}
+
+/// Decisions 7, 12: also if its lease had ended and it stood in line again.
+pub fn what_stays_after_a_late_commit_goes_to_the_back(mut s: Scenario) {
+    s.running("busy");
+    s.send(&raise("busy", "1"));
+    let claim = s.claim().unwrap();
+    let handed_in = s.now();
+    s.pass_lease();
+    s.send(&raise("busy", "2"));
+    s.send(&start("other"));
+    let round = PreparedRound::new(&claim.lock_token, Turn::later(&claim).round()).unwrap();
+    s.apply_handed_in(&Op::CommitRound(Box::new(round)), handed_in).unwrap();
     assert_eq!(s.claim().unwrap().instance, "other");
     assert_eq!(s.claim().unwrap().instance, "busy");
 }

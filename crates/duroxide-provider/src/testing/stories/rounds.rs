@@ -93,6 +93,17 @@ pub fn a_round_begins_the_next_execution(mut s: Scenario) {
     assert_eq!(s.read().executions("a").unwrap(), [1, 2]);
 }
 
+/// api 10: the status of a live execution reads `Running`.
+pub fn a_status_of_running_ends_nothing(mut s: Scenario) {
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    let mut round = Turn::first("a").set("k", "1").round();
+    round.metadata.status = Some("Running".to_owned());
+    s.commit_round(&claim, round).unwrap();
+    assert_eq!(s.read().execution_info("a", 1).unwrap().unwrap().completed_at, None);
+    assert!(s.instance("a").unwrap().kv.is_empty(), "nothing is merged yet");
+}
+
 /// 12.1
 pub fn custom_status_counts_deltas(mut s: Scenario) {
     s.run_first_turn(Turn::first("a").status(Some("1")).status(Some("2")), &start("a"));
