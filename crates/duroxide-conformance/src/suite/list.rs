@@ -74,6 +74,8 @@ macro_rules! for_each_validation {
                 test_orphan_queue_messages_dropped,
                 test_messages_wait_for_their_start,
                 test_hidden_start_is_waited_for,
+                test_due_timers_come_after_other_messages,
+                test_delayed_queue_messages_keep_their_order,
             }
             root management {
                 test_list_instances,

@@ -193,3 +193,47 @@ pub async fn test_hidden_start_is_waited_for<F: ProviderFactory + ?Sized>(factor
     fixture.commit(&claim, first_round("later")).await;
     fixture.expect_no_claim("all messages are consumed").await;
 }
+
+/// In a batch due timers come after the other messages, by their time (2.1).
+pub async fn test_due_timers_come_after_other_messages<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    fixture.running("ordered").await;
+    let items = [
+        timer_fired("ordered", 2, 2_000),
+        timer_fired("ordered", 3, 1_000),
+        raised("ordered", "first"),
+        activity_completed("ordered", 1, 4),
+    ];
+    for item in items {
+        fixture.send(item).await;
+    }
+    let claim = fixture.claim_instance("ordered").await;
+    assert_eq!(
+        claim.item.messages,
+        [
+            raised("ordered", "first"),
+            activity_completed("ordered", 1, 4),
+            timer_fired("ordered", 3, 1_000),
+            timer_fired("ordered", 2, 2_000),
+        ],
+        "a batch must hold messages in arrival order, then due timers by their time"
+    );
+}
+
+/// A queue message that was given back with a delay is not overtaken by a younger one (I15, 16.9).
+pub async fn test_delayed_queue_messages_keep_their_order<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    fixture.running("fifo").await;
+    fixture.send(queue_message("fifo", "older")).await;
+    let claim = fixture.claim_instance("fifo").await;
+    fixture.send(queue_message("fifo", "younger")).await;
+    fixture.abandon(&claim, Some(fixture.lease), false).await;
+
+    let again = fixture.claim_instance("fifo").await;
+    assert_eq!(
+        again.item.messages,
+        [queue_message("fifo", "older"), queue_message("fifo", "younger")],
+        "queue messages must be delivered in the order in which they were sent"
+    );
+    claim.times.assert_kept_for(fixture.lease, again.times);
+}
