@@ -196,3 +196,6 @@ impl Entries {
         self.remove(&instance)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@
     reason = "tests"
 )]
 
+mod children;
 mod faults;
 mod first_steps;
 mod locks;

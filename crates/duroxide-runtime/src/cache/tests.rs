@@ -1,0 +1,132 @@
+//! A cached execution is used only where the store stands exactly there (2.14).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use duroxide_core::{
+    Clock, FnOrchestration, RuntimeLimits, Timestamp, WorkItem,
+    engine::{Seed, Setup},
+};
+use duroxide_provider::{LoadedExecution, StorePosition};
+
+use super::*;
+
+struct Noon;
+
+impl Clock for Noon {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(12)
+    }
+}
+
+fn seed(input: &str) -> Seed {
+    Seed {
+        instance: "i".into(),
+        execution_id: 1,
+        name: "wait".into(),
+        version: "1.0.0".into(),
+        input: input.into(),
+        parent: None,
+        carried: vec![],
+        custom_status: None,
+    }
+}
+
+fn cached(stand: Stand) -> Box<CachedExecution> {
+    let setup = Setup {
+        handler: Arc::new(FnOrchestration(|_, input| async move { Ok(input) })),
+        clock: Arc::new(Noon),
+        limits: RuntimeLimits::default(),
+        worker_id: None,
+        kv: BTreeMap::new(),
+    };
+    Box::new(CachedExecution {
+        execution: Execution::start(seed("in"), setup),
+        execution_id: 1,
+        name: "wait".into(),
+        version: "1.0.0".into(),
+        turns: 1,
+        unreadable_pin: None,
+        stand,
+    })
+}
+
+fn at(incarnation: u64, last_event_id: u64) -> Stand {
+    Stand::Position { incarnation, last_event_id }
+}
+
+fn claim(
+    execution_id: u64,
+    position: Option<StorePosition>,
+    history: Option<Vec<Event>>,
+) -> OrchestrationClaim {
+    OrchestrationClaim {
+        instance: "i".into(),
+        orchestration_name: "wait".into(),
+        version: "1.0.0".into(),
+        execution_id,
+        messages: Vec::<WorkItem>::new(),
+        lock_token: "t".into(),
+        attempt_count: 1,
+        position,
+        loaded: history.map(|history| LoadedExecution { history, ..LoadedExecution::default() }),
+    }
+}
+
+fn position(incarnation: u64, last_event_id: u64) -> Option<StorePosition> {
+    Some(StorePosition { incarnation, last_event_id, turns: 1 })
+}
+
+fn is_live(stand: Stand, claim: &OrchestrationClaim) -> bool {
+    let cache = ExecutionCache::new(10);
+    assert!(cache.put("i", cached(stand)).is_empty());
+    let found = cache.take(claim);
+    assert!(matches!(cache.take(claim), Lookup::Absent), "it is out while its turn runs");
+    matches!(found, Lookup::Live(_))
+}
+
+#[test]
+fn incarnation_execution_and_last_event_must_all_agree() {
+    assert!(is_live(at(7, 3), &claim(1, position(7, 3), None)));
+    assert!(!is_live(at(7, 3), &claim(1, position(8, 3), None)), "deleted and started again");
+    assert!(!is_live(at(7, 3), &claim(2, position(7, 3), None)), "continued as new");
+    assert!(!is_live(at(7, 3), &claim(1, position(7, 4), None)), "another node went on");
+}
+
+#[test]
+fn a_plain_store_is_compared_by_its_first_and_last_event() {
+    let history = seed("in").into_events(Noon.now());
+    let other = seed("other").into_events(Noon.now());
+    let stand = Stand::of(&claim(1, None, None), &history);
+    assert!(is_live(stand.clone(), &claim(1, None, Some(history.clone()))));
+    assert!(!is_live(stand.clone(), &claim(1, None, Some(other))));
+    let damaged =
+        LoadedExecution { history, history_error: Some("nonsense".into()), ..LoadedExecution::default() };
+    assert!(!is_live(stand, &OrchestrationClaim { loaded: Some(damaged), ..claim(1, None, None) }));
+}
+
+#[test]
+fn a_new_execution_stands_behind_its_first_round() {
+    let mut live = cached(Stand::Empty);
+    let delta = seed("in").into_events(Noon.now());
+    live.advance(&delta);
+    assert_eq!(live.stand, Stand::Ends(Box::new((delta[0].clone(), delta[0].clone()))));
+    assert_eq!(live.turns, 2);
+}
+
+#[test]
+fn the_least_recently_used_goes_first() {
+    let cache = ExecutionCache::new(2);
+    assert!(cache.put("a", cached(at(1, 1))).is_empty());
+    assert!(cache.put("b", cached(at(2, 1))).is_empty());
+    assert!(cache.put("a", cached(at(1, 2))).len() == 1, "the older one of the same instance");
+    let gone = cache.put("c", cached(at(3, 1)));
+    assert_eq!(gone.iter().map(|gone| &gone.stand).collect::<Vec<_>>(), [&at(2, 1)]);
+    assert_eq!(cache.clear().len(), 2);
+}
+
+#[test]
+fn size_zero_keeps_nothing() {
+    let cache = ExecutionCache::new(0);
+    assert_eq!(cache.put("a", cached(at(1, 1))).len(), 1);
+    assert!(cache.clear().is_empty());
+}
