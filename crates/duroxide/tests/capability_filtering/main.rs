@@ -1,4 +1,6 @@
 //! S2 and S3: executions are pinned to the version that started them, and only nodes that can replay it get them.
+//!
+//! The provider side of it is in `provider_validations::capability_filtering` (S3.47).
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 #![allow(clippy::indexing_slicing, reason = "this is a test")]

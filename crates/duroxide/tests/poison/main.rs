@@ -8,3 +8,4 @@ mod fixture;
 
 mod beside;
 mod crashing;
+mod first_check;
