@@ -9,6 +9,8 @@ use duroxide_provider::{
     },
 };
 
+use rusqlite::Connection;
+
 use crate::{
     SqliteError, SqliteOptions, SqliteReader, StatementTrace,
     checkpoint::Log,
@@ -46,6 +48,8 @@ pub struct SqliteEngine {
     /// Rows changed before the transaction began, to tell whether it wrote.
     changes_before: u64,
     data_version: i64,
+    /// Whether the store was closed and could not be opened again yet.
+    closed: bool,
     /// Whether leases that a clock set back made too long have been looked for since the store was opened.
     leases_checked: bool,
     trace: Option<Arc<StatementTrace>>,
@@ -86,6 +90,7 @@ impl SqliteEngine {
             log,
             changes_before: 0,
             data_version: 0,
+            closed: false,
             leases_checked: false,
             trace: None,
         };
@@ -129,6 +134,17 @@ impl SqliteEngine {
     /// If SQLite does not know it.
     pub fn pragma(&self, name: &str) -> Result<String, SqliteError> {
         self.db.pragma(name)
+    }
+
+    /// Closes the connection before another is opened: what it remembers of the log may not be what is on disk. An
+    /// empty database stands in for it, and nothing is begun on that.
+    fn close(&mut self) -> Result<(), StoreFailure> {
+        self.rollback();
+        let stand_in = Connection::open_in_memory().map_err(|error| failure(&error))?;
+        self.closed = true;
+        self.leases_checked = false;
+        self.db = Db { conn: stand_in };
+        Ok(())
     }
 
     /// SQLite ends a transaction itself on some errors. What ran after that would run outside of any.
@@ -190,6 +206,9 @@ fn counted(result: Result<usize, StoreFailure>) -> Result<Answer, ApplyError> {
 
 impl StoreEngine for SqliteEngine {
     fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
+        if self.closed {
+            return Err(StoreFailure::new(FailureClass::Retryable, "the store is being opened again"));
+        }
         self.run(BEGIN).map_err(|error| failure(&error))?;
         self.now = now;
         self.changes_before = self.db.conn.total_changes();
@@ -269,7 +288,7 @@ impl StoreEngine for SqliteEngine {
         if self.location == Location::Memory {
             return Ok(());
         }
-        self.rollback();
+        self.close()?;
         let into_failure = |error: SqliteError| {
             let class = if error.retryable { FailureClass::Retryable } else { FailureClass::Permanent };
             StoreFailure::new(class, error.to_string())
@@ -279,10 +298,11 @@ impl StoreEngine for SqliteEngine {
         if let Some(trace) = &self.trace {
             trace.attach(&mut self.db.conn).map_err(|error| failure(&error))?;
         }
-        self.leases_checked = false;
         self.run(BEGIN).map_err(|error| failure(&error))?;
         self.db.execute(PROBE, [])?;
-        self.run(COMMIT).map_err(|error| commit_failure(&error))
+        self.run(COMMIT).map_err(|error| commit_failure(&error))?;
+        self.closed = false;
+        Ok(())
     }
 
     fn maintain(&mut self) -> Result<(), StoreFailure> {

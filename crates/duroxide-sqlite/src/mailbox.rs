@@ -92,6 +92,10 @@ impl SqliteEngine {
         if row.status.as_deref() == Some(CONTINUED_AS_NEW) || message.visible != Visibility::Now {
             return Ok(row.known && row.ready.is_some() && !is_start(message.kind));
         }
+        if !row.known && row.ready.is_some() && row.route != Some(ORPHANS) {
+            // Its start is visible and decides the route.
+            return Ok(!is_start(message.kind));
+        }
         if !row.known {
             // It goes on waiting for its start, and the oldest message still decides until when.
             let stays_stray = message.kind == MessageKind::Queue || row.route != Some(ORPHANS);

@@ -32,9 +32,9 @@ const INSERT_NONSENSE: [&str; 6] = [
     "INSERT INTO activity (id, instance, execution_id, activity_id, lane, ready, data)
         SELECT next + 2, instance.id, 1, 1000000, 1000, 1, '{\"Nonsense\":1}'
         FROM instance, sequence WHERE instance_id = ?1",
-    "UPDATE instance SET ready = (SELECT next + 3 FROM sequence) WHERE instance_id = ?1 AND known = 1
-        AND ready IS NULL AND lock_token IS NULL",
-    "UPDATE sequence SET next = next + 4 WHERE ?1 <> ''",
+    // Due at once: the next promotion files the instance where it belongs.
+    "UPDATE instance SET wake_at = 1 WHERE instance_id = ?1 AND ready IS NULL AND lock_token IS NULL",
+    "UPDATE sequence SET next = next + 3 WHERE ?1 <> ''",
 ];
 
 /// Opens a store in a new file, and damages it with statements of its own.

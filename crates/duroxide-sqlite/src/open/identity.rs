@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Location, migrate::SCHEMA_VERSION};
+use super::{Location, busy, migrate::SCHEMA_VERSION};
 use crate::SqliteError;
 
 /// "dur5" in the file's header: this file is a duroxide store.
@@ -58,7 +58,8 @@ impl Identity {
 pub(super) fn check_untouched(location: &Location) -> Result<(), SqliteError> {
     let Some(path) = location.path().filter(|path| path.exists()) else { return Ok(()) };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(|error| location.open_error(&error))?;
+    let mut conn = Connection::open_with_flags(path, flags).map_err(|error| location.open_error(&error))?;
+    busy::wait_when_busy(&mut conn).map_err(|error| location.open_error(&error))?;
     let identity = Identity::read(&conn).map_err(|error| location.open_error(&error))?;
     identity.verdict(location).map(|_| ())
 }

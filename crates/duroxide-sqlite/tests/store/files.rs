@@ -1,6 +1,6 @@
 //! Stores in files: what is on disk is what was committed.
 
-use duroxide_provider::store::{MessageRow, Op, StoreEngine, StoreReader};
+use duroxide_provider::store::{FailureClass, MessageRow, Op, StoreEngine, StoreReader};
 use duroxide_sqlite::{SqliteEngine, SqliteOptions, SqliteSynchronous};
 use rusqlite::Connection;
 
@@ -166,6 +166,26 @@ fn a_reopened_engine_goes_on() {
     let mut store = Store::file(&directory.path().join("store.db"));
     store.send(&start("order-1"));
     store.engine.begin(store.now).unwrap();
+    store.engine.reopen().unwrap();
+    assert_eq!(store.claim().unwrap().instance, "order-1");
+}
+
+/// While it cannot be opened again, callers are told to try again later; nothing is begun on anything else.
+#[test]
+fn an_engine_that_cannot_be_reopened_is_not_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let moved = directory.path().join("moved.db");
+    let mut store = Store::file(&path);
+    store.send(&start("order-1"));
+    store.engine.checkpoint().unwrap();
+    std::fs::rename(&path, &moved).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    store.engine.reopen().unwrap_err();
+    assert_eq!(store.engine.begin(store.now).unwrap_err().class, FailureClass::Retryable);
+
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::rename(&moved, &path).unwrap();
     store.engine.reopen().unwrap();
     assert_eq!(store.claim().unwrap().instance, "order-1");
 }
