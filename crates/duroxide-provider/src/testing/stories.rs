@@ -28,6 +28,7 @@ macro_rules! engine_stories {
                 what_stays_after_a_commit_goes_to_the_back,
                 what_stays_after_a_late_commit_goes_to_the_back,
                 a_stray_message_blocks_nobody_and_joins_a_later_start,
+                a_stray_that_is_started_goes_to_the_back,
                 messages_wait_for_a_hidden_start,
                 stray_queue_messages_are_dropped_by_the_next_claim,
                 queue_messages_beside_others_wait_for_the_start,

@@ -34,6 +34,10 @@ impl SqliteEngine {
         let (route, ready, wake_at) = match self.standing(row)? {
             Standing::Empty => return self.delete_instance_row(row.id),
             Standing::Locked { until } => (row.route, None, Some(until)),
+            // A stray stood in the line of those to be dropped; its start gives it a place in the other.
+            Standing::Ready { route } if row.route == Some(ORPHANS) => {
+                (Some(route), Some(self.sequence.take()), None)
+            }
             Standing::Ready { route } => (Some(route), Some(self.place_in_line(row)), None),
             Standing::Waiting { until } => (row.route, None, until),
             Standing::Stray { until } => (Some(ORPHANS), Some(self.place_in_line(row)), until),

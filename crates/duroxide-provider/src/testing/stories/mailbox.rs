@@ -110,6 +110,15 @@ pub fn a_stray_message_blocks_nobody_and_joins_a_later_start(mut s: Scenario) {
     assert_eq!((claim.orchestration_name.as_str(), claim.version.as_str()), (ORDER, "unknown"));
 }
 
+/// Decisions 12: a mailbox that waits for its start stands in no line, so the start gives it no better place.
+pub fn a_stray_that_is_started_goes_to_the_back(mut s: Scenario) {
+    s.send(&queue("ghost", "1"));
+    s.send(&start("first"));
+    s.send(&start("ghost"));
+    assert_eq!(s.claim().unwrap().instance, "first");
+    assert_eq!(data(&s.claim().unwrap().messages), ["1", "StartOrchestration"]);
+}
+
 /// 16.11: an instance without history is only returned together with its start.
 pub fn messages_wait_for_a_hidden_start(mut s: Scenario) {
     s.send(&start("a"));
