@@ -15,7 +15,10 @@ mod golden;
 mod logs;
 mod pins;
 mod ranges;
+mod stale_completion;
+mod stamps;
 mod undecodable;
+mod upgrade;
 
 use std::{
     sync::{Arc, Mutex},
