@@ -8,7 +8,6 @@ use duroxide_provider::{
         StoreEngine, StoreFailure, bounds::MAX_ATTEMPTS_DEFAULT,
     },
 };
-
 use rusqlite::Connection;
 
 use crate::{
@@ -36,6 +35,7 @@ pub struct SqliteEngine {
     pub(crate) db: Db,
     /// The time of the transaction, or of the last one.
     pub(crate) now: Timestamp,
+    /// The time of the last promotion: sessions whose lease ended by then have been looked at.
     pub(crate) promoted_at: Timestamp,
     pub(crate) sequence: Sequence,
     pub(crate) routes: Routes,
@@ -56,7 +56,7 @@ pub struct SqliteEngine {
 }
 
 impl SqliteEngine {
-    /// Opens the store of a URL (see the crate's documentation), and makes it if it is missing.
+    /// Opens the store of a URL, `sqlite:path` or `sqlite::memory:`, and makes it if it is missing.
     ///
     /// # Errors
     /// A URL that names no store, or a file that cannot be one: not a database, another program's, read-only, written

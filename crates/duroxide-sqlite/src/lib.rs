@@ -4,9 +4,30 @@
 //! [`SqliteEngine`] is a [`StoreEngine`](duroxide_provider::store::StoreEngine): one connection, synchronous, with
 //! the time as an argument, so that a simulator can drive the real SQL.
 //!
+//! # Code map
+//!
+//! * `open`: URLs, whose file it is, pragmas read back, migrations, readers.
+//! * `instances`, `mailbox`: rows, locks and batches; `standing` decides when an instance can be claimed, and every
+//!   change of a mailbox or a lock ends there. `routes` holds what fetches filter by.
+//! * `rounds`, `executions`, `history`, `kv`, `custom_status`: what a commit writes.
+//! * `activities`, `lanes`, `sessions`: the worker queue.
+//! * `dead_letters`, `admin`, `reads`, `snapshot`: what operators and clients ask for.
+//! * `checkpoint`, `leases`, `trace`: upkeep and diagnosis.
+//!
 //! Every statement stands in a constant next to the function that runs it. Nothing scans a queue: an instance or an
 //! activity is either *ready*, and found through its route or lane, or it has a `wake_at` at which
 //! [`promote`](duroxide_provider::store::StoreEngine::promote) looks at it again, or it waits for a message.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! use duroxide_provider::Provider;
+//! use duroxide_sqlite::SqliteProvider;
+//!
+//! let provider = SqliteProvider::new("sqlite::memory:", None).await?;
+//! assert_eq!(provider.name(), "sqlite");
+//! # Ok::<(), duroxide_sqlite::SqliteError>(())
+//! # }).unwrap();
+//! ```
 
 mod activities;
 mod admin;
