@@ -79,10 +79,7 @@ async fn an_activity_whose_lease_ended_runs_again() {
     let runtime = start(&store, activities, callers(), options).await;
     let client = Client::new(inner);
     client.start_orchestration("i", "one", "in").await.unwrap();
-    // The second claim of the activity is the second fetch that brings something.
-    while held.runs.get() < 2 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    held.runs.until(2).await;
     faults.heal();
     held.go.notify_one();
     assert_eq!(output(&client, "i").await, "in");

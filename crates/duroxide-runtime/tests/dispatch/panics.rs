@@ -12,7 +12,7 @@ use duroxide_runtime::Client;
 use duroxide_store::MemoryProvider;
 
 use crate::{
-    faults::{Fault, Faulty, PlainFaulty},
+    faults::{Fault, Faults, Faulty, PlainFaulty},
     scene::{Counter, brisk, callers, echo, run, start},
 };
 
@@ -21,13 +21,13 @@ use crate::{
 async fn a_panic_in_any_provider_call_kills_no_slot() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
     let (batched, batched_faults) = Faulty::new(Arc::clone(&inner));
-    panic_once_everywhere(batched, &batched_faults).await;
+    panic_once_everywhere(inner, batched, &batched_faults).await;
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (plain, plain_faults) = PlainFaulty::new(inner);
-    panic_once_everywhere(plain, &plain_faults).await;
+    let (plain, plain_faults) = PlainFaulty::new(Arc::clone(&inner));
+    panic_once_everywhere(inner, plain, &plain_faults).await;
 }
 
-async fn panic_once_everywhere(store: Arc<dyn Provider>, faults: &crate::faults::Faults) {
+async fn panic_once_everywhere(inner: Arc<dyn Provider>, store: Arc<dyn Provider>, faults: &Faults) {
     let panicked = Arc::new(Mutex::new(BTreeSet::new()));
     let seen = Arc::clone(&panicked);
     faults.inject(move |operation, nth| {
@@ -40,33 +40,12 @@ async fn panic_once_everywhere(store: Arc<dyn Provider>, faults: &crate::faults:
     options.worker_lock_timeout = Duration::from_millis(200);
     options.execution_cache_size = 0;
     let runtime = start(&store, echo(&Counter::default()), callers(), options).await;
-    let client = Client::new(Arc::clone(&store));
+    let client = Client::new(inner);
     for number in 0..4 {
-        let instance = format!("i-{number}");
-        // The client reads through the same store, so its own calls may panic too.
-        let started = client.start_orchestration(&instance, "three", "in").await;
-        started.unwrap();
-        wait(&store, &instance).await;
+        run(&client, &format!("i-{number}"), "three").await;
     }
     assert!(panicked.lock().unwrap().len() >= 4, "{panicked:?}");
     runtime.shutdown(None).await;
-}
-
-/// Waits for the end of an instance in a way that survives a panicking store.
-async fn wait(store: &Arc<dyn Provider>, instance: &str) {
-    let ended = async {
-        loop {
-            let (store, id) = (Arc::clone(store), instance.to_owned());
-            let read = tokio::spawn(async move { store.read(&id).await }).await;
-            let ended =
-                |events: &Vec<duroxide_core::Event>| events.last().is_some_and(|last| last.is_terminal());
-            if read.is_ok_and(|read| read.is_ok_and(|events| ended(&events))) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(crate::PATIENCE, ended).await.expect(instance);
 }
 
 /// B14, S1.25, 16.10: an item that is no activity becomes a dead letter; the slot goes on.

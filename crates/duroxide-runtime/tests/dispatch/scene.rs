@@ -1,12 +1,6 @@
 //! A small cast for the stories.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{Event, OrchestrationContext};
 use duroxide_provider::Provider;
@@ -14,20 +8,32 @@ use duroxide_runtime::{
     ActivityContext, ActivityRegistry, Client, OrchestrationRegistry, OrchestrationStatus, Runtime,
     RuntimeOptions,
 };
+use tokio::sync::watch;
 
 use crate::PATIENCE;
 
 /// How often something happened.
-#[derive(Debug, Clone, Default)]
-pub struct Counter(Arc<AtomicU32>);
+#[derive(Debug, Clone)]
+pub struct Counter(watch::Sender<u32>);
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
 
 impl Counter {
-    pub fn add(&self) -> u32 {
-        self.0.fetch_add(1, Ordering::SeqCst) + 1
+    pub fn add(&self) {
+        self.0.send_modify(|count| *count += 1);
     }
 
     pub fn get(&self) -> u32 {
-        self.0.load(Ordering::SeqCst)
+        *self.0.borrow()
+    }
+
+    /// Waits until it happened this often.
+    pub async fn until(&self, times: u32) {
+        self.0.subscribe().wait_for(|count| *count >= times).await.unwrap();
     }
 }
 
