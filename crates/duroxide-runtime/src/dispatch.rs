@@ -10,6 +10,7 @@
 mod activity;
 mod admit;
 mod background;
+mod batch;
 mod commit;
 mod descriptors;
 mod ending;
@@ -19,6 +20,7 @@ mod node;
 mod orchestration;
 mod plan;
 mod queue;
+mod record;
 mod renewal;
 mod round;
 mod running;

@@ -6,12 +6,16 @@
 use std::fmt;
 
 use duroxide_core::{
-    AppErrorKind, ConfigErrorKind, ErrorDetails, Event, EventKind, INITIAL_EXECUTION_ID,
-    OrchestrationHandlerRef, ParentLink, PoisonMessageType, WorkItem,
+    AppErrorKind, ConfigErrorKind, ErrorDetails, Event, EventKind, OrchestrationHandlerRef,
+    PoisonMessageType, WorkItem,
     engine::{Ending, Seed},
 };
-use duroxide_provider::{SemverRange, VersionRange, VersionTriple};
-use semver::Version;
+use duroxide_provider::{SemverRange, VersionTriple};
+
+use super::{
+    batch::{cancellation, start_item, successor_item, wanted_handler},
+    record::{incompatible_pin, recorded_handler, recorded_parent, unreadable_pin},
+};
 
 /// The text for work that this node cannot process (S2.9). It names both causes, because which one it is may
 /// differ from node to node.
@@ -365,72 +369,6 @@ fn json_of(messages: &[WorkItem]) -> String {
     serde_json::to_string(messages).unwrap_or_else(|reason| format!("{} messages: {reason}", messages.len()))
 }
 
-// ---- what a batch holds -------------------------------------------------------------------------------------
-
-/// The item that starts an instance without history. A `ContinueAsNew` outranks a client's start.
-pub(crate) fn start_item(messages: &[WorkItem]) -> Option<&WorkItem> {
-    successor_item(messages)
-        .or_else(|| messages.iter().find(|item| matches!(item, WorkItem::StartOrchestration { .. })))
-}
-
-fn successor_item(messages: &[WorkItem]) -> Option<&WorkItem> {
-    messages.iter().find(|item| matches!(item, WorkItem::ContinueAsNew { .. }))
-}
-
-fn cancellation(messages: &[WorkItem]) -> Option<&str> {
-    messages.iter().find_map(|item| match item {
-        WorkItem::CancelInstance { reason, .. } => Some(reason.as_str()),
-        _ => None,
-    })
-}
-
-fn wanted_handler(item: &WorkItem) -> Option<(&str, Option<&str>)> {
-    match item {
-        WorkItem::StartOrchestration { orchestration, version, .. }
-        | WorkItem::ContinueAsNew { orchestration, version, .. } => Some((orchestration, version.as_deref())),
-        _ => None,
-    }
-}
-
-/// Whether a start only wakes an execution that a round has begun (8.4).
-pub(crate) fn is_wake_up(item: &WorkItem) -> bool {
-    matches!(item, WorkItem::StartOrchestration { execution_id, parent_instance: None, .. }
-        if *execution_id > INITIAL_EXECUTION_ID)
-}
-
-// ---- what a history says ------------------------------------------------------------------------------------
-
-fn recorded_handler(history: &[Event]) -> Option<(&str, &str)> {
-    match &history.first()?.kind {
-        EventKind::OrchestrationStarted { name, version, .. } => Some((name, version)),
-        _ => None,
-    }
-}
-
-/// The parent's call, by the first event.
-pub(crate) fn recorded_parent(history: &[Event]) -> Option<ParentLink> {
-    match &history.first()?.kind {
-        EventKind::OrchestrationStarted { parent_instance, parent_id, parent_execution_id, .. } => {
-            Some(ParentLink {
-                instance: parent_instance.clone()?,
-                event_id: (*parent_id)?,
-                execution_id: *parent_execution_id,
-            })
-        }
-        _ => None,
-    }
-}
-
-/// Whether the history is only what the execution began with, so that its code has not run yet (2.1).
-pub(crate) fn is_seed_only(history: &[Event]) -> bool {
-    match history.first().map(|event| &event.kind) {
-        Some(EventKind::OrchestrationStarted { carry_forward_events, .. }) => {
-            history.len() == 1 + carry_forward_events.as_ref().map_or(0, Vec::len)
-        }
-        _ => false,
-    }
-}
-
 /// What ended a child is told to its parent; this is what a child is told that may not start (6.5).
 pub(crate) fn id_taken(instance: &str, ended: bool) -> ErrorDetails {
     let suffix = if ended { " and is terminal" } else { "" };
@@ -439,25 +377,6 @@ pub(crate) fn id_taken(instance: &str, ended: bool) -> ErrorDetails {
         message: format!("sub-orchestration instance id '{instance}' already exists{suffix}"),
         retryable: false,
     }
-}
-
-fn pin(history: &[Event]) -> Option<Result<Version, &str>> {
-    let first = history.first()?;
-    let stamp = first.duroxide_version.as_str();
-    matches!(first.kind, EventKind::OrchestrationStarted { .. })
-        .then(|| Version::parse(stamp).map_err(|_| stamp))
-}
-
-fn unreadable_pin(history: &[Event]) -> Option<String> {
-    pin(history)?.err().map(str::to_owned)
-}
-
-/// The pin of an execution that this node cannot replay. No history, no start, or a stamp that is no version all
-/// count as compatible. Only major, minor and patch are compared.
-fn incompatible_pin(history: &[Event], supported: &[SemverRange]) -> Option<VersionTriple> {
-    let pinned = VersionTriple::from(&pin(history)?.ok()?);
-    let fits = supported.iter().any(|range| VersionRange::from(range).contains(pinned));
-    (!fits).then_some(pinned)
 }
 
 /// The ranges as they are logged.

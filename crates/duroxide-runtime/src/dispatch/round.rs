@@ -9,7 +9,7 @@ use duroxide_provider::{
 };
 use semver::Version;
 
-use super::admit::{id_taken, is_wake_up};
+use super::{admit::id_taken, batch::is_wake_up};
 
 /// Whose turn it was.
 #[derive(Debug, Clone, Copy)]

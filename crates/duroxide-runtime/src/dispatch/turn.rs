@@ -15,15 +15,15 @@ use tokio::sync::oneshot;
 use tracing::{debug, error, warn};
 
 use super::{
-    admit::{
-        Admission, Claimed, Policy, Run, Unprocessable, admit, is_seed_only, recorded_parent, start_item,
-    },
+    admit::{Admission, Claimed, Policy, Run, Unprocessable, admit},
+    batch::start_item,
     commit::{Insisted, insist},
     guarded,
     held::LockKind,
     measure::{End, Facts},
     node::Node,
     queue::Seat,
+    record::{is_seed_only, recorded_parent},
     renewal::Lease,
     round::{Notice, refused_starts},
 };

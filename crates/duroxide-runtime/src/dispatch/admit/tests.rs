@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use duroxide_core::FnOrchestration;
+use semver::Version;
 
 use super::*;
+use crate::dispatch::{batch::is_wake_up, record::is_seed_only};
 
 /// A node that has `order` in version 1.0.0.
 struct OnlyOrder;

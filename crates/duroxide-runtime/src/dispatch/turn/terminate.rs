@@ -7,10 +7,12 @@ use duroxide_provider::LoadedExecution;
 
 use super::{InstanceWork, settle::Decided};
 use crate::dispatch::{
-    admit::{Subject, Termination, recorded_parent, start_item},
+    admit::{Subject, Termination},
+    batch::start_item,
     ending::{call_in_history, link_of_automatic_id, log_termination, record_of},
     guarded,
     measure::{End, Facts},
+    record::recorded_parent,
 };
 
 impl InstanceWork {

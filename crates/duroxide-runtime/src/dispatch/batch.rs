@@ -1,0 +1,34 @@
+//! What a batch of messages holds.
+
+use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
+
+/// The item that starts an instance without history. A `ContinueAsNew` outranks a client's start.
+pub(crate) fn start_item(messages: &[WorkItem]) -> Option<&WorkItem> {
+    successor_item(messages)
+        .or_else(|| messages.iter().find(|item| matches!(item, WorkItem::StartOrchestration { .. })))
+}
+
+pub(crate) fn successor_item(messages: &[WorkItem]) -> Option<&WorkItem> {
+    messages.iter().find(|item| matches!(item, WorkItem::ContinueAsNew { .. }))
+}
+
+pub(crate) fn cancellation(messages: &[WorkItem]) -> Option<&str> {
+    messages.iter().find_map(|item| match item {
+        WorkItem::CancelInstance { reason, .. } => Some(reason.as_str()),
+        _ => None,
+    })
+}
+
+pub(crate) fn wanted_handler(item: &WorkItem) -> Option<(&str, Option<&str>)> {
+    match item {
+        WorkItem::StartOrchestration { orchestration, version, .. }
+        | WorkItem::ContinueAsNew { orchestration, version, .. } => Some((orchestration, version.as_deref())),
+        _ => None,
+    }
+}
+
+/// Whether a start only wakes an execution that a round has begun (8.4).
+pub(crate) fn is_wake_up(item: &WorkItem) -> bool {
+    matches!(item, WorkItem::StartOrchestration { execution_id, parent_instance: None, .. }
+        if *execution_id > INITIAL_EXECUTION_ID)
+}
