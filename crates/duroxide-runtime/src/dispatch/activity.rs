@@ -160,8 +160,12 @@ impl ActivityWork {
                 Some(found)
             }
             Insisted::Refused(_) => Some(Default::default()),
-            Insisted::LockLost | Insisted::Unavailable(_) => {
+            Insisted::LockLost => {
                 self.give_back(None, true).await;
+                None
+            }
+            Insisted::Unavailable { panicked, .. } => {
+                self.give_back(None, !panicked).await;
                 None
             }
         }
@@ -266,9 +270,9 @@ impl ActivityWork {
                 debug!(target: "duroxide::runtime", instance, id, "lock lost, the activity's result is discarded");
                 self.node.held.let_go(&self.token);
             }
-            Insisted::Unavailable(error) => {
+            Insisted::Unavailable { error, panicked } => {
                 warn!(target: "duroxide::runtime", instance = call.instance, %error, "ack failed too long");
-                self.give_back(None, true).await;
+                self.give_back(None, !panicked).await;
             }
         }
     }

@@ -6,10 +6,10 @@ use duroxide_provider::ProviderError;
 use tracing::debug;
 
 use super::{
-    guarded,
     node::Node,
     plan::commit_backoff,
     renewal::{Lease, LeaseEnd},
+    store_call::{Panicked, caught},
 };
 
 /// What came of a call that was insisted on.
@@ -20,7 +20,13 @@ pub(crate) enum Insisted<T> {
     /// The lock is gone. If this was a repetition, an earlier try may have succeeded without its answer.
     LockLost,
     /// The store could not be reached for one lock timeout.
-    Unavailable(ProviderError),
+    Unavailable {
+        /// The last error.
+        error: ProviderError,
+        /// Whether the provider panicked at last. An outage is nobody's fault and no attempt, but a panic may be
+        /// the item's: it counts as one, or such an item would come back for ever (semantics 21.2, S1.31).
+        panicked: bool,
+    },
     /// The store will never take it.
     Refused(ProviderError),
 }
@@ -39,9 +45,10 @@ where
     let deadline = node.env.moment().after(lock_timeout);
     let mut retry = 0_u32;
     loop {
-        let error = match lease.beside(guarded(operation, call())).await {
-            Ok(done) => return Insisted::Done(done),
-            Err(error) => error,
+        let (error, panicked) = match lease.beside(caught(operation, call())).await {
+            Ok(Ok(done)) => return Insisted::Done(done),
+            Ok(Err(error)) => (error, false),
+            Err(Panicked(error)) => (error, true),
         };
         if !error.is_retryable() {
             return if error.is_lock_lost() { Insisted::LockLost } else { Insisted::Refused(error) };
@@ -51,7 +58,7 @@ where
         }
         let next = node.env.moment().after(commit_backoff(retry));
         if next >= deadline {
-            return Insisted::Unavailable(error);
+            return Insisted::Unavailable { error, panicked };
         }
         debug!(target: "duroxide::runtime", operation, %error, retry, "store call failed, trying again");
         lease.beside(node.env.sleep_until(next)).await;

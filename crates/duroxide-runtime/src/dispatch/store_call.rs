@@ -10,14 +10,23 @@ pub(crate) async fn guarded<T>(
     operation: &'static str,
     call: impl Future<Output = Result<T, ProviderError>>,
 ) -> Result<T, ProviderError> {
-    match AssertUnwindSafe(call).catch_unwind().await {
-        Ok(answer) => answer,
-        Err(panic) => {
-            let panic = panic_text(panic.as_ref()).unwrap_or("not a text");
-            error!(target: "duroxide::runtime", operation, panic, "provider panicked");
-            Err(ProviderError::retryable(operation, format!("provider panicked: {panic}")))
-        }
-    }
+    caught(operation, call).await.unwrap_or_else(|Panicked(error)| Err(error))
+}
+
+/// The error that a panic of the provider is taken for.
+#[derive(Debug)]
+pub(crate) struct Panicked(pub ProviderError);
+
+/// Makes a provider call and tells its panic from its answer.
+pub(crate) async fn caught<T>(
+    operation: &'static str,
+    call: impl Future<Output = Result<T, ProviderError>>,
+) -> Result<Result<T, ProviderError>, Panicked> {
+    AssertUnwindSafe(call).catch_unwind().await.map_err(|panic| {
+        let panic = panic_text(panic.as_ref()).unwrap_or("not a text");
+        error!(target: "duroxide::runtime", operation, panic, "provider panicked");
+        Panicked(ProviderError::retryable(operation, format!("provider panicked: {panic}")))
+    })
 }
 
 /// The text of a panic, if it has one.

@@ -131,9 +131,9 @@ impl InstanceWork {
             Insisted::Refused(error) => {
                 Some(LoadedExecution { history_error: Some(error.message), ..LoadedExecution::default() })
             }
-            Insisted::Unavailable(error) => {
+            Insisted::Unavailable { error, panicked } => {
                 warn!(target: "duroxide::runtime", instance, %error, "history could not be read, giving back");
-                self.give_back(None, true).await;
+                self.give_back(None, !panicked).await;
                 None
             }
         }

@@ -60,11 +60,11 @@ impl InstanceWork {
                 self.node.retire(live.map(|live| *live));
                 self.lost("during a commit");
             }
-            Insisted::Unavailable(error) => {
+            Insisted::Unavailable { error, panicked } => {
                 self.node.retire(live.map(|live| *live));
                 let instance = &self.claim.instance;
                 warn!(target: "duroxide::runtime", instance, %error, "commit failed too long, giving back");
-                self.give_back(None, true).await;
+                self.give_back(None, !panicked).await;
             }
             Insisted::Refused(error) => {
                 self.node.retire(live.map(|live| *live));
@@ -130,7 +130,7 @@ impl InstanceWork {
         match insist(&self.node, &mut self.lease, timeout, "read_status", call).await {
             Insisted::Done(status) => Ok(status.map_or(INITIAL_EXECUTION_ID, |status| status.execution_id)),
             Insisted::Refused(_) => Ok(INITIAL_EXECUTION_ID),
-            Insisted::LockLost | Insisted::Unavailable(_) => Err(()),
+            Insisted::LockLost | Insisted::Unavailable { .. } => Err(()),
         }
     }
 
@@ -211,7 +211,7 @@ impl InstanceWork {
         match self.commit(&round).await {
             Insisted::Done(()) => self.node.held.let_go(&self.claim.lock_token),
             Insisted::LockLost => self.lost("while messages were dropped"),
-            Insisted::Unavailable(_) => self.give_back(None, true).await,
+            Insisted::Unavailable { panicked, .. } => self.give_back(None, !panicked).await,
             Insisted::Refused(error) => {
                 debug!(target: "duroxide::runtime", %error, "the store refused to drop messages");
                 self.give_back(Some(UNREADABLE_DELAY), false).await;
