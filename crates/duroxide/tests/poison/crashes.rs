@@ -1,0 +1,153 @@
+//! Work that kills its process again and again.
+
+use std::path::Path;
+
+use duroxide::{Client, EventKind, OrchestrationStatus, PoisonMessageType, providers::WorkItem};
+
+use crate::{
+    cast::{MAX_ATTEMPTS, activities, options, orchestrations, poison},
+    fixture::{File, ended, failure, node, notes::Notes, open_in, output, process::Process},
+};
+
+/// The role of a worker process: it works until it dies.
+pub async fn work(folder: &Path) {
+    let store = open_in(folder).await;
+    let notes = Notes::new(folder, "notes");
+    let _runtime = node(&store, activities(&notes), orchestrations(&notes), options()).await;
+    std::future::pending::<()>().await;
+}
+
+/// Keeps a worker process running, a new one whenever the last has died, until the instance has ended. Returns how it
+/// ended and how many workers died.
+async fn work_until_ended(file: &File, client: &Client, instance: &str) -> (OrchestrationStatus, u32) {
+    let mut deaths = 0;
+    loop {
+        let mut worker = Process::start("worker", file.folder(), "");
+        tokio::select! {
+            _ = worker.ended() => deaths += 1,
+            status = ended(client, instance) => return (status, deaths),
+        }
+    }
+}
+
+/// S1.2, S1.24, S1.32, S1.34, S1.35, S1.36: exactly `max_attempts` runs, then poison with the whole work item.
+#[tokio::test]
+async fn an_activity_that_kills_its_worker_is_poisoned() {
+    let file = File::new();
+    let client = Client::new(file.open().await);
+    client.start_orchestration("doomed", "CallsKiller", "input of the killer").await.unwrap();
+    let (status, deaths) = work_until_ended(&file, &client, "doomed").await;
+
+    let (kind, message) = poison(failure(status));
+    assert_eq!(deaths, MAX_ATTEMPTS);
+    assert_eq!(Notes::new(file.folder(), "notes").count("Kill"), MAX_ATTEMPTS as usize);
+    let expected = PoisonMessageType::Activity {
+        instance: "doomed".into(),
+        execution_id: 1,
+        activity_name: "Kill".into(),
+        activity_id: 2,
+    };
+    assert_eq!(kind, expected);
+    let item: WorkItem = serde_json::from_str(&message).expect("S1.12: the message is the JSON of the item");
+    let expected = WorkItem::ActivityExecute {
+        instance: "doomed".into(),
+        execution_id: 1,
+        id: 2,
+        name: "Kill".into(),
+        input: "input of the killer".into(),
+        session_id: None,
+        tag: None,
+    };
+    assert_eq!(item, expected);
+    let kinds = kinds(&client, "doomed").await;
+    assert_eq!(
+        kinds,
+        ["OrchestrationStarted", "ActivityScheduled", "ActivityFailed", "OrchestrationFailed"],
+        "I12: exhaustion is one recorded failure"
+    );
+}
+
+/// S1.22, S1.31, S1.34, S1.35: the same for a first turn. There is no history, so its start is recorded with its end.
+#[tokio::test]
+async fn a_first_turn_that_kills_its_process_is_poisoned() {
+    let file = File::new();
+    let client = Client::new(file.open().await);
+    client.start_orchestration("doomed", "KillsInItsFirstTurn", "input of the turn").await.unwrap();
+    let (status, deaths) = work_until_ended(&file, &client, "doomed").await;
+
+    let (kind, message) = poison(failure(status));
+    assert_eq!(deaths, MAX_ATTEMPTS);
+    assert_eq!(Notes::new(file.folder(), "notes").count("first turn"), MAX_ATTEMPTS as usize);
+    assert_eq!(kind, PoisonMessageType::Orchestration { instance: "doomed".into(), execution_id: 1 });
+    let batch: Vec<WorkItem> = serde_json::from_str(&message).expect("the message is the JSON of the batch");
+    assert!(
+        matches!(&batch[..], [WorkItem::StartOrchestration { input, .. }] if input == "input of the turn"),
+        "{batch:?}"
+    );
+    assert_eq!(kinds(&client, "doomed").await, ["OrchestrationStarted", "OrchestrationFailed"]);
+}
+
+/// S1.22, S1.31, 6.2, 6.6: the same for a later turn of a child. What it left open is ended with it, its parent is told.
+#[tokio::test]
+async fn a_later_turn_that_kills_its_process_is_poisoned_and_its_parent_told() {
+    let file = File::new();
+    let client = Client::new(file.open().await);
+    client.start_orchestration("parent", "Parent", "from the parent").await.unwrap();
+    let (status, deaths) = work_until_ended(&file, &client, "parent").await;
+
+    let details = failure(status);
+    assert_eq!(details, failure(ended(&client, "child").await), "the parent fails with the child's poison");
+    let (kind, message) = poison(details);
+    assert_eq!(deaths, MAX_ATTEMPTS);
+    let notes = Notes::new(file.folder(), "notes");
+    assert_eq!((notes.count("later turn"), notes.count("Echo child")), (MAX_ATTEMPTS as usize, 1));
+    assert_eq!(kind, PoisonMessageType::Orchestration { instance: "child".into(), execution_id: 1 });
+    let batch: Vec<WorkItem> = serde_json::from_str(&message).expect("the message is the JSON of the batch");
+    let whole = WorkItem::ActivityCompleted {
+        instance: "child".into(),
+        execution_id: 1,
+        id: 3,
+        result: "from the parent".into(),
+    };
+    assert_eq!(batch, [whole]);
+    let expected = [
+        "OrchestrationStarted",
+        "ActivityScheduled",
+        "ActivityScheduled",
+        "ActivityCancelRequested",
+        "ActivityCancelRequested",
+        "OrchestrationFailed",
+    ];
+    assert_eq!(kinds(&client, "child").await, expected);
+    let depths = client.get_queue_depths().await.unwrap();
+    assert_eq!((depths.worker_queue, depths.orchestrator_queue), (0, 0), "I07: nothing is left of it");
+}
+
+/// S1.33, S1.36: one killer among healthy instances. A crash counts an attempt for everything its process held, so
+/// nothing that was attempted before may be held beside the killer: then nobody is poisoned in its place.
+#[tokio::test]
+async fn healthy_work_beside_a_killer_is_never_poisoned() {
+    const HEALTHY: usize = 30;
+    let file = File::new();
+    let client = Client::new(file.open().await);
+    for number in 0..HEALTHY {
+        if number == 5 {
+            client.start_orchestration("killer", "CallsKiller", "").await.unwrap();
+        }
+        client.start_orchestration(&format!("healthy-{number}"), "One", number.to_string()).await.unwrap();
+    }
+    let (status, deaths) = work_until_ended(&file, &client, "killer").await;
+    poison(failure(status));
+    assert_eq!(deaths, MAX_ATTEMPTS);
+
+    let worker = Process::start("worker", file.folder(), "");
+    for number in 0..HEALTHY {
+        assert_eq!(output(ended(&client, &format!("healthy-{number}")).await), number.to_string());
+    }
+    worker.kill();
+}
+
+async fn kinds(client: &Client, instance: &str) -> Vec<&'static str> {
+    let history = client.read_execution_history(instance, 1).await.unwrap();
+    history.iter().map(|event| EventKind::wire_name(&event.kind)).collect()
+}
