@@ -22,6 +22,10 @@ use super::{
 };
 use crate::env::{BoxFuture, Moment, lock};
 
+/// How long a fetch waits that leaves sessions out, because the node has as many as it may: one of them may end
+/// meanwhile.
+const SESSION_RECHECK: Duration = Duration::from_millis(500);
+
 pub(crate) struct Activities {
     node: Arc<Node>,
     sessions: Arc<SessionsInFlight>,
@@ -109,14 +113,13 @@ impl WorkQueue for Activities {
         let session = self.session_config(slot);
         Box::pin(async move {
             let options = &node.options;
-            let request = WorkFetch::new(
-                options.worker_lock_timeout,
-                options.dispatcher_long_poll_timeout,
-                &options.worker_tag_filter,
-            )
-            .with_session(session.as_ref())
-            .with_handlers(node.capability.as_ref())
-            .with_max(wanted.max, wanted.free);
+            let long_poll = options.dispatcher_long_poll_timeout;
+            let poll_timeout = if session.is_some() { long_poll } else { long_poll.min(SESSION_RECHECK) };
+            let request =
+                WorkFetch::new(options.worker_lock_timeout, poll_timeout, &options.worker_tag_filter)
+                    .with_session(session.as_ref())
+                    .with_handlers(node.capability.as_ref())
+                    .with_max(wanted.max, wanted.free);
             let claims = guarded("fetch_work_items", node.store.fetch_work_items(&request)).await?;
             Ok(claims.into_iter().map(|claim| ClaimedActivity::new(&node, claim)).collect())
         })
