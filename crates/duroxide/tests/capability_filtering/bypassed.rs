@@ -1,23 +1,30 @@
 //! The runtime's own check, behind a provider that does not filter.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use duroxide::{
     Client, ConfigErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext, OrchestrationRegistry,
     OrchestrationStatus, RuntimeOptions,
-    providers::{ExecutionMetadata, Provider, WorkItem},
+    providers::{DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider, WorkItem},
 };
 
 use crate::{
     Bypass,
-    fixture::{File, PATIENCE, ended, failure, final_snapshot, intercept::Intercepted, node, output},
+    fixture::{
+        File, PATIENCE, ended, failure, final_snapshot,
+        intercept::{Intercept, Intercepted},
+        node, output, recorded,
+    },
     no_activities, pinned, supporting, waiting,
 };
 
 const SENTENCE: &str = "work item could not be processed on this node (orchestration not registered here, or execution \
                         history is unsupported)";
 
-/// S3.T12, S3.T15, S3.16 to S3.18, S2.7: it is given back without replay, for one second, and the attempt counts.
+/// S3.T12, S3.16 to S3.18, S2.7: it is given back without replay, for one second, and the attempt counts.
 #[tokio::test]
 async fn runtime_abandons_incompatible_execution() {
     let file = File::new();
@@ -44,6 +51,47 @@ async fn runtime_abandons_incompatible_execution() {
     abandons.retain(|(delay, _)| delay.is_some()); // what shutdown released has no delay
     assert!(abandons.iter().all(|abandon| *abandon == (Some(Duration::from_secs(1)), false)), "{abandons:?}");
     assert_eq!(snapshot.incompatible_version_abandoned, abandons.len() as u64, "S3.21: once per abandon");
+}
+
+/// Ignores the filter, and notes when each attempt was fetched.
+#[derive(Default)]
+struct Clocked(Mutex<Vec<(u32, Instant)>>);
+
+impl Intercept for Clocked {
+    fn filter<'a>(
+        &self,
+        _: Option<&'a DispatcherCapabilityFilter>,
+    ) -> Option<&'a DispatcherCapabilityFilter> {
+        None
+    }
+
+    fn fetched(&self, _item: &OrchestrationItem, attempt: u32) {
+        self.0.lock().unwrap().push((attempt, Instant::now()));
+    }
+}
+
+/// S3.T15, C8: after each abandon it stays hidden for a second, then comes back, until the maximum.
+#[tokio::test]
+async fn runtime_abandon_uses_short_delay() {
+    let file = File::new();
+    let inner = file.open().await;
+    pinned(&inner, "future", "99.0.0").await;
+    let provider = Intercepted::new(inner, Clocked::default());
+    let store: Arc<dyn Provider> = provider.clone();
+    let options = RuntimeOptions { max_attempts: 2, ..supporting("0.0.0", "1.0.0") };
+    let runtime = node(&store, no_activities(), waiting(), options).await;
+
+    let details = failure(ended(&Client::new(store), "future").await);
+    runtime.shutdown(None).await;
+
+    assert_eq!(details.category(), "configuration");
+    let fetches = provider.intercept.0.lock().unwrap().clone();
+    let attempts: Vec<_> = fetches.iter().map(|(attempt, _)| *attempt).collect();
+    assert_eq!(attempts, [1, 2, 3]);
+    for pair in fetches.windows(2) {
+        let hidden = pair[1].1.duration_since(pair[0].1);
+        assert!(hidden >= Duration::from_millis(990), "visible again after {hidden:?}");
+    }
 }
 
 /// S3.T14, S3.19, S2.8, C7, B3: three abandons, and the fourth fetch ends it.
@@ -84,9 +132,21 @@ async fn unsupported_pinned_runtime_version_bounces_then_poison() {
 
     let details = failure(ended(&client, "past").await);
 
-    assert_eq!(details.category(), "configuration");
-    assert!(details.display_message().contains(SENTENCE), "{details:?}");
-    runtime.shutdown(None).await;
+    // S2.19: the text is stable, and names the pin, the range, the attempt and the maximum.
+    let text = format!(
+        "unsupported version: {SENTENCE}: execution pinned at 0.1.0, supported >=99.0.0, <=99.9.9, attempt 4 (max 3)"
+    );
+    assert_eq!(details.display_message(), text);
+    let ErrorDetails::Configuration { kind: ConfigErrorKind::UnsupportedVersion, .. } = details else {
+        panic!("{details:?}")
+    };
+    let history = client.read_execution_history("past", 1).await.unwrap();
+    let (last, before) = history.split_last().unwrap();
+    assert!(matches!(&last.kind, EventKind::OrchestrationFailed { details: stored } if *stored == details));
+    assert!(!before.iter().any(Event::is_terminal), "I02: {history:?}");
+    let snapshot = final_snapshot(runtime).await;
+    assert_eq!((snapshot.orch_configuration_errors, snapshot.orch_poison), (1, 0));
+    assert_eq!(snapshot.provider_errors, 0, "S2.15: it is no error of the provider");
 }
 
 /// S3.T13 behind a provider that does not filter.
@@ -104,38 +164,52 @@ async fn runtime_processes_compatible_execution_normally() {
     runtime.shutdown(None).await;
 }
 
-async fn parent(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
+async fn calls_by_id(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
     ctx.schedule_sub_orchestration_with_id("Waits", "child", "").await
 }
 
-/// B3, 6.6: the parent is told how its child ended.
-#[tokio::test]
-async fn the_parent_of_an_unsupported_child_fails_with_it() {
-    let file = File::new();
-    let inner = file.open().await;
-    let orchestrations = OrchestrationRegistry::builder().register("Parent", parent).build();
-    let first = node(&inner, no_activities(), orchestrations.clone(), supporting("0.0.0", "1.0.0")).await;
-    let client = Client::new(inner.clone());
-    client.start_orchestration("parent", "Parent", "").await.unwrap();
-    crate::fixture::recorded(&client, "parent", |event| {
-        matches!(event.kind, EventKind::SubOrchestrationScheduled { .. })
-    })
-    .await;
-    first.shutdown(None).await;
-    start_child_as_a_future_node(&inner).await;
-
-    let store: Arc<dyn Provider> = Intercepted::new(inner, Bypass::default());
-    let second = node(&store, no_activities(), orchestrations, supporting("0.0.0", "1.0.0")).await;
-    let of_child = failure(ended(&client, "child").await);
-    let of_parent = failure(ended(&client, "parent").await);
-
-    assert_eq!(of_parent, of_child);
-    assert_eq!(of_parent.category(), "configuration");
-    second.shutdown(None).await;
+async fn calls_unnamed(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
+    ctx.schedule_sub_orchestration("Waits", "").await
 }
 
-/// Commits the first turn of `child` as a node of version 99.0.0 would.
-async fn start_child_as_a_future_node(store: &Arc<dyn Provider>) {
+/// B3, 6.6: the parent is told how its child ended, whoever chose the child's id.
+#[tokio::test]
+async fn the_parent_of_an_unsupported_child_fails_with_it() {
+    for (parent, child) in [("CallsById", "child"), ("CallsUnnamed", "parent::sub::2")] {
+        let file = File::new();
+        let inner = file.open().await;
+        let orchestrations = OrchestrationRegistry::builder()
+            .register("CallsById", calls_by_id)
+            .register("CallsUnnamed", calls_unnamed)
+            .build();
+        // It has no handler for the child, and gives its start back until it stops.
+        let patient = RuntimeOptions { max_attempts: 10_000, ..supporting("0.0.0", "1.0.0") };
+        let first = node(&inner, no_activities(), orchestrations.clone(), patient).await;
+        let client = Client::new(inner.clone());
+        client.start_orchestration("parent", parent, "").await.unwrap();
+        recorded(&client, "parent", |event| {
+            matches!(event.kind, EventKind::SubOrchestrationScheduled { .. })
+        })
+        .await;
+        first.shutdown(None).await;
+        start_child_as_a_future_node(&inner, child).await;
+
+        let store: Arc<dyn Provider> = Intercepted::new(inner, Bypass::default());
+        let second = node(&store, no_activities(), orchestrations, supporting("0.0.0", "1.0.0")).await;
+        let of_child = failure(ended(&client, child).await);
+        let of_parent = failure(ended(&client, "parent").await);
+        second.shutdown(None).await;
+
+        assert_eq!(of_parent, of_child);
+        assert!(of_parent.display_message().contains("pinned at 99.0.0"), "{of_parent:?}");
+        let told = |event: &&Event| matches!(event.kind, EventKind::SubOrchestrationFailed { .. });
+        let history = client.read_execution_history("parent", 1).await.unwrap();
+        assert_eq!(history.iter().filter(told).count(), 1, "told once: {history:?}");
+    }
+}
+
+/// Commits the first turn of the child as a node of version 99.0.0 would.
+async fn start_child_as_a_future_node(store: &Arc<dyn Provider>, child: &str) {
     let lease = Duration::from_secs(30);
     let fetch = async {
         loop {
@@ -146,7 +220,7 @@ async fn start_child_as_a_future_node(store: &Arc<dyn Provider>) {
         }
     };
     let (item, token, _) = tokio::time::timeout(PATIENCE, fetch).await.unwrap();
-    assert_eq!(item.instance, "child");
+    assert_eq!(item.instance, child);
     let link = |event: Event| match event.kind {
         EventKind::OrchestrationStarted { name, version, input, .. } => Event {
             kind: EventKind::OrchestrationStarted {
@@ -163,13 +237,13 @@ async fn start_child_as_a_future_node(store: &Arc<dyn Provider>) {
         },
         _ => event,
     };
-    let history = crate::history("child", "99.0.0").into_iter().map(link).collect();
+    let history = crate::history(child, "99.0.0").into_iter().map(link).collect();
     let metadata = ExecutionMetadata {
         parent_instance_id: Some("parent".into()),
         pinned_duroxide_version: Some(semver::Version::new(99, 0, 0)),
         ..crate::named()
     };
     store.ack_orchestration_item(&token, 1, history, vec![], vec![], metadata, vec![]).await.unwrap();
-    let go = WorkItem::ExternalRaised { instance: "child".into(), name: "go".into(), data: "went".into() };
+    let go = WorkItem::ExternalRaised { instance: child.into(), name: "go".into(), data: "went".into() };
     store.enqueue_for_orchestrator(go, None).await.unwrap();
 }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use duroxide::{Client, EventKind, OrchestrationRegistry, OrchestrationStatus, providers::Provider};
+use duroxide::{
+    ActivityContext, Client, EventKind, OrchestrationRegistry, OrchestrationStatus, RuntimeOptions,
+    providers::Provider, runtime::registry::ActivityRegistry,
+};
 
 use crate::{
     fixture::{File, ended, final_snapshot, node, output},
@@ -102,4 +105,33 @@ async fn mixed_cluster_compatible_and_incompatible_items() {
     }
     narrow.shutdown(None).await;
     wide.shutdown(None).await;
+}
+
+/// S3.49: versions route instances, not activities. A node runs the activities of executions it could not replay.
+#[tokio::test]
+async fn activities_run_on_any_node_whatever_their_execution_is_pinned_to() {
+    let file = File::new();
+    let store: Arc<dyn Provider> = file.open().await;
+    pinned(&store, "i", "2.0.0").await;
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("Waits", |ctx, _input| async move {
+            let signal = ctx.schedule_wait("go").await;
+            ctx.schedule_activity("Works", signal).await
+        })
+        .build();
+    let activities = ActivityRegistry::builder()
+        .register(
+            "Works",
+            |_ctx: ActivityContext, input: String| async move { Ok(format!("{input} and worked")) },
+        )
+        .build();
+    let new = RuntimeOptions { worker_concurrency: 0, ..supporting("2.0.0", "2.9.9") };
+    let new = node(&store, no_activities(), orchestrations.clone(), new).await;
+    let old = node(&store, activities, orchestrations, supporting("1.0.0", "1.9.9")).await;
+
+    assert_eq!(output(ended(&Client::new(store), "i").await), "went and worked");
+
+    let (old, new) = (final_snapshot(old).await, final_snapshot(new).await);
+    assert_eq!((old.activity_success, old.orch_dispatcher_items_fetched), (1, 0));
+    assert_eq!((new.activity_success, new.orch_completions), (0, 1));
 }

@@ -34,6 +34,38 @@ async fn runtime_logs_warning_on_incompatible_abandon() {
     }
 }
 
+/// S2.9, S2.10, S2.19, S2.23: both causes are told in the same words: the WARN of what has no handler, the error of
+/// what no node can replay.
+#[tokio::test]
+async fn both_causes_are_told_in_the_same_words() {
+    let (logs, _guard) = Logs::capture();
+    let file = File::new();
+    let inner = file.open().await;
+    pinned(&inner, "future", "99.0.0").await;
+    let client = Client::new(inner.clone());
+    client.start_orchestration("ghost", "NoSuchOrchestration", "").await.unwrap();
+    let store: Arc<dyn Provider> = Intercepted::new(inner, Bypass::default());
+    let runtime = node(&store, no_activities(), waiting(), supporting("0.0.0", "1.0.0")).await;
+    let of_version = failure(ended(&client, "future").await);
+    let of_handler = failure(ended(&client, "ghost").await);
+    runtime.shutdown(None).await;
+
+    let sentence = "work item could not be processed on this node (orchestration not registered here, or execution \
+                    history is unsupported)";
+    assert_eq!(
+        of_version.display_message(),
+        format!(
+            "unsupported version: {sentence}: execution pinned at 99.0.0, supported >=0.0.0, <=1.0.0, attempt 4 (max 3)"
+        )
+    );
+    assert_eq!(of_handler.display_message(), "poison: orchestration ghost exceeded 4 attempts (max 3)");
+    let lines = logs.with("Orchestration message exceeded max attempts, marking as poison");
+    let reasons: Vec<_> = lines.iter().map(|line| (line.field("instance"), line.field("reason"))).collect();
+    let reason =
+        format!("{sentence}: orchestration NoSuchOrchestration@latest is not registered, attempt 4 (max 3)");
+    assert_eq!(reasons, [("ghost", reason.as_str())]);
+}
+
 /// S3.T31, S3.45: several ranges are joined.
 #[tokio::test]
 async fn runtime_logs_capability_declaration_at_startup() {

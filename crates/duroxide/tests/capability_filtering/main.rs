@@ -13,6 +13,7 @@ mod bypassed;
 mod fleet;
 mod golden;
 mod logs;
+mod names;
 mod pins;
 mod ranges;
 mod stale_completion;

@@ -1,9 +1,10 @@
 //! Which pinned versions a node gets to see.
 
+use std::{sync::Arc, time::Duration};
+
 use duroxide::{
     Client, OrchestrationStatus, RuntimeOptions, SemverRange, current_build_version, providers::Provider,
 };
-use std::sync::Arc;
 
 use crate::{
     fixture::{File, ended, final_snapshot, node, output, quick_options},
@@ -23,6 +24,7 @@ async fn completed(versions: &[&'static str], options: RuntimeOptions) -> Vec<&'
     let last = versions.last().unwrap();
     assert_eq!(output(ended(&client, last).await), "went");
 
+    let snapshot = final_snapshot(runtime).await;
     let mut completed = Vec::new();
     for version in versions {
         match client.get_orchestration_status(version).await.unwrap() {
@@ -34,7 +36,8 @@ async fn completed(versions: &[&'static str], options: RuntimeOptions) -> Vec<&'
         }
     }
     // S3.1, S3.22: with a provider that filters, nothing is fetched and bounced.
-    assert_eq!(final_snapshot(runtime).await.incompatible_version_abandoned, 0);
+    assert_eq!(snapshot.incompatible_version_abandoned, 0);
+    assert_eq!(snapshot.orch_dispatcher_items_fetched, completed.len() as u64);
     completed
 }
 
@@ -70,6 +73,34 @@ async fn custom_supported_replay_versions_narrows_range() {
 async fn both_ends_are_included_and_components_are_numbers() {
     let versions = ["1.10.1", "0.99.99", "1.1000.0", "1.2.0", "1.10.0"];
     assert_eq!(completed(&versions, supporting("1.2.0", "1.10.0")).await, ["1.2.0", "1.10.0"]);
+}
+
+/// S3.T12, S3.T14 with a provider that filters: it is never fetched, so it stays as it is, however often it could
+/// have been tried, and runs when a node comes that can replay it.
+#[tokio::test]
+async fn an_incompatible_execution_waits_without_being_counted() {
+    let file = File::new();
+    let store: Arc<dyn Provider> = file.open().await;
+    pinned(&store, "future", "99.0.0").await;
+    let client = Client::new(store.clone());
+    for round in 0..5 {
+        let marker = format!("marker-{round}");
+        pinned(&store, &marker, "0.1.0").await;
+        let runtime = node(&store, no_activities(), waiting(), quick_options()).await;
+        assert_eq!(output(ended(&client, &marker).await), "went");
+        assert_eq!(final_snapshot(runtime).await.orch_dispatcher_items_fetched, 1);
+        let status = client.get_orchestration_status("future").await.unwrap();
+        assert!(matches!(status, OrchestrationStatus::Running { .. }), "{status:?}");
+    }
+
+    let fetched =
+        store.fetch_orchestration_item(Duration::from_secs(30), Duration::ZERO, None).await.unwrap();
+    let (item, token, attempt) = fetched.expect("it is visible and not locked");
+    assert_eq!((item.instance.as_str(), attempt), ("future", 1), "nobody has fetched it before");
+    store.abandon_orchestration_item(&token, None, true).await.unwrap();
+    let runtime = node(&store, no_activities(), waiting(), supporting("0.0.0", "99.9.9")).await;
+    assert_eq!(output(ended(&client, "future").await), "went");
+    runtime.shutdown(None).await;
 }
 
 /// S2.6: `extra_replay_versions` are added to the range.

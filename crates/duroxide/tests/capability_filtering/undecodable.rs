@@ -1,26 +1,50 @@
 //! Histories with events that this build does not know.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use duroxide::{Client, ErrorDetails, OrchestrationStatus, PoisonMessageType, providers::Provider};
 
 use crate::{
-    Bypass,
-    fixture::{File, ended, failure, intercept::Intercepted, node, output, quick_options},
+    fixture::{
+        File, ended, failure,
+        intercept::{Intercept, Intercepted, Queue},
+        logs::Logs,
+        node, output, quick_options,
+    },
     no_activities, pinned, supporting, waiting,
 };
 
-/// S3.T29, S3.29: an operator widens the range, and what cannot be decoded ends in poison.
+/// Filters as the store does, and makes every abandoned item visible at once.
+struct Impatient;
+
+impl Intercept for Impatient {
+    fn abandon(&self, _: Queue, _: Option<Duration>, _: bool) -> Option<Duration> {
+        None
+    }
+}
+
+/// An event as a later version may store it: a kind that this build does not know.
+const FROM_THE_FUTURE: &str = r#"{"event_id":2,"source_event_id":null,"instance_id":"future","execution_id":1,
+    "timestamp_ms":1,"duroxide_version":"99.0.0","type":"FromTheFuture","name":"go"}"#;
+
+/// S3.T29, S3.29, S3.43, C10: an operator widens the range of one node. What it cannot decode ends in poison, what it
+/// can goes on.
 #[tokio::test]
 async fn wide_supported_range_drains_stuck_items_via_deserialization_error() {
+    let (logs, _guard) = Logs::capture();
     let file = File::new();
     let inner = file.open().await;
     pinned(&inner, "future", "99.0.0").await;
-    file.overwrite_event("future", 2, r#"{"type":"FromTheFuture"}"#);
+    pinned(&inner, "plain", "99.0.0").await;
+    pinned(&inner, "present", "0.5.0").await;
+    file.overwrite_event("future", 2, FROM_THE_FUTURE);
     let client = Client::new(inner.clone());
-    let store: Arc<dyn Provider> = Intercepted::new(inner, Bypass::default());
+    let store: Arc<dyn Provider> = Intercepted::new(inner, Impatient);
     let runtime = node(&store, no_activities(), waiting(), supporting("0.0.0", "99.9.9")).await;
 
+    for compatible in ["plain", "present"] {
+        assert_eq!(output(ended(&client, compatible).await), "went");
+    }
     let details = failure(ended(&client, "future").await);
 
     let ErrorDetails::Poison { attempt_count: 4, max_attempts: 3, message_type, message } = &details else {
@@ -30,9 +54,11 @@ async fn wide_supported_range_drains_stuck_items_via_deserialization_error() {
         panic!("{details:?}")
     };
     assert_eq!(instance, "future");
-    assert!(error.starts_with("Failed to deserialize event at position 1: "), "S3.37: {error}");
+    let start = "Failed to deserialize event at position 1: unknown variant `FromTheFuture`";
+    assert!(error.starts_with(start), "S3.37: {error}");
     assert_eq!(message, error, "S1.12: the decode error is the message");
     runtime.shutdown(None).await;
+    assert_eq!(logs.with("supported replay versions reach above this build").len(), 1, "C10");
 }
 
 /// S3.T42, S3.38, Q1: a damaged history stops its own instance, with a diagnosis; all others progress.
@@ -44,7 +70,7 @@ async fn fetch_deserialization_error_eventually_reaches_poison() {
     pinned(&inner, "healthy", "0.1.0").await;
     file.overwrite_event("damaged", 1, "not even JSON");
     let client = Client::new(inner.clone());
-    let store: Arc<dyn Provider> = Intercepted::new(inner, Bypass::default());
+    let store: Arc<dyn Provider> = Intercepted::new(inner, Impatient);
     let runtime = node(&store, no_activities(), waiting(), quick_options()).await;
 
     assert_eq!(output(ended(&client, "healthy").await), "went");
@@ -64,7 +90,7 @@ async fn an_excluded_history_is_never_decoded() {
     let store = file.open().await;
     pinned(&store, "future", "99.0.0").await;
     pinned(&store, "healthy", "0.1.0").await;
-    file.overwrite_event("future", 2, r#"{"type":"FromTheFuture"}"#);
+    file.overwrite_event("future", 2, FROM_THE_FUTURE);
     let runtime = node(&store, no_activities(), waiting(), quick_options()).await;
     let client = Client::new(store);
 
