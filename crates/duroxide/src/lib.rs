@@ -58,6 +58,8 @@
 //! | `provider-test` | no | `provider_validations` and `provider_stress_tests`: test kits for providers |
 //! | `test` | no | the same as `provider-test` |
 
+#[cfg(doctest)]
+mod guide;
 pub mod prelude;
 pub mod providers;
 pub mod runtime;

@@ -1,0 +1,7 @@
+//! The snippets of the guide in `docs/` compile and run: one item per page.
+
+#[doc = include_str!("../../../docs/concepts.md")]
+struct Concepts;
+
+#[doc = include_str!("../../../docs/writing-orchestrations.md")]
+struct WritingOrchestrations;
