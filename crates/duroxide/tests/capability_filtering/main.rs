@@ -44,7 +44,10 @@ async fn waits(ctx: OrchestrationContext, _input: String) -> Result<String, Stri
 }
 
 fn waiting() -> OrchestrationRegistry {
-    OrchestrationRegistry::builder().register("Waits", waits).build()
+    OrchestrationRegistry::builder()
+        .register("Waits", waits)
+        .register("Fence", |_ctx, input| async move { Ok(input) })
+        .build()
 }
 
 fn no_activities() -> ActivityRegistry {
