@@ -15,7 +15,7 @@ use std::{
 
 use async_trait::async_trait;
 use duroxide::{
-    Client, EventKind, InstanceFilter, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
+    Client, Event, EventKind, InstanceFilter, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
     providers::{Provider, ProviderError},
     runtime::registry::ActivityRegistry,
 };
@@ -51,10 +51,13 @@ async fn reader(ctx: OrchestrationContext, mut read: Read) -> Result<String, Str
         return Err(format!("client {}: expected {expected}, got {}", message.client, message.number));
     }
     *expected += 1;
-    if read.0 == [MESSAGES_EACH; CLIENTS] {
-        return Ok("all in order".into());
+    if read.0 != [MESSAGES_EACH; CLIENTS] {
+        return ctx.continue_as_new_typed(&read).await;
     }
-    ctx.continue_as_new_typed(&read).await
+    let end = ctx.schedule_wait("end");
+    ctx.schedule_activity("Announce", "").await?;
+    end.await;
+    Ok("all in order".into())
 }
 
 /// Stops the world at certain calls: before they reach the store, or after, when only the answer is lost.
@@ -95,7 +98,12 @@ impl Intercept for Crashes {
 }
 
 /// Runs one node after the other, each until its crash, until the instance has ended. Nothing is released by a crash.
-async fn run_through_crashes(file: &File, client: &Client, commits_rounds: bool) -> (String, u32) {
+async fn run_through_crashes(
+    file: &File,
+    client: &Client,
+    commits_rounds: bool,
+    activities: ActivityRegistry,
+) -> (String, u32) {
     let orchestrations = OrchestrationRegistry::builder().register_typed("Reader", reader).build();
     let options = RuntimeOptions {
         orchestrator_lock_timeout: Duration::from_millis(300),
@@ -108,8 +116,7 @@ async fn run_through_crashes(file: &File, client: &Client, commits_rounds: bool)
         // An odd number of crashes shifts the count by one, so that both sides of a call get their turn.
         let provider = Intercepted::new(store.clone(), Crashes::new(u64::from(crashes % 2), commits_rounds));
         let shared: Arc<dyn Provider> = provider.clone();
-        let runtime =
-            node(&shared, ActivityRegistry::default(), orchestrations.clone(), options.clone()).await;
+        let runtime = node(&shared, activities.clone(), orchestrations.clone(), options.clone()).await;
         let ended = tokio::select! {
             biased;
             result = client.wait_for_orchestration_typed::<String>("reader", fixture::PATIENCE * 10) => Some(result),
@@ -130,17 +137,14 @@ async fn send(client: Client, number_of_client: usize) {
     }
 }
 
-async fn nothing_falls_between(commits_rounds: bool) {
-    let file = File::new();
-    let store = file.open().await;
-    let client = Client::new(store);
-    client.start_orchestration_typed("reader", "Reader", Read::default()).await.unwrap();
-
-    let outside = async {
-        let subscribed = |event: &duroxide::Event| matches!(event.kind, EventKind::QueueSubscribed { .. });
-        recorded(&client, "reader", subscribed).await;
+/// Sends all messages while somebody deletes whatever has ended, and lets the reader end when it has read them.
+async fn act_from_outside(client: &Client, announced: &Notify) {
+    let sending = async {
+        let subscribed = |event: &Event| matches!(event.kind, EventKind::QueueSubscribed { .. });
+        recorded(client, "reader", subscribed).await;
         let senders = (0..CLIENTS).map(|n| tokio::spawn(send(client.clone(), n)));
         futures::future::try_join_all(senders).await.unwrap();
+        announced.notified().await;
     };
     let deleting = async {
         loop {
@@ -149,8 +153,27 @@ async fn nothing_falls_between(commits_rounds: bool) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let run = async { tokio::join!(run_through_crashes(&file, &client, commits_rounds), outside).0 };
-    let (result, crashes) = tokio::select! { biased; ended = run => ended, never = deleting => never };
+    tokio::select! { biased; () = sending => (), never = deleting => never }
+    client.raise_event("reader", "end", "").await.unwrap();
+}
+
+fn announcing(announced: Arc<Notify>) -> ActivityRegistry {
+    let announce = move |_ctx, _input| {
+        announced.notify_one();
+        async { Ok(String::new()) }
+    };
+    ActivityRegistry::builder().register("Announce", announce).build()
+}
+
+async fn nothing_falls_between(commits_rounds: bool) {
+    let file = File::new();
+    let store = file.open().await;
+    let client = Client::new(store);
+    client.start_orchestration_typed("reader", "Reader", Read::default()).await.unwrap();
+
+    let announced = Arc::new(Notify::new());
+    let run = run_through_crashes(&file, &client, commits_rounds, announcing(announced.clone()));
+    let ((result, crashes), ()) = tokio::join!(run, act_from_outside(&client, &announced));
 
     assert_eq!(result, "all in order");
     assert!(crashes > 0, "the test crashed nothing");
