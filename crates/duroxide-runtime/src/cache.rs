@@ -26,6 +26,8 @@ pub(crate) struct CachedExecution {
     pub turns: u64,
     /// The stamp of its first event if it cannot be read as a version (semantics 17.4).
     pub unreadable_pin: Option<String>,
+    /// Whether this node could also replay it; if not, it is not kept.
+    pub replayable: bool,
     pub stand: Stand,
 }
 
@@ -145,7 +147,8 @@ impl ExecutionCache {
     /// Puts an execution in and returns what had to go.
     #[must_use]
     pub(crate) fn put(&self, instance: &str, execution: Box<CachedExecution>) -> Vec<CachedExecution> {
-        if self.executions_max == 0 {
+        // What this node could not replay it must not go on with either: the next fetch has to see that.
+        if self.executions_max == 0 || !execution.replayable {
             return vec![*execution];
         }
         let mut entries = lock(&self.entries);

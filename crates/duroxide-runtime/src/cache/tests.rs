@@ -46,6 +46,7 @@ fn cached(stand: Stand) -> Box<CachedExecution> {
         version: "1.0.0".into(),
         turns: 1,
         unreadable_pin: None,
+        replayable: true,
         stand,
     })
 }
@@ -128,5 +129,15 @@ fn the_least_recently_used_goes_first() {
 fn size_zero_keeps_nothing() {
     let cache = ExecutionCache::new(0);
     assert_eq!(cache.put("a", cached(at(1, 1))).len(), 1);
+    assert!(cache.clear().is_empty());
+}
+
+/// S3.16, 17.4: what this node could not replay, it does not keep alive either.
+#[test]
+fn an_execution_that_could_not_be_replayed_is_not_kept() {
+    let cache = ExecutionCache::new(10);
+    let mut own = cached(at(1, 2));
+    own.replayable = false;
+    assert_eq!(cache.put("i", own).len(), 1);
     assert!(cache.clear().is_empty());
 }

@@ -7,14 +7,14 @@ use std::fmt;
 
 use duroxide_core::{
     AppErrorKind, ConfigErrorKind, ErrorDetails, Event, EventKind, OrchestrationHandlerRef,
-    PoisonMessageType, WorkItem,
+    PoisonMessageType, WorkItem, current_build_version,
     engine::{Ending, Seed},
 };
 use duroxide_provider::{SemverRange, VersionTriple};
 
 use super::{
     batch::{cancellation, start_item, successor_item, wanted_handler},
-    record::{incompatible_pin, recorded_handler, recorded_parent, unreadable_pin},
+    record::{incompatible_pin, recorded_handler, recorded_parent, replays, unreadable_pin},
 };
 
 /// The text for work that this node cannot process (S2.9). It names both causes, because which one it is may
@@ -84,6 +84,9 @@ pub(crate) struct Run {
     pub version: String,
     /// The stamp of the first event if it is no version.
     pub unreadable_pin: Option<String>,
+    /// Whether this node could also replay it. One that it starts is pinned to its build, which its own ranges may
+    /// leave out (17.4).
+    pub replayable: bool,
 }
 
 impl fmt::Debug for Run {
@@ -207,6 +210,7 @@ fn begin(claim: Claimed<'_>, policy: &Policy<'_>, item: &WorkItem, execution_id:
                 name: name.to_owned(),
                 version,
                 unreadable_pin: None,
+                replayable: replays(policy.supported, (&current_build_version()).into()),
             }),
             None => Admission::Stray,
         },
@@ -230,6 +234,7 @@ fn resume(claim: Claimed<'_>, policy: &Policy<'_>) -> Admission {
             name: name.to_owned(),
             version: version.map_or(found, str::to_owned),
             unreadable_pin: unreadable_pin(claim.history),
+            replayable: true,
         }),
         None => unregistered(claim, name, version, Some(Subject::Stored)),
     }

@@ -50,6 +50,10 @@ pub(crate) fn unreadable_pin(history: &[Event]) -> Option<String> {
 /// count as compatible. Only major, minor and patch are compared.
 pub(crate) fn incompatible_pin(history: &[Event], supported: &[SemverRange]) -> Option<VersionTriple> {
     let pinned = VersionTriple::from(&pin(history)?.ok()?);
-    let fits = supported.iter().any(|range| VersionRange::from(range).contains(pinned));
-    (!fits).then_some(pinned)
+    (!replays(supported, pinned)).then_some(pinned)
+}
+
+/// Whether a node with these ranges replays executions of this pin.
+pub(crate) fn replays(supported: &[SemverRange], pinned: VersionTriple) -> bool {
+    supported.iter().any(|range| VersionRange::from(range).contains(pinned))
 }

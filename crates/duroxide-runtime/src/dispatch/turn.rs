@@ -349,7 +349,7 @@ impl Source {
 
 impl Cold {
     fn into_live(self) -> CachedExecution {
-        let Run { seed, name, version, unreadable_pin, .. } = self.run;
+        let Run { seed, name, version, unreadable_pin, replayable, .. } = self.run;
         let execution = match seed {
             Some(seed) => Execution::start(seed, self.setup),
             None => Execution::replay(self.history, self.setup),
@@ -361,6 +361,7 @@ impl Cold {
             version,
             turns: self.turns,
             unreadable_pin,
+            replayable,
             stand: self.stand,
         }
     }

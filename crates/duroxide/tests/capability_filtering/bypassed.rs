@@ -149,6 +149,29 @@ async fn unsupported_pinned_runtime_version_bounces_then_poison() {
     assert_eq!(snapshot.provider_errors, 0, "S2.15: it is no error of the provider");
 }
 
+/// S3.16, 2.14: a node whose range leaves out its own build cannot go on with what it started, whether it still has
+/// the execution in memory or not.
+#[tokio::test]
+async fn what_a_node_started_itself_is_checked_too() {
+    for execution_cache_size in [RuntimeOptions::default().execution_cache_size, 0] {
+        let file = File::new();
+        let provider = Intercepted::new(file.open().await, Bypass::default());
+        let store: Arc<dyn Provider> = provider.clone();
+        let options = RuntimeOptions { execution_cache_size, ..supporting("1.0.0", "2.0.0") };
+        let runtime = node(&store, no_activities(), waiting(), options).await;
+        let client = Client::new(store);
+        client.start_orchestration("own", "Waits", "").await.unwrap();
+        recorded(&client, "own", |event| event.event_id == 2).await;
+        client.raise_event("own", "go", "went").await.unwrap();
+
+        let details = failure(ended(&client, "own").await);
+
+        let pin = format!("pinned at {}, supported >=1.0.0, <=2.0.0", env!("CARGO_PKG_VERSION"));
+        assert!(details.display_message().contains(&pin), "{details:?}");
+        assert_eq!(final_snapshot(runtime).await.incompatible_version_abandoned, 3);
+    }
+}
+
 /// S3.T13 behind a provider that does not filter.
 #[tokio::test]
 async fn runtime_processes_compatible_execution_normally() {
