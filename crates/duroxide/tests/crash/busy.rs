@@ -1,0 +1,75 @@
+//! B5: several processes on one file, and another program that keeps its write lock.
+
+use std::{path::Path, time::Duration};
+
+use duroxide::{
+    ActivityContext, Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
+    runtime::registry::ActivityRegistry,
+};
+
+use crate::{
+    fixture::{File, PATIENCE, connect_in, node, open_in, output, process::Process, quick_options},
+    sound::{assert_finished, events},
+};
+
+const WORKERS: usize = 3;
+const INSTANCES: usize = 200;
+const ACTIVITIES: usize = 5;
+
+/// The role of a worker process.
+pub async fn work(folder: &Path) {
+    let store = open_in(folder).await;
+    let activities = ActivityRegistry::builder()
+        .register("Echo", |_ctx: ActivityContext, input: String| async move { Ok(input) })
+        .build();
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("Five", |ctx: OrchestrationContext, mut input: String| async move {
+            for _ in 0..ACTIVITIES {
+                input = ctx.schedule_activity("Echo", input).await?;
+            }
+            Ok(input)
+        })
+        .build();
+    let options = RuntimeOptions { orchestration_concurrency: 8, worker_concurrency: 8, ..quick_options() };
+    let _runtime = node(&store, activities, orchestrations, options).await;
+    std::future::pending::<()>().await;
+}
+
+/// The role of the other program: it has the write lock for one second in two.
+pub async fn hold_the_write_lock(folder: &Path) {
+    let connection = connect_in(folder);
+    loop {
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        connection.execute_batch("COMMIT").unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// B5, 16.5, 23.2, S4.23: a busy database delays work, and fails none of it.
+#[tokio::test]
+async fn a_busy_database_fails_no_workflow() {
+    let file = File::new();
+    let client = Client::new(file.open().await);
+    let _writer = Process::start("writer", file.folder(), "");
+    let workers: Vec<Process> =
+        (0..WORKERS).map(|_| Process::start("busy worker", file.folder(), "")).collect();
+    for number in 0..INSTANCES {
+        client.start_orchestration(format!("i-{number}"), "Five", number.to_string()).await.unwrap();
+    }
+    for number in 0..INSTANCES {
+        let ended = client.wait_for_orchestration(&format!("i-{number}"), 2 * PATIENCE).await.unwrap();
+        assert_eq!(output(ended), number.to_string());
+    }
+
+    for worker in workers {
+        worker.kill();
+    }
+    let snapshot = file.snapshot();
+    assert_finished(&snapshot);
+    assert_eq!(snapshot.instances.len(), INSTANCES);
+    for instance in &snapshot.instances {
+        let recorded = events(&instance.executions[0]);
+        assert_eq!(recorded.len(), 2 + 2 * ACTIVITIES, "{}: {recorded:?}", instance.instance);
+    }
+}
