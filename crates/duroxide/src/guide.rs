@@ -5,3 +5,6 @@ struct Concepts;
 
 #[doc = include_str!("../../../docs/writing-orchestrations.md")]
 struct WritingOrchestrations;
+
+#[doc = include_str!("../../../docs/versioning.md")]
+struct Versioning;
