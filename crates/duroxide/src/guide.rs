@@ -8,3 +8,6 @@ struct WritingOrchestrations;
 
 #[doc = include_str!("../../../docs/versioning.md")]
 struct Versioning;
+
+#[doc = include_str!("../../../docs/operating.md")]
+struct Operating;
