@@ -10,7 +10,9 @@
 mod fixture;
 
 mod busy;
+mod cancellation;
 mod commits;
+mod duplicates;
 mod kills;
 mod luck;
 mod messages;
@@ -30,6 +32,7 @@ fn plays_a_role() {
         "dies at a commit" => process::play(commits::work(&role.folder, &role.detail)),
         "client" => process::play(messages::send(&role.folder, &role.detail)),
         "reader" => process::play(messages::work(&role.folder)),
+        "activities only" => process::play(cancellation::work(&role.folder)),
         "busy worker" => process::play(busy::work(&role.folder)),
         "writer" => process::play(busy::hold_the_write_lock(&role.folder)),
         "session worker" => process::play(sessions::work(&role.folder)),

@@ -16,6 +16,7 @@ mod crashes;
 mod first_check;
 mod panics;
 mod queues;
+mod strays;
 mod stuck;
 
 use crate::fixture::process;

@@ -1,0 +1,53 @@
+//! B1: messages for an instance that nobody starts.
+
+use std::{sync::Arc, time::Duration};
+
+use duroxide::{
+    Client,
+    providers::{
+        Provider,
+        sqlite::{SqliteOptions, SqliteProvider},
+    },
+};
+
+use crate::{
+    cast::{activities, options, orchestrations},
+    fixture::{File, PATIENCE, ended, node, notes::Notes, output},
+};
+
+/// B1, 16.11: strays are never candidates. After their time they are dead letters, and the queue is empty.
+#[tokio::test]
+async fn strays_are_put_aside_after_their_time_and_hold_up_nobody() {
+    let file = File::new();
+    let ttl = SqliteOptions { orphan_message_ttl: Duration::from_secs(1), ..SqliteOptions::default() };
+    let store: Arc<dyn Provider> = Arc::new(SqliteProvider::new(&file.url(), Some(ttl)).await.unwrap());
+    let client = Client::new(Arc::clone(&store));
+    client.cancel_instance("ghost", "x").await.unwrap();
+    client.raise_event("ghost", "e", "1").await.unwrap();
+    for number in 0..100 {
+        client.start_orchestration(format!("i-{number}"), "One", number.to_string()).await.unwrap();
+    }
+    let notes = Notes::new(file.folder(), "notes");
+    let runtime = node(&store, activities(&notes), orchestrations(&notes), options()).await;
+    for number in 0..100 {
+        assert_eq!(output(ended(&client, &format!("i-{number}")).await), number.to_string());
+    }
+
+    let look = async {
+        while client.list_dead_letters(None).await.unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, look).await.expect("both are put aside in time");
+    for letter in client.list_dead_letters(None).await.unwrap() {
+        assert_eq!(letter.reason, "no such instance");
+        assert_eq!(
+            (letter.instance_id.as_deref(), letter.attempt_count),
+            (Some("ghost"), 0),
+            "never fetched"
+        );
+    }
+    assert_eq!(client.get_queue_depths().await.unwrap().orchestrator_queue, 0);
+    runtime.shutdown(None).await;
+    assert_eq!(notes.lines().len(), 100, "each healthy one ran once");
+}
