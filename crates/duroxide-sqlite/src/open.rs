@@ -43,15 +43,10 @@ pub(crate) fn open_reader(location: &Location, options: &SqliteOptions) -> Resul
 }
 
 fn connect(location: &Location) -> Result<Connection, SqliteError> {
-    let opened = match location {
-        Location::Memory => Connection::open_in_memory(),
-        Location::File { path, create } => {
-            // No URI flag: the path is taken as it is, whatever characters it has.
-            let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            flags.set(OpenFlags::SQLITE_OPEN_CREATE, *create);
-            Connection::open_with_flags(path, flags)
-        }
-    };
+    let create = matches!(location, Location::File { create: true, .. });
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+    flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
+    let opened = location.open_file(flags).unwrap_or_else(Connection::open_in_memory);
     let mut conn = opened.map_err(|error| location.open_error(&error))?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     busy::wait_when_busy(&mut conn).map_err(|error| location.open_error(&error))?;

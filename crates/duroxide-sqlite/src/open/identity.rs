@@ -1,6 +1,6 @@
 //! Whose file it is. Everything here only reads.
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{Location, busy, migrate::SCHEMA_VERSION};
 use crate::SqliteError;
@@ -56,9 +56,13 @@ impl Identity {
 /// Looks at an existing file through a connection that cannot write, so that a file which is not ours stays exactly
 /// as it is: a writing connection would fold a foreign write-ahead log into it when it is closed.
 pub(super) fn check_untouched(location: &Location) -> Result<(), SqliteError> {
-    let Some(path) = location.path().filter(|path| path.exists()) else { return Ok(()) };
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut conn = Connection::open_with_flags(path, flags).map_err(|error| location.open_error(&error))?;
+    let mut conn = match location.open_file(OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        None => return Ok(()),
+        Some(Ok(conn)) => conn,
+        // There is no such file; or there is one, and then the connection that writes will say what is wrong with it.
+        Some(Err(error)) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => return Ok(()),
+        Some(Err(error)) => return Err(location.open_error(&error)),
+    };
     busy::wait_when_busy(&mut conn).map_err(|error| location.open_error(&error))?;
     let identity = Identity::read(&conn).map_err(|error| location.open_error(&error))?;
     identity.verdict(location).map(|_| ())

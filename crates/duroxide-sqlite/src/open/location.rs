@@ -1,6 +1,6 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use rusqlite::{Error, ErrorCode};
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
 use crate::SqliteError;
 
@@ -16,12 +16,14 @@ pub(crate) enum Location {
         path: PathBuf,
         /// Whether a missing file is made.
         create: bool,
+        /// The name under which SQLite knows the file layer; the system's if there is none.
+        vfs: Option<String>,
     },
 }
 
 impl Location {
     /// Reads `sqlite:path`, `sqlite://path`, `sqlite:///absolute/path` or `sqlite::memory:`, each with an optional
-    /// query of `mode` and `cache`.
+    /// query of `mode`, `cache` and, as in SQLite's own URIs, `vfs`: a file layer that this process registered.
     pub(crate) fn parse(url: &str) -> Result<Self, SqliteError> {
         let refuse = |why: &str| {
             let message = format!("{why} in store URL '{url}'; expected sqlite:path or sqlite::memory:");
@@ -31,25 +33,27 @@ impl Location {
         let rest = rest.strip_prefix("//").unwrap_or(rest);
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut mode = "rwc";
+        let mut vfs = None;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=').unwrap_or((pair, "")) {
                 ("mode", value @ ("rwc" | "rw" | "memory")) => mode = value,
                 ("mode", "ro") => return refuse("a store must be writable, but mode=ro"),
                 ("cache", "shared" | "private") => {}
+                ("vfs", name) if !name.is_empty() => vfs = Some(name.to_owned()),
                 (key, value) => return refuse(&format!("unknown parameter {key}={value}")),
             }
         }
         match (path, mode) {
             (":memory:", _) | (_, "memory") => Ok(Self::Memory),
             ("", _) => refuse("no path"),
-            (path, mode) => Ok(Self::File { path: percent_decoded(path).into(), create: mode == "rwc" }),
+            (path, mode) => Ok(Self::File { path: percent_decoded(path).into(), create: mode == "rwc", vfs }),
         }
     }
 
     /// Finds what SQLite would only call "unable to open database file". Never opens the file itself: closing any
-    /// descriptor of it would drop the locks that SQLite holds on it in this process.
+    /// descriptor of it would drop the locks that SQLite holds on it in this process. Knows only the system's files.
     pub(super) fn check(&self) -> Result<(), SqliteError> {
-        let Self::File { path, create } = self else { return Ok(()) };
+        let Self::File { path, create, vfs: None } = self else { return Ok(()) };
         let refuse = |message: String| Err(SqliteError::permanent(OPEN, message));
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty())
             && !directory.is_dir()
@@ -71,11 +75,16 @@ impl Location {
         Ok(())
     }
 
-    /// The file, if there is one.
-    pub(crate) fn path(&self) -> Option<&Path> {
+    /// Opens a connection to the file, if the store is in one.
+    pub(super) fn open_file(&self, flags: OpenFlags) -> Option<rusqlite::Result<Connection>> {
+        // No URI flag: the path is taken as it is, whatever characters it has.
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         match self {
             Self::Memory => None,
-            Self::File { path, .. } => Some(path),
+            Self::File { path, vfs: None, .. } => Some(Connection::open_with_flags(path, flags)),
+            Self::File { path, vfs: Some(vfs), .. } => {
+                Some(Connection::open_with_flags_and_vfs(path, flags, vfs.as_str()))
+            }
         }
     }
 
@@ -129,7 +138,7 @@ mod tests {
     use super::*;
 
     fn file(path: &str, create: bool) -> Location {
-        Location::File { path: path.into(), create }
+        Location::File { path: path.into(), create, vfs: None }
     }
 
     #[test]
@@ -154,6 +163,12 @@ mod tests {
     }
 
     #[test]
+    fn a_url_may_name_a_file_layer() {
+        let expected = Location::File { path: "a.db".into(), create: true, vfs: Some("other".to_owned()) };
+        assert_eq!(Location::parse("sqlite:a.db?vfs=other").unwrap(), expected);
+    }
+
+    #[test]
     fn other_urls_are_refused_by_name() {
         for (url, text) in [
             ("orders.db", "no scheme"),
@@ -161,6 +176,7 @@ mod tests {
             ("sqlite:", "no path"),
             ("sqlite:a.db?mode=ro", "must be writable"),
             ("sqlite:a.db?speed=fast", "unknown parameter speed=fast"),
+            ("sqlite:a.db?vfs=", "unknown parameter vfs="),
         ] {
             let error = Location::parse(url).unwrap_err();
             assert!(error.message.contains(text) && error.message.contains(url), "{error}");
