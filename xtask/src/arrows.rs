@@ -34,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "duroxide-conformance",
         ],
     ),
+    ("fault-vfs", &[]),
     ("xtask", &[]),
 ];
 
