@@ -11,3 +11,8 @@ struct Versioning;
 
 #[doc = include_str!("../../../docs/operating.md")]
 struct Operating;
+
+/// Its snippets use the test kits.
+#[cfg(feature = "provider-test")]
+#[doc = include_str!("../../../docs/writing-a-provider.md")]
+struct WritingAProvider;
