@@ -332,11 +332,8 @@ impl ActivityWork {
         let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
         let token = self.token.clone();
         let call = || store.dead_letter_work_item(&token, &reason);
-        if let Insisted::Done(()) =
-            insist(&self.node, &mut self.lease, timeout, "dead_letter_work_item", call).await
-        {
-            self.node.metrics.record_dead_letter("worker", "unexpected_kind");
-        }
+        // The store counts its dead letters. If it cannot take this one, the lease ends and it is tried again.
+        insist(&self.node, &mut self.lease, timeout, "dead_letter_work_item", call).await;
         self.node.held.let_go(&self.token);
     }
 

@@ -355,12 +355,10 @@ fn the_store_is_counted_and_measured() {
     let (recorder, snapshot) = observe(|metrics| {
         metrics.record_provider_operation("read", 0.5, "error");
         metrics.record_provider_error("read", "retryable");
-        metrics.record_dead_letter("worker", "unexpected_kind");
         metrics.record_provider_filtered_items("version", 1);
     });
     let expected = once([
         "duroxide_provider_errors_total{error_type=retryable,operation=read}",
-        "duroxide_dead_letters_total{queue=worker,reason=unexpected_kind}",
         "duroxide_provider_filtered_items_total{reason=version}",
     ]);
     assert_eq!(recorder.counters(), expected);

@@ -26,17 +26,6 @@ impl MetricsProvider {
         self.counters.provider_errors.add(1);
     }
 
-    /// A message moved to the dead letters. `queue` is `orchestrator` or `worker`; `reason` is
-    /// `undeserializable`, `no_instance` or `unexpected_kind`.
-    pub fn record_dead_letter(&self, queue: &str, reason: &str) {
-        counter!(
-            "duroxide_dead_letters_total",
-            "queue" => queue.to_owned(),
-            "reason" => reason.to_owned(),
-        )
-        .increment(1);
-    }
-
     /// A fetch held items back. `reason` is `version`, `orchestration` or `activity`.
     pub fn record_provider_filtered_items(&self, reason: &str, count: u64) {
         counter!("duroxide_provider_filtered_items_total", "reason" => reason.to_owned()).increment(count);
