@@ -16,3 +16,6 @@ struct Operating;
 #[cfg(feature = "provider-test")]
 #[doc = include_str!("../../../docs/writing-a-provider.md")]
 struct WritingAProvider;
+
+#[doc = include_str!("../../../docs/calls.md")]
+struct Calls;
