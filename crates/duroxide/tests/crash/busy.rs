@@ -8,17 +8,22 @@ use duroxide::{
 };
 
 use crate::{
-    fixture::{File, PATIENCE, connect_in, node, open_in, output, process::Process, quick_options},
+    fixture::{
+        File, PATIENCE, connect_in, node, notes::Notes, open_in, output, process::Process, quick_options,
+    },
     sound::{assert_finished, events},
 };
 
 const WORKERS: usize = 3;
 const INSTANCES: usize = 200;
 const ACTIVITIES: usize = 5;
+/// What a worker notes when it has the store open.
+const OPEN: &str = "open";
 
 /// The role of a worker process.
 pub async fn work(folder: &Path) {
     let store = open_in(folder).await;
+    Notes::new(folder, "notes").add(OPEN);
     let activities = ActivityRegistry::builder()
         .register("Echo", |_ctx: ActivityContext, input: String| async move { Ok(input) })
         .build();
@@ -35,12 +40,17 @@ pub async fn work(folder: &Path) {
     std::future::pending::<()>().await;
 }
 
-/// The role of the other program: it has the write lock for one second in two.
+/// The role of the other program: as soon as all workers are there, it has the write lock for longer than the store
+/// waits by itself, and then for one second in two.
 pub async fn hold_the_write_lock(folder: &Path) {
     let connection = connect_in(folder);
-    loop {
+    let notes = Notes::new(folder, "notes");
+    while notes.count(OPEN) < WORKERS {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    for held in std::iter::once(6).chain(std::iter::repeat(1)) {
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(held)).await;
         connection.execute_batch("COMMIT").unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
@@ -51,12 +61,12 @@ pub async fn hold_the_write_lock(folder: &Path) {
 async fn a_busy_database_fails_no_workflow() {
     let file = File::new();
     let client = Client::new(file.open().await);
-    let _writer = Process::start("writer", file.folder(), "");
-    let workers: Vec<Process> =
-        (0..WORKERS).map(|_| Process::start("busy worker", file.folder(), "")).collect();
     for number in 0..INSTANCES {
         client.start_orchestration(format!("i-{number}"), "Five", number.to_string()).await.unwrap();
     }
+    let _writer = Process::start("writer", file.folder(), "");
+    let workers: Vec<Process> =
+        (0..WORKERS).map(|_| Process::start("busy worker", file.folder(), "")).collect();
     for number in 0..INSTANCES {
         let ended = client.wait_for_orchestration(&format!("i-{number}"), 2 * PATIENCE).await.unwrap();
         assert_eq!(output(ended), number.to_string());
