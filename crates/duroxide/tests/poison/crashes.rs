@@ -22,6 +22,7 @@ pub async fn work(folder: &Path) {
 async fn work_until_ended(file: &File, client: &Client, instance: &str) -> (OrchestrationStatus, u32) {
     let mut deaths = 0;
     loop {
+        assert!(deaths <= MAX_ATTEMPTS, "attempt {deaths} must not reach user code");
         let mut worker = Process::start("worker", file.folder(), "");
         tokio::select! {
             _ = worker.ended() => deaths += 1,
