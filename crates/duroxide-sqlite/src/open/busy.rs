@@ -1,4 +1,7 @@
-use std::{thread, time::Duration};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use rusqlite::Connection;
 
@@ -10,9 +13,13 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Waits for locks in short, even steps. SQLite's own `busy_timeout` sleeps longer with every try, and with two busy
 /// writers one of them then starves for seconds.
 pub(super) fn wait_when_busy(conn: &mut Connection) -> rusqlite::Result<()> {
-    let tries_max = WAIT_MAX.as_micros() / PAUSE.as_micros();
+    let mut began = Instant::now();
     conn.busy_handler(Some(move |tries: i32| {
-        let go_on = u128::try_from(tries).is_ok_and(|tries| tries < tries_max);
+        if tries == 0 {
+            began = Instant::now();
+        }
+        // Time decides, not the number of tries: a short sleep may take much longer than asked for.
+        let go_on = began.elapsed() < WAIT_MAX;
         if go_on {
             thread::sleep(PAUSE);
         }
