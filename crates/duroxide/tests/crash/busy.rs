@@ -17,15 +17,18 @@ use crate::{
 const WORKERS: usize = 3;
 const INSTANCES: usize = 200;
 const ACTIVITIES: usize = 5;
-/// What a worker notes when it has the store open.
-const OPEN: &str = "open";
+/// What the other program notes when it has the write lock.
+const LOCKED: &str = "locked";
 
 /// The role of a worker process.
 pub async fn work(folder: &Path) {
     let store = open_in(folder).await;
-    Notes::new(folder, "notes").add(OPEN);
+    let notes = Notes::new(folder, "notes");
     let activities = ActivityRegistry::builder()
-        .register("Echo", |_ctx: ActivityContext, input: String| async move { Ok(input) })
+        .register("Echo", move |_ctx: ActivityContext, input: String| {
+            notes.add("Echo");
+            async move { Ok(input) }
+        })
         .build();
     let orchestrations = OrchestrationRegistry::builder()
         .register("Five", |ctx: OrchestrationContext, mut input: String| async move {
@@ -40,16 +43,21 @@ pub async fn work(folder: &Path) {
     std::future::pending::<()>().await;
 }
 
-/// The role of the other program: as soon as all workers are there, it has the write lock for longer than the store
-/// waits by itself, and then for one second in two.
+/// The role of the other program: when the workers are in the middle of their work, it has the write lock for longer
+/// than the store waits by itself, and then for one second in two.
 pub async fn hold_the_write_lock(folder: &Path) {
     let connection = connect_in(folder);
+    connection.busy_timeout(Duration::ZERO).unwrap();
     let notes = Notes::new(folder, "notes");
-    while notes.count(OPEN) < WORKERS {
+    while notes.lines().len() < INSTANCES {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     for held in std::iter::once(6).chain(std::iter::repeat(1)) {
-        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // Three busy workers leave only short gaps.
+        while connection.execute_batch("BEGIN IMMEDIATE").is_err() {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        notes.add(LOCKED);
         tokio::time::sleep(Duration::from_secs(held)).await;
         connection.execute_batch("COMMIT").unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -75,6 +83,9 @@ async fn a_busy_database_fails_no_workflow() {
     for worker in workers {
         worker.kill();
     }
+    let lines = Notes::new(file.folder(), "notes").lines();
+    let first = lines.iter().position(|line| line == LOCKED).expect("the file was locked");
+    assert!(first < INSTANCES * ACTIVITIES, "the file was locked only when all was done");
     let snapshot = file.snapshot();
     assert_finished(&snapshot);
     assert_eq!(snapshot.instances.len(), INSTANCES);
