@@ -1,7 +1,10 @@
 //! The runtime's own check, behind a provider that does not filter.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -18,7 +21,7 @@ use crate::{
         intercept::{Intercept, Intercepted},
         node, output, recorded,
     },
-    no_activities, pinned, supporting, waiting,
+    no_activities, pinned, supporting, waiting, waits,
 };
 
 const SENTENCE: &str = "work item could not be processed on this node (orchestration not registered here, or execution \
@@ -33,7 +36,15 @@ async fn runtime_abandons_incompatible_execution() {
     let provider = Intercepted::new(inner, Bypass::default());
     let store: Arc<dyn Provider> = provider.clone();
     let patient = RuntimeOptions { max_attempts: 10_000, ..supporting("0.0.0", "1.0.0") };
-    let runtime = node(&store, no_activities(), waiting(), patient).await;
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = calls.clone();
+    let counting = OrchestrationRegistry::builder()
+        .register("Waits", move |ctx, input| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            waits(ctx, input)
+        })
+        .build();
+    let runtime = node(&store, no_activities(), counting, patient).await;
 
     let bounced = async {
         while provider.intercept.abandons().len() < 3 {
@@ -47,6 +58,7 @@ async fn runtime_abandons_incompatible_execution() {
     assert!(matches!(status, OrchestrationStatus::Running { .. }), "{status:?}");
     assert_eq!(client.read_execution_history("future", 1).await.unwrap().len(), 2, "nothing was written");
     let snapshot = final_snapshot(runtime).await;
+    assert_eq!(calls.load(Ordering::SeqCst), 0, "nothing was replayed");
     let mut abandons = provider.intercept.abandons();
     abandons.retain(|(delay, _)| delay.is_some()); // what shutdown released has no delay
     assert!(abandons.iter().all(|abandon| *abandon == (Some(Duration::from_secs(1)), false)), "{abandons:?}");

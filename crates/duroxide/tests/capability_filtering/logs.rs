@@ -83,6 +83,19 @@ async fn runtime_logs_capability_declaration_at_startup() {
     assert!(logs.with("reach above this build").is_empty());
 }
 
+/// S3.45, S3.9: without a setting the range is from 0.0.0 to the build, and nothing is wrong with it.
+#[tokio::test]
+async fn the_default_range_is_declared_too() {
+    let (logs, _guard) = Logs::capture();
+    let file = File::new();
+    let store = file.open().await;
+    node(&store, no_activities(), waiting(), RuntimeOptions::default()).await.shutdown(None).await;
+    let lines = logs.with("Orchestration dispatcher capability filter configured");
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0].field("supported_range"), concat!(">=0.0.0, <=", env!("CARGO_PKG_VERSION")));
+    assert!(logs.with("reach above this build").is_empty());
+}
+
 /// The first line of every runtime.
 #[tokio::test]
 async fn a_runtime_says_what_it_is_and_where_it_stores() {

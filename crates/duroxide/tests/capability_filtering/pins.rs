@@ -40,6 +40,7 @@ async fn execution_metadata_includes_pinned_version_on_new_orchestration() {
     assert_eq!(fetches(&store, SemverRange::new(build.clone(), build)).await.as_deref(), Some("i"));
 }
 
+/// S3.8, S3.12: a fetch with one range as its filter.
 async fn fetches(store: &Arc<dyn Provider>, range: SemverRange) -> Option<String> {
     let filter = DispatcherCapabilityFilter { supported_duroxide_versions: vec![range] };
     let lease = Duration::from_secs(5);
