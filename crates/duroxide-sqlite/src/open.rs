@@ -30,6 +30,7 @@ pub(crate) fn open_writer(location: &Location, options: &SqliteOptions) -> Resul
     identity::check_untouched(location)?;
     let mut conn = connect(location)?;
     identity::check_writable(&conn, location)?;
+    identity::check_unchanged(&conn, location)?;
     pragma::set_up(&conn, location, options, Role::Writer)?;
     migrate::migrate(&mut conn, location)?;
     Ok(Db { conn })

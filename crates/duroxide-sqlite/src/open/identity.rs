@@ -1,6 +1,6 @@
 //! Whose file it is. Everything here only reads.
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::{Location, busy, migrate::SCHEMA_VERSION};
 use crate::SqliteError;
@@ -64,8 +64,40 @@ pub(super) fn check_untouched(location: &Location) -> Result<(), SqliteError> {
         Some(Err(error)) => return Err(location.open_error(&error)),
     };
     busy::wait_when_busy(&mut conn).map_err(|error| location.open_error(&error))?;
-    let identity = Identity::read(&conn).map_err(|error| location.open_error(&error))?;
-    identity.verdict(location).map(|_| ())
+    match check(&conn, location) {
+        // Its owner died in the middle of a write. Who cannot write cannot undo that, and so cannot read either.
+        Err(LookError::Sqlite(error)) if is_half_written(&error) => Ok(()),
+        result => result.map_err(|error| error.into_sqlite_error(location)),
+    }
+}
+
+/// Looks at a file that can be written, before anything in it is changed. What its owner left half written is undone
+/// by that, as by any program that opens it.
+pub(super) fn check_unchanged(conn: &Connection, location: &Location) -> Result<(), SqliteError> {
+    check(conn, location).map_err(|error| error.into_sqlite_error(location))
+}
+
+enum LookError {
+    Sqlite(rusqlite::Error),
+    Refused(SqliteError),
+}
+
+impl LookError {
+    fn into_sqlite_error(self, location: &Location) -> SqliteError {
+        match self {
+            Self::Sqlite(error) => location.open_error(&error),
+            Self::Refused(error) => error,
+        }
+    }
+}
+
+fn check(conn: &Connection, location: &Location) -> Result<(), LookError> {
+    let identity = Identity::read(conn).map_err(LookError::Sqlite)?;
+    identity.verdict(location).map(|_| ()).map_err(LookError::Refused)
+}
+
+fn is_half_written(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_READONLY_ROLLBACK)
 }
 
 /// SQLite silently opens what it cannot write as read-only.
