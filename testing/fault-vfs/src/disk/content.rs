@@ -60,9 +60,8 @@ impl Content {
     pub(super) fn read(&self, at: usize, into: &mut [u8]) -> usize {
         let there = self.written.get(at..).unwrap_or_default();
         let count = there.len().min(into.len());
-        for (to, from) in into.iter_mut().zip(there) {
-            *to = *from;
-        }
+        let (into, _) = into.split_at_mut(count);
+        into.copy_from_slice(there.split_at(count).0);
         count
     }
 
@@ -103,13 +102,13 @@ impl Content {
 }
 
 fn write(to: &mut Vec<u8>, at: usize, bytes: &[u8]) {
-    let end = at + bytes.len();
-    if to.len() < end {
-        to.resize(end, 0);
+    if to.len() < at {
+        to.resize(at, 0);
     }
-    if let Some(place) = to.get_mut(at..end) {
-        place.copy_from_slice(bytes);
-    }
+    let (_, place) = to.split_at_mut(at);
+    let (over, beyond) = bytes.split_at(place.len().min(bytes.len()));
+    place.split_at_mut(over.len()).0.copy_from_slice(over);
+    to.extend_from_slice(beyond);
 }
 
 /// The pieces of a write, cut at the bounds of sectors.
