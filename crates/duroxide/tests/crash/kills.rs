@@ -12,7 +12,7 @@ use crate::{
     sound::{assert_finished, assert_sound, instance},
 };
 
-const COPIES: usize = 5;
+const COPIES: usize = 8;
 const KILLS: usize = 20;
 const SEED: u64 = 42;
 

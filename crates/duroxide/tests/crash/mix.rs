@@ -38,13 +38,17 @@ pub async fn work(folder: &Path) {
     std::future::pending::<()>().await;
 }
 
-/// `Append` joins the two parts of its input, and leaves a note.
+/// `Append` joins the two parts of its input, and leaves a note. It takes a moment, so that there is something to kill on
+/// fast machines too.
 pub fn activities(notes: &Notes) -> ActivityRegistry {
     let notes = notes.clone();
     ActivityRegistry::builder()
         .register("Append", move |ctx: ActivityContext, input: String| {
             notes.add(format!("{} {input}", ctx.instance_id()));
-            async move { Ok(input.replace('+', "")) }
+            async move {
+                tokio::time::sleep(Duration::from_millis(3)).await;
+                Ok(input.replace('+', ""))
+            }
         })
         .build()
 }
