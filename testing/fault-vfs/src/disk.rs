@@ -79,7 +79,14 @@ impl Disk {
 
     /// Has operations fail. Replaces what was injected before.
     pub fn inject(&self, fault: Fault) {
-        self.state.lock().fault = Some(fault);
+        let mut state = self.state.lock();
+        state.fault = Some(fault);
+        state.failures = 0;
+    }
+
+    /// How many operations have failed since the last [`Self::inject`].
+    pub fn failures(&self) -> u64 {
+        self.state.lock().failures
     }
 
     /// Has no operation fail any more.
@@ -142,6 +149,7 @@ pub(crate) struct State {
     cut_at: Option<u64>,
     power: bool,
     fault: Option<Fault>,
+    failures: u64,
 }
 
 #[derive(Default)]
@@ -170,6 +178,7 @@ impl Default for State {
             cut_at: None,
             power: true,
             fault: None,
+            failures: 0,
         }
     }
 }
@@ -183,8 +192,11 @@ impl State {
             self.power = false;
             return Ok(Fate::IsCut);
         }
-        let error = self.fault.as_mut().and_then(|fault| fault.strikes(operation));
-        error.map_or(Ok(Fate::Happens), Err)
+        let Some(error) = self.fault.as_mut().and_then(|fault| fault.strikes(operation)) else {
+            return Ok(Fate::Happens);
+        };
+        self.failures += 1;
+        Err(error)
     }
 
     fn check_power(&self) -> Result<(), DiskError> {

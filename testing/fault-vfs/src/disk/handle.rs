@@ -8,7 +8,8 @@ pub(crate) struct Handle {
     disk: SharedState,
     id: HandleId,
     file: FileId,
-    /// A new journal: its first sync also makes its entry in the directory durable, as SQLite does on Unix.
+    /// The first sync of a journal also makes its entry in the directory durable, as SQLite does on Unix whenever it
+    /// opens one that may be new.
     syncs_directory: bool,
     /// The name under which it is removed when it is closed.
     temporary: Option<String>,
@@ -54,7 +55,7 @@ impl SharedState {
             disk: self.clone(),
             id: HandleId(state.handles),
             file,
-            syncs_directory: existing.is_none() && mode.journal,
+            syncs_directory: mode.create && mode.journal,
             temporary: name.filter(|_| mode.delete_on_close).map(str::to_owned),
         })
     }
