@@ -15,6 +15,7 @@ use super::{
     commit::{Insisted, insist},
     held::LockKind,
     node::Node,
+    plan::retry_pause,
     queue::Seat,
     renewal::Lease,
     round::item_bytes,
@@ -102,6 +103,10 @@ impl ActivityWork {
             return self.bounce(&call).await;
         };
         let Some(context) = self.context(&call).await else { return };
+        let pause = retry_pause(&format!("{}#{}", call.instance, call.id), self.attempt_count);
+        if !pause.is_zero() {
+            self.lease.beside(self.node.env.sleep(pause)).await;
+        }
         let verdict = self.execute(&call, handler, context).await;
         let ran = self.seat.elapsed();
         self.node.metrics.record_worker_dispatcher_execution_duration(ran.as_millis() as u64);

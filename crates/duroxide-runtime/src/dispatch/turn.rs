@@ -22,6 +22,7 @@ use super::{
     held::LockKind,
     measure::{End, Facts},
     node::Node,
+    plan::retry_pause,
     queue::Seat,
     record::{is_seed_only, recorded_parent},
     renewal::Lease,
@@ -256,6 +257,10 @@ impl InstanceWork {
                 instance = self.claim.instance, pinned_version = stamp,
                 "Invalid pinned version on OrchestrationStarted, treating it as compatible"
             );
+        }
+        let pause = retry_pause(&self.claim.instance, self.claim.attempt_count);
+        if !pause.is_zero() {
+            self.lease.beside(self.node.env.sleep(pause)).await;
         }
         let messages = std::mem::take(&mut self.claim.messages);
         let Some((live, turn)) = self.run_turn(source, messages).await else { return };

@@ -9,7 +9,7 @@ use duroxide_core::OrchestrationContext;
 use duroxide_provider::Provider;
 use duroxide_runtime::{ActivityContext, ActivityRegistry, Client, OrchestrationRegistry};
 use duroxide_store::MemoryProvider;
-use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     PATIENCE,
@@ -21,20 +21,22 @@ use crate::{
 struct Held {
     runs: Counter,
     cancelled: Counter,
-    go: Arc<Notify>,
+    /// Lets this run and all later ones go on.
+    go: CancellationToken,
 }
 
 impl Held {
     fn new() -> (Self, ActivityRegistry) {
-        let held = Self { runs: Counter::default(), cancelled: Counter::default(), go: Arc::default() };
-        let (runs, cancelled, go) = (held.runs.clone(), held.cancelled.clone(), Arc::clone(&held.go));
+        let held =
+            Self { runs: Counter::default(), cancelled: Counter::default(), go: CancellationToken::new() };
+        let (runs, cancelled, go) = (held.runs.clone(), held.cancelled.clone(), held.go.clone());
         let activities = ActivityRegistry::builder()
             .register("echo", move |ctx: ActivityContext, input: String| {
-                let (cancelled, go) = (cancelled.clone(), Arc::clone(&go));
+                let (cancelled, go) = (cancelled.clone(), go.clone());
                 runs.add();
                 async move {
                     tokio::select! {
-                        () = go.notified() => {}
+                        () = go.cancelled() => {}
                         () = ctx.cancelled() => { cancelled.add(); }
                     }
                     Ok(input)
@@ -60,7 +62,7 @@ async fn an_activity_survives_failed_renewals_of_its_lock() {
     client.start_orchestration("i", "one", "in").await.unwrap();
     // Three failures and two successes later the lease has been renewed past its first end.
     faults.until_reached("renew_work_item_lock", 2).await;
-    held.go.notify_one();
+    held.go.cancel();
     assert_eq!(output(&client, "i").await, "in");
     assert_eq!((held.runs.get(), held.cancelled.get()), (1, 0));
     runtime.shutdown(None).await;
@@ -81,7 +83,7 @@ async fn an_activity_whose_lease_ended_runs_again() {
     client.start_orchestration("i", "one", "in").await.unwrap();
     held.runs.until(2).await;
     faults.heal();
-    held.go.notify_one();
+    held.go.cancel();
     assert_eq!(output(&client, "i").await, "in");
     assert!(held.cancelled.get() >= 1, "the first run was told to stop");
     runtime.shutdown(None).await;
@@ -186,7 +188,7 @@ async fn short_leases_are_renewed_in_time() {
     faults.until_reached("renew_orchestration_item_lock", 4).await;
     release_turn.send(()).unwrap();
     faults.until_reached("renew_work_item_lock", 4).await;
-    held.go.notify_one();
+    held.go.cancel();
     assert_eq!(output(&client, "i").await, "in");
     assert_eq!((turns.get(), held.runs.get()), (1, 1));
     runtime.shutdown(None).await;

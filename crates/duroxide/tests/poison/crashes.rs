@@ -1,8 +1,11 @@
 //! Work that kills its process again and again.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
-use duroxide::{Client, EventKind, OrchestrationStatus, PoisonMessageType, providers::WorkItem};
+use duroxide::{
+    Client, ErrorDetails, EventKind, OrchestrationStatus, PoisonMessageType, RuntimeOptions,
+    providers::WorkItem,
+};
 
 use crate::{
     cast::{MAX_ATTEMPTS, activities, options, orchestrations, poison},
@@ -11,9 +14,27 @@ use crate::{
 
 /// The role of a worker process: it works until it dies.
 pub async fn work(folder: &Path) {
+    work_with(folder, options()).await;
+}
+
+/// The role of a worker process that holds several things at once, all with the same lease.
+pub async fn work_side_by_side(folder: &Path) {
+    let lease = Duration::from_millis(300);
+    let options = RuntimeOptions {
+        max_attempts: 10,
+        orchestration_concurrency: 4,
+        worker_concurrency: 4,
+        orchestrator_lock_timeout: lease,
+        worker_lock_timeout: lease,
+        ..options()
+    };
+    work_with(folder, options).await;
+}
+
+async fn work_with(folder: &Path, options: RuntimeOptions) {
     let store = open_in(folder).await;
     let notes = Notes::new(folder, "notes");
-    let _runtime = node(&store, activities(&notes), orchestrations(&notes), options()).await;
+    let _runtime = node(&store, activities(&notes), orchestrations(&notes), options).await;
     std::future::pending::<()>().await;
 }
 
@@ -144,6 +165,33 @@ async fn healthy_work_beside_a_killer_is_never_poisoned() {
     let worker = Process::start("worker", file.folder(), "");
     for number in 0..HEALTHY {
         assert_eq!(output(ended(&client, &format!("healthy-{number}")).await), number.to_string());
+    }
+    worker.kill();
+}
+
+/// S1.33, S1.36: the same where the killer and its bystanders are claimed together, die together, and are free again
+/// at the same moment: they must not stay in step until all of them are poison.
+#[tokio::test]
+async fn bystanders_that_are_retried_beside_a_killer_get_ahead_of_it() {
+    let file = File::new();
+    let client = Client::new(file.open().await);
+    client.start_orchestration("killer", "KillsInItsFirstTurn", "").await.unwrap();
+    for number in 0..3 {
+        client.start_orchestration(&format!("bystander-{number}"), "One", number.to_string()).await.unwrap();
+    }
+    let killed = async {
+        loop {
+            Process::start("wide worker", file.folder(), "").ended().await;
+        }
+    };
+    let status = tokio::select! {
+        status = ended(&client, "killer") => status,
+        () = killed => unreachable!(),
+    };
+    assert!(matches!(failure(status), ErrorDetails::Poison { attempt_count: 11, .. }));
+    let worker = Process::start("wide worker", file.folder(), "");
+    for number in 0..3 {
+        assert_eq!(output(ended(&client, &format!("bystander-{number}")).await), number.to_string());
     }
     worker.kill();
 }

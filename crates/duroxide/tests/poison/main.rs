@@ -28,6 +28,7 @@ fn plays_a_role() {
     let Some(role) = process::role() else { return };
     match role.name.as_str() {
         "worker" => process::play(crashes::work(&role.folder)),
+        "wide worker" => process::play(crashes::work_side_by_side(&role.folder)),
         "stuck turn" => process::play(stuck::turn(&role.folder)),
         "stuck activity" => process::play(stuck::activity(&role.folder)),
         other => panic!("no such role: {other}"),
