@@ -9,9 +9,11 @@ use duroxide_core::Event;
 
 use crate::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter,
-    InstanceInfo, InstanceTree, ProviderError, PruneOptions, PruneResult, QueueDepths, RawEvent,
-    SystemMetrics,
+    InstanceInfo, InstancePage, InstanceQuery, InstanceTree, ProviderError, PruneOptions, PruneResult,
+    QueueDepths, RawEvent, SystemMetrics,
 };
+
+use crate::instance_query::scan;
 
 /// Management calls of a provider.
 #[async_trait]
@@ -21,6 +23,14 @@ pub trait ProviderAdmin: Any + Send + Sync {
 
     /// Instances whose current execution has this status, newest first.
     async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ProviderError>;
+
+    /// A page of the instances that a query selects, newest first. A cursor that no page of this store had is a
+    /// permanent error.
+    ///
+    /// The default lists all instances and reads each of them, for every page; ours seek.
+    async fn query_instances(&self, query: &InstanceQuery) -> Result<InstancePage, ProviderError> {
+        scan::page(self, query).await
+    }
 
     /// The executions of an instance, ascending.
     async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ProviderError>;

@@ -19,6 +19,8 @@ pub(crate) const INVALID_LOCK_TOKEN: &str = "Invalid lock token";
 pub(crate) const INSTANCE_LOCK_EXPIRED: &str = "Instance lock expired";
 /// The work item was taken over, completed or deleted.
 pub(crate) const WORK_ITEM_LOCK_LOST: &str = "Work item not found, or its lock expired";
+/// A page was asked for by a cursor that is none.
+const INVALID_CURSOR: &str = "Invalid cursor";
 
 impl ProviderError {
     /// An error that may go away.
@@ -31,13 +33,25 @@ impl ProviderError {
         Self { operation: operation.into(), message: message.into(), retryable: false }
     }
 
+    /// The permanent error for a cursor that no page of a store had; see
+    /// [`query_instances`](crate::ProviderAdmin::query_instances).
+    pub fn invalid_cursor(cursor: &str) -> Self {
+        // A caller can send anything; the first characters are enough to recognise it by.
+        let message = format!("{INVALID_CURSOR}: '{cursor:.64}' is not from a page of this store");
+        Self::permanent("query_instances", message)
+    }
+
+    /// Whether this is [`Self::invalid_cursor`].
+    pub fn is_invalid_cursor(&self) -> bool {
+        !self.retryable && self.message.starts_with(INVALID_CURSOR)
+    }
+
     /// Whether the same call may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.retryable
     }
 
-    /// Whether the caller no longer holds the lock it acted under. This is the only place that reads an error's
-    /// text; a wrong guess is harmless, because the store fences every write by its token.
+    /// Whether the caller no longer holds the lock it acted under. This reads the error's text; a wrong guess is harmless, because the store fences every write by its token.
     pub fn is_lock_lost(&self) -> bool {
         !self.retryable
             && [INVALID_LOCK_TOKEN, INSTANCE_LOCK_EXPIRED, WORK_ITEM_LOCK_LOST]

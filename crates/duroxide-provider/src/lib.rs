@@ -13,6 +13,7 @@ mod dead_letter;
 mod error;
 mod fetch;
 mod filter;
+mod instance_query;
 pub mod invariant;
 mod item;
 pub mod management;
@@ -34,6 +35,7 @@ pub use fetch::{
 pub use filter::{
     DispatcherCapabilityFilter, HandlerCapability, SemverRange, TagFilter, VersionRange, VersionTriple,
 };
+pub use instance_query::{InstancePage, InstanceQuery};
 pub use item::{ExecutionMetadata, OrchestrationItem, ScheduledActivityIdentifier, SessionFetchConfig};
 pub use management::{
     DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, PruneOptions,

@@ -256,6 +256,16 @@ pub trait Provider: Any + Send + Sync {
         Ok(None)
     }
 
+    /// Whether at least this many messages from clients (events, queue messages, cancellations) wait in the store for an
+    /// instance, known or not; `None` if the provider cannot tell. What a turn has taken waits until its commit. Starts,
+    /// timers and completions do not count.
+    ///
+    /// Clients ask before they send an event, so it must be cheap: ours count no further than `at_least`.
+    async fn mailbox_holds(&self, instance: &str, at_least: u64) -> Result<Option<bool>, ProviderError> {
+        let _ = (instance, at_least);
+        Ok(None)
+    }
+
     /// Moves a locked activity to the dead letters. The default hides it for a minute.
     async fn dead_letter_work_item(&self, token: &str, reason: &str) -> Result<(), ProviderError> {
         let _ = reason;

@@ -54,7 +54,7 @@ pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use op::{Answer, Op, PreparedExecution, PreparedRound, Readies, StateChange};
 pub use order::{ActivityOrder, InstanceOrder};
-pub use reader::{StoreReader, StoredDescriptor, StoredExecution, StoredStatus};
+pub use reader::{SelectedInstance, StoreReader, StoredDescriptor, StoredExecution, StoredStatus};
 pub use row::{ActivityRow, EventRow, MessageKind, MessageRow, StartTarget, Visibility, timer_key};
 pub use snapshot::{
     ActivitySnapshot, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot, StoreSnapshot,

@@ -8,7 +8,7 @@ mod recorder;
 use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{ErrorDetails, Event, EventKind, WorkItem};
-use duroxide_provider::{ExecutionMetadata, InstanceFilter, Provider, PruneOptions, Round};
+use duroxide_provider::{ExecutionMetadata, InstanceFilter, InstanceQuery, Provider, PruneOptions, Round};
 use duroxide_runtime::{
     Client, ClientError, ObservabilityConfig, OrchestrationStatus, instrumented::InstrumentedProvider,
     observability::MetricsProvider,
@@ -178,4 +178,27 @@ async fn dead_letters_that_do_not_exist_are_an_error() {
     let error = client.retry_dead_letter("7").await.unwrap_err();
     assert!(error.to_string().contains("Dead letter 7 not found"), "{error}");
     assert!(client.discard_dead_letter("7").await.is_err());
+}
+
+/// A user interface passes cursors on from outside, so a wrong one is the caller's mistake, not the store's failure.
+#[tokio::test]
+async fn instances_are_paged_and_a_cursor_of_nobody_is_refused() {
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    for instance in ["first", "second", "third"] {
+        client.start_orchestration(instance, "Order", "").await.unwrap();
+        commit_turn(&*store, vec![], None).await;
+    }
+    let mut query = InstanceQuery::default().limit(1);
+    let mut listed = Vec::new();
+    loop {
+        let page = client.query_instances(&query).await.unwrap();
+        listed.extend(page.instances.into_iter().map(|info| info.instance_id));
+        let Some(next) = page.next else { break };
+        query = query.after(next);
+    }
+    assert_eq!(listed, ["third", "second", "first"]);
+
+    let refused = client.query_instances(&InstanceQuery::default().after("nobody's")).await;
+    assert!(matches!(&refused, Err(ClientError::InvalidInput { message }) if message.contains("nobody's")));
 }

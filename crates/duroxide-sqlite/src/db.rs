@@ -59,6 +59,21 @@ impl Db {
         run().map_err(|error| failure(&error))
     }
 
+    /// All rows of a query that is put together at run time. It is not kept prepared: the cache is for the statements
+    /// of every turn.
+    pub(crate) fn all_once<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreFailure> {
+        let run = || {
+            let mut statement = self.conn.prepare(sql)?;
+            statement.query_map(params, read)?.collect::<rusqlite::Result<Vec<T>>>()
+        };
+        run().map_err(|error| failure(&error))
+    }
+
     /// The rows of a query up to the first for which `read` returns `None`.
     pub(crate) fn all_while<T>(
         &self,

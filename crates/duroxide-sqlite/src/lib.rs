@@ -43,6 +43,7 @@ mod instances;
 mod kv;
 mod lanes;
 mod leases;
+mod listing;
 mod mailbox;
 mod open;
 mod options;

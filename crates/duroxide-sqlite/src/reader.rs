@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use duroxide_core::{SystemStats, Timestamp};
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceInfo, QueueDepths, SystemMetrics,
+    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
     store::{
-        EventRow, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredStatus,
+        EventRow, SelectedInstance, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
+        StoredExecution, StoredStatus,
     },
 };
 
-use crate::{SqliteEngine, SqliteReader, dead_letters, reads, snapshot};
+use crate::{SqliteEngine, SqliteReader, dead_letters, listing, reads, snapshot};
 
 impl SqliteEngine {
     /// The time of reads: that of the last transaction.
@@ -72,7 +73,20 @@ macro_rules! read_through_db {
             }
 
             fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {
-                reads::instances(&self.db, status)
+                listing::ids(&self.db, status)
+            }
+
+            fn select_instances(
+                &mut self,
+                query: &InstanceQuery,
+                below: Option<u64>,
+                max: usize,
+            ) -> Result<Vec<SelectedInstance>, StoreFailure> {
+                self.db.in_one_state(|db| listing::select(db, query, below, max))
+            }
+
+            fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure> {
+                reads::mailbox_holds(&self.db, instance, at_least)
             }
 
             fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure> {
@@ -84,7 +98,7 @@ macro_rules! read_through_db {
             }
 
             fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure> {
-                self.db.in_one_state(|db| reads::instance_info(db, instance))
+                self.db.in_one_state(|db| listing::info(db, instance))
             }
 
             fn execution_info(

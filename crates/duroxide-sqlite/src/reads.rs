@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use duroxide_core::{Event, EventKind, SystemStats, Timestamp};
 use duroxide_provider::{
-    ExecutionInfo, InstanceInfo, QueueDepths, SystemMetrics,
+    ExecutionInfo, QueueDepths, SystemMetrics,
     store::{EventRow, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
 };
 
@@ -26,16 +26,7 @@ const LAST_EVENT_ID: &str = "SELECT event_id FROM history WHERE instance = ?1 AN
     ORDER BY event_id DESC LIMIT 1";
 const HISTORY_SIZE: &str = "SELECT count(*), coalesce(sum(octet_length(data)), 0) FROM history
     WHERE instance = ?1 AND execution_id = ?2";
-const INSTANCES: &str = "SELECT instance_id FROM instance WHERE known = 1 ORDER BY id DESC";
-const INSTANCES_BY_STATUS: &str =
-    "SELECT instance_id FROM instance WHERE known = 1 AND status = ?1 ORDER BY id DESC";
 const EXECUTIONS: &str = "SELECT execution_id FROM execution WHERE instance = ?1 ORDER BY execution_id";
-const INSTANCE_INFO: &str =
-    "SELECT instance.id, instance.execution_id, name, version, instance.status, output,
-        created_at, updated_at, parent
-    FROM instance LEFT JOIN execution
-        ON execution.instance = instance.id AND execution.execution_id = instance.execution_id
-    WHERE instance_id = ?1 AND known = 1";
 const EXECUTION_INFO: &str = "SELECT status, output, started_at, completed_at,
         (SELECT count(*) FROM history WHERE history.instance = ?1 AND history.execution_id = ?2)
     FROM execution WHERE instance = ?1 AND execution_id = ?2";
@@ -51,6 +42,10 @@ const QUEUE_DEPTHS: &str = "SELECT
          WHERE message.batch IS NULL OR message.batch IS NOT instance.batch
             OR instance.lock_until IS NULL OR instance.lock_until <= ?1),
         (SELECT count(*) FROM activity WHERE lock_until IS NULL OR lock_until <= ?1)";
+const MAILBOX_HOLDS: &str = "SELECT 1 FROM message
+    WHERE instance = (SELECT id FROM instance WHERE instance_id = ?1)
+        AND due_at = 0 AND kind > 1 AND key IS NULL
+    LIMIT 1 OFFSET ?2";
 const CHILDREN: &str = "SELECT instance_id FROM instance WHERE parent = ?1 ORDER BY id";
 const RUNNING_STARTS: &str = "SELECT (SELECT data FROM history WHERE history.instance = instance.id
             AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1)
@@ -166,13 +161,6 @@ pub(crate) fn stats(db: &Db, instance: &str) -> Result<Option<SystemStats>, Stor
     }))
 }
 
-pub(crate) fn instances(db: &Db, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {
-    match status {
-        Some(status) => db.all(INSTANCES_BY_STATUS, [status], |row| row.get(0)),
-        None => db.all(INSTANCES, [], |row| row.get(0)),
-    }
-}
-
 pub(crate) fn executions(db: &Db, instance: &str) -> Result<Vec<u64>, StoreFailure> {
     match known(db, instance)? {
         Some(row) => db.all(EXECUTIONS, [row.id], |row| Ok(unsigned(row.get(0)?))),
@@ -182,30 +170,6 @@ pub(crate) fn executions(db: &Db, instance: &str) -> Result<Vec<u64>, StoreFailu
 
 pub(crate) fn current_execution(db: &Db, instance: &str) -> Result<Option<u64>, StoreFailure> {
     Ok(known(db, instance)?.map(|row| row.execution_id))
-}
-
-pub(crate) fn instance_info(db: &Db, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure> {
-    let found = db.first(INSTANCE_INFO, [instance], |row| {
-        let info = InstanceInfo {
-            instance_id: instance.to_owned(),
-            orchestration_name: row.get::<_, Option<String>>(2)?.unwrap_or_default(),
-            orchestration_version: row.get::<_, Option<String>>(3)?.unwrap_or_default(),
-            current_execution_id: unsigned(row.get(1)?),
-            status: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
-            output: row.get(5)?,
-            created_at: time(row.get(6)?).as_millis(),
-            updated_at: time(row.get(7)?).as_millis(),
-            parent_instance_id: row.get(8)?,
-        };
-        Ok((row.get(0)?, row.get::<_, Option<String>>(2)?.is_some(), info))
-    })?;
-    let Some((id, named, mut info)) = found else { return Ok(None) };
-    if !named {
-        let (name, version) = identity_in_history(db, id, info.current_execution_id)?;
-        info.orchestration_name = name;
-        info.orchestration_version = version.unwrap_or_default();
-    }
-    Ok(Some(info))
 }
 
 /// Name and version of an instance that was never named, out of its first event.
@@ -264,6 +228,12 @@ pub(crate) fn queue_depths(db: &Db, now: Timestamp) -> Result<QueueDepths, Store
         })
     })?;
     Ok(depths.unwrap_or_default())
+}
+
+/// Steps over one message less than there must be, and looks whether another follows.
+pub(crate) fn mailbox_holds(db: &Db, instance: &str, at_least: u64) -> Result<bool, StoreFailure> {
+    let Some(before) = at_least.checked_sub(1) else { return Ok(true) };
+    db.exists(MAILBOX_HOLDS, (instance, i64::try_from(before).unwrap_or(i64::MAX)))
 }
 
 pub(crate) fn children(db: &Db, instance: &str) -> Result<Vec<String>, StoreFailure> {

@@ -283,6 +283,13 @@ macro_rules! impl_provider_by_delegation {
             ) -> Result<Option<u64>, $crate::delegate::ProviderError> {
                 $crate::delegate::Provider::last_event_id(&self.$store, instance, execution_id).await
             }
+            async fn mailbox_holds(
+                &self,
+                instance: &str,
+                at_least: u64,
+            ) -> Result<Option<bool>, $crate::delegate::ProviderError> {
+                $crate::delegate::Provider::mailbox_holds(&self.$store, instance, at_least).await
+            }
             async fn dead_letter_work_item(
                 &self,
                 token: &str,
@@ -308,6 +315,12 @@ macro_rules! impl_provider_by_delegation {
                 status: &str,
             ) -> Result<Vec<String>, $crate::delegate::ProviderError> {
                 $crate::delegate::ProviderAdmin::list_instances_by_status(&self.$store, status).await
+            }
+            async fn query_instances(
+                &self,
+                query: &$crate::delegate::InstanceQuery,
+            ) -> Result<$crate::delegate::InstancePage, $crate::delegate::ProviderError> {
+                $crate::delegate::ProviderAdmin::query_instances(&self.$store, query).await
             }
             async fn list_executions(
                 &self,

@@ -21,6 +21,7 @@
 mod admission;
 mod builder;
 mod clock;
+mod cursor;
 mod decode;
 #[doc(hidden)]
 pub mod delegate;

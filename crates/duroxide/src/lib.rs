@@ -73,8 +73,8 @@ pub use duroxide_core::{
 };
 pub use duroxide_provider::{
     DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter, InstanceInfo,
-    InstanceTree, ProviderAdmin, PruneOptions, PruneResult, QueueDepths, ScheduledActivityIdentifier,
-    SemverRange, SessionFetchConfig, SystemMetrics, TagFilter,
+    InstancePage, InstanceQuery, InstanceTree, ProviderAdmin, PruneOptions, PruneResult, QueueDepths,
+    ScheduledActivityIdentifier, SemverRange, SessionFetchConfig, SystemMetrics, TagFilter,
 };
 pub use duroxide_runtime::{
     ActivityContext, Client, ClientError, OrchestrationRegistry, OrchestrationRegistryBuilder,

@@ -4,12 +4,12 @@
 
 pub use duroxide_provider::{
     DeadLetter, DeadLetterQueue, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo,
-    ExecutionMetadata, HandlerCapability, InstanceFilter, InstanceInfo, InstanceTree, InstanceWatch, KvEntry,
-    LoadedExecution, NextExecution, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider,
-    ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, RawEvent, Round,
-    ScheduledActivityIdentifier, ScheduledTimerIdentifier, SemverRange, SessionFetchConfig, StatusSnapshot,
-    StorePosition, SystemMetrics, TagFilter, WorkClaim, WorkFetch, WorkItem, current_build_version,
-    management,
+    ExecutionMetadata, HandlerCapability, InstanceFilter, InstanceInfo, InstancePage, InstanceQuery,
+    InstanceTree, InstanceWatch, KvEntry, LoadedExecution, NextExecution, OrchestrationClaim,
+    OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin, ProviderError, PruneOptions, PruneResult,
+    QueueDepths, RawEvent, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier, SemverRange,
+    SessionFetchConfig, StatusSnapshot, StorePosition, SystemMetrics, TagFilter, WorkClaim, WorkFetch,
+    WorkItem, current_build_version, management,
 };
 
 /// What a failed provider call says.

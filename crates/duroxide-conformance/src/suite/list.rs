@@ -80,6 +80,11 @@ macro_rules! for_each_validation {
             root management {
                 test_list_instances,
                 test_list_instances_by_status,
+                test_query_instances_pages,
+                test_query_instances_filters,
+                test_query_instances_cursor_is_stable,
+                test_query_instances_refuses_unknown_cursors,
+                test_mailbox_holds,
                 test_list_executions,
                 test_get_instance_info,
                 test_get_execution_info,

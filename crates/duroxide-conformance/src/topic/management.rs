@@ -1,5 +1,7 @@
 //! What an operator can see.
 
+mod listing;
+
 use duroxide_core::EventKind;
 use duroxide_provider::{Provider, Round};
 
@@ -11,6 +13,8 @@ use crate::{
         activity_scheduled, completion, event, failure, first_round, kv_cleared, kv_set, started, turn_round,
     },
 };
+
+pub use listing::*;
 
 /// Instances are listed newest first (api 12).
 pub async fn test_list_instances<F: ProviderFactory + ?Sized>(factory: &F) {

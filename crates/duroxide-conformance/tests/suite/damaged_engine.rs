@@ -8,12 +8,13 @@ use std::{
 
 use duroxide_core::{SystemStats, Timestamp};
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceInfo, OrchestrationClaim, QueueDepths, SystemMetrics, WorkClaim,
+    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths, SystemMetrics,
+    WorkClaim,
     memory::MemoryEngine,
     store::{
         ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceOrder,
-        MessageKind, MessageRow, Op, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
-        StoredExecution, StoredStatus, Visibility,
+        MessageKind, MessageRow, Op, SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot,
+        StoredDescriptor, StoredExecution, StoredStatus, Visibility,
     },
 };
 
@@ -134,6 +135,9 @@ impl StoreReader for DamagedEngine {
         fn kv_values(&mut self, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure>;
         fn stats(&mut self, instance: &str) -> Result<Option<SystemStats>, StoreFailure>;
         fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure>;
+        fn select_instances(&mut self, query: &InstanceQuery, below: Option<u64>, max: usize)
+            -> Result<Vec<SelectedInstance>, StoreFailure>;
+        fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure>;
         fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure>;
         fn current_execution(&mut self, instance: &str) -> Result<Option<u64>, StoreFailure>;
         fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure>;

@@ -6,6 +6,7 @@
 mod damaged_engine;
 mod fault;
 mod faulty;
+mod plain_admin;
 mod plain_provider;
 mod runner;
 

@@ -18,7 +18,7 @@ pub(crate) struct PlainProvider(pub(crate) StoreProvider);
 #[async_trait]
 impl Provider for PlainProvider {
     fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
-        self.0.as_management_capability()
+        Some(self)
     }
 
     async fn fetch_orchestration_item(

@@ -11,7 +11,7 @@ use super::{
     route::Route,
 };
 use crate::{
-    ExecutionMetadata,
+    ExecutionMetadata, InstanceInfo,
     store::{EventRow, MessageKind, PreparedExecution, Refusal, StartTarget, StateChange},
 };
 
@@ -113,6 +113,21 @@ impl Instance {
         match first.and_then(|data| serde_json::from_str::<Event>(data).ok()).map(|event| event.kind) {
             Some(EventKind::OrchestrationStarted { name, version, .. }) => (name, Some(version)),
             _ => (String::new(), None),
+        }
+    }
+
+    pub(super) fn info(&self) -> InstanceInfo {
+        let (orchestration_name, version) = self.identity();
+        InstanceInfo {
+            instance_id: self.id.clone(),
+            orchestration_name,
+            orchestration_version: version.unwrap_or_default(),
+            current_execution_id: self.execution_id,
+            status: self.current().map(|current| current.status().to_owned()).unwrap_or_default(),
+            output: self.current().and_then(Execution::output).cloned(),
+            created_at: self.created_at.as_millis(),
+            updated_at: self.updated_at.as_millis(),
+            parent_instance_id: self.parent.clone(),
         }
     }
 

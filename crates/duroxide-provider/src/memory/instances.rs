@@ -1,5 +1,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     time::Duration,
 };
 
@@ -75,6 +76,15 @@ impl Instances {
     /// Rows in the order in which they were made.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (InstanceKey, &Instance)> {
         self.rows.iter().map(|(key, row)| (*key, &row.instance))
+    }
+
+    /// Rows made before this one, or all.
+    pub(super) fn below(
+        &self,
+        key: Option<InstanceKey>,
+    ) -> impl DoubleEndedIterator<Item = (InstanceKey, &Instance)> {
+        let end = key.map_or(Bound::Unbounded, Bound::Excluded);
+        self.rows.range((Bound::Unbounded, end)).map(|(key, row)| (*key, &row.instance))
     }
 
     /// Rows by instance id.

@@ -46,6 +46,8 @@ pub(super) struct Mailbox {
     /// When each message was enqueued or is due, whichever is later; an orphan's time counts from there.
     ages: BTreeSet<(Timestamp, Place)>,
     queue_messages: usize,
+    /// Messages for which [`is_from_client`] holds.
+    from_clients: u64,
 }
 
 /// How much of a mailbox a claim looks at.
@@ -82,6 +84,7 @@ impl Mailbox {
             locked: false,
         };
         self.ages.insert((message.age(place), place));
+        self.from_clients += u64::from(is_from_client(place, &message));
         self.messages.insert(place, message);
     }
 
@@ -93,6 +96,7 @@ impl Mailbox {
         if message.kind == MessageKind::Queue {
             self.queue_messages -= 1;
         }
+        self.from_clients -= u64::from(is_from_client(place, &message));
         self.starts.remove(&(message.kind, place));
         self.ages.remove(&(message.age(place), place));
         self.hidden.remove(&(message.hidden_until, place));
@@ -291,6 +295,11 @@ impl Mailbox {
         !self.messages.is_empty() && self.queue_messages == self.messages.len()
     }
 
+    /// How many events, queue messages and cancellations there are.
+    pub(super) fn sent_by_clients(&self) -> u64 {
+        self.from_clients
+    }
+
     pub(super) fn has_attempted(&self) -> bool {
         self.messages.values().any(|message| message.attempt_count > 0)
     }
@@ -335,6 +344,11 @@ impl Message {
 /// Whether a message of this kind can begin an execution.
 pub(super) fn is_start(kind: MessageKind) -> bool {
     matches!(kind, MessageKind::Start | MessageKind::ContinueAsNew)
+}
+
+/// Whether clients send such messages. What the runtime sends has a key, or a time at which it is due.
+fn is_from_client(place: Place, message: &Message) -> bool {
+    message.key.is_none() && place.due_at_ms == 0 && !is_start(message.kind)
 }
 
 fn due_at(visible: Visibility, now: Timestamp) -> u64 {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use duroxide_core::SystemStats;
 
-use super::{MemoryEngine, history::Execution, instance::Instance};
+use super::{MemoryEngine, history::Execution, instance::Instance, instances::InstanceKey};
 use crate::{
-    DeadLetter, ExecutionInfo, InstanceInfo, QueueDepths, SystemMetrics,
+    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
     store::{
-        EventRow, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredStatus,
+        EventRow, SelectedInstance, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
+        StoredExecution, StoredStatus,
     },
 };
 
@@ -21,6 +22,16 @@ impl MemoryEngine {
     fn unlocked_messages(&self, instance: &Instance) -> usize {
         let locked = if instance.is_locked(self.now) { instance.mailbox.locked_len() } else { 0 };
         instance.mailbox.len() - locked
+    }
+
+    /// Known instances that the query selects, newest first.
+    fn selected<'a>(
+        &'a self,
+        query: &'a InstanceQuery,
+        below: Option<InstanceKey>,
+    ) -> impl Iterator<Item = (InstanceKey, InstanceInfo)> + 'a {
+        let rows = self.instances.below(below).rev().filter(|(_, row)| row.is_known());
+        rows.map(|(key, row)| (key, row.info())).filter(|(_, info)| query.matches(info))
     }
 }
 
@@ -85,11 +96,23 @@ impl StoreReader for MemoryEngine {
     }
 
     fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {
-        let has_status = |row: &Instance| {
-            status.is_none_or(|status| row.current().is_some_and(|execution| execution.status() == status))
-        };
-        let rows = self.instances.iter().rev().map(|(_, row)| row);
-        Ok(rows.filter(|row| row.is_known() && has_status(row)).map(|row| row.id.clone()).collect())
+        let query = InstanceQuery { status: status.map(str::to_owned), ..InstanceQuery::default() };
+        Ok(self.selected(&query, None).map(|(_, info)| info.instance_id).collect())
+    }
+
+    fn select_instances(
+        &mut self,
+        query: &InstanceQuery,
+        below: Option<u64>,
+        max: usize,
+    ) -> Result<Vec<SelectedInstance>, StoreFailure> {
+        let selected = self.selected(query, below.map(InstanceKey)).take(max);
+        Ok(selected.map(|(key, info)| SelectedInstance { row: key.0, info }).collect())
+    }
+
+    fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure> {
+        let row = self.instances.find(instance).and_then(|key| self.instances.get(key));
+        Ok(row.map_or(0, |row| row.mailbox.sent_by_clients()) >= at_least)
     }
 
     fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure> {
@@ -102,20 +125,7 @@ impl StoreReader for MemoryEngine {
     }
 
     fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure> {
-        Ok(self.instances.known(instance).map(|row| {
-            let (orchestration_name, version) = row.identity();
-            InstanceInfo {
-                instance_id: row.id.clone(),
-                orchestration_name,
-                orchestration_version: version.unwrap_or_default(),
-                current_execution_id: row.execution_id,
-                status: row.current().map(|current| current.status().to_owned()).unwrap_or_default(),
-                output: row.current().and_then(Execution::output).cloned(),
-                created_at: row.created_at.as_millis(),
-                updated_at: row.updated_at.as_millis(),
-                parent_instance_id: row.parent.clone(),
-            }
-        }))
+        Ok(self.instances.known(instance).map(Instance::info))
     }
 
     fn execution_info(

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use duroxide_core::{KvEntry, SystemStats};
 
 use super::{EventRow, StoreFailure, StoreSnapshot};
-use crate::{DeadLetter, ExecutionInfo, InstanceInfo, QueueDepths, SystemMetrics};
+use crate::{DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics};
 
 /// Reads of a store. Each call sees one consistent state. Nothing here decodes an event.
 ///
@@ -40,6 +40,19 @@ pub trait StoreReader: Send {
     /// Known instances, newest first; with a status, only those whose current execution has it.
     fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure>;
 
+    /// Known instances that the query's criteria select, newest first: at most `max` of those whose row is numbered
+    /// below `below`. Limit and cursor of the query play no part.
+    fn select_instances(
+        &mut self,
+        query: &InstanceQuery,
+        below: Option<u64>,
+        max: usize,
+    ) -> Result<Vec<SelectedInstance>, StoreFailure>;
+
+    /// Whether at least this many visible-at-once messages without an idempotency key, starts aside, are queued for an
+    /// instance or a mailbox: what clients sent to it.
+    fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure>;
+
     /// The executions of an instance, ascending.
     fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure>;
 
@@ -73,6 +86,15 @@ pub trait StoreReader: Send {
 
     /// Everything, for invariant checks and comparisons. Not for production use.
     fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
+}
+
+/// An instance that a query selected.
+#[derive(Debug, Clone)]
+pub struct SelectedInstance {
+    /// The number of its row. Later rows have higher ones, and none is used twice.
+    pub row: u64,
+    /// The instance.
+    pub info: InstanceInfo,
 }
 
 /// An execution as it is stored.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use duroxide_core::{Timestamp, WorkItem};
 
+use super::items::{ORDER, VERSION};
 use crate::{
-    DeadLetter, OrchestrationClaim, Round, WorkClaim,
+    DeadLetter, InstanceQuery, OrchestrationClaim, Round, WorkClaim,
     store::{
         ActivityOrder, ApplyError, DeadLetterNote, InstanceOrder, MessageRow, Op, PreparedRound, StoreEngine,
         StoreFailure, StoreReader, StoreSnapshot,
@@ -246,10 +247,50 @@ impl Subject {
             reader.system_metrics()?,
             reader.queue_depths()?,
         );
+        // Looks happen after every step; two of the queries at each are all of them soon.
+        let turn = usize::try_from(self.nonce % 64).unwrap_or_default();
+        for query in queries(self.now).iter().cycle().skip(2 * turn).take(2) {
+            seen += &format!("{query:?}: {:?}\n", pages(reader, query)?);
+        }
+        for id in ["i1", "i2", "i3"] {
+            let holds = [1, 2, 4, 8].map(|at_least| reader.mailbox_holds(id, at_least));
+            seen += &format!("{id} {holds:?}\n");
+        }
         for id in &ids {
             seen += &instance_reads(reader, id)?;
         }
         Ok(seen)
+    }
+}
+
+/// One query for each criterion, and some for several.
+fn queries(now: Timestamp) -> Vec<InstanceQuery> {
+    let (all, some_time_ago) = (InstanceQuery::default, now.as_millis().saturating_sub(20_000));
+    vec![
+        all(),
+        all().status("Running"),
+        all().status("Completed").roots_only(),
+        all().orchestration_name(ORDER),
+        all().orchestration_version(VERSION),
+        all().id_prefix("i"),
+        all().id_prefix("i1").status("Running"),
+        all().parent("i1"),
+        all().created_from(some_time_ago),
+        all().created_before(some_time_ago),
+        all().updated_from(some_time_ago).status("Running"),
+        all().updated_before(some_time_ago).roots_only(),
+    ]
+}
+
+/// All that a query selects, in pages of two. Row numbers differ between engines and are left out.
+fn pages(reader: &mut dyn StoreReader, query: &InstanceQuery) -> Result<Vec<String>, StoreFailure> {
+    let mut seen = Vec::new();
+    let mut below = None;
+    loop {
+        let page = reader.select_instances(query, below, 2)?;
+        let Some(last) = page.last() else { return Ok(seen) };
+        below = Some(last.row);
+        seen.extend(page.iter().map(|selected| format!("{:?}", selected.info)));
     }
 }
 

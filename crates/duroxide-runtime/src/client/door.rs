@@ -16,6 +16,18 @@ impl Client {
         Err(ClientError::invalid_input(format!("{what} size ({size} bytes) exceeds limit ({limit} bytes)")))
     }
 
+    /// Refuses a message to an instance that has too many already. Clients that send at the same moment can each find
+    /// the last place free, so the limit may be passed by as many messages as are sent at once.
+    pub(super) async fn check_mailbox(&self, instance: &str) -> Result<(), ClientError> {
+        let Some(limit) = self.limits.max_mailbox_messages else { return Ok(()) };
+        if self.store.mailbox_holds(instance, limit).await? == Some(true) {
+            return Err(ClientError::invalid_input(format!(
+                "instance '{instance}' has reached the limit of waiting messages ({limit} messages)"
+            )));
+        }
+        Ok(())
+    }
+
     /// Refuses ids and names that nobody could have meant.
     pub(super) fn check_name(&self, what: &str, name: &str) -> Result<(), ClientError> {
         if name.is_empty() {

@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 
 use duroxide_core::{Event, SystemStats};
 use duroxide_provider::{
-    DeadLetter, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree,
-    ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
+    DeadLetter, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstancePage,
+    InstanceQuery, InstanceTree, ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths,
+    SystemMetrics,
 };
 
 use super::{Client, ClientError};
@@ -37,6 +38,41 @@ impl Client {
     /// The store's error.
     pub async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ClientError> {
         Ok(self.admin()?.list_instances_by_status(status).await?)
+    }
+
+    /// A page of the instances that a query selects, newest first.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use duroxide_provider::InstanceQuery;
+    /// # use duroxide_runtime::{Client, ClientError};
+    /// # use duroxide_store::MemoryProvider;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ClientError> {
+    /// # let client = Client::new(Arc::new(MemoryProvider::new()));
+    /// let mut query = InstanceQuery::default().status("Failed").id_prefix("order-").limit(50);
+    /// loop {
+    ///     let page = client.query_instances(&query).await?;
+    ///     for order in &page.instances {
+    ///         println!("{} failed: {:?}", order.instance_id, order.output);
+    ///     }
+    ///     let Some(next) = page.next else { break };
+    ///     query = query.after(next);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` for a cursor that no page of this store had; otherwise the store's error.
+    pub async fn query_instances(&self, query: &InstanceQuery) -> Result<InstancePage, ClientError> {
+        let page = self.admin()?.query_instances(query).await;
+        page.map_err(|error| {
+            if error.is_invalid_cursor() {
+                return ClientError::invalid_input(error.message);
+            }
+            error.into()
+        })
     }
 
     /// What the store knows about an instance.

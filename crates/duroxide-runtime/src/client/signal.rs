@@ -8,7 +8,8 @@ impl Client {
     /// reaches nobody.
     ///
     /// # Errors
-    /// `InvalidInput` for an empty id and for oversized data; otherwise the store's error.
+    /// `InvalidInput` for an empty id, for oversized data and if `max_mailbox_messages` already wait; otherwise the
+    /// store's error.
     pub async fn raise_event(
         &self,
         instance: impl Into<String>,
@@ -17,6 +18,7 @@ impl Client {
     ) -> Result<(), ClientError> {
         let (instance, name, data) = (instance.into(), event_name.into(), data.into());
         self.check_message("event", &instance, &name, &data)?;
+        self.check_mailbox(&instance).await?;
         self.send(WorkItem::ExternalRaised { instance, name, data }).await
     }
 
@@ -37,7 +39,8 @@ impl Client {
     /// Puts a message into a queue of an instance. It waits there, over continue-as-new too, until it is read.
     ///
     /// # Errors
-    /// `InvalidInput` for an empty id and for oversized data; otherwise the store's error.
+    /// `InvalidInput` for an empty id, for oversized data and if `max_mailbox_messages` already wait; otherwise the
+    /// store's error.
     pub async fn enqueue_event(
         &self,
         instance: impl Into<String>,
@@ -46,6 +49,7 @@ impl Client {
     ) -> Result<(), ClientError> {
         let (instance, name, data) = (instance.into(), queue.into(), data.into());
         self.check_message("queue message", &instance, &name, &data)?;
+        self.check_mailbox(&instance).await?;
         self.send(WorkItem::QueueMessage { instance, name, data }).await
     }
 

@@ -222,6 +222,10 @@ impl Provider for InstrumentedProvider {
         self.measured("last_event_id", self.inner.last_event_id(instance, execution_id)).await
     }
 
+    async fn mailbox_holds(&self, instance: &str, at_least: u64) -> Result<Option<bool>, ProviderError> {
+        self.measured("mailbox_holds", self.inner.mailbox_holds(instance, at_least)).await
+    }
+
     async fn dead_letter_work_item(&self, token: &str, reason: &str) -> Result<(), ProviderError> {
         self.measured("dead_letter_work_item", self.inner.dead_letter_work_item(token, reason)).await
     }

@@ -12,7 +12,7 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The async methods of the trait, in the order in which [`call_everything`] calls them.
-const OPERATIONS: [&str; 27] = [
+const OPERATIONS: [&str; 28] = [
     "fetch_orchestration_item",
     "ack_orchestration_item",
     "abandon_orchestration_item",
@@ -39,6 +39,7 @@ const OPERATIONS: [&str; 27] = [
     "read_status",
     "read_descriptor",
     "last_event_id",
+    "mailbox_holds",
     "dead_letter_work_item",
 ];
 
@@ -76,6 +77,7 @@ async fn call_everything(store: &dyn Provider) {
     store.read_status("order").await.unwrap();
     store.read_descriptor("order").await.unwrap();
     store.last_event_id("order", 1).await.unwrap();
+    store.mailbox_holds("order", 1).await.unwrap();
     store.dead_letter_work_item("t", "why").await.unwrap();
 }
 

@@ -7,6 +7,7 @@ mod clocks;
 mod damage;
 mod files;
 mod fixture;
+mod listing;
 mod plans;
 mod refused_files;
 mod sharing;

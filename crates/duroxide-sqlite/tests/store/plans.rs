@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use duroxide_provider::{
     Round, SemverRange, VersionRange,
-    store::{InstanceOrder, Op, StoreEngine},
+    store::{InstanceOrder, Op, StoreEngine, StoreReader},
 };
 use rusqlite::Connection;
 use semver::Version;
@@ -12,14 +12,14 @@ use semver::Version;
 use crate::fixture::*;
 
 /// The plan of a statement, as SQLite tells it.
-fn plan(conn: &Connection, sql: &str) -> Vec<String> {
+pub(crate) fn plan(conn: &Connection, sql: &str) -> Vec<String> {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     // The parameters stay unbound: a plan does not depend on them.
     statement.raw_query().mapped(|row| row.get::<_, String>(3)).map(Result::unwrap).collect()
 }
 
 /// Statements that read or change a table without an index, or that sort.
-fn expensive(path: &Path, statements: Vec<String>) -> Vec<String> {
+pub(crate) fn expensive(path: &Path, statements: Vec<String>) -> Vec<String> {
     let conn = Connection::open(path).unwrap();
     let distinct: BTreeSet<String> = statements.into_iter().collect();
     let planned = distinct
@@ -50,6 +50,7 @@ fn every_statement_of_claims_and_commits_uses_an_index() {
     store.apply(&Op::RenewActivity { token: work.lock_token.clone(), extend_for: LEASE });
     store.apply(&Op::AckActivity { token: work.lock_token, completion: None });
     store.send(&queued("order-1", "1"));
+    store.engine.mailbox_holds("order-1", 100).unwrap();
     let claim = store.claim().unwrap();
     store.apply(&Op::RenewInstance { token: claim.lock_token.clone(), extend_for: LEASE });
     let delay = Some(Duration::from_secs(1));

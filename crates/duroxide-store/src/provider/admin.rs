@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use duroxide_core::Event;
 use duroxide_provider::{
-    DeadLetter, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, ProviderAdmin,
-    ProviderError, PruneOptions, PruneResult, QueueDepths, RawEvent, SystemMetrics,
+    DeadLetter, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstancePage,
+    InstanceQuery, ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, RawEvent,
+    SystemMetrics,
     store::{Answer, Op, Refusal},
 };
 
 use super::StoreProvider;
-use crate::decode::{HistoryOf, raw_event, stamped_version};
+use crate::{
+    cursor,
+    decode::{HistoryOf, raw_event, stamped_version},
+};
 
 #[async_trait]
 impl ProviderAdmin for StoreProvider {
@@ -24,6 +28,19 @@ impl ProviderAdmin for StoreProvider {
     async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ProviderError> {
         let status = status.to_owned();
         self.query("list_instances_by_status", move |reader| reader.instances(Some(&status))).await
+    }
+
+    async fn query_instances(&self, query: &InstanceQuery) -> Result<InstancePage, ProviderError> {
+        let below = query.cursor.as_deref().map(cursor::row_of).transpose()?;
+        let (size, query) = (query.page_size(), query.clone());
+        // One more than the page holds: whether it comes says whether there is another page.
+        let mut selected = self
+            .query("query_instances", move |reader| reader.select_instances(&query, below, size + 1))
+            .await?;
+        let more = selected.len() > size;
+        selected.truncate(size);
+        let next = selected.last().filter(|_| more).map(|last| cursor::behind(last.row));
+        Ok(InstancePage { instances: selected.into_iter().map(|selected| selected.info).collect(), next })
     }
 
     async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ProviderError> {

@@ -159,6 +159,11 @@ impl Provider for StoreProvider {
         self.query("last_event_id", move |reader| reader.last_event_id(&instance, execution_id)).await
     }
 
+    async fn mailbox_holds(&self, instance: &str, at_least: u64) -> Result<Option<bool>, ProviderError> {
+        let instance = instance.to_owned();
+        self.query("mailbox_holds", move |reader| reader.mailbox_holds(&instance, at_least)).await.map(Some)
+    }
+
     // ---- queues ---------------------------------------------------------------------------------------------
 
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {

@@ -8,7 +8,8 @@ use std::{
 
 use duroxide::{
     Client, ClientError, DeleteInstanceResult, Event, ExecutionInfo, InstanceFilter, InstanceInfo,
-    InstanceTree, OrchestrationStatus, PruneOptions, PruneResult, QueueDepths, SystemMetrics, SystemStats,
+    InstancePage, InstanceQuery, InstanceTree, OrchestrationStatus, PruneOptions, PruneResult, QueueDepths,
+    SystemMetrics, SystemStats,
     providers::{DeadLetter, Provider, ProviderError},
     runtime::RuntimeLimits,
 };
@@ -60,6 +61,7 @@ async fn reads_and_waits(client: &Client, some: Duration) -> CRes<()> {
 async fn management(client: &Client) -> CRes<()> {
     let _: Vec<String> = client.list_all_instances().await?;
     let _: Vec<String> = client.list_instances_by_status("Running").await?;
+    let _: InstancePage = client.query_instances(&InstanceQuery::default()).await?;
     let _: InstanceInfo = client.get_instance_info("i").await?;
     let _: ExecutionInfo = client.get_execution_info("i", 1).await?;
     let _: Vec<u64> = client.list_executions("i").await?;

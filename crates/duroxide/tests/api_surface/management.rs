@@ -1,8 +1,8 @@
 //! Section 12: the value types of `ProviderAdmin`.
 
 use duroxide::{
-    DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, PruneOptions,
-    PruneResult, QueueDepths, SystemMetrics,
+    DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstancePage, InstanceQuery,
+    InstanceTree, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
     providers::{DeadLetter, DeadLetterQueue, RawEvent},
 };
 
@@ -80,6 +80,31 @@ fn counts_and_options_have_defaults() {
     bounds::value::<PruneResult>();
     let PruneResult { instances_processed, executions_deleted, events_deleted } = PruneResult::default();
     let _: [u64; 3] = [instances_processed, executions_deleted, events_deleted];
+}
+
+/// Section 17.3.
+#[test]
+fn instances_are_listed_by_queries() {
+    bounds::value::<InstanceQuery>();
+    bounds::eq::<InstanceQuery>();
+    bounds::default::<InstanceQuery>();
+    let query = InstanceQuery::default()
+        .status("Failed")
+        .orchestration_name("Order")
+        .orchestration_version("1.0.0")
+        .id_prefix("order-")
+        .parent("batch")
+        .roots_only()
+        .created_from(1_u64)
+        .created_before(2)
+        .updated_from(3)
+        .updated_before(4)
+        .limit(10_u32)
+        .after("cursor");
+    assert_eq!((query.page_size(), query.cursor.as_deref()), (10_usize, Some("cursor")));
+    bounds::value::<InstancePage>();
+    bounds::default::<InstancePage>();
+    let _ = InstancePage { instances: Vec::<InstanceInfo>::new(), next: None::<String> };
 }
 
 /// Section 17.3.

@@ -4,8 +4,8 @@ use std::{any::Any, collections::HashMap, time::Duration};
 
 use async_trait::async_trait;
 use duroxide::{
-    DeleteInstanceResult, Event, ExecutionInfo, InstanceFilter, InstanceInfo, PruneOptions, PruneResult,
-    QueueDepths, SystemMetrics, SystemStats,
+    DeleteInstanceResult, Event, ExecutionInfo, InstanceFilter, InstanceInfo, InstancePage, InstanceQuery,
+    PruneOptions, PruneResult, QueueDepths, SystemMetrics, SystemStats,
     providers::{
         DispatcherCapabilityFilter, ExecutionMetadata, NextExecution, OrchestrationItem, Provider,
         ProviderAdmin, ProviderError, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier,
@@ -186,11 +186,14 @@ async fn added_methods_have_default_bodies() {
     assert_eq!(provider.read_status("i").await.unwrap(), None::<StatusSnapshot>);
     assert_eq!(provider.read_descriptor("i").await.unwrap(), None::<duroxide::OrchestrationDescriptor>);
     assert_eq!(provider.last_event_id("i", 1).await.unwrap(), None::<u64>);
+    assert_eq!(provider.mailbox_holds("i", 1).await.unwrap(), None::<bool>);
     provider.dead_letter_work_item("token", "reason").await.unwrap();
 
     let admin: &dyn ProviderAdmin = &Plain;
     assert!(admin.get_running_duroxide_version_spread().await.unwrap().is_empty());
     assert!(admin.list_dead_letters(Some(10)).await.unwrap().is_empty());
+    let InstancePage { instances, next } = admin.query_instances(&InstanceQuery::default()).await.unwrap();
+    assert_eq!((instances.len(), next), (0, None::<String>));
     let refused = admin.retry_dead_letter("1").await.unwrap_err();
     assert_eq!((refused.message.as_str(), refused.retryable), ("dead letters are not supported", false));
     assert!(!admin.discard_dead_letter("1").await.unwrap_err().retryable);

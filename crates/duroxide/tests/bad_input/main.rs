@@ -6,6 +6,7 @@
 #[path = "../fixture/mod.rs"]
 mod fixture;
 
+mod mailbox;
 mod names;
 mod sizes;
 mod unknown_instances;

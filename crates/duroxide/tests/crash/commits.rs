@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use duroxide::{Client, SystemStats, providers::Provider};
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceInfo, OrchestrationClaim, QueueDepths, SystemMetrics, WorkClaim,
+    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths, SystemMetrics,
+    WorkClaim,
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceOrder, Op, Readies,
-        StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution,
-        StoredStatus,
+        SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
+        StoredExecution, StoredStatus,
     },
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
@@ -128,6 +129,9 @@ impl StoreReader for Mortal {
         fn kv_values(&mut self, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure>;
         fn stats(&mut self, instance: &str) -> Result<Option<SystemStats>, StoreFailure>;
         fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure>;
+        fn select_instances(&mut self, query: &InstanceQuery, below: Option<u64>, max: usize)
+            -> Result<Vec<SelectedInstance>, StoreFailure>;
+        fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure>;
         fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure>;
         fn current_execution(&mut self, instance: &str) -> Result<Option<u64>, StoreFailure>;
         fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure>;

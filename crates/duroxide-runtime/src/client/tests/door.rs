@@ -156,6 +156,35 @@ async fn the_payload_limit_has_a_default_and_can_be_switched_off() {
     client.raise_event("o", "paid", large).await.unwrap();
 }
 
+/// 15.3, I20
+#[tokio::test]
+async fn an_instance_with_too_many_messages_gets_no_more_of_them() {
+    let store = FakeStore::telling();
+    let limits = RuntimeLimits { max_mailbox_messages: Some(2), ..Default::default() };
+    let client = Client::with_limits(Arc::clone(&store) as Arc<dyn Provider>, limits);
+    client.raise_event("o", "paid", "").await.unwrap();
+    client.enqueue_event("o", "inbox", "").await.unwrap();
+    let full = "instance 'o' has reached the limit of waiting messages (2 messages)";
+    assert_eq!(refusal(client.raise_event("o", "paid", "").await), full);
+    assert_eq!(refusal(client.enqueue_event_typed("o", "inbox", &1).await), full);
+    assert_eq!(store.enqueued().len(), 2);
+
+    client.raise_event("other", "paid", "").await.unwrap();
+    client.start_orchestration("o", "Order", "").await.unwrap();
+    client.cancel_instance("o", "enough").await.unwrap();
+    assert_eq!(store.enqueued().len(), 5, "other instances, starts and cancellations are not held up");
+}
+
+/// 15.3: without a limit nobody counts.
+#[tokio::test]
+async fn the_mailbox_limit_can_be_switched_off() {
+    let store = FakeStore::telling();
+    let limits = RuntimeLimits { max_mailbox_messages: None, ..Default::default() };
+    let client = Client::with_limits(Arc::clone(&store) as Arc<dyn Provider>, limits);
+    client.raise_event("o", "paid", "").await.unwrap();
+    assert_eq!(store.calls(), ["enqueue_for_orchestrator"]);
+}
+
 #[tokio::test]
 #[expect(deprecated, reason = "the older name still works")]
 async fn the_older_name_of_enqueue_event_still_works() {

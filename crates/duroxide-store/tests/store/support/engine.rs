@@ -7,12 +7,13 @@ use std::{
 
 use duroxide_core::{SystemStats, Timestamp};
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceInfo, OrchestrationClaim, QueueDepths, SystemMetrics, WorkClaim,
+    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths, SystemMetrics,
+    WorkClaim,
     memory::MemoryEngine,
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, FailureClass, InstanceOrder,
-        Op, Readies, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
-        StoredExecution, StoredStatus,
+        Op, Readies, SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot,
+        StoredDescriptor, StoredExecution, StoredStatus,
     },
 };
 
@@ -281,6 +282,8 @@ forward_reads! {
     kv_values(instance: &str) -> BTreeMap<String, String>;
     stats(instance: &str) -> Option<SystemStats>;
     instances(status: Option<&str>) -> Vec<String>;
+    select_instances(query: &InstanceQuery, below: Option<u64>, max: usize) -> Vec<SelectedInstance>;
+    mailbox_holds(instance: &str, at_least: u64) -> bool;
     executions(instance: &str) -> Vec<u64>;
     current_execution(instance: &str) -> Option<u64>;
     instance_info(instance: &str) -> Option<InstanceInfo>;

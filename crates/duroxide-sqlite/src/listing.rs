@@ -1,0 +1,116 @@
+//! Instances as management sees them: one by its id, or many by what they have in common.
+
+mod criteria;
+
+use duroxide_provider::{
+    InstanceInfo, InstanceQuery,
+    store::{SelectedInstance, StoreFailure},
+};
+use rusqlite::{Row, types::ValueRef};
+
+use crate::{
+    db::{Db, lossy_text, time, unsigned},
+    reads,
+};
+use criteria::Criteria;
+
+/// What [`Found::read`] reads.
+macro_rules! columns {
+    () => {
+        "id, instance_id, execution_id, name, version, status, created_at, updated_at, parent,
+        (SELECT output FROM execution
+            WHERE execution.instance = instance.id AND execution.execution_id = instance.execution_id)"
+    };
+}
+
+const COLUMNS: &str = columns!();
+const BY_ID: &str = concat!("SELECT ", columns!(), " FROM instance WHERE instance_id = ?1 AND known = 1");
+
+/// The ids of all instances, or of those with a status, newest first.
+pub(crate) fn ids(db: &Db, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {
+    let mut query = InstanceQuery::default();
+    query.status = status.map(str::to_owned);
+    Criteria::new(db, &query)?.rows(db, "instance_id", |row| lossy_text(row, 0))
+}
+
+/// What an instance is.
+pub(crate) fn info(db: &Db, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure> {
+    let found = db.first(BY_ID, [instance], Found::read)?;
+    found.map(|found| found.named(db)).transpose().map(|info| info.map(|selected| selected.info))
+}
+
+/// At most `max` of the instances below a row that a query selects, newest first.
+///
+/// The statement leaves only those in doubt whose name stands in their history alone; there the query decides.
+pub(crate) fn select(
+    db: &Db,
+    query: &InstanceQuery,
+    below: Option<u64>,
+    max: usize,
+) -> Result<Vec<SelectedInstance>, StoreFailure> {
+    let mut selected = Vec::new();
+    let mut below = below;
+    while selected.len() < max {
+        let wanted = max - selected.len();
+        let found = Criteria::new(db, query)?.below(below).at_most(wanted).rows(db, COLUMNS, Found::read)?;
+        let exhausted = found.len() < wanted;
+        below = found.last().map(|last| unsigned(last.id));
+        for found in found {
+            let instance = found.named(db)?;
+            if query.matches(&instance.info) {
+                selected.push(instance);
+            }
+        }
+        if exhausted {
+            break;
+        }
+    }
+    Ok(selected)
+}
+
+/// A row of [`COLUMNS`].
+struct Found {
+    id: i64,
+    is_named: bool,
+    info: InstanceInfo,
+}
+
+impl Found {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let name = text(row, 3)?;
+        Ok(Self {
+            id: row.get(0)?,
+            is_named: name.is_some(),
+            info: InstanceInfo {
+                instance_id: lossy_text(row, 1)?,
+                orchestration_name: name.unwrap_or_default(),
+                orchestration_version: text(row, 4)?.unwrap_or_default(),
+                current_execution_id: unsigned(row.get(2)?),
+                status: text(row, 5)?.unwrap_or_default(),
+                output: text(row, 9)?,
+                created_at: time(row.get(6)?).as_millis(),
+                updated_at: time(row.get(7)?).as_millis(),
+                parent_instance_id: text(row, 8)?,
+            },
+        })
+    }
+
+    /// With name and version; those of an instance that was never named are in its first event.
+    fn named(self, db: &Db) -> Result<SelectedInstance, StoreFailure> {
+        let Self { id, is_named, mut info } = self;
+        if !is_named {
+            let (name, version) = reads::identity_in_history(db, id, info.current_execution_id)?;
+            info.orchestration_name = name;
+            info.orchestration_version = version.unwrap_or_default();
+        }
+        Ok(SelectedInstance { row: unsigned(id), info })
+    }
+}
+
+/// A text column that may be NULL. One damaged text must not hide a whole page.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        _ => lossy_text(row, column).map(Some),
+    }
+}
