@@ -300,6 +300,9 @@ impl StoreEngine for SqliteEngine {
         if let Some(trace) = &self.trace {
             trace.attach(&mut self.db.conn).map_err(|error| failure(&error))?;
         }
+        // A commit whose sync failed may be in the log all the same. Linux takes what it could not write for clean, and no
+        // later sync of the log writes it; moved into the database it is written anew.
+        self.log.checkpoint_now(&self.db)?;
         self.run(BEGIN).map_err(|error| failure(&error))?;
         self.db.execute(PROBE, [])?;
         self.run(COMMIT).map_err(|error| commit_failure(&error))?;
