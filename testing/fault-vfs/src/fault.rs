@@ -15,7 +15,7 @@ pub enum Operation {
     Delete,
 }
 
-/// How an operation fails. It then has no effect.
+/// How an operation fails. It then has no effect, except that what a failed sync was to make durable never will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskError {
     /// `SQLITE_IOERR_*`.

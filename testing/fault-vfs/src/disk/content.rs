@@ -84,6 +84,12 @@ impl Content {
         }
     }
 
+    /// A sync failed: what was written can still be read, but no later sync makes it durable. That is what Linux does,
+    /// which takes pages that it could not write for clean.
+    pub(super) fn fail_to_sync(&mut self) {
+        self.unsynced.clear();
+    }
+
     /// What is there after a power cut that takes everything that was not synced.
     pub(super) fn synced(&self) -> Self {
         Self::durable(self.synced.clone())
@@ -135,6 +141,17 @@ mod tests {
         content.truncate(1);
         assert_eq!(content.len(), 1);
         assert_eq!(content.synced().written, b"kept");
+    }
+
+    #[test]
+    fn what_could_not_be_synced_is_never_synced() {
+        let mut content = Content::default();
+        content.write(0, b"failed");
+        content.fail_to_sync();
+        content.write(6, b" kept");
+        content.sync();
+        assert_eq!(content.written, b"failed kept");
+        assert_eq!(content.synced().written, b"\0\0\0\0\0\0 kept");
     }
 
     #[test]

@@ -135,11 +135,16 @@ impl Handle {
     pub(crate) fn sync(&mut self) -> Result<(), DiskError> {
         let syncs_directory = self.syncs_directory;
         self.with(|state, file| {
-            if state.attempt(Operation::Sync)? == Fate::IsCut {
-                return Err(DiskError::Io);
-            }
-            if let Some(file) = state.files.get_mut(file) {
-                file.content.sync();
+            state.check_power()?;
+            let fate = state.attempt(Operation::Sync);
+            let Some(file) = state.files.get_mut(file) else { return Ok(()) };
+            match fate {
+                Ok(Fate::Happens) => file.content.sync(),
+                Ok(Fate::IsCut) => return Err(DiskError::Io),
+                Err(error) => {
+                    file.content.fail_to_sync();
+                    return Err(error);
+                }
             }
             if syncs_directory {
                 state.sync_directory();

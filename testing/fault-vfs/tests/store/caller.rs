@@ -115,8 +115,7 @@ impl Caller {
     pub(crate) fn send(&mut self, item: &WorkItem) {
         let data = MessageRow::new(item, None).unwrap().data;
         for _ in 0..TRIES_MAX {
-            let sent =
-                self.call(async |provider| provider.enqueue_for_orchestrator(item.clone(), None).await);
+            let sent = self.send_once(item);
             if sent.is_ok() || self.queued(&data) == 1 {
                 return self.answered();
             }
@@ -124,6 +123,11 @@ impl Caller {
             assert_eq!(self.queued(&data), 0);
         }
         panic!("the store does not come back");
+    }
+
+    /// Sends a client's message, whatever comes of it.
+    pub(crate) fn send_once(&mut self, item: &WorkItem) -> Result<(), ProviderError> {
+        self.call(async |provider| provider.enqueue_for_orchestrator(item.clone(), None).await)
     }
 
     pub(crate) fn claim(&mut self) -> OrchestrationClaim {
@@ -171,6 +175,11 @@ impl Caller {
         assert_eq!(invariant::check(&state), []);
         state.taken_at = Timestamp::ZERO;
         state
+    }
+
+    /// Whether the store answers a read, and that only with an error that may go away.
+    pub(crate) fn is_away(&mut self) -> bool {
+        self.call(async |provider| provider.snapshot().await).is_err_and(|error| error.is_retryable())
     }
 
     // ---- trying ---------------------------------------------------------------------------------------------

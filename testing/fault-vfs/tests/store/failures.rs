@@ -97,6 +97,20 @@ fn a_commit_that_happened_without_its_answer_is_found_done() {
     assert!(seen.found_done > 0, "{seen:?}");
 }
 
+/// Decisions 8: after a failed commit the store answers with retryable errors until its disk has taken a commit again.
+#[test]
+fn a_store_is_not_back_before_its_disk_takes_a_commit() {
+    let mut caller = Caller::new(Disk::new());
+    caller.disk.inject(Fault::from_then_on(1, DiskError::Io).on(Operation::Sync));
+    caller.send_once(&start("order")).unwrap_err();
+    for _ in 0..100 {
+        assert!(caller.is_away(), "the store is back, but its disk still fails");
+    }
+    caller.disk.heal();
+    assert!(caller.state().instances.len() <= 1, "the start is there or not");
+    caller.send_once(&start("other")).unwrap();
+}
+
 /// Decisions 8: a full disk is a retryable error, and nothing happened. When there is room again, work goes on.
 #[test]
 fn a_full_disk_stops_work_without_a_trace_until_there_is_room() {

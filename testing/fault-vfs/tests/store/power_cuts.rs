@@ -15,7 +15,7 @@ const NORMAL: SqliteOptions = SqliteOptions {
 };
 
 /// After how many cuts one is followed by the rest of the story, which takes as long as everything else.
-const CUTS_PER_SEQUEL: u64 = 8;
+const CUTS_PER_SEQUEL: u64 = 16;
 
 /// What one power cut left.
 struct Aftermath {
