@@ -313,7 +313,8 @@ pub async fn test_fetch_deserialization_error_eventually_reaches_poison<F: Provi
     fixture.expect_no_claim("the poisoned message is consumed").await;
 }
 
-/// S3.T47: a commit never reads stored events, so an undecodable history can still be ended.
+/// S3.T47, S3.4: a provider stores and queues. A commit never reads stored events, so an undecodable history can
+/// still be ended.
 pub async fn test_ack_appends_event_to_corrupted_history<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     ready_and_pinned(&fixture, "corrupt", "1.0.0").await;

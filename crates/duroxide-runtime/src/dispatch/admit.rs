@@ -1,7 +1,7 @@
 //! What is to be done with a claimed instance, decided before any code runs (semantics 2.2).
 //!
 //! The checks run in a fixed order and the first that applies decides. They are pure: the claim and its history
-//! come in, and what to do goes out as a value.
+//! come in, and what to do goes out as a value (S0.21). Only the dispatcher talks to the provider.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The ordered checks of 2.2, case by case.
+//! The ordered checks of 2.2, case by case. They take and give values and know no provider (S0.21).
 
 use std::sync::Arc;
 
