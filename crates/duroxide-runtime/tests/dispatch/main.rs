@@ -23,6 +23,7 @@ mod panics;
 mod poison;
 mod scene;
 mod shutdown;
+mod slots;
 mod versions;
 
 use std::time::Duration;
