@@ -10,10 +10,8 @@ use duroxide_core::Event;
 use crate::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter,
     InstanceInfo, InstancePage, InstanceQuery, InstanceTree, ProviderError, PruneOptions, PruneResult,
-    QueueDepths, RawEvent, SystemMetrics,
+    QueueDepths, RawEvent, SystemMetrics, instance_query::scan,
 };
-
-use crate::instance_query::scan;
 
 /// Management calls of a provider.
 #[async_trait]

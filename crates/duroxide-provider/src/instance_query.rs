@@ -8,9 +8,14 @@ use crate::InstanceInfo;
 
 /// Which instances a page shows. Criteria are ANDed; without any, all instances are listed.
 ///
-/// Pages go from the newest instance to the oldest. A cursor is a place in that order and nothing else: it stays valid
-/// while instances are created, change and are deleted, and the other criteria may differ from page to page. No instance
-/// is listed twice, and none that was there before the first page, and matches when its turn comes, is left out.
+/// Pages go from the newest instance to the oldest; ours go by when the store first got a message for the instance, the
+/// default of [`query_instances`](crate::ProviderAdmin::query_instances) by `created_at`. A cursor is a place in that
+/// order and nothing else: it stays valid while instances are created, change and are deleted, and the other criteria may
+/// differ from page to page. No instance is listed twice, and none that was there before the first page, and matches when
+/// its turn comes, is left out.
+///
+/// On SQLite status, parent and id prefix are sought by index. The other criteria are looked at along the way, so a page of
+/// something rare costs a walk over the instances between.
 ///
 /// ```
 /// use duroxide_provider::InstanceQuery;

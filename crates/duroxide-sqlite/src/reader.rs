@@ -86,7 +86,7 @@ macro_rules! read_through_db {
             }
 
             fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure> {
-                reads::mailbox_holds(&self.db, instance, at_least)
+                self.db.in_one_state(|db| reads::mailbox_holds(db, instance, at_least))
             }
 
             fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure> {

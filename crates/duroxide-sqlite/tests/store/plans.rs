@@ -108,6 +108,28 @@ fn filtered_instances_cost_nothing() {
     assert!(trace.statements().len() < 12, "{:#?}", trace.statements());
 }
 
+/// 15.3: clients ask before every event; while the mailbox cannot be full, nothing is counted.
+#[test]
+fn a_mailbox_is_counted_only_when_it_may_be_full() {
+    let mut store = Store::in_memory();
+    for n in 0..5 {
+        store.send(&raise("order-1", &n.to_string()));
+    }
+    let counts = |store: &mut Store, at_least: u64| {
+        let trace = store.engine.trace_statements().unwrap();
+        trace.clear();
+        let holds = store.engine.mailbox_holds("order-1", at_least).unwrap();
+        (holds, trace.statements().iter().any(|sql| sql.contains("OFFSET")))
+    };
+    assert_eq!(counts(&mut store, 5), (true, true));
+    assert_eq!(counts(&mut store, 6), (false, false));
+    (0..20).for_each(|n| store.send(&raise("order-2", &n.to_string())));
+    store.send(&raise("order-1", "late"));
+    assert_eq!(counts(&mut store, 6), (true, true));
+    assert_eq!(counts(&mut store, 7), (false, true), "far apart, they may be many");
+    assert_eq!(counts(&mut store, 100), (false, false));
+}
+
 /// A turn costs a fixed number of statements, and each activity and timer it schedules one more.
 #[test]
 fn a_turn_keeps_its_number_of_statements() {
