@@ -148,7 +148,7 @@ pub(crate) fn retry_pause(id: &str, attempt_count: u32) -> Duration {
     (id, attempt_count / PLACE_KEPT_FOR).hash(&mut hasher);
     let spread = RETRY_SPREAD.as_micros() as u64;
     let place = hasher.finish() % spread;
-    Duration::from_micros(if attempt_count % 2 == 0 { place } else { spread - place })
+    Duration::from_micros(if attempt_count.is_multiple_of(2) { place } else { spread - place })
 }
 
 /// How long a fetched item may wait for a slot. It goes back before its lock would have to be renewed.

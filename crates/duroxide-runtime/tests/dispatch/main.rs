@@ -11,20 +11,18 @@
     reason = "tests"
 )]
 
+mod bounds;
 mod children;
 mod faults;
 mod first_steps;
 mod locks;
 #[path = "../../src/fixture/logs.rs"]
 mod logs;
-mod looping;
 mod lost_answers;
 mod panics;
-mod poison;
 mod scene;
 mod shutdown;
 mod slots;
-mod versions;
 
 use std::time::Duration;
 
