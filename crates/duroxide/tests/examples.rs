@@ -26,6 +26,19 @@ fn external_events() {
 }
 
 #[test]
+fn event_queues() {
+    check(
+        "event_queues",
+        "day 1: 1 tea, 2 coffee
+day 2: 3 mate, 4 cocoa
+day 3: 5 milk, 6 juice
+complaint: the tea was cold
+complaint: the music was loud
+executions: [1, 2, 3]",
+    );
+}
+
+#[test]
 fn sub_orchestrations() {
     check(
         "sub_orchestrations",
