@@ -77,6 +77,29 @@ execution 6: Completed with 2 events",
 }
 
 #[test]
+fn key_value_store() {
+    check(
+        "key_value_store",
+        r#"the running cart goes to 7 Mill Lane
+its coupon is Some("SUMMER")
+cart: ["address", "customer", "label"], 2 pruned, left ["label"]
+after its end: {"label": "7 Mill Lane"}
+parcel: to 7 Mill Lane"#,
+    );
+}
+
+#[test]
+fn custom_status() {
+    check(
+        "custom_status",
+        "version 1: saved disk-1
+version 2: saved disk-1 disk-2
+version 3: saved disk-1 disk-2 disk-3
+version 4: None, 3 disks saved",
+    );
+}
+
+#[test]
 fn cancellation() {
     check(
         "cancellation",
