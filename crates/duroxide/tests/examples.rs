@@ -133,6 +133,50 @@ ticket-2: id shape [8, 4, 4, 4, 12], used after it was issued: true",
     );
 }
 
+#[test]
+fn sessions() {
+    check(
+        "sessions",
+        "Emma 1, Emma 2, Emma 3, Emma 4
+Ulysses 1, Ulysses 2, Ulysses 3, Ulysses 4
+Walden 1, Walden 2, Walden 3, Walden 4
+Dracula 1, Dracula 2, Dracula 3, Dracula 4
+Middlemarch 1, Middlemarch 2, Middlemarch 3, Middlemarch 4",
+    );
+}
+
+#[test]
+fn tags() {
+    check(
+        "tags",
+        r#"Running { custom_status: Some("waiting for a machine with a gpu"), custom_status_version: 1 }
+WriteTitles: the titles on the office machine, tag None
+Render: the film on the render farm, tag Some("gpu")
+Upload: the result on the office machine, tag None"#,
+    );
+}
+
+#[test]
+fn management() {
+    check(
+        "management",
+        r#"a page of 3
+  import-d: Completed, attempt 1
+  import-c: Completed, attempt 2
+  import-b: Failed, gave up
+a page of 1
+  import-a: Completed, attempt 1
+import-b is in execution 3
+  1: ContinuedAsNew, 4 events
+  2: ContinuedAsNew, 4 events
+  3: Failed, 4 events
+  its tree: ["import-b", "check-1-of-import-b", "check-2-of-import-b", "check-3-of-import-b"]
+1 execution pruned, left [2, 3]
+4 instances deleted, left 7
+dead letter for imprt-a: no such instance"#,
+    );
+}
+
 /// The lines carry random worker ids, so only their texts are compared.
 #[test]
 fn replay_safe_tracing() {
