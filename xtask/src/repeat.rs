@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// Only tests of this package; may be given several times.
     #[arg(long)]
     package: Vec<String>,
+    /// Only this test program, by the name of its target (`poison`, `dispatch`, …); may be given several times.
+    #[arg(long)]
+    program: Vec<String>,
     /// Stop at the first failed run.
     #[arg(long)]
     fail_fast: bool,
@@ -40,7 +43,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     announce("Building the tests");
     let mut programs = build(options)?;
-    programs.retain(|program| program.has_tests(options));
+    programs.retain(|program| options.wants(program) && program.has_tests(options));
     if programs.is_empty() {
         return Err("no test matches".to_owned());
     }
@@ -72,10 +75,17 @@ fn repeat(programs: &[TestProgram], options: &Options) -> Result<Vec<String>, St
     Ok(failures)
 }
 
+impl Options {
+    fn wants(&self, program: &TestProgram) -> bool {
+        self.program.is_empty() || self.program.contains(&program.target)
+    }
+}
+
 /// One compiled test program.
 #[derive(Debug, PartialEq, Eq)]
 struct TestProgram {
     name: String,
+    target: String,
     executable: PathBuf,
     package_folder: PathBuf,
 }
@@ -137,6 +147,7 @@ fn test_program(message: &str) -> Option<TestProgram> {
     let package = package_folder.file_name()?.to_str()?;
     Some(TestProgram {
         name: format!("{package}-{}", artifact.target.name),
+        target: artifact.target.name,
         executable: artifact.executable?,
         package_folder,
     })
@@ -175,7 +186,7 @@ mod tests {
             "executable": "/w/target/debug/deps/orders-1",
         });
         let program = test_program(&message.to_string()).unwrap();
-        assert_eq!(program.name, "duroxide-orders");
+        assert_eq!((program.name.as_str(), program.target.as_str()), ("duroxide-orders", "orders"));
         assert_eq!(program.executable, Path::new("/w/target/debug/deps/orders-1"));
     }
 
