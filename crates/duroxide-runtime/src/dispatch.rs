@@ -19,6 +19,7 @@ mod measure;
 mod node;
 mod orchestration;
 mod plan;
+mod quarantine;
 mod queue;
 mod record;
 mod renewal;

@@ -15,7 +15,7 @@ use super::{
     commit::{Insisted, insist},
     held::LockKind,
     node::Node,
-    plan::retry_pause,
+    quarantine::{GIVE_WAY, Suspect},
     queue::Seat,
     renewal::Lease,
     round::item_bytes,
@@ -40,6 +40,7 @@ pub(crate) struct ActivityWork {
     cancellation: CancellationToken,
     lease: Lease,
     seat: Seat,
+    suspect: Option<Suspect>,
     /// Keeps the entry by which a committed round finds this activity.
     _claimed: Option<super::running::RunningActivity>,
 }
@@ -74,7 +75,7 @@ enum Stop {
 
 impl ActivityWork {
     pub(crate) fn new(node: Arc<Node>, claimed: ClaimedActivity, received: Moment, seat: Seat) -> Self {
-        let ClaimedActivity { claim, running } = claimed;
+        let ClaimedActivity { claim, running, suspect } = claimed;
         let lease = Lease::new(Arc::clone(&node), LockKind::Activity, claim.lock_token.clone(), received);
         let cancellation = running.as_ref().map(|running| running.token.clone()).unwrap_or_default();
         Self {
@@ -85,6 +86,7 @@ impl ActivityWork {
             cancellation,
             lease,
             seat,
+            suspect,
             _claimed: running,
         }
     }
@@ -103,10 +105,15 @@ impl ActivityWork {
             return self.bounce(&call).await;
         };
         let Some(context) = self.context(&call).await else { return };
-        let pause = retry_pause(&format!("{}#{}", call.instance, call.id), self.attempt_count);
-        if !pause.is_zero() {
-            self.lease.beside(self.node.env.sleep(pause)).await;
-        }
+        // Until its result is recorded: what comes next may be a killer.
+        let _stay = match &self.suspect {
+            None => None,
+            Some(suspect) => match self.lease.beside(suspect.enter(&self.node.env)).await {
+                Some(stay) => Some(stay),
+                // Another suspect runs: this one comes back when that is over.
+                None => return self.give_back(Some(GIVE_WAY), true).await,
+            },
+        };
         let verdict = self.execute(&call, handler, context).await;
         let ran = self.seat.elapsed();
         self.node.metrics.record_worker_dispatcher_execution_duration(ran.as_millis() as u64);

@@ -12,6 +12,7 @@ use super::{
     guarded,
     held::{HeldLocks, LockKind},
     plan::{WORK_RENEWAL_MAX, renewal_interval},
+    quarantine::Quarantine,
     running::RunningActivities,
     turns::RunningTurns,
 };
@@ -49,6 +50,7 @@ pub(crate) struct Node {
     pub descriptors: Descriptors,
     pub running: Arc<RunningActivities>,
     pub held: HeldLocks,
+    pub quarantine: Arc<Quarantine>,
     /// The instances whose turns run right now.
     pub turns: Arc<RunningTurns>,
     /// Fires when no more work is taken.
@@ -83,6 +85,7 @@ impl Node {
             running: Arc::default(),
             turns: Arc::default(),
             held: HeldLocks::default(),
+            quarantine: Arc::default(),
             stopping: CancellationToken::new(),
             work: Tasks::new(Arc::clone(&env)),
             user_code: Tasks::of_user_code(Arc::clone(&env)),

@@ -9,6 +9,7 @@ use super::{
     held::LockKind,
     node::Node,
     plan::Wanted,
+    quarantine::Suspect,
     queue::{Seat, WorkQueue},
     turn::InstanceWork,
 };
@@ -24,8 +25,22 @@ impl Orchestrations {
     }
 }
 
+/// A locked instance.
+pub(crate) struct ClaimedInstance {
+    pub claim: OrchestrationClaim,
+    /// Given if it failed repeatedly.
+    pub suspect: Option<Suspect>,
+}
+
+impl ClaimedInstance {
+    fn new(node: &Node, claim: OrchestrationClaim) -> Self {
+        let suspect = node.quarantine.hold(claim.attempt_count, node.options.max_attempts);
+        Self { claim, suspect }
+    }
+}
+
 impl WorkQueue for Orchestrations {
-    type Claim = OrchestrationClaim;
+    type Claim = ClaimedInstance;
 
     fn node(&self) -> &Arc<Node> {
         &self.node
@@ -47,7 +62,7 @@ impl WorkQueue for Orchestrations {
         &self,
         _slot: Option<usize>,
         wanted: Wanted,
-    ) -> BoxFuture<Result<Vec<OrchestrationClaim>, ProviderError>> {
+    ) -> BoxFuture<Result<Vec<ClaimedInstance>, ProviderError>> {
         let node = Arc::clone(&self.node);
         Box::pin(async move {
             let options = &node.options;
@@ -58,16 +73,18 @@ impl WorkQueue for Orchestrations {
             .with_filter(Some(&node.filter))
             .with_handlers(node.capability.as_ref())
             .with_max(wanted.max, wanted.free);
-            guarded("fetch_orchestration_items", node.store.fetch_orchestration_items(&request)).await
+            let claims =
+                guarded("fetch_orchestration_items", node.store.fetch_orchestration_items(&request)).await?;
+            Ok(claims.into_iter().map(|claim| ClaimedInstance::new(&node, claim)).collect())
         })
     }
 
-    fn receive(&self, claim: &OrchestrationClaim) {
-        self.node.held.hold(&claim.lock_token, LockKind::Instance);
+    fn receive(&self, claimed: &ClaimedInstance) {
+        self.node.held.hold(&claimed.claim.lock_token, LockKind::Instance);
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
     }
 
-    fn bound_to(&self, _claim: &OrchestrationClaim, _fetched_for: Option<usize>) -> Option<usize> {
+    fn bound_to(&self, _claimed: &ClaimedInstance, _fetched_for: Option<usize>) -> Option<usize> {
         None
     }
 
@@ -75,12 +92,12 @@ impl WorkQueue for Orchestrations {
         self.node.lease_terms(LockKind::Instance).interval
     }
 
-    fn run(&self, claim: OrchestrationClaim, received: Moment, seat: Seat) -> BoxFuture {
-        Box::pin(InstanceWork::new(Arc::clone(&self.node), claim, received, seat).run())
+    fn run(&self, claimed: ClaimedInstance, received: Moment, seat: Seat) -> BoxFuture {
+        Box::pin(InstanceWork::new(Arc::clone(&self.node), claimed, received, seat).run())
     }
 
-    fn release(&self, claim: OrchestrationClaim) -> BoxFuture {
+    fn release(&self, claimed: ClaimedInstance) -> BoxFuture {
         let node = Arc::clone(&self.node);
-        Box::pin(async move { node.abandon(LockKind::Instance, &claim.lock_token, None, true).await })
+        Box::pin(async move { node.abandon(LockKind::Instance, &claimed.claim.lock_token, None, true).await })
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
-    hash::{DefaultHasher, Hash, Hasher},
     time::Duration,
 };
 
@@ -129,28 +128,6 @@ pub(crate) fn renewal_interval(timeout: Duration, buffer: Duration, at_most: Opt
     at_most.map_or(interval, |at_most| interval.min(at_most)).max(RENEWAL_MIN)
 }
 
-/// How long an item that was attempted before waits before its code runs, at most.
-const RETRY_SPREAD: Duration = Duration::from_millis(100);
-/// For so many attempts an item keeps its place among those it is retried with.
-const PLACE_KEPT_FOR: u32 = 4;
-
-/// How long an item that was attempted before waits before its code runs.
-///
-/// When code takes its process with it, everything claimed beside it dies too, all leases end together, and the next
-/// claim takes the same items together again. Run at once, a killer would take its bystanders along until all of them
-/// are poison. So each waits for its place, and the order is turned round with every attempt: of any two items, each
-/// comes first in one of two attempts, and what comes first is committed before the other starts.
-pub(crate) fn retry_pause(id: &str, attempt_count: u32) -> Duration {
-    if attempt_count < 2 {
-        return Duration::ZERO;
-    }
-    let mut hasher = DefaultHasher::new();
-    (id, attempt_count / PLACE_KEPT_FOR).hash(&mut hasher);
-    let spread = RETRY_SPREAD.as_micros() as u64;
-    let place = hasher.finish() % spread;
-    Duration::from_micros(if attempt_count.is_multiple_of(2) { place } else { spread - place })
-}
-
 /// How long a fetched item may wait for a slot. It goes back before its lock would have to be renewed.
 pub(crate) fn unstarted_max(renewal_interval: Duration) -> Duration {
     renewal_interval.min(UNSTARTED_MAX)
@@ -272,20 +249,6 @@ mod tests {
             slots.committed(0);
         }
         assert_eq!(slots.wanted(0, at(0)).max, 1 + AHEAD_MAX);
-    }
-
-    /// S1.33, S1.36: whatever is retried together, each comes before the other in one of two attempts.
-    #[test]
-    fn the_order_of_retries_turns_round_with_every_attempt() {
-        assert_eq!(retry_pause("any", 1), Duration::ZERO);
-        for (killer, bystander, attempt) in [("k", "b", 4), ("order-1", "order-2", 6), ("x", "y", 8)] {
-            let first = |attempt| retry_pause(bystander, attempt) < retry_pause(killer, attempt);
-            assert_ne!(first(attempt), first(attempt + 1), "{killer} and {bystander} at {attempt}");
-            assert!(retry_pause(killer, attempt) <= RETRY_SPREAD);
-        }
-        // Also if one of them has been tried more often.
-        let first = |attempt| retry_pause("b", attempt) < retry_pause("k", attempt + 1);
-        assert_ne!(first(4), first(5));
     }
 
     /// 16.13

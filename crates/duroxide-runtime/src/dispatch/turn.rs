@@ -22,7 +22,8 @@ use super::{
     held::LockKind,
     measure::{End, Facts},
     node::Node,
-    plan::retry_pause,
+    orchestration::ClaimedInstance,
+    quarantine::{GIVE_WAY, Suspect},
     queue::Seat,
     record::{is_seed_only, recorded_parent},
     renewal::Lease,
@@ -44,6 +45,7 @@ pub(crate) struct InstanceWork {
     claim: OrchestrationClaim,
     lease: Lease,
     seat: Seat,
+    suspect: Option<Suspect>,
 }
 
 /// An execution that is about to run a turn, alive or still to be made.
@@ -62,9 +64,10 @@ struct Cold {
 }
 
 impl InstanceWork {
-    pub(crate) fn new(node: Arc<Node>, claim: OrchestrationClaim, received: Moment, seat: Seat) -> Self {
+    pub(crate) fn new(node: Arc<Node>, claimed: ClaimedInstance, received: Moment, seat: Seat) -> Self {
+        let ClaimedInstance { claim, suspect } = claimed;
         let lease = Lease::new(Arc::clone(&node), LockKind::Instance, claim.lock_token.clone(), received);
-        Self { node, claim, lease, seat }
+        Self { node, claim, lease, seat, suspect }
     }
 
     /// Carries the claim to its end: committed, given back, or left to its lease.
@@ -258,10 +261,14 @@ impl InstanceWork {
                 "Invalid pinned version on OrchestrationStarted, treating it as compatible"
             );
         }
-        let pause = retry_pause(&self.claim.instance, self.claim.attempt_count);
-        if !pause.is_zero() {
-            self.lease.beside(self.node.env.sleep(pause)).await;
-        }
+        // Until its round is committed: what comes next may be a killer.
+        let _stay = match &self.suspect {
+            None => None,
+            Some(suspect) => match self.lease.beside(suspect.enter(&self.node.env)).await {
+                Some(stay) => Some(stay),
+                None => return self.give_way(source).await,
+            },
+        };
         let messages = std::mem::take(&mut self.claim.messages);
         let Some((live, turn)) = self.run_turn(source, messages).await else { return };
         if self.lease.ended().is_some() {
@@ -280,6 +287,14 @@ impl InstanceWork {
             parent: turn.parent.clone(),
         };
         self.settle(Decided { turn, facts, collisions, live: Some(live) }).await;
+    }
+
+    /// Another suspect runs: this one comes back when that is over, its attempt not counted.
+    async fn give_way(mut self, source: Source) {
+        if let Source::Live(live) = source {
+            self.node.retire([*live]);
+        }
+        self.give_back(Some(GIVE_WAY), true).await;
     }
 
     /// Runs user code on a turn thread. `None` if it did not come back in time, or not at all; the claim is then

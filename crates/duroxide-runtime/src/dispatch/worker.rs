@@ -17,6 +17,7 @@ use super::{
     held::LockKind,
     node::Node,
     plan::Wanted,
+    quarantine::Suspect,
     queue::{Seat, WorkQueue},
     running::RunningActivity,
 };
@@ -66,6 +67,8 @@ pub(crate) struct ClaimedActivity {
     pub claim: WorkClaim,
     /// `None` for an item that is no activity.
     pub running: Option<RunningActivity>,
+    /// Given if it failed repeatedly.
+    pub suspect: Option<Suspect>,
 }
 
 impl ClaimedActivity {
@@ -80,7 +83,8 @@ impl ClaimedActivity {
             }
             _ => None,
         };
-        Self { claim, running }
+        let suspect = node.quarantine.hold(claim.attempt_count, node.options.max_attempts);
+        Self { claim, running, suspect }
     }
 }
 
