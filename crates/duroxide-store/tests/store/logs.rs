@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Once},
 };
 
 use duroxide_core::WorkItem;
@@ -17,6 +17,12 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     fn capture<T>(&self, run: impl FnOnce() -> T) -> T {
+        // While no subscriber exists anywhere, `tracing` remembers of a log line that nobody wants it, and a test in
+        // another thread may have brought it to that. With one that takes everything, each line is asked about anew.
+        static TAKES_EVERYTHING: Once = Once::new();
+        TAKES_EVERYTHING.call_once(|| {
+            tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
+        });
         let log = self.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || log.clone()).finish();
         tracing::subscriber::with_default(subscriber, run)
