@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::Client;
+use crate::{Client, observability::activity_span};
 
 /// What an activity knows about itself, and how it learns that nobody wants its result any more.
 #[derive(Debug, Clone)]
@@ -58,6 +58,11 @@ macro_rules! trace_activity {
 impl ActivityContext {
     pub(crate) fn new(call: ActivityCall) -> Self {
         Self { call: Arc::new(call) }
+    }
+
+    /// The span in which its code runs.
+    pub(crate) fn span(&self, attempt_count: u32) -> tracing::Span {
+        activity_span(&self.call, attempt_count)
     }
 
     /// The instance that scheduled this activity.

@@ -1,4 +1,4 @@
-//! Logging, the `metrics` facade and a snapshot of counters.
+//! Logging, spans, the `metrics` facade and a snapshot of counters.
 
 mod config;
 mod handle;
@@ -7,6 +7,7 @@ mod logging;
 mod metrics_provider;
 mod outcome;
 mod snapshot;
+mod span;
 #[cfg(test)]
 mod tests;
 
@@ -17,3 +18,4 @@ pub use metrics_provider::MetricsProvider;
 pub use snapshot::MetricsSnapshot;
 
 pub(crate) use outcome::{ActivityEnd, EndedActivity, EndedExecution, ExecutionEnd};
+pub(crate) use span::{TurnOf, activity_span, turn_outcome, turn_span};

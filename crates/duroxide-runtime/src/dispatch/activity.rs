@@ -9,7 +9,7 @@ use futures_util::{
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, warn};
+use tracing::{Instrument, Span, debug, error, warn};
 
 use super::{
     commit::{Insisted, insist},
@@ -17,7 +17,7 @@ use super::{
     node::Node,
     quarantine::{GIVE_WAY, Suspect},
     queue::Seat,
-    renewal::Lease,
+    renewal::{Lease, LeaseEnd},
     round::item_bytes,
     store_call::panic_text,
     worker::{ClaimedActivity, worker_id},
@@ -60,9 +60,11 @@ struct Call {
 /// What came of running an activity.
 enum Verdict {
     /// It returned or panicked.
-    Finished(Result<String, String>),
-    /// Nobody wants its result: it was cancelled, or the lock is lost.
-    Unwanted,
+    Finished(Result<String, ErrorDetails>),
+    /// Nobody wants its result: it was cancelled, which may only show as a lost lock.
+    Cancelled,
+    /// Its lease ended, or its task. It will run again, and that run counts.
+    Interrupted,
     /// It took too long.
     TimedOut,
 }
@@ -71,6 +73,39 @@ enum Verdict {
 enum Stop {
     Cancelled,
     TimedOut,
+}
+
+impl Verdict {
+    /// An oversized result, or failure, becomes a failure that says so (semantics 15.2).
+    fn limited(self, payload_bytes_max: Option<usize>) -> Self {
+        let size = match &self {
+            Self::Finished(Ok(output)) => output.len(),
+            Self::Finished(Err(ErrorDetails::Application { message, .. })) => message.len(),
+            _ => return self,
+        };
+        match payload_bytes_max {
+            Some(max) if size > max => Self::Finished(Err(activity_failed(format!(
+                "Activity result size ({size} bytes) exceeds limit ({max} bytes)"
+            )))),
+            _ => self,
+        }
+    }
+
+    /// As the metrics name it.
+    fn outcome(&self) -> &'static str {
+        match self {
+            Self::Finished(Ok(_)) => "success",
+            Self::Finished(Err(_)) => "app_error",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+            Self::TimedOut => "timed_out",
+        }
+    }
+}
+
+/// The failure that user code made.
+fn activity_failed(message: String) -> ErrorDetails {
+    ErrorDetails::Application { kind: AppErrorKind::ActivityFailed, message, retryable: false }
 }
 
 impl ActivityWork {
@@ -114,19 +149,21 @@ impl ActivityWork {
                 None => return self.give_back(Some(GIVE_WAY), true).await,
             },
         };
-        let verdict = self.execute(&call, handler, context).await;
+        let span = context.span(self.attempt_count);
+        let verdict = self.execute(&call, handler, context, span.clone()).await;
         let ran = self.seat.elapsed();
         self.node.metrics.record_worker_dispatcher_execution_duration(ran.as_millis() as u64);
+        let verdict = verdict.limited(self.node.options.limits.max_payload_bytes);
+        span.record("outcome", verdict.outcome());
+        drop(span);
         match verdict {
-            Verdict::Finished(result) => {
-                let end = self.limited(result);
-                self.complete(&call, end, ran).await;
-            }
-            Verdict::Unwanted => {
+            Verdict::Finished(result) => self.complete(&call, result, ran).await,
+            Verdict::Cancelled => {
                 debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, "activity cancelled");
                 self.node.held.let_go(&self.token);
                 self.count(&call, ActivityEnd::Cancelled, ran);
             }
+            Verdict::Interrupted => self.node.held.let_go(&self.token),
             Verdict::TimedOut => {
                 warn!(
                     target: "duroxide::runtime",
@@ -189,12 +226,13 @@ impl ActivityWork {
         call: &Call,
         handler: Arc<dyn ActivityHandler>,
         context: ActivityContext,
+        span: Span,
     ) -> Verdict {
         let (answer, mut answered) = oneshot::channel();
         let input = call.input.clone();
         let label = format!("activity {}#{} of {}", call.name, call.id, call.instance);
         let task = self.node.user_code.spawn(label, async move {
-            let run = async move { handler.invoke(context, input).await };
+            let run = async move { handler.invoke(context, input).await }.instrument(span);
             let result = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
                 let text = panic_text(panic.as_ref()).unwrap_or("not a text");
                 Err(format!("activity panicked: {text}"))
@@ -203,16 +241,22 @@ impl ActivityWork {
         });
         let stop = self.stop_signal();
         match self.lease.while_held(select(&mut answered, stop)).await {
-            Ok(Either::Left((Ok(result), _))) => Verdict::Finished(result),
+            // It saw its token before we did: the round that cancelled it has deleted it.
+            Ok(Either::Left((Ok(_), _))) if self.cancellation.is_cancelled() => Verdict::Cancelled,
+            Ok(Either::Left((Ok(result), _))) => Verdict::Finished(result.map_err(activity_failed)),
             // The task was dropped without an answer: the node is going down.
-            Ok(Either::Left((Err(_), _))) => Verdict::Unwanted,
+            Ok(Either::Left((Err(_), _))) => Verdict::Interrupted,
             Ok(Either::Right((Stop::TimedOut, _))) => {
                 self.wind_down(&task, answered).await;
                 Verdict::TimedOut
             }
-            Ok(Either::Right((Stop::Cancelled, _))) | Err(_) => {
+            Ok(Either::Right((Stop::Cancelled, _))) | Err(LeaseEnd::Lost) => {
                 self.wind_down(&task, answered).await;
-                Verdict::Unwanted
+                Verdict::Cancelled
+            }
+            Err(LeaseEnd::Expired) => {
+                self.wind_down(&task, answered).await;
+                Verdict::Interrupted
             }
         }
     }
@@ -242,19 +286,6 @@ impl ActivityWork {
         let grace = self.node.env.sleep(self.node.options.activity_cancellation_grace_period);
         self.lease.beside(select(answered, grace)).await;
         task.abort();
-    }
-
-    /// An oversized result becomes a failure that says so (semantics 15.2).
-    fn limited(&self, result: Result<String, String>) -> Result<String, ErrorDetails> {
-        let size = result.as_ref().map_or_else(String::len, String::len);
-        let message = match (self.node.options.limits.max_payload_bytes, result) {
-            (Some(max), _) if size > max => {
-                format!("Activity result size ({size} bytes) exceeds limit ({max} bytes)")
-            }
-            (_, Ok(output)) => return Ok(output),
-            (_, Err(message)) => message,
-        };
-        Err(ErrorDetails::Application { kind: AppErrorKind::ActivityFailed, message, retryable: false })
     }
 
     // ---- how it ends ----------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ use crate::{
     backoff_log::{UnregisteredOrchestration, warn_unregistered_orchestration},
     cache::{CachedExecution, Lookup, Stand},
     env::{Moment, clock_of},
+    observability::{TurnOf, turn_outcome, turn_span},
 };
 use settle::Decided;
 
@@ -306,10 +307,13 @@ impl InstanceWork {
     ) -> Option<(Box<CachedExecution>, Turn)> {
         let (answer, mut answered) = oneshot::channel();
         let running = self.node.turns.enter(&self.claim.instance);
+        let span = turn_span(&source.turn_of(&self.claim.instance));
         let job = move || {
             let _running = running;
-            let mut live = source.into_live();
-            let turn = live.execution.turn(messages);
+            let (live, turn) = span.in_scope(|| source.run(messages));
+            span.record("outcome", turn_outcome(&turn.outcome));
+            // It ends before anybody learns of the turn.
+            drop(span);
             // If nobody waits any more, the execution is dropped here, where user code belongs.
             drop(answer.send((live, turn)));
         };
@@ -357,6 +361,31 @@ impl Source {
             Self::Live(live) => live.unreadable_pin.as_deref(),
             Self::Cold(cold) => cold.run.unreadable_pin.as_deref(),
         }
+    }
+
+    fn turn_of<'a>(&'a self, instance_id: &'a str) -> TurnOf<'a> {
+        let (execution_id, name, version, turns, replays) = match self {
+            Self::Live(live) => (live.execution_id, &live.name, &live.version, live.turns, false),
+            Self::Cold(cold) => {
+                let Run { name, version, seed, .. } = &cold.run;
+                let replays = seed.is_none() && !is_seed_only(&cold.history);
+                (cold.execution_id, name, version, cold.turns, replays)
+            }
+        };
+        TurnOf {
+            instance_id,
+            execution_id,
+            orchestration_name: name,
+            orchestration_version: version,
+            turn: turns + 1,
+            replays,
+        }
+    }
+
+    fn run(self, messages: Vec<WorkItem>) -> (Box<CachedExecution>, Turn) {
+        let mut live = self.into_live();
+        let turn = live.execution.turn(messages);
+        (live, turn)
     }
 
     fn into_live(self) -> Box<CachedExecution> {

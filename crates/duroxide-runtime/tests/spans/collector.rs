@@ -1,0 +1,140 @@
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use tokio::sync::Notify;
+use tracing::{
+    Event, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+    subscriber::DefaultGuard,
+};
+use tracing_subscriber::{
+    Layer,
+    layer::{Context, SubscriberExt},
+    registry::LookupSpan,
+};
+
+/// A layer that keeps every span, with what was logged in it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Collector {
+    spans: Arc<Mutex<Vec<Collected>>>,
+    logged: Arc<Notify>,
+}
+
+/// One span.
+#[derive(Debug, Clone)]
+pub(crate) struct Collected {
+    id: Id,
+    pub(crate) name: &'static str,
+    pub(crate) target: &'static str,
+    pub(crate) parent: Option<&'static str>,
+    pub(crate) fields: BTreeMap<String, String>,
+    /// The lines logged directly in it.
+    pub(crate) lines: Vec<String>,
+    pub(crate) closed: bool,
+}
+
+impl Collector {
+    /// Collects what this thread makes, and threads that inherit its dispatcher, while the guard lives.
+    pub(crate) fn install() -> (Self, DefaultGuard) {
+        let collector = Self::default();
+        let subscriber = tracing_subscriber::registry().with(collector.clone());
+        (collector, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// The spans of these targets, in the order of their beginning.
+    pub(crate) fn of_targets(&self, targets: &[&str]) -> Vec<Collected> {
+        let spans = self.spans.lock().unwrap();
+        spans.iter().filter(|span| targets.contains(&span.target)).cloned().collect()
+    }
+
+    /// The first span of this name.
+    pub(crate) fn named(&self, name: &str) -> Collected {
+        self.spans.lock().unwrap().iter().find(|span| span.name == name).unwrap().clone()
+    }
+
+    /// Resolves once this line was logged in some span.
+    pub(crate) async fn line(&self, text: &str) {
+        loop {
+            let mut logged = std::pin::pin!(self.logged.notified());
+            logged.as_mut().enable();
+            if self.spans.lock().unwrap().iter().any(|span| span.lines.iter().any(|line| line == text)) {
+                return;
+            }
+            logged.await;
+        }
+    }
+
+    fn change(&self, id: &Id, change: impl FnOnce(&mut Collected)) {
+        // Ids are used again after a span has closed: the youngest of them is meant.
+        let mut spans = self.spans.lock().unwrap();
+        if let Some(span) = spans.iter_mut().rev().find(|span| span.id == *id) {
+            change(span);
+        }
+    }
+}
+
+impl Collected {
+    #[track_caller]
+    pub(crate) fn field(&self, name: &str) -> &str {
+        self.fields.get(name).unwrap_or_else(|| panic!("no field {name} in {self:?}"))
+    }
+
+    /// The fields in the order of their names.
+    pub(crate) fn field_pairs(&self) -> Vec<(&str, &str)> {
+        self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        let span = ctx.span(id).unwrap();
+        self.spans.lock().unwrap().push(Collected {
+            id: id.clone(),
+            name: span.name(),
+            target: span.metadata().target(),
+            parent: span.parent().map(|parent| parent.name()),
+            fields: fields.0,
+            lines: Vec::new(),
+            closed: false,
+        });
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, _ctx: Context<'_, S>) {
+        let mut fields = Fields::default();
+        values.record(&mut fields);
+        self.change(id, |span| span.fields.extend(fields.0));
+    }
+
+    fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let message = fields.0.remove("message").unwrap_or_default();
+        if let Some(span) = ctx.event_span(event) {
+            self.change(&span.id(), |span| span.lines.push(message));
+            self.logged.notify_waiters();
+        }
+    }
+
+    fn on_close(&self, id: Id, _ctx: Context<'_, S>) {
+        self.change(&id, |span| span.closed = true);
+    }
+}
+
+#[derive(Default)]
+struct Fields(BTreeMap<String, String>);
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+}
