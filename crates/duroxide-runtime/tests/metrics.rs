@@ -18,10 +18,10 @@ use std::{
 };
 
 use duroxide_core::{ErrorDetails, OrchestrationContext};
-use duroxide_provider::Provider;
+use duroxide_provider::{Provider, TagFilter};
 use duroxide_runtime::{
-    ActivityRegistry, Client, MetricsSnapshot, OrchestrationRegistry, OrchestrationStatus, Runtime,
-    RuntimeOptions, UnregisteredBackoffConfig,
+    ActivityContext, ActivityRegistry, Client, MetricsSnapshot, OrchestrationRegistry, OrchestrationStatus,
+    Runtime, RuntimeOptions, UnregisteredBackoffConfig,
 };
 use duroxide_store::MemoryProvider;
 use recorder::Recorder;
@@ -324,4 +324,128 @@ async fn a_new_node_counts_what_runs_already() {
     client.wait_for_orchestration("order", PATIENCE).await.unwrap();
     Arc::clone(&second).shutdown(None).await;
     assert_eq!(active(&second), 0);
+}
+
+/// An activity that ends as its input says.
+async fn errand(ctx: ActivityContext, how: String) -> Result<String, String> {
+    match how.as_str() {
+        "fail" => Err("closed".to_owned()),
+        "panic" => panic!("tripped"),
+        "stall" => {
+            ctx.trace_info("stalling");
+            ctx.cancelled().await;
+            Ok("cancelled".to_owned())
+        }
+        _ => Ok(how),
+    }
+}
+
+/// Sees every kind of end an activity can have but poison.
+async fn errands(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
+    ctx.schedule_activity("Errand", "shop").await?;
+    ctx.schedule_activity("Errand", "fail").await.unwrap_err();
+    ctx.schedule_activity("Errand", "panic").await.unwrap_err();
+    let stalled = ctx.schedule_activity("Errand", "stall").with_tag("slow");
+    let enough = ctx.schedule_wait("enough");
+    ctx.set_custom_status("waiting");
+    ctx.select2(enough, stalled).await;
+    Ok("done".to_owned())
+}
+
+/// Counters that begin with `prefix`, without it.
+fn counters_of(recorder: &Recorder, prefix: &str) -> BTreeMap<String, u64> {
+    let counters = recorder.counters().into_iter();
+    counters.filter_map(|(name, count)| Some((name.strip_prefix(prefix)?.to_owned(), count))).collect()
+}
+
+/// B12, 22.1
+#[tokio::test]
+async fn every_outcome_of_an_activity_is_counted_once() {
+    let recorder = Recorder::default();
+    let guard = metrics::set_default_local_recorder(&recorder);
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    let activities = ActivityRegistry::builder().register("Errand", errand).build();
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("Errands", errands)
+        .register(
+            "Lost",
+            |ctx: OrchestrationContext, _| async move { ctx.schedule_activity("Nowhere", "").await },
+        )
+        .build();
+    let options = RuntimeOptions { worker_tag_filter: TagFilter::Any, ..options() };
+    let runtime = Runtime::start_with_options(store, activities, orchestrations, options).await;
+
+    client.start_orchestration("day", "Errands", "").await.unwrap();
+    client.start_orchestration("ghost", "Lost", "").await.unwrap();
+    client.wait_for_status_change("day", 0, TIMER, PATIENCE).await.unwrap();
+    client.raise_event("day", "enough", "").await.unwrap();
+    for instance in ["day", "ghost"] {
+        client.wait_for_orchestration(instance, PATIENCE).await.unwrap();
+    }
+    Arc::clone(&runtime).shutdown(None).await;
+    drop(guard);
+
+    let executions = counters_of(&recorder, "duroxide_activity_executions_total");
+    let expected = [
+        ("{activity_name=Errand,outcome=app_error,retry_attempt=0,tag=default}".to_owned(), 2),
+        ("{activity_name=Errand,outcome=cancelled,retry_attempt=0,tag=slow}".to_owned(), 1),
+        ("{activity_name=Errand,outcome=success,retry_attempt=0,tag=default}".to_owned(), 1),
+    ];
+    assert_eq!(executions, expected.into());
+    let failures = counters_of(&recorder, "duroxide_activity_failures_total");
+    assert_eq!(
+        failures,
+        [("{category=application}".to_owned(), 2), ("{category=poison}".to_owned(), 1)].into()
+    );
+    assert_eq!(counters_of(&recorder, "duroxide_activity_poison_total"), [(String::new(), 1)].into());
+    let snapshot = runtime.metrics_snapshot().unwrap();
+    assert_eq!(
+        (snapshot.activity_success, snapshot.activity_app_errors, snapshot.activity_poison),
+        (1, 2, 1)
+    );
+    assert_eq!((snapshot.unregistered_activity_backoff, snapshot.orch_poison), (2, 1));
+    let series = "duroxide_orchestration_failures_total{category=poison,error_category=poison,\
+                  error_type=poison,orchestration_name=Lost,version=1.0.0}";
+    assert_eq!(recorder.counters().get(series), Some(&1), "its poison is its orchestration's failure");
+}
+
+/// B12, 22.1: an engine failure is counted by its own category, and a failed child as a failed call.
+#[tokio::test]
+async fn failures_of_the_engine_and_of_children_are_counted_once() {
+    let recorder = Recorder::default();
+    let guard = metrics::set_default_local_recorder(&recorder);
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    let restless = |_ctx: OrchestrationContext, _| async {
+        std::future::poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            std::task::Poll::<Result<String, String>>::Pending
+        })
+        .await
+    };
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("Restless", restless)
+        .register("Refuses", |_ctx, _input| async { Err("no".to_owned()) })
+        .register("Asks", |ctx: OrchestrationContext, _| async move {
+            ctx.schedule_sub_orchestration("Refuses", "").await
+        })
+        .build();
+    let runtime = Runtime::start_with_options(store, activities(), orchestrations, options()).await;
+    for (instance, orchestration) in [("r", "Restless"), ("a", "Asks")] {
+        client.start_orchestration(instance, orchestration, "").await.unwrap();
+        client.wait_for_orchestration(instance, PATIENCE).await.unwrap();
+    }
+    Arc::clone(&runtime).shutdown(None).await;
+    drop(guard);
+
+    let infrastructure = counters_of(&recorder, "duroxide_orchestration_infrastructure_errors_total");
+    let labels = "{error_category=infrastructure,orchestration_name=Restless}".to_owned();
+    assert_eq!(infrastructure, [(labels, 1)].into());
+    let calls = counters_of(&recorder, "duroxide_suborchestration_calls_total");
+    let labels = "{child_orchestration=Refuses,outcome=failed,parent_orchestration=Asks}".to_owned();
+    assert_eq!(calls, [(labels, 1)].into());
+    let snapshot = runtime.metrics_snapshot().unwrap();
+    assert_eq!((snapshot.orch_failures, snapshot.orch_infrastructure_errors), (3, 1));
+    assert_eq!((snapshot.orch_application_errors, snapshot.suborchestration_calls), (2, 1));
 }
