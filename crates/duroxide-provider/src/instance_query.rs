@@ -14,8 +14,9 @@ use crate::InstanceInfo;
 /// differ from page to page. No instance is listed twice, and none that was there before the first page, and matches when
 /// its turn comes, is left out.
 ///
-/// On SQLite status, parent and id prefix are sought by index. The other criteria are looked at along the way, so a page of
-/// something rare costs a walk over the instances between.
+/// On SQLite status, name, parent and id prefix are sought by index, and so is the time of creation if few were created
+/// then. Of several criteria one leads and the others are looked at along the way, so a page of something that is rare only
+/// by its combination, its version or its last change costs a walk over the instances between.
 ///
 /// ```
 /// use duroxide_provider::InstanceQuery;

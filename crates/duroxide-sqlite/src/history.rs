@@ -81,13 +81,14 @@ impl SqliteEngine {
         } else {
             check_distinct(instance, execution_id, events)?;
         }
-        let mut row = self.open_instance(instance)?;
+        let before = self.open_instance(instance)?;
+        let mut row = before.clone();
         let execution = self.append_events(&mut row, execution_id, events, changes)?;
         self.write_execution(row.id, execution_id, &execution)?;
         if execution_id == row.execution_id {
             row.status = Some(execution.status);
         }
-        self.write_instance(&row)?;
+        self.write_instance(&row, &before)?;
         row.route = None;
         self.settle(&row)?;
         Ok(Answer::Done)

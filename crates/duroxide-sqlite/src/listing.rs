@@ -1,6 +1,7 @@
 //! Instances as management sees them: one by its id, or many by what they have in common.
 
 mod criteria;
+mod way;
 
 use duroxide_provider::{
     InstanceInfo, InstanceQuery,

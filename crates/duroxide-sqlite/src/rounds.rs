@@ -33,7 +33,7 @@ impl SqliteEngine {
         if pinned || !same_handler(&row, &before) {
             row.route = None;
         }
-        self.write_round(&mut row)?;
+        self.write_round(&mut row, &before)?;
         for part in parts(round) {
             self.hand_out(&mut row, part)?;
         }
@@ -68,9 +68,9 @@ impl SqliteEngine {
 
     /// Writes the instance, free again. If messages are left, it takes its new place in the line now, before those
     /// that this round wakes.
-    fn write_round(&mut self, row: &mut InstanceRow) -> Result<(), StoreFailure> {
+    fn write_round(&mut self, row: &mut InstanceRow, before: &InstanceRow) -> Result<(), StoreFailure> {
         row.suspect = row.suspect && self.has_attempted(row.id)?;
-        self.write_instance(row)?;
+        self.write_instance(row, before)?;
         if self.has_messages(row.id)? { self.stand_in_line(row) } else { Ok(()) }
     }
 

@@ -42,10 +42,11 @@ impl SqliteEngine {
         let mut row = self.instance_locked_by(token)?.ok_or(Refusal::InvalidLockToken)?;
         let hidden_until = delay.filter(|delay| !delay.is_zero()).map(|delay| self.now.saturating_add(delay));
         self.release_batch(&row, hidden_until.unwrap_or_default(), ignore_attempt)?;
+        let before = row.clone();
         row.lock = None;
         row.batch = None;
         row.suspect |= !ignore_attempt;
-        self.write_instance(&row)?;
+        self.write_instance(&row, &before)?;
         self.settle_at_the_back(&row)?;
         Ok(Answer::Done)
     }

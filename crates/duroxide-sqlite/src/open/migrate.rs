@@ -9,11 +9,11 @@ use super::{
 use crate::SqliteError;
 
 /// Migration n brings a store from schema n - 1 to n.
-const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/0001_tables.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../../migrations/0001_tables.sql"), include_str!("../../migrations/0002_listing.sql")];
 
 /// The schema this build works with, and the newest it can open.
-pub(super) const SCHEMA_VERSION: i32 = 1;
-const _: () = assert!(MIGRATIONS.len() == SCHEMA_VERSION as usize);
+pub(super) const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;
 
 /// Brings a store to the current schema, all or nothing. Of several processes that open a new file one makes the
 /// tables; the others find them when they get the lock.

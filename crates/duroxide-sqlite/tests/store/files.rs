@@ -221,5 +221,57 @@ fn the_header_says_whose_file_it_is() {
     let conn = Connection::open(&path).unwrap();
     let id: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
     let version: i32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!((id.to_be_bytes(), version), (*b"dur5", 1));
+    assert_eq!((id.to_be_bytes(), version), (*b"dur5", 2));
+}
+
+/// A file of the first schema opens, keeps what it holds, and gets what came later.
+#[test]
+fn a_store_of_an_earlier_schema_is_upgraded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(include_str!("../../migrations/0001_tables.sql")).unwrap();
+    conn.execute_batch(
+        "INSERT INTO instance (id, instance_id, known, name, version, status, created_at, updated_at)
+            VALUES (1, 'order-1', 1, 'Pay', '1.0.0', 'Running', 1000, 1000);
+        INSERT INTO execution (instance, execution_id, status, started_at) VALUES (1, 1, 'Running', 1000);
+        UPDATE sequence SET next = 2;",
+    )
+    .unwrap();
+    conn.pragma_update(None, "application_id", i32::from_be_bytes(*b"dur5")).unwrap();
+    conn.pragma_update(None, "user_version", 1).unwrap();
+
+    let mut store = Store::file(&path);
+    let version: i32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, 2);
+    let query = duroxide_provider::InstanceQuery::default().orchestration_name("Pay");
+    let found = store.engine.select_instances(&query, None, 10).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].info.instance_id.as_str(), found[0].row), ("order-1", 1));
+    store.send(&raise("order-1", "1"));
+    assert_eq!(store.claim().unwrap().instance, "order-1");
+    drop(store);
+    drop(Store::file(&path));
+}
+
+/// A migration is done whole or not at all, by however many processes try it at once.
+#[test]
+fn an_upgrade_that_fails_leaves_the_store_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(include_str!("../../migrations/0001_tables.sql")).unwrap();
+    // Somebody made what the last migration makes.
+    conn.execute_batch("CREATE INDEX instance_created ON instance (created_at)").unwrap();
+    conn.pragma_update(None, "application_id", i32::from_be_bytes(*b"dur5")).unwrap();
+    conn.pragma_update(None, "user_version", 1).unwrap();
+    let url = format!("sqlite:{}", path.display());
+    let error = SqliteEngine::open(&url, SqliteOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("instance_created"), "{error}");
+    let version: i32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, 1);
+    let made: bool = conn
+        .query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'instance_name'", [], |row| row.get(0))
+        .unwrap();
+    assert!(!made, "the first half was undone");
 }

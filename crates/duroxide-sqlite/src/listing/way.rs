@@ -1,0 +1,113 @@
+//! Which index leads to the instances of a query.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{InstanceQuery, store::StoreFailure};
+
+use crate::db::{Db, micros};
+
+/// How many instances may be found by an index of another order than that of pages, and then be sorted.
+const NARROW_MAX: i64 = 1_000;
+const BEYOND_NARROW_PREFIX: &str = "SELECT 1 FROM instance WHERE instance_id >= ?1 AND instance_id < ?2
+    LIMIT 1 OFFSET ?3";
+const BEYOND_NARROW_TIME: &str = "SELECT 1 FROM instance
+    WHERE known = 1 AND created_at >= ?1 AND created_at < ?2 LIMIT 1 OFFSET ?3";
+const BEYOND_NARROW_STATUS: &str = "SELECT 1 FROM instance WHERE known = 1 AND status = ?1 LIMIT 1 OFFSET ?2";
+
+/// The way to the instances of a query. All others of its criteria are looked at on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Down the table, newest first, as down the three indexes that follow.
+    Table,
+    Status,
+    Name,
+    Parent,
+    /// By id to the few that begin alike, which are then sorted.
+    Prefix,
+    /// By time to the few created then, which are then sorted.
+    Created,
+}
+
+impl Way {
+    pub(super) fn to(db: &Db, query: &InstanceQuery) -> Result<Self, StoreFailure> {
+        if has_narrow_prefix(db, query)? {
+            return Ok(Self::Prefix);
+        }
+        if query.parent.is_some() {
+            return Ok(Self::Parent);
+        }
+        if is_of_narrow_time(db, query)? {
+            return Ok(Self::Created);
+        }
+        Ok(match (&query.status, &query.orchestration_name) {
+            (None, None) => Self::Table,
+            (None, Some(_)) => Self::Name,
+            (Some(_), None) => Self::Status,
+            // Few fail and few are running; nearly all have completed.
+            (Some(status), Some(_)) => {
+                let broad = db.exists(BEYOND_NARROW_STATUS, (status, NARROW_MAX))?;
+                if broad { Self::Name } else { Self::Status }
+            }
+        })
+    }
+
+    /// The table, with the index to take. Without statistics SQLite would have to guess.
+    pub(super) fn source(self) -> &'static str {
+        match self {
+            Self::Table => "instance NOT INDEXED",
+            Self::Status => "instance INDEXED BY instance_status",
+            Self::Name => "instance INDEXED BY instance_name",
+            Self::Parent => "instance INDEXED BY instance_parent",
+            Self::Prefix => "instance INDEXED BY instance_id_once",
+            Self::Created => "instance INDEXED BY instance_created",
+        }
+    }
+}
+
+fn has_narrow_prefix(db: &Db, query: &InstanceQuery) -> Result<bool, StoreFailure> {
+    let Some(prefix) = query.id_prefix.as_deref().filter(|prefix| !prefix.is_empty()) else {
+        return Ok(false);
+    };
+    match end_of_prefix(prefix) {
+        Some(end) => Ok(!db.exists(BEYOND_NARROW_PREFIX, (prefix, end, NARROW_MAX))?),
+        None => Ok(false),
+    }
+}
+
+fn is_of_narrow_time(db: &Db, query: &InstanceQuery) -> Result<bool, StoreFailure> {
+    if query.created_from.is_none() && query.created_before.is_none() {
+        return Ok(false);
+    }
+    let from = query.created_from.map_or(0, stored_time);
+    let before = query.created_before.map_or(i64::MAX, stored_time);
+    Ok(!db.exists(BEYOND_NARROW_TIME, (from, before, NARROW_MAX))?)
+}
+
+/// Times are stored in microseconds, but compared in milliseconds, as they are shown.
+pub(super) fn stored_time(millis: u64) -> i64 {
+    micros(Timestamp::from_millis(millis))
+}
+
+/// The first text behind all those that begin with the prefix. There is none behind the last character.
+pub(super) fn end_of_prefix(prefix: &str) -> Option<String> {
+    let mut end = prefix.to_owned();
+    while let Some(last) = end.pop() {
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            end.push(next);
+            return Some(end);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_before_the_next_character() {
+        assert_eq!(end_of_prefix("order-").as_deref(), Some("order."));
+        assert_eq!(end_of_prefix("a\u{d7ff}").as_deref(), Some("a\u{e000}"), "surrogates are no characters");
+        assert_eq!(end_of_prefix("a\u{10ffff}").as_deref(), Some("b"));
+        assert_eq!(end_of_prefix("\u{10ffff}"), None);
+    }
+}
