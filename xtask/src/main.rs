@@ -1,6 +1,7 @@
 //! The project's own commands, run as `cargo xtask <command>`.
 
 mod arrows;
+mod bench;
 mod repeat;
 mod step;
 mod suite;
@@ -32,6 +33,11 @@ enum Command {
     /// timing-sensitive. The test programs are built once. No failure is retried: one failed run fails the command,
     /// after all runs are done, and its output is kept below `target/repeat`.
     Repeat(repeat::Options),
+    /// Measure the workloads of `bench/`: ours beside the published crate, in one run.
+    ///
+    /// Builds both packages, lets the implementations take turns, prints a table with medians, spread, ratios and
+    /// targets, and writes it below `bench/results` as Markdown, JSON and a chart. Progress goes to stderr.
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +58,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Test => suite::run(),
         Command::Arrows => arrows::check_workspace(),
         Command::Repeat(options) => repeat::run(&options),
+        Command::Bench(options) => bench::run(&options),
     }
 }
 

@@ -12,8 +12,8 @@ use std::{
 fn documents() -> BTreeMap<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let guide = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let others =
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name));
+    let others = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "PERFORMANCE.md"]
+        .map(|name| root.join(name));
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
         (path, without_code(&text))

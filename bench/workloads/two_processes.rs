@@ -1,0 +1,61 @@
+//! Two processes work on one file.
+
+use std::{
+    io::{self, Read},
+    path::PathBuf,
+};
+
+use super::{
+    hello,
+    node::Node,
+    outcome::Outcome,
+    process::{READY, Sibling},
+    scratch::Scratch,
+    setting::Setting,
+};
+
+/// One activity per instance, all at once, with two processes on one file.
+#[derive(Debug, clap::Args)]
+pub struct TwoProcesses {
+    #[command(flatten)]
+    pub setting: Setting,
+    /// How many instances.
+    #[arg(long, default_value_t = 2_000)]
+    instances: u64,
+}
+
+impl TwoProcesses {
+    pub async fn run(&self, scratch: &Scratch) -> Result<Outcome, String> {
+        let file = scratch.file();
+        let mut args = vec!["helper".to_owned(), "--file".to_owned(), file.display().to_string()];
+        args.extend(self.setting.to_args());
+        let _helper = Sibling::start(&args)?;
+
+        let node = Node::start(&self.setting, &file).await?;
+        let outcome = hello::greetings(self.instances).run(&node.client, self.setting.limit()).await;
+        node.stop().await;
+        Ok(outcome)
+    }
+}
+
+/// The second process (started by `two-processes`).
+#[derive(Debug, clap::Args)]
+pub struct Helper {
+    #[command(flatten)]
+    pub setting: Setting,
+    /// The database file.
+    #[arg(long)]
+    file: PathBuf,
+}
+
+impl Helper {
+    /// Works until the process that started it is gone.
+    pub async fn run(&self) -> Result<Outcome, String> {
+        let node = Node::start(&self.setting, &self.file).await?;
+        println!("{READY}");
+        let end = tokio::task::spawn_blocking(|| io::stdin().read_to_end(&mut Vec::new()));
+        end.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        node.stop().await;
+        Ok(Outcome::default())
+    }
+}
