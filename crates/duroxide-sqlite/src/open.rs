@@ -69,7 +69,7 @@ mod tests {
     fn a_statement_is_compiled_once_whatever_is_bound_to_it() {
         let conn = connect(&Location::Memory).unwrap();
         conn.execute_batch("CREATE TABLE t (a, b); CREATE INDEX t_a ON t (a) WHERE b > 0").unwrap();
-        let mut statement = conn.prepare("SELECT a FROM t WHERE a = ?1 AND b > 0 AND b > ?2").unwrap();
+        let mut statement = conn.prepare("SELECT a FROM t WHERE a = ?1 AND b > ?2 AND b > 0").unwrap();
         for value in 0..10 {
             statement.exists([value, value]).unwrap();
         }
