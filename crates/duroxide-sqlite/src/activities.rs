@@ -17,7 +17,7 @@ use rusqlite::Row;
 use crate::{
     SqliteEngine,
     db::{count, lossy_text, micros, number, time},
-    instances::{Lock, lease},
+    instances::{InstanceRow, Lock, lease},
 };
 
 const INSERT: &str =
@@ -29,6 +29,7 @@ const SELECT: &str =
         attempt_count, data
     FROM activity WHERE id = ?1";
 const FIND: &str = "SELECT id FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
+const CANCEL: &str = "DELETE FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
 const DELETE: &str = "DELETE FROM activity WHERE id = ?1";
 const RENEW: &str =
     "UPDATE activity SET lock_until = ?2, wake_at = ?2, lease = ?3, ready = NULL WHERE id = ?1";
@@ -129,9 +130,13 @@ impl SqliteEngine {
     ) -> Result<Answer, ApplyError> {
         let activity = self.held_activity(token, handed_in)?;
         self.touch_session(activity.session_id.as_deref())?;
-        self.delete_activity(&activity)?;
-        if let Some(message) = completion {
-            self.enqueue(message)?;
+        let owner = self.remove_activity(&activity)?;
+        match (completion, owner) {
+            (Some(message), Some(owner)) if owner.instance_id == message.instance => {
+                self.enqueue_to(&owner, message)?;
+            }
+            (Some(message), _) => self.enqueue(message)?,
+            (None, _) => {}
         }
         Ok(Answer::Done)
     }
@@ -212,12 +217,31 @@ impl SqliteEngine {
         }
     }
 
-    /// Deletes an activity, and with the last one a mailbox that holds nothing else.
+    /// Deletes an activity that a round of its own instance cancelled; unknown ones are no error. The round settles
+    /// the instance.
+    pub(crate) fn cancel_activity_of(
+        &self,
+        instance: i64,
+        cancelled: &ScheduledActivityIdentifier,
+    ) -> Result<(), StoreFailure> {
+        let ids = (instance, number(cancelled.execution_id), number(cancelled.activity_id));
+        self.db.execute(CANCEL, ids).map(|_| ())
+    }
+
     fn delete_activity(&mut self, activity: &Activity) -> Result<(), StoreFailure> {
+        self.remove_activity(activity).map(|_| ())
+    }
+
+    /// Deletes an activity, and with the last one a mailbox that holds nothing else. Returns the instance, unless that
+    /// is gone too.
+    fn remove_activity(&mut self, activity: &Activity) -> Result<Option<InstanceRow>, StoreFailure> {
         self.db.execute(DELETE, [activity.id])?;
-        match self.instance(activity.instance)?.filter(|row| !row.known) {
-            Some(mailbox) => self.settle(&mailbox),
-            None => Ok(()),
+        match self.instance(activity.instance)? {
+            Some(mailbox) if !mailbox.known => {
+                self.settle(&mailbox)?;
+                Ok(None)
+            }
+            instance => Ok(instance),
         }
     }
 

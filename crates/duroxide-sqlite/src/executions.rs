@@ -51,16 +51,22 @@ impl ExecutionRow {
         Self { started_at: now, ..Self::default() }
     }
 
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+    fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
         Ok(Self {
-            status: row.get(0)?,
-            output: row.get(1)?,
-            pinned: triple(row, 2)?,
-            last_event_id: unsigned(row.get(5)?),
-            turns: unsigned(row.get(6)?),
-            started_at: time(row.get(7)?),
-            completed_at: row.get::<_, Option<i64>>(8)?.map(time),
+            status: row.get(first)?,
+            output: row.get(first + 1)?,
+            pinned: triple(row, first + 2)?,
+            last_event_id: unsigned(row.get(first + 5)?),
+            turns: unsigned(row.get(first + 6)?),
+            started_at: time(row.get(first + 7)?),
+            completed_at: row.get::<_, Option<i64>>(first + 8)?.map(time),
         })
+    }
+
+    /// The execution of a joined row, if there is one.
+    pub(crate) fn read_joined(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Self>> {
+        let joined = !matches!(row.get_ref(first)?, rusqlite::types::ValueRef::Null);
+        joined.then(|| Self::read(row, first)).transpose()
     }
 
     /// Takes what a round says of this run. What it does not mention stays.
@@ -78,7 +84,7 @@ impl ExecutionRow {
 
 impl SqliteEngine {
     pub(crate) fn execution(&self, id: i64, execution_id: u64) -> Result<Option<ExecutionRow>, StoreFailure> {
-        self.db.first(SELECT, (id, number(execution_id)), ExecutionRow::read)
+        self.db.first(SELECT, (id, number(execution_id)), |row| ExecutionRow::read(row, 0))
     }
 
     /// The pinned version of an execution.

@@ -7,7 +7,7 @@ mod row;
 mod standing;
 
 pub(crate) use lock::lease;
-pub(crate) use row::{Batch, InstanceRow, Lock};
+pub(crate) use row::{Batch, Changed, InstanceRow, Lock, Place};
 
 /// Status of an execution that has not ended.
 pub(crate) const RUNNING: &str = "Running";

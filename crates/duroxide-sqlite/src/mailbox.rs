@@ -8,8 +8,8 @@ use duroxide_provider::store::{MessageKind, MessageRow, StartTarget, StoreFailur
 use crate::{
     SqliteEngine,
     db::{lossy_text, micros},
-    instances::{CONTINUED_AS_NEW, InstanceRow},
-    routes::ORPHANS,
+    instances::InstanceRow,
+    routes::{ORPHANS, Route},
 };
 
 pub(crate) use visible::Message;
@@ -57,11 +57,28 @@ pub(crate) const fn is_start(kind: MessageKind) -> bool {
 impl SqliteEngine {
     /// Queues a message and makes its instance ready if that is what it waited for.
     pub(crate) fn enqueue(&mut self, message: &MessageRow) -> Result<(), StoreFailure> {
-        let row = self.open_instance(&message.instance)?;
-        if !self.insert_message(row.id, message)? || self.is_settled_with(&row, message)? {
+        match (self.instance_named(&message.instance)?, &message.start) {
+            (Some(row), _) => self.enqueue_to(&row, message),
+            (None, Some(start)) if message.visible == Visibility::Now => {
+                let route =
+                    Route { name: Some(start.name.clone()), version: start.version.clone(), pinned: None };
+                let route = self.route(route)?;
+                let id = self.insert_ready_mailbox(&message.instance, route)?;
+                self.insert_message(id, message).map(|_| ())
+            }
+            (None, _) => {
+                let row = self.insert_mailbox(&message.instance)?;
+                self.enqueue_to(&row, message)
+            }
+        }
+    }
+
+    /// Queues a message of this instance.
+    pub(crate) fn enqueue_to(&mut self, row: &InstanceRow, message: &MessageRow) -> Result<(), StoreFailure> {
+        if !self.insert_message(row.id, message)? || self.is_settled_with(row, message)? {
             return Ok(());
         }
-        self.settle(&row)
+        if self.wakes(row, message)? { self.stand_up(row) } else { self.settle(row) }
     }
 
     /// Inserts a message, unless one with its key is queued.
@@ -89,7 +106,7 @@ impl SqliteEngine {
         if row.is_locked(self.now) {
             return Ok(true);
         }
-        if row.status.as_deref() == Some(CONTINUED_AS_NEW) || message.visible != Visibility::Now {
+        if row.waits_for_successor() || message.visible != Visibility::Now {
             return Ok(row.known && row.ready.is_some() && !is_start(message.kind));
         }
         if !row.known && row.ready.is_some() && row.route != Some(ORPHANS) {
@@ -103,6 +120,17 @@ impl SqliteEngine {
         }
         let held_back = message.kind == MessageKind::Queue && self.held_from(row.id)?.is_some();
         Ok(row.ready.is_some() || held_back)
+    }
+
+    /// Whether one more message is what an instance waited for, found out without looking at the others. Asked only
+    /// where it is not settled with it.
+    fn wakes(&self, row: &InstanceRow, message: &MessageRow) -> Result<bool, StoreFailure> {
+        let on_its_route = row.route.is_some_and(|route| route != ORPHANS);
+        let waits = row.known && row.ready.is_none() && !row.waits_for_successor();
+        if !waits || !on_its_route || message.visible != Visibility::Now {
+            return Ok(false);
+        }
+        Ok(message.kind != MessageKind::Queue || self.held_from(row.id)?.is_none())
     }
 
     /// Removes the message of a timer that no longer counts; unknown ones are no error.

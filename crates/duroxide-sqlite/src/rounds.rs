@@ -1,5 +1,7 @@
 //! Committing a round: everything a turn changes, in one transaction, under the instance's lock.
 
+use std::cmp::Ordering;
+
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     ExecutionMetadata,
@@ -8,7 +10,8 @@ use duroxide_provider::{
 
 use crate::{
     SqliteEngine,
-    instances::{CONTINUED_AS_NEW, InstanceRow, RUNNING},
+    executions::ExecutionRow,
+    instances::{Changed, InstanceRow, Place, RUNNING},
 };
 
 impl SqliteEngine {
@@ -18,28 +21,46 @@ impl SqliteEngine {
         round: &PreparedRound,
         handed_in: Timestamp,
     ) -> Result<Answer, ApplyError> {
-        let mut row = self.held_instance(&round.token, handed_in)?;
-        for part in parts(round) {
-            self.check_new_events(&row, part.execution_id, &part.events)?;
+        let (mut row, current) = self.held_execution(&round.token, handed_in)?;
+        let first = self.stored(&row, current, round.execution.execution_id)?;
+        self.check_part(&row, &round.execution, first.as_ref())?;
+        if let Some(next) = &round.next {
+            let stored = self.stored(&row, None, next.execution_id)?;
+            self.check_part(&row, next, stored.as_ref())?;
         }
         self.consume_batch(&row)?;
-        let before = row.clone();
-        release(&mut row);
-        self.commit_part(&mut row, &round.execution, 1)?;
+        let mut effect = self.commit_part(&mut row, &round.execution, first, 1)?;
         if let Some(next) = &round.next {
-            self.commit_part(&mut row, next, 0)?;
+            let stored = self.stored(&row, None, next.execution_id)?;
+            let further = self.commit_part(&mut row, next, stored, 0)?;
+            effect.changed = effect.changed.max(further.changed);
+            effect.rerouted |= further.rerouted;
         }
-        let pinned = parts(round).any(|part| part.metadata.pinned_duroxide_version.is_some());
-        if pinned || !same_handler(&row, &before) {
-            row.route = None;
+        self.write_round(row, round, effect)
+    }
+
+    /// The stored row of an execution, which is `current` if that is the instance's. Above that there is none.
+    fn stored(
+        &self,
+        row: &InstanceRow,
+        current: Option<ExecutionRow>,
+        execution_id: u64,
+    ) -> Result<Option<ExecutionRow>, StoreFailure> {
+        match (execution_id.cmp(&row.execution_id), current) {
+            (Ordering::Greater, _) => Ok(None),
+            (Ordering::Equal, Some(current)) => Ok(Some(current)),
+            _ => self.execution(row.id, execution_id),
         }
-        self.write_round(&mut row, &before)?;
-        for part in parts(round) {
-            self.hand_out(&mut row, part)?;
-        }
-        self.cancel_work(&row, round)?;
-        self.settle(&row)?;
-        Ok(Answer::RoundCommitted { instance: row.instance_id })
+    }
+
+    fn check_part(
+        &self,
+        row: &InstanceRow,
+        part: &PreparedExecution,
+        stored: Option<&ExecutionRow>,
+    ) -> Result<(), ApplyError> {
+        let last = stored.map_or(0, |execution| execution.last_event_id);
+        self.check_new_events(row, part.execution_id, last, &part.events)
     }
 
     /// Stores what a round did to one execution. An instance that has neither name nor events stays a mailbox.
@@ -47,11 +68,15 @@ impl SqliteEngine {
         &mut self,
         row: &mut InstanceRow,
         part: &PreparedExecution,
+        stored: Option<ExecutionRow>,
         turns: u64,
-    ) -> Result<(), StoreFailure> {
-        describe(row, &part.metadata, self.now);
+    ) -> Result<Effect, StoreFailure> {
+        let before = (row.known, row.execution_id, row.waits_for_successor());
+        let renamed = describe(row, &part.metadata, self.now);
+        let mut changed = Changed::Nothing;
         if row.known || !part.events.is_empty() {
-            let mut execution = self.append_events(row, part.execution_id, &part.events, &part.changes)?;
+            let mut execution =
+                self.append_events(row, part.execution_id, stored, &part.events, &part.changes)?;
             execution.describe(&part.metadata, self.now);
             execution.turns += turns;
             self.write_execution(row.id, part.execution_id, &execution)?;
@@ -59,19 +84,59 @@ impl SqliteEngine {
                 self.merge_kv(row.id)?;
             }
             if part.execution_id == row.execution_id {
+                if row.status.as_ref() != Some(&execution.status) {
+                    changed = Changed::Status;
+                }
                 row.status = Some(execution.status);
             }
         }
+        let pinned = part.metadata.pinned_duroxide_version.is_some();
+        let after = (row.known, row.execution_id, row.waits_for_successor());
+        if renamed || before.0 != after.0 {
+            changed = Changed::Description;
+        }
         row.updated_at = self.now;
-        Ok(())
+        Ok(Effect { changed, rerouted: renamed || pinned || before != after || row.waits_for_successor() })
     }
 
-    /// Writes the instance, free again. If messages are left, it takes its new place in the line now, before those
-    /// that this round wakes.
-    fn write_round(&mut self, row: &mut InstanceRow, before: &InstanceRow) -> Result<(), StoreFailure> {
-        row.suspect = row.suspect && self.has_attempted(row.id)?;
-        self.write_instance(row, before)?;
-        if self.has_messages(row.id)? { self.stand_in_line(row) } else { Ok(()) }
+    /// Writes the instance, free again, once everything else is written. If messages are left, it takes its new place
+    /// in the line before those that this round wakes.
+    fn write_round(
+        &mut self,
+        mut row: InstanceRow,
+        round: &PreparedRound,
+        effect: Effect,
+    ) -> Result<Answer, ApplyError> {
+        row.lock = None;
+        row.batch = None;
+        row.ready = None;
+        if effect.rerouted {
+            row.route = None;
+        }
+        let messages_left = self.has_messages(row.id)?;
+        row.suspect = row.suspect && messages_left && self.has_attempted(row.id)?;
+        if messages_left {
+            self.stand_in_line(&mut row)?;
+        }
+        let mut sent = false;
+        for part in parts(round) {
+            sent |= self.hand_out(&mut row, part)?;
+        }
+        self.cancel_work(&row, round)?;
+        if row.known && row.route.is_none() && !row.waits_for_successor() {
+            // Whatever wakes it next finds its route.
+            row.route = Some(self.route_of_known(&row)?);
+        }
+        let place = if row.known && !messages_left && !sent {
+            Some(Place { route: row.route, ready: None, wake_at: None })
+        } else {
+            self.place(&row)?
+        };
+        match place {
+            Some(place) => self.write_instance(&row, place, effect.changed)?,
+            None => self.delete_instance_row(row.id)?,
+        }
+        Ok(Answer::RoundCommitted { instance: row.instance_id })
     }
 
     fn stand_in_line(&mut self, row: &mut InstanceRow) -> Result<(), StoreFailure> {
@@ -81,7 +146,8 @@ impl SqliteEngine {
         Ok(())
     }
 
-    fn hand_out(&mut self, row: &mut InstanceRow, part: &PreparedExecution) -> Result<(), StoreFailure> {
+    /// Hands out what a round schedules. Returns whether any of it went to the instance's own mailbox.
+    fn hand_out(&mut self, row: &mut InstanceRow, part: &PreparedExecution) -> Result<bool, StoreFailure> {
         for activity in &part.activities {
             if activity.instance == row.instance_id {
                 self.enqueue_activity_of(row.id, activity)?;
@@ -89,24 +155,33 @@ impl SqliteEngine {
                 self.enqueue_activity(activity)?;
             }
         }
+        let mut sent = false;
         for message in &part.messages {
-            self.send(row, message)?;
+            sent |= self.send(row, message)?;
         }
-        Ok(())
+        Ok(sent)
     }
 
-    fn send(&mut self, row: &mut InstanceRow, message: &MessageRow) -> Result<(), StoreFailure> {
+    fn send(&mut self, row: &mut InstanceRow, message: &MessageRow) -> Result<bool, StoreFailure> {
         if message.instance != row.instance_id {
-            return self.enqueue(message);
+            self.enqueue(message)?;
+            return Ok(false);
         }
         self.insert_message(row.id, message)?;
-        if self.is_due(message) { self.stand_in_line(row) } else { Ok(()) }
+        if self.is_due(message) {
+            self.stand_in_line(row)?;
+        }
+        Ok(true)
     }
 
     /// Deletes cancelled work, after the inserts: what a round schedules and cancels is never handed out.
     fn cancel_work(&mut self, row: &InstanceRow, round: &PreparedRound) -> Result<(), StoreFailure> {
         for cancelled in &round.cancelled_activities {
-            self.cancel_activity(cancelled)?;
+            if cancelled.instance == row.instance_id {
+                self.cancel_activity_of(row.id, cancelled)?;
+            } else {
+                self.cancel_activity(cancelled)?;
+            }
         }
         for cancelled in &round.cancelled_timers {
             if cancelled.instance == row.instance_id {
@@ -124,39 +199,32 @@ fn parts(round: &PreparedRound) -> impl Iterator<Item = &PreparedExecution> {
     std::iter::once(&round.execution).chain(&round.next)
 }
 
-/// Whether a round left everything as it was that filters look at, the pin aside. While an instance waits for its
-/// successor, its route is that of the `ContinueAsNew`.
-fn same_handler(after: &InstanceRow, before: &InstanceRow) -> bool {
-    let waits = |row: &InstanceRow| row.status.as_deref() == Some(CONTINUED_AS_NEW);
-    before.known
-        && after.name == before.name
-        && after.version == before.version
-        && after.execution_id == before.execution_id
-        && !waits(after)
-        && !waits(before)
+/// What a part of a round changed of its instance.
+#[derive(Debug, Clone, Copy)]
+struct Effect {
+    changed: Changed,
+    /// Whether something is different that filters look at: its route has to be found anew.
+    rerouted: bool,
 }
 
-fn release(row: &mut InstanceRow) {
-    row.lock = None;
-    row.batch = None;
-    row.ready = None;
-}
-
-/// Takes name and version; both are needed to make an instance of a mailbox, and only then the parent counts.
-fn describe(row: &mut InstanceRow, metadata: &ExecutionMetadata, now: Timestamp) {
+/// Takes name and version; both are needed to make an instance of a mailbox, and only then the parent counts. Returns
+/// whether that changed anything.
+fn describe(row: &mut InstanceRow, metadata: &ExecutionMetadata, now: Timestamp) -> bool {
     let (name, version) = (&metadata.orchestration_name, &metadata.orchestration_version);
     if row.name.is_none() {
         if name.is_none() || version.is_none() {
-            return;
+            return false;
         }
         row.known = true;
         row.parent.clone_from(&metadata.parent_instance_id);
         row.created_at = now;
     }
+    let renamed = name.is_some() && row.name != *name || version.is_some() && row.version != *version;
     if name.is_some() {
         row.name.clone_from(name);
     }
     if version.is_some() {
         row.version.clone_from(version);
     }
+    renamed
 }

@@ -15,6 +15,7 @@ use super::{InstanceRow, lock::lease};
 use crate::{
     SqliteEngine,
     db::{micros, unsigned},
+    executions::ExecutionRow,
     mailbox::{Message, is_start},
     reads,
     routes::ORPHANS,
@@ -100,7 +101,7 @@ impl SqliteEngine {
         has_slot: bool,
         notes: &mut Vec<DeadLetterNote>,
     ) -> Result<Candidate, StoreFailure> {
-        let Some(row) = self.instance(id)? else { return Ok(Candidate::Unfit) };
+        let Some((row, execution)) = self.instance_with_execution(id)? else { return Ok(Candidate::Unfit) };
         if row.is_suspect() && !has_slot {
             return Ok(Candidate::MustWait);
         }
@@ -111,7 +112,7 @@ impl SqliteEngine {
             return Ok(Candidate::Unfit);
         }
         let lock_token = self.lock_instance(&row, &messages, order, nonce)?;
-        let claim = self.describe_claim(&row, items, lock_token, &messages)?;
+        let claim = self.describe_claim(&row, execution, items, lock_token, &messages)?;
         Ok(Candidate::Claimed(Box::new(claim)))
     }
 
@@ -182,12 +183,13 @@ impl SqliteEngine {
     fn describe_claim(
         &self,
         row: &InstanceRow,
+        execution: Option<ExecutionRow>,
         items: Vec<WorkItem>,
         lock_token: String,
         messages: &[Message],
     ) -> Result<OrchestrationClaim, StoreFailure> {
         let (name, version) = self.identity(row, &items)?;
-        let execution = self.execution(row.id, row.execution_id)?.unwrap_or_default();
+        let execution = execution.unwrap_or_default();
         let attempts = messages.iter().map(|message| message.attempt_count).max().unwrap_or(0);
         Ok(OrchestrationClaim {
             instance: row.instance_id.clone(),

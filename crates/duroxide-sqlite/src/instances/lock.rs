@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{Answer, ApplyError, Refusal};
+use duroxide_provider::store::{Answer, ApplyError, Refusal, token_row};
 
-use super::{InstanceRow, Lock};
-use crate::{SqliteEngine, db::micros};
+use super::{Changed, InstanceRow, Lock};
+use crate::{
+    SqliteEngine,
+    db::{micros, number},
+    executions::ExecutionRow,
+};
 
 const RENEW: &str = "UPDATE instance SET lock_until = ?2, lease = ?3 WHERE id = ?1";
 
@@ -16,6 +20,21 @@ impl SqliteEngine {
     pub(crate) fn held_instance(&self, token: &str, handed_in: Timestamp) -> Result<InstanceRow, ApplyError> {
         let row = self.instance_locked_by(token)?.ok_or(Refusal::InvalidLockToken)?;
         if row.is_locked(handed_in) { Ok(row) } else { Err(Refusal::InstanceLockExpired.into()) }
+    }
+
+    /// The same, with its current execution.
+    pub(crate) fn held_execution(
+        &self,
+        token: &str,
+        handed_in: Timestamp,
+    ) -> Result<(InstanceRow, Option<ExecutionRow>), ApplyError> {
+        let found = match token_row(token) {
+            Some(id) => self.instance_with_execution(number(id))?,
+            None => None,
+        };
+        let (row, execution) =
+            found.filter(|(row, _)| row.is_locked_by(token)).ok_or(Refusal::InvalidLockToken)?;
+        if row.is_locked(handed_in) { Ok((row, execution)) } else { Err(Refusal::InstanceLockExpired.into()) }
     }
 
     pub(crate) fn renew_instance(
@@ -42,12 +61,11 @@ impl SqliteEngine {
         let mut row = self.instance_locked_by(token)?.ok_or(Refusal::InvalidLockToken)?;
         let hidden_until = delay.filter(|delay| !delay.is_zero()).map(|delay| self.now.saturating_add(delay));
         self.release_batch(&row, hidden_until.unwrap_or_default(), ignore_attempt)?;
-        let before = row.clone();
         row.lock = None;
         row.batch = None;
         row.suspect |= !ignore_attempt;
-        self.write_instance(&row, &before)?;
-        self.settle_at_the_back(&row)?;
+        row.ready = None;
+        self.write_settled(&row, Changed::Nothing)?;
         Ok(Answer::Done)
     }
 }

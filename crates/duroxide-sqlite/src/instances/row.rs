@@ -2,9 +2,11 @@ use duroxide_core::Timestamp;
 use duroxide_provider::store::{StoreFailure, token_row};
 use rusqlite::{Row, ToSql, params_from_iter};
 
+use super::CONTINUED_AS_NEW;
 use crate::{
     SqliteEngine,
     db::{micros, number, time, unsigned},
+    executions::ExecutionRow,
 };
 
 const BY_ID: &str = "SELECT id, instance_id, known, name, version, parent, status, execution_id, created_at,
@@ -14,21 +16,28 @@ const BY_INSTANCE_ID: &str =
     "SELECT id, instance_id, known, name, version, parent, status, execution_id, created_at,
         updated_at, route, ready, lock_token, lock_until, batch, batch_due_at, batch_seq, suspect, wake_at
     FROM instance WHERE instance_id = ?1";
-const INSERT_MAILBOX: &str =
-    "INSERT INTO instance (id, instance_id, created_at, updated_at) VALUES (?1, ?2, ?3, ?3)";
-/// What every round and every release changes. No index has any of it, so no index is touched.
+const WITH_EXECUTION: &str =
+    "SELECT i.id, i.instance_id, i.known, i.name, i.version, i.parent, i.status, i.execution_id, i.created_at,
+        i.updated_at, i.route, i.ready, i.lock_token, i.lock_until, i.batch, i.batch_due_at, i.batch_seq,
+        i.suspect, i.wake_at,
+        e.status, e.output, e.major, e.minor, e.patch, e.last_event_id, e.turns, e.started_at, e.completed_at
+    FROM instance i LEFT JOIN execution e ON e.instance = i.id AND e.execution_id = i.execution_id
+    WHERE i.id = ?1";
+const FIRST_OF_EXECUTION: usize = 19;
+const INSERT_MAILBOX: &str = "INSERT INTO instance (id, instance_id, created_at, updated_at, route, ready)
+    VALUES (?1, ?2, ?3, ?3, ?4, ?5)";
+/// What every round and every release changes. Only the indexes of what can be claimed have any of it.
 macro_rules! moving_columns {
     () => {
         "execution_id = ?2, updated_at = ?3, lock_token = ?4, lock_until = ?5, batch = ?6, batch_due_at = ?7,
-        batch_seq = ?8, suspect = ?9"
+        batch_seq = ?8, suspect = ?9, route = ?10, ready = ?11, wake_at = ?12"
     };
 }
-
 const MOVE: &str = concat!("UPDATE instance SET ", moving_columns!(), " WHERE id = ?1");
 const CHANGE_STATUS: &str =
-    concat!("UPDATE instance SET status = ?10, ", moving_columns!(), " WHERE id = ?1");
+    concat!("UPDATE instance SET status = ?13, ", moving_columns!(), " WHERE id = ?1");
 const UPDATE: &str = concat!(
-    "UPDATE instance SET status = ?10, known = ?11, name = ?12, version = ?13, parent = ?14, created_at = ?15, ",
+    "UPDATE instance SET status = ?13, known = ?14, name = ?15, version = ?16, parent = ?17, created_at = ?18, ",
     moving_columns!(),
     " WHERE id = ?1"
 );
@@ -88,6 +97,23 @@ pub(crate) struct Batch {
     pub(crate) last_seq: i64,
 }
 
+/// What is different of an instance, beside its lock and its place in the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Changed {
+    Nothing,
+    Status,
+    /// Its name, version, parent or creation, and maybe its status.
+    Description,
+}
+
+/// When and by whom an instance can be claimed, as it is stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) route: Option<i64>,
+    pub(crate) ready: Option<i64>,
+    pub(crate) wake_at: Option<i64>,
+}
+
 impl InstanceRow {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         let batch: (Option<i64>, Option<i64>, Option<i64>) = (row.get(14)?, row.get(15)?, row.get(16)?);
@@ -116,17 +142,18 @@ impl InstanceRow {
         })
     }
 
-    /// Whether the two agree in what no round after the first changes, unless its handler changes too.
-    fn is_described_as(&self, other: &Self) -> bool {
-        self.known == other.known
-            && self.name == other.name
-            && self.version == other.version
-            && self.parent == other.parent
-            && self.created_at == other.created_at
-    }
-
     pub(crate) fn is_locked(&self, at: Timestamp) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.is_live(at))
+    }
+
+    /// Whether this is the token of its lock, live or not.
+    pub(crate) fn is_locked_by(&self, token: &str) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.token == token)
+    }
+
+    /// Whether its next execution has not begun.
+    pub(crate) fn waits_for_successor(&self) -> bool {
+        self.status.as_deref() == Some(CONTINUED_AS_NEW)
     }
 
     /// Whether a lease on it ended, or a batch of it was given back with the attempt counted.
@@ -144,13 +171,39 @@ impl SqliteEngine {
         self.db.first(BY_INSTANCE_ID, [instance_id], InstanceRow::read)
     }
 
+    /// An instance with its current execution, which one that never ran a turn does not have.
+    pub(crate) fn instance_with_execution(
+        &self,
+        id: i64,
+    ) -> Result<Option<(InstanceRow, Option<ExecutionRow>)>, StoreFailure> {
+        self.db.first(WITH_EXECUTION, [id], |row| {
+            Ok((InstanceRow::read(row)?, ExecutionRow::read_joined(row, FIRST_OF_EXECUTION)?))
+        })
+    }
+
     /// The row of this id; a mailbox if there is none.
     pub(crate) fn open_instance(&mut self, instance_id: &str) -> Result<InstanceRow, StoreFailure> {
-        if let Some(row) = self.instance_named(instance_id)? {
-            return Ok(row);
+        match self.instance_named(instance_id)? {
+            Some(row) => Ok(row),
+            None => self.insert_mailbox(instance_id),
         }
+    }
+
+    /// A mailbox that already stands in line on this route, for the start that is put into it next.
+    pub(crate) fn insert_ready_mailbox(
+        &mut self,
+        instance_id: &str,
+        route: i64,
+    ) -> Result<i64, StoreFailure> {
+        let (id, ready) = (self.sequence.take(), self.sequence.take());
+        self.db.execute(INSERT_MAILBOX, (id, instance_id, micros(self.now), route, ready))?;
+        Ok(id)
+    }
+
+    pub(crate) fn insert_mailbox(&mut self, instance_id: &str) -> Result<InstanceRow, StoreFailure> {
         let id = self.sequence.take();
-        self.db.execute(INSERT_MAILBOX, (id, instance_id, micros(self.now)))?;
+        let (route, ready) = (None::<i64>, None::<i64>);
+        self.db.execute(INSERT_MAILBOX, (id, instance_id, micros(self.now), route, ready))?;
         Ok(InstanceRow {
             id,
             instance_id: instance_id.to_owned(),
@@ -175,12 +228,18 @@ impl SqliteEngine {
     pub(crate) fn instance_locked_by(&self, token: &str) -> Result<Option<InstanceRow>, StoreFailure> {
         let Some(id) = token_row(token) else { return Ok(None) };
         let row = self.instance(number(id))?;
-        Ok(row.filter(|row| row.lock.as_ref().is_some_and(|lock| lock.token == token)))
+        Ok(row.filter(|row| row.is_locked_by(token)))
     }
 
-    /// Writes what is different from before, except when it can be claimed, which [`Self::settle`] decides.
-    pub(crate) fn write_instance(&self, row: &InstanceRow, before: &InstanceRow) -> Result<(), StoreFailure> {
-        let columns: [&dyn ToSql; 15] = [
+    /// Writes an instance and where it now belongs. Columns that lists are indexed by are left alone unless they
+    /// changed.
+    pub(crate) fn write_instance(
+        &self,
+        row: &InstanceRow,
+        place: Place,
+        changed: Changed,
+    ) -> Result<(), StoreFailure> {
+        let columns: [&dyn ToSql; 18] = [
             &row.id,
             &number(row.execution_id),
             &micros(row.updated_at),
@@ -190,6 +249,9 @@ impl SqliteEngine {
             &row.batch.map(|batch| batch.last_due_at),
             &row.batch.map(|batch| batch.last_seq),
             &row.suspect,
+            &place.route,
+            &place.ready,
+            &place.wake_at,
             &row.status,
             &row.known,
             &row.name,
@@ -197,10 +259,10 @@ impl SqliteEngine {
             &row.parent,
             &micros(row.created_at),
         ];
-        let (statement, parameters) = match (row.is_described_as(before), row.status == before.status) {
-            (true, true) => (MOVE, 9),
-            (true, false) => (CHANGE_STATUS, 10),
-            (false, _) => (UPDATE, 15),
+        let (statement, parameters) = match changed {
+            Changed::Nothing => (MOVE, 12),
+            Changed::Status => (CHANGE_STATUS, 13),
+            Changed::Description => (UPDATE, 18),
         };
         self.db.execute(statement, params_from_iter(columns.into_iter().take(parameters))).map(|_| ())
     }

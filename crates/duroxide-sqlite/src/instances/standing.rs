@@ -3,7 +3,7 @@
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{MessageKind, StoreFailure};
 
-use super::{CONTINUED_AS_NEW, InstanceRow};
+use super::{Changed, InstanceRow, Place};
 use crate::{
     SqliteEngine,
     db::micros,
@@ -11,6 +11,7 @@ use crate::{
 };
 
 const SET_STANDING: &str = "UPDATE instance SET route = ?2, ready = ?3, wake_at = ?4 WHERE id = ?1";
+const STAND_UP: &str = "UPDATE instance SET ready = ?2, wake_at = NULL WHERE id = ?1";
 const HAS_ACTIVITIES: &str = "SELECT 1 FROM activity WHERE instance = ?1 LIMIT 1";
 
 /// Where an instance stands.
@@ -29,10 +30,34 @@ enum Standing {
 }
 
 impl SqliteEngine {
-    /// Files an instance where it now belongs. One that stays ready keeps its place in the line.
+    /// Files an instance where it now belongs.
     pub(crate) fn settle(&mut self, row: &InstanceRow) -> Result<(), StoreFailure> {
+        match self.place(row)? {
+            Some(Place { route, ready, wake_at }) => {
+                self.db.execute(SET_STANDING, (row.id, route, ready, wake_at)).map(|_| ())
+            }
+            None => self.delete_instance_row(row.id),
+        }
+    }
+
+    /// The same for a row of which more than its place is written.
+    pub(crate) fn write_settled(&mut self, row: &InstanceRow, changed: Changed) -> Result<(), StoreFailure> {
+        match self.place(row)? {
+            Some(place) => self.write_instance(row, place, changed),
+            None => self.delete_instance_row(row.id),
+        }
+    }
+
+    /// Lets an instance stand in line on its route that waited for nothing but a message.
+    pub(crate) fn stand_up(&mut self, row: &InstanceRow) -> Result<(), StoreFailure> {
+        let ready = self.sequence.take();
+        self.db.execute(STAND_UP, (row.id, ready)).map(|_| ())
+    }
+
+    /// Where an instance belongs; `None` if it holds nothing. One that stays ready keeps its place in the line.
+    pub(crate) fn place(&mut self, row: &InstanceRow) -> Result<Option<Place>, StoreFailure> {
         let (route, ready, wake_at) = match self.standing(row)? {
-            Standing::Empty => return self.delete_instance_row(row.id),
+            Standing::Empty => return Ok(None),
             Standing::Locked { until } => (row.route, None, Some(until)),
             // A stray stood in the line of those to be dropped; its start gives it a place in the other.
             Standing::Ready { route } if row.route == Some(ORPHANS) => {
@@ -42,8 +67,7 @@ impl SqliteEngine {
             Standing::Waiting { until } => (row.route, None, until),
             Standing::Stray { until } => (Some(ORPHANS), Some(self.place_in_line(row)), until),
         };
-        self.db.execute(SET_STANDING, (row.id, route, ready, wake_at.map(micros)))?;
-        Ok(())
+        Ok(Some(Place { route, ready, wake_at: wake_at.map(micros) }))
     }
 
     /// Files an instance at the back of the line if it is ready: what stays after a turn must not starve others.
@@ -97,8 +121,8 @@ impl SqliteEngine {
 
     /// The handler that is needed next: that of the instance, or, while it waits for its successor, that of the
     /// queued `ContinueAsNew`.
-    fn route_of_known(&mut self, row: &InstanceRow) -> Result<i64, StoreFailure> {
-        if row.status.as_deref() == Some(CONTINUED_AS_NEW)
+    pub(crate) fn route_of_known(&mut self, row: &InstanceRow) -> Result<i64, StoreFailure> {
+        if row.waits_for_successor()
             && let Some(start) = self.start_target(row.id, MessageKind::ContinueAsNew)?
         {
             let pinned = self.pinned(row.id, row.execution_id)?;
@@ -121,7 +145,7 @@ impl SqliteEngine {
         self.route(Route { name, version, pinned: None })
     }
 
-    fn route(&mut self, route: Route) -> Result<i64, StoreFailure> {
+    pub(crate) fn route(&mut self, route: Route) -> Result<i64, StoreFailure> {
         self.routes.id(&self.db, route)
     }
 }

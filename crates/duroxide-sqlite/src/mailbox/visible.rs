@@ -17,20 +17,32 @@ use crate::{
 /// The oldest queue message that an abandon hides: younger ones wait behind it, or backoff would break their order.
 const HELD_FROM: &str = "SELECT seq FROM message
     WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 ORDER BY seq LIMIT 1";
+/// The look for a hidden one is made at the first queue message only, so it costs the others nothing.
 const HAS_VISIBLE: &str = "SELECT 1 FROM message
-    WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND (kind <> 2 OR seq < ?3) LIMIT 1";
+    WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2
+      AND (kind <> 2 OR seq < coalesce((SELECT seq FROM message
+        WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 ORDER BY seq LIMIT 1),
+        9223372036854775807))
+    LIMIT 1";
 const HAS_VISIBLE_START: &str = "SELECT 1 FROM message
     WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND kind <= 1 LIMIT 1";
-const VISIBLE: &str = "SELECT due_at, seq, kind, attempt_count, data, key FROM message
-    WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND (kind <> 2 OR seq < ?3)
+const VISIBLE: &str = "SELECT due_at, seq, kind, attempt_count, data, key, hidden_until FROM message
+    WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2
+      AND (kind <> 2 OR seq < coalesce((SELECT seq FROM message
+        WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 ORDER BY seq LIMIT 1),
+        9223372036854775807))
     ORDER BY due_at, seq";
-const VISIBLE_START: &str = "SELECT due_at, seq, kind, attempt_count, data, key FROM message
+const VISIBLE_START: &str = "SELECT due_at, seq, kind, attempt_count, data, key, hidden_until FROM message
     WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND kind <= 1 AND kind = ?3 ORDER BY due_at, seq LIMIT 1";
 const NEXT_DUE: &str =
     "SELECT due_at FROM message WHERE instance = ?1 AND due_at > ?2 ORDER BY due_at LIMIT 1";
 const NEXT_SHOWN: &str =
     "SELECT min(hidden_until) FROM message WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2";
-const TAKE: &str = "UPDATE message SET batch = ?4, hidden_until = 0, attempt_count = attempt_count + 1
+/// Leaves `hidden_until` alone where it is 0: its index would be written for nothing.
+const TAKE: &str = "UPDATE message SET batch = ?4, attempt_count = attempt_count + 1
+    WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
+const TAKE_SHOWN_AGAIN: &str =
+    "UPDATE message SET batch = ?4, hidden_until = 0, attempt_count = attempt_count + 1
     WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
 const HIDE_UNDECODABLE: &str = "UPDATE message
     SET batch = NULL, kind = ?4, hidden_until = ?5, attempt_count = attempt_count + 1
@@ -51,6 +63,8 @@ pub(crate) struct Message {
     pub(crate) attempt_count: u32,
     pub(crate) data: String,
     pub(crate) key: Option<String>,
+    /// Whether it was hidden for some time.
+    was_hidden: bool,
 }
 
 impl Message {
@@ -62,6 +76,7 @@ impl Message {
             attempt_count: count(row.get(3)?),
             data: lossy_text(row, 4)?,
             key: row.get(5)?,
+            was_hidden: row.get::<_, i64>(6)? > 0,
         })
     }
 
@@ -82,8 +97,7 @@ impl SqliteEngine {
     }
 
     pub(crate) fn has_visible(&self, id: i64) -> Result<bool, StoreFailure> {
-        let held_from = self.held_from(id)?.unwrap_or(i64::MAX);
-        self.db.exists(HAS_VISIBLE, (id, micros(self.now), held_from))
+        self.db.exists(HAS_VISIBLE, (id, micros(self.now)))
     }
 
     pub(crate) fn has_visible_start(&self, id: i64) -> Result<bool, StoreFailure> {
@@ -102,8 +116,7 @@ impl SqliteEngine {
     /// first visible starts, without which an instance that does not exist yet could not take the others.
     pub(crate) fn visible_messages(&self, id: i64, whole: bool) -> Result<Vec<Message>, StoreFailure> {
         let mut left = if whole { Bound::NONE } else { Bound::OF_BATCH };
-        let held_from = self.held_from(id)?.unwrap_or(i64::MAX);
-        let mut messages = self.db.all_while(VISIBLE, (id, micros(self.now), held_from), |row| {
+        let mut messages = self.db.all_while(VISIBLE, (id, micros(self.now)), |row| {
             let message = Message::read(row)?;
             Ok(left.admits(message.data.len()).then_some(message))
         })?;
@@ -126,7 +139,8 @@ impl SqliteEngine {
 
     /// Gives a message to a batch and counts the attempt.
     pub(crate) fn take_message(&self, id: i64, message: &Message, batch: i64) -> Result<(), StoreFailure> {
-        self.db.execute(TAKE, (id, message.due_at, message.seq, batch)).map(|_| ())
+        let take = if message.was_hidden { TAKE_SHOWN_AGAIN } else { TAKE };
+        self.db.execute(take, (id, message.due_at, message.seq, batch)).map(|_| ())
     }
 
     /// Hides a message that could not be decoded, and counts the attempt.
