@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use duroxide_core::{Event, KvEntry, WorkItem};
 
-use crate::{DispatcherCapabilityFilter, HandlerCapability, SessionFetchConfig, TagFilter};
+use crate::{DispatcherCapabilityFilter, HandlerCapability, NodeId, SessionFetchConfig, TagFilter};
 
 /// A request for orchestration work.
 #[derive(Debug, Clone)]
@@ -24,12 +24,14 @@ pub struct OrchestrationFetch<'a> {
     /// messages that were attempted before: a crash counts an attempt for everything claimed, so fetching ahead
     /// would spread poison over healthy work.
     pub free_slots: usize,
+    /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
+    pub node: Option<NodeId>,
 }
 
 impl<'a> OrchestrationFetch<'a> {
     /// A request for one instance, without filters.
     pub fn new(lock_timeout: Duration, poll_timeout: Duration) -> Self {
-        Self { lock_timeout, poll_timeout, filter: None, handlers: None, max: 1, free_slots: 1 }
+        Self { lock_timeout, poll_timeout, filter: None, handlers: None, max: 1, free_slots: 1, node: None }
     }
 
     /// Passes only executions this filter accepts.
@@ -53,6 +55,13 @@ impl<'a> OrchestrationFetch<'a> {
         self.free_slots = free_slots;
         self
     }
+
+    /// Claims for this node.
+    #[must_use]
+    pub fn with_node(mut self, node: Option<NodeId>) -> Self {
+        self.node = node;
+        self
+    }
 }
 
 /// A request for activities.
@@ -73,12 +82,23 @@ pub struct WorkFetch<'a> {
     pub max: usize,
     /// How many of them can start at once; see [`OrchestrationFetch::free_slots`].
     pub free_slots: usize,
+    /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
+    pub node: Option<NodeId>,
 }
 
 impl<'a> WorkFetch<'a> {
     /// A request for one activity, without session.
     pub fn new(lock_timeout: Duration, poll_timeout: Duration, tag_filter: &'a TagFilter) -> Self {
-        Self { lock_timeout, poll_timeout, session: None, tag_filter, handlers: None, max: 1, free_slots: 1 }
+        Self {
+            lock_timeout,
+            poll_timeout,
+            session: None,
+            tag_filter,
+            handlers: None,
+            max: 1,
+            free_slots: 1,
+            node: None,
+        }
     }
 
     /// Takes session activities too.
@@ -100,6 +120,13 @@ impl<'a> WorkFetch<'a> {
     pub fn with_max(mut self, max: usize, free_slots: usize) -> Self {
         self.max = max;
         self.free_slots = free_slots;
+        self
+    }
+
+    /// Claims for this node.
+    #[must_use]
+    pub fn with_node(mut self, node: Option<NodeId>) -> Self {
+        self.node = node;
         self
     }
 }

@@ -7,9 +7,10 @@ use std::{
 
 use duroxide_core::{current_build_version, limits::MAX_WORKER_TAGS};
 use semver::Version;
+use serde::{Deserialize, Serialize};
 
 /// Which activities a worker takes, by their routing tag.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum TagFilter {
     /// Activities without a tag.
     #[default]
@@ -91,7 +92,7 @@ where
 }
 
 /// A range of versions, both ends included.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SemverRange {
     /// The lowest version.
     pub min: Version,

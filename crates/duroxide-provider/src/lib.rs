@@ -18,6 +18,7 @@ pub mod invariant;
 mod item;
 pub mod management;
 pub mod memory;
+mod node;
 mod provider;
 mod round;
 mod status;
@@ -41,6 +42,7 @@ pub use management::{
     DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, PruneOptions,
     PruneResult, QueueDepths, SystemMetrics,
 };
+pub use node::{NodeAnnouncement, NodeCapability, NodeId, NodeMembership};
 pub use provider::Provider;
 pub use round::{NextExecution, Round, ScheduledTimerIdentifier};
 pub use status::StatusSnapshot;

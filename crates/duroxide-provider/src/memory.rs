@@ -18,6 +18,7 @@ mod instances;
 mod key_values;
 mod lock;
 mod mailbox;
+mod nodes;
 mod queue;
 mod reads;
 mod round;
@@ -29,7 +30,7 @@ use std::time::Duration;
 
 use duroxide_core::Timestamp;
 
-use self::{activities::Activities, dead_letters::DeadLetters, instances::Instances};
+use self::{activities::Activities, dead_letters::DeadLetters, instances::Instances, nodes::Nodes};
 use crate::{
     OrchestrationClaim, WorkClaim,
     store::{
@@ -47,6 +48,7 @@ pub struct MemoryEngine {
     instances: Instances,
     activities: Activities,
     dead_letters: DeadLetters,
+    nodes: Nodes,
 }
 
 /// Options of a [`MemoryEngine`].
@@ -71,6 +73,7 @@ impl MemoryEngine {
             instances: Instances::new(options.orphan_message_ttl),
             activities: Activities::default(),
             dead_letters: DeadLetters::default(),
+            nodes: Nodes::default(),
         }
     }
 
@@ -107,6 +110,9 @@ impl MemoryEngine {
             Op::PruneBulk { filter, options } => self.prune_bulk(filter, options),
             Op::RetryDeadLetter { id } => self.retry_dead_letter(id),
             Op::DiscardDeadLetter { id } => self.discard_dead_letter(id),
+            Op::JoinNode(row) => Ok(self.join_node(row)),
+            Op::RenewNodes { names } => Ok(self.renew_nodes(names)),
+            Op::EndNode { name } => Ok(self.end_node(name)),
         }
     }
 }

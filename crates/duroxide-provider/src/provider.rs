@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use duroxide_core::{Event, EventKind, OrchestrationDescriptor, SystemStats, WorkItem};
 
 use crate::{
-    DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, OrchestrationClaim,
-    OrchestrationFetch, OrchestrationItem, ProviderAdmin, ProviderError, Round, ScheduledActivityIdentifier,
-    SessionFetchConfig, StatusSnapshot, TagFilter, WorkClaim, WorkFetch,
+    DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
+    NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, ProviderAdmin, ProviderError,
+    Round, ScheduledActivityIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter, WorkClaim, WorkFetch,
 };
 
 /// Durable storage and queues for instances.
@@ -275,6 +275,20 @@ pub trait Provider: Any + Send + Sync {
     /// Told once at runtime start: how often an undecodable row is fetched before it becomes a dead letter.
     fn set_max_attempts(&self, max_attempts: u32) {
         let _ = max_attempts;
+    }
+
+    /// Announces a node that is about to take work. What it claims under its number ([`OrchestrationFetch::node`],
+    /// [`WorkFetch::node`]) is free for others as soon as the node is plainly gone: its membership was dropped, or its
+    /// process has ended. A process that is only stopped keeps its leases. Until the membership is dropped the provider
+    /// keeps the announcement fresh.
+    ///
+    /// `None` if the provider knows no nodes; then leases alone decide.
+    async fn join_node(
+        &self,
+        announcement: &NodeAnnouncement,
+    ) -> Result<Option<Box<dyn NodeMembership>>, ProviderError> {
+        let _ = announcement;
+        Ok(None)
     }
 
     /// Watches an instance. `None` if the provider cannot tell; then the client polls.

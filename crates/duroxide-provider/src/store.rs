@@ -35,6 +35,9 @@
 //!   after it was enqueued or due, whichever is later; a mailbox of only queue messages is dropped by the next claim.
 //! * **Route.** The handler filter looks at the instance's name and version; before the instance is known, or when its
 //!   execution continued as new and a `ContinueAsNew` is queued, at what that start asks for.
+//! * **Nodes** are numbered from 1 and never reuse a number; one that joins again under its name keeps it. A claim notes
+//!   the node of its order, or none. A node that ends leaves its live leases ended as of now, in the order of their
+//!   rows: suspect, and ready if they have something to do.
 //! * **Dead letters** are numbered from 1 and never reuse a number. A retried one is read again from its payload; if
 //!   that cannot be decoded it keeps its kind.
 //! * **Deleting** counts messages and activities as queue rows. Unknown ids in a list are passed over. An instance that
@@ -43,6 +46,7 @@
 pub mod bounds;
 mod engine;
 mod failure;
+mod node;
 mod op;
 mod order;
 mod reader;
@@ -52,6 +56,7 @@ mod token;
 
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
+pub use node::{NodeRow, StoredNode};
 pub use op::{Answer, Op, PreparedExecution, PreparedRound, Readies, StateChange};
 pub use order::{ActivityOrder, InstanceOrder};
 pub use reader::{SelectedInstance, StoreReader, StoredDescriptor, StoredExecution, StoredStatus};

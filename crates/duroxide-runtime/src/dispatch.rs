@@ -16,6 +16,7 @@ mod descriptors;
 mod ending;
 mod held;
 mod measure;
+mod membership;
 mod node;
 mod orchestration;
 mod plan;
@@ -39,6 +40,7 @@ pub(crate) use store_call::guarded;
 /// Starts the loops of a node.
 pub(crate) async fn start(node: &Arc<Node>) {
     background::count_running(node).await;
+    membership::join(node).await;
     background::start(node);
     queue::start(orchestration::Orchestrations::new(Arc::clone(node)));
     queue::start(worker::Activities::new(Arc::clone(node)));

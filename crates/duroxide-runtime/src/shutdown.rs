@@ -61,6 +61,7 @@ impl Shutdown {
         abort(&node);
         node.work.ended().await;
         node.background.ended().await;
+        node.membership.leave();
         node.retire(node.cache.clear());
         drop(node.env.close_turns());
         drop(node);
@@ -96,6 +97,7 @@ impl Shutdown {
         if !self.is_immediate() {
             within(&node.env, RELEASE_MAX, release(node)).await;
         }
+        node.membership.leave();
         node.retire(node.cache.clear());
         let turns = node.env.close_turns();
         if within(&node.env, STUCK_MAX, turns).await.is_none() {

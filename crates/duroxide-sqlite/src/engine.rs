@@ -190,6 +190,9 @@ impl SqliteEngine {
             Op::PruneBulk { filter, options } => self.prune_bulk(filter, options),
             Op::RetryDeadLetter { id } => self.retry_dead_letter(id),
             Op::DiscardDeadLetter { id } => self.discard_dead_letter(id),
+            Op::JoinNode(row) => self.join_node(row),
+            Op::RenewNodes { names } => self.renew_nodes(names),
+            Op::EndNode { name } => self.end_node(name),
         }
     }
 

@@ -45,6 +45,7 @@ mod lanes;
 mod leases;
 mod listing;
 mod mailbox;
+mod nodes;
 mod open;
 mod options;
 mod provider;

@@ -87,7 +87,11 @@ impl SqliteProvider {
             readers.extend(engine.open_reader()?.map(|reader| Box::new(reader) as Box<dyn StoreReader>));
         }
         let shared = location != Location::Memory;
-        let store = StoreProvider::builder(engine)
+        let mut builder = StoreProvider::builder(engine);
+        if let Some(files) = location.node_files() {
+            builder = builder.with_node_locks(files);
+        }
+        let store = builder
             .named("sqlite", env!("CARGO_PKG_VERSION"))
             .with_readers(readers)
             .with_options(StoreOptions { shared, ..StoreOptions::default() })

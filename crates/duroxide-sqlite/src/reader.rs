@@ -7,11 +7,11 @@ use duroxide_provider::{
     DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
     store::{
         EventRow, SelectedInstance, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
-        StoredExecution, StoredStatus,
+        StoredExecution, StoredNode, StoredStatus,
     },
 };
 
-use crate::{SqliteEngine, SqliteReader, dead_letters, listing, reads, snapshot};
+use crate::{SqliteEngine, SqliteReader, dead_letters, listing, nodes, reads, snapshot};
 
 impl SqliteEngine {
     /// The time of reads: that of the last transaction.
@@ -123,6 +123,10 @@ macro_rules! read_through_db {
 
             fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure> {
                 reads::running_starts(&self.db)
+            }
+
+            fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
+                nodes::list(&self.db)
             }
 
             fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure> {

@@ -7,6 +7,7 @@ use crate::{
     StoreDriver, StoreError, StoreOptions, StoreProvider, SystemClock,
     driver::{DriverParts, Nonces},
     machine::Machine,
+    nodes::NodeLocks,
     provider::ProviderParts,
     random_nonce,
     readers::Readers,
@@ -24,6 +25,7 @@ pub struct StoreBuilder {
     name: String,
     version: String,
     options: StoreOptions,
+    node_locks: Option<Arc<dyn NodeLocks>>,
 }
 
 impl StoreBuilder {
@@ -37,6 +39,7 @@ impl StoreBuilder {
             name: "store".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             options: StoreOptions::default(),
+            node_locks: None,
         }
     }
 
@@ -77,6 +80,14 @@ impl StoreBuilder {
         self
     }
 
+    /// Locks by which nodes show that they live. Without them only a membership that is dropped says that a node is gone,
+    /// which is all there can be in a store that no other process uses.
+    #[must_use]
+    pub fn with_node_locks(mut self, locks: impl NodeLocks) -> Self {
+        self.node_locks = Some(Arc::new(locks));
+        self
+    }
+
     /// Starts the store's threads. They end when the provider is dropped.
     ///
     /// # Errors
@@ -112,6 +123,7 @@ impl StoreBuilder {
             options: &self.options,
             name: Arc::clone(&name),
             version: self.version,
+            node_locks: self.node_locks.clone(),
         });
         let driver = StoreDriver::new(DriverParts {
             engine: self.engine,
@@ -122,6 +134,7 @@ impl StoreBuilder {
             nonces: self.nonces,
             watchers,
             name,
+            node_locks: self.node_locks,
         });
         Ok((provider, driver))
     }

@@ -300,6 +300,13 @@ macro_rules! impl_provider_by_delegation {
             fn set_max_attempts(&self, max_attempts: u32) {
                 $crate::delegate::Provider::set_max_attempts(&self.$store, max_attempts)
             }
+            async fn join_node(
+                &self,
+                announcement: &$crate::delegate::NodeAnnouncement,
+            ) -> Result<Option<Box<dyn $crate::delegate::NodeMembership>>, $crate::delegate::ProviderError>
+            {
+                $crate::delegate::Provider::join_node(&self.$store, announcement).await
+            }
             fn watch(&self, instance: &str) -> Option<Box<dyn $crate::delegate::InstanceWatch>> {
                 $crate::delegate::Provider::watch(&self.$store, instance)
             }

@@ -1,6 +1,7 @@
 //! Carries out what the machine decides.
 
 mod engine;
+mod nodes;
 mod transaction;
 
 use std::{
@@ -14,12 +15,14 @@ use duroxide_provider::store::{Answer, ApplyError, Op, Readies, StoreEngine, Sto
 
 use self::{
     engine::GuardedEngine,
+    nodes::Nodes,
     transaction::{Fault, Outcome, Transaction},
 };
 use crate::{
     job::Job,
     log,
     machine::{Machine, Step},
+    nodes::NodeLocks,
     submit::{Delivery, Request, Submitter},
     watchers::Watchers,
 };
@@ -40,6 +43,7 @@ pub struct StoreDriver {
     nonces: Nonces,
     watchers: Arc<Watchers>,
     name: Arc<str>,
+    nodes: Nodes,
 }
 
 /// What a store waits for.
@@ -63,6 +67,7 @@ pub(crate) struct DriverParts {
     pub(crate) nonces: Nonces,
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) name: Arc<str>,
+    pub(crate) node_locks: Option<Arc<dyn NodeLocks>>,
 }
 
 impl StoreDriver {
@@ -76,6 +81,7 @@ impl StoreDriver {
             nonces: parts.nonces,
             watchers: parts.watchers,
             name: parts.name,
+            nodes: Nodes::new(parts.node_locks),
         }
     }
 
@@ -83,7 +89,7 @@ impl StoreDriver {
     pub fn run(&mut self) -> Idle {
         loop {
             while let Ok(request) = self.inbox.try_recv() {
-                self.machine.accept(request);
+                self.accept(request);
             }
             let now = self.clock.now();
             self.machine.observe(now, self.watchers.any());
@@ -102,7 +108,14 @@ impl StoreDriver {
             Some(at_most) => self.inbox.recv_timeout(at_most).ok(),
             None => self.inbox.recv().ok(),
         };
-        request.into_iter().for_each(|request| self.machine.accept(request));
+        request.into_iter().for_each(|request| self.accept(request));
+    }
+
+    fn accept(&mut self, request: Request) {
+        match request {
+            Request::NodeGone { name, lock } => self.end_node(name, lock, self.clock.now()),
+            request => self.machine.accept(request),
+        }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -115,6 +128,7 @@ impl StoreDriver {
             Step::Refuse => self.machine.refuse(),
             Step::LookAhead => self.look_ahead(now),
             Step::LookElsewhere => self.look_elsewhere(now),
+            Step::TendNodes => self.tend_nodes(now),
             Step::Expire => self.machine.expire(now),
             Step::Read => {
                 for read in self.machine.take_reads() {
@@ -247,7 +261,8 @@ impl StoreDriver {
         self.maintain();
     }
 
-    fn answer(&self, job: Job, answer: Result<Answer, ApplyError>) {
+    fn answer(&mut self, job: Job, answer: Result<Answer, ApplyError>) {
+        self.note_node(&job.op, &answer);
         if let Ok(answer) = &answer {
             self.tell_watchers(&job.op, answer);
         }

@@ -68,6 +68,11 @@ pub(crate) fn upkeep_failed(store: &str, what: &str, failure: &StoreFailure) {
     warn!(target: TARGET, store, what, %failure, "store upkeep failed");
 }
 
+/// A node's process has ended; what it held is given to others.
+pub(crate) fn node_gone(store: &str, node: &str) {
+    info!(target: TARGET, store, node, "a node is gone; what it held is given to others");
+}
+
 /// A thread of the store ended by a panic of its own: a bug here, not in an engine.
 pub(crate) fn thread_panicked(thread: &str) {
     error!(target: TARGET, thread, "a thread of the store panicked");

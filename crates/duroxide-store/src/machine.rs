@@ -43,6 +43,8 @@ pub(crate) enum Step {
     LookAhead,
     /// Ask whether another process changed the store.
     LookElsewhere,
+    /// Look which nodes are gone, and say that our own are there.
+    TendNodes,
     /// Answer the fetches whose time is up.
     Expire,
     /// Run some reads.
@@ -72,6 +74,8 @@ pub(crate) struct Machine {
     look_at: Timestamp,
     alert_until: Timestamp,
     watched: bool,
+    /// When to tend to nodes next, while some have joined through this store.
+    tend_nodes_at: Option<Timestamp>,
     health: Health,
     closing: bool,
     /// The latest time seen, to notice a clock that is set back.
@@ -113,6 +117,7 @@ impl Machine {
             look_at: Timestamp::ZERO,
             alert_until: Timestamp::ZERO,
             watched: false,
+            tend_nodes_at: None,
             health: Health::Sound,
             closing: false,
             seen: Timestamp::ZERO,
@@ -135,6 +140,8 @@ impl Machine {
                 self.look_elsewhere_soon();
             }
             Request::Watched => self.look_elsewhere_soon(),
+            // The driver keeps the locks of nodes.
+            Request::NodeGone { .. } => {}
             Request::Close => self.close(),
         }
     }
@@ -148,6 +155,7 @@ impl Machine {
             self.activities.shift_back(back);
             self.look_at = self.look_at.min(now.saturating_add(self.options.check_interval));
             self.promote_not_before = Timestamp::ZERO;
+            self.tend_nodes_at = self.tend_nodes_at.map(|_| now);
             self.wake = Wake::Unknown;
             self.alert_until = self.alert_until.min(now.saturating_add(ALERT));
             if let Health::Lost { retry_at, .. } = &mut self.health {
@@ -193,6 +201,9 @@ impl Machine {
         }
         if self.looks_elsewhere() && self.look_at <= now {
             return Step::LookElsewhere;
+        }
+        if self.tend_nodes_at.is_some_and(|at| at <= now) {
+            return Step::TendNodes;
         }
         if self.instances.has_expired(now) || self.activities.has_expired(now) {
             return Step::Expire;
@@ -244,7 +255,7 @@ impl Machine {
             Wake::Unknown => None,
         };
         let look = self.looks_elsewhere().then_some(self.look_at);
-        [wake, look, self.instances.next_deadline(), self.activities.next_deadline()]
+        [wake, look, self.tend_nodes_at, self.instances.next_deadline(), self.activities.next_deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -333,6 +344,17 @@ impl Machine {
         let alert = now < self.alert_until;
         let pause = if alert { self.options.alert_check_interval } else { self.options.check_interval };
         self.look_at = now.saturating_add(pause);
+    }
+
+    /// Whether nodes have joined through this store. With the first one the others are looked at: whatever they held
+    /// should not wait.
+    pub(crate) fn has_nodes(&mut self, any: bool) {
+        self.tend_nodes_at = any.then_some(self.tend_nodes_at.unwrap_or(Timestamp::ZERO));
+    }
+
+    /// Nodes were tended to; the next time is this.
+    pub(crate) fn tended_nodes(&mut self, next: Timestamp) {
+        self.tend_nodes_at = self.tend_nodes_at.map(|_| next);
     }
 
     /// Nobody could say whether another process changed the store.

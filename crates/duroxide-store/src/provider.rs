@@ -15,6 +15,7 @@ use crate::{
     admission::Admission,
     decode::{HistoryOf, decode_execution},
     job::{op_bytes, provider_error},
+    nodes::NodeLocks,
     order::Order,
     readers::Readers,
     submit::{Delivery, Read, Request, Submitter, closed},
@@ -33,6 +34,7 @@ pub struct StoreProvider {
     watchers: Arc<Watchers>,
     name: Arc<str>,
     version: String,
+    node_locks: Option<Arc<dyn NodeLocks>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -44,6 +46,7 @@ pub(crate) struct ProviderParts<'a> {
     pub(crate) options: &'a StoreOptions,
     pub(crate) name: Arc<str>,
     pub(crate) version: String,
+    pub(crate) node_locks: Option<Arc<dyn NodeLocks>>,
 }
 
 impl StoreProvider {
@@ -60,6 +63,7 @@ impl StoreProvider {
             watchers: parts.watchers,
             name: parts.name,
             version: parts.version,
+            node_locks: parts.node_locks,
             thread: None,
         }
     }

@@ -15,6 +15,7 @@ use crate::{
     admission::Admitted,
     guard::guarded,
     job::Job,
+    nodes::NodeLock,
     order::{FetchReply, Order},
 };
 
@@ -31,6 +32,8 @@ pub(crate) enum Request {
     FetchActivities { order: ActivityOrder, deadline: Timestamp, reply: FetchReply<ActivityOrder> },
     /// A client watches from now on.
     Watched,
+    /// A node has gone; its lock goes with it.
+    NodeGone { name: String, lock: Option<NodeLock> },
     /// The provider was dropped.
     Close,
 }

@@ -240,6 +240,7 @@ fn crash_and_resume() {
     assert!(output.contains("killed worker 1 with SIGKILL, in the middle of FraudCheck"), "{output}");
     assert!(output.contains("Result: 99 euros charged, approved, tracking number 4711"), "{output}");
     assert!(output.contains("Every result was recorded exactly once, and no timer fired early."), "{output}");
+    assert!(output.contains("ms after the kill; the dead worker's lease was 30 s."), "{output}");
 }
 
 #[track_caller]

@@ -14,7 +14,7 @@ use duroxide_provider::{
     store::{
         ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceOrder,
         MessageKind, MessageRow, Op, SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot,
-        StoredDescriptor, StoredExecution, StoredStatus, Visibility,
+        StoredDescriptor, StoredExecution, StoredNode, StoredStatus, Visibility,
     },
 };
 
@@ -148,6 +148,7 @@ impl StoreReader for DamagedEngine {
         fn children(&mut self, instance: &str) -> Result<Vec<String>, StoreFailure>;
         fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure>;
         fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure>;
+        fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure>;
         fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
     }
 }

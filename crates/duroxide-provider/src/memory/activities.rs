@@ -94,6 +94,11 @@ impl Activities {
         self.rows.values()
     }
 
+    /// The rows for which this holds, lowest first.
+    pub(super) fn keys_where(&self, holds: impl Fn(&Activity) -> bool) -> Vec<ActivityKey> {
+        self.rows.iter().filter(|(_, activity)| holds(activity)).map(|(key, _)| *key).collect()
+    }
+
     /// The row a token belongs to, if it is the token of that row's lock.
     pub(super) fn holder_of(&self, token: &str) -> Option<(ActivityKey, &Activity)> {
         let key = ActivityKey(token_row(token)?);

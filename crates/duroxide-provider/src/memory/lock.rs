@@ -1,6 +1,9 @@
 use duroxide_core::Timestamp;
 
-use crate::store::{LockSnapshot, lock_token};
+use crate::{
+    NodeId,
+    store::{LockSnapshot, lock_token},
+};
 
 /// A lease with its token. It stays after the lease ended, until someone else takes the row: a holder that handed
 /// its commit in before the end may still be served.
@@ -8,11 +11,12 @@ use crate::store::{LockSnapshot, lock_token};
 pub(super) struct Lock {
     token: String,
     until: Timestamp,
+    node: Option<NodeId>,
 }
 
 impl Lock {
-    pub(super) fn new(row: u64, nonce: u128, until: Timestamp) -> Self {
-        Self { token: lock_token(row, nonce), until }
+    pub(super) fn new(row: u64, nonce: u128, until: Timestamp, node: Option<NodeId>) -> Self {
+        Self { token: lock_token(row, nonce), until, node }
     }
 
     pub(super) fn token(&self) -> &str {
@@ -25,6 +29,10 @@ impl Lock {
 
     pub(super) fn is_live(&self, at: Timestamp) -> bool {
         at < self.until
+    }
+
+    pub(super) fn is_held_by(&self, node: NodeId, at: Timestamp) -> bool {
+        self.node == Some(node) && self.is_live(at)
     }
 
     pub(super) fn extend(&mut self, until: Timestamp) {

@@ -9,7 +9,7 @@ use crate::{
     DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
     store::{
         EventRow, SelectedInstance, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
-        StoredExecution, StoredStatus,
+        StoredExecution, StoredNode, StoredStatus,
     },
 };
 
@@ -167,6 +167,10 @@ impl StoreReader for MemoryEngine {
         let current = self.instances.iter().filter_map(|(_, row)| row.current());
         let running = current.filter(|execution| execution.status() == super::history::RUNNING);
         Ok(running.filter_map(Execution::first_event).cloned().collect())
+    }
+
+    fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
+        Ok(self.nodes.stored())
     }
 
     fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure> {

@@ -90,6 +90,19 @@ impl Sessions {
         renewed
     }
 
+    /// Ends the live sessions of these owners; returns their names.
+    pub(super) fn end_of(&mut self, owners: &[String], now: Timestamp) -> Vec<String> {
+        let mut ended = Vec::new();
+        for (name, row) in &mut self.rows {
+            if owners.contains(&row.owner) && now < row.until {
+                self.wake.remove(&(row.until, name.clone()));
+                row.until = now;
+                ended.push(name.clone());
+            }
+        }
+        ended
+    }
+
     /// Deletes ended sessions that no queued activity needs; returns how many.
     pub(super) fn clean_up(&mut self, now: Timestamp, is_needed: impl Fn(&str) -> bool) -> usize {
         let ended = |(name, row): &(&String, &Session)| row.until <= now && !is_needed(name);

@@ -15,3 +15,6 @@ pub const MAX_ATTEMPTS_DEFAULT: u32 = 10;
 pub const BULK_LIMIT_DEFAULT: u32 = 1_000;
 /// How long a message waits for an instance that was never started.
 pub const ORPHAN_MESSAGE_TTL_DEFAULT: Duration = Duration::from_secs(60);
+/// How long a node's row stays that nobody renews. Long after its leases: a row says little, and a node that was only
+/// stopped goes on where it was.
+pub const NODE_FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use duroxide_core::{Event, EventKind};
 
-use super::{ActivityRow, EventRow, MessageRow, Refusal};
+use super::{ActivityRow, EventRow, MessageRow, NodeRow, Refusal};
 use crate::{
-    DeleteInstanceResult, ExecutionMetadata, InstanceFilter, PruneOptions, PruneResult, Round,
+    DeleteInstanceResult, ExecutionMetadata, InstanceFilter, NodeId, PruneOptions, PruneResult, Round,
     ScheduledActivityIdentifier, ScheduledTimerIdentifier,
 };
 
@@ -133,6 +133,20 @@ pub enum Op {
         /// The dead letter.
         id: String,
     },
+    /// [`Provider::join_node`](crate::Provider::join_node).
+    JoinNode(NodeRow),
+    /// These nodes are still there. Rows that nobody has renewed for [`NODE_FORGOTTEN_AFTER`] go away.
+    ///
+    /// [`NODE_FORGOTTEN_AFTER`]: super::bounds::NODE_FORGOTTEN_AFTER
+    RenewNodes {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// A node is gone. The leases it holds end now, its sessions too, and its row goes away. Attempts stay counted.
+    EndNode {
+        /// Its name. An unknown one is no error.
+        name: String,
+    },
 }
 
 /// Which queues an operation may have filled. A fetch that waits is served only if its queue may have something.
@@ -148,7 +162,7 @@ impl Op {
     /// Which queues this operation may fill.
     pub fn readies(&self) -> Readies {
         match self {
-            Self::CommitRound(_) | Self::RetryDeadLetter { .. } => {
+            Self::CommitRound(_) | Self::RetryDeadLetter { .. } | Self::EndNode { .. } => {
                 Readies { instances: true, activities: true }
             }
             Self::AbandonInstance { .. } | Self::AckActivity { .. } | Self::EnqueueMessage(_) => {
@@ -168,7 +182,9 @@ impl Op {
             | Self::DeleteBulk(_)
             | Self::Prune { .. }
             | Self::PruneBulk { .. }
-            | Self::DiscardDeadLetter { .. } => Readies::default(),
+            | Self::DiscardDeadLetter { .. }
+            | Self::JoinNode(_)
+            | Self::RenewNodes { .. } => Readies::default(),
         }
     }
 }
@@ -189,6 +205,8 @@ pub enum Answer {
     Deleted(DeleteInstanceResult),
     /// What was pruned.
     Pruned(PruneResult),
+    /// A node has joined.
+    Joined(NodeId),
 }
 
 /// A round in the form a store keeps.

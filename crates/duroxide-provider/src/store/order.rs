@@ -4,8 +4,8 @@ use duroxide_core::SYSCALL_ACTIVITY_PREFIX;
 use semver::Version;
 
 use crate::{
-    HandlerCapability, OrchestrationFetch, SessionFetchConfig, TagFilter, VersionRange, VersionTriple,
-    WorkFetch,
+    HandlerCapability, NodeId, OrchestrationFetch, SessionFetchConfig, TagFilter, VersionRange,
+    VersionTriple, WorkFetch,
 };
 
 /// An [`OrchestrationFetch`] as a store engine takes it: owned, because it waits in another thread.
@@ -24,6 +24,8 @@ pub struct InstanceOrder {
     pub free_slots: usize,
     /// Whether a claim takes all visible messages (the plain fetch), or a bounded part of them.
     pub whole_mailbox: bool,
+    /// Which node claims.
+    pub node: Option<NodeId>,
 }
 
 impl InstanceOrder {
@@ -38,6 +40,7 @@ impl InstanceOrder {
             max: request.max,
             free_slots: request.free_slots,
             whole_mailbox: false,
+            node: request.node,
         }
     }
 
@@ -85,6 +88,8 @@ pub struct ActivityOrder {
     /// How many of them can start at once. An activity that was attempted before is claimed only among the first
     /// `free_slots`; beyond, the claim stops in front of it.
     pub free_slots: usize,
+    /// Which node claims.
+    pub node: Option<NodeId>,
 }
 
 impl ActivityOrder {
@@ -97,6 +102,7 @@ impl ActivityOrder {
             handlers: request.handlers.cloned(),
             max: request.max,
             free_slots: request.free_slots,
+            node: request.node,
         }
     }
 

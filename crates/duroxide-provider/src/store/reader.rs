@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use duroxide_core::{KvEntry, SystemStats};
 
-use super::{EventRow, StoreFailure, StoreSnapshot};
+use super::{EventRow, StoreFailure, StoreSnapshot, StoredNode};
 use crate::{DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics};
 
 /// Reads of a store. Each call sees one consistent state. Nothing here decodes an event.
@@ -83,6 +83,9 @@ pub trait StoreReader: Send {
 
     /// Dead letters, oldest first.
     fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure>;
+
+    /// The nodes that have joined and not ended, in the order of their numbers.
+    fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure>;
 
     /// Everything, for invariant checks and comparisons. Not for production use.
     fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;

@@ -13,9 +13,9 @@ use super::{
     subject::{Observation, Step},
 };
 use crate::{
-    DeadLetter, HandlerCapability, InstanceFilter, OrchestrationClaim, PruneOptions, SessionFetchConfig,
-    TagFilter, VersionRange, VersionTriple,
-    store::{ActivityOrder, InstanceOrder, MessageKind, MessageRow, Op},
+    DeadLetter, HandlerCapability, InstanceFilter, NodeId, OrchestrationClaim, PruneOptions,
+    SessionFetchConfig, TagFilter, VersionRange, VersionTriple,
+    store::{ActivityOrder, InstanceOrder, MessageKind, MessageRow, NodeRow, Op},
 };
 
 /// Makes steps out of numbers. The same numbers and the same observations make the same steps, so a failed run can
@@ -48,6 +48,7 @@ impl Driver {
             10..=13 => self.use_claim(&mut dice),
             14..=16 => self.use_work(&mut dice),
             17 => Step::Pass(pass(&mut dice)),
+            18 if dice.one_in(2) => nodes(&mut dice),
             18 => sessions(&mut dice),
             _ => self.operate(&mut dice),
         }
@@ -221,7 +222,7 @@ fn instance_order(dice: &mut Dice) -> InstanceOrder {
     let free_slots = max.saturating_sub(usize::try_from(dice.roll(3)).unwrap());
     let whole_mailbox = dice.one_in(2);
     let handlers = dice.one_in(5).then(HandlerCapability::default);
-    InstanceOrder { versions, handlers, free_slots, whole_mailbox, ..batch_order(max) }
+    InstanceOrder { versions, handlers, free_slots, whole_mailbox, node: node(dice), ..batch_order(max) }
 }
 
 fn activity_order(dice: &mut Dice) -> ActivityOrder {
@@ -239,7 +240,22 @@ fn activity_order(dice: &mut Dice) -> ActivityOrder {
     let max = usize::try_from(1 + dice.roll(3)).unwrap();
     let free_slots = max.saturating_sub(usize::try_from(dice.roll(3)).unwrap());
     let session = Some(session).filter(|_| !dice.one_in(3));
-    ActivityOrder { session, tag_filter, free_slots, ..work_order(max) }
+    ActivityOrder { session, tag_filter, free_slots, node: node(dice), ..work_order(max) }
+}
+
+/// One of the first nodes to join, which may be there, gone or to come; or none.
+fn node(dice: &mut Dice) -> Option<NodeId> {
+    dice.one_in(2).then(|| NodeId(1 + dice.roll(4)))
+}
+
+fn nodes(dice: &mut Dice) -> Step {
+    let name = ["n1", "n2", "n3"][usize::try_from(dice.roll(3)).unwrap()].to_owned();
+    let (session_owners, capability) = (vec!["w1".to_owned()], "{}".to_owned());
+    Step::Apply(match dice.roll(5) {
+        0..=1 => Op::JoinNode(NodeRow { name, session_owners, capability }),
+        2 => Op::RenewNodes { names: vec![name] },
+        _ => Op::EndNode { name },
+    })
 }
 
 fn sessions(dice: &mut Dice) -> Step {

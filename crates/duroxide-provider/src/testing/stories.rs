@@ -9,6 +9,7 @@ pub mod dead_letters;
 pub mod filters;
 pub mod locks;
 pub mod mailbox;
+pub mod nodes;
 pub mod reads;
 pub mod rounds;
 pub mod sessions;
@@ -119,6 +120,15 @@ macro_rules! engine_stories {
                 renewal_and_ack_keep_a_session_busy,
                 clean_up_keeps_sessions_that_are_live_or_needed,
                 a_batch_takes_several_activities_of_a_session_it_claims,
+            ];
+            nodes: [
+                what_a_dead_node_held_is_free_at_once_and_counted,
+                what_a_dead_node_held_is_suspect,
+                only_live_leases_end_with_a_node,
+                a_commit_handed_in_before_its_node_ended_is_served,
+                the_sessions_of_a_dead_node_are_free,
+                nodes_are_listed_until_they_end,
+                a_node_that_nobody_renews_is_forgotten,
             ];
             admin: [
                 a_running_instance_is_deleted_only_by_force,

@@ -247,6 +247,7 @@ impl Subject {
             reader.system_metrics()?,
             reader.queue_depths()?,
         );
+        seen += &format!("{:?}\n", reader.nodes()?);
         // Looks happen after every step; two of the queries at each are all of them soon.
         let turn = usize::try_from(self.nonce % 64).unwrap_or_default();
         for query in queries(self.now).iter().cycle().skip(2 * turn).take(2) {

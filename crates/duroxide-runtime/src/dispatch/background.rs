@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing::{debug, warn};
 
-use super::{guarded, node::Node, plan::renewal_interval, worker::session_owner};
+use super::{guarded, node::Node, plan::renewal_interval, worker::session_owners};
 
 pub(crate) fn start(node: &Arc<Node>) {
     if node.options.worker_concurrency > 0 {
@@ -19,10 +19,7 @@ pub(crate) fn start(node: &Arc<Node>) {
 async fn keep_sessions(node: Arc<Node>) {
     let options = &node.options;
     let interval = renewal_interval(options.session_lock_timeout, options.session_lock_renewal_buffer, None);
-    let owners: Vec<String> = match &options.worker_node_id {
-        Some(name) => vec![name.clone()],
-        None => (0..options.worker_concurrency).map(|slot| session_owner(&node, Some(slot))).collect(),
-    };
+    let owners = session_owners(&node);
     let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
     let mut pause = interval;
     loop {

@@ -11,6 +11,7 @@ use super::{
     descriptors::Descriptors,
     guarded,
     held::{HeldLocks, LockKind},
+    membership::Membership,
     plan::{WORK_RENEWAL_MAX, renewal_interval},
     quarantine::Quarantine,
     running::RunningActivities,
@@ -50,6 +51,7 @@ pub(crate) struct Node {
     pub descriptors: Descriptors,
     pub running: Arc<RunningActivities>,
     pub held: HeldLocks,
+    pub membership: Membership,
     pub quarantine: Arc<Quarantine>,
     /// The instances whose turns run right now.
     pub turns: Arc<RunningTurns>,
@@ -85,6 +87,7 @@ impl Node {
             running: Arc::default(),
             turns: Arc::default(),
             held: HeldLocks::default(),
+            membership: Membership::new(Arc::clone(&env)),
             quarantine: Arc::default(),
             stopping: CancellationToken::new(),
             work: Tasks::new(Arc::clone(&env)),

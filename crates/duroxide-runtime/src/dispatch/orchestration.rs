@@ -72,7 +72,8 @@ impl WorkQueue for Orchestrations {
             )
             .with_filter(Some(&node.filter))
             .with_handlers(node.capability.as_ref())
-            .with_max(wanted.max, wanted.free);
+            .with_max(wanted.max, wanted.free)
+            .with_node(node.membership.node());
             let claims =
                 guarded("fetch_orchestration_items", node.store.fetch_orchestration_items(&request)).await?;
             Ok(claims.into_iter().map(|claim| ClaimedInstance::new(&node, claim)).collect())

@@ -62,6 +62,14 @@ pub(crate) fn session_owner(node: &Node, slot: Option<usize>) -> String {
     }
 }
 
+/// All owners of this node's sessions.
+pub(crate) fn session_owners(node: &Node) -> Vec<String> {
+    match &node.options.worker_node_id {
+        Some(name) => vec![name.clone()],
+        None => (0..node.options.worker_concurrency).map(|slot| session_owner(node, Some(slot))).collect(),
+    }
+}
+
 /// A locked activity that this node can be told to cancel.
 pub(crate) struct ClaimedActivity {
     pub claim: WorkClaim,
@@ -123,7 +131,8 @@ impl WorkQueue for Activities {
                 WorkFetch::new(options.worker_lock_timeout, poll_timeout, &options.worker_tag_filter)
                     .with_session(session.as_ref())
                     .with_handlers(node.capability.as_ref())
-                    .with_max(wanted.max, wanted.free);
+                    .with_max(wanted.max, wanted.free)
+                    .with_node(node.membership.node());
             let claims = guarded("fetch_work_items", node.store.fetch_work_items(&request)).await?;
             Ok(claims.into_iter().map(|claim| ClaimedActivity::new(&node, claim)).collect())
         })

@@ -3,9 +3,10 @@ use std::{collections::HashMap, time::Duration};
 use async_trait::async_trait;
 use duroxide_core::{Event, OrchestrationDescriptor, SystemStats, WorkItem};
 use duroxide_provider::{
-    DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, OrchestrationClaim,
-    OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin, ProviderError, Round,
-    ScheduledActivityIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter, WorkClaim, WorkFetch,
+    DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
+    NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin,
+    ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter,
+    WorkClaim, WorkFetch,
 };
 
 use super::InstrumentedProvider;
@@ -232,6 +233,13 @@ impl Provider for InstrumentedProvider {
 
     fn set_max_attempts(&self, max_attempts: u32) {
         self.inner.set_max_attempts(max_attempts);
+    }
+
+    async fn join_node(
+        &self,
+        announcement: &NodeAnnouncement,
+    ) -> Result<Option<Box<dyn NodeMembership>>, ProviderError> {
+        self.measured("join_node", self.inner.join_node(announcement)).await
     }
 
     fn watch(&self, instance: &str) -> Option<Box<dyn InstanceWatch>> {

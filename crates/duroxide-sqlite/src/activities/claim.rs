@@ -13,6 +13,7 @@ use crate::{
     SqliteEngine,
     db::{micros, unsigned},
     instances::lease,
+    nodes,
 };
 
 const ANY_READY: &str = "SELECT 1 FROM activity WHERE ready IS NOT NULL AND session_id IS NULL LIMIT 1";
@@ -29,7 +30,7 @@ const NEXT_READY_SESSION_LANE: &str = "SELECT lane FROM activity
 const READY_IN_SESSION_LANE: &str = "SELECT id FROM activity
     WHERE ready IS NOT NULL AND session_id IS NOT NULL AND session_id = ?1 AND lane = ?2 ORDER BY id LIMIT ?3";
 const LOCK: &str = "UPDATE activity SET ready = NULL, wake_at = ?3, hidden_until = 0, lock_token = ?2,
-        lock_until = ?3, lease = ?4, attempt_count = attempt_count + 1
+        lock_until = ?3, lease = ?4, attempt_count = attempt_count + 1, node = ?5
     WHERE id = ?1";
 const HIDE_UNDECODABLE: &str = "UPDATE activity SET ready = NULL, wake_at = ?2, hidden_until = ?2,
         attempt_count = attempt_count + 1
@@ -92,7 +93,8 @@ impl SqliteEngine {
     ) -> Result<WorkClaim, StoreFailure> {
         let lock_token = lock_token(unsigned(activity.id), nonce);
         let until = micros(self.now.saturating_add(order.lock_timeout));
-        self.db.execute(LOCK, (activity.id, &lock_token, until, lease(order.lock_timeout)))?;
+        let node = nodes::column(order.node);
+        self.db.execute(LOCK, (activity.id, &lock_token, until, lease(order.lock_timeout), node))?;
         if let (Some(session), Some(by)) = (&activity.session_id, &order.session) {
             self.claim_session(session, by)?;
         }

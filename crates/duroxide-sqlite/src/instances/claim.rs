@@ -17,7 +17,7 @@ use crate::{
     db::{micros, unsigned},
     executions::ExecutionRow,
     mailbox::{Message, is_start},
-    reads,
+    nodes, reads,
     routes::ORPHANS,
 };
 
@@ -29,7 +29,7 @@ const READY_ON_ROUTE: &str =
     "SELECT ready, id FROM instance WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT ?2";
 const LOCK: &str =
     "UPDATE instance SET ready = NULL, lock_token = ?2, lock_until = ?3, wake_at = ?3, lease = ?4,
-        batch = ?5, batch_due_at = ?6, batch_seq = ?7, suspect = ?8
+        batch = ?5, batch_due_at = ?6, batch_seq = ?7, suspect = ?8, node = ?9
     WHERE id = ?1";
 const STRAYS: &str = "SELECT id, instance_id FROM instance WHERE route = ?1 AND ready IS NOT NULL";
 const DROP_STRAYS: &str = "DELETE FROM message WHERE instance = ?1";
@@ -174,8 +174,17 @@ impl SqliteEngine {
         let token = lock_token(unsigned(row.id), nonce);
         let until = micros(self.now.saturating_add(order.lock_timeout));
         let last = messages.last().map(|message| (message.due_at, message.seq)).unwrap_or_default();
-        let columns =
-            (row.id, &token, until, lease(order.lock_timeout), batch, last.0, last.1, row.is_suspect());
+        let columns = (
+            row.id,
+            &token,
+            until,
+            lease(order.lock_timeout),
+            batch,
+            last.0,
+            last.1,
+            row.is_suspect(),
+            nodes::column(order.node),
+        );
         self.db.execute(LOCK, columns)?;
         Ok(token)
     }

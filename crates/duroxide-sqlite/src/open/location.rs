@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
-use crate::SqliteError;
+use crate::{SqliteError, nodes::NodeFiles};
 
 pub(crate) const OPEN: &str = "open";
 
@@ -73,6 +73,14 @@ impl Location {
             ));
         }
         Ok(())
+    }
+
+    /// Where nodes say that they live: beside a file of the system. Another file layer may keep its files anywhere.
+    pub(crate) fn node_files(&self) -> Option<NodeFiles> {
+        match self {
+            Self::File { path, vfs: None, .. } => Some(NodeFiles::beside(path)),
+            Self::File { vfs: Some(_), .. } | Self::Memory => None,
+        }
     }
 
     /// Opens a connection to the file, if the store is in one.

@@ -9,8 +9,11 @@ use super::{
 use crate::SqliteError;
 
 /// Migration n brings a store from schema n - 1 to n.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../../migrations/0001_tables.sql"), include_str!("../../migrations/0002_listing.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/0001_tables.sql"),
+    include_str!("../../migrations/0002_listing.sql"),
+    include_str!("../../migrations/0003_nodes.sql"),
+];
 
 /// The schema this build works with, and the newest it can open.
 pub(super) const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
     Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, Readies, Refusal, StoreEngine, StoreFailure,
-    StoreReader,
+    StoreReader, StoredNode,
 };
 
 use crate::{guard::guarded, job::Job, order::Order};
@@ -70,6 +70,10 @@ impl GuardedEngine {
 
     pub(super) fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
         self.call("may_be_ready", FailureClass::Retryable, |engine| engine.may_be_ready())
+    }
+
+    pub(super) fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
+        self.call("nodes", FailureClass::Retryable, |engine| engine.nodes())
     }
 
     pub(super) fn reopen(&mut self) -> Result<(), StoreFailure> {

@@ -32,6 +32,7 @@ fn order(max: usize, free_slots: usize) -> InstanceOrder {
         max,
         free_slots,
         whole_mailbox: false,
+        node: None,
     }
 }
 

@@ -5,12 +5,13 @@ use std::{collections::HashMap, time::Duration};
 use async_trait::async_trait;
 use duroxide_core::{Event, OrchestrationDescriptor, SystemStats, WorkItem};
 use duroxide_provider::{
-    DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, OrchestrationClaim,
-    OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin, ProviderError, Round,
-    ScheduledActivityIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter, WorkClaim, WorkFetch,
+    DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
+    NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin,
+    ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter,
+    WorkClaim, WorkFetch,
     store::{
-        ActivityOrder, ActivityRow, Answer, EventRow, InstanceOrder, MessageRow, Op, PreparedRound, Refusal,
-        StateChange,
+        ActivityOrder, ActivityRow, Answer, EventRow, InstanceOrder, MessageRow, NodeRow, Op, PreparedRound,
+        Refusal, StateChange,
     },
 };
 
@@ -18,6 +19,7 @@ use super::StoreProvider;
 use crate::{
     decode::{HistoryOf, carried_messages, decode_event, decode_history, descriptor_of},
     log,
+    nodes::Leaves,
     submit::Request,
 };
 
@@ -307,6 +309,22 @@ impl Provider for StoreProvider {
         let first =
             stored.map(|stored| decode_event(OPERATION, &stored.first_event, instance)).transpose()?;
         Ok(first.and_then(descriptor_of))
+    }
+
+    async fn join_node(
+        &self,
+        announcement: &NodeAnnouncement,
+    ) -> Result<Option<Box<dyn NodeMembership>>, ProviderError> {
+        const OPERATION: &str = "join_node";
+        let lock = self.node_locks.as_ref().map(|locks| locks.hold(&announcement.name)).transpose();
+        let lock = lock.map_err(|failure| failure.into_provider_error(OPERATION))?;
+        // From here on whatever happens to this call, the store hears that the node is gone.
+        let leaves = Leaves::new(&announcement.name, lock, self.submitter.clone());
+        let answer = self.apply(OPERATION, Ok(Op::JoinNode(NodeRow::new(announcement)))).await?;
+        Ok(match answer {
+            Answer::Joined(node) => Some(Box::new(leaves.joined(node))),
+            _ => None,
+        })
     }
 
     fn watch(&self, instance: &str) -> Option<Box<dyn InstanceWatch>> {

@@ -8,4 +8,5 @@ mod failures;
 mod hand_over;
 mod lifecycle;
 mod logs;
+mod nodes;
 mod support;

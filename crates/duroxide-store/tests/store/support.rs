@@ -20,8 +20,7 @@ use duroxide_provider::{
 };
 use duroxide_store::{Idle, StoreDriver, StoreOptions, StoreProvider};
 
-use self::engine::ScriptedEngine;
-pub(crate) use self::engine::{Plan, Point};
+pub(crate) use self::engine::{Plan, Point, ScriptedEngine};
 
 pub(crate) const LOCK: Duration = Duration::from_secs(30);
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -30,6 +29,11 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) struct ManualClock(AtomicU64);
 
 impl ManualClock {
+    /// A clock some time after the epoch.
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(1_000_000_000))
+    }
+
     pub(crate) fn advance(&self, by: Duration) {
         self.0.fetch_add(u64::try_from(by.as_micros()).unwrap(), Ordering::SeqCst);
     }
@@ -58,7 +62,7 @@ pub(crate) fn fixture() -> Fixture {
 }
 
 pub(crate) fn fixture_with(options: StoreOptions) -> Fixture {
-    let clock = Arc::new(ManualClock(AtomicU64::new(1_000_000_000)));
+    let clock = Arc::new(ManualClock::new());
     let plan = Plan::default();
     let mut nonce = 0;
     let (provider, store) = StoreProvider::builder(ScriptedEngine::new(plan.clone()))

@@ -1,10 +1,10 @@
 //! What must be true at the end.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use duroxide::prelude::*;
 
-use crate::timeline::Timeline;
+use crate::{timeline::Timeline, worker::LEASE};
 
 /// How often each piece of work may have run: once, except where the story says otherwise.
 const EXPECTED_RUNS: &[(&str, &str, usize, &str)] = &[
@@ -29,7 +29,25 @@ pub(crate) fn check(timeline: &Timeline, output: &str) -> Result<String, String>
         expect(runs == *expected, &format!("{activity}({input}) ran {runs} times instead of {expected}"))?;
         summary += &format!("  {runs}x  {:<45} {reason}\n", format!("{activity}({input})"));
     }
-    Ok(summary + "Every result was recorded exactly once, and no timer fired early.")
+    summary += "Every result was recorded exactly once, and no timer fired early.\n";
+    Ok(summary + &check_takeover(timeline)?)
+}
+
+/// The second worker did not wait for the leases of the first: their owner was plainly dead.
+fn check_takeover(timeline: &Timeline) -> Result<String, String> {
+    let at = |who: &str, what: &str| {
+        timeline.journal.iter().find(|entry| entry.is(who, what)).map(|entry| entry.at_ms)
+    };
+    let (Some(killed), Some(again)) = (at("outside", "killed"), at("worker 2", "FraudCheck")) else {
+        return Err("the journal does not tell of the crash".to_owned());
+    };
+    let after = Duration::from_millis(again.saturating_sub(killed));
+    expect(after < LEASE, "the second worker waited for the first one's lease")?;
+    Ok(format!(
+        "FraudCheck ran again {} ms after the kill; the dead worker's lease was {} s.",
+        after.as_millis(),
+        LEASE.as_secs()
+    ))
 }
 
 /// Every scheduled step has exactly one outcome, and timers were not early.

@@ -13,6 +13,9 @@ use duroxide::prelude::*;
 
 use crate::{journal::Journal, order};
 
+/// How long a worker may be silent before its activities are given to others, as long as it may be alive.
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+
 pub(crate) async fn open_store(folder: &Path) -> Result<Arc<SqliteProvider>, Box<dyn Error>> {
     let url = format!("sqlite:{}", folder.join("orders.db").display());
     Ok(Arc::new(SqliteProvider::new(&url, None).await?))
@@ -22,13 +25,9 @@ pub(crate) async fn open_store(folder: &Path) -> Result<Arc<SqliteProvider>, Box
 pub(crate) async fn run(name: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
     let journal = Journal::open(folder, name);
     let store = open_store(folder).await?;
-    // Short leases: what a dead worker held is taken over after three seconds at the latest.
-    let options = RuntimeOptions {
-        orchestrator_lock_timeout: Duration::from_secs(3),
-        worker_lock_timeout: Duration::from_secs(3),
-        worker_concurrency: 4,
-        ..RuntimeOptions::default()
-    };
+    // A dead worker's leases would last for half a minute. Nobody waits for them: its lock beside the store ended with it.
+    let options =
+        RuntimeOptions { worker_lock_timeout: LEASE, worker_concurrency: 4, ..RuntimeOptions::default() };
     let runtime =
         Runtime::start_with_options(store, order::activities(&journal), order::orchestrations(), options)
             .await;

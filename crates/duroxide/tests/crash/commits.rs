@@ -10,7 +10,7 @@ use duroxide_provider::{
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceOrder, Op, Readies,
         SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
-        StoredExecution, StoredStatus,
+        StoredExecution, StoredNode, StoredStatus,
     },
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
@@ -142,6 +142,7 @@ impl StoreReader for Mortal {
         fn children(&mut self, instance: &str) -> Result<Vec<String>, StoreFailure>;
         fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure>;
         fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure>;
+        fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure>;
         fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
     }
 }

@@ -17,6 +17,7 @@ mod kills;
 mod luck;
 mod messages;
 mod mix;
+mod owners;
 mod sessions;
 mod sound;
 
@@ -35,6 +36,7 @@ fn plays_a_role() {
         "activities only" => process::play(cancellation::work(&role.folder)),
         "busy worker" => process::play(busy::work(&role.folder)),
         "writer" => process::play(busy::hold_the_write_lock(&role.folder)),
+        "owner" => process::play(owners::work(&role.folder, &role.detail)),
         "session worker" => process::play(sessions::work(&role.folder)),
         other => panic!("no such role: {other}"),
     }

@@ -13,7 +13,7 @@ use duroxide_provider::{
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, FailureClass, InstanceOrder,
         Op, Readies, SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot,
-        StoredDescriptor, StoredExecution, StoredStatus,
+        StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
     },
 };
 
@@ -164,7 +164,12 @@ pub(crate) struct ScriptedEngine {
 
 impl ScriptedEngine {
     pub(crate) fn new(plan: Plan) -> Self {
-        Self { inner: MemoryEngine::default(), before: None, applied: 0, plan }
+        Self::over(MemoryEngine::default(), plan)
+    }
+
+    /// An engine that already holds something.
+    pub(crate) fn over(inner: MemoryEngine, plan: Plan) -> Self {
+        Self { inner, before: None, applied: 0, plan }
     }
 }
 
@@ -293,5 +298,6 @@ forward_reads! {
     children(instance: &str) -> Vec<String>;
     running_starts() -> Vec<String>;
     dead_letters(limit: Option<u32>) -> Vec<DeadLetter>;
+    nodes() -> Vec<StoredNode>;
     snapshot() -> StoreSnapshot;
 }

@@ -1,0 +1,55 @@
+//! Nodes: who takes work from a store, what each of them can do, and whether it is still there.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use semver::Version;
+use serde::{Deserialize, Serialize};
+
+use crate::{SemverRange, TagFilter};
+
+/// The number a store gives a node when it joins. It is never used for another; claims carry it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u64);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a node says of itself when it joins.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodeAnnouncement {
+    /// Its name, which no other node has.
+    pub name: String,
+    /// The owners of sessions that end with it. A name that survives a restart is not among them.
+    pub session_owners: Vec<String>,
+    /// What it can do.
+    pub capability: NodeCapability,
+}
+
+/// What a node can do. Stored as JSON beside the node, so that others can tell what nobody can do.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NodeCapability {
+    /// The pinned versions it replays; none if it runs no orchestrations.
+    pub replay_versions: Vec<SemverRange>,
+    /// The orchestrations it has registered, with their versions.
+    pub orchestrations: BTreeMap<String, BTreeSet<Version>>,
+    /// The activities it has registered.
+    pub activities: BTreeSet<String>,
+    /// The tags it takes activities of; [`TagFilter::None`] if it runs none.
+    pub tags: TagFilter,
+    /// Whether it asks only for what it has registered. One that does not takes everything else too, and gives it
+    /// back.
+    pub asks_for_registered_only: bool,
+}
+
+/// A node's place in a store. Dropping it says that the node is gone: whatever it still holds is free for others,
+/// its attempts counted.
+pub trait NodeMembership: fmt::Debug + Send + Sync {
+    /// The number under which the node's fetches claim.
+    fn node(&self) -> NodeId;
+}

@@ -1,0 +1,41 @@
+use duroxide_core::Timestamp;
+
+use crate::{NodeAnnouncement, NodeId};
+
+/// A node that joins, in the form a store keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Its name.
+    pub name: String,
+    /// The owners of sessions that end with it.
+    pub session_owners: Vec<String>,
+    /// What it can do, as JSON.
+    pub capability: String,
+}
+
+impl NodeRow {
+    /// The row of an announcement.
+    pub fn new(announcement: &NodeAnnouncement) -> Self {
+        Self {
+            name: announcement.name.clone(),
+            session_owners: announcement.session_owners.clone(),
+            // Names, versions and tags, under text keys: `serde_json` cannot fail.
+            capability: serde_json::to_string(&announcement.capability).unwrap_or_default(),
+        }
+    }
+}
+
+/// A node as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredNode {
+    /// Its number.
+    pub id: NodeId,
+    /// Its name.
+    pub name: String,
+    /// When it joined.
+    pub started_at: Timestamp,
+    /// When it was last renewed.
+    pub seen_at: Timestamp,
+    /// What it can do, as JSON.
+    pub capability: String,
+}

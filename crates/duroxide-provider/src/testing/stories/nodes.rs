@@ -1,0 +1,161 @@
+//! Nodes: what one holds is free for others when it is gone, and only then.
+
+use std::time::Duration;
+
+use crate::{
+    NodeId, SessionFetchConfig,
+    store::{ActivityOrder, Answer, InstanceOrder, NodeRow, Op, bounds::NODE_FORGOTTEN_AFTER},
+    testing::{
+        Scenario, Turn,
+        items::*,
+        scenario::{LEASE, batch_order, work_order},
+    },
+};
+
+fn join(s: &mut Scenario, name: &str) -> NodeId {
+    let row = NodeRow {
+        name: name.to_owned(),
+        session_owners: vec![format!("{name}-1"), format!("{name}-2")],
+        capability: "{}".to_owned(),
+    };
+    match s.apply(&Op::JoinNode(row)).unwrap() {
+        Answer::Joined(node) => node,
+        other => panic!("unexpected answer {other:?}"),
+    }
+}
+
+fn end(s: &mut Scenario, name: &str) {
+    s.apply(&Op::EndNode { name: name.to_owned() }).unwrap();
+}
+
+fn renew(s: &mut Scenario, name: &str) {
+    s.apply(&Op::RenewNodes { names: vec![name.to_owned()] }).unwrap();
+}
+
+fn names(s: &mut Scenario) -> Vec<String> {
+    s.read().nodes().unwrap().into_iter().map(|node| node.name).collect()
+}
+
+fn turns_of(node: NodeId, max: usize) -> InstanceOrder {
+    InstanceOrder { node: Some(node), ..batch_order(max) }
+}
+
+fn work_of(node: NodeId, max: usize) -> ActivityOrder {
+    ActivityOrder { node: Some(node), ..work_order(max) }
+}
+
+/// Decisions 10
+pub fn what_a_dead_node_held_is_free_at_once_and_counted(mut s: Scenario) {
+    let (dead, other) = (join(&mut s, "dead"), join(&mut s, "other"));
+    s.send(&start("a"));
+    s.send(&start("b"));
+    s.send(&activity("c", 1));
+    s.send(&activity("c", 2));
+    let lost = s.claim_all(&turns_of(dead, 1)).items.pop().unwrap();
+    let kept = s.claim_all(&turns_of(other, 1)).items.pop().unwrap();
+    let lost_work = s.work_all(&work_of(dead, 1)).items.pop().unwrap();
+    let kept_work = s.work_all(&work_of(other, 1)).items.pop().unwrap();
+    end(&mut s, "dead");
+
+    let again = s.claim_all(&turns_of(other, 5)).items;
+    assert_eq!(again.len(), 1, "the other node keeps its leases");
+    assert_eq!((again[0].instance.as_str(), again[0].attempt_count), ("a", 2));
+    let work_again = s.work_all(&work_of(other, 5)).items;
+    assert_eq!(work_again.len(), 1);
+    assert_eq!((&work_again[0].item, work_again[0].attempt_count), (&activity("c", 1), 2));
+
+    assert!(s.commit(&lost, Turn::first("a")).is_err(), "I09: whoever comes back is fenced");
+    assert!(s.ack(&lost_work, None).is_err());
+    s.commit(&kept, Turn::first("b")).unwrap();
+    s.ack(&kept_work, None).unwrap();
+}
+
+/// Decisions 5: a crash counts an attempt for everything that was claimed, and may be due to it.
+pub fn what_a_dead_node_held_is_suspect(mut s: Scenario) {
+    let dead = join(&mut s, "dead");
+    s.send(&start("a"));
+    s.claim_all(&turns_of(dead, 1)).items.pop().unwrap();
+    end(&mut s, "dead");
+    assert!(s.claim_all(&InstanceOrder { free_slots: 0, ..batch_order(1) }).items.is_empty());
+    assert!(s.claim().is_some());
+}
+
+/// What was committed, given back or lost before is none of a dead node's any more.
+pub fn only_live_leases_end_with_a_node(mut s: Scenario) {
+    let dead = join(&mut s, "dead");
+    for id in ["a", "b", "c"] {
+        s.send(&start(id));
+    }
+    let claims = s.claim_all(&turns_of(dead, 3)).items;
+    s.commit(&claims[0], Turn::first("a").complete("done")).unwrap();
+    s.abandon(&claims[1], Some(Duration::from_secs(5)), false).unwrap();
+    s.pass(LEASE);
+    let taken = s.claim_all(&batch_order(2)).items;
+    assert_eq!(taken.len(), 2, "c is free because its lease ended, b because its time came");
+    end(&mut s, "dead");
+    assert!(s.claim().is_none(), "nobody takes them from a node that never joined");
+    for claim in &taken {
+        s.commit(claim, Turn::first(&claim.instance)).unwrap();
+    }
+}
+
+/// A commit that was on its way when its node was taken for dead is served if nobody came in between.
+pub fn a_commit_handed_in_before_its_node_ended_is_served(mut s: Scenario) {
+    let node = join(&mut s, "node");
+    s.send(&start("a"));
+    let claim = s.claim_all(&turns_of(node, 1)).items.pop().unwrap();
+    let handed_in = s.now();
+    s.pass(Duration::from_millis(1));
+    end(&mut s, "node");
+    let round = crate::store::PreparedRound::new(&claim.lock_token, Turn::first("a").round()).unwrap();
+    s.apply_handed_in(&Op::CommitRound(Box::new(round)), handed_in).unwrap();
+    assert!(s.claim().is_none());
+}
+
+/// 13.1
+pub fn the_sessions_of_a_dead_node_are_free(mut s: Scenario) {
+    let dead = join(&mut s, "dead");
+    s.send(&routed_activity("a", 1, None, Some("s")));
+    s.send(&routed_activity("a", 2, None, Some("s")));
+    s.send(&routed_activity("a", 3, None, Some("t")));
+    let order = |owner: &str| ActivityOrder {
+        session: Some(SessionFetchConfig { owner_id: owner.to_owned(), lock_timeout: LEASE }),
+        ..work_of(dead, 1)
+    };
+    assert!(s.work_all(&order("dead-1")).items.pop().is_some());
+    // An owner whose name survives its process keeps its session.
+    let named = s.work_all(&order("a name of its own")).items.pop().unwrap();
+    assert_eq!(named.item, routed_activity("a", 3, None, Some("t")));
+    end(&mut s, "dead");
+    assert_eq!(s.session_work("other").unwrap().item, routed_activity("a", 1, None, Some("s")));
+    assert_eq!(s.session_work("other").unwrap().item, routed_activity("a", 2, None, Some("s")));
+    assert!(s.session_work("other").is_none());
+    assert_eq!(s.session_work("a name of its own").unwrap().item, named.item);
+}
+
+/// Decisions 10: one table says who is there.
+pub fn nodes_are_listed_until_they_end(mut s: Scenario) {
+    let first = join(&mut s, "first");
+    let second = join(&mut s, "second");
+    assert!(first < second);
+    assert_eq!(join(&mut s, "first"), first, "the same node again");
+    assert_eq!(names(&mut s), ["first", "second"]);
+    end(&mut s, "first");
+    end(&mut s, "nobody");
+    assert_eq!(names(&mut s), ["second"]);
+    assert!(join(&mut s, "third") > second, "a number is never used again");
+}
+
+/// A row whose node nobody can see, such as that of a copied file, does not stay for ever.
+pub fn a_node_that_nobody_renews_is_forgotten(mut s: Scenario) {
+    join(&mut s, "quiet");
+    join(&mut s, "busy");
+    s.pass(NODE_FORGOTTEN_AFTER - Duration::from_secs(1));
+    renew(&mut s, "busy");
+    assert_eq!(names(&mut s), ["quiet", "busy"]);
+    let seen = s.read().nodes().unwrap().into_iter().map(|node| node.seen_at).max();
+    assert_eq!(seen, Some(s.now()));
+    s.pass(Duration::from_secs(1));
+    renew(&mut s, "busy");
+    assert_eq!(names(&mut s), ["busy"]);
+}

@@ -1,0 +1,94 @@
+//! What the store does for its nodes: it looks which of them are gone, and says that its own are there.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{Answer, ApplyError, Op};
+
+use super::StoreDriver;
+use crate::{
+    job::Job,
+    log,
+    nodes::{LOOK_INTERVAL, NodeLock, NodeLocks, RENEW_INTERVAL},
+    submit::Request,
+};
+
+/// The nodes that a store looks after.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    locks: Option<Arc<dyn NodeLocks>>,
+    /// Those that joined through this store.
+    own: BTreeSet<String>,
+    /// Those that are being ended, with their locks: until that is committed nobody else may try.
+    ending: BTreeMap<String, Option<NodeLock>>,
+    renewed_at: Timestamp,
+}
+
+impl Nodes {
+    pub(super) fn new(locks: Option<Arc<dyn NodeLocks>>) -> Self {
+        Self { locks, ..Self::default() }
+    }
+
+    /// Forgets the lock of a node that has ended; of one that could not be ended it lets go, to be tried again.
+    fn ended(&mut self, name: &str, success: bool) {
+        if let (Some(Some(lock)), Some(locks), true) = (self.ending.remove(name), &self.locks, success) {
+            locks.discard(name, lock);
+        }
+    }
+}
+
+impl StoreDriver {
+    /// Once in a while: ends nodes that are gone, and renews our own.
+    pub(super) fn tend_nodes(&mut self, now: Timestamp) {
+        self.look_for_dead_nodes(now);
+        if now.saturating_since(self.nodes.renewed_at) >= RENEW_INTERVAL || now < self.nodes.renewed_at {
+            self.nodes.renewed_at = now;
+            let names = self.nodes.own.iter().cloned().collect();
+            self.machine.accept(Request::Job(Job::unattended(Op::RenewNodes { names }, now)));
+        }
+        let next = if self.nodes.locks.is_some() { LOOK_INTERVAL } else { RENEW_INTERVAL };
+        self.machine.tended_nodes(now.saturating_add(next));
+    }
+
+    fn look_for_dead_nodes(&mut self, now: Timestamp) {
+        let Some(locks) = self.nodes.locks.clone() else { return };
+        let others = match self.engine.nodes() {
+            Ok(nodes) => {
+                nodes.into_iter().map(|node| node.name).filter(|name| !self.nodes.own.contains(name))
+            }
+            Err(failure) => return log::upkeep_failed(&self.name, "nodes", &failure),
+        };
+        for name in others.collect::<Vec<_>>() {
+            if let Some(lock) = locks.take_over(&name) {
+                log::node_gone(&self.name, &name);
+                self.end_node(name, Some(lock), now);
+            }
+        }
+    }
+
+    /// Has everything ended that a node holds.
+    pub(super) fn end_node(&mut self, name: String, lock: Option<NodeLock>, now: Timestamp) {
+        self.nodes.own.remove(&name);
+        self.nodes.ending.insert(name.clone(), lock);
+        self.machine.has_nodes(!self.nodes.own.is_empty());
+        self.machine.accept(Request::Job(Job::unattended(Op::EndNode { name }, now)));
+    }
+
+    /// Takes note of what became of an operation on nodes.
+    pub(super) fn note_node(&mut self, op: &Op, answer: &Result<Answer, ApplyError>) {
+        match op {
+            Op::JoinNode(row) if answer.is_ok() => {
+                if self.nodes.own.is_empty() {
+                    self.nodes.renewed_at = self.clock.now();
+                }
+                self.nodes.own.insert(row.name.clone());
+                self.machine.has_nodes(true);
+            }
+            Op::EndNode { name } => self.nodes.ended(name, answer.is_ok()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Nodes: a dead one is found by its lock, in virtual time, with locks that a test lets go.
+
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use duroxide_core::{Clock, Timestamp};
+use duroxide_provider::{
+    NodeAnnouncement, NodeId, NodeMembership, OrchestrationClaim, OrchestrationFetch, Provider,
+    memory::MemoryEngine,
+    store::{Answer, FailureClass, InstanceOrder, MessageRow, NodeRow, Op, StoreEngine, StoreFailure},
+};
+use duroxide_store::{Idle, NodeLock, NodeLocks, StoreDriver, StoreProvider};
+
+use crate::support::*;
+
+/// Locks of processes that die when a test says so.
+#[derive(Debug, Clone, Default)]
+struct Processes(Arc<Mutex<BTreeMap<String, Held>>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Yes,
+    /// Its process died.
+    No,
+}
+
+/// A lock that is let go when it is dropped.
+struct Lock(Processes, String);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.0.set(&self.1, Held::No);
+    }
+}
+
+impl Processes {
+    fn set(&self, node: &str, held: Held) {
+        self.0.lock().unwrap().insert(node.to_owned(), held);
+    }
+
+    fn get(&self, node: &str) -> Option<Held> {
+        self.0.lock().unwrap().get(node).copied()
+    }
+}
+
+impl NodeLocks for Processes {
+    fn hold(&self, node: &str) -> Result<NodeLock, StoreFailure> {
+        if self.get(node).is_some() {
+            return Err(StoreFailure::new(FailureClass::Retryable, "another has that name"));
+        }
+        self.set(node, Held::Yes);
+        Ok(NodeLock::new(Lock(self.clone(), node.to_owned())))
+    }
+
+    fn take_over(&self, node: &str) -> Option<NodeLock> {
+        (self.get(node)? == Held::No).then(|| {
+            self.set(node, Held::Yes);
+            NodeLock::new(Lock(self.clone(), node.to_owned()))
+        })
+    }
+
+    fn discard(&self, node: &str, lock: NodeLock) {
+        drop(lock);
+        self.0.lock().unwrap().remove(node);
+    }
+}
+
+/// A store whose nodes hold locks.
+struct Shared {
+    provider: StoreProvider,
+    store: StoreDriver,
+    clock: Arc<ManualClock>,
+    plan: Plan,
+    processes: Processes,
+}
+
+fn serve(engine: MemoryEngine) -> Shared {
+    let (processes, plan, clock) = (Processes::default(), Plan::default(), Arc::new(ManualClock::new()));
+    let mut nonce = 100;
+    let (provider, store) = StoreProvider::builder(ScriptedEngine::over(engine, plan.clone()))
+        .with_clock(Arc::clone(&clock) as Arc<dyn Clock>)
+        .with_nonces(move || {
+            nonce += 1;
+            nonce
+        })
+        .with_node_locks(processes.clone())
+        .stepped();
+    Shared { provider, store, clock, plan, processes }
+}
+
+/// A store in which a node of another process has claimed the instance `a`.
+fn with_claim_of_another_process() -> Shared {
+    let mut engine = MemoryEngine::default();
+    engine.begin(ManualClock::new().now()).unwrap();
+    let row = NodeRow::new(&named("other"));
+    let joined = engine.apply(&Op::JoinNode(row), Timestamp::ZERO).unwrap();
+    let Answer::Joined(node) = joined else { panic!("{joined:?}") };
+    let message = MessageRow::new(&start("a"), None).unwrap();
+    engine.apply(&Op::EnqueueMessage(message), Timestamp::ZERO).unwrap();
+    let request = OrchestrationFetch::new(LOCK, Duration::ZERO).with_node(Some(node));
+    assert_eq!(engine.claim_instances(&InstanceOrder::new(&request), 1).unwrap().items.len(), 1);
+    engine.commit().unwrap();
+    let shared = serve(engine);
+    shared.processes.set("other", Held::Yes);
+    shared
+}
+
+fn named(name: &str) -> NodeAnnouncement {
+    NodeAnnouncement { name: name.to_owned(), ..NodeAnnouncement::default() }
+}
+
+impl Shared {
+    fn join(&mut self, name: &str) -> Box<dyn NodeMembership> {
+        complete(&mut self.store, self.provider.join_node(&named(name))).unwrap().unwrap()
+    }
+
+    fn fetch(&mut self, node: Option<NodeId>) -> Vec<OrchestrationClaim> {
+        let request = OrchestrationFetch::new(LOCK, Duration::ZERO).with_node(node);
+        complete(&mut self.store, self.provider.fetch_orchestration_items(&request)).unwrap()
+    }
+
+    fn nodes(&mut self) -> Vec<String> {
+        let nodes = complete(&mut self.store, self.provider.query("nodes", |reader| reader.nodes())).unwrap();
+        nodes.into_iter().map(|node| node.name).collect()
+    }
+}
+
+/// Decisions 10: a fetch that waits gets what a dead node held within a second, in one transaction.
+#[test]
+fn what_a_dead_process_held_is_handed_to_a_waiting_fetch() {
+    let mut shared = with_claim_of_another_process();
+    let _own = shared.join("own");
+    let Shared { provider, mut store, clock, plan, processes } = shared;
+    let mut fetch = pin!(fetch_instances(&provider, 1));
+    hand_in(&mut fetch);
+    store.run();
+    clock.advance(Duration::from_secs(3));
+    store.run();
+    assert!(poll(&mut fetch).is_pending(), "a process that is only stopped keeps its lease");
+
+    let transactions = plan.count(Point::Begin);
+    processes.set("other", Held::No);
+    clock.advance(Duration::from_secs(1));
+    store.run();
+    let taken = answer(&mut fetch).remove(0);
+    assert_eq!((taken.instance.as_str(), taken.attempt_count), ("a", 2));
+    assert_eq!(plan.count(Point::Begin), transactions + 1);
+    let left = complete(&mut store, provider.query("nodes", |reader| reader.nodes())).unwrap();
+    assert_eq!(left.into_iter().map(|node| node.name).collect::<Vec<_>>(), ["own"]);
+    assert_eq!(processes.get("other"), None, "its traces are gone");
+}
+
+/// A node that starts after a crash does not wait for the next look.
+#[test]
+fn the_first_node_to_join_finds_the_dead_at_once() {
+    let mut shared = with_claim_of_another_process();
+    shared.processes.set("other", Held::No);
+    assert!(shared.fetch(None).is_empty(), "nobody looks before");
+    let own = shared.join("own");
+    assert_eq!(shared.fetch(Some(own.node())).len(), 1);
+    assert_eq!(shared.nodes(), ["own"]);
+}
+
+/// Decisions 10: what nobody can tell is left to the lease.
+#[test]
+fn a_node_without_a_lock_is_left_to_its_lease() {
+    let mut shared = with_claim_of_another_process();
+    shared.processes.0.lock().unwrap().clear();
+    let own = shared.join("own");
+    assert!(shared.fetch(Some(own.node())).is_empty());
+    shared.clock.advance(LOCK);
+    shared.store.run();
+    assert_eq!(shared.fetch(Some(own.node())).len(), 1);
+}
+
+#[test]
+fn a_node_that_leaves_frees_what_it_holds() {
+    let mut shared = serve(MemoryEngine::default());
+    let (first, second) = (shared.join("first"), shared.join("second"));
+    complete(&mut shared.store, shared.provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+    assert_eq!(shared.fetch(Some(first.node())).len(), 1);
+    drop(first);
+    let taken = shared.fetch(Some(second.node())).remove(0);
+    assert_eq!((taken.instance.as_str(), taken.attempt_count), ("a", 2));
+    assert_eq!(shared.nodes(), ["second"]);
+    assert_eq!(shared.processes.get("first"), None);
+    drop(second);
+    assert_eq!(shared.store.run(), Idle::UntilRequest, "without nodes nobody looks after them");
+}
+
+/// The caller of `join_node` may go away at any await; the node that joined for nobody goes too.
+#[test]
+fn a_join_that_nobody_waits_for_leaves_nothing() {
+    let mut shared = serve(MemoryEngine::default());
+    {
+        let announcement = named("impatient");
+        let mut join = pin!(shared.provider.join_node(&announcement));
+        hand_in(&mut join);
+    }
+    shared.store.run();
+    assert!(shared.nodes().is_empty());
+    assert_eq!(shared.processes.get("impatient"), None);
+}
+
+/// Until the end is committed the lock stays taken; if that fails, the next look tries again.
+#[test]
+fn a_node_that_could_not_be_ended_is_ended_later() {
+    let mut shared = with_claim_of_another_process();
+    let own = shared.join("own");
+    shared.store.run();
+    shared.processes.set("other", Held::No);
+    shared.plan.fail_next(Point::Commit, FailureClass::Retryable);
+    shared.clock.advance(Duration::from_secs(1));
+    shared.store.run();
+    assert_eq!(shared.processes.get("other"), Some(Held::No), "others may try too");
+    shared.clock.advance(Duration::from_secs(1));
+    assert_eq!(shared.fetch(Some(own.node())).len(), 1);
+}
+
+/// Nodes say that they are there, for those who cannot see their locks. That is one commit in ten seconds.
+#[test]
+fn nodes_are_renewed_now_and_then() {
+    let mut shared = serve(MemoryEngine::default());
+    let _own = shared.join("own");
+    let commits = shared.plan.count(Point::Commit);
+    for _ in 0..60 {
+        shared.clock.advance(Duration::from_millis(500));
+        shared.store.run();
+    }
+    assert_eq!(shared.plan.count(Point::Commit) - commits, 3);
+    let nodes = complete(&mut shared.store, shared.provider.query("nodes", |reader| reader.nodes())).unwrap();
+    assert_eq!(nodes[0].seen_at, shared.clock.now());
+}
+
+#[test]
+fn a_lock_that_cannot_be_had_is_an_error() {
+    let mut shared = serve(MemoryEngine::default());
+    let _own = shared.join("own");
+    let again = complete(&mut shared.store, shared.provider.join_node(&named("own"))).unwrap_err();
+    assert!(again.is_retryable(), "{again}");
+    assert_eq!(shared.nodes(), ["own"]);
+}
