@@ -26,7 +26,8 @@ const DELETE: &str = "DELETE FROM node WHERE id = ?1";
 const HELD_INSTANCES: &str = "SELECT id FROM instance INDEXED BY instance_wake
     WHERE wake_at IS NOT NULL AND lock_until > ?2 AND node = ?1 ORDER BY id";
 const END_INSTANCE: &str = "UPDATE instance SET lock_until = ?2 WHERE id = ?1";
-const END_ACTIVITIES: &str = "UPDATE activity INDEXED BY activity_wake SET lock_until = ?2, wake_at = NULL, ready = 1
+const END_ACTIVITIES: &str =
+    "UPDATE activity INDEXED BY activity_wake SET lock_until = ?2, wake_at = NULL, ready = 1
     WHERE wake_at IS NOT NULL AND lock_until > ?2 AND node = ?1";
 const END_SESSIONS: &str = "UPDATE session SET lock_until = ?2 WHERE owner = ?1 AND lock_until > ?2";
 
