@@ -2,8 +2,12 @@
 //!
 //! A run launches orchestrations for a time, keeps at most so many in flight, waits for all of them and counts how they
 //! ended. [`parallel_orchestrations`] fans out over small activities, [`large_payload`] moves large histories.
+//!
+//! Functions that begin with `run_` return counts, throughput and the mean latency; those that begin with `measure_` also
+//! how the latencies are spread.
 
 pub mod large_payload;
+mod latency;
 mod launch;
 pub mod parallel_orchestrations;
 mod result;
@@ -16,7 +20,11 @@ use duroxide_provider::Provider;
 use duroxide_runtime::{ActivityContext, ActivityRegistry, OrchestrationRegistry, Runtime, RuntimeOptions};
 use serde::{Deserialize, Serialize};
 
-pub use self::{result::StressTestResult, table::print_comparison_table};
+pub use self::{
+    latency::{Latency, StressTestReport},
+    result::StressTestResult,
+    table::{print_comparison_table, print_latency_table},
+};
 
 use self::launch::{Load, run_load};
 
@@ -69,6 +77,19 @@ pub async fn run_stress_test(
     activities: ActivityRegistry,
     orchestrations: OrchestrationRegistry,
 ) -> Result<StressTestResult, Box<dyn Error>> {
+    Ok(measure_stress_test(config, provider, activities, orchestrations).await?.result)
+}
+
+/// [`run_stress_test`] with the latencies beside the throughput.
+///
+/// # Errors
+/// If an orchestration cannot be started.
+pub async fn measure_stress_test(
+    config: StressTestConfig,
+    provider: Arc<dyn Provider>,
+    activities: ActivityRegistry,
+    orchestrations: OrchestrationRegistry,
+) -> Result<StressTestReport, Box<dyn Error>> {
     let tasks_per_instance = config.tasks_per_instance;
     let load = Load {
         orchestration: FANOUT,
@@ -85,7 +106,7 @@ async fn run_with_runtime(
     activities: ActivityRegistry,
     orchestrations: OrchestrationRegistry,
     load: Load,
-) -> Result<StressTestResult, Box<dyn Error>> {
+) -> Result<StressTestReport, Box<dyn Error>> {
     let options = RuntimeOptions {
         orchestration_concurrency: config.orch_concurrency,
         worker_concurrency: config.worker_concurrency,

@@ -1,12 +1,14 @@
 //! The stress harness on the memory provider, with a load small enough for every test run.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use duroxide_conformance::provider_stress_tests::{
     StressTestConfig, StressTestResult,
-    large_payload::{LargePayloadConfig, run_large_payload_test_with_config},
-    parallel_orchestrations::{ProviderStressFactory, run_parallel_orchestrations_test},
+    large_payload::{LargePayloadConfig, measure_large_payload, run_large_payload_test_with_config},
+    parallel_orchestrations::{
+        ProviderStressFactory, measure_parallel_orchestrations, run_parallel_orchestrations_test,
+    },
 };
 use duroxide_provider::Provider;
 use duroxide_store::MemoryProvider;
@@ -44,11 +46,38 @@ async fn parallel_orchestrations_all_complete() {
     assert!((ratio - 5.0).abs() < 1e-6, "each orchestration runs five activities: {result:?}");
 }
 
+fn few_large_payloads() -> LargePayloadConfig {
+    let base = StressTestConfig { max_concurrent: 2, duration_secs: 0, ..LargePayloadConfig::default().base };
+    LargePayloadConfig { base, activity_count: 6, sub_orch_count: 2, ..LargePayloadConfig::default() }
+}
+
 #[tokio::test]
 async fn large_payloads_come_back_whole() {
-    let base = StressTestConfig { max_concurrent: 2, duration_secs: 0, ..LargePayloadConfig::default().base };
-    let config =
-        LargePayloadConfig { base, activity_count: 6, sub_orch_count: 2, ..LargePayloadConfig::default() };
-    let result = run_large_payload_test_with_config(&Memory, config).await.expect("the test can run");
+    let result =
+        run_large_payload_test_with_config(&Memory, few_large_payloads()).await.expect("the test can run");
     assert_all_completed(&result);
+}
+
+/// Nothing is faster than the activities it waits for, and the mean lies between.
+#[tokio::test]
+async fn latencies_are_those_of_whole_orchestrations() {
+    let config = StressTestConfig { duration_secs: 0, ..Memory.stress_test_config() };
+    let activity = Duration::from_millis(config.activity_delay_ms);
+    let report = measure_parallel_orchestrations(&Memory, config).await.expect("the test can run");
+    assert_all_completed(&report.result);
+    let latency = report.latency;
+    assert!(activity <= latency.min, "{latency:?}");
+    assert!(
+        latency.min <= latency.p50 && latency.p50 <= latency.p90 && latency.p90 <= latency.p99,
+        "{latency:?}"
+    );
+    assert!(latency.p99 <= latency.max && latency.max <= report.result.total_time, "{report:?}");
+    let mean = Duration::from_secs_f64(report.result.avg_latency_ms / 1_000.0);
+    let rounding = Duration::from_micros(1);
+    assert!(latency.min <= mean + rounding && mean <= latency.max + rounding, "{report:?}");
+
+    let config = few_large_payloads();
+    let activities = Duration::from_millis(config.base.activity_delay_ms) * 7;
+    let report = measure_large_payload(&Memory, config).await.expect("the test can run");
+    assert!(activities <= report.latency.min, "six in a row and one of the children: {report:?}");
 }

@@ -7,8 +7,8 @@ use duroxide_runtime::{ActivityContext, ActivityRegistry, OrchestrationRegistry}
 use serde::{Deserialize, Serialize};
 
 use super::{
-    StressTestConfig, StressTestResult, launch::Load, parallel_orchestrations::ProviderStressFactory,
-    run_with_runtime,
+    StressTestConfig, StressTestReport, StressTestResult, launch::Load,
+    parallel_orchestrations::ProviderStressFactory, run_with_runtime,
 };
 
 const LARGE_PAYLOAD: &str = "LargePayloadOrchestration";
@@ -80,6 +80,17 @@ pub async fn run_large_payload_test_with_config(
     factory: &dyn ProviderStressFactory,
     config: LargePayloadConfig,
 ) -> Result<StressTestResult, Box<dyn Error>> {
+    Ok(measure_large_payload(factory, config).await?.result)
+}
+
+/// Runs the test with this configuration; the latencies come beside the throughput.
+///
+/// # Errors
+/// If an orchestration cannot be started.
+pub async fn measure_large_payload(
+    factory: &dyn ProviderStressFactory,
+    config: LargePayloadConfig,
+) -> Result<StressTestReport, Box<dyn Error>> {
     let plan = Plan {
         payload_kb: [config.small_payload_kb, config.medium_payload_kb, config.large_payload_kb],
         activities: config.activity_count,

@@ -11,10 +11,7 @@ use duroxide_provider::Provider;
 use duroxide_runtime::{Client, ClientError, OrchestrationStatus};
 use tokio::task::JoinSet;
 
-use super::{
-    StressTestConfig,
-    result::{StressTestResult, Tally},
-};
+use super::{StressTestConfig, StressTestReport, result::Tally};
 
 /// What is launched again and again.
 #[derive(Debug, Clone)]
@@ -33,7 +30,7 @@ pub(super) async fn run_load(
     config: &StressTestConfig,
     provider: Arc<dyn Provider>,
     load: Load,
-) -> Result<StressTestResult, Box<dyn Error>> {
+) -> Result<StressTestReport, Box<dyn Error>> {
     let client = Client::new(provider);
     let began = Instant::now();
     let launch_until = began + Duration::from_secs(config.duration_secs);
@@ -51,7 +48,7 @@ pub(super) async fn run_load(
     while !in_flight.is_empty() {
         count_next(&mut in_flight, &mut tally).await?;
     }
-    Ok(tally.result(began.elapsed(), load.activities_per_instance))
+    Ok(tally.report(began.elapsed(), load.activities_per_instance))
 }
 
 async fn count_next(in_flight: &mut JoinSet<Ended>, tally: &mut Tally) -> Result<(), Box<dyn Error>> {

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use duroxide_provider::Provider;
 
 use super::{
-    StressTestConfig, StressTestResult, create_default_activities, create_default_orchestrations,
-    run_stress_test,
+    StressTestConfig, StressTestReport, StressTestResult, create_default_activities,
+    create_default_orchestrations, measure_stress_test,
 };
 
 /// Makes the provider that is put under load.
@@ -40,7 +40,18 @@ pub async fn run_parallel_orchestrations_test_with_config(
     factory: &dyn ProviderStressFactory,
     config: StressTestConfig,
 ) -> Result<StressTestResult, Box<dyn Error>> {
+    Ok(measure_parallel_orchestrations(factory, config).await?.result)
+}
+
+/// Runs the test with this configuration; the latencies come beside the throughput.
+///
+/// # Errors
+/// If an orchestration cannot be started.
+pub async fn measure_parallel_orchestrations(
+    factory: &dyn ProviderStressFactory,
+    config: StressTestConfig,
+) -> Result<StressTestReport, Box<dyn Error>> {
     let provider = factory.create_provider().await;
     let activities = create_default_activities(config.activity_delay_ms);
-    run_stress_test(config, provider, activities, create_default_orchestrations()).await
+    measure_stress_test(config, provider, activities, create_default_orchestrations()).await
 }

@@ -3,6 +3,8 @@ use std::time::Duration;
 use duroxide_core::ErrorDetails;
 use duroxide_runtime::OrchestrationStatus;
 
+use super::{Latency, StressTestReport};
+
 /// How the orchestrations of a stress test ended, and how fast.
 #[derive(Debug, Clone)]
 pub struct StressTestResult {
@@ -46,7 +48,7 @@ pub(super) struct Tally {
     failed_infrastructure: usize,
     failed_configuration: usize,
     failed_application: usize,
-    completed_in: Duration,
+    completed_in: Vec<Duration>,
 }
 
 impl Tally {
@@ -56,7 +58,7 @@ impl Tally {
         match status {
             Some(OrchestrationStatus::Completed { .. }) => {
                 self.completed += 1;
-                self.completed_in += took;
+                self.completed_in.push(took);
             }
             Some(OrchestrationStatus::Failed { details, .. }) => self.count_failure(details),
             Some(OrchestrationStatus::NotFound | OrchestrationStatus::Running { .. }) | None => {
@@ -73,9 +75,17 @@ impl Tally {
         }
     }
 
+    pub(super) fn report(self, total_time: Duration, activities_per_instance: usize) -> StressTestReport {
+        StressTestReport {
+            result: self.result(total_time, activities_per_instance),
+            latency: Latency::of(self.completed_in),
+        }
+    }
+
     pub(super) fn result(&self, total_time: Duration, activities_per_instance: usize) -> StressTestResult {
         let per_second = |count: usize| count as f64 / total_time.as_secs_f64().max(f64::MIN_POSITIVE);
-        let latency = self.completed_in.as_secs_f64() * 1_000.0 / self.completed.max(1) as f64;
+        let completed_in: Duration = self.completed_in.iter().sum();
+        let latency = completed_in.as_secs_f64() * 1_000.0 / self.completed.max(1) as f64;
         StressTestResult {
             launched: self.launched,
             completed: self.completed,
@@ -123,5 +133,9 @@ mod tests {
         assert!((result.orch_throughput - 1.0).abs() < 1e-9);
         assert!((result.activity_throughput - 5.0).abs() < 1e-9);
         assert!((result.avg_latency_ms - 20.0).abs() < 1e-9);
+
+        let latency = tally.report(Duration::from_secs(2), 5).latency;
+        let expected = (Duration::from_millis(10), Duration::from_millis(30));
+        assert_eq!((latency.p50, latency.p99), expected, "only of those that completed");
     }
 }

@@ -334,6 +334,28 @@ fn stress_configurations_have_the_documented_defaults() {
 }
 
 #[test]
+fn latencies_are_measured_beside_the_throughput() {
+    use duroxide::provider_stress_tests::{Latency, StressTestReport};
+    bounds::value::<StressTestReport>();
+    bounds::value::<Latency>();
+    let Latency { min, p50, p90, p99, max, .. } = Latency::of([Duration::from_secs(1)]);
+    assert_eq!([min, p50, p90, p99, max], [Duration::from_secs(1); 5]);
+    let _: fn(&StressTestReport) -> (&StressTestResult, &Latency) =
+        |report| (&report.result, &report.latency);
+    let _: fn(&[(String, String, StressTestReport)]) = provider_stress_tests::print_latency_table;
+    type Measured = Result<StressTestReport, Box<dyn Error>>;
+    let _ = async |config, provider: Arc<dyn Provider>, activities, orchestrations| -> Measured {
+        provider_stress_tests::measure_stress_test(config, provider, activities, orchestrations).await
+    };
+    let _ = async |factory: &dyn ProviderStressFactory, config| -> Measured {
+        parallel_orchestrations::measure_parallel_orchestrations(factory, config).await
+    };
+    let _ = async |factory: &dyn ProviderStressFactory, config| -> Measured {
+        large_payload::measure_large_payload(factory, config).await
+    };
+}
+
+#[test]
 fn stress_results_are_built_in_full() {
     bounds::value::<StressTestResult>();
     let result = StressTestResult {
