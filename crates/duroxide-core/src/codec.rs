@@ -17,6 +17,73 @@ pub fn encode<T: Serialize>(value: &T) -> Result<String, String> {
     }
 }
 
+/// How many bytes [`encode`] would make of a value, without making them.
+///
+/// # Errors
+/// The `serde_json` text if the value has no JSON form.
+pub fn encoded_len<T: Serialize>(value: &T) -> Result<usize, String> {
+    let mut meter = Meter::default();
+    serde_json::to_writer(&mut meter, value).map_err(|error| error.to_string())?;
+    Ok(meter.len())
+}
+
+/// Counts JSON instead of keeping it.
+#[derive(Default)]
+struct Meter {
+    json: usize,
+    /// The length of the text that the JSON stands for, if it is a string.
+    text: usize,
+    is_string: bool,
+    /// Characters of an escape sequence that are still to come.
+    escape: Escape,
+}
+
+#[derive(Default, Clone, Copy)]
+enum Escape {
+    #[default]
+    None,
+    Begun,
+    /// So many hexadecimal digits.
+    Digits(u8),
+}
+
+impl Meter {
+    fn len(&self) -> usize {
+        // Both quotes were counted as characters of the text.
+        if self.is_string { self.text.saturating_sub(2) } else { self.json }
+    }
+
+    /// Serde's writer escapes only characters of one byte, each as one sequence.
+    fn count(&mut self, byte: u8) {
+        self.escape = match (self.escape, byte) {
+            (Escape::None, b'\\') => Escape::Begun,
+            (Escape::Begun, b'u') => Escape::Digits(4),
+            (Escape::Digits(more), _) if more > 1 => Escape::Digits(more - 1),
+            _ => {
+                self.text += 1;
+                Escape::None
+            }
+        };
+    }
+}
+
+impl std::io::Write for Meter {
+    fn write(&mut self, json: &[u8]) -> std::io::Result<usize> {
+        if self.json == 0 {
+            self.is_string = json.first() == Some(&b'"');
+        }
+        self.json += json.len();
+        if self.is_string {
+            json.iter().for_each(|byte| self.count(*byte));
+        }
+        Ok(json.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The value of a text.
 ///
 /// # Errors
@@ -37,6 +104,21 @@ mod tests {
         assert_eq!(decode::<String>("plain text").unwrap(), "plain text");
         assert_eq!(encode(&vec![1, 2]).unwrap(), "[1,2]");
         assert_eq!(decode::<Vec<u8>>("[1,2]").unwrap(), [1, 2]);
+    }
+
+    #[test]
+    fn the_length_is_known_before_the_text_is_made() {
+        let texts =
+            ["", "plain", "\"quoted\" \\ \n \u{0}\u{1f}\u{7f}", "ключ 🫖", "\\u0041", "\u{8}\u{c}\r\t/"];
+        for text in texts {
+            assert_eq!(encoded_len(&text), Ok(text.len()), "{text:?}");
+            let nested = vec![Some(text), None];
+            assert_eq!(encoded_len(&nested), Ok(encode(&nested).unwrap().len()), "{text:?}");
+        }
+        let map = std::collections::BTreeMap::from([(1, 2.5), (3, f64::NAN)]);
+        assert_eq!(encoded_len(&map), Ok(encode(&map).unwrap().len()));
+        assert_eq!(encoded_len(&()), Ok("null".len()));
+        assert_eq!(encoded_len(&'"'), Ok(1));
     }
 
     #[test]

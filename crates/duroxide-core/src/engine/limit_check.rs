@@ -26,23 +26,31 @@ fn too_many_actions(execution: &Execution) -> Option<String> {
 
 fn of_action(action: &Action, limits: &RuntimeLimits) -> Option<String> {
     match action {
-        Action::CallActivity { name, input, tag, .. } => {
-            tag_too_large(name, tag.as_deref()).or_else(|| payload("Activity input", input, limits))
+        Action::CallActivity { name, input, session_id, tag, .. } => tag_too_large(name, tag.as_deref())
+            .or_else(|| payload("Activity input", input, limits))
+            .or_else(|| payload("Activity name", name, limits))
+            .or_else(|| payload("Session id", session_id.as_deref()?, limits)),
+        Action::StartSubOrchestration { name, instance, input, .. } => {
+            payload("Sub-orchestration input", input, limits)
+                .or_else(|| payload("Sub-orchestration name", name, limits))
+                .or_else(|| payload("Sub-orchestration instance id", instance, limits))
         }
-        Action::StartSubOrchestration { input, .. } => payload("Sub-orchestration input", input, limits),
-        Action::StartOrchestrationDetached { input, .. } => payload("Orchestration input", input, limits),
+        Action::StartOrchestrationDetached { name, instance, input, .. } => {
+            payload("Orchestration input", input, limits)
+                .or_else(|| payload("Orchestration name", name, limits))
+                .or_else(|| payload("Orchestration instance id", instance, limits))
+        }
+        Action::WaitExternal { name, .. } => payload("Event name", name, limits),
+        Action::DequeueEvent { name, .. } => payload("Queue name", name, limits),
+        Action::ClearKeyValue { key } => payload("KV key", key, limits),
         Action::UpdateCustomStatus { status: Some(status) } => {
             over(format_args!("Custom status size"), status.len(), MAX_CUSTOM_STATUS_BYTES)
         }
-        Action::SetKeyValue { key, value, .. } => {
-            over(format_args!("KV value for key '{key}'"), value.len(), MAX_KV_VALUE_BYTES)
-        }
+        Action::SetKeyValue { key, value, .. } => payload("KV key", key, limits)
+            .or_else(|| over(format_args!("KV value for key '{key}'"), value.len(), MAX_KV_VALUE_BYTES)),
         Action::CreateTimer { .. }
-        | Action::WaitExternal { .. }
-        | Action::DequeueEvent { .. }
         | Action::ContinueAsNew { .. }
         | Action::UpdateCustomStatus { status: None }
-        | Action::ClearKeyValue { .. }
         | Action::ClearKeyValues => None,
     }
 }

@@ -63,6 +63,50 @@ over!(tag, "Activity 'a' tag size (257 bytes) exceeds limit (256 bytes)", |ctx| 
 over!(input, "Activity input size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
     ctx.schedule_activity("a", "x".repeat(1_001)).await
 });
+over!(child_input, "Sub-orchestration input size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    ctx.schedule_sub_orchestration("child", "x".repeat(1_001)).await
+});
+over!(detached_input, "Orchestration input size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    ctx.schedule_orchestration("other", "o", "x".repeat(1_001));
+    Ok(String::new())
+});
+over!(next_input, "Continue-as-new input size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    ctx.continue_as_new("x".repeat(1_001)).await
+});
+over!(failure_text, "Orchestration output size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    let _ = &ctx;
+    Err("x".repeat(1_001))
+});
+over!(panic_text, "exceeds limit (1000 bytes)", |ctx| {
+    let _ = &ctx;
+    panic!("{}", "x".repeat(1_001))
+});
+over!(activity_name, "Activity name size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    ctx.schedule_activity("x".repeat(1_001), "").await
+});
+over!(session_id, "Session id size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    ctx.schedule_activity_on_session("a", "", "x".repeat(1_001)).await
+});
+over!(child_name, "Sub-orchestration name size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    ctx.schedule_sub_orchestration("x".repeat(1_001), "").await
+});
+over!(child_id, "Sub-orchestration instance id size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    ctx.schedule_sub_orchestration_with_id("child", "x".repeat(1_001), "").await
+});
+over!(detached_id, "Orchestration instance id size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    ctx.schedule_orchestration("other", "x".repeat(1_001), "");
+    Ok(String::new())
+});
+over!(event_name, "Event name size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    Ok(ctx.schedule_wait("x".repeat(1_001)).await)
+});
+over!(queue_name, "Queue name size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    Ok(ctx.dequeue_event("x".repeat(1_001)).await)
+});
+over!(kv_key, "KV key size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
+    ctx.set_kv_value("x".repeat(1_001), "");
+    Ok(String::new())
+});
 over!(output, "Orchestration output size (1001 bytes) exceeds limit (1000 bytes)", |ctx| {
     let _ = &ctx;
     Ok("x".repeat(1_001))

@@ -9,11 +9,26 @@ use super::{Client, ClientError};
 impl Client {
     /// Refuses a text over the payload limit.
     pub(super) fn check_size(&self, what: &str, text: &str) -> Result<(), ClientError> {
-        let (size, Some(limit)) = (text.len(), self.limits.max_payload_bytes) else { return Ok(()) };
-        if size <= limit {
-            return Ok(());
+        self.check_bytes(what, text.len())
+    }
+
+    fn check_bytes(&self, what: &str, size: usize) -> Result<(), ClientError> {
+        match self.limits.max_payload_bytes {
+            Some(limit) if size > limit => Err(ClientError::invalid_input(format!(
+                "{what} size ({size} bytes) exceeds limit ({limit} bytes)"
+            ))),
+            _ => Ok(()),
         }
-        Err(ClientError::invalid_input(format!("{what} size ({size} bytes) exceeds limit ({limit} bytes)")))
+    }
+
+    /// The text of a value, by the codec of every `_typed` method. It is measured first, so that a value over the limit is
+    /// refused without the memory that its text would need.
+    pub(super) fn encode<T: Serialize + ?Sized>(&self, what: &str, value: &T) -> Result<String, ClientError> {
+        let failed = |error| ClientError::invalid_input(format!("encode: {error}"));
+        if self.limits.max_payload_bytes.is_some() {
+            self.check_bytes(what, codec::encoded_len(&value).map_err(failed)?)?;
+        }
+        codec::encode(&value).map_err(failed)
     }
 
     /// Refuses a message to an instance that has too many already. Clients that send at the same moment can each find
@@ -50,9 +65,4 @@ pub(super) fn check_version(version: &str) -> Result<(), ClientError> {
     Version::parse(version).map(drop).map_err(|error| {
         ClientError::invalid_input(format!("'{version}' is not a semantic version: {error}"))
     })
-}
-
-/// The text of a value, by the codec of every `_typed` method.
-pub(super) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String, ClientError> {
-    codec::encode(&value).map_err(|error| ClientError::invalid_input(format!("encode: {error}")))
 }

@@ -1,7 +1,7 @@
 use duroxide_core::WorkItem;
 use serde::Serialize;
 
-use super::{Client, ClientError, door};
+use super::{Client, ClientError};
 
 impl Client {
     /// Raises an external event. It goes to the oldest open wait of that name; without one it is recorded and
@@ -32,7 +32,7 @@ impl Client {
         event_name: impl Into<String>,
         data: &T,
     ) -> Result<(), ClientError> {
-        let data = door::encode(data)?;
+        let data = self.encode("event data", data)?;
         self.raise_event(instance, event_name, data).await
     }
 
@@ -63,7 +63,7 @@ impl Client {
         queue: impl Into<String>,
         data: &T,
     ) -> Result<(), ClientError> {
-        let data = door::encode(data)?;
+        let data = self.encode("queue message data", data)?;
         self.enqueue_event(instance, queue, data).await
     }
 

@@ -3,6 +3,8 @@ use serde::Serialize;
 
 use super::{Client, ClientError, door};
 
+const INPUT: &str = "orchestration input";
+
 impl Client {
     /// Starts an instance. The handler version is the one that the policy of the processing node chooses.
     ///
@@ -45,7 +47,7 @@ impl Client {
         orchestration: impl Into<String>,
         input: In,
     ) -> Result<(), ClientError> {
-        let input = door::encode(&input)?;
+        let input = self.encode(INPUT, &input)?;
         self.start_orchestration(instance, orchestration, input).await
     }
 
@@ -60,7 +62,7 @@ impl Client {
         version: impl Into<String>,
         input: In,
     ) -> Result<(), ClientError> {
-        let input = door::encode(&input)?;
+        let input = self.encode(INPUT, &input)?;
         self.start_orchestration_versioned(instance, orchestration, version, input).await
     }
 
@@ -74,7 +76,7 @@ impl Client {
         self.check_name("instance id", &instance)?;
         door::check_not_reserved(&instance)?;
         self.check_name("orchestration name", &orchestration)?;
-        self.check_size("orchestration input", &input)?;
+        self.check_size(INPUT, &input)?;
         let start = WorkItem::StartOrchestration {
             instance,
             orchestration,
