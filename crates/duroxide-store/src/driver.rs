@@ -271,6 +271,8 @@ impl StoreDriver {
 
     fn tell_watchers(&self, op: &Op, answer: &Answer) {
         match (op, answer) {
+            // Most rounds change nothing that a client can wait for, and each client told reads the store.
+            (Op::CommitRound(round), _) if !round.changes_status() => {}
             (_, Answer::RoundCommitted { instance }) | (Op::Append { instance, .. }, _) => {
                 self.watchers.tell(instance);
             }

@@ -285,6 +285,16 @@ impl StateChange {
 }
 
 impl PreparedRound {
+    /// Whether it changes something of its instance that a client can wait for: an execution ended, or the custom
+    /// status is another.
+    pub fn changes_status(&self) -> bool {
+        let sets_status = |execution: &PreparedExecution| {
+            let is_status = |change: &StateChange| matches!(change, StateChange::CustomStatus(_));
+            execution.metadata.status.is_some() || execution.changes.iter().any(is_status)
+        };
+        self.next.is_some() || sets_status(&self.execution)
+    }
+
     /// A round in the form a store keeps.
     ///
     /// # Errors

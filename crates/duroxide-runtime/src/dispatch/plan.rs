@@ -27,8 +27,7 @@ pub(crate) const WORK_RENEWAL_MAX: Duration = Duration::from_secs(5);
 /// to the store, so that few slots can still fill a group commit.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    size: usize,
-    running: BTreeSet<usize>,
+    free: BTreeSet<usize>,
     committing: usize,
     committing_bytes: usize,
     /// When items were finished, within the last window.
@@ -49,8 +48,7 @@ pub(crate) struct Wanted {
 impl Slots {
     pub(crate) fn new(size: usize) -> Self {
         Self {
-            size,
-            running: BTreeSet::new(),
+            free: (0..size).collect(),
             committing: 0,
             committing_bytes: 0,
             finished: VecDeque::new(),
@@ -60,12 +58,12 @@ impl Slots {
 
     /// Slots that run nothing.
     pub(crate) fn free(&self) -> usize {
-        self.size - self.running.len()
+        self.free.len()
     }
 
     /// The slots that run nothing, lowest first.
-    pub(crate) fn free_ids(&self) -> impl Iterator<Item = usize> {
-        (0..self.size).filter(|slot| !self.running.contains(slot))
+    pub(crate) fn free_ids(&self) -> impl DoubleEndedIterator<Item = usize> {
+        self.free.iter().copied()
     }
 
     /// Takes a slot: `wanted`, or any. `None` if it is taken, or if too much is on its way to the store.
@@ -73,14 +71,15 @@ impl Slots {
         if self.committing >= COMMITTING_MAX || self.committing_bytes >= COMMITTING_BYTES_MAX {
             return None;
         }
-        let slot = self.free_ids().find(|slot| wanted.is_none_or(|wanted| wanted == *slot))?;
-        self.running.insert(slot);
-        Some(slot)
+        match wanted {
+            Some(slot) => self.free.take(&slot),
+            None => self.free.pop_first(),
+        }
     }
 
     /// The item in `slot` has a result, which goes to the store now.
     pub(crate) fn submit(&mut self, slot: usize, bytes: usize, took: Duration, now: Moment) {
-        self.running.remove(&slot);
+        self.free.insert(slot);
         self.committing += 1;
         self.committing_bytes = self.committing_bytes.saturating_add(bytes);
         self.last_took = took;
@@ -96,7 +95,7 @@ impl Slots {
 
     /// The item in `slot` ended without a result.
     pub(crate) fn vacate(&mut self, slot: usize) {
-        self.running.remove(&slot);
+        self.free.insert(slot);
     }
 
     /// What to fetch while `queued` items wait for a slot. Long-running work is never fetched ahead.

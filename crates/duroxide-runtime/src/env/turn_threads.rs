@@ -3,6 +3,11 @@
 //! User code may block or loop forever. On a thread of its own that costs the thread, never a dispatch loop: a
 //! turn that takes too long is given up, another thread takes its place, and whenever the stuck one returns it
 //! drops what it made and ends.
+//!
+//! A healthy turn takes microseconds, less than waking a thread for it. So no more threads are awake than the machine
+//! has cores, and each takes one turn after the other; if they are held up by slow turns, a [`lookout`] wakes more.
+
+mod lookout;
 
 use std::{
     collections::VecDeque,
@@ -27,6 +32,8 @@ pub(super) struct TurnThreads {
 
 struct Shared {
     threads_max: usize,
+    /// Threads that are woken for what is queued. More only if nobody gets to it.
+    awake_max: usize,
     handle: Handle,
     state: Mutex<State>,
     work: Condvar,
@@ -36,8 +43,14 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
-    /// Threads that wait for a job.
+    /// Threads that wait for a job, apart from those called.
     idle: usize,
+    /// Waiting threads that were told to go on and have not yet.
+    called: usize,
+    /// Jobs taken out of the queue so far.
+    taken: u64,
+    /// Whether someone looks after what is queued.
+    looked_after: bool,
     /// Threads that count: given-up ones do not.
     alive: usize,
     given_up: usize,
@@ -62,6 +75,7 @@ impl TurnThreads {
     pub(super) fn new(threads_max: usize, handle: Handle) -> Self {
         let shared = Shared {
             threads_max: threads_max.max(1),
+            awake_max: thread::available_parallelism().map_or(1, usize::from),
             handle,
             state: Mutex::default(),
             work: Condvar::new(),
@@ -114,16 +128,28 @@ impl fmt::Debug for TurnThreads {
 }
 
 impl Shared {
-    /// Wakes or starts a thread for what is queued.
+    /// Sees to it that someone gets to what is queued.
     fn staff(shared: &Arc<Self>, state: &mut State) {
-        if state.queue.len() > state.idle && state.alive < shared.threads_max {
+        if state.alive - state.idle < shared.awake_max {
+            Self::add_thread(shared, state);
+        } else {
+            lookout::post(shared, state);
+        }
+    }
+
+    /// Wakes or starts a thread.
+    fn add_thread(shared: &Arc<Self>, state: &mut State) {
+        if state.idle > 0 {
+            state.idle -= 1;
+            state.called += 1;
+            shared.work.notify_one();
+        } else if state.alive < shared.threads_max {
             let worker = Arc::clone(shared);
             match thread::Builder::new().name("duroxide-turn".into()).spawn(move || worker.work()) {
                 Ok(_) => state.alive += 1,
                 Err(reason) => error!(target: "duroxide::runtime", %reason, "could not start a turn thread"),
             }
         }
-        shared.work.notify_one();
     }
 
     fn close(&self) {
@@ -158,14 +184,20 @@ impl Shared {
                     *phase = Phase::Running;
                 }
                 drop(phase);
+                state.taken += 1;
                 return Some(job);
             }
             if state.closed {
                 return None;
             }
             state.idle += 1;
-            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.idle -= 1;
+            while state.called == 0 && !state.closed {
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            match state.called.checked_sub(1) {
+                Some(called) => state.called = called,
+                None => state.idle -= 1,
+            }
         }
     }
 }
@@ -197,7 +229,9 @@ impl RunningTurn for Ticket {
                 *phase = Phase::GivenUp;
                 state.given_up += 1;
                 state.alive -= 1;
-                Shared::staff(&self.shared, &mut state);
+                if !state.queue.is_empty() {
+                    Shared::staff(&self.shared, &mut state);
+                }
             }
             Phase::Running => return false,
             Phase::Done | Phase::GivenUp => {}
@@ -231,6 +265,45 @@ mod tests {
         assert!(ticket.give_up());
         next.await.unwrap();
         assert_eq!(lock(&threads.shared.state).given_up, 1);
+        drop(release);
+        threads.close().await;
+    }
+
+    /// 2.15: turns that block hold up the others only until the lookout sees it.
+    #[tokio::test]
+    async fn more_slow_turns_than_cores_hold_up_nobody() {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let threads = threads(cores + 3);
+        let (release, stuck) = mpsc::channel::<()>();
+        let stuck = Arc::new(Mutex::new(stuck));
+        for _ in 0..cores + 2 {
+            let stuck = Arc::clone(&stuck);
+            let _ticket = threads.run(Box::new(move || {
+                let _ = lock(&stuck).recv();
+            }));
+        }
+        let (done, next) = tokio::sync::oneshot::channel();
+        let _last = threads.run(Box::new(move || done.send(()).unwrap()));
+        next.await.unwrap();
+        drop(release);
+        threads.close().await;
+    }
+
+    #[tokio::test]
+    async fn no_more_threads_are_woken_than_there_are_cores() {
+        let threads = threads(64);
+        let awake_max = threads.shared.awake_max;
+        // Nobody looks out, so nobody wakes more.
+        lock(&threads.shared.state).looked_after = true;
+        let (release, stuck) = mpsc::channel::<()>();
+        let stuck = Arc::new(Mutex::new(stuck));
+        for _ in 0..awake_max + 10 {
+            let stuck = Arc::clone(&stuck);
+            let _ticket = threads.run(Box::new(move || {
+                let _ = lock(&stuck).recv();
+            }));
+        }
+        assert_eq!(lock(&threads.shared.state).alive, awake_max);
         drop(release);
         threads.close().await;
     }

@@ -129,7 +129,7 @@ fn a_plain_ack_is_a_round() {
 // ---- watching -----------------------------------------------------------------------------------------------
 
 #[test]
-fn a_committed_round_is_told_to_those_who_watch_its_instance() {
+fn a_new_status_is_told_to_those_who_watch_its_instance() {
     let mut f = fixture();
     let claim = claim_new(&mut f, "a");
     let Fixture { provider, mut store, .. } = f;
@@ -137,9 +137,24 @@ fn a_committed_round_is_told_to_those_who_watch_its_instance() {
     let (mut a, mut b) = (pin!(a.changed()), pin!(b.changed()));
     hand_in(&mut a);
     hand_in(&mut b);
-    complete(&mut store, provider.commit_round(&claim.lock_token, first_round("a"))).unwrap();
+    let mut round = first_round("a");
+    round.metadata.status = Some("Completed".to_owned());
+    complete(&mut store, provider.commit_round(&claim.lock_token, round)).unwrap();
     answer(&mut a);
     assert!(poll(&mut b).is_pending());
+}
+
+/// Clients wait for an end or a custom status. Being told of every turn, each would read the store for nothing.
+#[test]
+fn a_round_in_the_middle_is_told_to_nobody() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    let Fixture { provider, mut store, .. } = f;
+    let mut watch = provider.watch("a").unwrap();
+    let mut changed = pin!(watch.changed());
+    hand_in(&mut changed);
+    complete(&mut store, provider.commit_round(&claim.lock_token, first_round("a"))).unwrap();
+    assert!(poll(&mut changed).is_pending());
 }
 
 #[test]
