@@ -26,6 +26,7 @@ mod record;
 mod renewal;
 mod round;
 mod running;
+mod sessions;
 mod store_call;
 mod turn;
 mod turns;

@@ -54,8 +54,12 @@ impl WorkQueue for Orchestrations {
         self.node.options.orchestration_concurrency
     }
 
-    fn fetches_per_slot(&self) -> bool {
-        !self.node.store.serves_batches()
+    fn shares_a_fetch(&self) -> bool {
+        self.node.store.serves_batches()
+    }
+
+    fn own_fetches(&self, free: &[usize]) -> Vec<usize> {
+        if self.shares_a_fetch() { Vec::new() } else { free.to_vec() }
     }
 
     fn fetch(
@@ -80,12 +84,9 @@ impl WorkQueue for Orchestrations {
         })
     }
 
-    fn receive(&self, claimed: &ClaimedInstance) {
+    fn receive(&self, claimed: &ClaimedInstance, _fetched_for: Option<usize>) -> Option<usize> {
         self.node.held.hold(&claimed.claim.lock_token, LockKind::Instance);
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
-    }
-
-    fn bound_to(&self, _claimed: &ClaimedInstance, _fetched_for: Option<usize>) -> Option<usize> {
         None
     }
 

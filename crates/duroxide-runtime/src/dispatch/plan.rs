@@ -66,15 +66,18 @@ impl Slots {
         self.free.iter().copied()
     }
 
-    /// Takes a slot: `wanted`, or any. `None` if it is taken, or if too much is on its way to the store.
-    pub(crate) fn start(&mut self, wanted: Option<usize>) -> Option<usize> {
+    /// Takes a slot: `wanted`, or any that is not reserved. `None` if it is taken, or if too much is on its way to the
+    /// store.
+    pub(crate) fn start(
+        &mut self,
+        wanted: Option<usize>,
+        is_reserved: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         if self.committing >= COMMITTING_MAX || self.committing_bytes >= COMMITTING_BYTES_MAX {
             return None;
         }
-        match wanted {
-            Some(slot) => self.free.take(&slot),
-            None => self.free.pop_first(),
-        }
+        let slot = wanted.or_else(|| self.free.iter().copied().find(|slot| !is_reserved(*slot)))?;
+        self.free.take(&slot)
     }
 
     /// The item in `slot` has a result, which goes to the store now.
@@ -185,42 +188,50 @@ mod tests {
     #[test]
     fn a_slot_is_free_as_soon_as_its_result_is_handed_in() {
         let mut slots = Slots::new(2);
-        assert_eq!(slots.start(None), Some(0));
-        assert_eq!(slots.start(None), Some(1));
-        assert_eq!(slots.start(None), None);
+        assert_eq!(slots.start(None, |_| false), Some(0));
+        assert_eq!(slots.start(None, |_| false), Some(1));
+        assert_eq!(slots.start(None, |_| false), None);
         slots.submit(0, 10, ms(1), at(0));
-        assert_eq!(slots.start(None), Some(0));
+        assert_eq!(slots.start(None, |_| false), Some(0));
     }
 
     #[test]
     fn a_bound_item_waits_for_its_own_slot() {
         let mut slots = Slots::new(2);
-        assert_eq!(slots.start(Some(1)), Some(1));
-        assert_eq!(slots.start(Some(1)), None);
+        assert_eq!(slots.start(Some(1), |_| false), Some(1));
+        assert_eq!(slots.start(Some(1), |_| false), None);
         slots.vacate(1);
-        assert_eq!(slots.start(Some(1)), Some(1));
+        assert_eq!(slots.start(Some(1), |_| false), Some(1));
+    }
+
+    #[test]
+    fn a_reserved_slot_is_left_to_what_is_bound_to_it() {
+        let mut slots = Slots::new(2);
+        assert_eq!(slots.start(None, |slot| slot == 0), Some(1));
+        assert_eq!(slots.start(None, |slot| slot == 0), None);
+        assert_eq!(slots.start(Some(0), |slot| slot == 0), Some(0));
     }
 
     #[test]
     fn nothing_starts_while_too_much_is_on_its_way_to_the_store() {
         let mut slots = Slots::new(1);
         for _ in 0..COMMITTING_MAX {
-            let slot = slots.start(None).unwrap();
+            let slot = slots.start(None, |_| false).unwrap();
             slots.submit(slot, 1, ms(1), at(0));
         }
-        assert_eq!(slots.start(None), None);
+        assert_eq!(slots.start(None, |_| false), None);
         slots.committed(1);
-        assert_eq!(slots.start(None), Some(0));
+        assert_eq!(slots.start(None, |_| false), Some(0));
     }
 
     #[test]
     fn a_result_above_the_byte_bound_goes_alone() {
         let mut slots = Slots::new(2);
-        let slot = slots.start(None).unwrap();
+        let slot = slots.start(None, |_| false).unwrap();
         slots.submit(slot, COMMITTING_BYTES_MAX + 1, ms(1), at(0));
-        assert_eq!(slots.start(None), None);
+        assert_eq!(slots.start(None, |_| false), None);
         slots.committed(COMMITTING_BYTES_MAX + 1);
-        assert_eq!(slots.start(None), Some(0));
+        assert_eq!(slots.start(None, |_| false), Some(0));
     }
 
     #[test]
@@ -228,13 +239,13 @@ mod tests {
         let mut slots = Slots::new(2);
         assert_eq!(slots.wanted(0, at(0)), Wanted { max: 2, free: 2 });
         for _ in 0..5 {
-            let slot = slots.start(None).unwrap();
+            let slot = slots.start(None, |_| false).unwrap();
             slots.submit(slot, 1, ms(1), at(100));
         }
         assert_eq!(slots.wanted(0, at(105)), Wanted { max: 7, free: 2 });
         assert_eq!(slots.wanted(3, at(105)), Wanted { max: 4, free: 0 });
         assert_eq!(slots.wanted(0, at(111)), Wanted { max: 2, free: 2 }, "the window has passed");
-        let slot = slots.start(None).unwrap();
+        let slot = slots.start(None, |_| false).unwrap();
         slots.submit(slot, 1, ms(11), at(111));
         assert_eq!(slots.wanted(0, at(111)), Wanted { max: 2, free: 2 }, "the last one took long");
     }
@@ -243,7 +254,7 @@ mod tests {
     fn no_more_than_a_bounded_number_is_fetched_ahead() {
         let mut slots = Slots::new(1);
         for _ in 0..AHEAD_MAX + 10 {
-            let slot = slots.start(None).unwrap();
+            let slot = slots.start(None, |_| false).unwrap();
             slots.submit(slot, 0, ms(0), at(0));
             slots.committed(0);
         }

@@ -37,8 +37,11 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
     /// How many slots the queue has.
     fn slots(&self) -> usize;
 
-    /// Whether each free slot has a fetch of its own; otherwise one fetch serves them all.
-    fn fetches_per_slot(&self) -> bool;
+    /// Whether one fetch serves all slots that have none of their own.
+    fn shares_a_fetch(&self) -> bool;
+
+    /// Which of the free slots have a fetch of their own. While it waits, the slot is reserved for what it brings.
+    fn own_fetches(&self, free: &[usize]) -> Vec<usize>;
 
     /// Fetches for one slot, or for all.
     fn fetch(
@@ -47,11 +50,9 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
         wanted: Wanted,
     ) -> BoxFuture<Result<Vec<Self::Claim>, ProviderError>>;
 
-    /// Takes note of a claim that a fetch has brought.
-    fn receive(&self, claim: &Self::Claim);
-
-    /// The slot that must run a claim, given the slot it was fetched for.
-    fn bound_to(&self, claim: &Self::Claim, fetched_for: Option<usize>) -> Option<usize>;
+    /// Takes note of a claim that a fetch has brought, for one slot or for all. Returns the slot that must run it, if
+    /// only one may.
+    fn receive(&self, claim: &Self::Claim, fetched_for: Option<usize>) -> Option<usize>;
 
     /// How often the lock of a claim is renewed.
     fn renewal_interval(&self) -> Duration;
@@ -92,7 +93,9 @@ struct QueueLoop<Q: WorkQueue> {
     queue: Arc<Q>,
     board: Arc<SlotBoard>,
     queued: VecDeque<Queued<Q::Claim>>,
+    /// The fetches of single slots.
     fetches: FuturesUnordered<BoxFuture<Fetched<Q::Claim>>>,
+    fetch_for_all: Option<BoxFuture<Fetched<Q::Claim>>>,
     /// For which slots a fetch is waiting, and how many of its items could start at once; `None` is a fetch for
     /// all slots.
     fetching: BTreeMap<Option<usize>, usize>,
@@ -118,6 +121,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             board,
             queued: VecDeque::new(),
             fetches: FuturesUnordered::new(),
+            fetch_for_all: None,
             fetching: BTreeMap::new(),
             failures: Arc::default(),
         }
@@ -136,11 +140,16 @@ impl<Q: WorkQueue> QueueLoop<Q> {
                 biased;
                 () = node.stopping.cancelled() => break,
                 Some(fetched) = self.fetches.next(), if !self.fetches.is_empty() => self.receive(fetched),
+                fetched = ready(&mut self.fetch_for_all), if self.fetch_for_all.is_some() => {
+                    self.fetch_for_all = None;
+                    self.receive(fetched);
+                }
                 () = board.changed.notified() => {}
                 () = sleep_until(&node.env, next_stale), if next_stale.is_some() => {}
             }
         }
         self.fetches.clear();
+        self.fetch_for_all = None;
         join_all(self.queued.drain(..).map(|queued| self.queue.release(queued.claim))).await;
     }
 
@@ -148,8 +157,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         self.fetching.remove(&fetched.slot);
         let received = self.queue.node().env.moment();
         for claim in fetched.claims {
-            self.queue.receive(&claim);
-            let bound = self.queue.bound_to(&claim, fetched.slot);
+            let bound = self.queue.receive(&claim, fetched.slot);
             self.queued.push_back(Queued { claim, received, bound });
         }
     }
@@ -158,7 +166,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     fn start_queued(&mut self) {
         let mut waiting = VecDeque::new();
         while let Some(queued) = self.queued.pop_front() {
-            match self.board.take(queued.bound) {
+            match self.board.take(queued.bound, |slot| self.fetching.contains_key(&Some(slot))) {
                 Some(seat) => {
                     let work = self.queue.run(queued.claim, queued.received, seat);
                     self.queue.node().work.spawn(self.queue.name(), work);
@@ -196,19 +204,28 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         if wanted.max == 0 {
             return;
         }
-        if !self.queue.fetches_per_slot() {
-            if wanted.free > 0 && self.fetching.get(&None) == Some(&0) {
-                // It asked only ahead, and what was attempted before is never claimed ahead. It could wait for
-                // ever beside a slot that has become free.
-                self.fetches.clear();
-                self.fetching.clear();
-            }
-            self.fetch(None, wanted);
-            return;
-        }
-        let ahead = (wanted.max - wanted.free) / free.len().max(1);
-        for slot in free.into_iter().take(wanted.free) {
+        let shared = self.queue.shares_a_fetch();
+        let ahead = if shared { 0 } else { (wanted.max - wanted.free) / free.len().max(1) };
+        for slot in self.queue.own_fetches(&free).into_iter().take(wanted.free) {
             self.fetch(Some(slot), Wanted { max: 1 + ahead, free: 1 });
+        }
+        if shared {
+            let own = free.iter().filter(|slot| self.fetching.contains_key(&Some(**slot))).count();
+            self.fetch_for_all(Wanted {
+                max: wanted.max.saturating_sub(own),
+                free: wanted.free.saturating_sub(own),
+            });
+        }
+    }
+
+    fn fetch_for_all(&mut self, wanted: Wanted) {
+        if wanted.free > 0 && self.fetching.get(&None) == Some(&0) {
+            // It asked only ahead, and what was attempted before is never claimed ahead. It could wait for ever
+            // beside a slot that has become free.
+            self.end_fetch_for_all();
+        }
+        if wanted.max > 0 {
+            self.fetch(None, wanted);
         }
     }
 
@@ -216,8 +233,16 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         if let Entry::Vacant(vacant) = self.fetching.entry(slot) {
             vacant.insert(wanted.free);
             let fetch = patiently(Arc::clone(&self.queue), Arc::clone(&self.failures), slot, wanted);
-            self.fetches.push(Box::pin(fetch));
+            match slot {
+                Some(_) => self.fetches.push(Box::pin(fetch)),
+                None => self.fetch_for_all = Some(Box::pin(fetch)),
+            }
         }
+    }
+
+    fn end_fetch_for_all(&mut self) {
+        self.fetch_for_all = None;
+        self.fetching.remove(&None);
     }
 }
 
@@ -251,6 +276,14 @@ async fn patiently<Q: WorkQueue>(
     Fetched { slot, claims }
 }
 
+/// Waits for a future that may not be there.
+async fn ready<T>(future: &mut Option<BoxFuture<T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn sleep_until(env: &Arc<dyn Env>, moment: Option<Moment>) {
     if let Some(moment) = moment {
         env.sleep_until(moment).await;
@@ -265,8 +298,8 @@ struct SlotBoard {
 }
 
 impl SlotBoard {
-    fn take(self: &Arc<Self>, bound: Option<usize>) -> Option<Seat> {
-        let slot = lock(&self.slots).start(bound)?;
+    fn take(self: &Arc<Self>, bound: Option<usize>, is_reserved: impl Fn(usize) -> bool) -> Option<Seat> {
+        let slot = lock(&self.slots).start(bound, is_reserved)?;
         let taken = self.env.moment();
         Some(Seat { board: Arc::clone(self), slot, taken, phase: SeatPhase::Running })
     }

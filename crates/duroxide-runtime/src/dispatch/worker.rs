@@ -1,10 +1,6 @@
 //! The worker queue: which activities this node takes.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use duroxide_core::WorkItem;
 use duroxide_provider::{
@@ -20,8 +16,9 @@ use super::{
     quarantine::Suspect,
     queue::{Seat, WorkQueue},
     running::RunningActivity,
+    sessions::{SessionOwners, SessionsInFlight},
 };
-use crate::env::{BoxFuture, Moment, lock};
+use crate::env::{BoxFuture, Moment};
 
 /// How long a fetch waits that leaves sessions out, because the node has as many as it may: one of them may end
 /// meanwhile.
@@ -30,19 +27,31 @@ const SESSION_RECHECK: Duration = Duration::from_millis(500);
 pub(crate) struct Activities {
     node: Arc<Node>,
     sessions: Arc<SessionsInFlight>,
+    owners: SessionOwners,
 }
 
 impl Activities {
     pub(crate) fn new(node: Arc<Node>) -> Self {
-        Self { node, sessions: Arc::default() }
+        Self { node, sessions: Arc::default(), owners: SessionOwners::default() }
     }
 
-    /// How session activities are taken: not at all while the node has as many sessions as it may.
+    /// Whether every slot may run activities of every session of the node.
+    fn slots_share_sessions(&self) -> bool {
+        self.node.options.worker_node_id.is_some()
+    }
+
+    fn is_full_of_sessions(&self) -> bool {
+        self.sessions.count() >= self.node.options.max_sessions_per_runtime
+    }
+
+    /// How session activities are taken: not at all while the node has as many sessions as it may, and not by a fetch
+    /// for slots that each own their sessions.
     fn session_config(&self, slot: Option<usize>) -> Option<SessionFetchConfig> {
-        let options = &self.node.options;
-        (self.sessions.count() < options.max_sessions_per_runtime).then(|| SessionFetchConfig {
+        // Where the slots share their sessions, any of them stands for all.
+        let slot = slot.or(self.slots_share_sessions().then_some(0))?;
+        (!self.is_full_of_sessions()).then(|| SessionFetchConfig {
             owner_id: session_owner(&self.node, slot),
-            lock_timeout: options.session_lock_timeout,
+            lock_timeout: self.node.options.session_lock_timeout,
         })
     }
 }
@@ -53,20 +62,16 @@ pub(crate) fn worker_id(node: &Node, slot: usize) -> String {
     format!("work-{slot}-{id}")
 }
 
-/// Who owns a session: the node if it has a name of its own, else the slot (semantics 13.1).
-pub(crate) fn session_owner(node: &Node, slot: Option<usize>) -> String {
-    match (&node.options.worker_node_id, slot) {
-        (Some(name), _) => name.clone(),
-        (None, Some(slot)) => worker_id(node, slot),
-        (None, None) => node.id.clone(),
-    }
+/// Who owns the sessions of a slot: the node if it has a name of its own, else the slot (semantics 13.1).
+fn session_owner(node: &Node, slot: usize) -> String {
+    node.options.worker_node_id.clone().unwrap_or_else(|| worker_id(node, slot))
 }
 
 /// All owners of this node's sessions.
 pub(crate) fn session_owners(node: &Node) -> Vec<String> {
     match &node.options.worker_node_id {
         Some(name) => vec![name.clone()],
-        None => (0..node.options.worker_concurrency).map(|slot| session_owner(node, Some(slot))).collect(),
+        None => (0..node.options.worker_concurrency).map(|slot| session_owner(node, slot)).collect(),
     }
 }
 
@@ -111,9 +116,22 @@ impl WorkQueue for Activities {
         self.node.options.worker_concurrency
     }
 
-    /// Where slots own sessions, each needs a fetch of its own.
-    fn fetches_per_slot(&self) -> bool {
-        !self.node.store.serves_batches() || self.node.options.worker_node_id.is_none()
+    fn shares_a_fetch(&self) -> bool {
+        self.node.store.serves_batches() && (self.slots_share_sessions() || self.slots() > 1)
+    }
+
+    /// Where slots own sessions, those that do need a fetch of their own, and one more slot looks for sessions that
+    /// nobody owns.
+    fn own_fetches(&self, free: &[usize]) -> Vec<usize> {
+        if !self.shares_a_fetch() {
+            return free.to_vec();
+        }
+        if self.slots_share_sessions() || self.is_full_of_sessions() {
+            return Vec::new();
+        }
+        let finder = self.owners.finder(free);
+        let now = self.node.env.moment();
+        free.iter().copied().filter(|slot| finder == Some(*slot) || self.owners.may_own(*slot, now)).collect()
     }
 
     fn fetch(
@@ -123,10 +141,11 @@ impl WorkQueue for Activities {
     ) -> BoxFuture<Result<Vec<ClaimedActivity>, ProviderError>> {
         let node = Arc::clone(&self.node);
         let session = self.session_config(slot);
+        let rechecks = self.is_full_of_sessions();
         Box::pin(async move {
             let options = &node.options;
             let long_poll = options.dispatcher_long_poll_timeout;
-            let poll_timeout = if session.is_some() { long_poll } else { long_poll.min(SESSION_RECHECK) };
+            let poll_timeout = if rechecks { long_poll.min(SESSION_RECHECK) } else { long_poll };
             let request =
                 WorkFetch::new(options.worker_lock_timeout, poll_timeout, &options.worker_tag_filter)
                     .with_session(session.as_ref())
@@ -138,15 +157,15 @@ impl WorkQueue for Activities {
         })
     }
 
-    fn receive(&self, claimed: &ClaimedActivity) {
+    fn receive(&self, claimed: &ClaimedActivity, fetched_for: Option<usize>) -> Option<usize> {
         self.node.held.hold(&claimed.claim.lock_token, LockKind::Activity);
         self.node.metrics.record_worker_dispatcher_items_fetched(1);
-    }
-
-    fn bound_to(&self, claimed: &ClaimedActivity, fetched_for: Option<usize>) -> Option<usize> {
-        session_of(&claimed.claim.item)
-            .and(fetched_for)
-            .filter(|_| self.node.options.worker_node_id.is_none())
+        session_of(&claimed.claim.item)?;
+        let slot = fetched_for.filter(|_| !self.slots_share_sessions())?;
+        let options = &self.node.options;
+        let kept_for = options.session_idle_timeout.saturating_add(options.session_lock_timeout);
+        self.owners.note(slot, self.node.env.moment().after(kept_for));
+        Some(slot)
     }
 
     fn renewal_interval(&self) -> Duration {
@@ -180,65 +199,5 @@ fn session_of(item: &WorkItem) -> Option<&str> {
     match item {
         WorkItem::ActivityExecute { session_id, .. } => session_id.as_deref(),
         _ => None,
-    }
-}
-
-/// The sessions whose activities run here, each with how many of them.
-#[derive(Debug, Default)]
-struct SessionsInFlight {
-    running: Mutex<HashMap<String, usize>>,
-}
-
-impl SessionsInFlight {
-    fn count(&self) -> usize {
-        lock(&self.running).len()
-    }
-
-    /// Enters an activity; `None` if its session would be one too many.
-    fn enter(self: &Arc<Self>, session: Option<&str>, max: usize) -> Option<InFlight> {
-        if let Some(session) = session {
-            let mut running = lock(&self.running);
-            if running.len() >= max && !running.contains_key(session) {
-                return None;
-            }
-            *running.entry(session.to_owned()).or_default() += 1;
-        }
-        Some(InFlight { sessions: Arc::clone(self), session: session.map(str::to_owned) })
-    }
-}
-
-struct InFlight {
-    sessions: Arc<SessionsInFlight>,
-    session: Option<String>,
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        let Some(session) = &self.session else { return };
-        let mut running = lock(&self.sessions.running);
-        if let Some(count) = running.get_mut(session) {
-            *count -= 1;
-            if *count == 0 {
-                running.remove(session);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// 13.3
-    #[test]
-    fn no_more_distinct_sessions_run_than_allowed() {
-        let sessions = Arc::new(SessionsInFlight::default());
-        let first = sessions.enter(Some("a"), 1);
-        assert!(first.is_some());
-        assert!(sessions.enter(Some("a"), 1).is_some(), "the same session is not one more");
-        assert!(sessions.enter(None, 1).is_some(), "no session needs no room");
-        assert!(sessions.enter(Some("b"), 1).is_none());
-        drop(first);
-        assert!(sessions.enter(Some("b"), 1).is_some());
     }
 }
