@@ -8,6 +8,7 @@ mod fixture;
 
 mod mailbox;
 mod names;
+mod parents;
 mod sizes;
 mod unknown_instances;
 mod wrong_files;
