@@ -3,7 +3,10 @@
 use duroxide_core::WorkItem;
 use duroxide_provider::{
     DeadLetter, DeadLetterQueue,
-    store::{ActivityRow, Answer, ApplyError, DeadLetterNote, MessageRow, Refusal, StoreFailure, Visibility},
+    store::{
+        ActivityRow, Answer, ApplyError, DeadLetterNote, DeadLetterReason, MessageRow, Refusal, StoreFailure,
+        Visibility,
+    },
 };
 use rusqlite::Row;
 
@@ -66,13 +69,17 @@ impl SqliteEngine {
         message: &Message,
         attempt_count: u32,
     ) -> Result<(), StoreFailure> {
+        let kind = match note.reason {
+            DeadLetterReason::Undeserializable { .. } => message.kind_put_aside(),
+            DeadLetterReason::NoInstance | DeadLetterReason::UnexpectedKind { .. } => message.kind,
+        };
         let columns = (
             &note.instance,
             &message.data,
             note.reason.to_string(),
             attempt_count,
             micros(self.now),
-            kind_number(message.kind_put_aside()),
+            kind_number(kind),
             &message.key,
         );
         self.db.execute(INSERT_MESSAGE, columns).map(|_| ())

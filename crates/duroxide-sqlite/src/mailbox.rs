@@ -23,8 +23,7 @@ const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE instance = ?1 LIMIT 1";
 const HAS_START: &str = "SELECT 1 FROM message WHERE instance = ?1 AND kind <= 1 LIMIT 1";
 const HAS_OTHER_THAN_QUEUE: &str = "SELECT 1 FROM message WHERE instance = ?1 AND kind <> 2 LIMIT 1";
 const HAS_ATTEMPTED: &str = "SELECT 1 FROM message WHERE instance = ?1 AND attempt_count > 0 LIMIT 1";
-const START_TARGET: &str =
-    "SELECT data FROM message WHERE instance = ?1 AND kind <= 1 AND kind = ?2 ORDER BY due_at, seq LIMIT 1";
+const START_TARGET: &str = "SELECT data FROM message WHERE instance = ?1 AND kind <= 1 AND kind = ?2 AND due_at <= ?3 AND hidden_until <= ?3 ORDER BY due_at, seq LIMIT 1";
 const OLDEST: &str = "SELECT min(max(enqueued_at, due_at)) FROM message WHERE instance = ?1";
 
 /// A kind as it is stored.
@@ -161,13 +160,14 @@ impl SqliteEngine {
         Ok(oldest.map(|at| crate::db::time(at).saturating_add(self.orphan_message_ttl)))
     }
 
-    /// What the first queued message of this kind asks for.
+    /// What the first visible message of this kind asks for.
     pub(crate) fn start_target(
         &self,
         id: i64,
         kind: MessageKind,
     ) -> Result<Option<StartTarget>, StoreFailure> {
-        let data = self.db.first(START_TARGET, (id, kind_number(kind)), |row| lossy_text(row, 0))?;
+        let columns = (id, kind_number(kind), micros(self.now));
+        let data = self.db.first(START_TARGET, columns, |row| lossy_text(row, 0))?;
         Ok(data.and_then(|data| start_target_of(&data)))
     }
 }

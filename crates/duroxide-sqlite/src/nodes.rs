@@ -14,9 +14,10 @@ use crate::{
 };
 
 const ALL: &str = "SELECT id, name, started_at, seen_at, capability FROM node ORDER BY id";
+const JOIN_AGAIN: &str = "UPDATE node SET started_at = ?2, seen_at = ?2, session_owners = ?3, capability = ?4
+    WHERE name = ?1";
 const JOIN: &str = "INSERT INTO node (name, started_at, seen_at, session_owners, capability)
-    VALUES (?1, ?2, ?2, ?3, ?4)
-    ON CONFLICT (name) DO UPDATE SET started_at = ?2, seen_at = ?2, session_owners = ?3, capability = ?4";
+    VALUES (?1, ?2, ?2, ?3, ?4)";
 const FIND: &str = "SELECT id, session_owners FROM node WHERE name = ?1";
 const RENEW: &str = "UPDATE node SET seen_at = ?2 WHERE name = ?1";
 const FORGET: &str = "DELETE FROM node WHERE seen_at <= ?1";
@@ -35,7 +36,10 @@ impl SqliteEngine {
     pub(crate) fn join_node(&self, row: &NodeRow) -> Result<Answer, ApplyError> {
         // A list of texts: `serde_json` cannot fail.
         let owners = serde_json::to_string(&row.session_owners).unwrap_or_default();
-        self.db.execute(JOIN, (&row.name, micros(self.now), owners, &row.capability))?;
+        let columns = (&row.name, micros(self.now), owners, &row.capability);
+        if self.db.execute(JOIN_AGAIN, columns.clone())? == 0 {
+            self.db.insert(JOIN, columns)?;
+        }
         let id: Option<i64> = self.db.first(FIND, [&row.name], |found| found.get(0))?;
         Ok(Answer::Joined(NodeId(unsigned(id.unwrap_or_default()))))
     }
