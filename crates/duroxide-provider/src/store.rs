@@ -60,7 +60,9 @@ pub use node::{NodeRow, StoredNode};
 pub use op::{Answer, Op, PreparedExecution, PreparedRound, Readies, StateChange};
 pub use order::{ActivityOrder, InstanceOrder};
 pub use reader::{SelectedInstance, StoreReader, StoredDescriptor, StoredExecution, StoredStatus};
-pub use row::{ActivityRow, EventRow, MessageKind, MessageRow, StartTarget, Visibility, timer_key};
+pub use row::{
+    ActivityRow, EventRow, MessageKind, MessageRow, StartTarget, Visibility, calling_parent, timer_key,
+};
 pub use snapshot::{
     ActivitySnapshot, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot, StoreSnapshot,
 };

@@ -5,13 +5,13 @@ use std::collections::{BTreeSet, VecDeque};
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     DeleteInstanceResult, InstanceFilter, PruneOptions, PruneResult,
-    store::{Answer, ApplyError, Refusal, StoreFailure, bounds::BULK_LIMIT_DEFAULT},
+    store::{Answer, ApplyError, Refusal, StoreFailure, bounds::BULK_LIMIT_DEFAULT, calling_parent},
 };
 
 use crate::{
     SqliteEngine,
     db::{micros, number},
-    instances::{CONTINUED_AS_NEW, InstanceRow, RUNNING},
+    instances::{CONTINUED_AS_NEW, Changed, InstanceRow, RUNNING},
 };
 
 const CHILDREN: &str = "SELECT id FROM instance WHERE parent = ?1 ORDER BY id";
@@ -23,6 +23,9 @@ const SELECTED: &str = "SELECT instance.id, instance.instance_id FROM instance
       AND (?1 OR (instance.parent IS NULL AND execution.status NOT IN ('Running', 'ContinuedAsNew')))
       AND (?2 IS NULL OR (execution.status NOT IN ('Running', 'ContinuedAsNew') AND execution.completed_at < ?2))
     ORDER BY instance.id";
+/// The first two conditions are those of the index.
+const CALLS_IN_RANGE: &str = "SELECT instance, key FROM message
+    WHERE key >= 'ST/' AND key < 'ST0' AND key >= ?1 AND key < ?2";
 const DELETE_EXECUTIONS: &str = "DELETE FROM execution WHERE instance = ?1";
 const DELETE_HISTORY: &str = "DELETE FROM history WHERE instance = ?1";
 const DELETE_MESSAGES: &str = "DELETE FROM message WHERE instance = ?1";
@@ -120,18 +123,52 @@ impl SqliteEngine {
     fn delete(&mut self, rows: &[InstanceRow]) -> Result<DeleteInstanceResult, StoreFailure> {
         let mut result = DeleteInstanceResult::default();
         for row in rows {
-            result.instances_deleted += u64::from(row.known);
-            result.executions_deleted += self.db.execute(DELETE_EXECUTIONS, [row.id])? as u64;
-            result.events_deleted += self.db.execute(DELETE_HISTORY, [row.id])? as u64;
-            result.queue_messages_deleted += self.db.execute(DELETE_MESSAGES, [row.id])? as u64;
-            result.queue_messages_deleted += self.db.execute(DELETE_ACTIVITIES, [row.id])? as u64;
-            self.db.execute(DELETE_KV, [row.id])?;
-            self.db.execute(DELETE_KV_CHANGES, [row.id])?;
-            self.db.execute(DELETE_CUSTOM_STATUS, [row.id])?;
-            self.db.execute(DELETE_DEAD_LETTERS, [&row.instance_id])?;
-            self.delete_instance_row(row.id)?;
+            self.delete_one(row, &mut result)?;
+        }
+        for row in rows {
+            self.delete_unborn(&row.instance_id, &mut result)?;
         }
         Ok(result)
+    }
+
+    fn delete_one(
+        &mut self,
+        row: &InstanceRow,
+        result: &mut DeleteInstanceResult,
+    ) -> Result<(), StoreFailure> {
+        result.instances_deleted += u64::from(row.known);
+        result.executions_deleted += self.db.execute(DELETE_EXECUTIONS, [row.id])? as u64;
+        result.events_deleted += self.db.execute(DELETE_HISTORY, [row.id])? as u64;
+        result.queue_messages_deleted += self.db.execute(DELETE_MESSAGES, [row.id])? as u64;
+        result.queue_messages_deleted += self.db.execute(DELETE_ACTIVITIES, [row.id])? as u64;
+        self.db.execute(DELETE_KV, [row.id])?;
+        self.db.execute(DELETE_KV_CHANGES, [row.id])?;
+        self.db.execute(DELETE_CUSTOM_STATUS, [row.id])?;
+        self.db.execute(DELETE_DEAD_LETTERS, [&row.instance_id])?;
+        self.delete_instance_row(row.id)
+    }
+
+    /// Deletes the calls of a deleted parent that were not carried out yet: their children belong to the tree, although
+    /// there is nothing of them but a start. A turn that is about to make one loses its lock.
+    fn delete_unborn(&mut self, parent: &str, result: &mut DeleteInstanceResult) -> Result<(), StoreFailure> {
+        // The character behind the slash ends the range.
+        let range = (format!("ST/{parent}/"), format!("ST/{parent}0"));
+        let calls: Vec<(i64, String)> =
+            self.db.all(CALLS_IN_RANGE, range, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for (child, call) in calls.iter().filter(|(_, call)| calling_parent(call) == Some(parent)) {
+            result.queue_messages_deleted += self.delete_by_key(*child, call)?;
+            let Some(mut row) = self.instance(*child)? else { continue };
+            if row.known {
+                self.settle(&row)?;
+            } else if self.has_start(row.id)? {
+                self.release_batch(&row, Timestamp::ZERO, false)?;
+                (row.lock, row.batch) = (None, None);
+                self.write_settled(&row, Changed::Nothing)?;
+            } else {
+                self.delete_one(&row, result)?;
+            }
+        }
+        Ok(())
     }
 
     /// Known instances that match the filter, in the order of their rows. The limit comes last.

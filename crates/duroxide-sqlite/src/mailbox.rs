@@ -134,7 +134,12 @@ impl SqliteEngine {
 
     /// Removes the message of a timer that no longer counts; unknown ones are no error.
     pub(crate) fn cancel_timer(&self, id: i64, execution_id: u64, timer_id: u64) -> Result<(), StoreFailure> {
-        self.db.execute(DELETE_BY_KEY, (id, timer_key(execution_id, timer_id))).map(|_| ())
+        self.delete_by_key(id, &timer_key(execution_id, timer_id)).map(|_| ())
+    }
+
+    /// Deletes the message of this key; says how many there were.
+    pub(crate) fn delete_by_key(&self, id: i64, key: &str) -> Result<u64, StoreFailure> {
+        Ok(self.db.execute(DELETE_BY_KEY, (id, key))? as u64)
     }
 
     pub(crate) fn has_messages(&self, id: i64) -> Result<bool, StoreFailure> {

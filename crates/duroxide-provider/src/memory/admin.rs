@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     DeleteInstanceResult, InstanceFilter, PruneOptions, PruneResult,
-    store::{Answer, Refusal, bounds::BULK_LIMIT_DEFAULT},
+    store::{Answer, Refusal, bounds::BULK_LIMIT_DEFAULT, calling_parent},
 };
 
 impl MemoryEngine {
@@ -95,18 +95,48 @@ impl MemoryEngine {
 
     fn delete(&mut self, keys: &[InstanceKey]) -> DeleteInstanceResult {
         let mut result = DeleteInstanceResult::default();
-        for key in keys {
-            let Some(instance) = self.instances.remove(*key) else { continue };
-            result.instances_deleted += u64::from(instance.is_known());
-            result.executions_deleted += instance.executions.len() as u64;
-            result.events_deleted += instance.executions.values().map(Execution::event_count).sum::<u64>();
-            result.queue_messages_deleted += (instance.mailbox.len() + instance.activities.len()) as u64;
-            for activity in instance.activities.values() {
-                self.activities.remove(*activity);
-            }
-            self.dead_letters.remove_instance(&instance.id);
-        }
+        let ids = keys.iter().filter_map(|key| self.instances.get(*key));
+        let parents: BTreeSet<_> = ids.map(|instance| instance.id.clone()).collect();
+        keys.iter().for_each(|key| self.delete_one(*key, &mut result));
+        self.delete_unborn(&parents, &mut result);
         result
+    }
+
+    fn delete_one(&mut self, key: InstanceKey, result: &mut DeleteInstanceResult) {
+        let Some(instance) = self.instances.remove(key) else { return };
+        result.instances_deleted += u64::from(instance.is_known());
+        result.executions_deleted += instance.executions.len() as u64;
+        result.events_deleted += instance.executions.values().map(Execution::event_count).sum::<u64>();
+        result.queue_messages_deleted += (instance.mailbox.len() + instance.activities.len()) as u64;
+        for activity in instance.activities.values() {
+            self.activities.remove(*activity);
+        }
+        self.dead_letters.remove_instance(&instance.id);
+    }
+
+    /// Deletes the calls of deleted parents that were not carried out yet: their children belong to the tree, although
+    /// there is nothing of them but a start. A turn that is about to make one loses its lock.
+    fn delete_unborn(&mut self, parents: &BTreeSet<String>, result: &mut DeleteInstanceResult) {
+        let is_theirs = |key: &&String| calling_parent(key).is_some_and(|parent| parents.contains(parent));
+        let called: Vec<(InstanceKey, Vec<String>)> = self
+            .instances
+            .iter()
+            .map(|(key, instance)| (key, instance.mailbox.keys().filter(is_theirs).cloned().collect()))
+            .collect();
+        for (key, calls) in called.into_iter().filter(|(_, calls)| !calls.is_empty()) {
+            result.queue_messages_deleted += calls.len() as u64;
+            let others_want_it = self.instances.change(key, self.now, |instance| {
+                calls.iter().for_each(|call| instance.mailbox.remove_by_key(call));
+                if !instance.is_known() {
+                    instance.lock = None;
+                    instance.mailbox.release_locked(None, false);
+                }
+                instance.is_known() || instance.mailbox.has_start()
+            });
+            if others_want_it == Some(false) {
+                self.delete_one(key, result);
+            }
+        }
     }
 
     /// Known instances that match the filter, in the order of their rows. The limit comes last.

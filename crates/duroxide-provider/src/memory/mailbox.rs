@@ -115,6 +115,11 @@ impl Mailbox {
         }
     }
 
+    /// The keys of queued messages.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &String> {
+        self.keys.keys()
+    }
+
     /// Hides a message; `until` at or before now hides nothing.
     fn hide(&mut self, place: Place, until: Timestamp) {
         let Some(message) = self.messages.get_mut(&place) else { return };

@@ -154,6 +154,12 @@ pub(crate) fn idempotency_key(item: &WorkItem) -> Option<String> {
     }
 }
 
+/// The parent whose call a child start carries out, by the key of its message.
+pub fn calling_parent(key: &str) -> Option<&str> {
+    // Ids may hold slashes, the two numbers behind them do not.
+    key.strip_prefix("ST/")?.rsplitn(3, '/').nth(2)
+}
+
 /// The key of a timer's message, by which a round that cancels the timer finds it.
 pub fn timer_key(execution_id: u64, timer_id: u64) -> String {
     format!("TF/{execution_id}/{timer_id}")

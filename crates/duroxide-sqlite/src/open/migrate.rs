@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0001_tables.sql"),
     include_str!("../../migrations/0002_listing.sql"),
     include_str!("../../migrations/0003_nodes.sql"),
+    include_str!("../../migrations/0004_child_starts.sql"),
 ];
 
 /// The schema this build works with, and the newest it can open.

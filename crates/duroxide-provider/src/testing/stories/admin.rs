@@ -72,6 +72,46 @@ pub fn a_list_must_hold_all_children(mut s: Scenario) {
     assert_eq!(s.delete(&list(&["p", "c", "p"], true)).unwrap().instances_deleted, 2);
 }
 
+/// 19.1: a child belongs to the tree from the call on. Ids may hold slashes, so others' calls look alike.
+pub fn calls_that_were_not_carried_out_are_deleted_with_their_parent(mut s: Scenario) {
+    s.send(&start("p"));
+    s.send(&start("p/1"));
+    let (p, other) = (s.claim().unwrap(), s.claim().unwrap());
+    s.commit(&p, Turn::first("p").child("c")).unwrap();
+    s.commit(&other, Turn::first("p/1").child("d")).unwrap();
+    s.send(&raise("c", "for an unborn child"));
+    let deleted = s.delete(&tree("p", true)).unwrap();
+    assert_eq!((deleted.instances_deleted, deleted.queue_messages_deleted), (1, 2));
+    let left: Vec<_> = s.snapshot().instances.into_iter().map(|instance| instance.instance).collect();
+    assert_eq!(left, ["d", "p/1"]);
+    assert_eq!(s.claim().unwrap().instance, "d");
+}
+
+/// 19.1: it recreates nothing.
+pub fn a_first_turn_of_a_deleted_parents_child_loses_its_lock(mut s: Scenario) {
+    s.run_first_turn(Turn::first("p").child("c"), &start("p"));
+    let claim = s.claim().unwrap();
+    assert_eq!(claim.instance, "c");
+    s.force_delete("p");
+    let refused = s.commit(&claim, Turn::first_of_child("c", "p", 1, 2)).unwrap_err();
+    assert_eq!(refused, Refusal::InvalidLockToken);
+    assert!(s.snapshot().instances.is_empty());
+}
+
+/// 19.1, I18: an acknowledged start of the same id is not the parent's.
+pub fn what_others_sent_to_an_unborn_child_stays(mut s: Scenario) {
+    s.run_first_turn(Turn::first("p").child("c"), &start("p"));
+    s.send(&start("c"));
+    let claim = s.claim().unwrap();
+    assert_eq!(claim.messages.len(), 2);
+    s.force_delete("p");
+    assert!(s.commit(&claim, Turn::first_of_child("c", "p", 1, 2)).is_err());
+    let claim = s.claim().unwrap();
+    assert_eq!((claim.instance.as_str(), claim.messages.len()), ("c", 1));
+    s.commit(&claim, Turn::first("c")).unwrap();
+    assert_eq!(s.snapshot().instances[0].parent, None);
+}
+
 /// 16.12, 19.1
 pub fn a_delete_drops_queues_and_dead_letters(mut s: Scenario) {
     s.send(&raise("a", "too early"));
