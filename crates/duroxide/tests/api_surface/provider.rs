@@ -8,7 +8,7 @@ use duroxide::{
     PruneOptions, PruneResult, QueueDepths, SystemMetrics, SystemStats,
     providers::{
         DispatcherCapabilityFilter, ExecutionMetadata, NextExecution, OrchestrationItem, Provider,
-        ProviderAdmin, ProviderError, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier,
+        ProviderAdmin, ProviderError, RawEvent, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier,
         SessionFetchConfig, StatusSnapshot, TagFilter, WorkItem,
     },
 };
@@ -197,6 +197,10 @@ async fn added_methods_have_default_bodies() {
     let refused = admin.retry_dead_letter("1").await.unwrap_err();
     assert_eq!((refused.message.as_str(), refused.retryable), ("dead letters are not supported", false));
     assert!(!admin.discard_dead_letter("1").await.unwrap_err().retryable);
+    let refused = admin.read_raw_history("i", 1).await.map(|_: Vec<RawEvent>| ()).unwrap_err();
+    assert_eq!((refused.message.as_str(), refused.retryable), ("raw history is not supported", false));
+    let build = DispatcherCapabilityFilter::default_for_current_build();
+    assert_eq!(admin.list_stuck_instances(Duration::ZERO, &build).await.unwrap(), Vec::<String>::new());
     assert_eq!(admin.get_instance_tree("i").await.unwrap().all_ids, ["i"]);
     let _: DeleteInstanceResult = admin.delete_instance("i", false).await.unwrap();
 }

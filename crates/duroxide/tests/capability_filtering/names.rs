@@ -9,7 +9,7 @@ fn selected_by(filter: &str) -> Vec<String> {
     listing.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
-/// S2.25: each part can be run alone, and nothing else runs with it.
+/// S2.24, S2.25: each part can be run alone, and nothing else runs with it.
 #[test]
 fn each_part_can_be_run_alone_by_its_name() {
     let parts = [

@@ -83,6 +83,27 @@ async fn fetch_deserialization_error_eventually_reaches_poison() {
     runtime.shutdown(None).await;
 }
 
+/// S2.16: what no node here can decode can still be looked at, and the pinned versions of what runs counted, without
+/// decoding a history.
+#[tokio::test]
+async fn a_history_with_unknown_events_can_be_read_raw() {
+    let file = File::new();
+    let store = file.open().await;
+    pinned(&store, "future", "99.0.0").await;
+    file.overwrite_event("future", 2, FROM_THE_FUTURE);
+    let client = Client::new(store.clone());
+    assert!(client.read_execution_history("future", 1).await.is_err());
+
+    let admin = store.as_management_capability().unwrap();
+    let raw = admin.read_raw_history("future", 1).await.unwrap();
+    let seen: Vec<_> = raw.iter().map(|event| (event.event_id, event.event_type.as_str())).collect();
+    assert_eq!(seen, [(1, "OrchestrationStarted"), (2, "FromTheFuture")]);
+    assert_eq!(raw[1].data, FROM_THE_FUTURE);
+    assert!(admin.read_raw_history("nobody", 1).await.unwrap().is_empty());
+    let spread = client.get_running_duroxide_version_spread().await.unwrap();
+    assert_eq!(spread, [("99.0.0".to_owned(), 1)].into());
+}
+
 /// S3.15, S3.33: what the filter excludes is never decoded, so that it is neither counted nor ended.
 #[tokio::test]
 async fn an_excluded_history_is_never_decoded() {
