@@ -27,10 +27,12 @@ impl Outcome {
         }
     }
 
-    /// Adds a figure; its name ends with its unit.
+    /// Adds a figure, whose name ends with its unit. What is no number, because nothing was measured, is left out.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: f64) -> Self {
-        self.figures.insert(name, value);
+        if value.is_finite() {
+            self.figures.insert(name, value);
+        }
         self
     }
 

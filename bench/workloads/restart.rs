@@ -63,14 +63,12 @@ pub struct Restart {
 
 impl Restart {
     pub async fn run(&self, scratch: &Scratch) -> Result<Outcome, String> {
-        let file = scratch.file();
-        let mut args = vec!["victim".to_owned(), "--file".to_owned(), file.display().to_string()];
+        let mut args = self.setting.sibling_args("victim", scratch);
         args.extend(["--instances".to_owned(), self.instances.to_string()]);
-        args.extend(self.setting.to_args());
         Sibling::start(&args)?.kill()?;
 
         let begin = Instant::now();
-        let node = Node::start(&self.setting, &file).await?;
+        let node = Node::start(&self.setting, &scratch.file()).await?;
         let outcome = batch(self.instances).outcome(&node.client, begin, self.setting.limit()).await;
         node.stop().await;
         Ok(outcome)

@@ -26,6 +26,10 @@ impl Scratch {
         Ok(Self(path))
     }
 
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
     /// The database file of this run.
     pub fn file(&self) -> PathBuf {
         self.0.join("bench.db")

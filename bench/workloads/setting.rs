@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::builder::PossibleValuesParser;
 use duroxide::{RuntimeOptions, runtime::ObservabilityConfig};
 
+use super::scratch::Scratch;
 use crate::adapter;
 
 /// The surroundings of a measurement.
@@ -17,11 +18,15 @@ pub struct Setting {
     /// not given.
     #[arg(long)]
     pub slots: Option<usize>,
+    /// The shortest time between two polls (`dispatcher_min_poll_interval`), in milliseconds; the implementation's default
+    /// if not given.
+    #[arg(long)]
+    poll_ms: Option<u64>,
     /// Where a fresh folder for the data is made; beside this program if not given. It is removed at the end.
     #[arg(long)]
     pub folder: Option<PathBuf>,
     /// After how many seconds to give up: what has not completed by then has failed.
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 120)]
     limit_s: u64,
 }
 
@@ -29,13 +34,15 @@ impl Setting {
     /// The options of every runtime. Logging is turned down on both sides, because it is not what we compare.
     pub fn runtime_options(&self) -> RuntimeOptions {
         let quiet = ObservabilityConfig { log_level: "error".to_owned(), ..ObservabilityConfig::default() };
-        let defaults = RuntimeOptions { observability: quiet, ..RuntimeOptions::default() };
-        match self.slots {
-            None => defaults,
-            Some(slots) => {
-                RuntimeOptions { orchestration_concurrency: slots, worker_concurrency: slots, ..defaults }
-            }
+        let mut options = RuntimeOptions { observability: quiet, ..RuntimeOptions::default() };
+        if let Some(slots) = self.slots {
+            options.orchestration_concurrency = slots;
+            options.worker_concurrency = slots;
         }
+        if let Some(poll_ms) = self.poll_ms {
+            options.dispatcher_min_poll_interval = Duration::from_millis(poll_ms);
+        }
+        options
     }
 
     /// How long a workload may take as a whole.
@@ -43,11 +50,17 @@ impl Setting {
         Duration::from_secs(self.limit_s)
     }
 
-    /// These as arguments for another process of this program.
-    pub fn to_args(&self) -> Vec<String> {
-        let mut args = vec!["--store".to_owned(), self.store.clone()];
+    /// The arguments by which another process of this program works on the same data.
+    pub fn sibling_args(&self, role: &str, scratch: &Scratch) -> Vec<String> {
+        let mut args = vec![role.to_owned(), "--store".to_owned(), self.store.clone()];
+        args.extend(["--file".to_owned(), scratch.file().display().to_string()]);
+        // What a killed process leaves behind is removed with the scratch folder of the one that started it.
+        args.extend(["--folder".to_owned(), scratch.folder().display().to_string()]);
         if let Some(slots) = self.slots {
             args.extend(["--slots".to_owned(), slots.to_string()]);
+        }
+        if let Some(poll_ms) = self.poll_ms {
+            args.extend(["--poll-ms".to_owned(), poll_ms.to_string()]);
         }
         args
     }

@@ -26,12 +26,8 @@ pub struct TwoProcesses {
 
 impl TwoProcesses {
     pub async fn run(&self, scratch: &Scratch) -> Result<Outcome, String> {
-        let file = scratch.file();
-        let mut args = vec!["helper".to_owned(), "--file".to_owned(), file.display().to_string()];
-        args.extend(self.setting.to_args());
-        let _helper = Sibling::start(&args)?;
-
-        let node = Node::start(&self.setting, &file).await?;
+        let _helper = Sibling::start(&self.setting.sibling_args("helper", scratch))?;
+        let node = Node::start(&self.setting, &scratch.file()).await?;
         let outcome = hello::greetings(self.instances).run(&node.client, self.setting.limit()).await;
         node.stop().await;
         Ok(outcome)

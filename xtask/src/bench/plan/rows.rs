@@ -14,21 +14,23 @@ pub(super) fn quick() -> Vec<Row> {
         hello("2,000 / 200", "--instances 2000", "--instances 200").slots(SLOTS).on_all_stores().repeat(3),
         hello("2,000 / 200", "--instances 2000", "--instances 200").repeat(3),
         latency("200 / 20", "--instances 200", "--instances 20").repeat(3),
-        sequence("500 / 40", "--instances 500", "--instances 40").slots(SLOTS).repeat(3),
-        fan_out("50 / 10", "--instances 50", "--instances 10").slots(SLOTS).repeat(3),
-        children("50 / 20", "--instances 50", "--instances 20").slots(SLOTS).repeat(3),
-        timers("1,000", "--lead-s 4", "--lead-s 12").slots(SLOTS),
+        sequence("500 / 40", "--instances 500", "--instances 40").slots(SLOTS),
+        sequence("500 / 40", "--instances 500", "--instances 40").repeat(3),
+        fan_out("50 / 10", "--instances 50", "--instances 10").slots(SLOTS),
+        fan_out("50 / 5", "--instances 50", "--instances 5").repeat(3),
+        children("50 / 20", "--instances 50", "--instances 20 --limit-s 10").slots(SLOTS),
+        children("50 / 20", "--instances 50", "--instances 20").repeat(3),
+        timers("1,000 / 300", "--lead-s 4", "--instances 300 --lead-s 5"),
         event("50 / 20", "--instances 50", "--instances 20"),
-        long("4,000 / 400", "--activities 4000", "--activities 400"),
+        long("2,000 / 200", "--activities 2000", "--activities 200"),
         continue_as_new("10 × 100 / 5 × 20", "", "--instances 5 --executions 20"),
         waiting("10,000 / 300", "--instances 10000", "--instances 300")
-            .line(Line::new("wake all", TOTAL).below(3.0).only_ours())
-            .slots(SLOTS),
-        nothing("5 s", "--seconds 5"),
-        restart("2,000 / 200", "--instances 2000", "--instances 200").slots(SLOTS),
-        payload_10_kib("500 / 100", "--instances 500", "--instances 100").slots(SLOTS),
-        payload_100_kib("200 / 50", "--instances 200", "--instances 50").slots(SLOTS),
-        replay("3 × 5,000 / 3 × 500", "--instances 3", "--instances 3 --activities 500"),
+            .line(Line::new("wake all", TOTAL).below(3.0).only_ours()),
+        nothing("4 s", "--seconds 4"),
+        restart("2,000 / 200", "--instances 2000", "--instances 200"),
+        payload_10_kib("500 / 100", "--instances 500", "--instances 100"),
+        payload_100_kib("200 / 50", "--instances 200", "--instances 50"),
+        replay("3 × 5,000 / 3 × 300", "--instances 3", "--instances 3 --activities 300"),
         two_processes("2,000 / 200", "--instances 2000", "--instances 200").slots(SLOTS),
     ]
 }
@@ -44,7 +46,7 @@ pub(super) fn full() -> Vec<Row> {
         sequence("1,000 / 100", "--instances 1000", "--instances 100"),
         fan_out("50 / 20", "--instances 50", "--instances 20").slots(SLOTS),
         fan_out("50 / 20", "--instances 50", "--instances 20"),
-        children("50", "--instances 50", "--instances 50").slots(SLOTS),
+        children("50", "--instances 50", "--instances 50 --limit-s 30").slots(SLOTS),
         children("50", "--instances 50", "--instances 50"),
         timers("1,000", "--lead-s 4", "--lead-s 15").slots(SLOTS),
         timers("1,000", "--lead-s 4", "--lead-s 15"),
@@ -70,9 +72,8 @@ pub(super) fn full() -> Vec<Row> {
     rows.extend([
         long("100", "--activities 100", "--activities 100").on_all_stores(),
         long("10,000 / 2,000", "--activities 10000", "--activities 2000").on_all_stores(),
-        waiting("10,000", "--instances 10000", "--instances 10000")
-            .line(Line::new("wake all", TOTAL).below(3.0))
-            .slots(SLOTS),
+        waiting("10,000", "--instances 10000", "--instances 10000 --limit-s 400")
+            .line(Line::new("wake all", TOTAL).below(3.0)),
     ]);
     rows
 }
@@ -113,8 +114,10 @@ fn event(sizes: &'static str, ours: &str, published: &str) -> Row {
         .line(Line::new("p99", Figure::lower("resume_p99_ms", "ms")))
 }
 
+/// At its default options the published crate only waits for its next poll; polling every millisecond shows its work.
 fn long(sizes: &'static str, ours: &str, published: &str) -> Row {
-    Row::new("long", "sequential activities", sizes, ours, published)
+    let published = format!("{published} --poll-ms 1");
+    Row::new("long", "sequential activities (published: 1 ms poll)", sizes, ours, &published)
         .line(Line::new("first tenth", Figure::lower("first_tenth_ms", "ms each")))
         .line(Line::new("last tenth", Figure::lower("last_tenth_ms", "ms each")).below(2.0))
         .line(Line::new("last beside 100th", Figure::lower("growth", "×")).below(1.2))
