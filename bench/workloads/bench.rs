@@ -24,6 +24,7 @@ mod scratch;
 mod sequence;
 mod setting;
 mod spread;
+mod store_calls;
 mod timers;
 mod two_processes;
 

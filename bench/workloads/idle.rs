@@ -14,6 +14,7 @@ use super::{
     process::{self, Usage},
     scratch::Scratch,
     setting::Setting,
+    store_calls::StoreCalls,
 };
 
 pub const WAIT: &str = "Wait";
@@ -46,6 +47,7 @@ pub struct Idle {
 
 impl Idle {
     pub async fn run(&self, scratch: &Scratch) -> Result<Outcome, String> {
+        let calls = StoreCalls::count()?;
         let node = Node::start(&self.setting, &scratch.file()).await?;
         let batch = Batch {
             orchestration: WAIT,
@@ -56,9 +58,9 @@ impl Idle {
         batch.start(&node.client).await;
         self.all_wait().await?;
 
-        let before = Usage::now()?;
+        let (before, calls_before) = (Usage::now()?, calls.so_far());
         tokio::time::sleep(Duration::from_secs(self.seconds)).await;
-        let after = Usage::now()?;
+        let (after, calls_after) = (Usage::now()?, calls.so_far());
         let resident = process::resident_mib()?;
 
         let begin = Instant::now();
@@ -67,6 +69,7 @@ impl Idle {
         node.stop().await;
         Ok(outcome
             .with("cpu_percent", after.cpu_percent_since(&before))
+            .with("store_calls_per_s", (calls_after - calls_before) as f64 / self.seconds as f64)
             .with("wake_ups_per_s", after.wake_ups_per_s_since(&before))
             .with("resident_mib", resident))
     }

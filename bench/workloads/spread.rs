@@ -35,3 +35,22 @@ impl Spread {
         self.0.iter().sum::<f64>() / self.0.len() as f64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_a_measured_value() {
+        let spread = Spread::of_ms((1..=200).rev().map(f64::from));
+        assert_eq!(spread.percentile(0.5), 100.0);
+        assert_eq!(spread.percentile(0.99), 198.0);
+        assert_eq!(spread.max(), 200.0);
+    }
+
+    #[test]
+    fn nothing_measured_is_no_number() {
+        assert!(Spread::of_ms([]).percentile(0.5).is_nan());
+        assert!(Spread::of_ms([]).mean().is_nan());
+    }
+}

@@ -2,6 +2,7 @@
 
 mod build;
 mod chart;
+mod document;
 mod durability;
 mod machine;
 mod plan;
@@ -45,6 +46,9 @@ pub(crate) struct Options {
     /// How often each measurement is repeated, instead of the plan's own count; an odd number has a true median.
     #[arg(long)]
     repeat: Option<usize>,
+    /// Put the table and the chart into PERFORMANCE.md.
+    #[arg(long, conflicts_with_all = ["only", "skip_published"])]
+    update: bool,
 }
 
 impl Options {
@@ -65,13 +69,14 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let plan = options.plan()?;
     let programs = build::programs(!options.skip_published)?;
-    let begin = Instant::now();
     let scratch = Scratch::new()?;
+    let machine = machine::describe();
+    let begin = Instant::now();
     let rows = measure_all(&plan, &programs, &scratch.0);
     let durability = durability::observe(&programs, &scratch.0);
     let results = Results {
         profile: plan.name.to_owned(),
-        machine: machine::describe(),
+        machine,
         durability,
         seconds: begin.elapsed().as_secs(),
         rows,
@@ -80,7 +85,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     for file in write(&results)? {
         println!("wrote {}", file.display());
     }
-    Ok(())
+    if options.update { document::update(&results) } else { Ok(()) }
 }
 
 /// Row by row; within a row the implementations take turns, so that a busy minute of the machine hits all of them.

@@ -13,6 +13,8 @@ pub(super) struct Machine {
     pub(super) file_system: String,
     pub(super) rustc: String,
     pub(super) commit: String,
+    /// How many tasks wanted a core in the minute before: what else the machine was doing.
+    pub(super) load_before: String,
 }
 
 /// Asks the system; what it does not tell is unknown.
@@ -24,6 +26,7 @@ pub(super) fn describe() -> Machine {
         file_system: first_line("stat", &["--file-system", "--format=%T", super::SCRATCH_FOLDER]),
         rustc: first_line("rustc", &["--version"]),
         commit: commit(),
+        load_before: load().unwrap_or_else(unknown),
     }
 }
 
@@ -42,6 +45,11 @@ fn processor() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn load() -> Option<String> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next().map(str::to_owned)
 }
 
 fn first_line(program: &str, args: &[&str]) -> String {

@@ -193,6 +193,7 @@ pub(super) mod fixture {
                 file_system: "ext4".to_owned(),
                 rustc: "rustc 1.90".to_owned(),
                 commit: "abc".to_owned(),
+                load_before: "0.10".to_owned(),
             },
             durability: Vec::new(),
             seconds: 60,

@@ -21,7 +21,8 @@ pub(super) fn render(results: &Results) -> String {
     }
     text += "\nMedians of repeated runs, with the lowest and the highest. The ratio says how many times better ours is \
              at FULL than the published crate as it comes. Two sizes are ours and, smaller because it is slow, that of the \
-             published crate; rates and times compare per instance.\n";
+             published crate; rates and times compare per instance, and it gets slower with more. Rows \
+             that name no slots run at default options.\n";
     text += &problems(results);
     text += &conditions(results);
     text
@@ -62,12 +63,12 @@ fn spread(sample: &Sample) -> String {
     format!("{} ({}–{})", number(sample.median), number(sample.min), number(sample.max))
 }
 
-/// Every failed run and every wrong result, by the command that shows it again.
+/// What failed first in each cell, by the command that shows it again; the table has the numbers.
 fn problems(results: &Results) -> String {
     let mut text = String::new();
     for measured in &results.rows {
         for cell in &measured.cells {
-            for problem in cell.problems().take(3) {
+            for problem in cell.problems().take(1) {
                 let _ = writeln!(text, "* {}, `{}`: {problem}", cell.side.title(), cell.args);
             }
         }
@@ -86,7 +87,7 @@ fn checked(results: &Results) -> String {
 fn conditions(results: &Results) -> String {
     let machine = &results.machine;
     let mut text = format!(
-        "\nMeasured in {} s at commit {} with {} on {} ({} cores, {}, data on {}). Versions: {}.\n\nDurability:\n\n",
+        "\nMeasured in {} s at commit {} with {} on {} ({} cores, {}, data on {}, load before: {}). Versions: {}.\n\nDurability:\n\n",
         results.seconds,
         machine.commit,
         machine.rustc,
@@ -94,18 +95,24 @@ fn conditions(results: &Results) -> String {
         machine.cores,
         machine.kernel,
         machine.file_system,
+        machine.load_before,
         versions(results),
     );
     for durability in &results.durability {
         let _ = writeln!(text, "* {durability}");
     }
-    text += "\nCommands (`bench-published` and `bench-ours` in `bench/target/release`):\n\n";
+    text += "\nCommands, of `bench-published` and `bench-ours` in `bench/target/release`; ours also with `--store normal` and \
+             `--store memory`:\n\n";
     for measured in &results.rows {
-        for cell in &measured.cells {
-            let _ = writeln!(text, "* {}: `{} --store {}`", cell.side.title(), cell.args, cell.side.store());
-        }
+        let _ = writeln!(text, "* {}", commands(measured));
     }
     text
+}
+
+fn commands(measured: &Measured) -> String {
+    let command = |side| measured.cell(side).map(|cell| format!("{} `{}`", side.title(), cell.args));
+    let commands: Vec<String> = [Side::Published, Side::Full].into_iter().filter_map(command).collect();
+    format!("{}: {}", measured.row.title, commands.join(", "))
 }
 
 fn versions(results: &Results) -> String {

@@ -12,7 +12,7 @@ const SLOTS: u32 = 64;
 pub(super) fn quick() -> Vec<Row> {
     vec![
         hello("2,000 / 200", "--instances 2000", "--instances 200").slots(SLOTS).on_all_stores().repeat(3),
-        hello("2,000 / 200", "--instances 2000", "--instances 200").repeat(3),
+        hello("2,000 / 500", "--instances 2000", "--instances 500").repeat(3),
         latency("200 / 20", "--instances 200", "--instances 20").repeat(3),
         sequence("500 / 40", "--instances 500", "--instances 40").slots(SLOTS),
         sequence("500 / 40", "--instances 500", "--instances 40").repeat(3),
@@ -22,7 +22,7 @@ pub(super) fn quick() -> Vec<Row> {
         children("50 / 20", "--instances 50", "--instances 20").repeat(3),
         timers("1,000 / 300", "--lead-s 4", "--instances 300 --lead-s 5"),
         event("50 / 20", "--instances 50", "--instances 20"),
-        long("2,000 / 200", "--activities 2000", "--activities 200"),
+        long("2,000 / 200 at 1 ms poll", "--activities 2000", "--activities 200"),
         continue_as_new("10 × 100 / 5 × 20", "", "--instances 5 --executions 20"),
         waiting("10,000 / 300", "--instances 10000", "--instances 300")
             .line(Line::new("wake all", TOTAL).below(3.0).only_ours()),
@@ -38,9 +38,9 @@ pub(super) fn quick() -> Vec<Row> {
 /// All sizes on all stores.
 pub(super) fn full() -> Vec<Row> {
     let rows = vec![
-        hello("2,000 / 500", "--instances 2000", "--instances 500").slots(SLOTS),
-        hello("2,000 / 500", "--instances 2000", "--instances 500"),
-        hello("20,000 / 500", "--instances 20000", "--instances 500").slots(SLOTS),
+        hello("2,000", "--instances 2000", "--instances 2000").slots(SLOTS),
+        hello("2,000", "--instances 2000", "--instances 2000"),
+        hello("20,000 / 2,000", "--instances 20000", "--instances 2000").slots(SLOTS),
         latency("500 / 50", "--instances 500", "--instances 50"),
         sequence("1,000 / 100", "--instances 1000", "--instances 100").slots(SLOTS),
         sequence("1,000 / 100", "--instances 1000", "--instances 100"),
@@ -52,9 +52,9 @@ pub(super) fn full() -> Vec<Row> {
         timers("1,000", "--lead-s 4", "--lead-s 15"),
         event("100 / 50", "--instances 100", "--instances 50"),
         continue_as_new("10 × 100 / 10 × 20", "", "--executions 20"),
-        nothing("20 s", "--seconds 20"),
+        nothing("10 s", "--seconds 10"),
         payload_10_kib("1,000 / 200", "--instances 1000", "--instances 200").slots(SLOTS),
-        payload_100_kib("500 / 100", "--instances 500", "--instances 100").slots(SLOTS),
+        payload_100_kib("200 / 100", "--instances 200", "--instances 100").slots(SLOTS),
     ];
     let mut rows: Vec<Row> = rows.into_iter().map(|row| row.on_all_stores().repeat(3)).collect();
     // What is in memory is lost with its process and not seen by another one.
@@ -70,8 +70,8 @@ pub(super) fn full() -> Vec<Row> {
     ]);
     // These take minutes with the published crate.
     rows.extend([
-        long("100", "--activities 100", "--activities 100").on_all_stores(),
-        long("10,000 / 2,000", "--activities 10000", "--activities 2000").on_all_stores(),
+        long("100 / 100 at 1 ms poll", "--activities 100", "--activities 100").on_all_stores(),
+        long("10,000 / 2,000 at 1 ms poll", "--activities 10000", "--activities 2000").on_all_stores(),
         waiting("10,000", "--instances 10000", "--instances 10000 --limit-s 400")
             .line(Line::new("wake all", TOTAL).below(3.0)),
     ]);
@@ -117,10 +117,10 @@ fn event(sizes: &'static str, ours: &str, published: &str) -> Row {
 /// At its default options the published crate only waits for its next poll; polling every millisecond shows its work.
 fn long(sizes: &'static str, ours: &str, published: &str) -> Row {
     let published = format!("{published} --poll-ms 1");
-    Row::new("long", "sequential activities (published: 1 ms poll)", sizes, ours, &published)
+    Row::new("long", "sequential activities", sizes, ours, &published)
         .line(Line::new("first tenth", Figure::lower("first_tenth_ms", "ms each")))
         .line(Line::new("last tenth", Figure::lower("last_tenth_ms", "ms each")).below(2.0))
-        .line(Line::new("last beside 100th", Figure::lower("growth", "×")).below(1.2))
+        .line(Line::new("last beside 100th", Figure::lower("growth", "×")).below(1.2).only_ours())
 }
 
 fn continue_as_new(sizes: &'static str, ours: &str, published: &str) -> Row {
@@ -139,6 +139,7 @@ fn nothing(sizes: &'static str, seconds: &str) -> Row {
     let args = format!("--instances 0 {seconds}");
     Row::new("idle", "nothing to do", sizes, &args, &args)
         .line(Line::new("", Figure::lower("cpu_percent", "% of a core")).below(0.1))
+        .line(Line::new("calls of the store", Figure::lower("store_calls_per_s", "/s")))
         .line(Line::new("thread wake-ups", Figure::lower("wake_ups_per_s", "/s")))
 }
 
