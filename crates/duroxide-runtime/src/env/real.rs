@@ -75,3 +75,23 @@ impl Env for RealEnv {
         uuid::Uuid::new_v4().as_u128()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// B15, 21.3: ids of runtimes are all different. Each of their bits is set in about half of them, except the six by
+    /// which a random UUID says what it is.
+    #[tokio::test]
+    async fn ids_have_at_least_122_random_bits() {
+        const IDS: u32 = 10_000;
+        let env = RealEnv::new(1);
+        let ids: BTreeSet<u128> = (0..IDS).map(|_| env.random()).collect();
+        assert_eq!(ids.len(), IDS as usize);
+        let set = |bit: u32| ids.iter().filter(|id| (*id >> bit) & 1 == 1).count() as u32;
+        let random = (0..128).filter(|bit| (IDS / 3..2 * IDS / 3).contains(&set(*bit))).count();
+        assert_eq!(random, 122);
+    }
+}

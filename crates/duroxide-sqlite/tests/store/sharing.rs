@@ -65,8 +65,8 @@ fn a_change_by_another_writer_is_noticed_once() {
 /// B20: writers that fetch and commit at the same time wait for each other; no busy error comes out.
 #[test]
 fn busy_writers_wait_for_each_other() {
-    const WRITERS: usize = 4;
-    const ORDERS: usize = 25;
+    const WRITERS: usize = 8;
+    const ORDERS: usize = 50;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     drop(Store::file(&path));

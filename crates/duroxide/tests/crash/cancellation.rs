@@ -8,7 +8,7 @@ use duroxide::{
 };
 
 use crate::fixture::{
-    File, ended, node, notes::Notes, open_in, output, process::Process, quick_options, recorded,
+    File, PATIENCE, ended, node, notes::Notes, open_in, output, process::Process, quick_options, recorded,
 };
 
 /// The role of a process that only runs activities.
@@ -113,8 +113,10 @@ async fn a_dropped_timer_leaves_the_queue_at_once() {
     assert_eq!(output(ended(&client, "patient").await), "signalled");
     assert_eq!(client.get_queue_depths().await.unwrap().orchestrator_queue, 0);
 
-    client.start_orchestration_typed("races", "Races", 100_u32).await.unwrap();
-    assert_eq!(output(ended(&client, "races").await), "1", "only the timer of the race that is on");
+    client.start_orchestration_typed("races", "Races", 1_000_u32).await.unwrap();
+    let raced =
+        client.wait_for_orchestration("races", 4 * PATIENCE).await.expect("a thousand races end in time");
+    assert_eq!(output(raced), "1", "only the timer of the race that is on");
     assert_eq!(client.get_queue_depths().await.unwrap().orchestrator_queue, 0);
     runtime.shutdown(None).await;
 }
