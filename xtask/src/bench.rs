@@ -58,6 +58,10 @@ impl Options {
         if self.skip_published {
             plan.skip(Side::Published);
         }
+        if self.skip_published || !self.only.is_empty() {
+            // A part does not replace the results of a whole run.
+            plan.name = "partial";
+        }
         if let Some(count) = self.repeat {
             plan.repeat(count);
         }
