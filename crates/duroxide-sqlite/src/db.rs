@@ -6,6 +6,9 @@ use rusqlite::{Connection, Params, Row, types::ValueRef};
 
 use crate::{SqliteError, error::failure};
 
+const BEGIN_READ: &str = "BEGIN";
+const END_READ: &str = "ROLLBACK";
+
 /// A connection. Every statement of the store goes through it, prepared once.
 #[derive(Debug)]
 pub(crate) struct Db {
@@ -109,8 +112,22 @@ impl Db {
         if !self.conn.is_autocommit() {
             return read(self);
         }
-        let _state = self.conn.unchecked_transaction().map_err(|error| failure(&error))?;
+        self.execute(BEGIN_READ, [])?;
+        let _state = OneState { db: self };
         read(self)
+    }
+}
+
+/// A transaction that only reads; it ends when this is dropped.
+struct OneState<'a> {
+    db: &'a Db,
+}
+
+impl Drop for OneState<'_> {
+    fn drop(&mut self) {
+        if let Err(failure) = self.db.execute(END_READ, []) {
+            tracing::warn!(target: "duroxide::providers::sqlite", %failure, "a read did not end");
+        }
     }
 }
 

@@ -38,7 +38,7 @@ macro_rules! read_through_db {
             }
 
             fn status(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
-                self.db.in_one_state(|db| reads::status(db, instance))
+                reads::status(&self.db, instance)
             }
 
             fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure> {

@@ -8,20 +8,26 @@ use duroxide_provider::{
     store::{EventRow, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
 };
 
+use rusqlite::types::ValueRef;
+
 use crate::{
     custom_status,
     db::{Db, lossy_text, micros, number, time, unsigned},
-    instances::{CONTINUED_AS_NEW, RUNNING},
     kv,
 };
 
-const KNOWN: &str = "SELECT id, execution_id, status FROM instance WHERE instance_id = ?1 AND known = 1";
+const KNOWN: &str = "SELECT id, execution_id FROM instance WHERE instance_id = ?1 AND known = 1";
 const HISTORY: &str =
     "SELECT event_id, data FROM history WHERE instance = ?1 AND execution_id = ?2 ORDER BY event_id";
 const FIRST_EVENT: &str =
     "SELECT data FROM history WHERE instance = ?1 AND execution_id = ?2 ORDER BY event_id LIMIT 1";
-const LAST_EVENT: &str =
-    "SELECT data FROM history WHERE instance = ?1 AND execution_id = ?2 ORDER BY event_id DESC LIMIT 1";
+const STATUS: &str = "SELECT i.execution_id,
+        CASE WHEN i.status NOT IN ('Running', 'ContinuedAsNew') THEN
+            (SELECT data FROM history h WHERE h.instance = i.id AND h.execution_id = i.execution_id
+             ORDER BY event_id DESC LIMIT 1) END,
+        c.status, coalesce(c.version, 0)
+    FROM instance i LEFT JOIN custom_status c ON c.instance = i.id
+    WHERE i.instance_id = ?1 AND i.known = 1";
 const LAST_EVENT_ID: &str = "SELECT event_id FROM history WHERE instance = ?1 AND execution_id = ?2
     ORDER BY event_id DESC LIMIT 1";
 const HISTORY_SIZE: &str = "SELECT count(*), coalesce(sum(octet_length(data)), 0) FROM history
@@ -58,13 +64,10 @@ const WRITTEN_AT: &str = "SELECT written_at FROM sequence WHERE id = 1";
 struct Known {
     id: i64,
     execution_id: u64,
-    status: Option<String>,
 }
 
 fn known(db: &Db, instance: &str) -> Result<Option<Known>, StoreFailure> {
-    db.first(KNOWN, [instance], |row| {
-        Ok(Known { id: row.get(0)?, execution_id: unsigned(row.get(1)?), status: row.get(2)? })
-    })
+    db.first(KNOWN, [instance], |row| Ok(Known { id: row.get(0)?, execution_id: unsigned(row.get(1)?) }))
 }
 
 /// When the store was last written.
@@ -98,22 +101,17 @@ pub(crate) fn load(db: &Db, instance: &str, execution_id: u64) -> Result<StoredE
     }
 }
 
-/// One row, and the last event only if the instance has ended.
+/// One row, and the last event only if the instance has ended. Every waiting client asks this, so it is one statement.
 pub(crate) fn status(db: &Db, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
-    let Some(row) = known(db, instance)? else { return Ok(None) };
-    let ended = !matches!(row.status.as_deref(), None | Some(RUNNING | CONTINUED_AS_NEW));
-    let terminal_event = if ended {
-        db.first(LAST_EVENT, (row.id, number(row.execution_id)), |row| lossy_text(row, 0))?
-    } else {
-        None
-    };
-    let (custom_status, custom_status_version) = custom_status::read(db, row.id)?.unwrap_or_default();
-    Ok(Some(StoredStatus {
-        execution_id: row.execution_id,
-        terminal_event,
-        custom_status,
-        custom_status_version,
-    }))
+    db.first(STATUS, [instance], |row| {
+        let ended = row.get_ref(1)? != ValueRef::Null;
+        Ok(StoredStatus {
+            execution_id: unsigned(row.get(0)?),
+            terminal_event: ended.then(|| lossy_text(row, 1)).transpose()?,
+            custom_status: row.get(2)?,
+            custom_status_version: unsigned(row.get(3)?),
+        })
+    })
 }
 
 pub(crate) fn descriptor(db: &Db, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure> {

@@ -13,8 +13,10 @@ const COMMITTING_MAX: usize = 1_024;
 const COMMITTING_BYTES_MAX: usize = 64 << 20;
 /// Items asked for ahead of the free slots.
 const AHEAD_MAX: usize = 256;
-/// What is asked for ahead is what was finished in this time.
+/// What is asked for ahead is a multiple of what was finished in this time, or since the last fetch.
 const AHEAD_WINDOW: Duration = Duration::from_millis(10);
+/// More than was finished, so that a queue that is kept waiting gets more each time.
+const AHEAD_GROWTH: usize = 2;
 /// An item that was fetched ahead and not started by then goes back.
 const UNSTARTED_MAX: Duration = Duration::from_millis(100);
 
@@ -32,6 +34,8 @@ pub(crate) struct Slots {
     committing_bytes: usize,
     /// When items were finished, within the last window.
     finished: VecDeque<Moment>,
+    /// How many were finished since the last fetch: a slow disk must not make the window look empty.
+    finished_since_fetch: usize,
     /// How long the last finished item ran.
     last_took: Duration,
 }
@@ -52,6 +56,7 @@ impl Slots {
             committing: 0,
             committing_bytes: 0,
             finished: VecDeque::new(),
+            finished_since_fetch: 0,
             last_took: Duration::MAX,
         }
     }
@@ -87,7 +92,13 @@ impl Slots {
         self.committing_bytes = self.committing_bytes.saturating_add(bytes);
         self.last_took = took;
         self.finished.push_back(now);
+        self.finished_since_fetch += 1;
         self.forget_before(now);
+    }
+
+    /// A fetch was made.
+    pub(crate) fn fetched(&mut self) {
+        self.finished_since_fetch = 0;
     }
 
     /// The store has answered for a submitted result.
@@ -110,7 +121,11 @@ impl Slots {
 
     fn ahead(&mut self, now: Moment) -> usize {
         self.forget_before(now);
-        if self.last_took > AHEAD_WINDOW { 0 } else { self.finished.len().min(AHEAD_MAX) }
+        if self.last_took > AHEAD_WINDOW {
+            return 0;
+        }
+        let finished = self.finished.len().max(self.finished_since_fetch);
+        finished.saturating_mul(AHEAD_GROWTH).min(AHEAD_MAX)
     }
 
     fn forget_before(&mut self, now: Moment) {
@@ -242,8 +257,11 @@ mod tests {
             let slot = slots.start(None, |_| false).unwrap();
             slots.submit(slot, 1, ms(1), at(100));
         }
-        assert_eq!(slots.wanted(0, at(105)), Wanted { max: 7, free: 2 });
-        assert_eq!(slots.wanted(3, at(105)), Wanted { max: 4, free: 0 });
+        assert_eq!(slots.wanted(0, at(105)), Wanted { max: 2 + 5 * AHEAD_GROWTH, free: 2 });
+        assert_eq!(slots.wanted(3, at(105)), Wanted { max: 2 + 5 * AHEAD_GROWTH - 3, free: 0 });
+        let late = slots.wanted(0, at(111));
+        assert_eq!(late, Wanted { max: 2 + 5 * AHEAD_GROWTH, free: 2 }, "no fetch since: the store was slow");
+        slots.fetched();
         assert_eq!(slots.wanted(0, at(111)), Wanted { max: 2, free: 2 }, "the window has passed");
         let slot = slots.start(None, |_| false).unwrap();
         slots.submit(slot, 1, ms(11), at(111));

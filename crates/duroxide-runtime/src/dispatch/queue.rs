@@ -158,23 +158,33 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         let received = self.queue.node().env.moment();
         for claim in fetched.claims {
             let bound = self.queue.receive(&claim, fetched.slot);
-            self.queued.push_back(Queued { claim, received, bound });
+            let queued = Queued { claim, received, bound };
+            // Its slot was free when it was fetched, whatever waits for others.
+            if bound.is_some() { self.queued.push_front(queued) } else { self.queued.push_back(queued) }
         }
     }
 
     /// Starts what has a slot. A bound item that waits for its own slot lets others pass.
     fn start_queued(&mut self) {
-        let mut waiting = VecDeque::new();
+        let mut passed = Vec::new();
         while let Some(queued) = self.queued.pop_front() {
             match self.board.take(queued.bound, |slot| self.fetching.contains_key(&Some(slot))) {
                 Some(seat) => {
                     let work = self.queue.run(queued.claim, queued.received, seat);
                     self.queue.node().work.spawn(self.queue.name(), work);
                 }
-                None => waiting.push_back(queued),
+                None => {
+                    // Where any slot would do, none is free; and what is bound to one stands in front. Looking
+                    // through all the others for each item that starts would cost the square of them.
+                    let any_slot_would_do = queued.bound.is_none();
+                    passed.push(queued);
+                    if any_slot_would_do {
+                        break;
+                    }
+                }
             }
         }
-        self.queued = waiting;
+        passed.into_iter().rev().for_each(|queued| self.queued.push_front(queued));
     }
 
     /// Gives back what was fetched ahead and found no slot in time.
@@ -232,6 +242,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     fn fetch(&mut self, slot: Option<usize>, wanted: Wanted) {
         if let Entry::Vacant(vacant) = self.fetching.entry(slot) {
             vacant.insert(wanted.free);
+            lock(&self.board.slots).fetched();
             let fetch = patiently(Arc::clone(&self.queue), Arc::clone(&self.failures), slot, wanted);
             match slot {
                 Some(_) => self.fetches.push(Box::pin(fetch)),
