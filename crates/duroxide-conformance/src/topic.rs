@@ -17,6 +17,7 @@ pub(crate) mod lock_expiration;
 pub(crate) mod long_polling;
 pub(crate) mod management;
 pub(crate) mod multi_execution;
+pub(crate) mod nodes;
 pub(crate) mod poison_message;
 pub(crate) mod prune;
 pub(crate) mod queue_semantics;

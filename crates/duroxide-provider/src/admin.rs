@@ -10,7 +10,7 @@ use duroxide_core::Event;
 use crate::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter,
     InstanceInfo, InstancePage, InstanceQuery, InstanceTree, ProviderError, PruneOptions, PruneResult,
-    QueueDepths, RawEvent, SystemMetrics, instance_query::scan,
+    QueueDepths, RawEvent, StrandedWork, SystemMetrics, instance_query::scan,
 };
 
 /// Management calls of a provider.
@@ -170,6 +170,13 @@ pub trait ProviderAdmin: Any + Send + Sync {
         filter: &DispatcherCapabilityFilter,
     ) -> Result<Vec<String>, ProviderError> {
         let _ = (older_than, filter);
+        Ok(Vec::new())
+    }
+
+    /// Ready work that none of the nodes that are there can take (see [`Provider::join_node`](crate::Provider::join_node)),
+    /// at most `limit` instances and as many activities. Empty if no node is there.
+    async fn list_stranded_work(&self, limit: u32) -> Result<Vec<StrandedWork>, ProviderError> {
+        let _ = limit;
         Ok(Vec::new())
     }
 }

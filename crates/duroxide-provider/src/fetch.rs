@@ -4,7 +4,10 @@ use std::{collections::HashMap, time::Duration};
 
 use duroxide_core::{Event, KvEntry, WorkItem};
 
-use crate::{DispatcherCapabilityFilter, HandlerCapability, NodeId, SessionFetchConfig, TagFilter};
+use crate::{
+    DispatcherCapabilityFilter, HandlerCapability, NodeId, ScheduledActivityIdentifier, SessionFetchConfig,
+    TagFilter,
+};
 
 /// A request for orchestration work.
 #[derive(Debug, Clone)]
@@ -26,12 +29,23 @@ pub struct OrchestrationFetch<'a> {
     pub free_slots: usize,
     /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
     pub node: Option<NodeId>,
+    /// Only this instance, and then whatever the filters say: to end what nobody can run.
+    pub only: Option<&'a str>,
 }
 
 impl<'a> OrchestrationFetch<'a> {
     /// A request for one instance, without filters.
     pub fn new(lock_timeout: Duration, poll_timeout: Duration) -> Self {
-        Self { lock_timeout, poll_timeout, filter: None, handlers: None, max: 1, free_slots: 1, node: None }
+        Self {
+            lock_timeout,
+            poll_timeout,
+            filter: None,
+            handlers: None,
+            max: 1,
+            free_slots: 1,
+            node: None,
+            only: None,
+        }
     }
 
     /// Passes only executions this filter accepts.
@@ -53,6 +67,13 @@ impl<'a> OrchestrationFetch<'a> {
     pub fn with_max(mut self, max: usize, free_slots: usize) -> Self {
         self.max = max;
         self.free_slots = free_slots;
+        self
+    }
+
+    /// Claims this instance and no other, whatever the filters say.
+    #[must_use]
+    pub fn with_only(mut self, only: &'a str) -> Self {
+        self.only = Some(only);
         self
     }
 
@@ -84,6 +105,8 @@ pub struct WorkFetch<'a> {
     pub free_slots: usize,
     /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
     pub node: Option<NodeId>,
+    /// Only this activity, and then whatever tags, handlers and sessions say: to end what nobody can run.
+    pub only: Option<&'a ScheduledActivityIdentifier>,
 }
 
 impl<'a> WorkFetch<'a> {
@@ -98,6 +121,7 @@ impl<'a> WorkFetch<'a> {
             max: 1,
             free_slots: 1,
             node: None,
+            only: None,
         }
     }
 
@@ -120,6 +144,13 @@ impl<'a> WorkFetch<'a> {
     pub fn with_max(mut self, max: usize, free_slots: usize) -> Self {
         self.max = max;
         self.free_slots = free_slots;
+        self
+    }
+
+    /// Claims this activity and no other, whatever the filters say.
+    #[must_use]
+    pub fn with_only(mut self, only: &'a ScheduledActivityIdentifier) -> Self {
+        self.only = Some(only);
         self
     }
 

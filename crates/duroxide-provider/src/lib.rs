@@ -23,6 +23,7 @@ mod provider;
 mod round;
 mod status;
 pub mod store;
+mod stranded;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod watch;
@@ -46,6 +47,7 @@ pub use node::{NodeAnnouncement, NodeCapability, NodeId, NodeMembership};
 pub use provider::Provider;
 pub use round::{NextExecution, Round, ScheduledTimerIdentifier};
 pub use status::StatusSnapshot;
+pub use stranded::{MissingCapability, StrandedWork};
 pub use watch::InstanceWatch;
 
 pub use duroxide_core::{KvEntry, WorkItem, current_build_version};

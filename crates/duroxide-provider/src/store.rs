@@ -58,10 +58,14 @@ pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use node::{NodeRow, StoredNode};
 pub use op::{Answer, Op, PreparedExecution, PreparedRound, Readies, StateChange};
-pub use order::{ActivityOrder, InstanceOrder};
-pub use reader::{SelectedInstance, StoreReader, StoredDescriptor, StoredExecution, StoredStatus};
+pub use order::{ActivityOrder, HeldBack, HeldBackBy, InstanceOrder};
+pub use reader::{
+    InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreReader, StoredDescriptor,
+    StoredExecution, StoredStatus,
+};
 pub use row::{
-    ActivityRow, EventRow, MessageKind, MessageRow, StartTarget, Visibility, calling_parent, timer_key,
+    ActivityRow, CANCELLATION, EventRow, MessageKind, MessageRow, StartTarget, Visibility, calling_parent,
+    timer_key,
 };
 pub use snapshot::{
     ActivitySnapshot, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot, StoreSnapshot,

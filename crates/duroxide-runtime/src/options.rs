@@ -62,9 +62,10 @@ pub struct RuntimeOptions {
     pub handler_capability_filter: bool,
     /// Pinned versions this node replays besides `supported_replay_versions`.
     pub extra_replay_versions: Vec<SemverRange>,
-    /// After how long instances that no node can replay are ended; `None` leaves them.
+    /// After how long work that no node can take is ended, with an error that says what was missing; `None` only reports
+    /// it. All nodes must be of this release or later: what a node did not announce it is not known for.
     pub sweep_unsupported_after: Option<Duration>,
-    /// Whether a cancellation may end an execution that this node cannot replay.
+    /// Whether a cancellation ends an execution that no node can replay, without replaying it.
     pub cancel_only_fallback: bool,
 }
 

@@ -53,12 +53,26 @@ impl Lanes {
 
     /// Whether an order takes what stands in this lane.
     pub(crate) fn accepts(&mut self, db: &Db, id: i64, order: &ActivityOrder) -> Result<bool, StoreFailure> {
+        Ok(self.get(db, id)?.is_some_and(|lane| order.accepts(&lane.activity_name, lane.tag.as_deref())))
+    }
+
+    /// Whether an order takes this lane's tag, but has no handler for what stands in it.
+    pub(crate) fn holds_back(
+        &mut self,
+        db: &Db,
+        id: i64,
+        order: &ActivityOrder,
+    ) -> Result<bool, StoreFailure> {
+        Ok(self.get(db, id)?.is_some_and(|lane| order.holds_back(&lane.activity_name, lane.tag.as_deref())))
+    }
+
+    fn get(&mut self, db: &Db, id: i64) -> Result<Option<&Lane>, StoreFailure> {
         if !self.by_id.contains_key(&id) {
             let load = |row: &rusqlite::Row<'_>| Ok(Lane { tag: row.get(0)?, activity_name: row.get(1)? });
-            let Some(lane) = db.first(LOAD, [id], load)? else { return Ok(false) };
+            let Some(lane) = db.first(LOAD, [id], load)? else { return Ok(None) };
             self.remember(id, lane);
         }
-        Ok(self.by_id.get(&id).is_some_and(|lane| order.accepts(&lane.activity_name, lane.tag.as_deref())))
+        Ok(self.by_id.get(&id))
     }
 
     fn remember(&mut self, id: i64, lane: Lane) {

@@ -51,6 +51,7 @@ mod options;
 mod provider;
 mod reader;
 mod reads;
+mod ready;
 mod rounds;
 mod routes;
 mod sequence;

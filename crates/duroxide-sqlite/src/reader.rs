@@ -6,12 +6,12 @@ use duroxide_core::{SystemStats, Timestamp};
 use duroxide_provider::{
     DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
     store::{
-        EventRow, SelectedInstance, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
-        StoredExecution, StoredNode, StoredStatus,
+        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreFailure, StoreReader,
+        StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
     },
 };
 
-use crate::{SqliteEngine, SqliteReader, dead_letters, listing, nodes, reads, snapshot};
+use crate::{SqliteEngine, SqliteReader, dead_letters, listing, nodes, reads, ready, snapshot};
 
 impl SqliteEngine {
     /// The time of reads: that of the last transaction.
@@ -123,6 +123,22 @@ macro_rules! read_through_db {
 
             fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure> {
                 reads::running_starts(&self.db)
+            }
+
+            fn ready_instances(
+                &mut self,
+                wanted: &dyn Fn(&InstanceNeeds) -> bool,
+                max: usize,
+            ) -> Result<Vec<ReadyInstance>, StoreFailure> {
+                self.db.in_one_state(|db| ready::instances(db, wanted, max))
+            }
+
+            fn ready_activities(
+                &mut self,
+                wanted: &dyn Fn(&str, Option<&str>) -> bool,
+                max: usize,
+            ) -> Result<Vec<ReadyActivity>, StoreFailure> {
+                self.db.in_one_state(|db| ready::activities(db, wanted, max))
             }
 
             fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {

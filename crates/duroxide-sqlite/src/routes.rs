@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use duroxide_provider::{
     VersionTriple,
-    store::{InstanceOrder, StoreFailure},
+    store::{HeldBackBy, InstanceOrder, StoreFailure},
 };
 
 use crate::db::{Db, triple, triple_columns};
@@ -57,17 +57,22 @@ impl Routes {
         Ok(id)
     }
 
-    /// Whether an order takes what runs on this route.
-    pub(crate) fn accepts(&mut self, db: &Db, id: i64, order: &InstanceOrder) -> Result<bool, StoreFailure> {
+    /// Why an order does not take what runs on this route; `None` if it does.
+    pub(crate) fn held_back_by(
+        &mut self,
+        db: &Db,
+        id: i64,
+        order: &InstanceOrder,
+    ) -> Result<Option<HeldBackBy>, StoreFailure> {
         if !self.by_id.contains_key(&id) {
             let load = |row: &rusqlite::Row<'_>| {
                 Ok(Route { name: row.get(0)?, version: row.get(1)?, pinned: triple(row, 2)? })
             };
-            let Some(route) = db.first(LOAD, [id], load)? else { return Ok(false) };
+            let Some(route) = db.first(LOAD, [id], load)? else { return Ok(Some(HeldBackBy::Orchestration)) };
             self.remember(id, route);
         }
-        Ok(self.by_id.get(&id).is_some_and(|route| {
-            order.accepts(route.name.as_deref(), route.version.as_deref(), route.pinned)
+        Ok(self.by_id.get(&id).and_then(|route| {
+            order.holds_back(route.name.as_deref(), route.version.as_deref(), route.pinned)
         }))
     }
 

@@ -466,6 +466,12 @@ macro_rules! impl_provider_by_delegation {
             ) -> Result<Vec<String>, $crate::delegate::ProviderError> {
                 $crate::delegate::ProviderAdmin::list_stuck_instances(&self.$store, older_than, filter).await
             }
+            async fn list_stranded_work(
+                &self,
+                limit: u32,
+            ) -> Result<Vec<$crate::delegate::StrandedWork>, $crate::delegate::ProviderError> {
+                $crate::delegate::ProviderAdmin::list_stranded_work(&self.$store, limit).await
+            }
         }
     };
 }

@@ -37,6 +37,7 @@ mod options;
 mod order;
 mod provider;
 mod readers;
+mod stranded;
 mod submit;
 mod thread;
 mod watchers;

@@ -2,7 +2,7 @@
 
 use duroxide_provider::{
     DeadLetterQueue,
-    store::{DeadLetterNote, StoreFailure},
+    store::{DeadLetterNote, HeldBack, StoreFailure},
 };
 use tracing::{error, info, warn};
 
@@ -36,6 +36,19 @@ fn queue_label(queue: &DeadLetterQueue) -> &'static str {
 /// Queue messages were dropped because their instance does not exist.
 pub(crate) fn dropped_orphan(store: &str, instance: &str) {
     warn!(target: TARGET, store, instance, "queue messages for an unknown instance dropped");
+}
+
+/// Claims passed over ready work for lack of a capability (S3.46). Counted where the filter is applied, so that it costs no
+/// query.
+pub(crate) fn held_back(held_back: HeldBack) {
+    let counts = [
+        ("version", held_back.version),
+        ("orchestration", held_back.orchestration),
+        ("activity", held_back.activity),
+    ];
+    for (reason, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        metrics::counter!("duroxide_provider_filtered_items_total", "reason" => reason).increment(count);
+    }
 }
 
 /// The engine panicked; the panic became a failure.

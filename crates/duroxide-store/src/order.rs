@@ -66,7 +66,7 @@ impl Order for InstanceOrder {
     }
 
     fn passes_the_same_as(&self, other: &Self) -> bool {
-        self.versions == other.versions && self.handlers == other.handlers
+        self.versions == other.versions && self.handlers == other.handlers && self.only == other.only
     }
 }
 
@@ -95,6 +95,9 @@ impl Order for ActivityOrder {
 
     fn passes_the_same_as(&self, other: &Self) -> bool {
         let owner = |order: &Self| order.session.as_ref().map(|session| session.owner_id.clone());
-        owner(self) == owner(other) && self.tag_filter == other.tag_filter && self.handlers == other.handlers
+        owner(self) == owner(other)
+            && self.tag_filter == other.tag_filter
+            && self.handlers == other.handlers
+            && self.only == other.only
     }
 }

@@ -57,6 +57,11 @@ impl Submitter {
         (Self { requests, clock }, inbox)
     }
 
+    /// The store's time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     /// Hands an operation in, as of now, and waits for its answer.
     pub(crate) async fn apply(&self, op: Op, place: Option<Admitted>) -> Result<Answer, ApplyError> {
         let (reply, answer) = oneshot::channel();

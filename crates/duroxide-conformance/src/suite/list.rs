@@ -329,6 +329,11 @@ macro_rules! for_each_validation {
                 test_activities_without_handler_are_held_back,
                 test_batch_fetch_takes_each_instance_once,
             }
+            module nodes {
+                test_a_node_that_leaves_frees_what_it_holds,
+                test_stranded_work_is_what_no_node_can_take,
+                test_stuck_instances_are_those_the_filter_does_not_pass,
+            }
             module race_replay {
                 test_duplicate_start_preserves_pinned_handler,
                 test_continue_as_new_unregistered_backoff,

@@ -12,9 +12,10 @@ use duroxide_provider::{
     WorkClaim,
     memory::MemoryEngine,
     store::{
-        ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceOrder,
-        MessageKind, MessageRow, Op, SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot,
-        StoredDescriptor, StoredExecution, StoredNode, StoredStatus, Visibility,
+        ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceNeeds,
+        InstanceOrder, MessageKind, MessageRow, Op, ReadyActivity, ReadyInstance, SelectedInstance,
+        StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
+        StoredStatus, Visibility,
     },
 };
 
@@ -149,6 +150,10 @@ impl StoreReader for DamagedEngine {
         fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure>;
         fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure>;
         fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure>;
+        fn ready_instances(&mut self, wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize)
+            -> Result<Vec<ReadyInstance>, StoreFailure>;
+        fn ready_activities(&mut self, wanted: &dyn Fn(&str, Option<&str>) -> bool, max: usize)
+            -> Result<Vec<ReadyActivity>, StoreFailure>;
         fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
     }
 }

@@ -135,6 +135,27 @@ impl Activities {
         accepted.filter_map(|(_, keys)| keys.first()).min().copied()
     }
 
+    pub(super) fn is_ready(&self, key: ActivityKey) -> bool {
+        self.get(key).is_some_and(|activity| activity.lane.is_some())
+    }
+
+    /// How many kinds of ready activities without session this order passes over because it has no handler for them.
+    pub(super) fn held_back(&self, order: &ActivityOrder) -> u64 {
+        let anyones = self.ready.keys().filter(|lane| lane.holder == Holder::Anyone);
+        let lanes = anyones.filter(|lane| order.holds_back(&lane.name, lane.tag.as_deref()));
+        lanes.count() as u64
+    }
+
+    /// Ready activities in the lanes for which this holds, lowest first.
+    pub(super) fn ready_where(
+        &self,
+        wanted: &dyn Fn(&str, Option<&str>) -> bool,
+    ) -> impl Iterator<Item = &Activity> {
+        let lanes = self.ready.iter().filter(|(lane, _)| wanted(&lane.name, lane.tag.as_deref()));
+        let keys: BTreeSet<ActivityKey> = lanes.flat_map(|(_, keys)| keys.iter().copied()).collect();
+        keys.into_iter().filter_map(|key| self.get(key))
+    }
+
     pub(super) fn promote(&mut self, now: Timestamp) {
         while let Some(session) = self.sessions.pop_ended(now) {
             self.file_session(&session, now);

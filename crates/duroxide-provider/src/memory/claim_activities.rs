@@ -9,15 +9,22 @@ use super::{
     lock::Lock,
 };
 use crate::{
-    DeadLetterQueue, WorkClaim,
+    DeadLetterQueue, ScheduledActivityIdentifier, WorkClaim,
     store::{ActivityOrder, Claimed, DeadLetterNote, DeadLetterReason, bounds::UNDECODABLE_HIDDEN_FOR},
 };
 
 impl MemoryEngine {
     pub(super) fn take_activities(&mut self, order: &ActivityOrder, nonce: u128) -> Claimed<WorkClaim> {
         let mut claimed = Claimed::default();
+        if order.only.is_none() {
+            claimed.held_back.activity = self.activities.held_back(order);
+        }
         while claimed.items.len() < order.max {
-            let Some(key) = self.activities.first_ready(order) else { break };
+            let next = match &order.only {
+                None => self.activities.first_ready(order),
+                Some(only) => self.ready_activity(only),
+            };
+            let Some(key) = next else { break };
             let Some(activity) = self.activities.get(key) else { break };
             match activity.decode() {
                 Ok(_) if activity.attempt_count > 0 && claimed.items.len() >= order.free_slots => break,
@@ -26,6 +33,13 @@ impl MemoryEngine {
             }
         }
         claimed
+    }
+
+    /// An activity, if it is ready.
+    fn ready_activity(&self, only: &ScheduledActivityIdentifier) -> Option<ActivityKey> {
+        let instance = self.instances.find(&only.instance).and_then(|key| self.instances.get(key))?;
+        let key = *instance.activities.get(&(only.execution_id, only.activity_id))?;
+        self.activities.is_ready(key).then_some(key)
     }
 
     fn lock_activity(

@@ -81,9 +81,16 @@ impl MemoryEngine {
         nonce: u128,
     ) -> Claimed<OrchestrationClaim> {
         let mut claimed = Claimed { dropped_orphans: self.drop_stray_queues(), ..Claimed::default() };
-        let routes = self.instances.accepted_routes(order);
+        let routes = match order.only {
+            None => self.instances.accepted_routes(order, &mut claimed.held_back),
+            Some(_) => Vec::new(),
+        };
         while claimed.items.len() < order.max {
-            let Some(key) = self.instances.first_ready(&routes) else { break };
+            let next = match &order.only {
+                None => self.instances.first_ready(&routes),
+                Some(only) => self.instances.ready_named(only),
+            };
+            let Some(key) = next else { break };
             let suspect = self.instances.get(key).is_some_and(Instance::is_suspect);
             if suspect && claimed.items.len() >= order.free_slots {
                 break;

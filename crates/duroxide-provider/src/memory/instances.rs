@@ -7,7 +7,7 @@ use std::{
 use duroxide_core::Timestamp;
 
 use super::{instance::Instance, route::Route};
-use crate::store::{InstanceOrder, MessageRow, token_row};
+use crate::store::{HeldBack, InstanceNeeds, InstanceOrder, MessageRow, token_row};
 
 /// The number of an instance's row. Never reused, so an instance that was deleted and started again differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -170,8 +170,35 @@ impl Instances {
         firsts.min().map(|(_, key)| *key)
     }
 
-    pub(super) fn accepted_routes(&self, order: &InstanceOrder) -> Vec<Route> {
-        self.ready.keys().filter(|route| route.is_accepted_by(order)).cloned().collect()
+    /// The routes of ready instances that the order accepts; counts those that it does not.
+    pub(super) fn accepted_routes(&self, order: &InstanceOrder, held_back: &mut HeldBack) -> Vec<Route> {
+        let mut accepted = Vec::new();
+        for route in self.ready.keys() {
+            match route.held_back_by(order) {
+                Some(by) => held_back.count(by),
+                None => accepted.push(route.clone()),
+            }
+        }
+        accepted
+    }
+
+    /// The instance of this id, if it is ready.
+    pub(super) fn ready_named(&self, id: &str) -> Option<InstanceKey> {
+        self.find(id).filter(|key| self.rows.get(key).is_some_and(|row| row.ready.is_some()))
+    }
+
+    /// Ready instances on the routes for which this holds, longest ready first.
+    pub(super) fn ready_where(
+        &self,
+        wanted: &dyn Fn(&InstanceNeeds) -> bool,
+    ) -> impl Iterator<Item = (InstanceNeeds, &Instance)> {
+        let routes =
+            self.ready.iter().map(|(route, keys)| (route.needs(), keys)).filter(|(needs, _)| wanted(needs));
+        let mut ready: Vec<_> = routes
+            .flat_map(|(needs, keys)| keys.iter().map(move |(number, key)| (*number, needs.clone(), *key)))
+            .collect();
+        ready.sort_unstable_by_key(|(number, ..)| *number);
+        ready.into_iter().filter_map(|(_, needs, key)| Some((needs, self.get(key)?)))
     }
 
     /// The next row that is due, in the order of due times.

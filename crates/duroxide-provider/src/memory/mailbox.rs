@@ -6,7 +6,7 @@ use std::{
 use duroxide_core::Timestamp;
 
 use crate::store::{
-    MessageKind, MessageRow, MessageSnapshot, StartTarget, Visibility,
+    CANCELLATION, MessageKind, MessageRow, MessageSnapshot, StartTarget, Visibility,
     bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX},
 };
 
@@ -58,6 +58,15 @@ pub(super) enum Extent {
 }
 
 impl Mailbox {
+    /// Since when the oldest message has waited.
+    pub(super) fn oldest(&self) -> Option<Timestamp> {
+        self.ages.first().map(|(since, _)| *since)
+    }
+
+    pub(super) fn holds_cancellation(&self) -> bool {
+        self.messages.values().any(|message| message.data.starts_with(CANCELLATION))
+    }
+
     /// Inserts a message, unless one with its key is queued.
     pub(super) fn insert(&mut self, row: &MessageRow, arrival: u64, now: Timestamp) {
         if row.key.as_ref().is_some_and(|key| self.keys.contains_key(key)) {

@@ -6,10 +6,11 @@ use duroxide_core::SystemStats;
 
 use super::{MemoryEngine, history::Execution, instance::Instance, instances::InstanceKey};
 use crate::{
-    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
+    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, ScheduledActivityIdentifier,
+    SystemMetrics,
     store::{
-        EventRow, SelectedInstance, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
-        StoredExecution, StoredNode, StoredStatus,
+        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreFailure, StoreReader,
+        StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
     },
 };
 
@@ -167,6 +168,37 @@ impl StoreReader for MemoryEngine {
         let current = self.instances.iter().filter_map(|(_, row)| row.current());
         let running = current.filter(|execution| execution.status() == super::history::RUNNING);
         Ok(running.filter_map(Execution::first_event).cloned().collect())
+    }
+
+    fn ready_instances(
+        &mut self,
+        wanted: &dyn Fn(&InstanceNeeds) -> bool,
+        max: usize,
+    ) -> Result<Vec<ReadyInstance>, StoreFailure> {
+        let ready = self.instances.ready_where(wanted).map(|(needs, instance)| ReadyInstance {
+            instance: instance.id.clone(),
+            needs,
+            since: instance.mailbox.oldest().unwrap_or_default(),
+            cancel_requested: instance.mailbox.holds_cancellation(),
+        });
+        Ok(ready.take(max).collect())
+    }
+
+    fn ready_activities(
+        &mut self,
+        wanted: &dyn Fn(&str, Option<&str>) -> bool,
+        max: usize,
+    ) -> Result<Vec<ReadyActivity>, StoreFailure> {
+        let ready = self.activities.ready_where(wanted).map(|activity| ReadyActivity {
+            id: ScheduledActivityIdentifier {
+                instance: activity.row.instance.clone(),
+                execution_id: activity.row.execution_id,
+                activity_id: activity.row.activity_id,
+            },
+            name: activity.row.name.clone(),
+            tag: activity.row.tag.clone(),
+        });
+        Ok(ready.take(max).collect())
     }
 
     fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {

@@ -1,4 +1,7 @@
-use crate::{VersionTriple, store::InstanceOrder};
+use crate::{
+    VersionTriple,
+    store::{HeldBackBy, InstanceNeeds, InstanceOrder},
+};
 
 /// What filters look at. Ready instances are kept by route, so that one a node cannot take costs it nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -9,7 +12,11 @@ pub(super) struct Route {
 }
 
 impl Route {
-    pub(super) fn is_accepted_by(&self, order: &InstanceOrder) -> bool {
-        order.accepts(self.name.as_deref(), self.version.as_deref(), self.pinned)
+    pub(super) fn held_back_by(&self, order: &InstanceOrder) -> Option<HeldBackBy> {
+        order.holds_back(self.name.as_deref(), self.version.as_deref(), self.pinned)
+    }
+
+    pub(super) fn needs(&self) -> InstanceNeeds {
+        InstanceNeeds { name: self.name.clone(), version: self.version.clone(), pinned: self.pinned }
     }
 }

@@ -1,6 +1,8 @@
 use duroxide_core::Timestamp;
 
-use super::{ActivityOrder, Answer, ApplyError, InstanceOrder, Op, Readies, StoreFailure, StoreReader};
+use super::{
+    ActivityOrder, Answer, ApplyError, HeldBack, InstanceOrder, Op, Readies, StoreFailure, StoreReader,
+};
 use crate::{DeadLetterQueue, OrchestrationClaim, WorkClaim};
 
 /// A synchronous, transactional store of instances, histories and queues.
@@ -74,11 +76,18 @@ pub struct Claimed<T> {
     pub dead_letters: Vec<DeadLetterNote>,
     /// Instances whose queue messages were dropped because the instance does not exist.
     pub dropped_orphans: Vec<String>,
+    /// What was ready and did not pass the filter.
+    pub held_back: HeldBack,
 }
 
 impl<T> Default for Claimed<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), dead_letters: Vec::new(), dropped_orphans: Vec::new() }
+        Self {
+            items: Vec::new(),
+            dead_letters: Vec::new(),
+            dropped_orphans: Vec::new(),
+            held_back: HeldBack::default(),
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use duroxide_core::SYSCALL_ACTIVITY_PREFIX;
 use semver::Version;
 
 use crate::{
-    HandlerCapability, NodeId, OrchestrationFetch, SessionFetchConfig, TagFilter, VersionRange,
-    VersionTriple, WorkFetch,
+    HandlerCapability, NodeId, OrchestrationFetch, ScheduledActivityIdentifier, SessionFetchConfig,
+    TagFilter, VersionRange, VersionTriple, WorkFetch,
 };
 
 /// An [`OrchestrationFetch`] as a store engine takes it: owned, because it waits in another thread.
@@ -26,6 +26,8 @@ pub struct InstanceOrder {
     pub whole_mailbox: bool,
     /// Which node claims.
     pub node: Option<NodeId>,
+    /// Only this instance, whatever the filters say.
+    pub only: Option<String>,
 }
 
 impl InstanceOrder {
@@ -41,6 +43,7 @@ impl InstanceOrder {
             free_slots: request.free_slots,
             whole_mailbox: false,
             node: request.node,
+            only: request.only.map(str::to_owned),
         }
     }
 
@@ -49,7 +52,20 @@ impl InstanceOrder {
     /// A name that is not known passes every handler filter; so does, for a known name, a version that was not
     /// asked for or cannot be read. The runtime looks closer.
     pub fn accepts(&self, name: Option<&str>, version: Option<&str>, pinned: Option<VersionTriple>) -> bool {
-        self.accepts_pin(pinned) && self.accepts_handler(name, version)
+        self.holds_back(name, version, pinned).is_none()
+    }
+
+    /// Why an execution does not pass; `None` if it does.
+    pub fn holds_back(
+        &self,
+        name: Option<&str>,
+        version: Option<&str>,
+        pinned: Option<VersionTriple>,
+    ) -> Option<HeldBackBy> {
+        if !self.accepts_pin(pinned) {
+            return Some(HeldBackBy::Version);
+        }
+        (!self.accepts_handler(name, version)).then_some(HeldBackBy::Orchestration)
     }
 
     fn accepts_pin(&self, pinned: Option<VersionTriple>) -> bool {
@@ -90,6 +106,8 @@ pub struct ActivityOrder {
     pub free_slots: usize,
     /// Which node claims.
     pub node: Option<NodeId>,
+    /// Only this activity, whatever tags, handlers and sessions say.
+    pub only: Option<ScheduledActivityIdentifier>,
 }
 
 impl ActivityOrder {
@@ -103,15 +121,64 @@ impl ActivityOrder {
             max: request.max,
             free_slots: request.free_slots,
             node: request.node,
+            only: request.only.cloned(),
         }
     }
 
     /// Whether an activity passes by name and tag. Built-in activities need no handler.
     pub fn accepts(&self, name: &str, tag: Option<&str>) -> bool {
+        self.tag_filter.matches(tag) && self.has_handler(name)
+    }
+
+    /// Whether an activity that this order's tags admit is held back because its handler is missing.
+    pub fn holds_back(&self, name: &str, tag: Option<&str>) -> bool {
+        self.tag_filter.matches(tag) && !self.has_handler(name)
+    }
+
+    fn has_handler(&self, name: &str) -> bool {
         let supported = self.handlers.as_ref().and_then(|handlers| handlers.supported_activities.as_ref());
-        self.tag_filter.matches(tag)
-            && (name.starts_with(SYSCALL_ACTIVITY_PREFIX)
-                || supported.is_none_or(|supported| supported.contains(name)))
+        name.starts_with(SYSCALL_ACTIVITY_PREFIX)
+            || supported.is_none_or(|supported| supported.contains(name))
+    }
+}
+
+/// Which capability a claim misses for work that it passes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldBackBy {
+    /// The pinned version.
+    Version,
+    /// The orchestration's handler.
+    Orchestration,
+    /// The activity's handler.
+    Activity,
+}
+
+/// How many kinds of ready work (handler and version, or activity and tag) a claim passed over for lack of a capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeldBack {
+    /// For lack of the pinned version.
+    pub version: u64,
+    /// For lack of the orchestration's handler.
+    pub orchestration: u64,
+    /// For lack of the activity's handler.
+    pub activity: u64,
+}
+
+impl HeldBack {
+    /// Counts one kind of work.
+    pub fn count(&mut self, by: HeldBackBy) {
+        match by {
+            HeldBackBy::Version => self.version += 1,
+            HeldBackBy::Orchestration => self.orchestration += 1,
+            HeldBackBy::Activity => self.activity += 1,
+        }
+    }
+
+    /// Adds what another claim passed over.
+    pub fn add(&mut self, other: Self) {
+        self.version += other.version;
+        self.orchestration += other.orchestration;
+        self.activity += other.activity;
     }
 }
 

@@ -1,9 +1,12 @@
 use std::collections::BTreeMap;
 
-use duroxide_core::{KvEntry, SystemStats};
+use duroxide_core::{KvEntry, SystemStats, Timestamp};
 
 use super::{EventRow, StoreFailure, StoreSnapshot, StoredNode};
-use crate::{DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics};
+use crate::{
+    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, ScheduledActivityIdentifier,
+    SystemMetrics, VersionTriple,
+};
 
 /// Reads of a store. Each call sees one consistent state. Nothing here decodes an event.
 ///
@@ -87,8 +90,58 @@ pub trait StoreReader: Send {
     /// The nodes that have joined and not ended, in the order of their numbers.
     fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure>;
 
+    /// Ready instances on the routes that `wanted` picks, longest ready first, at most `max`.
+    fn ready_instances(
+        &mut self,
+        wanted: &dyn Fn(&InstanceNeeds) -> bool,
+        max: usize,
+    ) -> Result<Vec<ReadyInstance>, StoreFailure>;
+
+    /// Ready activities in the lanes that `wanted` picks by name and tag, lowest first, at most `max`. Whether a session
+    /// is held plays no part.
+    fn ready_activities(
+        &mut self,
+        wanted: &dyn Fn(&str, Option<&str>) -> bool,
+        max: usize,
+    ) -> Result<Vec<ReadyActivity>, StoreFailure>;
+
     /// Everything, for invariant checks and comparisons. Not for production use.
     fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
+}
+
+/// What an instance needs of the node that takes it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct InstanceNeeds {
+    /// The orchestration, as far as it is known.
+    pub name: Option<String>,
+    /// Its version, if one was asked for or recorded.
+    pub version: Option<String>,
+    /// The version it is pinned to.
+    pub pinned: Option<VersionTriple>,
+}
+
+/// An instance that can be claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadyInstance {
+    /// Its id.
+    pub instance: String,
+    /// What it needs.
+    pub needs: InstanceNeeds,
+    /// Since when its oldest message has waited: it was enqueued or became due then, whichever is later.
+    pub since: Timestamp,
+    /// Whether a cancellation is among its messages.
+    pub cancel_requested: bool,
+}
+
+/// An activity that can be claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadyActivity {
+    /// Which one it is.
+    pub id: ScheduledActivityIdentifier,
+    /// Its name.
+    pub name: String,
+    /// Its tag.
+    pub tag: Option<String>,
 }
 
 /// An instance that a query selected.

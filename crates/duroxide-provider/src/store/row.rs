@@ -7,6 +7,9 @@ use duroxide_core::{Event, WorkItem};
 
 use super::Refusal;
 
+/// How the JSON of a cancellation begins: what a store may know of it without decoding it.
+pub const CANCELLATION: &str = "{\"CancelInstance\":";
+
 /// An event to append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRow {

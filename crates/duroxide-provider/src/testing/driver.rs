@@ -1,6 +1,9 @@
 //! Random steps: a correct runtime, impatient clients and a careless operator.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use duroxide_core::WorkItem;
 
@@ -221,8 +224,17 @@ fn instance_order(dice: &mut Dice) -> InstanceOrder {
     let max = usize::try_from(1 + dice.roll(3)).unwrap();
     let free_slots = max.saturating_sub(usize::try_from(dice.roll(3)).unwrap());
     let whole_mailbox = dice.one_in(2);
-    let handlers = dice.one_in(5).then(HandlerCapability::default);
-    InstanceOrder { versions, handlers, free_slots, whole_mailbox, node: node(dice), ..batch_order(max) }
+    let handlers = dice.one_in(5).then(|| some_handlers(dice));
+    let only = dice.one_in(12).then(|| dice.instance());
+    InstanceOrder {
+        versions,
+        handlers,
+        free_slots,
+        whole_mailbox,
+        node: node(dice),
+        only,
+        ..batch_order(max)
+    }
 }
 
 fn activity_order(dice: &mut Dice) -> ActivityOrder {
@@ -240,7 +252,18 @@ fn activity_order(dice: &mut Dice) -> ActivityOrder {
     let max = usize::try_from(1 + dice.roll(3)).unwrap();
     let free_slots = max.saturating_sub(usize::try_from(dice.roll(3)).unwrap());
     let session = Some(session).filter(|_| !dice.one_in(3));
-    ActivityOrder { session, tag_filter, free_slots, node: node(dice), ..work_order(max) }
+    let handlers = dice.one_in(5).then(|| some_handlers(dice));
+    ActivityOrder { session, tag_filter, free_slots, handlers, node: node(dice), ..work_order(max) }
+}
+
+/// A node that has some handlers, or all.
+fn some_handlers(dice: &mut Dice) -> HandlerCapability {
+    let mut handlers = HandlerCapability::default();
+    if dice.one_in(2) {
+        handlers.supported_orchestrations = Some(BTreeMap::new());
+        handlers.supported_activities = Some(BTreeSet::new());
+    }
+    handlers
 }
 
 /// One of the first nodes to join, which may be there, gone or to come; or none.

@@ -127,6 +127,8 @@ macro_rules! engine_stories {
                 only_live_leases_end_with_a_node,
                 a_commit_handed_in_before_its_node_ended_is_served,
                 the_sessions_of_a_dead_node_are_free,
+                one_instance_or_activity_can_be_claimed_past_all_filters,
+                a_claim_counts_what_it_passes_over,
                 nodes_are_listed_until_they_end,
                 a_node_that_nobody_renews_is_forgotten,
             ];

@@ -8,8 +8,8 @@ use super::items::{ORDER, VERSION};
 use crate::{
     DeadLetter, InstanceQuery, OrchestrationClaim, Round, WorkClaim,
     store::{
-        ActivityOrder, ApplyError, DeadLetterNote, InstanceOrder, MessageRow, Op, PreparedRound, StoreEngine,
-        StoreFailure, StoreReader, StoreSnapshot,
+        ActivityOrder, ApplyError, DeadLetterNote, HeldBack, InstanceOrder, MessageRow, Op, PreparedRound,
+        StoreEngine, StoreFailure, StoreReader, StoreSnapshot,
     },
 };
 
@@ -82,6 +82,8 @@ pub struct Observation {
     pub buried: Vec<DeadLetterNote>,
     /// Instances whose queue messages were dropped.
     pub dropped: Vec<String>,
+    /// What a claim passed over.
+    pub held_back: HeldBack,
     /// The answer to an operation, or why it was refused.
     pub answer: Option<Result<String, String>>,
     /// The dead letters that then are there.
@@ -157,6 +159,7 @@ impl Subject {
         let claimed = self.engine.claim_instances(order, self.nonce)?;
         seen.buried.extend(claimed.dead_letters);
         seen.dropped = claimed.dropped_orphans;
+        seen.held_back = claimed.held_back;
         for mut claim in claimed.items {
             self.instance_tokens.push(std::mem::take(&mut claim.lock_token));
             if let Some(position) = &mut claim.position {
@@ -174,6 +177,7 @@ impl Subject {
     ) -> Result<(), StoreFailure> {
         let claimed = self.engine.claim_activities(order, self.nonce)?;
         seen.buried.extend(claimed.dead_letters);
+        seen.held_back = claimed.held_back;
         for mut claim in claimed.items {
             self.activity_tokens.push(std::mem::take(&mut claim.lock_token));
             seen.activities.push(claim);
@@ -248,6 +252,8 @@ impl Subject {
             reader.queue_depths()?,
         );
         seen += &format!("{:?}\n", reader.nodes()?);
+        seen += &format!("{:?}\n", reader.ready_instances(&|needs| needs.pinned.is_none(), 3)?);
+        seen += &format!("{:?}\n", reader.ready_activities(&|_, tag| tag.is_none(), 3)?);
         // Looks happen after every step; two of the queries at each are all of them soon.
         let turn = usize::try_from(self.nonce % 64).unwrap_or_default();
         for query in queries(self.now).iter().cycle().skip(2 * turn).take(2) {

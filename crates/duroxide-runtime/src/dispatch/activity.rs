@@ -2,7 +2,8 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use duroxide_core::{AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem};
+use duroxide_core::{AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem};
+use duroxide_provider::MissingCapability;
 use futures_util::{
     FutureExt,
     future::{Either, select},
@@ -342,6 +343,22 @@ impl ActivityWork {
         });
         self.node.metrics.record_unregistered_activity_backoff();
         self.give_back(Some(backoff), false).await;
+    }
+
+    /// No node can take it: it fails, and says what is missing.
+    pub(crate) async fn fail_stranded(mut self, missing: &MissingCapability) {
+        let Some(call) = Call::of(&self.item) else { return self.dead_letter().await };
+        warn!(
+            target: "duroxide::runtime",
+            instance = call.instance, activity_name = call.name, activity_id = call.id, missing = %missing,
+            "no node could take this activity for too long, failing it"
+        );
+        let details = ErrorDetails::Configuration {
+            kind: ConfigErrorKind::UnsupportedVersion,
+            resource: call.name.clone(),
+            message: Some(format!("activity could not be processed on any node: {missing}")),
+        };
+        self.complete(&call, Err(details), Duration::ZERO).await;
     }
 
     /// It was attempted too often: it fails, and by that its orchestration (semantics 16.7).

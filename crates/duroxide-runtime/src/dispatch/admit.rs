@@ -14,12 +14,13 @@ use duroxide_provider::{SemverRange, VersionTriple};
 
 use super::{
     batch::{cancellation, start_item, successor_item, wanted_handler},
+    condemn::{Sentence, condemn},
     record::{incompatible_pin, recorded_handler, recorded_parent, replays, unreadable_pin},
 };
 
 /// The text for work that this node cannot process (S2.9). It names both causes, because which one it is may
 /// differ from node to node.
-const NOT_PROCESSED_HERE: &str = "work item could not be processed on this node (orchestration not registered \
+pub(crate) const NOT_PROCESSED_HERE: &str = "work item could not be processed on this node (orchestration not registered \
                                   here, or execution history is unsupported)";
 
 /// The version of a start that asked for none and was never resolved.
@@ -50,6 +51,8 @@ pub(crate) struct Policy<'a> {
     pub max_attempts: u32,
     pub supported: &'a [SemverRange],
     pub handlers: &'a dyn Handlers,
+    /// Whether a cancelled execution ends here that cannot be replayed here.
+    pub cancel_only_fallback: bool,
 }
 
 /// What to do with a claimed instance.
@@ -142,8 +145,12 @@ pub(crate) enum Cause {
     Poison { reason: Option<String> },
     /// It was attempted too often because no node can replay it.
     UnsupportedVersion,
+    /// Nobody has come for too long who could run it.
+    Stranded { missing: String },
     /// It was cancelled, and this node has no handler for it (6.3).
     CancelledWithoutHandler,
+    /// It was cancelled, and cannot be replayed here.
+    CancelledUnsupported,
 }
 
 /// Decides what to do with a claim.
@@ -158,6 +165,9 @@ pub(crate) fn admit(claim: Claimed<'_>, policy: &Policy<'_>) -> Admission {
     }
     if let Some(pinned) = incompatible_pin(claim.history, policy.supported) {
         let supported = describe_ranges(policy.supported);
+        if let Some(cancelled) = cancelled_without_replay(claim, policy) {
+            return cancelled;
+        }
         return match (exhausted, standing(claim.history)) {
             (false, _) => Admission::Bounce(Unprocessable::IncompatibleVersion { pinned, supported }),
             (true, Standing::Ended) => Admission::Drain,
@@ -181,14 +191,14 @@ pub(crate) fn admit(claim: Claimed<'_>, policy: &Policy<'_>) -> Admission {
 
 /// How an execution stands. The last stored event says it; the stored status is not asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+pub(crate) enum Standing {
     New,
     Running,
     Continued,
     Ended,
 }
 
-fn standing(history: &[Event]) -> Standing {
+pub(crate) fn standing(history: &[Event]) -> Standing {
     match history.last().map(|event| &event.kind) {
         None => Standing::New,
         Some(EventKind::OrchestrationContinuedAsNew { .. }) => Standing::Continued,
@@ -260,6 +270,12 @@ fn unregistered(
     }
 }
 
+/// Ends a cancelled execution that cannot be replayed here, if that is allowed: ending needs no replay.
+fn cancelled_without_replay(claim: Claimed<'_>, policy: &Policy<'_>) -> Option<Admission> {
+    let cancelled = policy.cancel_only_fallback && cancellation(claim.messages).is_some();
+    cancelled.then(|| condemn(claim, policy, &Sentence::Cancelled)).flatten()
+}
+
 fn poison(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Admission {
     let Some(subject) = doomed(claim, policy, standing) else { return Admission::Stray };
     let execution_id = match &subject {
@@ -315,7 +331,7 @@ fn unsupported(
 
 /// Which execution a hopeless batch ends. One that continued as new has ended; its successor fails in its place,
 /// with nothing in its history but start and failure (8.6).
-fn doomed(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Option<Subject> {
+pub(crate) fn doomed(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Option<Subject> {
     let item = match standing {
         Standing::Running => return Some(Subject::Stored),
         Standing::Ended => return None,

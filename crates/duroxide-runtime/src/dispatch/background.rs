@@ -1,10 +1,10 @@
-//! What a node does beside its queues: it keeps sessions and watches queue depths.
+//! What a node does beside its queues: it keeps sessions, watches queue depths and sweeps.
 
 use std::sync::Arc;
 
 use tracing::{debug, warn};
 
-use super::{guarded, node::Node, plan::renewal_interval, worker::session_owners};
+use super::{guarded, node::Node, plan::renewal_interval, sweep, worker::session_owners};
 
 pub(crate) fn start(node: &Arc<Node>) {
     if node.options.worker_concurrency > 0 {
@@ -12,6 +12,7 @@ pub(crate) fn start(node: &Arc<Node>) {
         node.background.spawn("session cleanup", clean_sessions(Arc::clone(node)));
     }
     node.background.spawn("queue depths", watch_queues(Arc::clone(node)));
+    node.background.spawn("sweeper", sweep::run(Arc::clone(node)));
 }
 
 /// Renews the sessions of this node's workers. A failure is tried again at the next turn, well before the lease

@@ -114,6 +114,14 @@ pub(crate) fn log_termination(claim: Claimed<'_>, termination: &Termination, max
             instance, attempt_count, max_attempts,
             "no node could replay this execution, failing it"
         ),
+        Cause::Stranded { missing } => warn!(
+            target: "duroxide::runtime",
+            instance, missing, "no node could take this instance for too long, failing it"
+        ),
+        Cause::CancelledUnsupported => info!(
+            target: "duroxide::runtime",
+            instance, orchestration_name = claim.name, "cancelled without replay, which is not supported here"
+        ),
         Cause::CancelledWithoutHandler => info!(
             target: "duroxide::runtime",
             instance, orchestration_name = claim.name,

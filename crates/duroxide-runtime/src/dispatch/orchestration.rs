@@ -33,7 +33,7 @@ pub(crate) struct ClaimedInstance {
 }
 
 impl ClaimedInstance {
-    fn new(node: &Node, claim: OrchestrationClaim) -> Self {
+    pub(crate) fn new(node: &Node, claim: OrchestrationClaim) -> Self {
         let suspect = node.quarantine.hold(claim.attempt_count, node.options.max_attempts);
         Self { claim, suspect }
     }

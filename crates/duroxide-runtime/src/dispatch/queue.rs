@@ -331,6 +331,13 @@ enum SeatPhase {
 }
 
 impl Seat {
+    /// A seat for work that takes no slot of a queue and runs no user code.
+    pub(crate) fn apart(env: &Arc<dyn Env>) -> Option<Self> {
+        let board =
+            SlotBoard { slots: Mutex::new(Slots::new(1)), changed: Notify::new(), env: Arc::clone(env) };
+        Arc::new(board).take(None, |_| false)
+    }
+
     pub(crate) fn slot(&self) -> usize {
         self.slot
     }

@@ -1,6 +1,7 @@
 //! One claimed instance: prepare, run a turn, commit it.
 
 mod settle;
+mod stranded;
 mod terminate;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -104,12 +105,16 @@ impl InstanceWork {
     }
 
     fn admit(&self, loaded: &LoadedExecution, ended: bool) -> Admission {
-        let policy = Policy {
+        admit(self.claimed(loaded, ended), &self.policy())
+    }
+
+    fn policy(&self) -> Policy<'_> {
+        Policy {
             max_attempts: self.node.options.max_attempts,
             supported: &self.node.filter.supported_duroxide_versions,
             handlers: &self.node.orchestrations,
-        };
-        admit(self.claimed(loaded, ended), &policy)
+            cancel_only_fallback: self.node.options.cancel_only_fallback,
+        }
     }
 
     /// History and key-value state: as the claim brought them, or from the store. `None` if the claim was given

@@ -85,7 +85,7 @@ pub(crate) struct ClaimedActivity {
 }
 
 impl ClaimedActivity {
-    fn new(node: &Node, claim: WorkClaim) -> Self {
+    pub(crate) fn new(node: &Node, claim: WorkClaim) -> Self {
         let running = match &claim.item {
             WorkItem::ActivityExecute { instance, execution_id, id, .. } => {
                 Some(node.running.enter(&ScheduledActivityIdentifier {

@@ -1,8 +1,10 @@
 //! Claiming activities: the lowest that lane and session admit, each lane one index seek.
 
+use std::collections::BTreeSet;
+
 use duroxide_core::WorkItem;
 use duroxide_provider::{
-    SessionFetchConfig, WorkClaim,
+    ScheduledActivityIdentifier, SessionFetchConfig, WorkClaim,
     store::{
         ActivityOrder, Claimed, DeadLetterNote, StoreFailure, bounds::UNDECODABLE_HIDDEN_FOR, lock_token,
     },
@@ -11,7 +13,7 @@ use duroxide_provider::{
 use super::Activity;
 use crate::{
     SqliteEngine,
-    db::{micros, unsigned},
+    db::{micros, number, unsigned},
     instances::lease,
     nodes,
 };
@@ -29,6 +31,8 @@ const NEXT_READY_SESSION_LANE: &str = "SELECT lane FROM activity
     WHERE ready IS NOT NULL AND session_id IS NOT NULL AND session_id = ?1 AND lane > ?2 ORDER BY lane LIMIT 1";
 const READY_IN_SESSION_LANE: &str = "SELECT id FROM activity
     WHERE ready IS NOT NULL AND session_id IS NOT NULL AND session_id = ?1 AND lane = ?2 ORDER BY id LIMIT ?3";
+const READY_NAMED: &str = "SELECT activity.id FROM activity JOIN instance ON instance.id = activity.instance
+    WHERE instance_id = ?1 AND activity.execution_id = ?2 AND activity_id = ?3 AND activity.ready IS NOT NULL";
 const LOCK: &str = "UPDATE activity SET ready = NULL, wake_at = ?3, hidden_until = 0, lock_token = ?2,
         lock_until = ?3, lease = ?4, attempt_count = attempt_count + 1, node = ?5
     WHERE id = ?1";
@@ -45,7 +49,10 @@ impl SqliteEngine {
         let mut claimed = Claimed::default();
         while claimed.items.len() < order.max {
             let wanted = order.max - claimed.items.len();
-            let candidates = self.ready_activities(order, wanted)?;
+            let candidates = match &order.only {
+                None => self.ready_activities(order, wanted, &mut claimed.held_back.activity)?,
+                Some(only) => self.ready_activity(only)?,
+            };
             let were_all = candidates.len() < wanted;
             for id in candidates {
                 let Some(activity) = self.activity(id)? else { continue };
@@ -102,22 +109,37 @@ impl SqliteEngine {
     }
 
     /// Ready activities that the order accepts, lowest first.
-    fn ready_activities(&mut self, order: &ActivityOrder, max: usize) -> Result<Vec<i64>, StoreFailure> {
+    fn ready_activities(
+        &mut self,
+        order: &ActivityOrder,
+        max: usize,
+        held_back: &mut u64,
+    ) -> Result<Vec<i64>, StoreFailure> {
         let limit = i64::try_from(max).unwrap_or(i64::MAX);
         let mut found = Vec::new();
+        let mut passed_over = BTreeSet::new();
         let mut lane = i64::MIN;
         while let Some(next) = self.db.first(NEXT_READY_LANE, [lane], |row| row.get(0))? {
             lane = next;
             if self.lanes.accepts(&self.db, lane, order)? {
                 found.extend(self.db.all(READY_IN_LANE, (lane, limit), |row| row.get::<_, i64>(0))?);
+            } else if self.lanes.holds_back(&self.db, lane, order)? {
+                passed_over.insert(lane);
             }
         }
         if let Some(by) = &order.session {
             self.add_ready_in_sessions(order, by, limit, &mut found)?;
         }
+        *held_back = passed_over.len() as u64;
         found.sort_unstable();
         found.truncate(max);
         Ok(found)
+    }
+
+    /// An activity, if it is ready.
+    fn ready_activity(&self, only: &ScheduledActivityIdentifier) -> Result<Vec<i64>, StoreFailure> {
+        let ids = (&only.instance, number(only.execution_id), number(only.activity_id));
+        self.db.all(READY_NAMED, ids, |row| row.get(0))
     }
 
     /// Activities of sessions that this owner holds or may take: one seek for each session with something ready.

@@ -6,7 +6,7 @@ use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_provider::{
     DeadLetterQueue, OrchestrationClaim, StorePosition,
     store::{
-        Claimed, DeadLetterNote, DeadLetterReason, InstanceOrder, StoreFailure,
+        Claimed, DeadLetterNote, DeadLetterReason, HeldBack, InstanceOrder, StoreFailure,
         bounds::UNDECODABLE_HIDDEN_FOR, lock_token,
     },
 };
@@ -27,6 +27,8 @@ const NEXT_READY_ROUTE: &str =
 const ANY_READY: &str = "SELECT 1 FROM instance WHERE ready IS NOT NULL LIMIT 1";
 const READY_ON_ROUTE: &str =
     "SELECT ready, id FROM instance WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT ?2";
+const READY_NAMED: &str =
+    "SELECT id FROM instance WHERE instance_id = ?1 AND ready IS NOT NULL AND route <> ?2";
 const LOCK: &str =
     "UPDATE instance SET ready = NULL, lock_token = ?2, lock_until = ?3, wake_at = ?3, lease = ?4,
         batch = ?5, batch_due_at = ?6, batch_seq = ?7, suspect = ?8, node = ?9
@@ -53,7 +55,10 @@ impl SqliteEngine {
         let mut visited = HashSet::new();
         while claimed.items.len() < order.max {
             let wanted = order.max - claimed.items.len();
-            let candidates = self.ready_instances(order, wanted)?;
+            let candidates = match &order.only {
+                None => self.ready_instances(order, wanted, &mut claimed.held_back)?,
+                Some(only) => self.ready_instance(only)?,
+            };
             let were_all = candidates.len() < wanted;
             let fresh: Vec<i64> = candidates.into_iter().filter(|id| visited.insert(*id)).collect();
             let none_is_new = fresh.is_empty();
@@ -77,20 +82,33 @@ impl SqliteEngine {
     }
 
     /// Ready instances that the order accepts, longest ready first.
-    fn ready_instances(&mut self, order: &InstanceOrder, max: usize) -> Result<Vec<i64>, StoreFailure> {
+    fn ready_instances(
+        &mut self,
+        order: &InstanceOrder,
+        max: usize,
+        held_back: &mut HeldBack,
+    ) -> Result<Vec<i64>, StoreFailure> {
+        // What a claim passes over it passes over each time it looks.
+        *held_back = HeldBack::default();
         let limit = i64::try_from(max).unwrap_or(i64::MAX);
         let mut found: Vec<(i64, i64)> = Vec::new();
         let mut route = ORPHANS;
         while let Some(next) = self.db.first(NEXT_READY_ROUTE, [route], |row| row.get(0))? {
             route = next;
-            if self.routes.accepts(&self.db, route, order)? {
-                let on_route =
-                    self.db.all(READY_ON_ROUTE, (route, limit), |row| Ok((row.get(0)?, row.get(1)?)))?;
-                found.extend(on_route);
+            match self.routes.held_back_by(&self.db, route, order)? {
+                Some(by) => held_back.count(by),
+                None => found.extend(
+                    self.db.all(READY_ON_ROUTE, (route, limit), |row| Ok((row.get(0)?, row.get(1)?)))?,
+                ),
             }
         }
         found.sort_unstable();
         Ok(found.into_iter().take(max).map(|(_, id)| id).collect())
+    }
+
+    /// The instance of this id, if it is ready.
+    fn ready_instance(&self, instance: &str) -> Result<Vec<i64>, StoreFailure> {
+        self.db.all(READY_NAMED, (instance, ORPHANS), |row| row.get(0))
     }
 
     fn claim_instance(

@@ -2,7 +2,8 @@
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
-    ActivityOrder, Answer, DeadLetterNote, FailureClass, InstanceOrder, Op, Readies, Refusal, StoreFailure,
+    ActivityOrder, Answer, DeadLetterNote, FailureClass, HeldBack, InstanceOrder, Op, Readies, Refusal,
+    StoreFailure,
 };
 
 use super::{Nonces, engine::GuardedEngine};
@@ -33,12 +34,14 @@ pub(super) struct Outcome {
     pub(super) aside: Aside,
 }
 
-/// Rows that a transaction put aside; the operator hears of them.
+/// What a transaction put aside or passed over; the operator hears of it.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     pub(super) dead_letters: Vec<DeadLetterNote>,
     /// Instances that do not exist and whose queue messages were dropped.
     pub(super) dropped_orphans: Vec<String>,
+    /// What claims passed over for lack of a capability.
+    pub(super) held_back: HeldBack,
 }
 
 /// Why a transaction had no effect, or none that anyone knows of.
@@ -165,6 +168,7 @@ impl Transaction<'_> {
         let claimed = self.engine.claim(order, nonce)?;
         aside.dead_letters.extend(claimed.dead_letters);
         aside.dropped_orphans.extend(claimed.dropped_orphans);
+        aside.held_back.add(claimed.held_back);
         Ok(claimed.items)
     }
 }

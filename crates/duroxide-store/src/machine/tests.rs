@@ -33,6 +33,7 @@ fn order(max: usize, free_slots: usize) -> InstanceOrder {
         free_slots,
         whole_mailbox: false,
         node: None,
+        only: None,
     }
 }
 

@@ -1,21 +1,25 @@
 //! The management calls, one by one.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 use duroxide_core::Event;
 use duroxide_provider::{
-    DeadLetter, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstancePage,
-    InstanceQuery, ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, RawEvent,
-    SystemMetrics,
-    store::{Answer, Op, Refusal},
+    DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter,
+    InstanceInfo, InstancePage, InstanceQuery, OrchestrationFetch, ProviderAdmin, ProviderError,
+    PruneOptions, PruneResult, QueueDepths, RawEvent, StrandedWork, SystemMetrics,
+    store::{Answer, InstanceOrder, Op, ReadyInstance, Refusal},
 };
 
 use super::StoreProvider;
 use crate::{
     cursor,
     decode::{HistoryOf, raw_event, stamped_version},
+    stranded,
 };
+
+/// How many instances are looked at for stuck ones: those that have been ready longest.
+const STUCK_MAX: usize = 10_000;
 
 #[async_trait]
 impl ProviderAdmin for StoreProvider {
@@ -126,6 +130,27 @@ impl ProviderAdmin for StoreProvider {
             .query("read_raw_history", move |reader| reader.history(&instance, Some(execution_id)))
             .await?;
         Ok(rows.into_iter().map(raw_event).collect())
+    }
+
+    async fn list_stuck_instances(
+        &self,
+        older_than: Duration,
+        filter: &DispatcherCapabilityFilter,
+    ) -> Result<Vec<String>, ProviderError> {
+        let request = OrchestrationFetch::new(Duration::ZERO, Duration::ZERO).with_filter(Some(filter));
+        let (order, now) = (InstanceOrder::new(&request), self.submitter.now());
+        let ready = self
+            .query("list_stuck_instances", move |reader| {
+                reader.ready_instances(&|needs| !order.accepts(None, None, needs.pinned), STUCK_MAX)
+            })
+            .await?;
+        let old_enough = |instance: &ReadyInstance| now.saturating_since(instance.since) >= older_than;
+        Ok(ready.into_iter().filter(old_enough).map(|ready| ready.instance).collect())
+    }
+
+    async fn list_stranded_work(&self, limit: u32) -> Result<Vec<StrandedWork>, ProviderError> {
+        let (now, max) = (self.submitter.now(), usize::try_from(limit).unwrap_or(usize::MAX));
+        self.query("list_stranded_work", move |reader| stranded::find(reader, now, max)).await
     }
 
     // ---- changes --------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ mod dead_letters;
 mod delegation;
 mod failures;
 mod hand_over;
+mod held_back;
 mod lifecycle;
 mod logs;
 mod nodes;

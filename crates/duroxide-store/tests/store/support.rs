@@ -1,5 +1,6 @@
 //! A store that is driven by hand: virtual time, no threads, and an engine that fails where a test says so.
 
+pub(crate) mod counters;
 mod engine;
 
 use std::{

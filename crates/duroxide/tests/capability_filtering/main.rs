@@ -18,6 +18,7 @@ mod pins;
 mod ranges;
 mod stale_completion;
 mod stamps;
+mod sweeper;
 mod undecodable;
 mod upgrade;
 

@@ -22,6 +22,7 @@ fn each_part_can_be_run_alone_by_its_name() {
         "ranges::",
         "stale_completion::",
         "stamps::",
+        "sweeper::",
         "undecodable::",
         "upgrade::",
     ];

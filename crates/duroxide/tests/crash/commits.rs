@@ -8,9 +8,9 @@ use duroxide_provider::{
     DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths, SystemMetrics,
     WorkClaim,
     store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceOrder, Op, Readies,
-        SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
-        StoredExecution, StoredNode, StoredStatus,
+        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceNeeds, InstanceOrder,
+        Op, Readies, ReadyActivity, ReadyInstance, SelectedInstance, StoreEngine, StoreFailure, StoreReader,
+        StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
     },
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
@@ -143,6 +143,10 @@ impl StoreReader for Mortal {
         fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure>;
         fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure>;
         fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure>;
+        fn ready_instances(&mut self, wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize)
+            -> Result<Vec<ReadyInstance>, StoreFailure>;
+        fn ready_activities(&mut self, wanted: &dyn Fn(&str, Option<&str>) -> bool, max: usize)
+            -> Result<Vec<ReadyActivity>, StoreFailure>;
         fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
     }
 }

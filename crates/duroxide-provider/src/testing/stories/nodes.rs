@@ -1,10 +1,13 @@
 //! Nodes: what one holds is free for others when it is gone, and only then.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
-    NodeId, SessionFetchConfig,
-    store::{ActivityOrder, Answer, InstanceOrder, NodeRow, Op, bounds::NODE_FORGOTTEN_AFTER},
+    HandlerCapability, NodeId, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter,
+    store::{ActivityOrder, Answer, HeldBack, InstanceOrder, NodeRow, Op, bounds::NODE_FORGOTTEN_AFTER},
     testing::{
         Scenario, Turn,
         items::*,
@@ -131,6 +134,51 @@ pub fn the_sessions_of_a_dead_node_are_free(mut s: Scenario) {
     assert_eq!(s.session_work("other").unwrap().item, routed_activity("a", 2, None, Some("s")));
     assert!(s.session_work("other").is_none());
     assert_eq!(s.session_work("a name of its own").unwrap().item, named.item);
+}
+
+/// S3.48: what nobody can take is ended by whoever finds it, past all filters.
+pub fn one_instance_or_activity_can_be_claimed_past_all_filters(mut s: Scenario) {
+    s.send(&start("a"));
+    s.send(&start("b"));
+    s.send(&routed_activity("a", 1, None, None));
+    s.send(&routed_activity("a", 2, Some("gpu"), Some("s")));
+    let only = |instance: &str| InstanceOrder {
+        versions: Some(Vec::new()),
+        only: Some(instance.to_owned()),
+        ..batch_order(5)
+    };
+    let claimed: Vec<_> = s.claim_all(&only("b")).items.into_iter().map(|claim| claim.instance).collect();
+    assert_eq!(claimed, ["b"]);
+    assert!(s.claim_all(&only("b")).items.is_empty(), "it is locked");
+    assert!(s.claim_all(&only("nobody")).items.is_empty());
+
+    let only = |activity_id| ActivityOrder {
+        tag_filter: TagFilter::None,
+        only: Some(ScheduledActivityIdentifier { instance: "a".to_owned(), execution_id: 1, activity_id }),
+        ..work_order(5)
+    };
+    let claimed: Vec<_> = s.work_all(&only(2)).items.into_iter().map(|claim| claim.item).collect();
+    assert_eq!(claimed, [routed_activity("a", 2, Some("gpu"), Some("s"))]);
+    assert!(s.work_all(&only(2)).items.is_empty());
+    assert!(s.work_all(&only(9)).items.is_empty());
+}
+
+/// S3.46
+pub fn a_claim_counts_what_it_passes_over(mut s: Scenario) {
+    s.send(&start("a"));
+    s.send(&activity("a", 1));
+    s.send(&activity("a", 2));
+    let nothing = InstanceOrder { versions: Some(Vec::new()), ..batch_order(1) };
+    assert_eq!(s.claim_all(&nothing).held_back.version, 1);
+    let handlers = HandlerCapability {
+        supported_orchestrations: Some(BTreeMap::new()),
+        supported_activities: Some(BTreeSet::new()),
+    };
+    let unknown = InstanceOrder { handlers: Some(handlers.clone()), ..batch_order(1) };
+    assert_eq!(s.claim_all(&unknown).held_back.orchestration, 1);
+    let unknown = ActivityOrder { handlers: Some(handlers), ..work_order(1) };
+    assert_eq!(s.work_all(&unknown).held_back.activity, 1, "one kind, however many");
+    assert_eq!(s.claim_all(&batch_order(5)).held_back, HeldBack::default());
 }
 
 /// Decisions 10: one table says who is there.

@@ -28,17 +28,30 @@ struct Ask {
     history_error: Option<&'static str>,
     attempt_count: u32,
     ended: bool,
+    cancel_only_fallback: bool,
 }
 
 impl Default for Ask {
     fn default() -> Self {
-        Self { messages: vec![], history: vec![], history_error: None, attempt_count: 1, ended: false }
+        Self {
+            messages: vec![],
+            history: vec![],
+            history_error: None,
+            attempt_count: 1,
+            ended: false,
+            cancel_only_fallback: false,
+        }
     }
 }
 
 fn decide(ask: &Ask) -> Admission {
     let supported = [SemverRange::new(Version::new(0, 0, 0), Version::new(1, 9, 99))];
-    let policy = Policy { max_attempts: MAX_ATTEMPTS, supported: &supported, handlers: &OnlyOrder };
+    let policy = Policy {
+        max_attempts: MAX_ATTEMPTS,
+        supported: &supported,
+        handlers: &OnlyOrder,
+        cancel_only_fallback: ask.cancel_only_fallback,
+    };
     let claim = Claimed {
         instance: "o-1",
         name: "order",
@@ -291,7 +304,19 @@ fn a_poisoned_successor_is_its_own_execution() {
     assert!(matches!(message_type, PoisonMessageType::Orchestration { execution_id: 2, .. }));
 }
 
-/// C8, S3.17, 17.4: out of range bounces; the poison check comes first (B3).
+/// S2.16
+#[test]
+fn a_cancellation_ends_what_cannot_be_replayed_here_if_that_is_allowed() {
+    let history = vec![started_as("order", "2.0.0")];
+    let ask = Ask { messages: vec![raised(), cancel()], history, ..Ask::default() };
+    assert!(matches!(decide(&ask), Admission::Bounce(Unprocessable::IncompatibleVersion { .. })));
+
+    let ended = ending(decide(&Ask { cancel_only_fallback: true, ..ask }));
+    assert_eq!((&ended.subject, &ended.cause), (&Subject::Stored, &Cause::CancelledUnsupported));
+    assert!(matches!(&ended.ending, Ending::Cancelled { reason } if reason == "enough"));
+}
+
+/// C8, S3.17, S3.44, 17.4: out of range bounces; the poison check comes first (B3).
 #[test]
 fn an_execution_pinned_out_of_range_bounces_until_it_is_ended() {
     let history = vec![started_as("order", "2.0.0")];

@@ -31,6 +31,11 @@ impl MetricsProvider {
         counter!("duroxide_provider_filtered_items_total", "reason" => reason.to_owned()).increment(count);
     }
 
+    /// Work that no node can take was counted. `reason` is `version`, `orchestration`, `activity` or `tag`.
+    pub fn update_stranded_items(&self, reason: &'static str, count: u64) {
+        gauge!("duroxide_stranded_items", "reason" => reason).set(count as f64);
+    }
+
     /// The queues were counted.
     pub fn update_queue_depths(&self, orchestrator: u64, worker: u64) {
         self.orchestrator_queue_depth.store(orchestrator, Ordering::Relaxed);

@@ -11,9 +11,10 @@ use duroxide_provider::{
     WorkClaim,
     memory::MemoryEngine,
     store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, FailureClass, InstanceOrder,
-        Op, Readies, SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot,
-        StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
+        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, FailureClass, InstanceNeeds,
+        InstanceOrder, Op, Readies, ReadyActivity, ReadyInstance, SelectedInstance, StoreEngine,
+        StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
+        StoredStatus,
     },
 };
 
@@ -299,5 +300,7 @@ forward_reads! {
     running_starts() -> Vec<String>;
     dead_letters(limit: Option<u32>) -> Vec<DeadLetter>;
     nodes() -> Vec<StoredNode>;
+    ready_instances(wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize) -> Vec<ReadyInstance>;
+    ready_activities(wanted: &dyn Fn(&str, Option<&str>) -> bool, max: usize) -> Vec<ReadyActivity>;
     snapshot() -> StoreSnapshot;
 }

@@ -1,0 +1,73 @@
+//! Work that no node can take.
+
+use std::time::Duration;
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    MissingCapability, NodeCapability, StrandedWork,
+    store::{InstanceNeeds, StoreFailure, StoreReader, StoredNode},
+};
+
+use crate::nodes::RENEW_INTERVAL;
+
+/// How long a node counts as there that has not said so. It is longer than a short stop, because the nodes that have
+/// ended are no longer listed anyway.
+const THERE_FOR: Duration = RENEW_INTERVAL.saturating_mul(6);
+
+/// Ready work that none of the nodes that are there can take: at most `max` instances and as many activities.
+pub(crate) fn find(
+    reader: &mut dyn StoreReader,
+    now: Timestamp,
+    max: usize,
+) -> Result<Vec<StrandedWork>, StoreFailure> {
+    let Some(nodes) = capabilities(&reader.nodes()?, now) else { return Ok(Vec::new()) };
+    let mut stranded = instances(reader, &nodes, max)?;
+    stranded.extend(activities(reader, &nodes, max)?);
+    Ok(stranded)
+}
+
+/// What the nodes that are there can do. `None` if there are none, or if one of them says something that cannot be read:
+/// who knows what a later release can do.
+fn capabilities(nodes: &[StoredNode], now: Timestamp) -> Option<Vec<NodeCapability>> {
+    let there = nodes.iter().filter(|node| now.saturating_since(node.seen_at) < THERE_FOR);
+    let read: Option<Vec<_>> = there.map(|node| serde_json::from_str(&node.capability).ok()).collect();
+    read.filter(|nodes| !nodes.is_empty())
+}
+
+fn instances(
+    reader: &mut dyn StoreReader,
+    nodes: &[NodeCapability],
+    max: usize,
+) -> Result<Vec<StrandedWork>, StoreFailure> {
+    let missing = |needs: &InstanceNeeds| {
+        MissingCapability::for_instance(nodes, needs.name.as_deref(), needs.version.as_deref(), needs.pinned)
+    };
+    let ready = reader.ready_instances(&|needs| missing(needs).is_some(), max)?;
+    let stranded = ready.into_iter().filter_map(|ready| {
+        Some(StrandedWork {
+            missing: missing(&ready.needs)?,
+            instance: ready.instance,
+            activity: None,
+            cancel_requested: ready.cancel_requested,
+        })
+    });
+    Ok(stranded.collect())
+}
+
+fn activities(
+    reader: &mut dyn StoreReader,
+    nodes: &[NodeCapability],
+    max: usize,
+) -> Result<Vec<StrandedWork>, StoreFailure> {
+    let missing = |name: &str, tag: Option<&str>| MissingCapability::for_activity(nodes, name, tag);
+    let ready = reader.ready_activities(&|name, tag| missing(name, tag).is_some(), max)?;
+    let stranded = ready.into_iter().filter_map(|ready| {
+        Some(StrandedWork {
+            instance: ready.id.instance.clone(),
+            missing: missing(&ready.name, ready.tag.as_deref())?,
+            activity: Some(ready.id),
+            cancel_requested: false,
+        })
+    });
+    Ok(stranded.collect())
+}
