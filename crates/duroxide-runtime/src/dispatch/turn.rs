@@ -10,7 +10,7 @@ use duroxide_core::{
     Event, KvEntry, ParentLink, WorkItem,
     engine::{Execution, Setup, Turn},
 };
-use duroxide_provider::{LoadedExecution, OrchestrationClaim};
+use duroxide_provider::{LoadedExecution, OrchestrationClaim, StorePosition};
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 use tracing::{debug, error, warn};
@@ -80,14 +80,17 @@ impl InstanceWork {
             Lookup::Live(unused) | Lookup::Stale(unused) => self.node.retire([*unused]),
             Lookup::Absent => {}
         }
-        let Some(loaded) = self.load().await else { return };
-        let ended = exhausted && loaded.history_error.is_some() && self.has_ended().await;
+        // What is rare is boxed, so that the common way through a claim needs little memory.
+        let loaded =
+            if self.is_new() { Some(LoadedExecution::default()) } else { Box::pin(self.load()).await };
+        let Some(loaded) = loaded else { return };
+        let ended = exhausted && loaded.history_error.is_some() && Box::pin(self.has_ended()).await;
         match self.admit(&loaded, ended) {
             Admission::Run(run) => self.begin(run, loaded).await,
-            Admission::Bounce(reason) => self.bounce(reason).await,
-            Admission::End(termination) => self.terminate(termination, loaded, ended).await,
-            Admission::Drain => self.drain(recorded_parent(&loaded.history).as_ref()).await,
-            Admission::Stray => self.drop_strays().await,
+            Admission::Bounce(reason) => Box::pin(self.bounce(reason)).await,
+            Admission::End(termination) => Box::pin(self.terminate(termination, loaded, ended)).await,
+            Admission::Drain => Box::pin(self.drain(recorded_parent(&loaded.history).as_ref())).await,
+            Admission::Stray => Box::pin(self.drop_strays()).await,
         }
     }
 
@@ -117,17 +120,19 @@ impl InstanceWork {
         }
     }
 
+    /// Whether nothing of it can be stored yet.
+    fn is_new(&self) -> bool {
+        let nothing_stored = |position: StorePosition| position.last_event_id == 0;
+        self.claim.loaded.is_none()
+            && self.claim.execution_id <= 1
+            && self.claim.position.is_some_and(nothing_stored)
+    }
+
     /// History and key-value state: as the claim brought them, or from the store. `None` if the claim was given
     /// up meanwhile.
     async fn load(&mut self) -> Option<LoadedExecution> {
         if let Some(loaded) = self.claim.loaded.take() {
             return Some(loaded);
-        }
-        let position = self.claim.position;
-        let is_new =
-            self.claim.execution_id <= 1 && position.is_some_and(|position| position.last_event_id == 0);
-        if is_new {
-            return Some(LoadedExecution::default());
         }
         let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.orchestrator_lock_timeout);
         let (instance, execution_id) = (self.claim.instance.clone(), self.claim.execution_id);
@@ -175,7 +180,7 @@ impl InstanceWork {
     }
 
     /// Gives the claim back, attempt counted: a later attempt or another node may do better.
-    async fn bounce(mut self, reason: Unprocessable) {
+    async fn bounce(&mut self, reason: Unprocessable) {
         let (node, instance) = (Arc::clone(&self.node), self.claim.instance.clone());
         let attempt_count = self.claim.attempt_count;
         let backoff = node.options.unregistered_backoff.delay(attempt_count);
@@ -216,13 +221,13 @@ impl InstanceWork {
     // ---- turns ----------------------------------------------------------------------------------------------
 
     /// Goes on with a live execution.
-    async fn resume(self, live: Box<CachedExecution>) {
+    async fn resume(&mut self, live: Box<CachedExecution>) {
         let collisions = self.refuse_starts(None, live.execution.parent());
         self.turn(Source::Live(live), false, collisions).await;
     }
 
     /// Makes an execution from its start or its history.
-    async fn begin(self, run: Run, loaded: LoadedExecution) {
+    async fn begin(&mut self, run: Run, loaded: LoadedExecution) {
         let accepted = run.seed.is_some().then(|| start_item(&self.claim.messages)).flatten();
         let recorded =
             run.seed.as_ref().map_or_else(|| recorded_parent(&loaded.history), |seed| seed.parent.clone());
@@ -259,7 +264,7 @@ impl InstanceWork {
         refused.notices
     }
 
-    async fn turn(mut self, source: Source, first_turn: bool, collisions: Vec<Notice>) {
+    async fn turn(&mut self, source: Source, first_turn: bool, collisions: Vec<Notice>) {
         if let Some(stamp) = source.unreadable_pin() {
             warn!(
                 target: "duroxide::runtime",
@@ -272,7 +277,7 @@ impl InstanceWork {
             None => None,
             Some(suspect) => match self.lease.beside(suspect.enter(&self.node.env)).await {
                 Some(stay) => Some(stay),
-                None => return self.give_way(source).await,
+                None => return Box::pin(self.give_way(source)).await,
             },
         };
         let messages = std::mem::take(&mut self.claim.messages);
@@ -296,7 +301,7 @@ impl InstanceWork {
     }
 
     /// Another suspect runs: this one comes back when that is over, its attempt not counted.
-    async fn give_way(mut self, source: Source) {
+    async fn give_way(&mut self, source: Source) {
         if let Source::Live(live) = source {
             self.node.retire([*live]);
         }
@@ -330,7 +335,7 @@ impl InstanceWork {
                 match self.lease.beside(select(&mut answered, timer)).await {
                     Either::Left((done, _)) => done,
                     Either::Right(_) => {
-                        self.give_up_turn(ticket.give_up(), limit, answered).await;
+                        Box::pin(self.give_up_turn(ticket.give_up(), limit, answered)).await;
                         return None;
                     }
                 }

@@ -34,13 +34,14 @@ pub(super) struct Decided {
 
 impl InstanceWork {
     /// Commits a turn and keeps its execution alive for the next one.
-    pub(super) async fn settle(mut self, decided: Decided) {
+    pub(super) async fn settle(&mut self, decided: Decided) {
         let Decided { turn, facts, collisions, mut live } = decided;
         let goes_on = turn.outcome == Outcome::Running;
         let notices: Vec<Notice> = collisions.iter().cloned().chain(notice_of(&turn)).collect();
-        let Ok(items) = self.address(notices).await else {
+        let items = if notices.is_empty() { Ok(Vec::new()) } else { Box::pin(self.address(notices)).await };
+        let Ok(items) = items else {
             self.node.retire(live.map(|live| *live));
-            return self.give_back(None, true).await;
+            return Box::pin(self.give_back(None, true)).await;
         };
         let successor = self.successor(&turn, &facts.name);
         let who =
@@ -64,11 +65,11 @@ impl InstanceWork {
                 self.node.retire(live.map(|live| *live));
                 let instance = &self.claim.instance;
                 warn!(target: "duroxide::runtime", instance, %error, "commit failed too long, giving back");
-                self.give_back(None, !panicked).await;
+                Box::pin(self.give_back(None, !panicked)).await;
             }
             Insisted::Refused(error) => {
                 self.node.retire(live.map(|live| *live));
-                self.fail_round(error, round, facts, collisions).await;
+                Box::pin(self.fail_round(error, round, facts, collisions)).await;
             }
         }
     }
@@ -136,7 +137,7 @@ impl InstanceWork {
 
     /// The store will never take this round: the execution it was for fails, in one try (semantics 16.5).
     async fn fail_round(
-        mut self,
+        &mut self,
         error: ProviderError,
         refused: Round,
         facts: Facts,
@@ -187,7 +188,7 @@ impl InstanceWork {
     // ---- batches that make no event -------------------------------------------------------------------------
 
     /// The instance has ended: its messages are dropped. A child that was to start under its id may not.
-    pub(super) async fn drain(mut self, recorded: Option<&ParentLink>) {
+    pub(super) async fn drain(&mut self, recorded: Option<&ParentLink>) {
         let (instance, messages) = (self.claim.instance.clone(), std::mem::take(&mut self.claim.messages));
         let refused = refused_starts(&instance, &messages, None, recorded, true);
         warn!(
@@ -198,13 +199,13 @@ impl InstanceWork {
     }
 
     /// Nothing ever started this instance, and nothing in the batch does.
-    pub(super) async fn drop_strays(self) {
+    pub(super) async fn drop_strays(&mut self) {
         let (instance, messages) = (&self.claim.instance, kinds_of(&self.claim.messages));
         warn!(target: "duroxide::runtime", instance, ?messages, "dropping messages for an unknown instance");
         self.drop_batch(Vec::new()).await;
     }
 
-    async fn drop_batch(mut self, notices: Vec<Notice>) {
+    async fn drop_batch(&mut self, notices: Vec<Notice>) {
         let Ok(items) = self.address(notices).await else { return self.give_back(None, true).await };
         let mut round = empty_round(self.claim.execution_id);
         round.orchestrator_items = items;

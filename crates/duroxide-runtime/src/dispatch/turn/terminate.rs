@@ -16,7 +16,7 @@ use crate::dispatch::{
 };
 
 impl InstanceWork {
-    pub(super) async fn terminate(mut self, termination: Termination, loaded: LoadedExecution, ended: bool) {
+    pub(super) async fn terminate(&mut self, termination: Termination, loaded: LoadedExecution, ended: bool) {
         log_termination(self.claimed(&loaded, ended), &termination, self.node.options.max_attempts);
         let Termination { subject, ending, .. } = termination;
         let mut facts = self.facts_of(&subject, &loaded);
