@@ -87,6 +87,11 @@ pub trait RunningTurn: Send + Sync {
     /// Stops counting on the turn: its place is free for another one, whatever it still does. `false` if too many
     /// turns have been given up already; then the place stays taken.
     fn give_up(&self) -> bool;
+
+    /// Takes the turn back if it has not begun; then it never runs. Returns whether that is so.
+    fn withdraw(&self) -> bool {
+        false
+    }
 }
 
 impl fmt::Debug for dyn Env {

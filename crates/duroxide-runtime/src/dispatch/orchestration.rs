@@ -15,6 +15,9 @@ use super::{
 };
 use crate::env::{BoxFuture, Moment};
 
+/// Quick turns that may wait for a turn thread. Enough to keep the threads going until the dispatch loop comes round.
+const IN_PASSING_MAX: usize = 64;
+
 pub(crate) struct Orchestrations {
     node: Arc<Node>,
 }
@@ -52,6 +55,11 @@ impl WorkQueue for Orchestrations {
 
     fn slots(&self) -> usize {
         self.node.options.orchestration_concurrency
+    }
+
+    /// Turn threads are as many as slots, so no more turns run at once than there are slots.
+    fn in_passing_max(&self) -> usize {
+        IN_PASSING_MAX
     }
 
     fn shares_a_fetch(&self) -> bool {

@@ -17,8 +17,10 @@ const AHEAD_MAX: usize = 256;
 const AHEAD_WINDOW: Duration = Duration::from_millis(10);
 /// More than was finished, so that a queue that is kept waiting gets more each time.
 const AHEAD_GROWTH: usize = 2;
+/// Items beyond the slots pass while the last one took at most this long.
+const QUICK_MAX: Duration = Duration::from_millis(5);
 /// An item that was fetched ahead and not started by then goes back.
-const UNSTARTED_MAX: Duration = Duration::from_millis(100);
+pub(crate) const UNSTARTED_MAX: Duration = Duration::from_millis(100);
 
 /// The shortest time between two renewals.
 const RENEWAL_MIN: Duration = Duration::from_millis(50);
@@ -30,6 +32,9 @@ pub(crate) const WORK_RENEWAL_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Slots {
     free: BTreeSet<usize>,
+    /// Items that may be on their way beyond the slots while all are quick.
+    in_passing_max: usize,
+    in_passing: usize,
     committing: usize,
     committing_bytes: usize,
     /// When items were finished, within the last window.
@@ -38,6 +43,14 @@ pub(crate) struct Slots {
     finished_since_fetch: usize,
     /// How long the last finished item ran.
     last_took: Duration,
+}
+
+/// Where an item runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Slot(usize),
+    /// Beyond the slots, see [`Slots::pass`].
+    InPassing,
 }
 
 /// How much a fetch asks for.
@@ -50,9 +63,11 @@ pub(crate) struct Wanted {
 }
 
 impl Slots {
-    pub(crate) fn new(size: usize) -> Self {
+    pub(crate) fn new(size: usize, in_passing_max: usize) -> Self {
         Self {
             free: (0..size).collect(),
+            in_passing_max,
+            in_passing: 0,
             committing: 0,
             committing_bytes: 0,
             finished: VecDeque::new(),
@@ -78,16 +93,40 @@ impl Slots {
         wanted: Option<usize>,
         is_reserved: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        if self.committing >= COMMITTING_MAX || self.committing_bytes >= COMMITTING_BYTES_MAX {
+        if self.is_held_up_by_the_store() {
             return None;
         }
         let slot = wanted.or_else(|| self.free.iter().copied().find(|slot| !is_reserved(*slot)))?;
         self.free.take(&slot)
     }
 
-    /// The item in `slot` has a result, which goes to the store now.
-    pub(crate) fn submit(&mut self, slot: usize, bytes: usize, took: Duration, now: Moment) {
-        self.free.insert(slot);
+    /// Lets an item pass that needs no slot, because someone else bounds how much user code runs. Quick items keep a
+    /// turn thread busy that way without a detour through the dispatch loop for each; slow ones wait for a slot, so
+    /// that they can be given back.
+    pub(crate) fn pass(&mut self) -> bool {
+        let passes = self.in_passing < self.in_passing_max
+            && self.last_took <= QUICK_MAX
+            && !self.is_held_up_by_the_store();
+        self.in_passing += usize::from(passes);
+        passes
+    }
+
+    fn is_held_up_by_the_store(&self) -> bool {
+        self.committing >= COMMITTING_MAX || self.committing_bytes >= COMMITTING_BYTES_MAX
+    }
+
+    fn leave(&mut self, place: Place) {
+        match place {
+            Place::Slot(slot) => {
+                self.free.insert(slot);
+            }
+            Place::InPassing => self.in_passing = self.in_passing.saturating_sub(1),
+        }
+    }
+
+    /// The item in `place` has a result, which goes to the store now.
+    pub(crate) fn submit(&mut self, place: Place, bytes: usize, took: Duration, now: Moment) {
+        self.leave(place);
         self.committing += 1;
         self.committing_bytes = self.committing_bytes.saturating_add(bytes);
         self.last_took = took;
@@ -107,9 +146,9 @@ impl Slots {
         self.committing_bytes = self.committing_bytes.saturating_sub(bytes);
     }
 
-    /// The item in `slot` ended without a result.
-    pub(crate) fn vacate(&mut self, slot: usize) {
-        self.free.insert(slot);
+    /// The item in `place` ended without a result.
+    pub(crate) fn vacate(&mut self, place: Place) {
+        self.leave(place);
     }
 
     /// What to fetch while `queued` items wait for a slot. Long-running work is never fetched ahead.
@@ -202,26 +241,39 @@ mod tests {
 
     #[test]
     fn a_slot_is_free_as_soon_as_its_result_is_handed_in() {
-        let mut slots = Slots::new(2);
+        let mut slots = Slots::new(2, 0);
         assert_eq!(slots.start(None, |_| false), Some(0));
         assert_eq!(slots.start(None, |_| false), Some(1));
         assert_eq!(slots.start(None, |_| false), None);
-        slots.submit(0, 10, ms(1), at(0));
+        slots.submit(Place::Slot(0), 10, ms(1), at(0));
         assert_eq!(slots.start(None, |_| false), Some(0));
     }
 
     #[test]
     fn a_bound_item_waits_for_its_own_slot() {
-        let mut slots = Slots::new(2);
+        let mut slots = Slots::new(2, 0);
         assert_eq!(slots.start(Some(1), |_| false), Some(1));
         assert_eq!(slots.start(Some(1), |_| false), None);
-        slots.vacate(1);
+        slots.vacate(Place::Slot(1));
         assert_eq!(slots.start(Some(1), |_| false), Some(1));
     }
 
     #[test]
+    fn quick_items_pass_beyond_the_slots_and_slow_ones_do_not() {
+        let mut slots = Slots::new(1, 2);
+        assert!(!slots.pass(), "nobody knows yet how long they take");
+        assert_eq!(slots.start(None, |_| false), Some(0));
+        slots.submit(Place::Slot(0), 1, ms(1), at(0));
+        assert!(slots.pass() && slots.pass());
+        assert!(!slots.pass(), "no more than allowed");
+        slots.submit(Place::InPassing, 1, ms(6), at(0));
+        assert!(!slots.pass(), "the last one was slow");
+        assert_eq!(slots.free(), 1);
+    }
+
+    #[test]
     fn a_reserved_slot_is_left_to_what_is_bound_to_it() {
-        let mut slots = Slots::new(2);
+        let mut slots = Slots::new(2, 0);
         assert_eq!(slots.start(None, |slot| slot == 0), Some(1));
         assert_eq!(slots.start(None, |slot| slot == 0), None);
         assert_eq!(slots.start(Some(0), |slot| slot == 0), Some(0));
@@ -229,10 +281,10 @@ mod tests {
 
     #[test]
     fn nothing_starts_while_too_much_is_on_its_way_to_the_store() {
-        let mut slots = Slots::new(1);
+        let mut slots = Slots::new(1, 0);
         for _ in 0..COMMITTING_MAX {
             let slot = slots.start(None, |_| false).unwrap();
-            slots.submit(slot, 1, ms(1), at(0));
+            slots.submit(Place::Slot(slot), 1, ms(1), at(0));
         }
         assert_eq!(slots.start(None, |_| false), None);
         slots.committed(1);
@@ -241,9 +293,9 @@ mod tests {
 
     #[test]
     fn a_result_above_the_byte_bound_goes_alone() {
-        let mut slots = Slots::new(2);
+        let mut slots = Slots::new(2, 0);
         let slot = slots.start(None, |_| false).unwrap();
-        slots.submit(slot, COMMITTING_BYTES_MAX + 1, ms(1), at(0));
+        slots.submit(Place::Slot(slot), COMMITTING_BYTES_MAX + 1, ms(1), at(0));
         assert_eq!(slots.start(None, |_| false), None);
         slots.committed(COMMITTING_BYTES_MAX + 1);
         assert_eq!(slots.start(None, |_| false), Some(0));
@@ -251,11 +303,11 @@ mod tests {
 
     #[test]
     fn short_work_is_fetched_ahead_and_long_work_never() {
-        let mut slots = Slots::new(2);
+        let mut slots = Slots::new(2, 0);
         assert_eq!(slots.wanted(0, at(0)), Wanted { max: 2, free: 2 });
         for _ in 0..5 {
             let slot = slots.start(None, |_| false).unwrap();
-            slots.submit(slot, 1, ms(1), at(100));
+            slots.submit(Place::Slot(slot), 1, ms(1), at(100));
         }
         assert_eq!(slots.wanted(0, at(105)), Wanted { max: 2 + 5 * AHEAD_GROWTH, free: 2 });
         assert_eq!(slots.wanted(3, at(105)), Wanted { max: 2 + 5 * AHEAD_GROWTH - 3, free: 0 });
@@ -264,16 +316,16 @@ mod tests {
         slots.fetched();
         assert_eq!(slots.wanted(0, at(111)), Wanted { max: 2, free: 2 }, "the window has passed");
         let slot = slots.start(None, |_| false).unwrap();
-        slots.submit(slot, 1, ms(11), at(111));
+        slots.submit(Place::Slot(slot), 1, ms(11), at(111));
         assert_eq!(slots.wanted(0, at(111)), Wanted { max: 2, free: 2 }, "the last one took long");
     }
 
     #[test]
     fn no_more_than_a_bounded_number_is_fetched_ahead() {
-        let mut slots = Slots::new(1);
+        let mut slots = Slots::new(1, 0);
         for _ in 0..AHEAD_MAX + 10 {
             let slot = slots.start(None, |_| false).unwrap();
-            slots.submit(slot, 0, ms(0), at(0));
+            slots.submit(Place::Slot(slot), 0, ms(0), at(0));
             slots.committed(0);
         }
         assert_eq!(slots.wanted(0, at(0)).max, 1 + AHEAD_MAX);

@@ -20,7 +20,7 @@ use tracing::{error, warn};
 
 use super::{
     node::Node,
-    plan::{Slots, Wanted, fetch_backoff, unstarted_max},
+    plan::{Place, Slots, Wanted, fetch_backoff, unstarted_max},
 };
 use crate::env::{BoxFuture, Env, Moment, lock};
 
@@ -36,6 +36,9 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
 
     /// How many slots the queue has.
     fn slots(&self) -> usize;
+
+    /// How many quick items may be on their way beyond the slots, where something else bounds what runs at once.
+    fn in_passing_max(&self) -> usize;
 
     /// Whether one fetch serves all slots that have none of their own.
     fn shares_a_fetch(&self) -> bool;
@@ -72,7 +75,7 @@ pub(crate) fn start<Q: WorkQueue>(queue: Q) {
     let queue = Arc::new(queue);
     let node = Arc::clone(queue.node());
     let board = Arc::new(SlotBoard {
-        slots: Mutex::new(Slots::new(queue.slots())),
+        slots: Mutex::new(Slots::new(queue.slots(), queue.in_passing_max())),
         changed: Notify::new(),
         env: Arc::clone(&node.env),
     });
@@ -310,16 +313,23 @@ struct SlotBoard {
 
 impl SlotBoard {
     fn take(self: &Arc<Self>, bound: Option<usize>, is_reserved: impl Fn(usize) -> bool) -> Option<Seat> {
-        let slot = lock(&self.slots).start(bound, is_reserved)?;
+        let place = {
+            let mut slots = lock(&self.slots);
+            match slots.start(bound, is_reserved) {
+                Some(slot) => Place::Slot(slot),
+                None if bound.is_none() && slots.pass() => Place::InPassing,
+                None => return None,
+            }
+        };
         let taken = self.env.moment();
-        Some(Seat { board: Arc::clone(self), slot, taken, phase: SeatPhase::Running })
+        Some(Seat { board: Arc::clone(self), place, taken, phase: SeatPhase::Running })
     }
 }
 
 /// The right to run one item. However its task ends, dropping the seat makes the slot free.
 pub(crate) struct Seat {
     board: Arc<SlotBoard>,
-    slot: usize,
+    place: Place,
     taken: Moment,
     phase: SeatPhase,
 }
@@ -334,12 +344,16 @@ impl Seat {
     /// A seat for work that takes no slot of a queue and runs no user code.
     pub(crate) fn apart(env: &Arc<dyn Env>) -> Option<Self> {
         let board =
-            SlotBoard { slots: Mutex::new(Slots::new(1)), changed: Notify::new(), env: Arc::clone(env) };
+            SlotBoard { slots: Mutex::new(Slots::new(1, 0)), changed: Notify::new(), env: Arc::clone(env) };
         Arc::new(board).take(None, |_| false)
     }
 
+    /// The slot's number. What passes beyond the slots goes by the first one's.
     pub(crate) fn slot(&self) -> usize {
-        self.slot
+        match self.place {
+            Place::Slot(slot) => slot,
+            Place::InPassing => 0,
+        }
     }
 
     /// How long ago the item started.
@@ -352,7 +366,7 @@ impl Seat {
         if let SeatPhase::Running = self.phase {
             self.phase = SeatPhase::Committing { bytes };
             let now = self.board.env.moment();
-            lock(&self.board.slots).submit(self.slot, bytes, now.since(self.taken), now);
+            lock(&self.board.slots).submit(self.place, bytes, now.since(self.taken), now);
             self.board.changed.notify_one();
         }
     }
@@ -362,7 +376,7 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let mut slots = lock(&self.board.slots);
         match self.phase {
-            SeatPhase::Running => slots.vacate(self.slot),
+            SeatPhase::Running => slots.vacate(self.place),
             SeatPhase::Committing { bytes } => slots.committed(bytes),
         }
         drop(slots);

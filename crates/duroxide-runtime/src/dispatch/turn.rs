@@ -24,6 +24,7 @@ use super::{
     measure::{End, Facts},
     node::Node,
     orchestration::ClaimedInstance,
+    plan::UNSTARTED_MAX,
     quarantine::{GIVE_WAY, Suspect},
     queue::Seat,
     record::{is_seed_only, recorded_parent},
@@ -33,7 +34,7 @@ use super::{
 use crate::{
     backoff_log::{UnregisteredOrchestration, warn_unregistered_orchestration},
     cache::{CachedExecution, Lookup, Stand},
-    env::{Moment, clock_of},
+    env::{Moment, RunningTurn, clock_of},
     observability::{TurnOf, turn_outcome, turn_span},
 };
 use settle::Decided;
@@ -328,17 +329,18 @@ impl InstanceWork {
             drop(answer.send((live, turn)));
         };
         let ticket = self.node.env.run_turn(Box::new(job));
-        let done = match self.node.options.turn_timeout {
-            None => self.lease.beside(&mut answered).await,
-            Some(limit) => {
-                let timer = self.node.env.sleep(limit);
-                match self.lease.beside(select(&mut answered, timer)).await {
-                    Either::Left((done, _)) => done,
-                    Either::Right(_) => {
-                        Box::pin(self.give_up_turn(ticket.give_up(), limit, answered)).await;
-                        return None;
-                    }
-                }
+        let limit = self.node.options.turn_timeout;
+        let begins_within = limit.map_or(UNSTARTED_MAX, |limit| limit.min(UNSTARTED_MAX));
+        let waited = self.node.env.sleep(begins_within);
+        let done = match self.lease.beside(select(&mut answered, waited)).await {
+            Either::Left((done, _)) => done,
+            Either::Right(_) if ticket.withdraw() => {
+                // All turn threads are held up. Nothing ran, and another node may be free.
+                Box::pin(self.give_back(None, true)).await;
+                return None;
+            }
+            Either::Right(_) => {
+                Box::pin(self.long_turn(ticket.as_ref(), limit, begins_within, &mut answered)).await?
             }
         };
         if done.is_err() {
@@ -349,8 +351,32 @@ impl InstanceWork {
         done.ok()
     }
 
+    /// Waits for a turn that has begun and is not quick. `None` if it took too long.
+    async fn long_turn<T>(
+        &mut self,
+        ticket: &dyn RunningTurn,
+        limit: Option<Duration>,
+        waited: Duration,
+        answered: &mut oneshot::Receiver<T>,
+    ) -> Option<Result<T, oneshot::error::RecvError>> {
+        let Some(limit) = limit else { return Some(self.lease.beside(answered).await) };
+        let rest = self.node.env.sleep(limit.saturating_sub(waited));
+        match self.lease.beside(select(&mut *answered, rest)).await {
+            Either::Left((done, _)) => Some(done),
+            Either::Right(_) => {
+                self.give_up_turn(ticket.give_up(), limit, answered).await;
+                None
+            }
+        }
+    }
+
     /// The turn took too long: nobody waits for it and nobody renews its lock.
-    async fn give_up_turn<T>(&mut self, given_up: bool, limit: Duration, answered: oneshot::Receiver<T>) {
+    async fn give_up_turn<T>(
+        &mut self,
+        given_up: bool,
+        limit: Duration,
+        answered: &mut oneshot::Receiver<T>,
+    ) {
         let instance = &self.claim.instance;
         let turn_timeout_ms = limit.as_millis() as u64;
         self.node.held.let_go(&self.claim.lock_token);

@@ -116,6 +116,11 @@ impl WorkQueue for Activities {
         self.node.options.worker_concurrency
     }
 
+    /// Nothing but the slots bounds how many activities run at once.
+    fn in_passing_max(&self) -> usize {
+        0
+    }
+
     fn shares_a_fetch(&self) -> bool {
         self.node.store.serves_batches() && (self.slots_share_sessions() || self.slots() > 1)
     }

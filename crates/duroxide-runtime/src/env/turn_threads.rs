@@ -220,6 +220,15 @@ pub(super) struct Ticket {
 }
 
 impl RunningTurn for Ticket {
+    fn withdraw(&self) -> bool {
+        let mut phase = lock(&self.phase);
+        let has_not_begun = *phase == Phase::Queued;
+        if has_not_begun {
+            *phase = Phase::GivenUp;
+        }
+        has_not_begun
+    }
+
     fn give_up(&self) -> bool {
         let mut state = lock(&self.shared.state);
         let mut phase = lock(&self.phase);
@@ -319,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_turn_given_up_before_it_began_never_runs() {
+    async fn a_turn_taken_back_before_it_began_never_runs() {
         let threads = threads(1);
         let (release, stuck) = mpsc::channel::<()>();
         let _first = threads.run(Box::new(move || {
@@ -329,7 +338,7 @@ mod tests {
         let second = threads.run(Box::new(move || {
             let _ = ran.send(());
         }));
-        assert!(second.give_up());
+        assert!(second.withdraw());
         drop(release);
         assert!(never.await.is_err());
     }
