@@ -138,6 +138,12 @@ impl StoreEngine for MemoryEngine {
         Ok(self.promote_instances())
     }
 
+    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
+        self.instances.clamp_leases(self.now);
+        self.activities.clamp_leases(self.now);
+        Ok(())
+    }
+
     fn claim_instances(
         &mut self,
         order: &InstanceOrder,

@@ -5,6 +5,7 @@
 //!   [`engine_stories!`](crate::engine_stories) makes a test of each.
 //! * [`Driver`] and [`Subject`]: random steps, as a correct runtime, impatient clients and a careless operator take
 //!   them, to check invariants after each ([`check_invariants`]) and to compare two engines ([`compare`]).
+//! * [`EngineLayer`] and [`intercept`]: engines and providers around others, of which a test changes what it wants to.
 //!
 //! ```ignore
 //! duroxide_provider::engine_stories!(MyEngine::new());
@@ -20,6 +21,8 @@
 
 mod dice;
 mod driver;
+mod engine_layer;
+pub mod intercept;
 pub mod items;
 pub mod scenario;
 mod script;
@@ -28,6 +31,8 @@ mod subject;
 mod turn;
 
 pub use driver::Driver;
+pub use engine_layer::EngineLayer;
+pub use intercept::{FullyIntercepted, Intercept, Intercepted};
 pub use scenario::Scenario;
 pub use subject::{Observation, Step, Subject};
 pub use turn::Turn;

@@ -216,10 +216,12 @@ impl StoreEngine for SqliteEngine {
         }
         self.run(BEGIN).map_err(|error| failure(&error))?;
         self.now = now;
+        // Under a clock that was set back, sessions end that had been looked at before.
+        self.promoted_at = self.promoted_at.min(now);
         self.changes_before = self.db.conn.total_changes();
         self.sequence.read(&self.db)?;
         if !std::mem::replace(&mut self.leases_checked, true) {
-            self.clamp_leases()?;
+            self.shorten_leases()?;
         }
         Ok(())
     }
@@ -234,6 +236,11 @@ impl StoreEngine for SqliteEngine {
         self.promoted_at = self.now;
         self.promote_activities()?;
         self.promote_instances()
+    }
+
+    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
+        self.check_open()?;
+        self.shorten_leases()
     }
 
     fn claim_instances(

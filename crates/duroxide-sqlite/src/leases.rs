@@ -1,4 +1,4 @@
-//! Leases that end later than they can: the clock was set back while the store was closed.
+//! Leases that end later than they can, because the clock was set back.
 
 use duroxide_provider::store::StoreFailure;
 
@@ -6,16 +6,33 @@ use crate::{SqliteEngine, db::micros};
 
 /// Each lease is stored with its length, and none that was given before now can end later than that.
 const CLAMP_INSTANCES: &str = "UPDATE instance SET lock_until = ?1 + lease, wake_at = ?1 + lease
-    WHERE wake_at > ?1 AND lock_until > ?1 + lease";
+    WHERE wake_at > ?1 AND wake_at = lock_until AND lock_until > ?1 + lease";
 const CLAMP_ACTIVITIES: &str = "UPDATE activity SET lock_until = ?1 + lease, wake_at = ?1 + lease
-    WHERE wake_at > ?1 AND lock_until > ?1 + lease";
+    WHERE wake_at > ?1 AND wake_at = lock_until AND lock_until > ?1 + lease";
+/// What can be claimed has a lease that ended. It must not live again.
+const END_INSTANCES: &str = "UPDATE instance SET lock_until = ?1 WHERE ready IS NOT NULL AND lock_until > ?1";
+const END_ACTIVITIES: &str = "UPDATE activity SET lock_until = ?1
+    WHERE ready IS NOT NULL AND session_id IS NULL AND lock_until > ?1";
+const END_SESSION_ACTIVITIES: &str = "UPDATE activity SET lock_until = ?1
+    WHERE ready IS NOT NULL AND session_id IS NOT NULL AND lock_until > ?1";
+const CLAMP_SESSIONS: &str = "UPDATE session
+    SET lock_until = min(lock_until, ?1 + lease), last_activity_at = min(last_activity_at, ?1)
+    WHERE lock_until > ?1 AND (lock_until > ?1 + lease OR last_activity_at > ?1)";
 
 impl SqliteEngine {
     /// Shortens such leases, so that a clock that was an hour ahead does not lock an hour of work away. Done once
-    /// after the store was opened: it looks at everything that waits for a time.
-    pub(crate) fn clamp_leases(&self) -> Result<(), StoreFailure> {
-        self.db.execute(CLAMP_INSTANCES, [micros(self.now)])?;
-        self.db.execute(CLAMP_ACTIVITIES, [micros(self.now)])?;
+    /// after the store was opened, and when the clock was set: it looks at everything that waits for a time.
+    pub(crate) fn shorten_leases(&self) -> Result<(), StoreFailure> {
+        for statement in [
+            CLAMP_INSTANCES,
+            CLAMP_ACTIVITIES,
+            END_INSTANCES,
+            END_ACTIVITIES,
+            END_SESSION_ACTIVITIES,
+            CLAMP_SESSIONS,
+        ] {
+            self.db.execute(statement, [micros(self.now)])?;
+        }
         Ok(())
     }
 }

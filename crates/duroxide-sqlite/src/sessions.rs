@@ -8,15 +8,16 @@ use duroxide_provider::{SessionFetchConfig, store::StoreFailure};
 use crate::{
     SqliteEngine,
     db::{micros, time},
+    instances::lease,
 };
 
 const OWNER: &str = "SELECT owner FROM session WHERE session_id = ?1 AND lock_until > ?2";
 const CLAIM: &str =
-    "INSERT INTO session (session_id, owner, lock_until, last_activity_at) VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT (session_id) DO UPDATE SET owner = ?2, lock_until = ?3, last_activity_at = ?4";
+    "INSERT INTO session (session_id, owner, lock_until, lease, last_activity_at) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT (session_id) DO UPDATE SET owner = ?2, lock_until = ?3, lease = ?4, last_activity_at = ?5";
 const TOUCH: &str = "UPDATE session SET last_activity_at = ?2 WHERE session_id = ?1";
-const RENEW: &str =
-    "UPDATE session SET lock_until = ?2 WHERE owner = ?1 AND lock_until > ?3 AND last_activity_at > ?4";
+const RENEW: &str = "UPDATE session SET lock_until = ?2, lease = ?3
+    WHERE owner = ?1 AND lock_until > ?4 AND last_activity_at > ?5";
 const CLEAN_UP: &str = "DELETE FROM session WHERE lock_until <= ?1
     AND NOT EXISTS (SELECT 1 FROM activity WHERE activity.session_id = session.session_id)";
 const NEXT_END: &str = "SELECT lock_until FROM session WHERE lock_until > ?1
@@ -36,8 +37,9 @@ impl SqliteEngine {
 
     /// Leases a session to whoever fetched one of its activities.
     pub(crate) fn claim_session(&self, session: &str, by: &SessionFetchConfig) -> Result<(), StoreFailure> {
-        let until = self.now.saturating_add(by.lock_timeout);
-        self.db.execute(CLAIM, (session, &by.owner_id, micros(until), micros(self.now))).map(|_| ())
+        let until = micros(self.now.saturating_add(by.lock_timeout));
+        let row = (session, &by.owner_id, until, lease(by.lock_timeout), micros(self.now));
+        self.db.execute(CLAIM, row).map(|_| ())
     }
 
     /// An activity of the session was renewed or acked.
@@ -62,7 +64,8 @@ impl SqliteEngine {
         let owners: std::collections::BTreeSet<_> = owners.iter().collect();
         let mut renewed = 0;
         for owner in owners {
-            renewed += self.db.execute(RENEW, (owner, until, micros(handed_in), active_since))?;
+            renewed +=
+                self.db.execute(RENEW, (owner, until, lease(extend_for), micros(handed_in), active_since))?;
         }
         Ok(renewed)
     }

@@ -1,11 +1,12 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
-use duroxide_core::Clock;
+use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::store::{StoreEngine, StoreReader};
 
 use crate::{
     StoreDriver, StoreError, StoreOptions, StoreProvider, SystemClock,
-    driver::{DriverParts, Nonces},
+    clock::steady_time,
+    driver::{DriverParts, Nonces, SteadyClock},
     machine::Machine,
     nodes::NodeLocks,
     provider::ProviderParts,
@@ -21,6 +22,7 @@ pub struct StoreBuilder {
     engine: Box<dyn StoreEngine>,
     readers: Vec<Box<dyn StoreReader>>,
     clock: Arc<dyn Clock>,
+    steady_clock: SteadyClock,
     nonces: Nonces,
     name: String,
     version: String,
@@ -35,6 +37,7 @@ impl StoreBuilder {
             engine: Box::new(engine),
             readers: Vec::new(),
             clock: Arc::new(SystemClock),
+            steady_clock: Box::new(steady_time),
             nonces: Box::new(random_nonce),
             name: "store".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -59,10 +62,19 @@ impl StoreBuilder {
         self
     }
 
-    /// The clock of leases, timers and waits.
+    /// The clock of leases, timers and waits. It is taken for one that nobody sets, unless
+    /// [`Self::with_steady_clock`] gives another to hold it against.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+        self.clock = Arc::clone(&clock);
+        self.steady_clock = Box::new(move || clock.now().saturating_since(Timestamp::ZERO));
+        self
+    }
+
+    /// A clock that only ever runs, by which the store notices that somebody set the other one.
+    #[must_use]
+    pub fn with_steady_clock(mut self, clock: impl Fn() -> Duration + Send + 'static) -> Self {
+        self.steady_clock = Box::new(clock);
         self
     }
 
@@ -131,6 +143,7 @@ impl StoreBuilder {
             inbox,
             submitter,
             clock: self.clock,
+            steady_clock: self.steady_clock,
             nonces: self.nonces,
             watchers,
             name,

@@ -1,4 +1,7 @@
-use std::time::SystemTime;
+use std::{
+    sync::LazyLock,
+    time::{Duration, Instant, SystemTime},
+};
 
 use duroxide_core::{Clock, Timestamp};
 
@@ -10,6 +13,12 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         SystemTime::now().into()
     }
+}
+
+/// How long the system's steady clock, which nobody sets, has run since it was first asked.
+pub(crate) fn steady_time() -> Duration {
+    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    BEGAN.elapsed()
 }
 
 /// Fresh random bits for a lock token, from the system's random source.

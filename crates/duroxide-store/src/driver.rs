@@ -29,6 +29,8 @@ use crate::{
 
 /// Where the random part of lock tokens comes from.
 pub(crate) type Nonces = Box<dyn FnMut() -> u128 + Send>;
+/// A clock that nobody sets: how long it has run.
+pub(crate) type SteadyClock = Box<dyn Fn() -> Duration + Send>;
 
 /// Runs a store: takes requests, carries out what is to be done, and says when it wants to be called again.
 ///
@@ -40,6 +42,7 @@ pub struct StoreDriver {
     inbox: mpsc::Receiver<Request>,
     submitter: Submitter,
     clock: Arc<dyn Clock>,
+    steady_clock: SteadyClock,
     nonces: Nonces,
     watchers: Arc<Watchers>,
     name: Arc<str>,
@@ -64,6 +67,7 @@ pub(crate) struct DriverParts {
     pub(crate) inbox: mpsc::Receiver<Request>,
     pub(crate) submitter: Submitter,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) steady_clock: SteadyClock,
     pub(crate) nonces: Nonces,
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) name: Arc<str>,
@@ -78,6 +82,7 @@ impl StoreDriver {
             inbox: parts.inbox,
             submitter: parts.submitter,
             clock: parts.clock,
+            steady_clock: parts.steady_clock,
             nonces: parts.nonces,
             watchers: parts.watchers,
             name: parts.name,
@@ -92,7 +97,9 @@ impl StoreDriver {
                 self.accept(request);
             }
             let now = self.clock.now();
-            self.machine.observe(now, self.watchers.any());
+            if self.machine.observe(now, (self.steady_clock)(), self.watchers.any()) {
+                log::clock_was_set(&self.name);
+            }
             match self.machine.next_step(now) {
                 Step::Sleep(None) => return Idle::UntilRequest,
                 Step::Sleep(Some(until)) => return Idle::Until(until),
@@ -205,6 +212,10 @@ impl StoreDriver {
                     log::upkeep_failed(&self.name, "promote", &failure);
                     self.machine.postpone_promotion(now);
                 }
+                Err(Fault::Clamp(failure)) => {
+                    log::upkeep_failed(&self.name, "clamp_leases", &failure);
+                    self.machine.postpone_clamp(now);
+                }
                 Err(Fault::Op(failure)) if jobs.is_empty() => return self.fail(jobs, &failure, now),
                 Err(Fault::Op(_)) => return self.run_one_by_one(jobs, now),
                 Err(Fault::Whole(failure)) => return self.fail(jobs, &failure, now),
@@ -250,6 +261,9 @@ impl StoreDriver {
     /// The transaction is committed: tells everyone.
     fn settle(&mut self, jobs: Vec<Job>, outcome: Outcome, now: Timestamp) {
         self.machine.committed(outcome.promoted.then_some(now));
+        if outcome.clamped {
+            self.machine.clamped();
+        }
         for (job, answer) in jobs.into_iter().zip(outcome.answers) {
             self.answer(job, answer.map_err(ApplyError::Refused));
         }
@@ -287,6 +301,7 @@ impl StoreDriver {
     fn fail(&mut self, jobs: Vec<Job>, failure: &StoreFailure, now: Timestamp) {
         log::transaction_failed(&self.name, jobs.len(), failure);
         self.machine.postpone_promotion(now);
+        self.machine.postpone_clamp(now);
         self.machine.fail_fetches(failure);
         for job in jobs {
             self.answer(job, Err(failure.clone().into()));

@@ -86,6 +86,11 @@ pub(crate) fn node_gone(store: &str, node: &str) {
     info!(target: TARGET, store, node, "a node is gone; what it held is given to others");
 }
 
+/// Somebody set the system's clock.
+pub(crate) fn clock_was_set(store: &str) {
+    warn!(target: TARGET, store, "the clock was set, no lease may last longer than it is");
+}
+
 /// A thread of the store ended by a panic of its own: a bug here, not in an engine.
 pub(crate) fn thread_panicked(thread: &str) {
     error!(target: TARGET, thread, "a thread of the store panicked");

@@ -5,6 +5,7 @@
 //! [`Machine::next_step`] says what to do, and whoever carries it out reports back what came of it.
 
 mod backlog;
+mod clock_check;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ use duroxide_core::Timestamp;
 use duroxide_provider::store::{ActivityOrder, FailureClass, InstanceOrder, Op, Readies, StoreFailure};
 
 pub(crate) use self::standing::Served;
-use self::{backlog::Backlog, standing::StandingOrders};
+use self::{backlog::Backlog, clock_check::ClockCheck, standing::StandingOrders};
 use crate::{
     StoreOptions,
     job::Job,
@@ -27,7 +28,7 @@ const ALERT: Duration = Duration::from_secs(1);
 /// Rows that are due again right after they were promoted are looked at after this pause: an engine that promises
 /// too much costs a little, never a spinning thread.
 const PROMOTE_PAUSE: Duration = Duration::from_millis(1);
-/// The pause after a look or a promotion that failed.
+/// The pause after a look, a promotion or a clamp that failed.
 const UPKEEP_PAUSE: Duration = Duration::from_secs(1);
 /// Reads that run between two transactions on the store thread.
 const READS_MAX: usize = 64;
@@ -80,6 +81,9 @@ pub(crate) struct Machine {
     closing: bool,
     /// The latest time seen, to notice a clock that is set back.
     seen: Timestamp,
+    clock_check: ClockCheck,
+    /// When to shorten leases that are too long, if the clock was set.
+    clamp_at: Option<Timestamp>,
 }
 
 /// When the store has something due.
@@ -121,6 +125,8 @@ impl Machine {
             health: Health::Sound,
             closing: false,
             seen: Timestamp::ZERO,
+            clock_check: ClockCheck::default(),
+            clamp_at: None,
         }
     }
 
@@ -146,9 +152,14 @@ impl Machine {
         }
     }
 
-    /// Notes the time, and whether clients watch.
-    pub(crate) fn observe(&mut self, now: Timestamp, watched: bool) {
+    /// Notes the time, on the wall clock and on one that nobody sets, and whether clients watch. Returns whether
+    /// the wall clock was set.
+    pub(crate) fn observe(&mut self, now: Timestamp, steady: Duration, watched: bool) -> bool {
         self.watched = watched;
+        let was_set = self.clock_check.was_set(now, steady);
+        if was_set {
+            self.clamp_at = Some(now);
+        }
         if now < self.seen {
             let back = self.seen.saturating_since(now);
             self.instances.shift_back(back);
@@ -163,6 +174,7 @@ impl Machine {
             }
         }
         self.seen = now;
+        was_set
     }
 
     /// A fetch must not miss what another process did just before it.
@@ -235,6 +247,7 @@ impl Machine {
     fn wants_transaction(&self, now: Timestamp) -> bool {
         !self.backlog.is_empty()
             || self.promotion_is_due(now)
+            || self.clamp_is_due(now)
             || self.instances.wants_claim()
             || self.activities.wants_claim()
     }
@@ -242,6 +255,11 @@ impl Machine {
     /// Whether rows have become due since the store was last asked.
     pub(crate) fn promotion_is_due(&self, now: Timestamp) -> bool {
         matches!(self.wake, Wake::Known(Some(at)) if at <= now)
+    }
+
+    /// Whether leases are to be looked at, because the clock was set.
+    pub(crate) fn clamp_is_due(&self, now: Timestamp) -> bool {
+        self.clamp_at.is_some_and(|at| at <= now)
     }
 
     /// Others' changes matter only to someone who waits for them.
@@ -255,10 +273,9 @@ impl Machine {
             Wake::Unknown => None,
         };
         let look = self.looks_elsewhere().then_some(self.look_at);
-        [wake, look, self.tend_nodes_at, self.instances.next_deadline(), self.activities.next_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        let deadlines = [self.instances.next_deadline(), self.activities.next_deadline()];
+        let upkeep = [wake, look, self.tend_nodes_at, self.clamp_at];
+        upkeep.into_iter().chain(deadlines).flatten().min()
     }
 
     // ---- carrying it out ------------------------------------------------------------------------------------
@@ -332,6 +349,18 @@ impl Machine {
         if self.promotion_is_due(now) {
             self.promote_not_before = now.saturating_add(UPKEEP_PAUSE);
             self.wake = Wake::Known(Some(self.promote_not_before));
+        }
+    }
+
+    /// No lease is longer than it can be.
+    pub(crate) fn clamped(&mut self) {
+        self.clamp_at = None;
+    }
+
+    /// Leases could not be looked at. That is tried again later, so that it holds nobody up.
+    pub(crate) fn postpone_clamp(&mut self, now: Timestamp) {
+        if self.clamp_is_due(now) {
+            self.clamp_at = Some(now.saturating_add(UPKEEP_PAUSE));
         }
     }
 

@@ -7,7 +7,7 @@ use duroxide_provider::{
     store::StoreSnapshot,
 };
 
-use crate::{StoreError, StoreOptions, StoreProvider, SystemClock, impl_provider_by_delegation};
+use crate::{StoreBuilder, StoreError, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
 /// A provider that keeps everything in memory. It is lost with its process: for tests, and for
 /// `Runtime::start`.
@@ -25,7 +25,7 @@ impl MemoryProvider {
     /// If the system has no thread to give, like [`std::thread::spawn`]. [`Self::start`] returns an error instead.
     #[expect(clippy::expect_used, reason = "documented; the same as std::thread::spawn")]
     pub fn new() -> Self {
-        Self::start(MemoryOptions::default(), Arc::new(SystemClock))
+        Self::serve(StoreProvider::builder(MemoryEngine::default()))
             .expect("a thread for the memory provider")
     }
 
@@ -34,9 +34,12 @@ impl MemoryProvider {
     /// # Errors
     /// If the system has no thread to give.
     pub fn start(options: MemoryOptions, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let store = StoreProvider::builder(MemoryEngine::new(options))
+        Self::serve(StoreProvider::builder(MemoryEngine::new(options)).with_clock(clock))
+    }
+
+    fn serve(builder: StoreBuilder) -> Result<Self, StoreError> {
+        let store = builder
             .named("memory", env!("CARGO_PKG_VERSION"))
-            .with_clock(clock)
             .with_options(StoreOptions { shared: false, ..StoreOptions::default() })
             .start()?;
         Ok(Self { store })

@@ -1,22 +1,20 @@
 //! A store engine that a test can damage while a provider serves it, or that breaks a rule by itself.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use duroxide_core::{SystemStats, Timestamp};
+use duroxide_core::Timestamp;
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths, SystemMetrics,
-    WorkClaim,
+    OrchestrationClaim, WorkClaim,
     memory::MemoryEngine,
     store::{
-        ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceNeeds,
-        InstanceOrder, MessageKind, MessageRow, Op, ReadyActivity, ReadyInstance, SelectedInstance,
-        StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
-        StoredStatus, Visibility,
+        ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, EventRow, InstanceOrder, MessageKind,
+        MessageRow, Op, StoreEngine as _, StoreFailure, StoreReader as _, StoredExecution, Visibility,
     },
+    testing::EngineLayer,
 };
 
 use crate::fault::Fault;
@@ -106,15 +104,13 @@ impl DamagedEngine {
     }
 }
 
-macro_rules! forward {
-    ($(fn $name:ident(&mut self $(, $argument:ident: $type:ty)*) -> $result:ty;)*) => {
-        $(fn $name(&mut self $(, $argument: $type)*) -> $result {
-            self.engine().$name($($argument),*)
-        })*
-    };
-}
+impl EngineLayer for DamagedEngine {
+    type Engine = MemoryEngine;
 
-impl StoreReader for DamagedEngine {
+    fn with_engine<T>(&mut self, call: impl FnOnce(&mut MemoryEngine) -> T) -> T {
+        call(&mut self.engine())
+    }
+
     fn history(&mut self, instance: &str, execution_id: Option<u64>) -> Result<Vec<EventRow>, StoreFailure> {
         let events = self.engine().history(instance, execution_id)?;
         let current = self.engine().current_execution(instance)?;
@@ -127,38 +123,6 @@ impl StoreReader for DamagedEngine {
         Ok(execution)
     }
 
-    forward! {
-        fn status(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure>;
-        fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure>;
-        fn last_event_id(&mut self, instance: &str, execution_id: u64) -> Result<Option<u64>, StoreFailure>;
-        fn custom_status(&mut self, instance: &str) -> Result<Option<(Option<String>, u64)>, StoreFailure>;
-        fn kv_value(&mut self, instance: &str, key: &str) -> Result<Option<String>, StoreFailure>;
-        fn kv_values(&mut self, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure>;
-        fn stats(&mut self, instance: &str) -> Result<Option<SystemStats>, StoreFailure>;
-        fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure>;
-        fn select_instances(&mut self, query: &InstanceQuery, below: Option<u64>, max: usize)
-            -> Result<Vec<SelectedInstance>, StoreFailure>;
-        fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure>;
-        fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure>;
-        fn current_execution(&mut self, instance: &str) -> Result<Option<u64>, StoreFailure>;
-        fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure>;
-        fn execution_info(&mut self, instance: &str, execution_id: u64)
-            -> Result<Option<ExecutionInfo>, StoreFailure>;
-        fn system_metrics(&mut self) -> Result<SystemMetrics, StoreFailure>;
-        fn queue_depths(&mut self) -> Result<QueueDepths, StoreFailure>;
-        fn children(&mut self, instance: &str) -> Result<Vec<String>, StoreFailure>;
-        fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure>;
-        fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure>;
-        fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure>;
-        fn ready_instances(&mut self, wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize)
-            -> Result<Vec<ReadyInstance>, StoreFailure>;
-        fn ready_activities(&mut self, wanted: &dyn Fn(&str, Option<&str>) -> bool, max: usize)
-            -> Result<Vec<ReadyActivity>, StoreFailure>;
-        fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
-    }
-}
-
-impl StoreEngine for DamagedEngine {
     fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
         match self.fault {
             Some(fault) => fault.apply(&mut self.engine(), op.clone(), handed_in),
@@ -186,15 +150,5 @@ impl StoreEngine for DamagedEngine {
             Some(fault) => fault.claim_activities(&mut self.engine(), order.clone(), nonce),
             None => self.engine().claim_activities(order, nonce),
         }
-    }
-
-    forward! {
-        fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure>;
-        fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure>;
-        fn commit(&mut self) -> Result<(), StoreFailure>;
-        fn rollback(&mut self) -> ();
-        fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure>;
-        fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure>;
-        fn reopen(&mut self) -> Result<(), StoreFailure>;
     }
 }

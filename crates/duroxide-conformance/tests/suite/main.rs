@@ -24,7 +24,7 @@ use duroxide_provider::{
 };
 use duroxide_store::StoreProvider;
 use fault::Fault;
-use plain_provider::PlainProvider;
+use plain_provider::plain_provider;
 
 const ORPHAN_MESSAGE_TTL: Duration = Duration::from_millis(300);
 
@@ -57,7 +57,7 @@ impl ProviderFactory for MemoryFactory {
         let engine = DamagedEngine::new(MemoryEngine::new(options), self.fault);
         *self.engine.lock().unwrap() = Some(engine.clone());
         let provider = StoreProvider::builder(engine).start().expect("the store thread can be started");
-        if self.plain { Arc::new(PlainProvider(provider)) } else { Arc::new(provider) }
+        if self.plain { plain_provider(provider) } else { Arc::new(provider) }
     }
 
     fn lock_timeout(&self) -> Duration {

@@ -10,14 +10,14 @@ use duroxide_provider::{
     SystemMetrics,
 };
 
-use crate::plain_provider::PlainProvider;
+use crate::plain_provider::Plain;
 
 macro_rules! hand_on {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         #[async_trait]
-        impl ProviderAdmin for PlainProvider {
+        impl ProviderAdmin for Plain {
             $(async fn $name(&self $(, $argument: $type)*) -> Result<$result, ProviderError> {
-                ProviderAdmin::$name(&self.0 $(, $argument)*).await
+                ProviderAdmin::$name(&*self.0 $(, $argument)*).await
             })*
         }
     };

@@ -165,6 +165,26 @@ impl Activities {
         }
     }
 
+    /// Shortens leases that a clock that was set back made too long.
+    pub(super) fn clamp_leases(&mut self, now: Timestamp) {
+        let mut too_long = Vec::new();
+        for (key, activity) in &mut self.rows {
+            match &mut activity.lock {
+                // It has ended, and must not live again under the clock as it is now.
+                Some(lock) if activity.lane.is_some() => lock.end(now),
+                Some(lock) if lock.is_too_long(now) => {
+                    lock.clamp(now);
+                    too_long.push(*key);
+                }
+                _ => {}
+            }
+        }
+        too_long.into_iter().for_each(|key| self.file(key, now));
+        for session in self.sessions.clamp(now) {
+            self.file_session(&session, now);
+        }
+    }
+
     pub(super) fn next_wake(&self) -> Option<Timestamp> {
         let activity = self.wake.first().map(|(at, _)| *at);
         activity.into_iter().chain(self.sessions.next_end()).min()

@@ -49,7 +49,7 @@ impl MemoryEngine {
         order: &ActivityOrder,
         nonce: u128,
     ) -> Option<WorkClaim> {
-        let lock = Lock::new(key.0, nonce, self.now.saturating_add(order.lock_timeout), order.node);
+        let lock = Lock::new(key.0, nonce, self.now, order.lock_timeout, order.node);
         let lock_token = lock.token().to_owned();
         self.count_activity(key, |activity| activity.lock = Some(lock));
         let activity = self.activities.get(key)?;

@@ -147,7 +147,7 @@ impl MemoryEngine {
             self.instances.change(key, self.now, |_| ());
             return None;
         }
-        let lock = Lock::new(key.0, nonce, self.now.saturating_add(order.lock_timeout), order.node);
+        let lock = Lock::new(key.0, nonce, self.now, order.lock_timeout, order.node);
         let lock_token = lock.token().to_owned();
         self.instances.change(key, self.now, |instance| {
             instance.suspect = instance.is_suspect();

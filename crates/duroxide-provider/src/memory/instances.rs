@@ -210,6 +210,23 @@ impl Instances {
         self.wake.first().map(|(at, _)| *at)
     }
 
+    /// Shortens leases that a clock that was set back made too long.
+    pub(super) fn clamp_leases(&mut self, now: Timestamp) {
+        let mut too_long = Vec::new();
+        for (key, row) in &mut self.rows {
+            match &mut row.instance.lock {
+                // It has ended, and must not live again under the clock as it is now.
+                Some(lock) if row.ready.is_some() => lock.end(now),
+                Some(lock) if lock.is_too_long(now) => {
+                    lock.clamp(now);
+                    too_long.push(*key);
+                }
+                _ => {}
+            }
+        }
+        too_long.into_iter().for_each(|key| self.file(key, now));
+    }
+
     pub(super) fn take_stray_queues(&mut self) -> BTreeSet<InstanceKey> {
         std::mem::take(&mut self.stray_queues)
     }

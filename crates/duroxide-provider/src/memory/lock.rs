@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use duroxide_core::Timestamp;
 
 use crate::{
@@ -11,12 +13,14 @@ use crate::{
 pub(super) struct Lock {
     token: String,
     until: Timestamp,
+    /// Its length when it was given or last renewed.
+    lease: Duration,
     node: Option<NodeId>,
 }
 
 impl Lock {
-    pub(super) fn new(row: u64, nonce: u128, until: Timestamp, node: Option<NodeId>) -> Self {
-        Self { token: lock_token(row, nonce), until, node }
+    pub(super) fn new(row: u64, nonce: u128, now: Timestamp, lease: Duration, node: Option<NodeId>) -> Self {
+        Self { token: lock_token(row, nonce), until: now.saturating_add(lease), lease, node }
     }
 
     pub(super) fn token(&self) -> &str {
@@ -35,8 +39,24 @@ impl Lock {
         self.node == Some(node) && self.is_live(at)
     }
 
-    pub(super) fn extend(&mut self, until: Timestamp) {
-        self.until = until;
+    pub(super) fn extend(&mut self, now: Timestamp, lease: Duration) {
+        self.until = now.saturating_add(lease);
+        self.lease = lease;
+    }
+
+    /// Whether it ends later than any lease given by now can.
+    pub(super) fn is_too_long(&self, now: Timestamp) -> bool {
+        self.until > now.saturating_add(self.lease)
+    }
+
+    /// Makes it end one lease from now.
+    pub(super) fn clamp(&mut self, now: Timestamp) {
+        self.until = now.saturating_add(self.lease);
+    }
+
+    /// Makes it end now at the latest.
+    pub(super) fn end(&mut self, now: Timestamp) {
+        self.until = self.until.min(now);
     }
 
     pub(super) fn snapshot(&self) -> LockSnapshot {

@@ -91,6 +91,6 @@ impl MemoryEngine {
 
 fn end(lock: &mut Option<Lock>, now: Timestamp) {
     if let Some(lock) = lock {
-        lock.extend(now);
+        lock.end(now);
     }
 }

@@ -80,10 +80,10 @@ impl MemoryEngine {
         handed_in: Timestamp,
     ) -> Result<Answer, Refusal> {
         let key = self.locked_activity(token, handed_in)?;
-        let until = self.now.saturating_add(extend_for);
-        self.activities.change(key, self.now, |activity| {
+        let now = self.now;
+        self.activities.change(key, now, |activity| {
             if let Some(lock) = &mut activity.lock {
-                lock.extend(until);
+                lock.extend(now, extend_for);
             }
         });
         self.touch_session(key);
@@ -123,9 +123,8 @@ impl MemoryEngine {
         idle_timeout: Duration,
         handed_in: Timestamp,
     ) -> Result<Answer, Refusal> {
-        let until = self.now.saturating_add(extend_for);
         let sessions = self.activities.sessions();
-        let renewed = sessions.renew(owners, handed_in, until, idle_timeout, self.now);
+        let renewed = sessions.renew(owners, handed_in, extend_for, idle_timeout, self.now);
         for session in &renewed {
             self.activities.file_session(session, self.now);
         }

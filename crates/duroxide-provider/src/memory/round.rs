@@ -97,10 +97,10 @@ impl MemoryEngine {
         if !instance.is_locked(handed_in) {
             return Err(Refusal::InstanceLockExpired);
         }
-        let until = self.now.saturating_add(extend_for);
-        self.instances.change(key, self.now, |instance| {
+        let now = self.now;
+        self.instances.change(key, now, |instance| {
             if let Some(lock) = &mut instance.lock {
-                lock.extend(until);
+                lock.extend(now, extend_for);
             }
         });
         Ok(Answer::Done)

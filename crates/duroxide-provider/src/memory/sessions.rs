@@ -19,6 +19,8 @@ pub(super) struct Sessions {
 struct Session {
     owner: String,
     until: Timestamp,
+    /// The length of its lease when it was given or last renewed.
+    lease: Duration,
     last_activity: Timestamp,
 }
 
@@ -56,7 +58,7 @@ impl Sessions {
     pub(super) fn claim(&mut self, session: &str, by: &SessionFetchConfig, now: Timestamp) {
         let until = now.saturating_add(by.lock_timeout);
         self.remove(session);
-        let row = Session { owner: by.owner_id.clone(), until, last_activity: now };
+        let row = Session { owner: by.owner_id.clone(), until, lease: by.lock_timeout, last_activity: now };
         self.rows.insert(session.to_owned(), row);
         self.wake.insert((until, session.to_owned()));
     }
@@ -73,10 +75,11 @@ impl Sessions {
         &mut self,
         owners: &[String],
         live_at: Timestamp,
-        until: Timestamp,
+        lease: Duration,
         idle_timeout: Duration,
         now: Timestamp,
     ) -> Vec<String> {
+        let until = now.saturating_add(lease);
         let mut renewed = Vec::new();
         for (name, row) in &mut self.rows {
             let idle = row.last_activity.saturating_add(idle_timeout) <= now;
@@ -84,6 +87,7 @@ impl Sessions {
                 self.wake.remove(&(row.until, name.clone()));
                 self.wake.insert((until, name.clone()));
                 row.until = until;
+                row.lease = lease;
                 renewed.push(name.clone());
             }
         }
@@ -101,6 +105,22 @@ impl Sessions {
             }
         }
         ended
+    }
+
+    /// Shortens leases that a clock that was set back made too long, and idles no later than now; returns the names
+    /// of the sessions that are live.
+    pub(super) fn clamp(&mut self, now: Timestamp) -> Vec<String> {
+        let mut live = Vec::new();
+        for (name, row) in &mut self.rows {
+            row.last_activity = row.last_activity.min(now);
+            if row.until > now {
+                self.wake.remove(&(row.until, name.clone()));
+                row.until = row.until.min(now.saturating_add(row.lease));
+                self.wake.insert((row.until, name.clone()));
+                live.push(name.clone());
+            }
+        }
+        live
     }
 
     /// Deletes ended sessions that no queued activity needs; returns how many.

@@ -25,6 +25,10 @@ pub trait StoreEngine: StoreReader + Send + 'static {
     /// waited too long for an unknown instance to the dead letters.
     fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure>;
 
+    /// Shortens every lease that would end later than its length from now: the clock was set back, and what is
+    /// locked must not stay so until the clock has caught up. Leases that have ended stay so.
+    fn clamp_leases(&mut self) -> Result<(), StoreFailure>;
+
     /// Locks ready instances with their messages, those that have been ready longest first.
     fn claim_instances(
         &mut self,

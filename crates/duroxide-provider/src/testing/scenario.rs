@@ -69,6 +69,23 @@ impl Scenario {
         self.now = Timestamp::from_micros(self.now.as_micros() - u64::try_from(time.as_micros()).unwrap());
     }
 
+    /// Sets the clock back, and the store notices.
+    pub fn notice_turn_back(&mut self, time: Duration) {
+        self.turn_back(time);
+        self.engine.begin(self.now).unwrap();
+        self.engine.clamp_leases().unwrap();
+        self.engine.commit().unwrap();
+        self.check_invariants();
+    }
+
+    /// Makes visible what has become due.
+    pub fn promote(&mut self) {
+        self.engine.begin(self.now).unwrap();
+        self.engine.promote().unwrap();
+        self.engine.commit().unwrap();
+        self.check_invariants();
+    }
+
     /// Lets the leases of stories end.
     pub fn pass_lease(&mut self) {
         self.pass(LEASE);

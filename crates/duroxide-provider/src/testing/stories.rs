@@ -59,6 +59,10 @@ macro_rules! engine_stories {
                 suspects_are_claimed_only_into_free_slots,
                 a_healthy_commit_clears_the_suspicion,
                 the_engine_wakes_for_leases_timers_and_hidden_rows,
+                a_clock_set_back_leaves_no_lease_longer_than_it_is,
+                a_clock_set_back_cuts_no_long_lease_short,
+                a_clock_set_back_gives_no_ended_lease_new_life,
+                a_clock_set_back_moves_no_timer,
             ];
             rounds: [
                 an_instance_runs_from_start_to_end,
@@ -120,6 +124,8 @@ macro_rules! engine_stories {
                 renewal_and_ack_keep_a_session_busy,
                 clean_up_keeps_sessions_that_are_live_or_needed,
                 a_batch_takes_several_activities_of_a_session_it_claims,
+                a_clock_set_back_frees_a_session_after_one_lease,
+                a_clock_set_back_makes_no_session_busy,
             ];
             nodes: [
                 what_a_dead_node_held_is_free_at_once_and_counted,

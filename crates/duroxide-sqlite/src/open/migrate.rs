@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0002_listing.sql"),
     include_str!("../../migrations/0003_nodes.sql"),
     include_str!("../../migrations/0004_child_starts.sql"),
+    include_str!("../../migrations/0005_session_leases.sql"),
 ];
 
 /// The schema this build works with, and the newest it can open.

@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
-    Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, Readies, Refusal, StoreEngine, StoreFailure,
-    StoreReader, StoredNode,
+    Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, Op, Readies, Refusal, StoreEngine,
+    StoreFailure, StoreReader, StoredNode,
 };
 
-use crate::{guard::guarded, job::Job, order::Order};
+use crate::{guard::guarded, order::Order};
 
 /// An engine whose panics are failures. The class of such a failure says what holds afterwards: an operation that
 /// panics is rolled back and will not succeed later; a panic around the transaction itself leaves nothing known.
@@ -29,8 +29,12 @@ impl GuardedEngine {
         self.call("begin", FailureClass::OutcomeUnknown, |engine| engine.begin(now))
     }
 
-    pub(super) fn apply(&mut self, job: &Job) -> Result<Result<Answer, Refusal>, StoreFailure> {
-        self.call("apply", FailureClass::Permanent, |engine| match engine.apply(&job.op, job.handed_in) {
+    pub(super) fn apply(
+        &mut self,
+        op: &Op,
+        handed_in: Timestamp,
+    ) -> Result<Result<Answer, Refusal>, StoreFailure> {
+        self.call("apply", FailureClass::Permanent, |engine| match engine.apply(op, handed_in) {
             Ok(answer) => Ok(Ok(answer)),
             Err(ApplyError::Refused(refusal)) => Ok(Err(refusal)),
             Err(ApplyError::Broken(failure)) => Err(failure),
@@ -39,6 +43,10 @@ impl GuardedEngine {
 
     pub(super) fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
         self.call("promote", FailureClass::Permanent, |engine| engine.promote())
+    }
+
+    pub(super) fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
+        self.call("clamp_leases", FailureClass::Permanent, |engine| engine.clamp_leases())
     }
 
     pub(super) fn claim<O: Order>(

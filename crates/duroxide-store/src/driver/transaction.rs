@@ -31,6 +31,8 @@ pub(super) struct Outcome {
     pub(super) activities: Served<ActivityOrder>,
     /// Whether due rows were promoted.
     pub(super) promoted: bool,
+    /// Whether leases that were too long were shortened.
+    pub(super) clamped: bool,
     pub(super) aside: Aside,
 }
 
@@ -53,6 +55,8 @@ pub(super) enum Fault {
     Op(StoreFailure),
     /// Due rows could not be promoted.
     Promotion(StoreFailure),
+    /// Leases that are too long could not be shortened.
+    Clamp(StoreFailure),
     /// The claim for this order broke.
     InstanceOrder(u64, StoreFailure),
     /// The claim for this order broke.
@@ -67,6 +71,7 @@ impl Fault {
             Self::Whole(failure)
             | Self::Op(failure)
             | Self::Promotion(failure)
+            | Self::Clamp(failure)
             | Self::InstanceOrder(_, failure)
             | Self::ActivityOrder(_, failure)
             | Self::Unknown { failure, .. } => failure,
@@ -87,6 +92,7 @@ impl Fault {
         let (Self::Whole(failure)
         | Self::Op(failure)
         | Self::Promotion(failure)
+        | Self::Clamp(failure)
         | Self::InstanceOrder(_, failure)
         | Self::ActivityOrder(_, failure)
         | Self::Unknown { failure, .. }) = self;
@@ -113,7 +119,7 @@ impl Transaction<'_> {
     /// Runs one operation and serves nobody.
     pub(super) fn run_alone(mut self, job: &Job) -> Result<Result<Answer, Refusal>, Fault> {
         self.begin()?;
-        let answer = self.engine.apply(job).map_err(Fault::Op);
+        let answer = self.apply(job);
         let answer = self.or_roll_back(answer)?;
         let committed = self.engine.commit().map_err(|failure| match failure.class {
             FailureClass::Permanent => Fault::Op(failure),
@@ -139,11 +145,15 @@ impl Transaction<'_> {
         let mut readies = Readies::default();
         let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
-            let answer = self.engine.apply(job).map_err(Fault::Op)?;
+            let answer = self.apply(job)?;
             if answer.is_ok() {
                 readies = union(readies, job.op.readies());
             }
             answers.push(answer);
+        }
+        let clamped = self.machine.clamp_is_due(self.now);
+        if clamped {
+            self.engine.clamp_leases().map_err(Fault::Clamp)?;
         }
         let mut aside = Aside::default();
         let promoted = self.machine.promotion_is_due(self.now);
@@ -160,7 +170,13 @@ impl Transaction<'_> {
             .activities
             .serve(readies.activities, |order| self.claim(order, &mut aside))
             .map_err(|(number, failure)| Fault::ActivityOrder(number, failure))?;
-        Ok(Outcome { answers, instances, activities, promoted, aside })
+        Ok(Outcome { answers, instances, activities, promoted, clamped, aside })
+    }
+
+    fn apply(&mut self, job: &Job) -> Result<Result<Answer, Refusal>, Fault> {
+        // A clock that was set back meanwhile must not end a lease that its holder has.
+        let handed_in = job.handed_in.min(self.now);
+        self.engine.apply(&job.op, handed_in).map_err(Fault::Op)
     }
 
     fn claim<O: Order>(&mut self, order: &O, aside: &mut Aside) -> Result<Vec<O::Claim>, StoreFailure> {

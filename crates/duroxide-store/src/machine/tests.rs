@@ -185,8 +185,23 @@ fn a_shared_store_is_looked_at_only_while_someone_waits() {
     let mut machine = Machine::new(StoreOptions::default());
     machine.looked_ahead(None);
     assert_eq!(machine.next_step(at(0)), Step::Sleep(None));
-    machine.observe(at(0), true);
+    machine.observe(at(0), Duration::ZERO, true);
     assert_eq!(machine.next_step(at(0)), Step::LookElsewhere);
     machine.looked_elsewhere(false, at(0));
     assert_eq!(machine.next_step(at(0)), Step::Sleep(Some(at(50))));
+}
+
+/// Decisions 11: leases are looked at at once, not when something else is to be done.
+#[test]
+fn a_clock_that_was_set_wants_a_transaction_of_its_own() {
+    let mut machine = idle_machine();
+    assert!(!machine.observe(at(60_000), SECOND, false));
+    assert!(machine.observe(at(30_000), 2 * SECOND, false));
+    machine.looked_ahead(None);
+    assert_eq!(machine.next_step(at(30_000)), Step::Transact);
+    machine.postpone_clamp(at(30_000));
+    assert_eq!(machine.next_step(at(30_000)), Step::Sleep(Some(at(31_000))), "it failed");
+    assert_eq!(machine.next_step(at(31_000)), Step::Transact);
+    machine.clamped();
+    assert_eq!(machine.next_step(at(31_000)), Step::Sleep(None));
 }

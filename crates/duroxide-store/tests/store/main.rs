@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests are tests")]
 
 mod calls;
+mod clocks;
 mod dead_letters;
 mod delegation;
 mod failures;

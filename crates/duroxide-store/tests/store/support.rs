@@ -27,26 +27,45 @@ pub(crate) const LOCK: Duration = Duration::from_secs(30);
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// Time that moves only when a test says so.
-pub(crate) struct ManualClock(AtomicU64);
+pub(crate) struct ManualClock {
+    wall: AtomicU64,
+    /// What nobody can set.
+    steady: AtomicU64,
+}
 
 impl ManualClock {
     /// A clock some time after the epoch.
     pub(crate) fn new() -> Self {
-        Self(AtomicU64::new(1_000_000_000))
+        Self { wall: AtomicU64::new(1_000_000_000_000), steady: AtomicU64::new(0) }
     }
 
+    /// Lets time pass.
     pub(crate) fn advance(&self, by: Duration) {
-        self.0.fetch_add(u64::try_from(by.as_micros()).unwrap(), Ordering::SeqCst);
+        self.set_forward(by);
+        self.steady.fetch_add(micros(by), Ordering::SeqCst);
     }
 
     pub(crate) fn set_back(&self, by: Duration) {
-        self.0.fetch_sub(u64::try_from(by.as_micros()).unwrap(), Ordering::SeqCst);
+        self.wall.fetch_sub(micros(by), Ordering::SeqCst);
     }
+
+    pub(crate) fn set_forward(&self, by: Duration) {
+        self.wall.fetch_add(micros(by), Ordering::SeqCst);
+    }
+
+    /// How much time has passed.
+    pub(crate) fn elapsed(&self) -> Duration {
+        Duration::from_micros(self.steady.load(Ordering::SeqCst))
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap()
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+        Timestamp::from_micros(self.wall.load(Ordering::SeqCst))
     }
 }
 
@@ -64,10 +83,12 @@ pub(crate) fn fixture() -> Fixture {
 
 pub(crate) fn fixture_with(options: StoreOptions) -> Fixture {
     let clock = Arc::new(ManualClock::new());
+    let steady = Arc::clone(&clock);
     let plan = Plan::default();
     let mut nonce = 0;
     let (provider, store) = StoreProvider::builder(ScriptedEngine::new(plan.clone()))
         .with_clock(Arc::clone(&clock) as Arc<dyn Clock>)
+        .with_steady_clock(move || steady.elapsed())
         .with_nonces(move || {
             nonce += 1;
             nonce

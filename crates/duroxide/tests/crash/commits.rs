@@ -1,17 +1,11 @@
 //! Death right before and right after a commit.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
-use duroxide::{Client, SystemStats, providers::Provider};
-use duroxide_core::Timestamp;
+use duroxide::{Client, providers::Provider};
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths, SystemMetrics,
-    WorkClaim,
-    store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceNeeds, InstanceOrder,
-        Op, Readies, ReadyActivity, ReadyInstance, SelectedInstance, StoreEngine, StoreFailure, StoreReader,
-        StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
-    },
+    store::{StoreEngine as _, StoreFailure},
+    testing::EngineLayer,
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
 use duroxide_store::StoreProvider;
@@ -77,15 +71,13 @@ struct Mortal {
     before: bool,
 }
 
-macro_rules! forward {
-    ($(fn $name:ident(&mut self $(, $argument:ident: $type:ty)*) -> $result:ty;)*) => {
-        $(fn $name(&mut self $(, $argument: $type)*) -> $result {
-            self.engine.$name($($argument),*)
-        })*
-    };
-}
+impl EngineLayer for Mortal {
+    type Engine = SqliteEngine;
 
-impl StoreEngine for Mortal {
+    fn with_engine<T>(&mut self, call: impl FnOnce(&mut SqliteEngine) -> T) -> T {
+        call(&mut self.engine)
+    }
+
     fn commit(&mut self) -> Result<(), StoreFailure> {
         self.commits += 1;
         let dies = self.commits == self.dies_at;
@@ -97,56 +89,5 @@ impl StoreEngine for Mortal {
             std::process::abort();
         }
         Ok(())
-    }
-
-    forward! {
-        fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure>;
-        fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError>;
-        fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure>;
-        fn claim_instances(&mut self, order: &InstanceOrder, nonce: u128)
-            -> Result<Claimed<OrchestrationClaim>, StoreFailure>;
-        fn claim_activities(&mut self, order: &ActivityOrder, nonce: u128)
-            -> Result<Claimed<WorkClaim>, StoreFailure>;
-        fn rollback(&mut self) -> ();
-        fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure>;
-        fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure>;
-        fn may_be_ready(&mut self) -> Result<Readies, StoreFailure>;
-        fn reopen(&mut self) -> Result<(), StoreFailure>;
-        fn maintain(&mut self) -> Result<(), StoreFailure>;
-    }
-}
-
-impl StoreReader for Mortal {
-    forward! {
-        fn history(&mut self, instance: &str, execution_id: Option<u64>)
-            -> Result<Vec<EventRow>, StoreFailure>;
-        fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure>;
-        fn status(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure>;
-        fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure>;
-        fn last_event_id(&mut self, instance: &str, execution_id: u64) -> Result<Option<u64>, StoreFailure>;
-        fn custom_status(&mut self, instance: &str) -> Result<Option<(Option<String>, u64)>, StoreFailure>;
-        fn kv_value(&mut self, instance: &str, key: &str) -> Result<Option<String>, StoreFailure>;
-        fn kv_values(&mut self, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure>;
-        fn stats(&mut self, instance: &str) -> Result<Option<SystemStats>, StoreFailure>;
-        fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure>;
-        fn select_instances(&mut self, query: &InstanceQuery, below: Option<u64>, max: usize)
-            -> Result<Vec<SelectedInstance>, StoreFailure>;
-        fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure>;
-        fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure>;
-        fn current_execution(&mut self, instance: &str) -> Result<Option<u64>, StoreFailure>;
-        fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure>;
-        fn execution_info(&mut self, instance: &str, execution_id: u64)
-            -> Result<Option<ExecutionInfo>, StoreFailure>;
-        fn system_metrics(&mut self) -> Result<SystemMetrics, StoreFailure>;
-        fn queue_depths(&mut self) -> Result<QueueDepths, StoreFailure>;
-        fn children(&mut self, instance: &str) -> Result<Vec<String>, StoreFailure>;
-        fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure>;
-        fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure>;
-        fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure>;
-        fn ready_instances(&mut self, wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize)
-            -> Result<Vec<ReadyInstance>, StoreFailure>;
-        fn ready_activities(&mut self, wanted: &dyn Fn(&str, Option<&str>) -> bool, max: usize)
-            -> Result<Vec<ReadyActivity>, StoreFailure>;
-        fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
     }
 }

@@ -13,6 +13,8 @@ use crate::{
     },
 };
 
+const HOUR: Duration = Duration::from_secs(3_600);
+
 /// I08
 pub fn one_instance_is_claimed_once(mut s: Scenario) {
     s.send(&start("a"));
@@ -216,4 +218,64 @@ pub fn the_engine_wakes_for_leases_timers_and_hidden_rows(mut s: Scenario) {
     assert_eq!(s.next_wake(), Some(s.now().saturating_add(Duration::from_secs(2))));
     s.pass(Duration::from_secs(2));
     s.claim().unwrap();
+}
+
+/// Decisions 11: what was locked when the clock was set back is locked for one lease from then on.
+pub fn a_clock_set_back_leaves_no_lease_longer_than_it_is(mut s: Scenario) {
+    s.pass(HOUR);
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    s.send(&activity("b", 2));
+    s.work().unwrap();
+    s.notice_turn_back(HOUR);
+    assert_eq!(s.next_wake(), Some(s.now().saturating_add(LEASE)));
+    s.pass(LEASE - Duration::from_millis(1));
+    assert!(s.claim().is_none() && s.work().is_none());
+    s.renew(&claim).unwrap();
+    s.pass(Duration::from_millis(1));
+    assert!(s.claim().is_none(), "its holder lives and renewed it");
+    assert_eq!(s.work().unwrap().attempt_count, 2);
+    s.pass_lease();
+    assert_eq!(s.claim().unwrap().attempt_count, 2);
+}
+
+/// Decisions 11: a lease is as long as its last renewal made it.
+pub fn a_clock_set_back_cuts_no_long_lease_short(mut s: Scenario) {
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    s.apply(&Op::RenewInstance { token: claim.lock_token, extend_for: HOUR }).unwrap();
+    s.notice_turn_back(Duration::from_secs(60));
+    s.pass(HOUR - Duration::from_millis(1));
+    assert!(s.claim().is_none());
+    s.pass(Duration::from_millis(1));
+    assert!(s.claim().is_some());
+}
+
+/// Decisions 11: what is ready stays ready, whatever the clock says of the lease that ended.
+pub fn a_clock_set_back_gives_no_ended_lease_new_life(mut s: Scenario) {
+    s.send(&start("a"));
+    let first = s.claim().unwrap();
+    s.send(&activity("b", 2));
+    let work = s.work().unwrap();
+    s.pass_lease();
+    s.promote();
+    s.notice_turn_back(HOUR / 6);
+    s.send(&raise("a", "more"));
+    assert_eq!(s.renew(&first), Err(Refusal::InstanceLockExpired));
+    assert_eq!(s.renew_work(&work), Err(Refusal::WorkItemLockLost));
+    assert_eq!(s.claim().unwrap().messages.len(), 2);
+    assert_eq!(s.work().unwrap().attempt_count, 2);
+}
+
+/// Decisions 11: times that code asked for are times of the clock, wherever it was set.
+pub fn a_clock_set_back_moves_no_timer(mut s: Scenario) {
+    s.running("a");
+    let fire_at = s.now_ms() + 700;
+    s.send(&timer("a", 2, fire_at));
+    s.notice_turn_back(Duration::from_secs(60));
+    assert_eq!(s.next_wake(), Some(Timestamp::from_millis(fire_at)));
+    s.pass(Duration::from_secs(60));
+    assert!(s.claim().is_none());
+    s.pass(Duration::from_millis(700));
+    assert!(s.claim().is_some());
 }

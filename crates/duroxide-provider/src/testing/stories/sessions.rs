@@ -123,3 +123,27 @@ pub fn a_batch_takes_several_activities_of_a_session_it_claims(mut s: Scenario) 
     let order = ActivityOrder { session: Some(session), ..work_order(5) };
     assert_eq!(s.work_all(&order).items.len(), 2);
 }
+
+/// Decisions 11: sessions are leases too.
+pub fn a_clock_set_back_frees_a_session_after_one_lease(mut s: Scenario) {
+    s.pass(HOUR);
+    send(&mut s, 1);
+    send(&mut s, 2);
+    s.session_work("w1").unwrap();
+    s.notice_turn_back(HOUR);
+    assert!(s.session_work("w2").is_none());
+    assert_eq!(s.next_wake(), Some(s.now().saturating_add(LEASE)));
+    s.pass_lease();
+    assert!(s.session_work("w2").is_some());
+}
+
+/// Decisions 11: a clock that was ahead does not keep an idle session busy.
+pub fn a_clock_set_back_makes_no_session_busy(mut s: Scenario) {
+    s.pass(HOUR);
+    send(&mut s, 1);
+    s.session_work("w1").unwrap();
+    s.notice_turn_back(HOUR);
+    s.pass(LEASE / 2);
+    assert_eq!(renew(&mut s, "w1", LEASE / 2), 0);
+    assert_eq!(renew(&mut s, "w1", LEASE), 1);
+}

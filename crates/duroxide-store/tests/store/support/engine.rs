@@ -5,17 +5,15 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use duroxide_core::{SystemStats, Timestamp};
+use duroxide_core::Timestamp;
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths, SystemMetrics,
-    WorkClaim,
+    OrchestrationClaim, WorkClaim,
     memory::MemoryEngine,
     store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, FailureClass, InstanceNeeds,
-        InstanceOrder, Op, Readies, ReadyActivity, ReadyInstance, SelectedInstance, StoreEngine,
-        StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
-        StoredStatus,
+        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, FailureClass, InstanceOrder,
+        Op, Readies, StoreEngine as _, StoreFailure, StoreReader as _, StoredExecution,
     },
+    testing::EngineLayer,
 };
 
 /// A place where an engine can fail.
@@ -24,6 +22,7 @@ pub(crate) enum Point {
     Begin,
     Apply,
     Promote,
+    ClampLeases,
     ClaimInstances,
     ClaimActivities,
     Commit,
@@ -174,7 +173,13 @@ impl ScriptedEngine {
     }
 }
 
-impl StoreEngine for ScriptedEngine {
+impl EngineLayer for ScriptedEngine {
+    type Engine = MemoryEngine;
+
+    fn with_engine<T>(&mut self, call: impl FnOnce(&mut MemoryEngine) -> T) -> T {
+        call(&mut self.inner)
+    }
+
     fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
         self.plan.pass(Point::Begin, "")?;
         assert!(self.before.is_none(), "a transaction is open");
@@ -194,6 +199,11 @@ impl StoreEngine for ScriptedEngine {
     fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
         self.plan.pass(Point::Promote, "")?;
         self.inner.promote()
+    }
+
+    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
+        self.plan.pass(Point::ClampLeases, "")?;
+        self.inner.clamp_leases()
     }
 
     fn claim_instances(
@@ -251,56 +261,17 @@ impl StoreEngine for ScriptedEngine {
         assert!(self.before.is_none(), "upkeep inside a transaction");
         self.plan.pass(Point::Maintain, "")
     }
-}
 
-macro_rules! forward_reads {
-    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
-        impl StoreReader for ScriptedEngine {
-            fn history(
-                &mut self,
-                instance: &str,
-                execution_id: Option<u64>,
-            ) -> Result<Vec<EventRow>, StoreFailure> {
-                self.plan.pass(Point::Read, "")?;
-                Ok(self.plan.read(instance, self.inner.history(instance, execution_id)?))
-            }
+    fn before_read(&mut self) -> Result<(), StoreFailure> {
+        self.plan.pass(Point::Read, "")
+    }
 
-            fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure> {
-                self.plan.pass(Point::Read, "")?;
-                let stored = self.inner.load(instance, execution_id)?;
-                Ok(StoredExecution { events: self.plan.read(instance, stored.events), ..stored })
-            }
+    fn history(&mut self, instance: &str, execution_id: Option<u64>) -> Result<Vec<EventRow>, StoreFailure> {
+        Ok(self.plan.read(instance, self.inner.history(instance, execution_id)?))
+    }
 
-            $(fn $name(&mut self, $($argument: $kind),*) -> Result<$result, StoreFailure> {
-                self.plan.pass(Point::Read, "")?;
-                self.inner.$name($($argument),*)
-            })*
-        }
-    };
-}
-
-forward_reads! {
-    status(instance: &str) -> Option<StoredStatus>;
-    descriptor(instance: &str) -> Option<StoredDescriptor>;
-    last_event_id(instance: &str, execution_id: u64) -> Option<u64>;
-    custom_status(instance: &str) -> Option<(Option<String>, u64)>;
-    kv_value(instance: &str, key: &str) -> Option<String>;
-    kv_values(instance: &str) -> BTreeMap<String, String>;
-    stats(instance: &str) -> Option<SystemStats>;
-    instances(status: Option<&str>) -> Vec<String>;
-    select_instances(query: &InstanceQuery, below: Option<u64>, max: usize) -> Vec<SelectedInstance>;
-    mailbox_holds(instance: &str, at_least: u64) -> bool;
-    executions(instance: &str) -> Vec<u64>;
-    current_execution(instance: &str) -> Option<u64>;
-    instance_info(instance: &str) -> Option<InstanceInfo>;
-    execution_info(instance: &str, execution_id: u64) -> Option<ExecutionInfo>;
-    system_metrics() -> SystemMetrics;
-    queue_depths() -> QueueDepths;
-    children(instance: &str) -> Vec<String>;
-    running_starts() -> Vec<String>;
-    dead_letters(limit: Option<u32>) -> Vec<DeadLetter>;
-    nodes() -> Vec<StoredNode>;
-    ready_instances(wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize) -> Vec<ReadyInstance>;
-    ready_activities(wanted: &dyn Fn(&str, Option<&str>) -> bool, max: usize) -> Vec<ReadyActivity>;
-    snapshot() -> StoreSnapshot;
+    fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure> {
+        let stored = self.inner.load(instance, execution_id)?;
+        Ok(StoredExecution { events: self.plan.read(instance, stored.events), ..stored })
+    }
 }

@@ -1,0 +1,111 @@
+//! Store engines around others.
+
+use std::collections::BTreeMap;
+
+use duroxide_core::{SystemStats, Timestamp};
+
+use crate::{
+    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths, SystemMetrics,
+    WorkClaim,
+    store::{
+        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceNeeds, InstanceOrder,
+        Op, Readies, ReadyActivity, ReadyInstance, SelectedInstance, StoreEngine, StoreFailure, StoreReader,
+        StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
+    },
+};
+
+/// Makes the trait, and of whatever implements it a store engine, from one list of the engine's methods.
+macro_rules! engine_layer {
+    (
+        writes { $(fn $write:ident($($write_argument:ident: $write_type:ty),*) $(-> $written:ty)?;)* }
+        reads { $(fn $read:ident($($read_argument:ident: $read_type:ty),*) -> $result:ty;)* }
+    ) => {
+        /// A store engine around another one. Every method hands its call on; a test overrides what it wants to
+        /// count, change or fail.
+        pub trait EngineLayer: Send + 'static {
+            /// The engine inside.
+            type Engine: StoreEngine;
+
+            /// Runs a call on the engine inside.
+            fn with_engine<T>(&mut self, call: impl FnOnce(&mut Self::Engine) -> T) -> T;
+
+            /// Comes before every read; a failure is the read's.
+            fn before_read(&mut self) -> Result<(), StoreFailure> {
+                Ok(())
+            }
+
+            $(
+                #[doc = concat!("Hands on [`StoreEngine::", stringify!($write), "`].")]
+                fn $write(&mut self, $($write_argument: $write_type),*) $(-> $written)? {
+                    self.with_engine(|engine| engine.$write($($write_argument),*))
+                }
+            )*
+
+            $(
+                #[doc = concat!("Hands on [`StoreReader::", stringify!($read), "`].")]
+                fn $read(&mut self, $($read_argument: $read_type),*) -> Result<$result, StoreFailure> {
+                    self.with_engine(|engine| engine.$read($($read_argument),*))
+                }
+            )*
+        }
+
+        impl<L: EngineLayer> StoreEngine for L {
+            $(fn $write(&mut self, $($write_argument: $write_type),*) $(-> $written)? {
+                EngineLayer::$write(self, $($write_argument),*)
+            })*
+        }
+
+        impl<L: EngineLayer> StoreReader for L {
+            $(fn $read(&mut self, $($read_argument: $read_type),*) -> Result<$result, StoreFailure> {
+                self.before_read()?;
+                EngineLayer::$read(self, $($read_argument),*)
+            })*
+        }
+    };
+}
+
+engine_layer! {
+    writes {
+        fn begin(now: Timestamp) -> Result<(), StoreFailure>;
+        fn apply(op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError>;
+        fn promote() -> Result<Vec<DeadLetterNote>, StoreFailure>;
+        fn clamp_leases() -> Result<(), StoreFailure>;
+        fn claim_instances(order: &InstanceOrder, nonce: u128)
+            -> Result<Claimed<OrchestrationClaim>, StoreFailure>;
+        fn claim_activities(order: &ActivityOrder, nonce: u128) -> Result<Claimed<WorkClaim>, StoreFailure>;
+        fn commit() -> Result<(), StoreFailure>;
+        fn rollback();
+        fn next_wake() -> Result<Option<Timestamp>, StoreFailure>;
+        fn changed_elsewhere() -> Result<bool, StoreFailure>;
+        fn may_be_ready() -> Result<Readies, StoreFailure>;
+        fn reopen() -> Result<(), StoreFailure>;
+        fn maintain() -> Result<(), StoreFailure>;
+    }
+    reads {
+        fn history(instance: &str, execution_id: Option<u64>) -> Vec<EventRow>;
+        fn load(instance: &str, execution_id: u64) -> StoredExecution;
+        fn status(instance: &str) -> Option<StoredStatus>;
+        fn descriptor(instance: &str) -> Option<StoredDescriptor>;
+        fn last_event_id(instance: &str, execution_id: u64) -> Option<u64>;
+        fn custom_status(instance: &str) -> Option<(Option<String>, u64)>;
+        fn kv_value(instance: &str, key: &str) -> Option<String>;
+        fn kv_values(instance: &str) -> BTreeMap<String, String>;
+        fn stats(instance: &str) -> Option<SystemStats>;
+        fn instances(status: Option<&str>) -> Vec<String>;
+        fn select_instances(query: &InstanceQuery, below: Option<u64>, max: usize) -> Vec<SelectedInstance>;
+        fn mailbox_holds(instance: &str, at_least: u64) -> bool;
+        fn executions(instance: &str) -> Vec<u64>;
+        fn current_execution(instance: &str) -> Option<u64>;
+        fn instance_info(instance: &str) -> Option<InstanceInfo>;
+        fn execution_info(instance: &str, execution_id: u64) -> Option<ExecutionInfo>;
+        fn system_metrics() -> SystemMetrics;
+        fn queue_depths() -> QueueDepths;
+        fn children(instance: &str) -> Vec<String>;
+        fn running_starts() -> Vec<String>;
+        fn dead_letters(limit: Option<u32>) -> Vec<DeadLetter>;
+        fn nodes() -> Vec<StoredNode>;
+        fn ready_instances(wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize) -> Vec<ReadyInstance>;
+        fn ready_activities(wanted: &dyn Fn(&str, Option<&str>) -> bool, max: usize) -> Vec<ReadyActivity>;
+        fn snapshot() -> StoreSnapshot;
+    }
+}

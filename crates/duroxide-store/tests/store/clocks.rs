@@ -1,0 +1,128 @@
+//! Clocks that are set while the store runs (decisions 11).
+
+use std::{pin::pin, time::Duration};
+
+use duroxide_provider::{Provider, store::FailureClass};
+
+use crate::support::*;
+
+const DAY: Duration = Duration::from_secs(86_400);
+const MILLI: Duration = Duration::from_millis(1);
+
+/// Lets time pass in steps as long as the store's thread sleeps at most.
+fn pass(f: &mut Fixture, time: Duration) {
+    let end = f.clock.elapsed() + time;
+    while f.clock.elapsed() < end {
+        f.clock.advance(Duration::from_secs(1).min(end - f.clock.elapsed()));
+        f.store.run();
+    }
+}
+
+/// A holder that died is replaced one lease later, whatever the clock says, and nobody has to call for that.
+#[test]
+fn a_clock_set_back_by_a_day_freezes_no_lease() {
+    let mut f = fixture();
+    claim_new(&mut f, "a");
+    f.clock.set_back(DAY);
+    f.store.run();
+    pass(&mut f, LOCK - MILLI);
+    let provider = f.provider;
+    let mut fetch = pin!(fetch_instances(&provider, 1));
+    hand_in(&mut fetch);
+    f.store.run();
+    assert!(poll(&mut fetch).is_pending(), "the lease has not ended");
+    f.clock.advance(MILLI);
+    f.store.run();
+    assert_eq!(answer(&mut fetch)[0].attempt_count, 2);
+}
+
+/// A jump that is shorter than the store's sleep shows no earlier time than the last one seen.
+#[test]
+fn a_clock_set_back_during_a_sleep_is_noticed() {
+    let mut f = fixture();
+    claim_new(&mut f, "a");
+    f.clock.advance(Duration::from_secs(20));
+    f.clock.set_back(Duration::from_secs(15));
+    f.store.run();
+    assert_eq!(f.plan.count(Point::ClampLeases), 1);
+    f.store.run();
+    assert_eq!(f.plan.count(Point::ClampLeases), 1, "once for each jump");
+}
+
+#[test]
+fn a_holder_keeps_its_lease_across_a_jump_back() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    pass(&mut f, LOCK / 2);
+    f.clock.set_back(DAY);
+    complete(&mut f.store, f.provider.renew_orchestration_item_lock(&claim.lock_token, LOCK)).unwrap();
+    pass(&mut f, LOCK - MILLI);
+    complete(&mut f.store, f.provider.commit_round(&claim.lock_token, first_round("a"))).unwrap();
+}
+
+/// The lease is checked at the time the operation was handed in; that time may lie in the future now.
+#[test]
+fn what_was_handed_in_before_a_jump_back_is_served() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    let (provider, mut store) = (f.provider, f.store);
+    let mut commit = pin!(provider.commit_round(&claim.lock_token, first_round("a")));
+    hand_in(&mut commit);
+    f.clock.set_back(DAY);
+    store.run();
+    answer(&mut commit).unwrap();
+}
+
+/// 16.1: leases end early when the clock is set forward. That is safe: the first holder is fenced.
+#[test]
+fn a_clock_set_forward_ends_leases_and_fences_their_holders() {
+    let mut f = fixture();
+    let first = claim_new(&mut f, "a");
+    f.clock.set_forward(DAY);
+    let second = complete(&mut f.store, fetch_instances(&f.provider, 1)).pop().unwrap();
+    assert_eq!(second.attempt_count, 2);
+    let late = complete(&mut f.store, f.provider.commit_round(&first.lock_token, first_round("a")));
+    assert!(late.unwrap_err().is_lock_lost());
+    complete(&mut f.store, f.provider.commit_round(&second.lock_token, first_round("a"))).unwrap();
+}
+
+/// Leases given while the clock was ahead do not outlive its correction.
+#[test]
+fn a_clock_that_was_ahead_for_a_while_leaves_no_long_lease() {
+    let mut f = fixture();
+    f.clock.set_forward(DAY);
+    claim_new(&mut f, "a");
+    f.clock.set_back(DAY);
+    pass(&mut f, LOCK + Duration::from_secs(1));
+    assert_eq!(complete(&mut f.store, fetch_instances(&f.provider, 1))[0].attempt_count, 2);
+}
+
+/// I03: a timer fires when the clock says so, and never early.
+#[test]
+fn a_jump_back_moves_no_delayed_message() {
+    let mut f = fixture();
+    complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("a"), Some(LOCK))).unwrap();
+    f.clock.set_back(LOCK);
+    pass(&mut f, LOCK * 2 - MILLI);
+    let (provider, mut store) = (f.provider, f.store);
+    let mut fetch = pin!(fetch_instances(&provider, 1));
+    hand_in(&mut fetch);
+    store.run();
+    assert!(poll(&mut fetch).is_pending());
+    f.clock.advance(MILLI);
+    store.run();
+    assert_eq!(answer(&mut fetch).len(), 1);
+}
+
+#[test]
+fn leases_that_cannot_be_looked_at_hold_nobody_up() {
+    let mut f = fixture();
+    claim_new(&mut f, "a");
+    f.plan.fail_next(Point::ClampLeases, FailureClass::Retryable);
+    f.clock.set_back(DAY);
+    complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("b"), None)).unwrap();
+    assert_eq!(f.plan.count(Point::ClampLeases), 1);
+    assert_eq!(complete(&mut f.store, fetch_instances(&f.provider, 1))[0].instance, "b");
+    pass(&mut f, Duration::from_secs(1));
+    assert_eq!(f.plan.count(Point::ClampLeases), 2);
+}
