@@ -18,6 +18,8 @@ use duroxide_provider::Provider;
 
 pub use error::ClientError;
 
+use crate::env::{Timer, TokioTimer};
+
 /// Starts, signals, watches and manages instances of a store.
 ///
 /// A client needs no runtime: it writes to the queues and reads the store. Clones are cheap.
@@ -47,6 +49,7 @@ pub use error::ClientError;
 pub struct Client {
     store: Arc<dyn Provider>,
     limits: RuntimeLimits,
+    timer: Arc<dyn Timer>,
 }
 
 impl Client {
@@ -57,7 +60,15 @@ impl Client {
 
     /// A client on `store` that refuses what goes over these limits, before anything is stored.
     pub fn with_limits(store: Arc<dyn Provider>, limits: RuntimeLimits) -> Self {
-        Self { store, limits }
+        Self { store, limits, timer: Arc::new(TokioTimer::new()) }
+    }
+
+    /// The same client, but what it waits for takes its time by this timer, such as the [`Env`](crate::env::Env) of
+    /// a simulation. Without it a wait takes its time by the tokio runtime it is awaited in.
+    #[must_use]
+    pub fn with_timer(mut self, timer: Arc<dyn Timer>) -> Self {
+        self.timer = timer;
+        self
     }
 }
 

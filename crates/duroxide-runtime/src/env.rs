@@ -6,6 +6,7 @@
 mod pulse;
 mod real;
 mod tasks;
+mod tokio_timer;
 mod turn_threads;
 
 use std::{
@@ -20,6 +21,7 @@ use duroxide_core::Clock;
 
 pub use real::RealEnv;
 pub(crate) use tasks::{Task, Tasks};
+pub use tokio_timer::TokioTimer;
 
 /// A future that an environment runs.
 pub type BoxFuture<T = ()> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -56,14 +58,17 @@ impl Moment {
     }
 }
 
-/// The runtime's surroundings. As a [`Clock`] it tells the wall-clock time that executions see.
-pub trait Env: Clock + 'static {
+/// Time as it passes: all that a [`Client`](crate::Client) asks of its surroundings.
+pub trait Timer: Send + Sync + 'static {
     /// The current moment of the monotonic clock.
     fn moment(&self) -> Moment;
 
     /// Resolves at `deadline`, never earlier.
     fn sleep_until(&self, deadline: Moment) -> BoxFuture;
+}
 
+/// The runtime's surroundings. As a [`Clock`] it tells the wall-clock time that executions see.
+pub trait Env: Clock + Timer {
     /// Runs a task beside the caller.
     fn spawn(&self, task: BoxFuture);
 

@@ -3,16 +3,14 @@
 use std::{future::Future, time::Duration};
 
 use duroxide_provider::{InstanceWatch, ProviderError};
-use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{Client, ClientError};
+use crate::env::Moment;
 
 /// The poll behind a watch: it finds what a lost notification did not tell.
 const POLL_BEHIND_WATCH: Duration = Duration::from_secs(1);
 /// The shortest pause between two polls, whatever a caller asks for.
 const POLL_MIN: Duration = Duration::from_millis(1);
-/// Longer waits than this are the same as for ever, and some clocks cannot express them.
-const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// How often to ask a provider that cannot tell.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +49,7 @@ impl Client {
         Read: Fn() -> Reading,
         Reading: Future<Output = Result<Option<T>, ProviderError>>,
     {
-        let deadline = Instant::now() + timeout.min(WAIT_MAX);
+        let deadline = self.timer.moment().after(timeout);
         // Watch first, read after: in the other order a change in between would tell nobody.
         let mut watch = self.store.watch(instance);
         loop {
@@ -62,19 +60,25 @@ impl Client {
                 Err(error) if error.is_retryable() => error.into(),
                 Err(error) => return Err(error.into()),
             };
-            if Instant::now() >= deadline {
+            let now = self.timer.moment();
+            if now >= deadline {
                 return Err(failure);
             }
             let pause = if watch.is_some() { POLL_BEHIND_WATCH } else { pace.pause() };
-            pause_or_change(&mut watch, deadline.min(Instant::now() + pause)).await;
+            self.pause_or_change(&mut watch, deadline.min(now.after(pause))).await;
         }
     }
-}
 
-async fn pause_or_change(watch: &mut Option<Box<dyn InstanceWatch>>, until: Instant) {
-    match watch {
-        // Both ends of this wait lead to the same next step: read again.
-        Some(watch) => drop(timeout_at(until, watch.changed()).await),
-        None => sleep_until(until).await,
+    /// Both ends of this wait lead to the same next step: read again.
+    async fn pause_or_change(&self, watch: &mut Option<Box<dyn InstanceWatch>>, until: Moment) {
+        let pause = self.timer.sleep_until(until);
+        match watch {
+            Some(watch) => tokio::select! {
+                biased;
+                () = watch.changed() => {}
+                () = pause => {}
+            },
+            None => pause.await,
+        }
     }
 }

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     ActivityRegistry, Client, OrchestrationRegistry, RuntimeOptions,
     cache::{CachedExecution, ExecutionCache},
-    env::{Env, Tasks},
+    env::{Env, Tasks, Timer},
     observability::MetricsProvider,
 };
 
@@ -76,7 +76,8 @@ impl Node {
     pub(crate) fn new(parts: NodeParts) -> Self {
         let NodeParts { env, store, options, orchestrations, activities, metrics } = parts;
         Self {
-            client: Client::with_limits(Arc::clone(&store), options.limits.clone()),
+            client: Client::with_limits(Arc::clone(&store), options.limits.clone())
+                .with_timer(Arc::clone(&env) as Arc<dyn Timer>),
             filter: DispatcherCapabilityFilter { supported_duroxide_versions: supported_versions(&options) },
             capability: options
                 .handler_capability_filter

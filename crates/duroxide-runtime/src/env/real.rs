@@ -1,14 +1,16 @@
 use std::{fmt, time::SystemTime};
 
 use duroxide_core::{Clock, Timestamp};
-use tokio::{runtime::Handle, time::Instant};
+use tokio::runtime::Handle;
 
-use super::{BoxFuture, Env, Moment, RunningTurn, TurnJob, pulse::Pulse, turn_threads::TurnThreads};
+use super::{
+    BoxFuture, Env, Moment, RunningTurn, Timer, TokioTimer, TurnJob, pulse::Pulse, turn_threads::TurnThreads,
+};
 
 /// The environment in production: a tokio runtime for tasks and timers, plain threads for turns.
 pub struct RealEnv {
     handle: Handle,
-    began: Instant,
+    timer: TokioTimer,
     turns: TurnThreads,
     pulse: Pulse,
 }
@@ -21,7 +23,7 @@ impl RealEnv {
     pub fn new(turns_max: usize) -> Self {
         let handle = Handle::current();
         let turns = TurnThreads::new(turns_max, handle.clone());
-        Self { handle, began: Instant::now(), turns, pulse: Pulse::default() }
+        Self { handle, timer: TokioTimer::new(), turns, pulse: Pulse::default() }
     }
 }
 
@@ -37,20 +39,18 @@ impl Clock for RealEnv {
     }
 }
 
-impl Env for RealEnv {
+impl Timer for RealEnv {
     fn moment(&self) -> Moment {
-        Moment::new(self.began.elapsed())
+        self.timer.moment()
     }
 
     fn sleep_until(&self, deadline: Moment) -> BoxFuture {
-        // A deadline that the clock cannot represent never comes.
-        let Some(deadline) = self.began.checked_add(deadline.since_begin()) else {
-            return Box::pin(std::future::pending());
-        };
         let _entered = self.handle.enter();
-        Box::pin(tokio::time::sleep_until(deadline))
+        self.timer.sleep_until(deadline)
     }
+}
 
+impl Env for RealEnv {
     fn spawn(&self, task: BoxFuture) {
         self.handle.spawn(task);
     }

@@ -1,6 +1,12 @@
 //! Waiting. Time is virtual here: what is told costs none of it, what is polled costs exactly the pauses.
 
-use std::time::Duration;
+use std::{
+    future::Future,
+    pin::pin,
+    sync::Mutex,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use duroxide_core::{ErrorDetails, EventKind};
 use duroxide_provider::{ProviderError, StatusSnapshot};
@@ -9,6 +15,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::{
     OrchestrationStatus,
+    env::{BoxFuture, Moment},
     fixture::fake_store::{completed, ended, running},
 };
 
@@ -211,4 +218,49 @@ async fn a_status_call_is_one_status_read() {
     let client = client_on(&store);
     assert_eq!(client.get_orchestration_status("order").await.unwrap(), OrchestrationStatus::NotFound);
     assert_eq!(store.calls(), ["read_status"]);
+}
+
+/// A timer that a simulation drives: it jumps to the end of whatever is slept for, and notes it.
+#[derive(Default)]
+struct VirtualTimer {
+    slept: Mutex<Vec<Moment>>,
+}
+
+impl Timer for VirtualTimer {
+    fn moment(&self) -> Moment {
+        self.slept.lock().unwrap().last().copied().unwrap_or_default()
+    }
+
+    fn sleep_until(&self, deadline: Moment) -> BoxFuture {
+        self.slept.lock().unwrap().push(deadline);
+        Box::pin(async {})
+    }
+}
+
+/// Polls a wait once, outside of any async runtime: whoever asked tokio for the time would panic.
+fn poll_without_runtime<F: Future>(wait: F) -> F::Output {
+    match pin!(wait).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("the wait slept by another timer than the one it was given"),
+    }
+}
+
+/// Architecture invariant 6: a simulation decides how time passes, also for its clients.
+#[test]
+fn a_client_waits_by_the_timer_it_was_given() {
+    let timer = Arc::new(VirtualTimer::default());
+    let on = |store| client_on(&store).with_timer(Arc::clone(&timer) as Arc<dyn Timer>);
+    let millis = |slept: &[Moment]| slept.iter().map(|at| at.since_begin().as_millis()).collect::<Vec<_>>();
+
+    let timed_out = poll_without_runtime(
+        on(FakeStore::silent()).wait_for_orchestration("order", Duration::from_millis(200)),
+    );
+    assert!(matches!(timed_out, Err(ClientError::Timeout)));
+    assert_eq!(millis(&timer.slept.lock().unwrap()), [5, 15, 35, 75, 155, 200]);
+
+    let timed_out = poll_without_runtime(
+        on(FakeStore::telling()).wait_for_orchestration("order", Duration::from_millis(1_500)),
+    );
+    assert!(matches!(timed_out, Err(ClientError::Timeout)));
+    assert_eq!(millis(&timer.slept.lock().unwrap()[6..]), [1_200, 1_700], "the poll behind the watch");
 }

@@ -1,0 +1,37 @@
+use tokio::time::Instant;
+
+use super::{BoxFuture, Moment, Timer};
+
+/// The timer of whichever tokio runtime asks it to sleep. Unlike a [`RealEnv`](super::RealEnv) it is bound to none,
+/// so it can be made anywhere.
+#[derive(Debug, Clone)]
+pub struct TokioTimer {
+    began: Instant,
+}
+
+impl TokioTimer {
+    /// A timer that begins now.
+    pub fn new() -> Self {
+        Self { began: Instant::now() }
+    }
+}
+
+impl Default for TokioTimer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Timer for TokioTimer {
+    fn moment(&self) -> Moment {
+        Moment::new(self.began.elapsed())
+    }
+
+    fn sleep_until(&self, deadline: Moment) -> BoxFuture {
+        // A deadline that the clock cannot represent never comes.
+        match self.began.checked_add(deadline.since_begin()) {
+            Some(deadline) => Box::pin(tokio::time::sleep_until(deadline)),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+}
