@@ -34,15 +34,20 @@ async fn next_millisecond() {
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
 }
 
-/// The status that is filtered by is that of the current execution (api 12).
-pub async fn test_list_instances_by_status<F: ProviderFactory + ?Sized>(factory: &F) {
-    let fixture = Fixture::new(factory).await;
+/// One instance runs, one has completed, one has failed, and one runs its second execution.
+async fn one_instance_of_each_kind(fixture: &Fixture) {
     fixture.running("runs").await;
     fixture.completed("completed").await;
     fixture.running("failed").await;
     fixture.turn("failed", failure("failed", 1, 2, "broken")).await;
     fixture.running("continued").await;
     fixture.continue_as_new("continued", 1, 2).await;
+}
+
+/// The status that is filtered by is that of the current execution (api 12).
+pub async fn test_list_instances_by_status<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    one_instance_of_each_kind(&fixture).await;
 
     for (status, expected) in [
         ("Running", vec!["continued", "runs"]),
@@ -119,12 +124,7 @@ pub async fn test_get_system_metrics<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let empty = fixture.admin().get_system_metrics().await.expect("get_system_metrics must work");
     assert_eq!((empty.total_instances, empty.total_events), (0, 0), "an empty store has nothing");
-    fixture.running("runs").await;
-    fixture.completed("completed").await;
-    fixture.running("failed").await;
-    fixture.turn("failed", failure("failed", 1, 2, "broken")).await;
-    fixture.running("continued").await;
-    fixture.continue_as_new("continued", 1, 2).await;
+    one_instance_of_each_kind(&fixture).await;
 
     let metrics = fixture.admin().get_system_metrics().await.expect("get_system_metrics must work");
     assert_eq!((metrics.total_instances, metrics.total_executions), (4, 5), "instances and executions");

@@ -8,7 +8,7 @@ use duroxide_runtime::{Client, OrchestrationRegistry};
 use duroxide_store::MemoryProvider;
 
 use crate::{
-    faults::{Faulty, PlainFaulty},
+    faults::{faulty, plain_faulty},
     scene::{Counter, brisk, echo, kinds, output, run, start},
 };
 
@@ -55,7 +55,7 @@ async fn a_second_start_of_an_instance_changes_nothing() {
     let client = Client::new(Arc::clone(&store));
     client.start_orchestration("i", "waits", "first").await.unwrap();
     client.start_orchestration("i", "counts", "second").await.unwrap();
-    let (counted, faults) = Faulty::new(Arc::clone(&store));
+    let (counted, faults) = faulty(Arc::clone(&store));
     let counted: Arc<dyn Provider> = counted;
     let runtime = start(&counted, echo(&Counter::default()), family(), brisk()).await;
     client.start_orchestration("i", "counts", "third").await.unwrap();
@@ -72,7 +72,7 @@ async fn a_second_start_of_an_instance_changes_nothing() {
 #[tokio::test]
 async fn continue_as_new_goes_on_with_and_without_stored_rounds() {
     let stored: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (plain, _) = PlainFaulty::new(Arc::new(MemoryProvider::new()));
+    let (plain, _) = plain_faulty(Arc::new(MemoryProvider::new()));
     let plain: Arc<dyn Provider> = plain;
     for store in [stored, plain] {
         let runtime = start(&store, echo(&Counter::default()), family(), brisk()).await;

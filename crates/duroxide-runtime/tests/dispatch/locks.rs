@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     PATIENCE,
-    faults::{Fault, Faulty},
+    faults::{Fault, faulty},
     scene::{Counter, brisk, callers, echo, output, run, start},
 };
 
@@ -51,7 +51,7 @@ impl Held {
 #[tokio::test]
 async fn an_activity_survives_failed_renewals_of_its_lock() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let (store, faults) = faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
     faults.inject(|name, nth| (name == "renew_work_item_lock" && nth <= 3).then_some(Fault::Retryable));
     let (held, activities) = Held::new();
@@ -72,7 +72,7 @@ async fn an_activity_survives_failed_renewals_of_its_lock() {
 #[tokio::test]
 async fn an_activity_whose_lease_ended_runs_again() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let (store, faults) = faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
     faults.inject(|name, _| (name == "renew_work_item_lock").then_some(Fault::Retryable));
     let (held, activities) = Held::new();
@@ -92,7 +92,7 @@ async fn an_activity_whose_lease_ended_runs_again() {
 /// B2, third case: a definite "lock lost" fires the token.
 #[tokio::test]
 async fn a_lost_lock_cancels_the_activity() {
-    let (store, faults) = Faulty::new(Arc::new(MemoryProvider::new()));
+    let (store, faults) = faulty(Arc::new(MemoryProvider::new()));
     let store: Arc<dyn Provider> = store;
     faults.inject(|name, _| (name == "renew_work_item_lock").then_some(Fault::Permanent));
     let (fired, fires) = tokio::sync::mpsc::unbounded_channel();
@@ -119,7 +119,7 @@ async fn a_lost_lock_cancels_the_activity() {
 #[tokio::test]
 async fn a_commit_that_keeps_failing_gives_its_lock_back() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let (store, faults) = faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
     faults.inject(|name, _| (name == "commit_round").then_some(Fault::Retryable));
     let mut options = brisk();
@@ -137,7 +137,7 @@ async fn a_commit_that_keeps_failing_gives_its_lock_back() {
 #[tokio::test]
 async fn an_outage_poisons_nothing() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let (store, faults) = faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
     faults.inject(|name, nth| {
         (matches!(name, "commit_round" | "ack_work_item") && nth <= 30).then_some(Fault::Retryable)
@@ -162,7 +162,7 @@ async fn an_outage_poisons_nothing() {
 #[tokio::test]
 async fn short_leases_are_renewed_in_time() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let (store, faults) = faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
     let (held, activities) = Held::new();
     let (release_turn, turn_released) = mpsc::channel::<()>();
@@ -236,7 +236,7 @@ async fn with_and_without_the_cache_histories_are_the_same() {
     let mut histories = Vec::new();
     for execution_cache_size in [0, 1, 10_000] {
         let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-        let (store, faults) = Faulty::new(Arc::clone(&inner));
+        let (store, faults) = faulty(Arc::clone(&inner));
         let store: Arc<dyn Provider> = store;
         let mut options = brisk();
         options.execution_cache_size = execution_cache_size;

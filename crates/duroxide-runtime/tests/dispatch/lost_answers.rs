@@ -7,7 +7,7 @@ use duroxide_runtime::Client;
 use duroxide_store::MemoryProvider;
 
 use crate::{
-    faults::{Fault, Faulty, PlainFaulty},
+    faults::{Fault, faulty, plain_faulty},
     scene::{Counter, brisk, callers, echo, kinds, run, start},
 };
 
@@ -38,7 +38,7 @@ async fn a_failure_at_any_single_step_changes_nothing_in_the_end() {
 
 async fn one_failure(operation: &'static str, fault: Fault, step: u64) {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let (store, faults) = faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
     faults.inject(move |name, nth| (name == operation && nth == step).then_some(fault));
     let mut options = brisk();
@@ -59,7 +59,7 @@ async fn one_failure(operation: &'static str, fault: Fault, step: u64) {
 #[tokio::test]
 async fn a_retried_commit_schedules_its_work_once() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let (store, faults) = faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
     faults.inject(|name, nth| (name == "commit_round" && nth <= 3).then_some(Fault::Retryable));
     let runs = Counter::default();
@@ -76,7 +76,7 @@ async fn a_retried_commit_schedules_its_work_once() {
 #[tokio::test]
 async fn a_plain_wrapper_sees_every_call_one_by_one() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = PlainFaulty::new(Arc::clone(&inner));
+    let (store, faults) = plain_faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
     let runs = Counter::default();
     let runtime = start(&store, echo(&runs), callers(), brisk()).await;
@@ -91,7 +91,7 @@ async fn a_plain_wrapper_sees_every_call_one_by_one() {
 /// 17.3: an idle runtime keeps one plain fetch per slot open.
 #[tokio::test]
 async fn an_idle_runtime_keeps_one_plain_fetch_per_slot() {
-    let (store, faults) = PlainFaulty::new(Arc::new(MemoryProvider::new()));
+    let (store, faults) = plain_faulty(Arc::new(MemoryProvider::new()));
     let store: Arc<dyn Provider> = store;
     let runtime = start(&store, echo(&Counter::default()), callers(), brisk()).await;
     faults.until_reached("fetch_orchestration_item", 2).await;
@@ -109,7 +109,7 @@ async fn a_refused_round_fails_the_execution_with_an_infrastructure_error() {
     use duroxide_runtime::{OrchestrationRegistry, OrchestrationStatus};
 
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let (store, faults) = faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
     // The parent commits first; the second commit is the child's only turn.
     faults.inject(|name, nth| (name == "commit_round" && nth == 2).then_some(Fault::Permanent));

@@ -12,7 +12,7 @@ use duroxide_runtime::Client;
 use duroxide_store::MemoryProvider;
 
 use crate::{
-    faults::{Fault, Faults, Faulty, PlainFaulty},
+    faults::{Fault, Faults, faulty, plain_faulty},
     scene::{Counter, brisk, callers, echo, run, start},
 };
 
@@ -20,10 +20,10 @@ use crate::{
 #[tokio::test]
 async fn a_panic_in_any_provider_call_kills_no_slot() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (batched, batched_faults) = Faulty::new(Arc::clone(&inner));
+    let (batched, batched_faults) = faulty(Arc::clone(&inner));
     panic_once_everywhere(inner, batched, &batched_faults).await;
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (plain, plain_faults) = PlainFaulty::new(Arc::clone(&inner));
+    let (plain, plain_faults) = plain_faulty(Arc::clone(&inner));
     panic_once_everywhere(inner, plain, &plain_faults).await;
 }
 
@@ -52,7 +52,7 @@ async fn panic_once_everywhere(inner: Arc<dyn Provider>, store: Arc<dyn Provider
 #[tokio::test]
 async fn an_item_that_is_no_activity_becomes_a_dead_letter() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let (store, faults) = faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
     let odd = WorkItem::CancelInstance { instance: "i".into(), reason: "misplaced".into() };
     if inner.enqueue_for_worker(odd).await.is_err() {

@@ -12,7 +12,7 @@ use duroxide_store::MemoryProvider;
 use tokio::sync::Notify;
 
 use crate::{
-    faults::Faulty,
+    faults::faulty,
     scene::{Counter, brisk, callers, echo, output, run, start},
 };
 
@@ -84,7 +84,7 @@ async fn what_does_not_finish_is_given_back_at_once_and_uncounted() {
 #[tokio::test]
 async fn an_immediate_shutdown_makes_no_provider_call() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = Faulty::new(Arc::clone(&inner));
+    let (store, faults) = faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
     let (activities, mut begins, _go) = gated();
     let runtime = start(&store, activities, callers(), brisk()).await;

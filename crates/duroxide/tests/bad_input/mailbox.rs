@@ -20,12 +20,7 @@ fn bounded(store: &Arc<dyn Provider>) -> Client {
 
 #[track_caller]
 fn refused(result: Result<(), ClientError>) {
-    match result {
-        Err(ClientError::InvalidInput { message }) => {
-            assert!(message.contains("limit of waiting messages (3 messages)"), "{message}");
-        }
-        other => panic!("expected InvalidInput, got {other:?}"),
-    }
+    crate::refused(result, "limit of waiting messages (3 messages)");
 }
 
 async fn waiting(client: &Client) -> usize {

@@ -12,3 +12,14 @@ mod parents;
 mod sizes;
 mod unknown_instances;
 mod wrong_files;
+
+use duroxide::ClientError;
+
+/// The call was refused at the door, with a message that says this.
+#[track_caller]
+fn refused(result: Result<(), ClientError>, text: &str) {
+    match result {
+        Err(ClientError::InvalidInput { message }) => assert!(message.contains(text), "{message}"),
+        other => panic!("expected InvalidInput, got {other:?}"),
+    }
+}

@@ -2,19 +2,12 @@
 
 use std::sync::Arc;
 
-use duroxide::{
-    Client, ClientError, OrchestrationContext, OrchestrationRegistry, runtime::registry::ActivityRegistry,
+use duroxide::{Client, OrchestrationContext, OrchestrationRegistry, runtime::registry::ActivityRegistry};
+
+use crate::{
+    fixture::{File, ended, failure, node, output, quick_options},
+    refused,
 };
-
-use crate::fixture::{File, ended, failure, node, output, quick_options};
-
-#[track_caller]
-fn refused(result: Result<(), ClientError>, text: &str) {
-    match result {
-        Err(ClientError::InvalidInput { message }) => assert!(message.contains(text), "{message}"),
-        other => panic!("expected InvalidInput, got {other:?}"),
-    }
-}
 
 #[tokio::test]
 async fn starts_with_malformed_names_are_refused_and_store_nothing() {

@@ -1,11 +1,14 @@
 //! Payloads over the limit: refused at the door, or an error of the one who made them.
 
 use duroxide::{
-    Client, ClientError, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
+    Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
     runtime::{RuntimeLimits, registry::ActivityRegistry},
 };
 
-use crate::fixture::{File, ended, failure, node, output, quick_options};
+use crate::{
+    fixture::{File, ended, failure, node, output, quick_options},
+    refused,
+};
 
 const LIMIT: usize = 1_000;
 
@@ -19,14 +22,6 @@ fn limits() -> RuntimeLimits {
 
 fn too_big() -> String {
     "x".repeat(LIMIT + 1)
-}
-
-#[track_caller]
-fn refused(result: Result<(), ClientError>, text: &str) {
-    match result {
-        Err(ClientError::InvalidInput { message }) => assert!(message.contains(text), "{message}"),
-        other => panic!("expected InvalidInput, got {other:?}"),
-    }
 }
 
 /// 15.3: before anything is stored.

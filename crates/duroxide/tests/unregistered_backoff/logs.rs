@@ -13,22 +13,31 @@ use crate::{
     no_activities, no_orchestrations,
 };
 
-/// S0.5, S0.13 to S0.18.
-#[tokio::test]
-async fn each_attempt_of_an_orchestration_logs_one_warning() {
+/// Starts an instance `i` of an orchestration on a node with these orchestrations and no activities, where it fails
+/// after all attempts. Returns what was logged.
+async fn logs_of_failing(orchestrations: OrchestrationRegistry, name: &str, version: Option<&str>) -> Logs {
     let (logs, _guard) = Logs::capture();
     let file = File::new();
     let store = file.open().await;
-    let runtime = node(&store, no_activities(), no_orchestrations(), quick_options()).await;
+    let runtime = node(&store, no_activities(), orchestrations, quick_options()).await;
     let client = Client::new(store);
-    client.start_orchestration("ghost", "NoSuchOrchestration", "x").await.unwrap();
-    failure(ended(&client, "ghost").await);
+    match version {
+        Some(version) => client.start_orchestration_versioned("i", name, version, "x").await.unwrap(),
+        None => client.start_orchestration("i", name, "x").await.unwrap(),
+    }
+    failure(ended(&client, "i").await);
     runtime.shutdown(None).await;
+    logs
+}
 
+/// S0.5, S0.13 to S0.18.
+#[tokio::test]
+async fn each_attempt_of_an_orchestration_logs_one_warning() {
+    let logs = logs_of_failing(no_orchestrations(), "NoSuchOrchestration", None).await;
     let lines = logs.with("Orchestration not registered");
     check_series(&lines, "Orchestration");
     for line in &lines {
-        assert_eq!(line.field("instance"), "ghost");
+        assert_eq!(line.field("instance"), "i");
         assert_eq!(line.field("orchestration_name"), "NoSuchOrchestration");
         assert_eq!(line.field("version"), "latest", "none was asked for");
     }
@@ -37,16 +46,8 @@ async fn each_attempt_of_an_orchestration_logs_one_warning() {
 /// S0.17, S0.33: the version that was asked for is in the warning.
 #[tokio::test]
 async fn the_warning_names_the_version_that_was_asked_for() {
-    let (logs, _guard) = Logs::capture();
-    let file = File::new();
-    let store = file.open().await;
     let orchestrations = OrchestrationRegistry::builder().register("Echo", echo).build();
-    let runtime = node(&store, no_activities(), orchestrations, quick_options()).await;
-    let client = Client::new(store);
-    client.start_orchestration_versioned("i", "Echo", "7.0.0", "x").await.unwrap();
-    failure(ended(&client, "i").await);
-    runtime.shutdown(None).await;
-
+    let logs = logs_of_failing(orchestrations, "Echo", Some("7.0.0")).await;
     let lines = logs.with("Orchestration not registered");
     check_series(&lines, "Orchestration");
     assert!(lines.iter().all(|line| line.field("version") == "7.0.0"), "{lines:?}");
@@ -55,19 +56,11 @@ async fn the_warning_names_the_version_that_was_asked_for() {
 /// S0.13 to S0.16, S0.19, S0.20.
 #[tokio::test]
 async fn each_attempt_of_an_activity_logs_one_warning() {
-    let (logs, _guard) = Logs::capture();
-    let file = File::new();
-    let store = file.open().await;
-    let runtime = node(&store, no_activities(), callers(), quick_options()).await;
-    let client = Client::new(store);
-    client.start_orchestration("caller", "Caller", "x").await.unwrap();
-    failure(ended(&client, "caller").await);
-    runtime.shutdown(None).await;
-
+    let logs = logs_of_failing(callers(), "Caller", None).await;
     let lines = logs.with("Activity not registered");
     check_series(&lines, "Activity");
     for line in &lines {
-        assert_eq!(line.field("instance"), "caller");
+        assert_eq!(line.field("instance"), "i");
         assert_eq!(line.field("execution_id"), "1");
         assert_eq!(line.field("activity_name"), "NewActivity");
         assert_eq!(line.field("activity_id"), "2");
@@ -79,15 +72,7 @@ async fn each_attempt_of_an_activity_logs_one_warning() {
 /// S1.21, S2.9, C6: when it ends, the warning gives the general reason.
 #[tokio::test]
 async fn the_last_warning_says_that_the_handler_may_be_elsewhere() {
-    let (logs, _guard) = Logs::capture();
-    let file = File::new();
-    let store = file.open().await;
-    let runtime = node(&store, no_activities(), no_orchestrations(), quick_options()).await;
-    let client = Client::new(store);
-    client.start_orchestration("ghost", "NoSuchOrchestration", "x").await.unwrap();
-    failure(ended(&client, "ghost").await);
-    runtime.shutdown(None).await;
-
+    let logs = logs_of_failing(no_orchestrations(), "NoSuchOrchestration", None).await;
     let lines = logs.with("Orchestration message exceeded max attempts, marking as poison");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert_eq!(lines[0].level, Level::WARN);
