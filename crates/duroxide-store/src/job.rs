@@ -59,9 +59,11 @@ impl Job {
 
     pub(crate) fn class(&self) -> JobClass {
         match self.op {
-            Op::RenewInstance { .. } | Op::RenewActivity { .. } | Op::RenewSessions { .. } => {
-                JobClass::Renewal
-            }
+            Op::RenewInstance { .. }
+            | Op::RenewActivity { .. }
+            | Op::RenewSessions { .. }
+            | Op::CleanupSessions { .. }
+            | Op::RenewNodes { .. } => JobClass::Renewal,
             Op::EnqueueMessage(_) | Op::EnqueueActivity(_) => JobClass::Enqueue,
             _ => JobClass::Commit,
         }

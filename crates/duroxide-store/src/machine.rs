@@ -19,12 +19,16 @@ pub(crate) use self::standing::Served;
 use self::{backlog::Backlog, clock_check::ClockCheck, standing::StandingOrders};
 use crate::{
     StoreOptions,
-    job::Job,
+    job::{Job, JobClass},
     submit::{Read, Request, closed},
 };
 
 /// How long after a change by another process the store looks for the next one more often.
 const ALERT: Duration = Duration::from_secs(1);
+/// After this long without a request or a change the store looks less often, by [`QUIET_FACTOR`]: a process that has
+/// nothing to do should cost nothing.
+const QUIET: Duration = Duration::from_secs(5);
+const QUIET_FACTOR: u32 = 4;
 /// Rows that are due again right after they were promoted are looked at after this pause: an engine that promises
 /// too much costs a little, never a spinning thread.
 const PROMOTE_PAUSE: Duration = Duration::from_millis(1);
@@ -74,6 +78,8 @@ pub(crate) struct Machine {
     /// When to look for changes by other processes next.
     look_at: Timestamp,
     alert_until: Timestamp,
+    /// When something was last asked of the store, or changed by another process.
+    busy_at: Timestamp,
     watched: bool,
     /// When to tend to nodes next, while some have joined through this store.
     tend_nodes_at: Option<Timestamp>,
@@ -120,6 +126,7 @@ impl Machine {
             promote_not_before: Timestamp::ZERO,
             look_at: Timestamp::ZERO,
             alert_until: Timestamp::ZERO,
+            busy_at: Timestamp::ZERO,
             watched: false,
             tend_nodes_at: None,
             health: Health::Sound,
@@ -135,7 +142,13 @@ impl Machine {
     /// Takes a request in.
     pub(crate) fn accept(&mut self, request: Request) {
         match request {
-            Request::Job(job) => self.backlog.push(job),
+            Request::Job(job) => {
+                // Renewals go on while nothing else does.
+                if job.class() != JobClass::Renewal {
+                    self.busy_at = self.seen;
+                }
+                self.backlog.push(job);
+            }
             Request::Read(read) => self.reads.push_back(read),
             Request::FetchInstances { order, deadline, reply } => {
                 self.instances.push(order, deadline, reply);
@@ -160,6 +173,9 @@ impl Machine {
         if was_set {
             self.clamp_at = Some(now);
         }
+        if self.seen == Timestamp::ZERO {
+            self.busy_at = now;
+        }
         if now < self.seen {
             let back = self.seen.saturating_since(now);
             self.instances.shift_back(back);
@@ -169,6 +185,7 @@ impl Machine {
             self.tend_nodes_at = self.tend_nodes_at.map(|_| now);
             self.wake = Wake::Unknown;
             self.alert_until = self.alert_until.min(now.saturating_add(ALERT));
+            self.busy_at = self.busy_at.min(now);
             if let Health::Lost { retry_at, .. } = &mut self.health {
                 *retry_at = (*retry_at).min(now.saturating_add(self.options.reopen_backoff_max));
             }
@@ -368,10 +385,16 @@ impl Machine {
     pub(crate) fn looked_elsewhere(&mut self, changed: bool, now: Timestamp) {
         if changed {
             self.alert_until = now.saturating_add(ALERT);
+            self.busy_at = now;
             self.wake = Wake::Unknown;
         }
-        let alert = now < self.alert_until;
-        let pause = if alert { self.options.alert_check_interval } else { self.options.check_interval };
+        let pause = if now < self.alert_until {
+            self.options.alert_check_interval
+        } else if now < self.busy_at.saturating_add(QUIET) {
+            self.options.check_interval
+        } else {
+            self.options.check_interval.saturating_mul(QUIET_FACTOR)
+        };
         self.look_at = now.saturating_add(pause);
     }
 
