@@ -1,6 +1,7 @@
 //! Carries out what the machine decides.
 
 mod engine;
+mod news;
 mod nodes;
 mod transaction;
 
@@ -15,6 +16,7 @@ use duroxide_provider::store::{Answer, ApplyError, Op, Readies, StoreEngine, Sto
 
 use self::{
     engine::GuardedEngine,
+    news::News,
     nodes::Nodes,
     transaction::{Fault, Outcome, Transaction},
 };
@@ -45,6 +47,7 @@ pub struct StoreDriver {
     steady_clock: SteadyClock,
     nonces: Nonces,
     watchers: Arc<Watchers>,
+    news: News,
     name: Arc<str>,
     nodes: Nodes,
 }
@@ -85,6 +88,7 @@ impl StoreDriver {
             steady_clock: parts.steady_clock,
             nonces: parts.nonces,
             watchers: parts.watchers,
+            news: News::default(),
             name: parts.name,
             nodes: Nodes::new(parts.node_locks),
         }
@@ -164,6 +168,9 @@ impl StoreDriver {
                 if changed {
                     self.notice_change();
                 }
+                if self.news.are_told(now, self.watchers.count()) {
+                    self.watchers.tell_all();
+                }
             }
             Err(failure) => {
                 log::upkeep_failed(&self.name, "changed_elsewhere", &failure);
@@ -179,7 +186,7 @@ impl StoreDriver {
             Readies { instances: true, activities: true }
         });
         self.machine.made_ready(readies);
-        self.watchers.tell_all();
+        self.news.came();
     }
 
     fn reopen(&mut self, now: Timestamp) {

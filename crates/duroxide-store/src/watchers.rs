@@ -31,6 +31,11 @@ impl Watchers {
         Watch { instance: instance.to_owned(), signal, watchers: Arc::clone(self) }
     }
 
+    /// How many instances are watched.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Whether anyone watches anything.
     pub(crate) fn any(&self) -> bool {
         !self.lock().is_empty()

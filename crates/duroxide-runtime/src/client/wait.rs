@@ -7,8 +7,6 @@ use duroxide_provider::{InstanceWatch, ProviderError};
 use super::{Client, ClientError};
 use crate::env::Moment;
 
-/// The poll behind a watch: it finds what a lost notification did not tell.
-const POLL_BEHIND_WATCH: Duration = Duration::from_secs(1);
 /// The shortest pause between two polls, whatever a caller asks for.
 const POLL_MIN: Duration = Duration::from_millis(1);
 
@@ -22,6 +20,10 @@ pub(super) struct Pace {
 impl Pace {
     /// Quick at first, for what ends soon; then slow enough to cost nothing.
     pub(super) const GROWING: Self = Self { next: Duration::from_millis(5), max: Duration::from_millis(100) };
+
+    /// The poll behind a watch: it finds what a lost notification did not tell. Thousands may wait in one process, so it
+    /// becomes rare.
+    const BEHIND_WATCH: Self = Self { next: Duration::from_secs(1), max: Duration::from_secs(8) };
 
     pub(super) fn every(interval: Duration) -> Self {
         let interval = interval.max(POLL_MIN);
@@ -52,19 +54,23 @@ impl Client {
         let deadline = self.timer.moment().after(timeout);
         // Watch first, read after: in the other order a change in between would tell nobody.
         let mut watch = self.store.watch(instance);
+        let mut behind_watch = Pace::BEHIND_WATCH;
         loop {
             let failure = match read().await {
                 Ok(Some(found)) => return Ok(found),
                 Ok(None) => ClientError::Timeout,
-                // A store that is busy for a moment does not end a long wait.
-                Err(error) if error.is_retryable() => error.into(),
+                // A store that is busy for a moment does not end a long wait. What it would have said is asked soon.
+                Err(error) if error.is_retryable() => {
+                    behind_watch = Pace::BEHIND_WATCH;
+                    error.into()
+                }
                 Err(error) => return Err(error.into()),
             };
             let now = self.timer.moment();
             if now >= deadline {
                 return Err(failure);
             }
-            let pause = if watch.is_some() { POLL_BEHIND_WATCH } else { pace.pause() };
+            let pause = if watch.is_some() { behind_watch.pause() } else { pace.pause() };
             self.pause_or_change(&mut watch, deadline.min(now.after(pause))).await;
         }
     }
