@@ -18,6 +18,7 @@ use crate::{
     SqliteEngine,
     db::{count, lossy_text, micros, number, time},
     instances::{InstanceRow, Lock, lease},
+    payloads::{kept_in_row, whole_data},
 };
 
 const INSERT: &str =
@@ -26,8 +27,14 @@ const INSERT: &str =
     ON CONFLICT (instance, execution_id, activity_id) DO NOTHING";
 const SELECT: &str =
     "SELECT id, instance, execution_id, activity_id, lane, session_id, lock_token, lock_until,
-        attempt_count, data
+        attempt_count
     FROM activity WHERE id = ?1";
+const SELECT_WITH_DATA: &str = concat!(
+    "SELECT id, instance, execution_id, activity_id, lane, session_id, lock_token, lock_until,
+        attempt_count, ",
+    whole_data!("activity.id"),
+    " FROM activity WHERE id = ?1"
+);
 const FIND: &str = "SELECT id FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
 const CANCEL: &str = "DELETE FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
 const DELETE: &str = "DELETE FROM activity WHERE id = ?1";
@@ -41,7 +48,7 @@ const DUE: &str = "UPDATE activity SET ready = 1, wake_at = NULL WHERE wake_at <
 const NEXT_WAKE: &str = "SELECT wake_at FROM activity WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1";
 const INSTANCE_ID: &str = "SELECT instance_id FROM instance WHERE id = ?1";
 
-/// A queued activity.
+/// A queued activity, without what it is asked to do.
 #[derive(Debug, Clone)]
 pub(crate) struct Activity {
     pub(crate) id: i64,
@@ -52,7 +59,6 @@ pub(crate) struct Activity {
     pub(crate) session_id: Option<String>,
     pub(crate) lock: Option<Lock>,
     pub(crate) attempt_count: u32,
-    pub(crate) data: String,
 }
 
 impl Activity {
@@ -66,7 +72,6 @@ impl Activity {
             session_id: row.get(5)?,
             lock: Lock::read(row, 6)?,
             attempt_count: count(row.get(8)?),
-            data: lossy_text(row, 9)?,
         })
     }
 }
@@ -98,11 +103,20 @@ impl SqliteEngine {
         data: &str,
     ) -> Result<(), StoreFailure> {
         let id = self.sequence.take();
-        self.db.execute(INSERT, (id, instance, execution_id, activity_id, lane, session_id, data)).map(|_| ())
+        let columns = (id, instance, execution_id, activity_id, lane, session_id, kept_in_row(data));
+        if self.db.execute(INSERT, columns)? > 0 {
+            self.insert_payload(id, data)?;
+        }
+        Ok(())
     }
 
     fn activity(&self, id: i64) -> Result<Option<Activity>, StoreFailure> {
         self.db.first(SELECT, [id], Activity::read)
+    }
+
+    /// An activity with what it is asked to do.
+    fn activity_with_data(&self, id: i64) -> Result<Option<(Activity, String)>, StoreFailure> {
+        self.db.first(SELECT_WITH_DATA, [id], |row| Ok((Activity::read(row)?, lossy_text(row, 9)?)))
     }
 
     /// The activity a token locks, whether its lease is live or not.
@@ -175,7 +189,9 @@ impl SqliteEngine {
         handed_in: Timestamp,
     ) -> Result<Answer, ApplyError> {
         let activity = self.held_activity(token, handed_in)?;
-        self.bury_activity(&activity, reason, activity.attempt_count)?;
+        if let Some((activity, data)) = self.activity_with_data(activity.id)? {
+            self.bury_activity(&activity, &data, reason, activity.attempt_count)?;
+        }
         Ok(Answer::Done)
     }
 
@@ -183,22 +199,24 @@ impl SqliteEngine {
     fn bury_undecodable(
         &mut self,
         activity: &Activity,
+        data: &str,
         error: &serde_json::Error,
         attempt_count: u32,
     ) -> Result<DeadLetterNote, StoreFailure> {
         let reason = DeadLetterReason::Undeserializable { error: error.to_string() };
-        let instance = self.bury_activity(activity, &reason.to_string(), attempt_count)?;
+        let instance = self.bury_activity(activity, data, &reason.to_string(), attempt_count)?;
         Ok(DeadLetterNote { queue: DeadLetterQueue::Worker, instance, reason })
     }
 
     fn bury_activity(
         &mut self,
         activity: &Activity,
+        data: &str,
         reason: &str,
         attempt_count: u32,
     ) -> Result<Option<String>, StoreFailure> {
         let instance: Option<String> = self.db.first(INSTANCE_ID, [activity.instance], |row| row.get(0))?;
-        self.insert_dead_activity(activity, instance.as_deref(), reason, attempt_count)?;
+        self.insert_dead_activity(activity, data, instance.as_deref(), reason, attempt_count)?;
         self.delete_activity(activity)?;
         Ok(instance)
     }

@@ -89,13 +89,14 @@ impl SqliteEngine {
     pub(crate) fn insert_dead_activity(
         &self,
         activity: &Activity,
+        data: &str,
         instance: Option<&str>,
         reason: &str,
         attempt_count: u32,
     ) -> Result<(), StoreFailure> {
         let columns = (
             instance,
-            &activity.data,
+            data,
             reason,
             attempt_count,
             micros(self.now),

@@ -48,6 +48,7 @@ mod mailbox;
 mod nodes;
 mod open;
 mod options;
+mod payloads;
 mod provider;
 mod reader;
 mod reads;

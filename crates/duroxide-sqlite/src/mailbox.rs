@@ -9,10 +9,11 @@ use crate::{
     SqliteEngine,
     db::{lossy_text, micros},
     instances::InstanceRow,
+    payloads::{kept_in_row, whole_data},
     routes::{ORPHANS, Route},
 };
 
-pub(crate) use visible::Message;
+pub(crate) use visible::{Message, message_columns};
 
 /// `ON CONFLICT` names its index: `INSERT OR IGNORE` would also swallow real errors.
 const INSERT: &str = "INSERT INTO message (instance, due_at, seq, kind, key, enqueued_at, data)
@@ -23,7 +24,12 @@ const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE instance = ?1 LIMIT 1";
 const HAS_START: &str = "SELECT 1 FROM message WHERE instance = ?1 AND kind <= 1 LIMIT 1";
 const HAS_OTHER_THAN_QUEUE: &str = "SELECT 1 FROM message WHERE instance = ?1 AND kind <> 2 LIMIT 1";
 const HAS_ATTEMPTED: &str = "SELECT 1 FROM message WHERE instance = ?1 AND attempt_count > 0 LIMIT 1";
-const START_TARGET: &str = "SELECT data FROM message WHERE instance = ?1 AND kind <= 1 AND kind = ?2 AND due_at <= ?3 AND hidden_until <= ?3 ORDER BY due_at, seq LIMIT 1";
+const START_TARGET: &str = concat!(
+    "SELECT ",
+    whole_data!("message.seq"),
+    " FROM message WHERE instance = ?1 AND kind <= 1 AND kind = ?2 AND due_at <= ?3 AND hidden_until <= ?3
+    ORDER BY due_at, seq LIMIT 1"
+);
 const OLDEST: &str = "SELECT min(max(enqueued_at, due_at)) FROM message WHERE instance = ?1";
 
 /// A kind as it is stored.
@@ -90,9 +96,13 @@ impl SqliteEngine {
             kind_number(message.kind),
             &message.key,
             micros(self.now),
-            &message.data,
+            kept_in_row(&message.data),
         );
-        Ok(self.db.execute(INSERT, columns)? > 0)
+        let is_new = self.db.execute(INSERT, columns)? > 0;
+        if is_new {
+            self.insert_payload(seq, &message.data)?;
+        }
+        Ok(is_new)
     }
 
     /// Whether a message is visible as soon as it is queued, if no older one holds it back.

@@ -28,7 +28,7 @@ impl SqliteEngine {
             let stored = self.stored(&row, None, next.execution_id)?;
             self.check_part(&row, next, stored.as_ref())?;
         }
-        self.consume_batch(&row)?;
+        let messages_left = self.consume_batch(&row)?;
         let mut effect = self.commit_part(&mut row, &round.execution, first, 1)?;
         if let Some(next) = &round.next {
             let stored = self.stored(&row, None, next.execution_id)?;
@@ -36,7 +36,7 @@ impl SqliteEngine {
             effect.changed = effect.changed.max(further.changed);
             effect.rerouted |= further.rerouted;
         }
-        self.write_round(row, round, effect)
+        self.write_round(row, round, effect, messages_left)
     }
 
     /// The stored row of an execution, which is `current` if that is the instance's. Above that there is none.
@@ -106,6 +106,7 @@ impl SqliteEngine {
         mut row: InstanceRow,
         round: &PreparedRound,
         effect: Effect,
+        messages_left: bool,
     ) -> Result<Answer, ApplyError> {
         row.lock = None;
         row.batch = None;
@@ -113,7 +114,6 @@ impl SqliteEngine {
         if effect.rerouted {
             row.route = None;
         }
-        let messages_left = self.has_messages(row.id)?;
         row.suspect = row.suspect && messages_left && self.has_attempted(row.id)?;
         if messages_left {
             self.stand_in_line(&mut row)?;

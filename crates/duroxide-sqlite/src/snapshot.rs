@@ -12,20 +12,27 @@ use crate::{
     db::{Db, count, lossy_text, time, triple, unsigned},
     dead_letters,
     instances::Lock,
-    kv, reads,
+    kv,
+    payloads::whole_data,
+    reads,
 };
 
 const INSTANCES: &str = "SELECT id, instance_id, name, version, parent, execution_id, lock_token, lock_until
     FROM instance ORDER BY instance_id";
 const EXECUTIONS: &str = "SELECT execution_id, status, output, major, minor, patch, turns FROM execution
     WHERE instance = ?1 ORDER BY execution_id";
-const MESSAGES: &str = "SELECT due_at, hidden_until, attempt_count,
-        message.batch IS NOT NULL AND message.batch IS instance.batch, key, data
-    FROM message JOIN instance ON instance.id = message.instance
-    WHERE message.instance = ?1 ORDER BY due_at, seq";
-const ACTIVITIES: &str =
-    "SELECT execution_id, activity_id, hidden_until, attempt_count, lock_token, lock_until, data
-    FROM activity WHERE instance = ?1 ORDER BY id";
+const MESSAGES: &str = concat!(
+    "SELECT due_at, hidden_until, attempt_count,
+        message.batch IS NOT NULL AND message.batch IS instance.batch, key, ",
+    whole_data!("message.seq"),
+    " FROM message JOIN instance ON instance.id = message.instance
+    WHERE message.instance = ?1 ORDER BY due_at, seq"
+);
+const ACTIVITIES: &str = concat!(
+    "SELECT execution_id, activity_id, hidden_until, attempt_count, lock_token, lock_until, ",
+    whole_data!("activity.id"),
+    " FROM activity WHERE instance = ?1 ORDER BY id"
+);
 
 /// Everything. What was hidden until `now` or earlier counts as visible.
 pub(crate) fn take(db: &Db, now: Timestamp) -> Result<StoreSnapshot, StoreFailure> {

@@ -42,7 +42,10 @@ impl StatementTrace {
         conn.trace_v2(
             TraceEventCodes::SQLITE_TRACE_STMT,
             Some(move |event: TraceEvent<'_>| {
-                if let TraceEvent::Stmt(_, sql) = event {
+                // A trigger that runs shows itself as a comment; it is part of its statement.
+                if let TraceEvent::Stmt(_, sql) = event
+                    && !sql.starts_with("--")
+                {
                     trace.kept().push(sql.to_owned());
                 }
             }),

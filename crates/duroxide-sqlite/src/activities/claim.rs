@@ -55,14 +55,16 @@ impl SqliteEngine {
             };
             let were_all = candidates.len() < wanted;
             for id in candidates {
-                let Some(activity) = self.activity(id)? else { continue };
-                match serde_json::from_str(&activity.data) {
+                let Some((activity, data)) = self.activity_with_data(id)? else { continue };
+                match serde_json::from_str(&data) {
                     // It may be poison: never ahead of a free slot, and nothing overtakes it.
                     Ok(_) if activity.attempt_count > 0 && claimed.items.len() >= order.free_slots => {
                         return Ok(claimed);
                     }
                     Ok(item) => claimed.items.push(self.lock_activity(&activity, item, order, nonce)?),
-                    Err(error) => claimed.dead_letters.extend(self.put_activity_aside(&activity, &error)?),
+                    Err(error) => {
+                        claimed.dead_letters.extend(self.put_activity_aside(&activity, &data, &error)?)
+                    }
                 }
             }
             if were_all {
@@ -76,11 +78,12 @@ impl SqliteEngine {
     fn put_activity_aside(
         &mut self,
         activity: &Activity,
+        data: &str,
         error: &serde_json::Error,
     ) -> Result<Option<DeadLetterNote>, StoreFailure> {
         let attempt_count = activity.attempt_count.saturating_add(1);
         if attempt_count > self.max_attempts {
-            return self.bury_undecodable(activity, error, attempt_count).map(Some);
+            return self.bury_undecodable(activity, data, error, attempt_count).map(Some);
         }
         let until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
         self.db.execute(HIDE_UNDECODABLE, (activity.id, micros(until)))?;

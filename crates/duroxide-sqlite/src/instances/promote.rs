@@ -10,13 +10,17 @@ use super::InstanceRow;
 use crate::{
     SqliteEngine,
     db::{micros, time},
-    mailbox::Message,
+    mailbox::{Message, message_columns},
 };
 
 const DUE: &str = "SELECT id FROM instance WHERE wake_at <= ?1 ORDER BY wake_at, id";
 const NEXT_WAKE: &str = "SELECT wake_at FROM instance WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1";
-const ORPHANS: &str = "SELECT due_at, seq, kind, attempt_count, data, key, hidden_until FROM message
-    WHERE instance = ?1 AND max(enqueued_at, due_at) <= ?2 ORDER BY max(enqueued_at, due_at), due_at, seq";
+const ORPHANS: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    " FROM message WHERE instance = ?1 AND max(enqueued_at, due_at) <= ?2
+    ORDER BY max(enqueued_at, due_at), due_at, seq"
+);
 
 impl SqliteEngine {
     pub(crate) fn promote_instances(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {

@@ -8,6 +8,7 @@ mod damage;
 mod files;
 mod fixture;
 mod listing;
+mod payloads;
 mod plans;
 mod refused_files;
 mod sharing;
