@@ -83,7 +83,7 @@ impl SqliteEngine {
         if !self.insert_message(row.id, message)? || self.is_settled_with(row, message)? {
             return Ok(());
         }
-        if self.wakes(row, message)? { self.stand_up(row) } else { self.settle(row) }
+        if self.wakes(row, message)? { self.stand_up(row.id) } else { self.settle(row) }
     }
 
     /// Inserts a message, unless one with its key is queued.

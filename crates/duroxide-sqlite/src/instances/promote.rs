@@ -13,7 +13,13 @@ use crate::{
     mailbox::{Message, message_columns},
 };
 
-const DUE: &str = "SELECT id FROM instance WHERE wake_at <= ?1 ORDER BY wake_at, id";
+/// What is due, and whether nothing has to be found out about it: it is free, waited on its route for a message, and that
+/// message is visible now. A queue message may be held back by an older one, so those are looked at closely.
+const DUE: &str = "SELECT id, known AND lock_token IS NULL AND coalesce(route, 0) <> 0
+        AND status IS NOT 'ContinuedAsNew'
+        AND EXISTS (SELECT 1 FROM message WHERE message.instance = instance.id
+            AND due_at <= ?1 AND hidden_until <= ?1 AND kind <> 2)
+    FROM instance WHERE wake_at <= ?1 ORDER BY wake_at, id";
 const NEXT_WAKE: &str = "SELECT wake_at FROM instance WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1";
 const ORPHANS: &str = concat!(
     "SELECT ",
@@ -25,7 +31,13 @@ const ORPHANS: &str = concat!(
 impl SqliteEngine {
     pub(crate) fn promote_instances(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
         let mut notes = Vec::new();
-        for id in self.db.all(DUE, [micros(self.now)], |row| row.get(0))? {
+        let due: Vec<(i64, bool)> =
+            self.db.all(DUE, [micros(self.now)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for (id, is_plain) in due {
+            if is_plain {
+                self.stand_up(id)?;
+                continue;
+            }
             let Some(row) = self.instance(id)? else { continue };
             if !row.known && !self.has_start(id)? {
                 notes.extend(self.bury_orphans(&row)?);

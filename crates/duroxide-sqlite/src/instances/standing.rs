@@ -49,9 +49,9 @@ impl SqliteEngine {
     }
 
     /// Lets an instance stand in line on its route that waited for nothing but a message.
-    pub(crate) fn stand_up(&mut self, row: &InstanceRow) -> Result<(), StoreFailure> {
+    pub(crate) fn stand_up(&mut self, id: i64) -> Result<(), StoreFailure> {
         let ready = self.sequence.take();
-        self.db.execute(STAND_UP, (row.id, ready)).map(|_| ())
+        self.db.execute(STAND_UP, (id, ready)).map(|_| ())
     }
 
     /// Where an instance belongs; `None` if it holds nothing. One that stays ready keeps its place in the line.

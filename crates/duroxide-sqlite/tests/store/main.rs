@@ -12,3 +12,4 @@ mod payloads;
 mod plans;
 mod refused_files;
 mod sharing;
+mod timers;
