@@ -8,8 +8,8 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{
     DeadLetterQueue, ScheduledActivityIdentifier,
     store::{
-        ActivityRow, Answer, ApplyError, DeadLetterNote, DeadLetterReason, MessageRow, Refusal, StoreFailure,
-        token_row,
+        ActivityRow, Answer, ApplyError, DeadLetterNote, DeadLetterReason, MessageKind, MessageRow, Refusal,
+        StoreFailure, Visibility, token_row,
     },
 };
 use rusqlite::Row;
@@ -144,15 +144,23 @@ impl SqliteEngine {
     ) -> Result<Answer, ApplyError> {
         let activity = self.held_activity(token, handed_in)?;
         self.touch_session(activity.session_id.as_deref())?;
-        let owner = self.remove_activity(&activity)?;
-        match (completion, owner) {
-            (Some(message), Some(owner)) if owner.instance_id == message.instance => {
-                self.enqueue_to(&owner, message)?;
-            }
-            (Some(message), _) => self.enqueue(message)?,
-            (None, _) => {}
+        match completion {
+            Some(message) => self.complete(&activity, message)?,
+            None => self.delete_activity(&activity)?,
         }
         Ok(Answer::Done)
+    }
+
+    fn complete(&mut self, activity: &Activity, message: &MessageRow) -> Result<(), StoreFailure> {
+        let is_plain = message.kind == MessageKind::Other && message.visible == Visibility::Now;
+        if is_plain && self.stand_up_if_waiting(activity.instance, &message.instance)? {
+            self.db.execute(DELETE, [activity.id])?;
+            return self.insert_message(activity.instance, message).map(|_| ());
+        }
+        match self.remove_activity(activity)? {
+            Some(owner) if owner.instance_id == message.instance => self.enqueue_to(&owner, message),
+            _ => self.enqueue(message),
+        }
     }
 
     pub(crate) fn renew_activity(

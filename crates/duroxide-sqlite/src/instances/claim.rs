@@ -11,11 +11,10 @@ use duroxide_provider::{
     },
 };
 
-use super::{InstanceRow, lock::lease};
+use super::lock::lease;
 use crate::{
     SqliteEngine,
     db::{micros, unsigned},
-    executions::ExecutionRow,
     mailbox::{Message, is_start},
     nodes, reads,
     routes::ORPHANS,
@@ -35,6 +34,27 @@ const LOCK: &str =
     WHERE id = ?1";
 const STRAYS: &str = "SELECT id, instance_id FROM instance WHERE route = ?1 AND ready IS NOT NULL";
 const DROP_STRAYS: &str = "DELETE FROM message WHERE instance = ?1";
+
+/// What a claim reads of a ready instance. It reads many, so it reads no more than it needs.
+const CANDIDATE: &str = "SELECT i.instance_id, i.known, i.name, i.version, i.execution_id,
+        i.suspect OR i.lock_token IS NOT NULL, coalesce(e.last_event_id, 0), coalesce(e.turns, 0)
+    FROM instance i LEFT JOIN execution e ON e.instance = i.id AND e.execution_id = i.execution_id
+    WHERE i.id = ?1";
+
+/// A ready instance.
+#[derive(Debug)]
+struct Ready {
+    id: i64,
+    instance_id: String,
+    known: bool,
+    name: Option<String>,
+    version: Option<String>,
+    execution_id: u64,
+    /// Whether a lease on it ended, or a batch of it was given back with the attempt counted.
+    suspect: bool,
+    last_event_id: u64,
+    turns: u64,
+}
 
 /// What came of a candidate.
 enum Candidate {
@@ -119,26 +139,44 @@ impl SqliteEngine {
         has_slot: bool,
         notes: &mut Vec<DeadLetterNote>,
     ) -> Result<Candidate, StoreFailure> {
-        let Some((row, execution)) = self.instance_with_execution(id)? else { return Ok(Candidate::Unfit) };
-        if row.is_suspect() && !has_slot {
+        let Some(row) = self.candidate(id)? else { return Ok(Candidate::Unfit) };
+        if row.suspect && !has_slot {
             return Ok(Candidate::MustWait);
         }
         let (messages, items) = self.decodable_messages(&row, order.whole_mailbox, notes)?;
         let startable = row.known || messages.iter().any(|message| is_start(message.kind));
         if messages.is_empty() || !startable {
-            self.settle(&row)?;
+            if let Some(row) = self.instance(id)? {
+                self.settle(&row)?;
+            }
             return Ok(Candidate::Unfit);
         }
         let lock_token = self.lock_instance(&row, &messages, order, nonce)?;
-        let claim = self.describe_claim(&row, execution, items, lock_token, &messages)?;
+        let claim = self.describe_claim(row, items, lock_token, &messages)?;
         Ok(Candidate::Claimed(Box::new(claim)))
+    }
+
+    fn candidate(&self, id: i64) -> Result<Option<Ready>, StoreFailure> {
+        self.db.first(CANDIDATE, [id], |row| {
+            Ok(Ready {
+                id,
+                instance_id: row.get(0)?,
+                known: row.get(1)?,
+                name: row.get(2)?,
+                version: row.get(3)?,
+                execution_id: unsigned(row.get(4)?),
+                suspect: row.get(5)?,
+                last_event_id: unsigned(row.get(6)?),
+                turns: unsigned(row.get(7)?),
+            })
+        })
     }
 
     /// The visible messages with what they say. Those that cannot be decoded are counted, hidden and left out, or
     /// moved to the dead letters once they were tried too often (16.10).
     fn decodable_messages(
         &mut self,
-        row: &InstanceRow,
+        row: &Ready,
         whole_mailbox: bool,
         notes: &mut Vec<DeadLetterNote>,
     ) -> Result<(Vec<Message>, Vec<WorkItem>), StoreFailure> {
@@ -157,7 +195,7 @@ impl SqliteEngine {
 
     fn put_aside(
         &mut self,
-        row: &InstanceRow,
+        row: &Ready,
         message: &Message,
         error: &serde_json::Error,
     ) -> Result<Option<DeadLetterNote>, StoreFailure> {
@@ -180,7 +218,7 @@ impl SqliteEngine {
     /// Locks an instance and the messages a turn gets, and counts the attempt, in this one transaction.
     fn lock_instance(
         &mut self,
-        row: &InstanceRow,
+        row: &Ready,
         messages: &[Message],
         order: &InstanceOrder,
         nonce: u128,
@@ -200,7 +238,7 @@ impl SqliteEngine {
             batch,
             last.0,
             last.1,
-            row.is_suspect(),
+            row.suspect,
             nodes::column(order.node),
         );
         self.db.execute(LOCK, columns)?;
@@ -209,17 +247,18 @@ impl SqliteEngine {
 
     fn describe_claim(
         &self,
-        row: &InstanceRow,
-        execution: Option<ExecutionRow>,
+        row: Ready,
         items: Vec<WorkItem>,
         lock_token: String,
         messages: &[Message],
     ) -> Result<OrchestrationClaim, StoreFailure> {
-        let (name, version) = self.identity(row, &items)?;
-        let execution = execution.unwrap_or_default();
+        let (name, version) = match row.name {
+            Some(name) => (name, row.version),
+            None => self.identity_of_unnamed(row.id, row.known.then_some(row.execution_id), &items)?,
+        };
         let attempts = messages.iter().map(|message| message.attempt_count).max().unwrap_or(0);
         Ok(OrchestrationClaim {
-            instance: row.instance_id.clone(),
+            instance: row.instance_id,
             orchestration_name: name,
             version: version.unwrap_or_else(|| "unknown".to_owned()),
             execution_id: if row.known { row.execution_id } else { INITIAL_EXECUTION_ID },
@@ -228,26 +267,24 @@ impl SqliteEngine {
             attempt_count: attempts.saturating_add(1),
             position: Some(StorePosition {
                 incarnation: unsigned(row.id),
-                last_event_id: execution.last_event_id,
-                turns: execution.turns,
+                last_event_id: row.last_event_id,
+                turns: row.turns,
             }),
             loaded: None,
         })
     }
 
-    /// Name and version: of the instance, of its first event if it was never named, or of its start.
-    fn identity(
+    /// Name and version of an instance that was never named: of its execution's first event, or of its start.
+    fn identity_of_unnamed(
         &self,
-        row: &InstanceRow,
+        id: i64,
+        execution_id: Option<u64>,
         items: &[WorkItem],
     ) -> Result<(String, Option<String>), StoreFailure> {
-        if let Some(name) = &row.name {
-            return Ok((name.clone(), row.version.clone()));
+        match execution_id {
+            Some(execution_id) => reads::identity_in_history(&self.db, id, execution_id),
+            None => Ok(identity_of_start(items).unwrap_or_default()),
         }
-        if row.known {
-            return reads::identity_in_history(&self.db, row.id, row.execution_id);
-        }
-        Ok(identity_of_start(items).unwrap_or_default())
     }
 
     /// Drops mailboxes that hold only queue messages: nobody will ever read them (10.3).

@@ -155,11 +155,6 @@ impl InstanceRow {
     pub(crate) fn waits_for_successor(&self) -> bool {
         self.status.as_deref() == Some(CONTINUED_AS_NEW)
     }
-
-    /// Whether a lease on it ended, or a batch of it was given back with the attempt counted.
-    pub(crate) fn is_suspect(&self) -> bool {
-        self.suspect || self.lock.is_some()
-    }
 }
 
 impl SqliteEngine {

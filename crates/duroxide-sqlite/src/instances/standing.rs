@@ -12,6 +12,11 @@ use crate::{
 
 const SET_STANDING: &str = "UPDATE instance SET route = ?2, ready = ?3, wake_at = ?4 WHERE id = ?1";
 const STAND_UP: &str = "UPDATE instance SET ready = ?2, wake_at = NULL WHERE id = ?1";
+/// Only an instance that goes on waiting for messages and for nothing else; whatever is unusual about others is looked
+/// at.
+const STAND_UP_IF_WAITING: &str = "UPDATE instance SET ready = ?3, wake_at = NULL
+    WHERE id = ?1 AND instance_id = ?2 AND known = 1 AND status = 'Running' AND ready IS NULL
+      AND lock_token IS NULL AND route > 0";
 const HAS_ACTIVITIES: &str = "SELECT 1 FROM activity WHERE instance = ?1 LIMIT 1";
 
 /// Where an instance stands.
@@ -52,6 +57,12 @@ impl SqliteEngine {
     pub(crate) fn stand_up(&mut self, id: i64) -> Result<(), StoreFailure> {
         let ready = self.sequence.take();
         self.db.execute(STAND_UP, (id, ready)).map(|_| ())
+    }
+
+    /// The same, if that is what it did; returns whether it was. Nothing of it is read.
+    pub(crate) fn stand_up_if_waiting(&mut self, id: i64, instance_id: &str) -> Result<bool, StoreFailure> {
+        let ready = self.sequence.take();
+        Ok(self.db.execute(STAND_UP_IF_WAITING, (id, instance_id, ready))? > 0)
     }
 
     /// Where an instance belongs; `None` if it holds nothing. One that stays ready keeps its place in the line.
