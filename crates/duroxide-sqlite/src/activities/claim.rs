@@ -63,7 +63,7 @@ impl SqliteEngine {
                     }
                     Ok(item) => claimed.items.push(self.lock_activity(&activity, item, order, nonce)?),
                     Err(error) => {
-                        claimed.dead_letters.extend(self.put_activity_aside(&activity, &data, &error)?)
+                        claimed.dead_letters.extend(self.put_activity_aside(&activity, &data, &error)?);
                     }
                 }
             }
