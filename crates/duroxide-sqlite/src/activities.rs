@@ -16,7 +16,7 @@ use rusqlite::Row;
 
 use crate::{
     SqliteEngine,
-    db::{count, lossy_text, micros, number, time},
+    db::{count, lossy_text, micros, number},
     instances::{InstanceRow, Lock, lease},
     payloads::{kept_in_row, whole_data},
 };
@@ -45,7 +45,6 @@ const ABANDON: &str = "UPDATE activity SET lock_token = NULL, lock_until = NULL,
         attempt_count = max(0, attempt_count - ?3)
     WHERE id = ?1";
 const DUE: &str = "UPDATE activity SET ready = 1, wake_at = NULL WHERE wake_at <= ?1";
-const NEXT_WAKE: &str = "SELECT wake_at FROM activity WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1";
 const INSTANCE_ID: &str = "SELECT instance_id FROM instance WHERE id = ?1";
 
 /// A queued activity, without what it is asked to do.
@@ -273,9 +272,5 @@ impl SqliteEngine {
 
     pub(crate) fn promote_activities(&mut self) -> Result<(), StoreFailure> {
         self.db.execute(DUE, [micros(self.now)]).map(|_| ())
-    }
-
-    pub(crate) fn next_activity_wake(&self) -> Result<Option<Timestamp>, StoreFailure> {
-        Ok(self.db.first(NEXT_WAKE, [], |row| row.get(0))?.map(time))
     }
 }

@@ -5,11 +5,7 @@ use std::time::Duration;
 use duroxide_core::Timestamp;
 use duroxide_provider::{SessionFetchConfig, store::StoreFailure};
 
-use crate::{
-    SqliteEngine,
-    db::{micros, time},
-    instances::lease,
-};
+use crate::{SqliteEngine, db::micros, instances::lease};
 
 const OWNER: &str = "SELECT owner FROM session WHERE session_id = ?1 AND lock_until > ?2";
 const CLAIM: &str =
@@ -20,9 +16,6 @@ const RENEW: &str = "UPDATE session SET lock_until = ?2, lease = ?3
     WHERE owner = ?1 AND lock_until > ?4 AND last_activity_at > ?5";
 const CLEAN_UP: &str = "DELETE FROM session WHERE lock_until <= ?1
     AND NOT EXISTS (SELECT 1 FROM activity WHERE activity.session_id = session.session_id)";
-const NEXT_END: &str = "SELECT lock_until FROM session WHERE lock_until > ?1
-    AND EXISTS (SELECT 1 FROM activity WHERE activity.session_id = session.session_id)
-    ORDER BY lock_until LIMIT 1";
 
 impl SqliteEngine {
     /// Whether this owner may take activities of a session: it holds the session, or nobody does.
@@ -73,10 +66,5 @@ impl SqliteEngine {
     /// Deletes ended sessions that no queued activity needs; returns how many.
     pub(crate) fn clean_up_sessions(&self) -> Result<usize, StoreFailure> {
         self.db.execute(CLEAN_UP, [micros(self.now)])
-    }
-
-    /// When the next lease of a session ends that a queued activity may wait for.
-    pub(crate) fn next_session_end(&self) -> Result<Option<Timestamp>, StoreFailure> {
-        Ok(self.db.first(NEXT_END, [micros(self.promoted_at)], |row| row.get(0))?.map(time))
     }
 }

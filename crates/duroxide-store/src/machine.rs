@@ -15,7 +15,7 @@ use std::{collections::VecDeque, time::Duration};
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{ActivityOrder, FailureClass, InstanceOrder, Op, Readies, StoreFailure};
 
-pub(crate) use self::standing::Served;
+pub(crate) use self::standing::{Served, Taken};
 use self::{backlog::Backlog, clock_check::ClockCheck, standing::StandingOrders};
 use crate::{
     StoreOptions,

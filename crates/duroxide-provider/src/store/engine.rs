@@ -82,6 +82,9 @@ pub struct Claimed<T> {
     pub dropped_orphans: Vec<String>,
     /// What was ready and did not pass the filter.
     pub held_back: HeldBack,
+    /// Whether nothing is left that the order would take. An engine that cannot tell leaves it unset: the shell then asks
+    /// again for the next order, unless this one got less than it asked for.
+    pub took_all: bool,
 }
 
 impl<T> Default for Claimed<T> {
@@ -91,6 +94,7 @@ impl<T> Default for Claimed<T> {
             dead_letters: Vec::new(),
             dropped_orphans: Vec::new(),
             held_back: HeldBack::default(),
+            took_all: false,
         }
     }
 }

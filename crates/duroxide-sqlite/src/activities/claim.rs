@@ -49,11 +49,12 @@ impl SqliteEngine {
         let mut claimed = Claimed::default();
         while claimed.items.len() < order.max {
             let wanted = order.max - claimed.items.len();
-            let candidates = match &order.only {
+            let mut candidates = match &order.only {
                 None => self.ready_activities(order, wanted, &mut claimed.held_back.activity)?,
                 Some(only) => self.ready_activity(only)?,
             };
-            let were_all = candidates.len() < wanted;
+            let were_all = candidates.len() <= wanted;
+            candidates.truncate(wanted);
             for id in candidates {
                 let Some((activity, data)) = self.activity_with_data(id)? else { continue };
                 match serde_json::from_str(&data) {
@@ -67,6 +68,7 @@ impl SqliteEngine {
                     }
                 }
             }
+            claimed.took_all = were_all;
             if were_all {
                 break;
             }
@@ -111,14 +113,14 @@ impl SqliteEngine {
         Ok(WorkClaim { item, lock_token, attempt_count: activity.attempt_count.saturating_add(1) })
     }
 
-    /// Ready activities that the order accepts, lowest first.
+    /// Ready activities that the order accepts, lowest first, and one more than are wanted if there are more.
     fn ready_activities(
         &mut self,
         order: &ActivityOrder,
-        max: usize,
+        wanted: usize,
         held_back: &mut u64,
     ) -> Result<Vec<i64>, StoreFailure> {
-        let limit = i64::try_from(max).unwrap_or(i64::MAX);
+        let limit = i64::try_from(wanted.saturating_add(1)).unwrap_or(i64::MAX);
         let mut found = Vec::new();
         let mut passed_over = BTreeSet::new();
         let mut lane = i64::MIN;
@@ -135,7 +137,7 @@ impl SqliteEngine {
         }
         *held_back = passed_over.len() as u64;
         found.sort_unstable();
-        found.truncate(max);
+        found.truncate(wanted.saturating_add(1));
         Ok(found)
     }
 

@@ -71,15 +71,16 @@ impl SqliteEngine {
         order: &InstanceOrder,
         nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
-        let mut claimed = Claimed { dropped_orphans: self.drop_strays()?, ..Claimed::default() };
+        let mut claimed = Claimed::default();
         let mut visited = HashSet::new();
         while claimed.items.len() < order.max {
             let wanted = order.max - claimed.items.len();
-            let candidates = match &order.only {
-                None => self.ready_instances(order, wanted, &mut claimed.held_back)?,
-                Some(only) => self.ready_instance(only)?,
+            let mut candidates = match &order.only {
+                None => self.ready_instances(order, wanted, &mut claimed)?,
+                Some(only) => self.ready_instance(only, &mut claimed)?,
             };
-            let were_all = candidates.len() < wanted;
+            let were_all = candidates.len() <= wanted;
+            candidates.truncate(wanted);
             let fresh: Vec<i64> = candidates.into_iter().filter(|id| visited.insert(*id)).collect();
             let none_is_new = fresh.is_empty();
             for id in fresh {
@@ -90,6 +91,7 @@ impl SqliteEngine {
                     Candidate::MustWait => return Ok(claimed),
                 }
             }
+            claimed.took_all = were_all;
             if were_all || none_is_new {
                 break;
             }
@@ -101,33 +103,44 @@ impl SqliteEngine {
         self.db.exists(ANY_READY, [])
     }
 
-    /// Ready instances that the order accepts, longest ready first.
+    /// Ready instances that the order accepts, longest ready first, and one more than are wanted if there are more. Strays
+    /// stand on the first of the routes and are dropped on the way.
     fn ready_instances(
         &mut self,
         order: &InstanceOrder,
-        max: usize,
-        held_back: &mut HeldBack,
+        wanted: usize,
+        claimed: &mut Claimed<OrchestrationClaim>,
     ) -> Result<Vec<i64>, StoreFailure> {
         // What a claim passes over it passes over each time it looks.
-        *held_back = HeldBack::default();
-        let limit = i64::try_from(max).unwrap_or(i64::MAX);
+        claimed.held_back = HeldBack::default();
+        let limit = wanted.saturating_add(1);
+        let on_each = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut found: Vec<(i64, i64)> = Vec::new();
-        let mut route = ORPHANS;
+        let mut route = i64::MIN;
         while let Some(next) = self.db.first(NEXT_READY_ROUTE, [route], |row| row.get(0))? {
             route = next;
+            if route == ORPHANS {
+                claimed.dropped_orphans.extend(self.drop_strays()?);
+                continue;
+            }
             match self.routes.held_back_by(&self.db, route, order)? {
-                Some(by) => held_back.count(by),
+                Some(by) => claimed.held_back.count(by),
                 None => found.extend(
-                    self.db.all(READY_ON_ROUTE, (route, limit), |row| Ok((row.get(0)?, row.get(1)?)))?,
+                    self.db.all(READY_ON_ROUTE, (route, on_each), |row| Ok((row.get(0)?, row.get(1)?)))?,
                 ),
             }
         }
         found.sort_unstable();
-        Ok(found.into_iter().take(max).map(|(_, id)| id).collect())
+        Ok(found.into_iter().take(limit).map(|(_, id)| id).collect())
     }
 
     /// The instance of this id, if it is ready.
-    fn ready_instance(&self, instance: &str) -> Result<Vec<i64>, StoreFailure> {
+    fn ready_instance(
+        &mut self,
+        instance: &str,
+        claimed: &mut Claimed<OrchestrationClaim>,
+    ) -> Result<Vec<i64>, StoreFailure> {
+        claimed.dropped_orphans.extend(self.drop_strays()?);
         self.db.all(READY_NAMED, (instance, ORPHANS), |row| row.get(0))
     }
 

@@ -1,6 +1,5 @@
 //! What has become due: timers, hidden rows, ended leases, orphans whose time ran out.
 
-use duroxide_core::Timestamp;
 use duroxide_provider::{
     DeadLetterQueue,
     store::{DeadLetterNote, DeadLetterReason, StoreFailure},
@@ -9,7 +8,7 @@ use duroxide_provider::{
 use super::InstanceRow;
 use crate::{
     SqliteEngine,
-    db::{micros, time},
+    db::micros,
     mailbox::{Message, message_columns},
 };
 
@@ -20,7 +19,6 @@ const DUE: &str = "SELECT id, known AND lock_token IS NULL AND coalesce(route, 0
         AND EXISTS (SELECT 1 FROM message WHERE message.instance = instance.id
             AND due_at <= ?1 AND hidden_until <= ?1 AND kind <> 2)
     FROM instance WHERE wake_at <= ?1 ORDER BY wake_at, id";
-const NEXT_WAKE: &str = "SELECT wake_at FROM instance WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1";
 const ORPHANS: &str = concat!(
     "SELECT ",
     message_columns!(),
@@ -45,10 +43,6 @@ impl SqliteEngine {
             self.settle(&row)?;
         }
         Ok(notes)
-    }
-
-    pub(crate) fn next_instance_wake(&self) -> Result<Option<Timestamp>, StoreFailure> {
-        Ok(self.db.first(NEXT_WAKE, [], |row| row.get(0))?.map(time))
     }
 
     /// Moves messages that waited too long for an unknown instance to the dead letters (16.11).

@@ -157,3 +157,40 @@ fn a_turn_keeps_its_number_of_statements() {
     let (_, of_many) = commit("order-3", 1_001);
     assert_eq!(of_many - of_one, 2 * 1_000);
 }
+
+/// A claim that got all it asked for still says whether anything is left, so that nobody has to ask again.
+#[test]
+fn a_claim_says_whether_it_took_all() {
+    let mut store = Store::in_memory();
+    for n in 0..2 {
+        store.send(&start(&format!("order-{n}")));
+        store.queue(&activity(&format!("order-{n}"), 2));
+    }
+    let instances = [(); 3].map(|()| store.claim_with(&one_instance())).map(|claimed| claimed.took_all);
+    assert_eq!(instances, [false, true, true]);
+    let activities = [(); 3].map(|()| store.claim_work_with(&one_activity())).map(|claimed| claimed.took_all);
+    assert_eq!(activities, [false, true, true]);
+}
+
+/// What may be poison and waits for a free slot is left, and the claim says so.
+#[test]
+fn a_claim_that_stops_in_front_of_a_suspect_did_not_take_all() {
+    let mut store = Store::in_memory();
+    store.send(&start("order-1"));
+    let token = store.claim().unwrap().lock_token;
+    store.apply(&Op::AbandonInstance { token, delay: None, ignore_attempt: false });
+    let busy = InstanceOrder { free_slots: 0, ..one_instance() };
+    let claimed = store.claim_with(&busy);
+    assert!(claimed.items.is_empty() && !claimed.took_all);
+}
+
+/// After every transaction the store asks when something is due next: one statement.
+#[test]
+fn a_look_ahead_is_one_statement() {
+    let mut store = Store::in_memory();
+    store.send(&start("order-1"));
+    store.claim().unwrap();
+    let trace = store.engine.trace_statements().unwrap();
+    assert_eq!(store.engine.next_wake().unwrap(), Some(store.now.saturating_add(LEASE)));
+    assert_eq!(trace.statements().len(), 1);
+}

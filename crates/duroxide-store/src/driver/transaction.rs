@@ -9,7 +9,7 @@ use duroxide_provider::store::{
 use super::{Nonces, engine::GuardedEngine};
 use crate::{
     job::Job,
-    machine::{Machine, Served},
+    machine::{Machine, Served, Taken},
     order::Order,
 };
 
@@ -179,13 +179,13 @@ impl Transaction<'_> {
         self.engine.apply(&job.op, handed_in).map_err(Fault::Op)
     }
 
-    fn claim<O: Order>(&mut self, order: &O, aside: &mut Aside) -> Result<Vec<O::Claim>, StoreFailure> {
+    fn claim<O: Order>(&mut self, order: &O, aside: &mut Aside) -> Result<Taken<O>, StoreFailure> {
         let nonce = (self.nonces)();
         let claimed = self.engine.claim(order, nonce)?;
         aside.dead_letters.extend(claimed.dead_letters);
         aside.dropped_orphans.extend(claimed.dropped_orphans);
         aside.held_back.add(claimed.held_back);
-        Ok(claimed.items)
+        Ok(Taken { claims: claimed.items, was_all: claimed.took_all })
     }
 }
 

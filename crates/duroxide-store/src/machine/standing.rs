@@ -46,6 +46,23 @@ pub(crate) struct Served<O: Order> {
     refreshed: bool,
 }
 
+/// What the claim for one order took.
+#[derive(Debug)]
+pub(crate) struct Taken<O: Order> {
+    pub(crate) claims: Vec<O::Claim>,
+    /// Whether the engine says that nothing is left for it.
+    pub(crate) was_all: bool,
+}
+
+impl<O: Order> Taken<O> {
+    /// An order that got less than it asked for has emptied its queue, unless it may have been held up by its free
+    /// slots: rows that were attempted before are left to orders with more of them.
+    fn was_all(&self, order: &O) -> bool {
+        let taken = self.claims.len();
+        self.was_all || (taken < order.max() && taken < order.free_slots())
+    }
+}
+
 impl<O: Order> Default for StandingOrders<O> {
     fn default() -> Self {
         Self { waiting: VecDeque::new(), exhausted: Vec::new(), next_number: 0 }
@@ -154,7 +171,7 @@ impl<O: Order> StandingOrders<O> {
     pub(crate) fn serve(
         &self,
         refreshed: bool,
-        mut claim: impl FnMut(&O) -> Result<Vec<O::Claim>, StoreFailure>,
+        mut claim: impl FnMut(&O) -> Result<Taken<O>, StoreFailure>,
     ) -> Result<Served<O>, (u64, StoreFailure)> {
         let mut exhausted = if refreshed { Vec::new() } else { self.exhausted.clone() };
         let mut claims = Vec::new();
@@ -167,10 +184,10 @@ impl<O: Order> StandingOrders<O> {
                 continue;
             }
             let taken = claim(&standing.order).map_err(|failure| (standing.number, failure))?;
-            if took_everything(&*standing.order, taken.len()) && exhausted.len() < EXHAUSTED_MAX {
+            if taken.was_all(&standing.order) && exhausted.len() < EXHAUSTED_MAX {
                 exhausted.push(Arc::clone(&standing.order));
             }
-            claims.push((standing.number, taken));
+            claims.push((standing.number, taken.claims));
         }
         Ok(Served { claims, exhausted, refreshed })
     }
@@ -212,10 +229,4 @@ impl<O: Order> Served<O> {
 /// Whether an order with this filter has been found to get nothing.
 fn covers<O: Order>(exhausted: &[Arc<O>], order: &O) -> bool {
     exhausted.iter().any(|other| other.passes_the_same_as(order))
-}
-
-/// An order that got less than it asked for has emptied its queue, unless it may have been held up by its free
-/// slots: rows that were attempted before are left to orders with more of them.
-fn took_everything<O: Order>(order: &O, taken: usize) -> bool {
-    taken < order.max() && taken < order.free_slots()
 }

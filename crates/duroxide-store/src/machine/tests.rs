@@ -51,7 +51,7 @@ fn transact_in_vain(machine: &mut Machine, refreshed: bool) -> usize {
     let mut claims = 0;
     let served = machine.instances.serve(refreshed, |_| {
         claims += 1;
-        Ok(Vec::new())
+        Ok(Taken { claims: Vec::new(), was_all: false })
     });
     machine.committed(None);
     machine.instances.settle(served.unwrap(), |_| panic!("nothing was claimed"));
@@ -204,4 +204,21 @@ fn a_clock_that_was_set_wants_a_transaction_of_its_own() {
     assert_eq!(machine.next_step(at(31_000)), Step::Transact);
     machine.clamped();
     assert_eq!(machine.next_step(at(31_000)), Step::Sleep(None));
+}
+
+/// An order without free slots may have been held up by them, unless the engine says that nothing is left: that saves the
+/// next fetch its transaction.
+#[test]
+fn a_fetch_after_one_that_left_nothing_asks_nothing() {
+    for was_all in [false, true] {
+        let mut machine = idle_machine();
+        let _first = fetch(&mut machine, order(1, 0), at(60_000));
+        let _ = machine.take_batch();
+        let served = machine.instances.serve(false, |_| Ok(Taken { claims: Vec::new(), was_all })).unwrap();
+        machine.committed(None);
+        machine.instances.settle(served, |_| panic!("nothing was claimed"));
+        machine.looked_ahead(None);
+        let _second = fetch(&mut machine, order(1, 0), at(60_000));
+        assert_eq!(machine.next_step(at(0)) == Step::Transact, !was_all);
+    }
 }
