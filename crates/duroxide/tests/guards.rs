@@ -1,0 +1,202 @@
+//! What work costs the store, counted in statements and commits, which no busy machine changes.
+//!
+//! Each number is a guard: it was measured, and is raised only with a reason. What a machine does between two counts can
+//! only add to them (a fetch that comes too late for a hand-over costs a transaction more), so the cheapest of several
+//! rounds counts.
+//!
+//! Guards that stand elsewhere: history reads of a turn on a cached execution (`history_reads`), polls of a fan-in
+//! child (`duroxide-core`), statements of a claim, a commit and a due timer (`duroxide-sqlite`, `plans` and `timers`).
+
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
+
+mod fixture;
+
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use duroxide::{
+    ActivityContext, Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
+    providers::Provider,
+    runtime::{Runtime, registry::ActivityRegistry},
+};
+use duroxide_core::{Clock, Timestamp};
+use duroxide_provider::{NodeAnnouncement, OrchestrationFetch, TagFilter, WorkFetch};
+use duroxide_sqlite::{SqliteEngine, SqliteOptions, StatementTrace};
+use duroxide_store::{Idle, StoreProvider};
+
+use fixture::{File, ended, final_snapshot, node, output};
+
+/// One activity, alone: start, first turn, activity, last turn.
+const COMMITS_PER_HELLO: usize = 4;
+/// The same, with everything that a client waiting for the end reads.
+const STATEMENTS_PER_HELLO: usize = 76;
+/// One more activity of a running orchestration: it is claimed and acknowledged, and its result is a turn.
+const STATEMENTS_PER_ACTIVITY: usize = 40;
+const COMMITS_PER_ACTIVITY: usize = 2;
+/// A node that waits for work on a file that others may write: looks for their changes, and word that it lives.
+const STATEMENTS_PER_IDLE_MINUTE: usize = 345;
+
+/// A store on a file whose statements are kept. It has no readers of its own, so reads are kept too.
+struct Traced {
+    store: Arc<dyn Provider>,
+    trace: Arc<StatementTrace>,
+    _file: File,
+}
+
+/// What was done since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cost {
+    statements: usize,
+    commits: usize,
+}
+
+impl Traced {
+    fn new() -> Self {
+        let (engine, trace, file) = traced_engine();
+        let store = StoreProvider::builder(engine).start().unwrap();
+        Self { store: Arc::new(store), trace, _file: file }
+    }
+
+    async fn node(&self) -> Arc<Runtime> {
+        let activities = ActivityRegistry::builder()
+            .register(
+                "Greet",
+                |_: ActivityContext, name: String| async move { Ok(format!("Hello, {name}!")) },
+            )
+            .build();
+        let orchestrations = OrchestrationRegistry::builder()
+            .register("Hello", |ctx: OrchestrationContext, name: String| async move {
+                ctx.schedule_activity("Greet", name).await
+            })
+            .register("Sequence", |ctx: OrchestrationContext, count: String| async move {
+                for n in 0..count.parse::<usize>().unwrap() {
+                    ctx.schedule_activity("Greet", n.to_string()).await?;
+                }
+                Ok(count)
+            })
+            .build();
+        node(&self.store, activities, orchestrations, RuntimeOptions::default()).await
+    }
+
+    /// Runs an instance to its end.
+    async fn run(&self, instance: &str, orchestration: &str, input: &str) -> Cost {
+        let client = Client::new(Arc::clone(&self.store));
+        self.trace.clear();
+        client.start_orchestration(instance, orchestration, input).await.unwrap();
+        output(ended(&client, instance).await);
+        Cost { statements: self.trace.statements().len(), commits: self.trace.commits() }
+    }
+}
+
+fn traced_engine() -> (SqliteEngine, Arc<StatementTrace>, File) {
+    let file = File::new();
+    let mut engine = SqliteEngine::open(&file.url(), SqliteOptions::default()).unwrap();
+    let trace = engine.trace_statements().unwrap();
+    (engine, trace, file)
+}
+
+/// The cheapest of each.
+fn cheapest(costs: &[Cost]) -> Cost {
+    Cost {
+        statements: costs.iter().map(|cost| cost.statements).min().unwrap(),
+        commits: costs.iter().map(|cost| cost.commits).min().unwrap(),
+    }
+}
+
+/// 23.2, B20: a one-activity workflow is four transactions, and the statements in them do not creep up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hello_costs_four_commits_and_a_fixed_number_of_statements() {
+    let traced = Traced::new();
+    let runtime = traced.node().await;
+    let mut costs = Vec::new();
+    for n in 0..30 {
+        costs.push(traced.run(&format!("hello-{n}"), "Hello", "you").await);
+    }
+    let cost = cheapest(&costs);
+    assert!(cost.commits <= COMMITS_PER_HELLO, "{cost:?} of {costs:?}");
+    assert!(cost.statements <= STATEMENTS_PER_HELLO, "{cost:?} of {costs:?}");
+    final_snapshot(runtime).await;
+}
+
+/// B21: a turn late in a long history costs what an early one costs, and reads none of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_costs_a_fixed_number_of_statements_whatever_the_history() {
+    const SHORT: usize = 5;
+    const LONG: usize = 105;
+    let traced = Traced::new();
+    let runtime = traced.node().await;
+    let (mut short, mut long) = (Vec::new(), Vec::new());
+    for n in 0..5 {
+        short.push(traced.run(&format!("short-{n}"), "Sequence", &SHORT.to_string()).await);
+        long.push(traced.run(&format!("long-{n}"), "Sequence", &LONG.to_string()).await);
+        let read = traced.trace.statements().into_iter().find(|sql| sql.contains("data FROM history WHERE"));
+        assert_eq!(read, None, "a history was read");
+    }
+    let (short, long) = (cheapest(&short), cheapest(&long));
+    let statements = (long.statements - short.statements).div_ceil(LONG - SHORT);
+    let commits = (long.commits - short.commits).div_ceil(LONG - SHORT);
+    assert!(statements <= STATEMENTS_PER_ACTIVITY, "{statements} statements: {long:?} after {short:?}");
+    assert!(commits <= COMMITS_PER_ACTIVITY, "{commits} commits: {long:?} after {short:?}");
+    final_snapshot(runtime).await;
+}
+
+/// Time that moves only when the test says so.
+struct ManualClock(AtomicU64);
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+fn poll<F: Future + ?Sized>(call: &mut Pin<&mut F>) -> Poll<F::Output> {
+    call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// A minute in which nothing happens, in virtual time: a node waits for instances and for activities.
+#[test]
+fn an_idle_minute_costs_a_fixed_number_of_statements() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    let (engine, trace, _file) = traced_engine();
+    let clock = Arc::new(ManualClock(AtomicU64::new(1_000_000_000_000)));
+    let (provider, mut store) =
+        StoreProvider::builder(engine).with_clock(Arc::clone(&clock) as Arc<dyn Clock>).stepped();
+    let announcement = NodeAnnouncement { name: "node-1".to_owned(), ..NodeAnnouncement::default() };
+    let mut join = pin!(provider.join_node(&announcement));
+    assert!(poll(&mut join).is_pending());
+    store.run();
+    let Poll::Ready(Ok(membership)) = poll(&mut join) else { panic!("the node has not joined") };
+
+    let tags = TagFilter::default();
+    let (instances, activities) =
+        (OrchestrationFetch::new(MINUTE, 3 * MINUTE), WorkFetch::new(MINUTE, 3 * MINUTE, &tags));
+    let mut waits =
+        (pin!(provider.fetch_orchestration_items(&instances)), pin!(provider.fetch_work_items(&activities)));
+    assert!(poll(&mut waits.0).is_pending() && poll(&mut waits.1).is_pending());
+    let run_for = |store: &mut duroxide_store::StoreDriver, time: Duration| {
+        let end = clock.now().saturating_add(time);
+        while clock.now() < end {
+            let next = match store.run() {
+                Idle::Until(next) => next.min(end),
+                Idle::UntilRequest => end,
+                Idle::Closed => panic!("the store is open"),
+            };
+            clock.0.store(next.as_micros(), Ordering::SeqCst);
+        }
+    };
+    run_for(&mut store, MINUTE);
+    trace.clear();
+    run_for(&mut store, MINUTE);
+    assert!(poll(&mut waits.0).is_pending() && poll(&mut waits.1).is_pending());
+    let statements = trace.statements();
+    assert!(statements.len() <= STATEMENTS_PER_IDLE_MINUTE, "{} statements", statements.len());
+    drop(membership);
+}
