@@ -141,6 +141,7 @@ impl Machine {
 
     /// Takes a request in.
     pub(crate) fn accept(&mut self, request: Request) {
+        let behind_ops = !self.backlog.is_empty();
         match request {
             Request::Job(job) => {
                 // Renewals go on while nothing else does.
@@ -151,11 +152,11 @@ impl Machine {
             }
             Request::Read(read) => self.reads.push_back(read),
             Request::FetchInstances { order, deadline, reply } => {
-                self.instances.push(order, deadline, reply);
+                self.instances.push(order, deadline, reply, behind_ops);
                 self.look_elsewhere_soon();
             }
             Request::FetchActivities { order, deadline, reply } => {
-                self.activities.push(order, deadline, reply);
+                self.activities.push(order, deadline, reply, behind_ops);
                 self.look_elsewhere_soon();
             }
             Request::Watched => self.look_elsewhere_soon(),
@@ -234,7 +235,9 @@ impl Machine {
         if self.tend_nodes_at.is_some_and(|at| at <= now) {
             return Step::TendNodes;
         }
-        if self.instances.has_expired(now) || self.activities.has_expired(now) {
+        // What is due comes first: it may be what a fetch that does not wait has come for.
+        let has_expired = self.instances.has_expired(now) || self.activities.has_expired(now);
+        if has_expired && !self.promotion_is_due(now) {
             return Step::Expire;
         }
         match (self.reads.is_empty(), self.wants_transaction(now)) {

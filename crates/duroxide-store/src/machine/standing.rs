@@ -34,6 +34,9 @@ struct Standing<O: Order> {
     number: u64,
     /// Whether the store was asked for it and nothing can have become ready since.
     tried: bool,
+    /// Whether operations were handed in before it that the store had not carried out. What is known of the store does
+    /// not count for it then.
+    behind_ops: bool,
 }
 
 /// What a transaction has claimed for the standing orders of one queue. It becomes true with the commit.
@@ -70,10 +73,13 @@ impl<O: Order> Default for StandingOrders<O> {
 }
 
 impl<O: Order> StandingOrders<O> {
-    pub(crate) fn push(&mut self, order: O, deadline: Timestamp, reply: FetchReply<O>) {
+    /// Takes a fetch in. `behind_ops` says that operations wait which were handed in before it: it may get what they
+    /// make ready.
+    pub(crate) fn push(&mut self, order: O, deadline: Timestamp, reply: FetchReply<O>, behind_ops: bool) {
         let number = self.next_number;
         self.next_number += 1;
-        self.waiting.push_back(Standing { order: Arc::new(order), deadline, reply, number, tried: false });
+        let order = Arc::new(order);
+        self.waiting.push_back(Standing { order, deadline, reply, number, tried: false, behind_ops });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -206,7 +212,8 @@ impl<O: Order> StandingOrders<O> {
 
 impl<O: Order> Standing<O> {
     fn wants_claim(&self, exhausted: &[Arc<O>]) -> bool {
-        !self.tried && !covers(exhausted, &self.order) && !self.is_abandoned()
+        let may_get_something = self.behind_ops || !covers(exhausted, &self.order);
+        !self.tried && may_get_something && !self.is_abandoned()
     }
 
     fn has_expired(&self, now: Timestamp, exhausted: &[Arc<O>]) -> bool {

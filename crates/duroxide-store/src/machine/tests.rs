@@ -222,3 +222,24 @@ fn a_fetch_after_one_that_left_nothing_asks_nothing() {
         assert_eq!(machine.next_step(at(0)) == Step::Transact, !was_all);
     }
 }
+
+/// A fetch that does not wait gets what operations make ready that were handed in before it, and what is due.
+#[test]
+fn a_fetch_does_not_expire_before_what_came_before_it() {
+    let mut machine = idle_machine();
+    let _first = fetch(&mut machine, order(1, 1), at(60_000));
+    assert_eq!(transact_in_vain(&mut machine, false), 1);
+    let at_once = fetch(&mut machine, order(1, 1), at(0));
+    assert_eq!(machine.next_step(at(0)), Step::Expire, "nothing can have become ready");
+    machine.expire(at(0));
+    drop(at_once);
+
+    machine.accept(ack());
+    let _behind = fetch(&mut machine, order(1, 1), at(0));
+    assert_eq!(machine.next_step(at(0)), Step::Transact);
+    assert_eq!(transact_in_vain(&mut machine, true), 1);
+
+    machine.looked_ahead(Some(at(5)));
+    let _at_due_time = fetch(&mut machine, order(1, 1), at(5));
+    assert_eq!(machine.next_step(at(5)), Step::Transact);
+}
