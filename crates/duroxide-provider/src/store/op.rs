@@ -165,21 +165,22 @@ impl Op {
             Self::CommitRound(_) | Self::RetryDeadLetter { .. } | Self::EndNode { .. } => {
                 Readies { instances: true, activities: true }
             }
-            Self::AbandonInstance { .. } | Self::AckActivity { .. } | Self::EnqueueMessage(_) => {
-                Readies { instances: true, activities: false }
-            }
+            // An append gives a mailbox its history, and a delete frees what a turn holds that its parent will never call.
+            Self::AbandonInstance { .. }
+            | Self::AckActivity { .. }
+            | Self::EnqueueMessage(_)
+            | Self::Append { .. }
+            | Self::DeleteInstances { .. }
+            | Self::DeleteTree { .. }
+            | Self::DeleteBulk(_) => Readies { instances: true, activities: false },
             Self::AbandonActivity { .. } | Self::EnqueueActivity(_) | Self::CleanupSessions { .. } => {
                 Readies { instances: false, activities: true }
             }
             Self::RenewInstance { .. }
             | Self::RenewActivity { .. }
             | Self::DeadLetterActivity { .. }
-            | Self::Append { .. }
             | Self::RenewSessions { .. }
             | Self::SetMaxAttempts(_)
-            | Self::DeleteInstances { .. }
-            | Self::DeleteTree { .. }
-            | Self::DeleteBulk(_)
             | Self::Prune { .. }
             | Self::PruneBulk { .. }
             | Self::DiscardDeadLetter { .. }
