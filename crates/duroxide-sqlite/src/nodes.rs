@@ -25,11 +25,11 @@ const DELETE: &str = "DELETE FROM node WHERE id = ?1";
 /// A live lease is what its row waits for, so the index of waiting rows finds it. An index of its own would be written
 /// with every claim and every commit, for something that happens once in the life of a node.
 const HELD_INSTANCES: &str = "SELECT id FROM instance INDEXED BY instance_wake
-    WHERE wake_at IS NOT NULL AND lock_until > ?2 AND node = ?1 ORDER BY id";
+    WHERE wake_at IS NOT NULL AND lock_until > ?2 AND node = ?1 AND suspect = 0 ORDER BY id";
 const END_INSTANCE: &str = "UPDATE instance SET lock_until = ?2 WHERE id = ?1";
 const END_ACTIVITIES: &str =
     "UPDATE activity INDEXED BY activity_wake SET lock_until = ?2, wake_at = NULL, ready = 1
-    WHERE wake_at IS NOT NULL AND lock_until > ?2 AND node = ?1";
+    WHERE wake_at IS NOT NULL AND lock_until > ?2 AND node = ?1 AND attempt_count <= 1";
 const END_SESSIONS: &str = "UPDATE session SET lock_until = ?2 WHERE owner = ?1 AND lock_until > ?2";
 
 impl SqliteEngine {
@@ -53,7 +53,8 @@ impl SqliteEngine {
         Ok(Answer::Done)
     }
 
-    /// Ends what a node held. The attempts stay counted: it may have died of them.
+    /// Ends what a node held. The attempts stay counted: it may have died of them. What was attempted before is left to
+    /// its lease: it may be what killed the node, and while it rests the others get ahead of it.
     pub(crate) fn end_node(&mut self, name: &str) -> Result<Answer, ApplyError> {
         let found = self.db.first(FIND, [name], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
         let Some((id, owners)) = found else { return Ok(Answer::Done) };

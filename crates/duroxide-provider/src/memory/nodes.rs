@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use duroxide_core::Timestamp;
 
-use super::{MemoryEngine, lock::Lock};
+use super::{MemoryEngine, activities::Activity, lock::Lock};
 use crate::{
     NodeId,
     store::{Answer, NodeRow, StoredNode, bounds::NODE_FORGOTTEN_AFTER},
@@ -67,19 +67,25 @@ impl MemoryEngine {
         Answer::Done
     }
 
-    /// Ends what a node held. The attempts stay counted: it may have died of them.
+    /// Ends what a node held. The attempts stay counted: it may have died of them. What was attempted before is left to
+    /// its lease: it may be what killed the node, and while it rests the others get ahead of it.
     pub(super) fn end_node(&mut self, name: &str) -> Answer {
         let Some((id, node)) = self.nodes.find(name).and_then(|id| self.nodes.rows.remove_entry(&id)) else {
             return Answer::Done;
         };
         let now = self.now;
         let held = |lock: &Option<Lock>| lock.as_ref().is_some_and(|lock| lock.is_held_by(id, now));
-        let instances: Vec<_> =
-            self.instances.iter().filter(|(_, row)| held(&row.lock)).map(|(key, _)| key).collect();
+        let instances: Vec<_> = self
+            .instances
+            .iter()
+            .filter(|(_, row)| held(&row.lock) && !row.suspect)
+            .map(|(key, _)| key)
+            .collect();
         for key in instances {
             self.instances.change(key, now, |instance| end(&mut instance.lock, now));
         }
-        for key in self.activities.keys_where(|activity| held(&activity.lock)) {
+        let is_first_attempt = |activity: &Activity| activity.attempt_count <= 1;
+        for key in self.activities.keys_where(|activity| held(&activity.lock) && is_first_attempt(activity)) {
             self.activities.change(key, now, |activity| end(&mut activity.lock, now));
         }
         for session in self.activities.sessions().end_of(&node.row.session_owners, now) {

@@ -128,6 +128,7 @@ macro_rules! engine_stories {
                 a_clock_set_back_makes_no_session_busy,
             ];
             nodes: [
+                what_died_with_its_node_before_is_left_to_its_lease,
                 what_a_dead_node_held_is_free_at_once_and_counted,
                 what_a_dead_node_held_is_suspect,
                 only_live_leases_end_with_a_node,

@@ -188,6 +188,7 @@ fn a_node_that_leaves_frees_what_it_holds() {
     assert_eq!((taken.instance.as_str(), taken.attempt_count), ("a", 2));
     assert_eq!(shared.nodes(), ["second"]);
     assert_eq!(shared.processes.get("first"), None);
+    complete(&mut shared.store, shared.provider.commit_round(&taken.lock_token, first_round("a"))).unwrap();
     drop(second);
     assert_eq!(shared.store.run(), Idle::UntilRequest, "without nodes nobody looks after them");
 }

@@ -47,6 +47,24 @@ fn work_of(node: NodeId, max: usize) -> ActivityOrder {
     ActivityOrder { node: Some(node), ..work_order(max) }
 }
 
+/// S1.33: what dies with its node again may be what kills it. It rests until its lease ends, and the others get ahead.
+pub fn what_died_with_its_node_before_is_left_to_its_lease(mut s: Scenario) {
+    s.send(&start("a"));
+    s.send(&activity("c", 1));
+    for name in ["first", "second"] {
+        let node = join(&mut s, name);
+        assert_eq!(s.claim_all(&turns_of(node, 5)).items.len(), 1);
+        assert_eq!(s.work_all(&work_of(node, 5)).items.len(), 1);
+        end(&mut s, name);
+    }
+    let third = join(&mut s, "third");
+    assert!(s.claim_all(&turns_of(third, 5)).items.is_empty());
+    assert!(s.work_all(&work_of(third, 5)).items.is_empty());
+    s.pass_lease();
+    assert_eq!(s.claim_all(&turns_of(third, 5)).items.pop().unwrap().attempt_count, 3);
+    assert_eq!(s.work_all(&work_of(third, 5)).items.pop().unwrap().attempt_count, 3);
+}
+
 /// Decisions 10
 pub fn what_a_dead_node_held_is_free_at_once_and_counted(mut s: Scenario) {
     let (dead, other) = (join(&mut s, "dead"), join(&mut s, "other"));
