@@ -66,11 +66,6 @@ impl Quarantine {
         Some(Suspect { quarantine: Arc::clone(self) })
     }
 
-    /// Whether the node holds a suspect.
-    pub(crate) fn is_occupied(&self) -> bool {
-        lock(&self.state).held > 0
-    }
-
     async fn until_alone(&self) {
         loop {
             let changed = self.changed.notified();

@@ -210,15 +210,10 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     /// Keeps a fetch waiting for everything that could start.
     fn top_up(&mut self) {
         let now = self.queue.node().env.moment();
-        let (mut wanted, free): (Wanted, Vec<usize>) = {
+        let (wanted, free): (Wanted, Vec<usize>) = {
             let mut slots = lock(&self.board.slots);
             (slots.wanted(self.queued.len(), now), slots.free_ids().collect())
         };
-        if self.queue.node().quarantine.is_occupied() {
-            // What comes next may be a killer. Whatever was attempted before must not die beside it once more, and
-            // without a free slot none of that is claimed.
-            wanted.free = 0;
-        }
         if wanted.max == 0 {
             return;
         }
