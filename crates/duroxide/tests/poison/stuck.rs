@@ -58,7 +58,7 @@ pub async fn activity(folder: &Path) {
 }
 
 fn impatient() -> RuntimeOptions {
-    RuntimeOptions { max_attempts: 2, orchestrator_lock_timeout: Duration::from_secs(1), ..options() }
+    RuntimeOptions { max_attempts: 2, orchestrator_lock_timeout: Duration::from_secs(3), ..options() }
 }
 
 /// Loops for ever, but gives way to other tests on a small machine.
