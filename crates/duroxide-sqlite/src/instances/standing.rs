@@ -131,19 +131,26 @@ impl SqliteEngine {
     }
 
     /// The handler that is needed next: that of the instance, or, while it waits for its successor, that of the
-    /// queued `ContinueAsNew`.
+    /// visible `ContinueAsNew`.
     pub(crate) fn route_of_known(&mut self, row: &InstanceRow) -> Result<i64, StoreFailure> {
-        if row.waits_for_successor()
-            && let Some(start) = self.start_target(row.id, MessageKind::ContinueAsNew)?
-        {
-            let pinned = self.pinned(row.id, row.execution_id)?;
-            return self.route(Route { name: Some(start.name), version: start.version, pinned });
+        if row.waits_for_successor() {
+            return self.route_of_waiting(row);
         }
         if let Some(route) = row.route.filter(|route| *route != ORPHANS) {
             return Ok(route);
         }
         let pinned = self.pinned(row.id, row.execution_id)?;
         self.route(Route { name: row.name.clone(), version: row.version.clone(), pinned })
+    }
+
+    /// Found anew each time: what is stored may be the route of a `ContinueAsNew` that is hidden by now.
+    fn route_of_waiting(&mut self, row: &InstanceRow) -> Result<i64, StoreFailure> {
+        let pinned = self.pinned(row.id, row.execution_id)?;
+        let (name, version) = match self.start_target(row.id, MessageKind::ContinueAsNew)? {
+            Some(start) => (Some(start.name), start.version),
+            None => (row.name.clone(), row.version.clone()),
+        };
+        self.route(Route { name, version, pinned })
     }
 
     fn route_of_mailbox(&mut self, id: i64) -> Result<i64, StoreFailure> {

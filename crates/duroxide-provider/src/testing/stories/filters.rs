@@ -86,6 +86,20 @@ pub fn handlers_are_matched_by_name_and_version(mut s: Scenario) {
     assert_eq!(claim(handlers(&[("Ship", 1)])).as_deref(), Some("ship 1"));
 }
 
+/// 17.7, 8.5: while the start of its successor rests, nothing of it counts.
+pub fn a_successor_whose_start_is_hidden_is_matched_by_its_instance(mut s: Scenario) {
+    s.running("a");
+    s.send(&raise("a", "go"));
+    let claim = s.claim().unwrap();
+    let turn = Turn::later(&claim).continue_as_new().send(continue_as_new("a", Some("2.0.0")));
+    s.commit(&claim, turn).unwrap();
+    let successor = s.claim_all(&handlers(&[(ORDER, 2)])).items.pop().unwrap();
+    s.abandon(&successor, Some(LEASE), true).unwrap();
+    s.send(&raise("a", "more"));
+    assert!(s.claim_all(&handlers(&[(ORDER, 2)])).items.is_empty());
+    assert_eq!(s.claim_all(&handlers(&[(ORDER, 1)])).items.len(), 1);
+}
+
 /// 17.7, 8.5
 pub fn a_waiting_successor_is_matched_by_what_it_asks_for(mut s: Scenario) {
     s.running("a");
