@@ -115,12 +115,12 @@ impl SqliteEngine {
         if row.is_locked(self.now) {
             return Ok(true);
         }
-        if row.waits_for_successor() || message.visible != Visibility::Now {
-            return Ok(row.known && row.ready.is_some() && !is_start(message.kind));
+        if row.waits_for_successor() || row.is_ready_to_start() {
+            // A hidden start may have become visible since, and the first visible one decides the route.
+            return Ok(false);
         }
-        if !row.known && row.ready.is_some() && row.route != Some(ORPHANS) {
-            // Its start is visible and decides the route.
-            return Ok(!is_start(message.kind));
+        if message.visible != Visibility::Now {
+            return Ok(row.known && row.ready.is_some());
         }
         if !row.known {
             // It goes on waiting for its start, and the oldest message still decides until when.

@@ -89,6 +89,7 @@ macro_rules! engine_stories {
                 handlers_are_matched_by_name_and_version,
                 a_waiting_successor_is_matched_by_what_it_asks_for,
                 a_successor_whose_start_is_hidden_is_matched_by_its_instance,
+                a_start_that_rested_is_matched_again,
             ];
             dead_letters: [
                 an_undecodable_message_is_hidden_counted_and_buried,

@@ -7,6 +7,7 @@ use crate::{
     SqliteEngine,
     db::{micros, number, time, unsigned},
     executions::ExecutionRow,
+    routes::ORPHANS,
 };
 
 const BY_ID: &str = "SELECT id, instance_id, known, name, version, parent, status, execution_id, created_at,
@@ -154,6 +155,11 @@ impl InstanceRow {
     /// Whether its next execution has not begun.
     pub(crate) fn waits_for_successor(&self) -> bool {
         self.status.as_deref() == Some(CONTINUED_AS_NEW)
+    }
+
+    /// Whether it stands in line with nothing but its start.
+    pub(crate) fn is_ready_to_start(&self) -> bool {
+        !self.known && self.ready.is_some() && self.route != Some(ORPHANS)
     }
 }
 

@@ -100,6 +100,18 @@ pub fn a_successor_whose_start_is_hidden_is_matched_by_its_instance(mut s: Scena
     assert_eq!(s.claim_all(&handlers(&[(ORDER, 1)])).items.len(), 1);
 }
 
+/// 17.7: of two starts the first decides, also after it rested.
+pub fn a_start_that_rested_is_matched_again(mut s: Scenario) {
+    s.send(&start_of("a", ORDER, Some("1.0.0")));
+    let claim = s.claim().unwrap();
+    s.abandon(&claim, Some(LEASE), true).unwrap();
+    s.send(&start_of("a", ORDER, Some("2.0.0")));
+    s.pass(LEASE);
+    s.send(&raise("a", "e"));
+    assert!(s.claim_all(&handlers(&[(ORDER, 2)])).items.is_empty());
+    assert_eq!(s.claim_all(&handlers(&[(ORDER, 1)])).items.len(), 1);
+}
+
 /// 17.7, 8.5
 pub fn a_waiting_successor_is_matched_by_what_it_asks_for(mut s: Scenario) {
     s.running("a");
