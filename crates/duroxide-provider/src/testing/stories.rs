@@ -95,6 +95,7 @@ macro_rules! engine_stories {
                 an_undecodable_message_is_hidden_counted_and_buried,
                 an_undecodable_message_does_not_stop_its_batch,
                 an_undecodable_start_leaves_the_others_uncounted,
+                what_a_buried_start_leaves_is_dropped_by_the_next_claim,
                 an_undecodable_activity_is_passed_over_and_buried,
                 an_undecodable_queue_message_holds_nothing_back,
                 orphans_are_buried_after_their_time,

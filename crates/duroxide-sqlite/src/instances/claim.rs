@@ -73,12 +73,15 @@ impl SqliteEngine {
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
         let mut claimed = Claimed::default();
         let mut visited = HashSet::new();
+        // Strays are dropped once, on the first look: what a claim makes stray is left to the next.
+        let mut first_route = ORPHANS;
         while claimed.items.len() < order.max {
             let wanted = order.max - claimed.items.len();
             let mut candidates = match &order.only {
-                None => self.ready_instances(order, wanted, &mut claimed)?,
+                None => self.ready_instances(order, first_route, wanted, &mut claimed)?,
                 Some(only) => self.ready_instance(only, &mut claimed)?,
             };
+            first_route = ORPHANS + 1;
             let were_all = candidates.len() <= wanted;
             candidates.truncate(wanted);
             let fresh: Vec<i64> = candidates.into_iter().filter(|id| visited.insert(*id)).collect();
@@ -104,10 +107,11 @@ impl SqliteEngine {
     }
 
     /// Ready instances that the order accepts, longest ready first, and one more than are wanted if there are more. Strays
-    /// stand on the first of the routes and are dropped on the way.
+    /// stand on the first of all routes and are dropped on the way.
     fn ready_instances(
         &mut self,
         order: &InstanceOrder,
+        first_route: i64,
         wanted: usize,
         claimed: &mut Claimed<OrchestrationClaim>,
     ) -> Result<Vec<i64>, StoreFailure> {
@@ -116,7 +120,7 @@ impl SqliteEngine {
         let limit = wanted.saturating_add(1);
         let on_each = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut found: Vec<(i64, i64)> = Vec::new();
-        let mut route = i64::MIN;
+        let mut route = first_route - 1;
         while let Some(next) = self.db.first(NEXT_READY_ROUTE, [route], |row| row.get(0))? {
             route = next;
             if route == ORPHANS {

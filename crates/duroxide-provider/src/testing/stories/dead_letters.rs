@@ -64,6 +64,19 @@ pub fn an_undecodable_start_leaves_the_others_uncounted(mut s: Scenario) {
     assert!(s.instance("a").unwrap().lock.is_none());
 }
 
+/// 10.3, 16.10: what a claim leaves without a start is dropped by the next one.
+pub fn what_a_buried_start_leaves_is_dropped_by_the_next_claim(mut s: Scenario) {
+    s.apply(&Op::SetMaxAttempts(0)).unwrap();
+    s.apply(&Op::EnqueueMessage(undecodable_message("a", MessageKind::Start))).unwrap();
+    s.send(&queue("a", "q"));
+    s.send(&start("b"));
+    let claimed = s.claim_all(&batch_order(1));
+    assert_eq!(claimed.items[0].instance, "b");
+    assert_eq!(claimed.dead_letters.len(), 1);
+    assert!(claimed.dropped_orphans.is_empty());
+    assert_eq!(s.claim_all(&batch_order(1)).dropped_orphans, ["a"]);
+}
+
 /// B6, 16.10
 pub fn an_undecodable_activity_is_passed_over_and_buried(mut s: Scenario) {
     s.apply(&Op::SetMaxAttempts(1)).unwrap();
