@@ -17,7 +17,7 @@ use crate::{
         commit::{Insisted, insist},
         ending::{kinds_of, record_of, seed_of},
         guarded,
-        measure::{Facts, count},
+        measure::{End, Facts, count},
         round::{Identity, Notice, Successor, empty_round, notice_of, refused_starts, round, round_bytes},
     },
 };
@@ -172,7 +172,7 @@ impl InstanceWork {
         let last_event_id = self.claim.position.map(|position| position.last_event_id);
         let record = record_of(subject, &instance, refused.execution_id, history, last_event_id);
         let turn = end_without_code(record, Ending::Failed(error.to_infrastructure_error()), node.now());
-        facts.end = crate::dispatch::measure::End::of(&turn.outcome);
+        facts.end = End::of(&turn.outcome);
         let notices = collisions.into_iter().chain(notice_of(&turn)).collect();
         let items = self.address(notices).await?;
         let who = Identity { instance: &instance, execution_id: refused.execution_id, name: &facts.name };

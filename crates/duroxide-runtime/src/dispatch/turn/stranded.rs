@@ -1,3 +1,5 @@
+//! Ending what no node can run.
+
 use super::InstanceWork;
 use crate::{
     cache::Lookup,

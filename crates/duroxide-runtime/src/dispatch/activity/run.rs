@@ -1,0 +1,188 @@
+//! Running user code: what it is told, how it is stopped, what came of it.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use duroxide_core::{AppErrorKind, ErrorDetails};
+use futures_util::{
+    FutureExt,
+    future::{Either, select},
+};
+use tokio::sync::oneshot;
+use tracing::{Instrument, Span};
+
+use super::{ActivityWork, Call};
+use crate::{
+    ActivityContext, ActivityHandler,
+    activity_context::ActivityCall,
+    dispatch::{
+        commit::{Insisted, insist},
+        renewal::LeaseEnd,
+        store_call::panic_text,
+        worker::worker_id,
+    },
+    env::{BoxFuture, Task},
+};
+
+/// What came of running an activity.
+pub(super) enum Verdict {
+    /// It returned or panicked.
+    Finished(Result<String, ErrorDetails>),
+    /// Nobody wants its result: it was cancelled, which may only show as a lost lock.
+    Cancelled,
+    /// Its lease ended, or its task. It will run again, and that run counts.
+    Interrupted,
+    /// It took too long.
+    TimedOut,
+}
+
+impl Verdict {
+    /// An oversized result, or failure, becomes a failure that says so (semantics 15.2).
+    pub(super) fn limited(self, payload_bytes_max: Option<usize>) -> Self {
+        let size = match &self {
+            Self::Finished(Ok(output)) => output.len(),
+            Self::Finished(Err(ErrorDetails::Application { message, .. })) => message.len(),
+            _ => return self,
+        };
+        match payload_bytes_max {
+            Some(max) if size > max => Self::Finished(Err(activity_failed(format!(
+                "Activity result size ({size} bytes) exceeds limit ({max} bytes)"
+            )))),
+            _ => self,
+        }
+    }
+
+    /// As the metrics name it.
+    pub(super) fn outcome(&self) -> &'static str {
+        match self {
+            Self::Finished(Ok(_)) => "success",
+            Self::Finished(Err(_)) => "app_error",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+            Self::TimedOut => "timed_out",
+        }
+    }
+}
+
+/// The failure that user code made.
+fn activity_failed(message: String) -> ErrorDetails {
+    ErrorDetails::Application { kind: AppErrorKind::ActivityFailed, message, retryable: false }
+}
+
+/// Why an activity is told to stop.
+enum Stop {
+    Cancelled,
+    TimedOut,
+}
+
+impl ActivityWork {
+    /// What the activity is told. `None` if the store could not be asked and the claim was given back.
+    pub(super) async fn context(&mut self, call: &Call) -> Option<ActivityContext> {
+        let (name, version) = match self.node.descriptors.find(&call.instance, call.execution_id) {
+            Some(known) => known,
+            None => self.read_descriptor(call).await?,
+        };
+        Some(ActivityContext::new(ActivityCall {
+            instance_id: call.instance.clone(),
+            execution_id: call.execution_id,
+            orchestration_name: name,
+            orchestration_version: version,
+            activity_name: call.name.clone(),
+            activity_id: call.id,
+            worker_id: worker_id(&self.node, self.seat.slot()),
+            session_id: call.session_id.clone(),
+            tag: call.tag.clone(),
+            // A child: user code that cancels its own token must not look like a cancelled activity.
+            cancellation: self.cancellation.child_token(),
+            client: self.node.client.clone(),
+        }))
+    }
+
+    async fn read_descriptor(&mut self, call: &Call) -> Option<(String, String)> {
+        let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
+        let read = || store.read_descriptor(&call.instance);
+        match insist(&self.node, &mut self.lease, timeout, "read_descriptor", read).await {
+            Insisted::Done(found) => {
+                let found = found.map(|found| (found.name, found.version)).unwrap_or_default();
+                self.node.descriptors.remember(&call.instance, call.execution_id, &found.0, &found.1);
+                Some(found)
+            }
+            Insisted::Refused(_) => Some(Default::default()),
+            Insisted::LockLost => {
+                self.give_back(None, true).await;
+                None
+            }
+            Insisted::Unavailable { panicked, .. } => {
+                self.give_back(None, !panicked).await;
+                None
+            }
+        }
+    }
+
+    /// Runs user code in a task of its own, so that code that blocks its thread holds up nobody else.
+    pub(super) async fn execute(
+        &mut self,
+        call: &Call,
+        handler: Arc<dyn ActivityHandler>,
+        context: ActivityContext,
+        span: Span,
+    ) -> Verdict {
+        let (answer, mut answered) = oneshot::channel();
+        let input = call.input.clone();
+        let label = format!("activity {}#{} of {}", call.name, call.id, call.instance);
+        let task = self.node.user_code.spawn(label, async move {
+            let run = async move { handler.invoke(context, input).await }.instrument(span);
+            let result = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
+                let text = panic_text(panic.as_ref()).unwrap_or("not a text");
+                Err(format!("activity panicked: {text}"))
+            });
+            drop(answer.send(result));
+        });
+        let stop = self.stop_signal();
+        match self.lease.while_held(select(&mut answered, stop)).await {
+            // It saw its token before we did: the round that cancelled it has deleted it.
+            Ok(Either::Left((Ok(_), _))) if self.cancellation.is_cancelled() => Verdict::Cancelled,
+            Ok(Either::Left((Ok(result), _))) => Verdict::Finished(result.map_err(activity_failed)),
+            // The task was dropped without an answer: the node is going down.
+            Ok(Either::Left((Err(_), _))) => Verdict::Interrupted,
+            Ok(Either::Right((Stop::TimedOut, _))) => {
+                self.wind_down(&task, answered).await;
+                Verdict::TimedOut
+            }
+            Ok(Either::Right((Stop::Cancelled, _))) | Err(LeaseEnd::Lost) => {
+                self.wind_down(&task, answered).await;
+                Verdict::Cancelled
+            }
+            Err(LeaseEnd::Expired) => {
+                self.wind_down(&task, answered).await;
+                Verdict::Interrupted
+            }
+        }
+    }
+
+    /// Resolves when the activity must stop.
+    fn stop_signal(&self) -> BoxFuture<Stop> {
+        let cancellation = self.cancellation.clone();
+        let limit = self.node.options.activity_execution_timeout.map(|limit| self.node.env.sleep(limit));
+        Box::pin(async move {
+            let cancelled = Box::pin(cancellation.cancelled_owned());
+            match limit {
+                None => {
+                    cancelled.await;
+                    Stop::Cancelled
+                }
+                Some(limit) => match select(cancelled, limit).await {
+                    Either::Left(_) => Stop::Cancelled,
+                    Either::Right(_) => Stop::TimedOut,
+                },
+            }
+        })
+    }
+
+    /// Fires the token, waits for the grace period, then drops the task. A slot never waits longer for user code.
+    async fn wind_down(&mut self, task: &Task, answered: oneshot::Receiver<Result<String, String>>) {
+        self.cancellation.cancel();
+        let grace = self.node.env.sleep(self.node.options.activity_cancellation_grace_period);
+        self.lease.beside(select(answered, grace)).await;
+        task.abort();
+    }
+}

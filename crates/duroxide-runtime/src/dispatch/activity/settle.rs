@@ -1,0 +1,152 @@
+//! How an activity ends: its outcome is recorded, or it goes back.
+
+use std::{sync::Arc, time::Duration};
+
+use duroxide_core::{ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem};
+use duroxide_provider::MissingCapability;
+use tracing::{debug, error, warn};
+
+use super::{ActivityWork, Call, run::Verdict};
+use crate::{
+    backoff_log::{UnregisteredActivity, warn_unregistered_activity},
+    dispatch::{
+        commit::{Insisted, insist},
+        round::item_bytes,
+        worker::worker_id,
+    },
+    observability::{ActivityEnd, EndedActivity},
+};
+
+impl ActivityWork {
+    /// What follows from having run it.
+    pub(super) async fn settle(&mut self, call: &Call, verdict: Verdict, ran: Duration) {
+        match verdict {
+            Verdict::Finished(result) => self.complete(call, result, ran).await,
+            Verdict::Cancelled => {
+                debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, "activity cancelled");
+                self.node.held.let_go(&self.token);
+                self.count(call, ActivityEnd::Cancelled, ran);
+            }
+            Verdict::Interrupted => self.node.held.let_go(&self.token),
+            Verdict::TimedOut => {
+                warn!(
+                    target: "duroxide::runtime",
+                    instance = call.instance, activity_name = call.name, activity_id = call.id,
+                    attempt_count = self.attempt_count, "activity timed out, giving it back"
+                );
+                self.give_back(None, false).await;
+            }
+        }
+    }
+
+    /// Records the outcome. The slot is free while the ack is on its way.
+    async fn complete(&mut self, call: &Call, result: Result<String, ErrorDetails>, ran: Duration) {
+        let (instance, execution_id, id) = (call.instance.clone(), call.execution_id, call.id);
+        let failure = result.as_ref().err().cloned();
+        let completion = match result {
+            Ok(result) => WorkItem::ActivityCompleted { instance, execution_id, id, result },
+            Err(details) => WorkItem::ActivityFailed { instance, execution_id, id, details },
+        };
+        self.seat.submit(item_bytes(&completion));
+        let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
+        let token = self.token.clone();
+        let ack = || store.ack_work_item(&token, Some(completion.clone()));
+        match insist(&self.node, &mut self.lease, timeout, "ack_work_item", ack).await {
+            Insisted::Done(()) => {
+                self.node.held.let_go(&self.token);
+                let end = failure.as_ref().map_or(ActivityEnd::Completed, ActivityEnd::Failed);
+                self.count(call, end, ran);
+            }
+            Insisted::LockLost | Insisted::Refused(_) => {
+                let (instance, id) = (&call.instance, call.id);
+                debug!(target: "duroxide::runtime", instance, id, "lock lost, the activity's result is discarded");
+                self.node.held.let_go(&self.token);
+            }
+            Insisted::Unavailable { error, panicked } => {
+                warn!(target: "duroxide::runtime", instance = call.instance, %error, "ack failed too long");
+                self.give_back(None, !panicked).await;
+            }
+        }
+    }
+
+    /// No handler here: another node, or a later deployment, may have it (semantics 16.8).
+    pub(super) async fn bounce(&mut self, call: &Call) {
+        let options = &self.node.options;
+        let backoff = options.unregistered_backoff.delay(self.attempt_count);
+        warn_unregistered_activity(&UnregisteredActivity {
+            instance: &call.instance,
+            execution_id: call.execution_id,
+            activity_name: &call.name,
+            activity_id: call.id,
+            worker_id: &worker_id(&self.node, self.seat.slot()),
+            activity_tag: call.tag.as_deref(),
+            attempt_count: self.attempt_count,
+            max_attempts: options.max_attempts,
+            backoff,
+        });
+        self.node.metrics.record_unregistered_activity_backoff();
+        self.give_back(Some(backoff), false).await;
+    }
+
+    /// No node can take it: it fails, and says what is missing.
+    pub(crate) async fn fail_stranded(mut self, missing: &MissingCapability) {
+        let Some(call) = Call::of(&self.item) else { return self.dead_letter().await };
+        warn!(
+            target: "duroxide::runtime",
+            instance = call.instance, activity_name = call.name, activity_id = call.id, missing = %missing,
+            "no node could take this activity for too long, failing it"
+        );
+        let details = ErrorDetails::Configuration {
+            kind: ConfigErrorKind::UnsupportedVersion,
+            resource: call.name.clone(),
+            message: Some(format!("activity could not be processed on any node: {missing}")),
+        };
+        self.complete(&call, Err(details), Duration::ZERO).await;
+    }
+
+    /// It was attempted too often: it fails, and by that its orchestration (semantics 16.7).
+    pub(super) async fn poison(&mut self, call: Call) {
+        let (attempt_count, max_attempts) = (self.attempt_count, self.node.options.max_attempts);
+        warn!(
+            target: "duroxide::runtime",
+            instance = call.instance, activity_name = call.name, activity_id = call.id,
+            attempt_count, max_attempts, "Activity message exceeded max attempts, marking as poison"
+        );
+        let details = ErrorDetails::Poison {
+            attempt_count,
+            max_attempts,
+            message_type: PoisonMessageType::Activity {
+                instance: call.instance.clone(),
+                execution_id: call.execution_id,
+                activity_name: call.name.clone(),
+                activity_id: call.id,
+            },
+            message: serde_json::to_string(&self.item).unwrap_or_else(|error| error.to_string()),
+        };
+        self.complete(&call, Err(details), Duration::ZERO).await;
+    }
+
+    /// Only activities belong into the worker queue (semantics 16.10).
+    pub(super) async fn dead_letter(&mut self) {
+        let kind = self.item.kind();
+        error!(target: "duroxide::runtime", kind, "unexpected WorkItem in Worker dispatcher");
+        self.seat.submit(0);
+        let reason = format!("unexpected work item kind {kind}");
+        let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
+        let token = self.token.clone();
+        let call = || store.dead_letter_work_item(&token, &reason);
+        // The store counts its dead letters. If it cannot take this one, the lease ends and it is tried again.
+        insist(&self.node, &mut self.lease, timeout, "dead_letter_work_item", call).await;
+        self.node.held.let_go(&self.token);
+    }
+
+    fn count(&self, call: &Call, end: ActivityEnd<'_>, duration: Duration) {
+        self.node.metrics.activity_ended(&EndedActivity {
+            activity_name: &call.name,
+            end,
+            duration,
+            attempt_count: self.attempt_count,
+            tag: call.tag.as_deref(),
+        });
+    }
+}

@@ -1,0 +1,207 @@
+//! Running a turn: preparing its execution, and waiting for a turn thread to come back with it.
+
+use std::{sync::Arc, time::Duration};
+
+use duroxide_core::{
+    ParentLink, WorkItem,
+    engine::{Setup, Turn},
+};
+use duroxide_provider::LoadedExecution;
+use futures_util::future::{Either, select};
+use tokio::sync::oneshot;
+use tracing::{error, warn};
+
+use super::{
+    InstanceWork,
+    settle::Decided,
+    source::{Cold, Source},
+};
+use crate::{
+    cache::{CachedExecution, Stand},
+    dispatch::{
+        admit::Run,
+        batch::start_item,
+        measure::{End, Facts},
+        plan::UNSTARTED_MAX,
+        quarantine::GIVE_WAY,
+        record::{is_seed_only, recorded_parent},
+        round::{Notice, refused_starts},
+    },
+    env::{RunningTurn, clock_of},
+    observability::{turn_outcome, turn_span},
+};
+
+impl InstanceWork {
+    /// Goes on with a live execution.
+    pub(super) async fn resume(&mut self, live: Box<CachedExecution>) {
+        let collisions = self.refuse_starts(None, live.execution.parent());
+        self.turn(Source::Live(live), false, collisions).await;
+    }
+
+    /// Makes an execution from its start or its history.
+    pub(super) async fn begin(&mut self, run: Run, loaded: LoadedExecution) {
+        let accepted = run.seed.is_some().then(|| start_item(&self.claim.messages)).flatten();
+        let recorded =
+            run.seed.as_ref().map_or_else(|| recorded_parent(&loaded.history), |seed| seed.parent.clone());
+        let collisions = self.refuse_starts(accepted, recorded.as_ref());
+        let first_turn = run.seed.is_some() || is_seed_only(&loaded.history);
+        let setup = Setup {
+            handler: Arc::clone(&run.handler),
+            clock: clock_of(&self.node.env),
+            limits: self.node.options.limits.clone(),
+            worker_id: Some(format!("orch-{}-{}", self.seat.slot(), self.node.id)),
+            kv: loaded.kv_snapshot.into_iter().collect(),
+        };
+        let cold = Cold {
+            execution_id: run.seed.as_ref().map_or(self.claim.execution_id, |seed| seed.execution_id),
+            stand: Stand::of(&self.claim, if run.seed.is_some() { &[] } else { &loaded.history }),
+            turns: self.claim.position.filter(|_| !first_turn).map_or(0, |position| position.turns),
+            run,
+            setup,
+            history: loaded.history,
+        };
+        self.turn(Source::Cold(Box::new(cold)), first_turn, collisions).await;
+    }
+
+    /// What the parents are told whose child starts are not accepted.
+    pub(super) fn refuse_starts(
+        &self,
+        accepted: Option<&WorkItem>,
+        recorded: Option<&ParentLink>,
+    ) -> Vec<Notice> {
+        let refused = refused_starts(&self.claim.instance, &self.claim.messages, accepted, recorded, false);
+        if refused.duplicates > 0 {
+            warn!(
+                target: "duroxide::runtime",
+                instance = self.claim.instance, duplicates = refused.duplicates,
+                "ignoring a start of an instance that has already started"
+            );
+        }
+        refused.notices
+    }
+
+    async fn turn(&mut self, source: Source, first_turn: bool, collisions: Vec<Notice>) {
+        if let Some(stamp) = source.unreadable_pin() {
+            warn!(
+                target: "duroxide::runtime",
+                instance = self.claim.instance, pinned_version = stamp,
+                "Invalid pinned version on OrchestrationStarted, treating it as compatible"
+            );
+        }
+        // Until its round is committed: what comes next may be a killer.
+        let _stay = match &self.suspect {
+            None => None,
+            Some(suspect) => match self.lease.beside(suspect.enter(&self.node.env)).await {
+                Some(stay) => Some(stay),
+                None => return Box::pin(self.give_way(source)).await,
+            },
+        };
+        let messages = std::mem::take(&mut self.claim.messages);
+        let Some((live, turn)) = self.run_turn(source, messages).await else { return };
+        if self.lease.ended().is_some() {
+            self.node.retire([*live]);
+            return self.lost("during a turn");
+        }
+        let facts = Facts {
+            name: live.name.clone(),
+            version: live.version.clone(),
+            execution_id: live.execution_id,
+            first_turn,
+            end: End::of(&turn.outcome),
+            turns: live.turns + 1,
+            history_events: live.execution.last_event_id(),
+            started_at_ms: Some(live.execution.started_at_ms()),
+            parent: turn.parent.clone(),
+        };
+        self.settle(Decided { turn, facts, collisions, live: Some(live) }).await;
+    }
+
+    /// Another suspect runs: this one comes back when that is over, its attempt not counted.
+    async fn give_way(&mut self, source: Source) {
+        if let Source::Live(live) = source {
+            self.node.retire([*live]);
+        }
+        self.give_back(Some(GIVE_WAY), true).await;
+    }
+
+    /// Runs user code on a turn thread. `None` if it did not come back in time, or not at all; the claim is then
+    /// left to its lease, so that the attempt counts.
+    async fn run_turn(
+        &mut self,
+        source: Source,
+        messages: Vec<WorkItem>,
+    ) -> Option<(Box<CachedExecution>, Turn)> {
+        let (answer, mut answered) = oneshot::channel();
+        let running = self.node.turns.enter(&self.claim.instance);
+        let span = turn_span(&source.turn_of(&self.claim.instance));
+        let job = move || {
+            let _running = running;
+            let (live, turn) = span.in_scope(|| source.run(messages));
+            span.record("outcome", turn_outcome(&turn.outcome));
+            // It ends before anybody learns of the turn.
+            drop(span);
+            // If nobody waits any more, the execution is dropped here, where user code belongs.
+            drop(answer.send((live, turn)));
+        };
+        let ticket = self.node.env.run_turn(Box::new(job));
+        let limit = self.node.options.turn_timeout;
+        let begins_within = limit.map_or(UNSTARTED_MAX, |limit| limit.min(UNSTARTED_MAX));
+        let waited = self.node.env.sleep(begins_within);
+        let done = match self.lease.beside(select(&mut answered, waited)).await {
+            Either::Left((done, _)) => done,
+            Either::Right(_) if ticket.withdraw() => {
+                // All turn threads are held up. Nothing ran, and another node may be free.
+                Box::pin(self.give_back(None, true)).await;
+                return None;
+            }
+            Either::Right(_) => {
+                Box::pin(self.long_turn(ticket.as_ref(), limit, begins_within, &mut answered)).await?
+            }
+        };
+        if done.is_err() {
+            let instance = &self.claim.instance;
+            error!(target: "duroxide::runtime", instance, "a turn panicked; its lease will end it");
+            self.node.held.let_go(&self.claim.lock_token);
+        }
+        done.ok()
+    }
+
+    /// Waits for a turn that has begun and is not quick. `None` if it took too long.
+    async fn long_turn<T>(
+        &mut self,
+        ticket: &dyn RunningTurn,
+        limit: Option<Duration>,
+        waited: Duration,
+        answered: &mut oneshot::Receiver<T>,
+    ) -> Option<Result<T, oneshot::error::RecvError>> {
+        let Some(limit) = limit else { return Some(self.lease.beside(answered).await) };
+        let rest = self.node.env.sleep(limit.saturating_sub(waited));
+        match self.lease.beside(select(&mut *answered, rest)).await {
+            Either::Left((done, _)) => Some(done),
+            Either::Right(_) => {
+                self.give_up_turn(ticket.give_up(), limit, answered).await;
+                None
+            }
+        }
+    }
+
+    /// The turn took too long: nobody waits for it and nobody renews its lock.
+    async fn give_up_turn<T>(
+        &mut self,
+        given_up: bool,
+        limit: Duration,
+        answered: &mut oneshot::Receiver<T>,
+    ) {
+        let instance = &self.claim.instance;
+        let turn_timeout_ms = limit.as_millis() as u64;
+        self.node.held.let_go(&self.claim.lock_token);
+        warn!(target: "duroxide::runtime", instance, turn_timeout_ms, "turn timed out, its result is ignored");
+        if !given_up {
+            error!(
+                target: "duroxide::runtime",
+                instance, "too many turns are stuck in user code; this one keeps its slot"
+            );
+            let _late = answered.await;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Where the execution of a turn comes from.
+
+use duroxide_core::{
+    Event, WorkItem,
+    engine::{Execution, Setup, Turn},
+};
+
+use crate::{
+    cache::{CachedExecution, Stand},
+    dispatch::{admit::Run, record::is_seed_only},
+    observability::TurnOf,
+};
+
+/// An execution that is about to run a turn, alive or still to be made.
+pub(super) enum Source {
+    Live(Box<CachedExecution>),
+    Cold(Box<Cold>),
+}
+
+/// What an execution is made of, where none is alive: its start, or its history.
+pub(super) struct Cold {
+    pub run: Run,
+    pub setup: Setup,
+    pub execution_id: u64,
+    pub history: Vec<Event>,
+    pub stand: Stand,
+    pub turns: u64,
+}
+
+impl Source {
+    /// The version stamp of its start, if that is not a version.
+    pub(super) fn unreadable_pin(&self) -> Option<&str> {
+        match self {
+            Self::Live(live) => live.unreadable_pin.as_deref(),
+            Self::Cold(cold) => cold.run.unreadable_pin.as_deref(),
+        }
+    }
+
+    pub(super) fn turn_of<'a>(&'a self, instance_id: &'a str) -> TurnOf<'a> {
+        let (execution_id, name, version, turns, replays) = match self {
+            Self::Live(live) => (live.execution_id, &live.name, &live.version, live.turns, false),
+            Self::Cold(cold) => {
+                let Run { name, version, seed, .. } = &cold.run;
+                let replays = seed.is_none() && !is_seed_only(&cold.history);
+                (cold.execution_id, name, version, cold.turns, replays)
+            }
+        };
+        TurnOf {
+            instance_id,
+            execution_id,
+            orchestration_name: name,
+            orchestration_version: version,
+            turn: turns + 1,
+            replays,
+        }
+    }
+
+    /// Runs user code, so it belongs on a turn thread.
+    pub(super) fn run(self, messages: Vec<WorkItem>) -> (Box<CachedExecution>, Turn) {
+        let mut live = self.into_live();
+        let turn = live.execution.turn(messages);
+        (live, turn)
+    }
+
+    fn into_live(self) -> Box<CachedExecution> {
+        match self {
+            Self::Live(live) => live,
+            Self::Cold(cold) => Box::new(cold.into_live()),
+        }
+    }
+}
+
+impl Cold {
+    fn into_live(self) -> CachedExecution {
+        let Run { seed, name, version, unreadable_pin, replayable, .. } = self.run;
+        let execution = match seed {
+            Some(seed) => Execution::start(seed, self.setup),
+            None => Execution::replay(self.history, self.setup),
+        };
+        CachedExecution {
+            execution,
+            execution_id: self.execution_id,
+            name,
+            version,
+            turns: self.turns,
+            unreadable_pin,
+            replayable,
+            stand: self.stand,
+        }
+    }
+}
