@@ -1,6 +1,6 @@
 //! The orchestrator queue: which instances this node takes.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use duroxide_provider::{OrchestrationClaim, OrchestrationFetch, ProviderError};
 
@@ -43,14 +43,16 @@ impl ClaimedInstance {
 }
 
 impl WorkQueue for Orchestrations {
+    const NAME: &'static str = "orchestrator";
+    const LOCK: LockKind = LockKind::Instance;
     type Claim = ClaimedInstance;
+
+    fn lock_token(claimed: &ClaimedInstance) -> &str {
+        &claimed.claim.lock_token
+    }
 
     fn node(&self) -> &Arc<Node> {
         &self.node
-    }
-
-    fn name(&self) -> &'static str {
-        "orchestrator"
     }
 
     fn slots(&self) -> usize {
@@ -92,22 +94,12 @@ impl WorkQueue for Orchestrations {
         })
     }
 
-    fn receive(&self, claimed: &ClaimedInstance, _fetched_for: Option<usize>) -> Option<usize> {
-        self.node.held.hold(&claimed.claim.lock_token, LockKind::Instance);
+    fn receive(&self, _claimed: &ClaimedInstance, _fetched_for: Option<usize>) -> Option<usize> {
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
         None
     }
 
-    fn renewal_interval(&self) -> Duration {
-        self.node.lease_terms(LockKind::Instance).interval
-    }
-
     fn run(&self, claimed: ClaimedInstance, received: Moment, seat: Seat) -> BoxFuture {
         Box::pin(InstanceWork::new(Arc::clone(&self.node), claimed, received, seat).run())
-    }
-
-    fn release(&self, claimed: ClaimedInstance) -> BoxFuture {
-        let node = Arc::clone(&self.node);
-        Box::pin(async move { node.abandon(LockKind::Instance, &claimed.claim.lock_token, None, true).await })
     }
 }

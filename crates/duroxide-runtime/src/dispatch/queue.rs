@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 use tracing::{error, warn};
 
 use super::{
+    held::LockKind,
     node::Node,
     plan::{Place, Slots, Wanted, fetch_backoff, unstarted_max},
 };
@@ -26,13 +27,18 @@ use crate::env::{BoxFuture, Env, Moment, lock};
 
 /// What a dispatch loop needs to know of its queue.
 pub(crate) trait WorkQueue: Send + Sync + 'static {
+    /// The queue's name, for logs.
+    const NAME: &'static str;
+
+    /// Which lock a claim holds.
+    const LOCK: LockKind;
+
     /// A locked item.
     type Claim: Send + 'static;
 
-    fn node(&self) -> &Arc<Node>;
+    fn lock_token(claim: &Self::Claim) -> &str;
 
-    /// The queue's name, for logs.
-    fn name(&self) -> &'static str;
+    fn node(&self) -> &Arc<Node>;
 
     /// How many slots the queue has.
     fn slots(&self) -> usize;
@@ -57,14 +63,8 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
     /// only one may.
     fn receive(&self, claim: &Self::Claim, fetched_for: Option<usize>) -> Option<usize>;
 
-    /// How often the lock of a claim is renewed.
-    fn renewal_interval(&self) -> Duration;
-
     /// Runs a claim that was received at `received`.
     fn run(&self, claim: Self::Claim, received: Moment, seat: Seat) -> BoxFuture;
-
-    /// Gives a claim back that never started, its attempt taken back.
-    fn release(&self, claim: Self::Claim) -> BoxFuture;
 }
 
 /// Starts the loop of a queue. A loop that panics is started again: its slots are kept outside of it.
@@ -79,14 +79,14 @@ pub(crate) fn start<Q: WorkQueue>(queue: Q) {
         changed: Notify::new(),
         env: Arc::clone(&node.env),
     });
-    node.work.spawn(queue.name(), async move {
+    node.work.spawn(Q::NAME, async move {
         let node = queue.node();
         while AssertUnwindSafe(QueueLoop::new(Arc::clone(&queue), Arc::clone(&board)).run())
             .catch_unwind()
             .await
             .is_err()
         {
-            error!(target: "duroxide::runtime", queue = queue.name(), "a dispatch loop panicked; it goes on");
+            error!(target: "duroxide::runtime", queue = Q::NAME, "a dispatch loop panicked; it goes on");
             node.env.sleep(fetch_backoff(1, true)).await;
         }
     });
@@ -153,13 +153,15 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         }
         self.fetches.clear();
         self.fetch_for_all = None;
-        join_all(self.queued.drain(..).map(|queued| self.queue.release(queued.claim))).await;
+        join_all(self.queued.drain(..).map(|queued| release::<Q>(Arc::clone(&node), queued.claim))).await;
     }
 
     fn receive(&mut self, fetched: Fetched<Q::Claim>) {
         self.fetching.remove(&fetched.slot);
-        let received = self.queue.node().env.moment();
+        let node = self.queue.node();
+        let received = node.env.moment();
         for claim in fetched.claims {
+            node.held.hold(Q::lock_token(&claim), Q::LOCK);
             let bound = self.queue.receive(&claim, fetched.slot);
             let queued = Queued { claim, received, bound };
             // Its slot was free when it was fetched, whatever waits for others.
@@ -174,7 +176,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             match self.board.take(queued.bound, |slot| self.fetching.contains_key(&Some(slot))) {
                 Some(seat) => {
                     let work = self.queue.run(queued.claim, queued.received, seat);
-                    self.queue.node().work.spawn(self.queue.name(), work);
+                    self.queue.node().work.spawn(Q::NAME, work);
                 }
                 None => {
                     // Where any slot would do, none is free; and what is bound to one stands in front. Looking
@@ -192,18 +194,18 @@ impl<Q: WorkQueue> QueueLoop<Q> {
 
     /// Gives back what was fetched ahead and found no slot in time.
     fn release_stale(&mut self) {
-        let now = self.queue.node().env.moment();
-        let keep = unstarted_max(self.queue.renewal_interval());
-        while self.queued.front().is_some_and(|queued| now.since(queued.received) >= keep) {
-            if let Some(queued) = self.queued.pop_front() {
-                let release = self.queue.release(queued.claim);
-                self.queue.node().work.spawn(self.queue.name(), release);
-            }
+        let node = self.queue.node();
+        let now = node.env.moment();
+        while self.next_stale().is_some_and(|stale| stale <= now)
+            && let Some(queued) = self.queued.pop_front()
+        {
+            node.work.spawn(Q::NAME, release::<Q>(Arc::clone(node), queued.claim));
         }
     }
 
+    /// When the item that waits longest is given back.
     fn next_stale(&self) -> Option<Moment> {
-        let keep = unstarted_max(self.queue.renewal_interval());
+        let keep = unstarted_max(self.queue.node().lease_terms(Q::LOCK).interval);
         self.queued.front().map(|queued| queued.received.after(keep))
     }
 
@@ -282,12 +284,17 @@ async fn patiently<Q: WorkQueue>(
         Err(error) => {
             let failures = failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
             let pause = fetch_backoff(failures, error.is_retryable());
-            warn!(target: "duroxide::runtime", queue = queue.name(), %error, failures, "fetch failed");
+            warn!(target: "duroxide::runtime", queue = Q::NAME, %error, failures, "fetch failed");
             node.env.sleep(pause).await;
             Vec::new()
         }
     };
     Fetched { slot, claims }
+}
+
+/// Gives a claim back that never started, its attempt taken back.
+async fn release<Q: WorkQueue>(node: Arc<Node>, claim: Q::Claim) {
+    node.abandon(Q::LOCK, Q::lock_token(&claim), None, true).await;
 }
 
 /// Waits for a future that may not be there.

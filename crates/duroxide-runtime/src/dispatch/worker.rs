@@ -102,14 +102,16 @@ impl ClaimedActivity {
 }
 
 impl WorkQueue for Activities {
+    const NAME: &'static str = "worker";
+    const LOCK: LockKind = LockKind::Activity;
     type Claim = ClaimedActivity;
+
+    fn lock_token(claimed: &ClaimedActivity) -> &str {
+        &claimed.claim.lock_token
+    }
 
     fn node(&self) -> &Arc<Node> {
         &self.node
-    }
-
-    fn name(&self) -> &'static str {
-        "worker"
     }
 
     fn slots(&self) -> usize {
@@ -163,7 +165,6 @@ impl WorkQueue for Activities {
     }
 
     fn receive(&self, claimed: &ClaimedActivity, fetched_for: Option<usize>) -> Option<usize> {
-        self.node.held.hold(&claimed.claim.lock_token, LockKind::Activity);
         self.node.metrics.record_worker_dispatcher_items_fetched(1);
         session_of(&claimed.claim.item)?;
         let slot = fetched_for.filter(|_| !self.slots_share_sessions())?;
@@ -171,10 +172,6 @@ impl WorkQueue for Activities {
         let kept_for = options.session_idle_timeout.saturating_add(options.session_lock_timeout);
         self.owners.note(slot, self.node.env.moment().after(kept_for));
         Some(slot)
-    }
-
-    fn renewal_interval(&self) -> Duration {
-        self.node.lease_terms(LockKind::Activity).interval
     }
 
     fn run(&self, claimed: ClaimedActivity, received: Moment, seat: Seat) -> BoxFuture {
@@ -189,13 +186,6 @@ impl WorkQueue for Activities {
                 return node.abandon(LockKind::Activity, &claimed.claim.lock_token, delay, true).await;
             };
             ActivityWork::new(node, claimed, received, seat).run().await;
-        })
-    }
-
-    fn release(&self, claimed: ClaimedActivity) -> BoxFuture {
-        let node = Arc::clone(&self.node);
-        Box::pin(async move {
-            node.abandon(LockKind::Activity, &claimed.claim.lock_token, None, true).await;
         })
     }
 }
