@@ -22,37 +22,41 @@ pub(crate) struct TurnOf<'a> {
     pub(crate) replays: bool,
 }
 
+const TURN: &str = "orchestration_turn";
+const ACTIVITY: &str = "activity_run";
+
+/// A span of user code. Each has the ids of its execution, and is told in the end what came of it.
+macro_rules! user_code_span {
+    ($target:literal, $name:ident, $work:ident, $($field:tt)*) => {
+        info_span!(
+            target: $target,
+            parent: None,
+            $name,
+            instance_id = $work.instance_id,
+            execution_id = $work.execution_id,
+            orchestration_name = $work.orchestration_name,
+            orchestration_version = $work.orchestration_version,
+            outcome = Empty,
+            $($field)*
+        )
+    };
+}
+
 /// The span of a turn, from its hand-over to a turn thread until the code rests.
 pub(crate) fn turn_span(turn: &TurnOf<'_>) -> Span {
-    info_span!(
-        target: "duroxide::orchestration",
-        parent: None,
-        "orchestration_turn",
-        instance_id = turn.instance_id,
-        execution_id = turn.execution_id,
-        orchestration_name = turn.orchestration_name,
-        orchestration_version = turn.orchestration_version,
-        turn = turn.turn,
-        replays = turn.replays,
-        outcome = Empty,
-    )
+    user_code_span!("duroxide::orchestration", TURN, turn, turn = turn.turn, replays = turn.replays)
 }
 
 /// The span of one run of an activity's code.
 pub(crate) fn activity_span(call: &ActivityCall, attempt_count: u32) -> Span {
-    info_span!(
-        target: "duroxide::activity",
-        parent: None,
-        "activity_run",
-        instance_id = call.instance_id,
-        execution_id = call.execution_id,
-        orchestration_name = call.orchestration_name,
-        orchestration_version = call.orchestration_version,
+    user_code_span!(
+        "duroxide::activity",
+        ACTIVITY,
+        call,
         activity_name = call.activity_name,
         activity_id = call.activity_id,
         worker_id = call.worker_id,
         attempt_count,
-        outcome = Empty,
     )
 }
 
@@ -68,5 +72,5 @@ pub(crate) fn turn_outcome(outcome: &Outcome) -> &'static str {
 
 /// Whether this is about one of the spans made here.
 pub(super) fn is_ours(metadata: &Metadata<'_>) -> bool {
-    metadata.is_span() && matches!(metadata.name(), "orchestration_turn" | "activity_run")
+    metadata.is_span() && matches!(metadata.name(), TURN | ACTIVITY)
 }
