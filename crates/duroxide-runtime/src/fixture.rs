@@ -1,6 +1,7 @@
 //! What the tests of this crate share.
 
 pub(crate) mod fake_store;
+mod listen;
 mod logs;
 mod recorder;
 

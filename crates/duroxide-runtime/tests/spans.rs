@@ -4,6 +4,8 @@
 
 #[path = "spans/collector.rs"]
 mod collector;
+#[path = "../src/fixture/listen.rs"]
+mod listen;
 
 use std::{sync::Arc, time::Duration};
 

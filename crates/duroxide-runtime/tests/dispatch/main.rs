@@ -7,7 +7,6 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    dead_code,
     reason = "tests"
 )]
 
@@ -16,8 +15,6 @@ mod children;
 mod faults;
 mod first_steps;
 mod locks;
-#[path = "../../src/fixture/logs.rs"]
-mod logs;
 mod lost_answers;
 mod panics;
 mod scene;

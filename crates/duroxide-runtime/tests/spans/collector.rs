@@ -1,13 +1,11 @@
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::{Arc, Mutex},
 };
 
 use tokio::sync::Notify;
 use tracing::{
     Event, Subscriber,
-    field::{Field, Visit},
     span::{Attributes, Id, Record},
     subscriber::DefaultGuard,
 };
@@ -16,6 +14,8 @@ use tracing_subscriber::{
     layer::{Context, SubscriberExt},
     registry::LookupSpan,
 };
+
+use crate::listen::{Fields, listen};
 
 /// A layer that keeps every span, with what was logged in it.
 #[derive(Debug, Clone, Default)]
@@ -42,7 +42,7 @@ impl Collector {
     pub(crate) fn install() -> (Self, DefaultGuard) {
         let collector = Self::default();
         let subscriber = tracing_subscriber::registry().with(collector.clone());
-        (collector, tracing::subscriber::set_default(subscriber))
+        (collector, listen(subscriber))
     }
 
     /// The spans of these targets, in the order of their beginning.
@@ -123,18 +123,5 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
 
     fn on_close(&self, id: Id, _ctx: Context<'_, S>) {
         self.change(&id, |span| span.closed = true);
-    }
-}
-
-#[derive(Default)]
-struct Fields(BTreeMap<String, String>);
-
-impl Visit for Fields {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name().to_owned(), value.to_owned());
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name().to_owned(), format!("{value:?}"));
     }
 }
