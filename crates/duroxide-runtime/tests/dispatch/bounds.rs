@@ -2,16 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use duroxide_core::{ErrorDetails, OrchestrationContext};
+use duroxide_core::ErrorDetails;
 use duroxide_provider::Provider;
-use duroxide_runtime::{
-    ActivityContext, ActivityRegistry, Client, OrchestrationRegistry, OrchestrationStatus, RuntimeOptions,
-};
+use duroxide_runtime::{ActivityContext, ActivityRegistry, Client, OrchestrationStatus, RuntimeOptions};
 use duroxide_store::MemoryProvider;
 
 use crate::{
     PATIENCE,
-    scene::{Counter, brisk, callers, echo, output, run, start},
+    scene::{Counter, brisk, callers, echo, output, run, start, stuck},
 };
 
 fn impatient() -> RuntimeOptions {
@@ -86,18 +84,7 @@ async fn an_activity_that_never_ends_is_poisoned() {
 #[tokio::test]
 async fn a_turn_that_takes_too_long_is_given_up_and_poisoned() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (release, stuck) = std::sync::mpsc::channel::<()>();
-    let stuck = Arc::new(std::sync::Mutex::new(stuck));
-    let orchestrations = OrchestrationRegistry::builder()
-        .register("stuck", move |_ctx: OrchestrationContext, input: String| {
-            // Blocks its thread until the test ends.
-            let _ = stuck.lock().unwrap().recv();
-            async move { Ok(input) }
-        })
-        .register("one", |ctx: OrchestrationContext, input: String| async move {
-            ctx.schedule_activity("echo", input).await
-        })
-        .build();
+    let (orchestrations, stuck) = stuck();
     let mut options = impatient();
     options.orchestration_concurrency = 1;
     options.turn_timeout = Some(Duration::from_millis(100));
@@ -106,10 +93,10 @@ async fn a_turn_that_takes_too_long_is_given_up_and_poisoned() {
     let client = Client::new(Arc::clone(&store));
     client.start_orchestration("s", "stuck", "in").await.unwrap();
     for number in 0..5 {
-        run(&client, &format!("healthy-{number}"), "one").await;
+        run(&client, &format!("healthy-{number}"), "quick").await;
     }
     assert_eq!(failure(&client, "s").await.category(), "poison");
-    drop(release);
+    drop(stuck);
     assert_eq!(output(&client, "healthy-0").await, "in");
     runtime.shutdown(None).await;
 }

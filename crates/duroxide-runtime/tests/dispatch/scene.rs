@@ -1,6 +1,9 @@
 //! A small cast for the stories.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use duroxide_core::{Event, OrchestrationContext};
 use duroxide_provider::Provider;
@@ -8,7 +11,7 @@ use duroxide_runtime::{
     ActivityContext, ActivityRegistry, Client, OrchestrationRegistry, OrchestrationStatus, Runtime,
     RuntimeOptions,
 };
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::PATIENCE;
 
@@ -66,6 +69,35 @@ pub fn callers() -> OrchestrationRegistry {
             Ok(input)
         })
         .build()
+}
+
+/// `stuck` says that it began, and keeps its thread until it is released; `quick` returns its input.
+pub fn stuck() -> (OrchestrationRegistry, Stuck) {
+    let (began, begins) = mpsc::unbounded_channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = Arc::new(Mutex::new(released));
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("stuck", move |_ctx: OrchestrationContext, input: String| {
+            let _ = began.send(());
+            let _ = released.lock().unwrap().recv();
+            async move { Ok(input) }
+        })
+        .register("quick", |_ctx: OrchestrationContext, input: String| async move { Ok(input) })
+        .build();
+    (orchestrations, Stuck { begins, _release: release })
+}
+
+/// Code that does not return. Dropping this releases it.
+pub struct Stuck {
+    begins: mpsc::UnboundedReceiver<()>,
+    _release: std::sync::mpsc::Sender<()>,
+}
+
+impl Stuck {
+    /// Waits until the code runs.
+    pub async fn began(&mut self) {
+        self.begins.recv().await.unwrap();
+    }
 }
 
 pub async fn start(

@@ -1,19 +1,15 @@
 //! Shutdown: what runs may finish, what does not is given back, nothing is held afterwards (21.1).
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use duroxide_core::OrchestrationContext;
 use duroxide_provider::Provider;
-use duroxide_runtime::{ActivityContext, ActivityRegistry, Client, OrchestrationRegistry, Runtime};
+use duroxide_runtime::{ActivityContext, ActivityRegistry, Client, Runtime};
 use duroxide_store::MemoryProvider;
 use tokio::sync::Notify;
 
 use crate::{
     faults::faulty,
-    scene::{Counter, brisk, callers, echo, output, run, start},
+    scene::{Counter, brisk, callers, echo, output, run, start, stuck},
 };
 
 /// An activity `echo` that says when it began and waits until it may go on.
@@ -189,22 +185,13 @@ async fn a_dropped_handle_stops_nothing() {
 #[tokio::test]
 async fn a_turn_that_never_returns_does_not_hold_up_shutdown() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (began, mut begins) = tokio::sync::mpsc::unbounded_channel();
-    let (release, stuck) = std::sync::mpsc::channel::<()>();
-    let stuck = Arc::new(Mutex::new(stuck));
-    let orchestrations = OrchestrationRegistry::builder()
-        .register("stuck", move |_ctx: OrchestrationContext, input: String| {
-            began.send(()).unwrap();
-            let _ = stuck.lock().unwrap().recv();
-            async move { Ok(input) }
-        })
-        .build();
+    let (orchestrations, mut stuck) = stuck();
     let runtime = start(&store, echo(&Counter::default()), orchestrations, brisk()).await;
     Client::new(Arc::clone(&store)).start_orchestration("i", "stuck", "in").await.unwrap();
-    begins.recv().await.unwrap();
+    stuck.began().await;
     runtime.shutdown(Some(20)).await;
     assert_eq!(Arc::strong_count(&store), 1);
-    drop(release);
+    drop(stuck);
 }
 
 /// The future is `Send + 'static`.

@@ -1,18 +1,12 @@
 //! Slots: the right to run user code.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use duroxide_core::OrchestrationContext;
 use duroxide_provider::Provider;
-use duroxide_runtime::{
-    ActivityRegistry, Client, OrchestrationRegistry, RuntimeOptions, UnregisteredBackoffConfig,
-};
+use duroxide_runtime::{ActivityRegistry, Client, RuntimeOptions, UnregisteredBackoffConfig};
 use duroxide_store::MemoryProvider;
 
-use crate::scene::{Counter, brisk, callers, echo, output, start};
+use crate::scene::{Counter, brisk, callers, echo, output, start, stuck};
 
 /// S0.36, decisions 5: a fetch that was made while no slot was free takes nothing that was attempted before. Once
 /// slots are free again it must not go on waiting like that.
@@ -43,17 +37,7 @@ async fn work_that_rested_comes_back_to_slots_that_were_busy() {
 #[tokio::test]
 async fn healthy_instances_do_not_wait_behind_a_stuck_turn() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (began, mut begins) = tokio::sync::mpsc::unbounded_channel();
-    let (release, stuck) = std::sync::mpsc::channel::<()>();
-    let stuck = Arc::new(Mutex::new(stuck));
-    let orchestrations = OrchestrationRegistry::builder()
-        .register("stuck", move |_ctx: OrchestrationContext, input: String| {
-            began.send(()).unwrap();
-            let _ = stuck.lock().unwrap().recv();
-            async move { Ok(input) }
-        })
-        .register("quick", |_ctx: OrchestrationContext, input: String| async move { Ok(input) })
-        .build();
+    let (orchestrations, mut stuck) = stuck();
     let one_slot = RuntimeOptions { orchestration_concurrency: 1, max_attempts: 1, ..brisk() };
     let first = start(&store, ActivityRegistry::default(), orchestrations.clone(), one_slot.clone()).await;
     let client = Client::new(Arc::clone(&store));
@@ -61,7 +45,7 @@ async fn healthy_instances_do_not_wait_behind_a_stuck_turn() {
     client.start_orchestration("before", "quick", "in").await.unwrap();
     output(&client, "before").await;
     client.start_orchestration("stuck", "stuck", "in").await.unwrap();
-    begins.recv().await.unwrap();
+    stuck.began().await;
     for n in 0..20 {
         client.start_orchestration(&format!("healthy-{n}"), "quick", "in").await.unwrap();
     }
@@ -69,7 +53,7 @@ async fn healthy_instances_do_not_wait_behind_a_stuck_turn() {
     for n in 0..20 {
         assert_eq!(output(&client, &format!("healthy-{n}")).await, "in");
     }
-    drop(release);
+    drop(stuck);
     first.shutdown(Some(20)).await;
     second.shutdown(Some(20)).await;
 }
