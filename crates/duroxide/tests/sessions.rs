@@ -25,7 +25,7 @@ use duroxide_store::MemoryProvider;
 use fixture::{
     File, PATIENCE, ended,
     intercept::{Intercept, Intercepted},
-    node, output, quick_options,
+    node, output, quick_options, until,
 };
 use tokio::sync::{Notify, watch};
 
@@ -351,12 +351,7 @@ async fn sessions_that_ended_are_cleaned_up() {
             .expect("the table is there")
     };
     assert!(rows() > 0, "the last session is not idle yet");
-    let cleaned = async {
-        while rows() > 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, cleaned).await.expect("ended sessions are removed");
+    until("ended sessions are removed", async || rows() == 0).await;
     client.start_orchestration("again", "Guest", "room-0").await.unwrap();
     output(ended(&client, "again").await);
     runtime.shutdown(None).await;

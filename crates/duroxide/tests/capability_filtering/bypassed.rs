@@ -19,7 +19,7 @@ use crate::{
     fixture::{
         File, PATIENCE, ended, failure, final_snapshot,
         intercept::{Intercept, Intercepted},
-        node, output, recorded,
+        node, output, recorded, until,
     },
     no_activities, pinned, supporting, waiting, waits,
 };
@@ -46,12 +46,7 @@ async fn runtime_abandons_incompatible_execution() {
         .build();
     let runtime = node(&store, no_activities(), counting, patient).await;
 
-    let bounced = async {
-        while provider.intercept.abandons().len() < 3 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, bounced).await.unwrap();
+    until("it bounces", async || provider.intercept.abandons().len() >= 3).await;
 
     let client = Client::new(store);
     let status = client.get_orchestration_status("future").await.unwrap();

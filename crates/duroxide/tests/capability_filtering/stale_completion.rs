@@ -11,7 +11,7 @@ use semver::Version;
 
 use crate::{
     commit_first_visible,
-    fixture::{File, PATIENCE, ended, final_snapshot, logs::Logs, node, output, quick_options},
+    fixture::{File, PATIENCE, ended, final_snapshot, logs::Logs, node, output, quick_options, until},
     history, named, no_activities, start, supporting,
 };
 
@@ -62,12 +62,8 @@ impl Story {
 
 /// Waits until the second execution waits for `go`.
 async fn continued(store: &Arc<dyn Provider>) {
-    let look = async {
-        while store.read_with_execution("i", 2).await.unwrap().len() < 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, look).await.expect("the second execution begins");
+    let waits = async || store.read_with_execution("i", 2).await.unwrap().len() >= 2;
+    until("the second execution begins", waits).await;
 }
 
 fn completion(of: &WorkItem) -> WorkItem {

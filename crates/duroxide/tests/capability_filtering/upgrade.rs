@@ -1,6 +1,6 @@
 //! A fleet of three nodes goes from 1.5.0 to 2.0.0, node by node, while orders are open.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use duroxide::{
     Client, Event, EventKind, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
@@ -11,9 +11,9 @@ use semver::Version;
 
 use crate::{
     fixture::{
-        File, PATIENCE, ended, final_snapshot,
+        File, ended, final_snapshot,
         intercept::{Intercept, Intercepted},
-        node, output,
+        node, output, until,
     },
     no_activities, supporting,
 };
@@ -76,18 +76,12 @@ impl Fleet {
 
     /// Waits until this execution of the order has taken so many steps and waits for the next.
     async fn rests(&self, order: &str, execution_id: u64, steps: usize) {
-        let look = async {
-            loop {
-                let history = self.store.read_with_execution(order, execution_id).await.unwrap();
-                let waits = |event: &&Event| matches!(event.kind, EventKind::QueueSubscribed { .. });
-                if history.iter().filter(waits).count() == steps + 1 {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let late = format!("{order} does not rest in execution {execution_id} after {steps} steps");
-        tokio::time::timeout(PATIENCE, look).await.expect(&late);
+        let waits = |event: &&Event| matches!(event.kind, EventKind::QueueSubscribed { .. });
+        until(&format!("{order} rests in execution {execution_id} after {steps} steps"), async || {
+            let history = self.store.read_with_execution(order, execution_id).await.unwrap();
+            history.iter().filter(waits).count() == steps + 1
+        })
+        .await;
     }
 
     async fn pin(&self, order: &str, execution_id: u64) -> String {

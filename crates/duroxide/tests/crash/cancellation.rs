@@ -9,6 +9,7 @@ use duroxide::{
 
 use crate::fixture::{
     File, PATIENCE, ended, node, notes::Notes, open_in, output, process::Process, quick_options, recorded,
+    until, within,
 };
 
 /// The role of a process that only runs activities.
@@ -52,22 +53,13 @@ async fn an_activity_in_another_process_is_told_to_stop() {
     client.start_orchestration("i", "Race", "").await.unwrap();
 
     let notes = Notes::new(file.folder(), "notes");
-    noted(&notes, "begun", Duration::from_secs(30)).await;
+    until("the activity begins", async || notes.count("begun") > 0).await;
     client.raise_event("i", "enough", "").await.unwrap();
     assert_eq!(output(ended(&client, "i").await), "raced");
     let lease = RuntimeOptions::default().worker_lock_timeout;
-    noted(&notes, "stopped", lease / 2).await;
+    within(lease / 2, "the activity stops", async || notes.count("stopped") > 0).await;
     worker.kill();
     runtime.shutdown(None).await;
-}
-
-async fn noted(notes: &Notes, line: &str, patience: Duration) {
-    let look = async {
-        while notes.count(line) == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(patience, look).await.unwrap_or_else(|_| panic!("not {line} in time"));
 }
 
 async fn patient(ctx: OrchestrationContext, _input: String) -> Result<String, String> {

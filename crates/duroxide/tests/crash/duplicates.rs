@@ -7,7 +7,7 @@ use duroxide::{
     OrchestrationRegistry, providers::WorkItem, runtime::registry::ActivityRegistry,
 };
 
-use crate::fixture::{File, ended, node, output, quick_options, recorded};
+use crate::fixture::{File, ended, node, output, quick_options, recorded, until};
 
 /// An activity fails, a timer fires, a child returns; then it waits.
 async fn survivor(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
@@ -99,7 +99,6 @@ fn duplicates() -> Vec<WorkItem> {
 
 /// Waits until the instance has taken every message.
 async fn drained(client: &Client) {
-    while client.get_queue_depths().await.unwrap().orchestrator_queue > 0 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    let is_empty = async || client.get_queue_depths().await.unwrap().orchestrator_queue == 0;
+    until("every message is taken", is_empty).await;
 }

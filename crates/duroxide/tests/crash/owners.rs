@@ -8,7 +8,7 @@ use duroxide::{
 };
 
 use crate::{
-    fixture::{File, ended, node, notes::Notes, open_in, output, process::Process, quick_options},
+    fixture::{File, ended, node, notes::Notes, open_in, output, process::Process, quick_options, until},
     sound::{assert_finished, assert_sound},
 };
 
@@ -64,9 +64,7 @@ pub async fn work(folder: &Path, detail: &str) {
 }
 
 async fn began(notes: &Notes, runs: usize) {
-    while notes.lines().len() < runs {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    until("the activities begin", async || notes.lines().len() >= runs).await;
 }
 
 /// Starts as many instances as a worker can hold and waits until it holds them.
@@ -169,9 +167,7 @@ async fn another_dies_and_is_found(file: &File) {
     let connection = file.connect();
     connection.execute(JOIN, [i64::MAX / 2]).unwrap();
     let there = || connection.query_row(THERE, [], |row| row.get::<_, i64>(0)).unwrap();
-    while there() > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("the dead node is found", async || there() == 0).await;
 }
 
 /// A runtime that is gone with its executor is gone, whatever the process does.

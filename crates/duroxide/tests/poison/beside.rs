@@ -1,14 +1,12 @@
 //! Poison of every kind beside healthy work.
 
-use std::time::Duration;
-
 use duroxide::{
     Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
-    providers::{DeadLetter, DeadLetterQueue, WorkItem},
+    providers::{DeadLetterQueue, WorkItem},
     runtime::registry::ActivityRegistry,
 };
 
-use crate::fixture::{File, PATIENCE, ended, failure, node, output, quick_options};
+use crate::fixture::{File, ended, failure, node, output, quick_options, until};
 
 async fn calls(ctx: OrchestrationContext, activity: String) -> Result<String, String> {
     ctx.schedule_activity(activity, "x").await
@@ -51,15 +49,9 @@ async fn poisoned_messages_of_several_kinds_block_nobody() {
     );
     // A store may refuse what does not belong into the worker queue; if it takes it, it becomes a dead letter (S1.25).
     if misplaced.is_ok() {
-        tokio::time::timeout(PATIENCE, dead_letter_of_worker_queue(&client)).await.unwrap();
+        let letters = async || client.list_dead_letters(None).await.unwrap();
+        let put_aside = async || letters().await.iter().any(|letter| letter.queue == DeadLetterQueue::Worker);
+        until("the misplaced item is put aside", put_aside).await;
     }
     runtime.shutdown(None).await;
-}
-
-async fn dead_letter_of_worker_queue(client: &Client) {
-    let is_there =
-        |letters: Vec<DeadLetter>| letters.iter().any(|letter| letter.queue == DeadLetterQueue::Worker);
-    while !is_there(client.list_dead_letters(None).await.unwrap()) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }

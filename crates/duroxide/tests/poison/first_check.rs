@@ -8,7 +8,7 @@ use duroxide::{
     runtime::{Runtime, observability::MetricsSnapshot, registry::ActivityRegistry},
 };
 
-use crate::fixture::{File, PATIENCE, ended, failure, final_snapshot, node, quick_options, recorded};
+use crate::fixture::{File, ended, failure, final_snapshot, node, quick_options, recorded, until};
 
 async fn calls(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
     ctx.schedule_activity("Act", "x").await
@@ -30,12 +30,7 @@ async fn bounce(
 ) {
     let patient = RuntimeOptions { max_attempts: 10_000, ..quick_options() };
     let runtime: Arc<Runtime> = node(store, ActivityRegistry::default(), orchestrations, patient).await;
-    let look = async {
-        while bounces(runtime.metrics_snapshot().unwrap()) < 4 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, look).await.unwrap();
+    until("it bounces", async || bounces(runtime.metrics_snapshot().unwrap()) >= 4).await;
     runtime.shutdown(None).await;
 }
 

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use duroxide::{
@@ -15,7 +14,7 @@ use tracing::Level;
 
 use crate::{
     cast::{MAX_ATTEMPTS, one, options, poison},
-    fixture::{File, PATIENCE, ended, failure, logs::Logs, node, output, recorded},
+    fixture::{File, ended, failure, logs::Logs, node, output, recorded, until},
 };
 
 const NONSENSE: &str = r#"{"Nonsense":1}"#;
@@ -209,16 +208,9 @@ fn damage_activities(file: &File, instance: &str, data: &str) {
 
 /// Waits for this many dead letters; gives payload and attempts by instance.
 async fn dead_letters(client: &Client, count: usize) -> BTreeMap<String, (String, u32)> {
-    let look = async {
-        loop {
-            let letters = client.list_dead_letters(None).await.unwrap();
-            if letters.len() >= count {
-                return letters;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let letters = tokio::time::timeout(PATIENCE, look).await.expect("they are put aside in time");
+    let letters = async || client.list_dead_letters(None).await.unwrap();
+    until("they are put aside", async || letters().await.len() >= count).await;
+    let letters = letters().await;
     assert_eq!(letters.len(), count, "{letters:?}");
     let parts =
         |letter: DeadLetter| (letter.instance_id.unwrap_or_default(), (letter.payload, letter.attempt_count));

@@ -12,7 +12,7 @@ use duroxide::{
 
 use crate::{
     cast::{activities, options, orchestrations},
-    fixture::{File, PATIENCE, ended, node, notes::Notes, output},
+    fixture::{File, ended, node, notes::Notes, output, until},
 };
 
 /// B1, 16.11: strays are never candidates. After their time they are dead letters, and the queue is empty.
@@ -33,13 +33,9 @@ async fn strays_are_put_aside_after_their_time_and_hold_up_nobody() {
         assert_eq!(output(ended(&client, &format!("i-{number}")).await), number.to_string());
     }
 
-    let look = async {
-        while client.list_dead_letters(None).await.unwrap().len() < 2 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, look).await.expect("both are put aside in time");
-    for letter in client.list_dead_letters(None).await.unwrap() {
+    let letters = async || client.list_dead_letters(None).await.unwrap();
+    until("both are put aside", async || letters().await.len() >= 2).await;
+    for letter in letters().await {
         assert_eq!(letter.reason, "no such instance");
         assert_eq!(
             (letter.instance_id.as_deref(), letter.attempt_count),

@@ -13,7 +13,7 @@ use duroxide::{
     runtime::registry::ActivityRegistry,
 };
 
-use crate::fixture::{File, node, output};
+use crate::fixture::{File, node, output, within};
 
 const LONG: Duration = Duration::from_secs(300);
 
@@ -81,9 +81,7 @@ async fn ten_thousand_activities_survive_a_restart_half_way() {
     let runtime = node(&store, activities(&runs), orchestrations(), wide_options()).await;
     let client = Client::new(Arc::clone(&store));
     client.start_orchestration("wide", "Activities", COUNT.to_string()).await.unwrap();
-    while runs.load(Ordering::Relaxed) < COUNT / 2 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    within(LONG, "half of them have run", async || runs.load(Ordering::Relaxed) >= COUNT / 2).await;
     runtime.shutdown(None).await;
     let runtime = node(&store, activities(&runs), orchestrations(), wide_options()).await;
     let status = client.wait_for_orchestration("wide", LONG).await.unwrap();

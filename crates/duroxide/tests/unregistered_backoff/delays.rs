@@ -10,7 +10,7 @@ use std::{
 use duroxide::{Client, RuntimeOptions, providers::Provider};
 
 use crate::{
-    callers,
+    bounced, callers,
     fixture::{
         File, ended, failure,
         intercept::{Intercept, Intercepted, Queue},
@@ -92,9 +92,7 @@ async fn bouncing_writes_no_history() {
     let runtime = node(&store, no_activities(), no_orchestrations(), RuntimeOptions::default()).await;
     let client = Client::new(store.clone());
     client.start_orchestration("ghost", "NoSuchOrchestration", "x").await.unwrap();
-    while runtime.metrics_snapshot().unwrap().unregistered_orch_backoff == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    bounced(&runtime, 1).await;
     assert_eq!(store.read("ghost").await.unwrap(), []);
     assert!(client.list_all_instances().await.unwrap().is_empty());
     runtime.shutdown(None).await;

@@ -1,15 +1,15 @@
 //! Ways out of the backoff other than a handler or poison: cancel, delete.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use duroxide::{
     AppErrorKind, Client, ClientError, ErrorDetails, EventKind, OrchestrationStatus, RuntimeOptions,
-    runtime::{Runtime, UnregisteredBackoffConfig},
+    runtime::UnregisteredBackoffConfig,
 };
 
 use crate::{
-    callers,
-    fixture::{File, PATIENCE, ended, failure, node, quick_options},
+    bounced, bounces, callers,
+    fixture::{File, ended, failure, node, quick_options},
     no_activities, no_orchestrations,
 };
 
@@ -25,20 +25,6 @@ fn patient_options() -> RuntimeOptions {
     }
 }
 
-/// Waits until something has bounced.
-async fn bounced(runtime: &Arc<Runtime>) {
-    let look = async {
-        loop {
-            let snapshot = runtime.metrics_snapshot().unwrap();
-            if snapshot.unregistered_orch_backoff + snapshot.unregistered_activity_backoff > 0 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, look).await.unwrap();
-}
-
 /// S0.A4, 6.3: no handler is needed to cancel.
 #[tokio::test]
 async fn cancelling_during_backoff_ends_the_instance_as_cancelled() {
@@ -48,7 +34,7 @@ async fn cancelling_during_backoff_ends_the_instance_as_cancelled() {
     let client = Client::new(store);
 
     client.start_orchestration("ghost", "NoSuchOrchestration", "x").await.unwrap();
-    bounced(&runtime).await;
+    bounced(&runtime, 1).await;
     client.cancel_instance("ghost", "was a typo").await.unwrap();
     let details = failure(ended(&client, "ghost").await);
 
@@ -85,7 +71,7 @@ async fn force_deleting_during_backoff_removes_the_instance_and_its_queued_items
     let runtime = node(&store, no_activities(), callers(), patient_options()).await;
     let client = Client::new(store);
     client.start_orchestration("caller", "Caller", "x").await.unwrap();
-    bounced(&runtime).await;
+    bounced(&runtime, 1).await;
 
     let refused = client.delete_instance("caller", false).await.unwrap_err();
     assert!(matches!(refused, ClientError::InstanceStillRunning { .. }), "{refused:?}");
@@ -94,13 +80,8 @@ async fn force_deleting_during_backoff_removes_the_instance_and_its_queued_items
     assert_eq!(deleted.instances_deleted, 1);
     // An instance started afterwards goes through both queues; whatever was left of the old one came before it.
     client.start_orchestration("later", "Caller", "x").await.unwrap();
-    let before = runtime.metrics_snapshot().unwrap().unregistered_activity_backoff;
-    let look = async {
-        while runtime.metrics_snapshot().unwrap().unregistered_activity_backoff < before + 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, look).await.unwrap();
+    let before = bounces(&runtime);
+    bounced(&runtime, before + 2).await;
     assert_eq!(client.get_orchestration_status("caller").await.unwrap(), OrchestrationStatus::NotFound);
     assert_eq!(client.list_all_instances().await.unwrap(), ["later"]);
     assert!(client.list_dead_letters(None).await.unwrap().is_empty());

@@ -18,8 +18,9 @@ mod rolling_deployment;
 
 use duroxide::{
     ActivityContext, ErrorDetails, OrchestrationContext, OrchestrationRegistry, PoisonMessageType,
-    runtime::registry::ActivityRegistry,
+    runtime::{Runtime, registry::ActivityRegistry},
 };
+use fixture::until;
 
 /// An orchestration that calls one activity.
 async fn caller(ctx: OrchestrationContext, input: String) -> Result<String, String> {
@@ -48,6 +49,17 @@ fn no_orchestrations() -> OrchestrationRegistry {
 
 fn callers() -> OrchestrationRegistry {
     OrchestrationRegistry::builder().register("Caller", caller).build()
+}
+
+/// How often this node gave something back because it has no handler for it.
+fn bounces(runtime: &Runtime) -> u64 {
+    let snapshot = runtime.metrics_snapshot().unwrap();
+    snapshot.unregistered_orch_backoff + snapshot.unregistered_activity_backoff
+}
+
+/// Waits until this node has given something back so often.
+async fn bounced(runtime: &Runtime, times: u64) {
+    until("it bounces", async || bounces(runtime) >= times).await;
 }
 
 /// The attempt at which it was poisoned, the maximum, and what was poisoned.

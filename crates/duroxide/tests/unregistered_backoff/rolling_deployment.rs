@@ -15,7 +15,7 @@ use duroxide::{
 };
 
 use crate::{
-    caller, callers, echo,
+    bounced, caller, callers, echo,
     fixture::{File, ended, final_snapshot, node, output, quick_options},
     new_activities, no_activities,
 };
@@ -51,6 +51,7 @@ async fn deploy_over_three_nodes(stores: [Arc<dyn Provider>; 3], options: Runtim
     let node_3 = node(&stores[2], with_activity.clone(), orchestrations.clone(), options.clone()).await;
     client.start_orchestration("rolling-deployment-test", "RollingDeployOrch", "x").await.unwrap();
 
+    // The times of the scenario, in which deployments have a pace of their own.
     tokio::time::sleep(Duration::from_secs(2)).await;
     node_1.shutdown(None).await;
     let node_1 = node(&stores[0], with_activity.clone(), orchestrations.clone(), options.clone()).await;
@@ -90,9 +91,7 @@ async fn an_item_that_bounced_completes_on_the_node_that_has_the_handler() {
     let old = node(&store, no_activities(), callers(), patient.clone()).await;
     let client = Client::new(store.clone());
     client.start_orchestration("caller", "Caller", "x").await.unwrap();
-    while old.metrics_snapshot().unwrap().unregistered_activity_backoff < 3 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    bounced(&old, 3).await;
     let new = node(&store, new_activities(), callers(), patient).await;
 
     assert_eq!(output(ended(&client, "caller").await), "new-activity-result x");
@@ -113,9 +112,7 @@ async fn a_new_version_of_an_orchestration_is_deployed_node_by_node() {
     client.start_orchestration_versioned("old", "Echo", "1.0.0", "x").await.unwrap();
     client.start_orchestration_versioned("new", "Echo", "2.0.0", "y").await.unwrap();
     assert_eq!(output(ended(&client, "old").await), "x");
-    while old.metrics_snapshot().unwrap().unregistered_orch_backoff < 3 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    bounced(&old, 3).await;
     let both =
         v1().register_versioned("Echo", "2.0.0", |_ctx, input| async move { Ok(format!("v2 {input}")) });
     let new = node(&store, no_activities(), both.build(), patient).await;
