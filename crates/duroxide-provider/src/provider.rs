@@ -170,18 +170,7 @@ pub trait Provider: Any + Send + Sync {
     /// Commits a round. The default stores it by [`Self::ack_orchestration_item`]: `next_execution` becomes one
     /// more orchestrator item, its `start`, and `cancelled_timers` are ignored.
     async fn commit_round(&self, lock_token: &str, round: Round) -> Result<(), ProviderError> {
-        let mut orchestrator_items = round.orchestrator_items;
-        orchestrator_items.extend(round.next_execution.map(|next| next.start));
-        self.ack_orchestration_item(
-            lock_token,
-            round.execution_id,
-            round.history_delta,
-            round.worker_items,
-            orchestrator_items,
-            round.metadata,
-            round.cancelled_activities,
-        )
-        .await
+        ack_round(self, lock_token, round).await
     }
 
     /// Whether [`Self::commit_round`] stores all of a round.
@@ -316,6 +305,27 @@ impl From<(OrchestrationItem, String, u32)> for OrchestrationClaim {
             }),
         }
     }
+}
+
+/// Stores a round by [`Provider::ack_orchestration_item`], as far as that goes.
+pub(crate) async fn ack_round<P: Provider + ?Sized>(
+    provider: &P,
+    lock_token: &str,
+    round: Round,
+) -> Result<(), ProviderError> {
+    let mut orchestrator_items = round.orchestrator_items;
+    orchestrator_items.extend(round.next_execution.map(|next| next.start));
+    provider
+        .ack_orchestration_item(
+            lock_token,
+            round.execution_id,
+            round.history_delta,
+            round.worker_items,
+            orchestrator_items,
+            round.metadata,
+            round.cancelled_activities,
+        )
+        .await
 }
 
 /// An execution that continues as new ends, but its instance does not.

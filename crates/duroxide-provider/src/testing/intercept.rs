@@ -9,7 +9,7 @@ use crate::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
     NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin,
     ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter,
-    WorkClaim, WorkFetch,
+    WorkClaim, WorkFetch, provider::ack_round,
 };
 
 type Answer<T> = Result<T, ProviderError>;
@@ -267,7 +267,7 @@ impl_intercepted!(Intercepted, {
 
     async fn commit_round(&self, lock_token: &str, mut round: Round) -> Answer<()> {
         if !self.intercept.commits_rounds() {
-            return commit_as_ack(self, lock_token, round).await;
+            return ack_round(self, lock_token, round).await;
         }
         see_round(&self.intercept, &mut round);
         self.intercept.around("commit_round", self.store.commit_round(lock_token, round)).await
@@ -345,21 +345,4 @@ fn see_round(intercept: &impl Intercept, round: &mut Round) {
     if let Some(next) = &mut round.next_execution {
         intercept.commit(&mut next.history_delta, &mut next.metadata);
     }
-}
-
-/// The default body of `commit_round`, which an implementation cannot call once it has its own.
-async fn commit_as_ack(provider: &impl Provider, lock_token: &str, round: Round) -> Answer<()> {
-    let mut orchestrator_items = round.orchestrator_items;
-    orchestrator_items.extend(round.next_execution.map(|next| next.start));
-    provider
-        .ack_orchestration_item(
-            lock_token,
-            round.execution_id,
-            round.history_delta,
-            round.worker_items,
-            orchestrator_items,
-            round.metadata,
-            round.cancelled_activities,
-        )
-        .await
 }

@@ -13,16 +13,7 @@ pub(crate) fn recorded_handler(history: &[Event]) -> Option<(&str, &str)> {
 
 /// The parent's call, by the first event.
 pub(crate) fn recorded_parent(history: &[Event]) -> Option<ParentLink> {
-    match &history.first()?.kind {
-        EventKind::OrchestrationStarted { parent_instance, parent_id, parent_execution_id, .. } => {
-            Some(ParentLink {
-                instance: parent_instance.clone()?,
-                event_id: (*parent_id)?,
-                execution_id: *parent_execution_id,
-            })
-        }
-        _ => None,
-    }
+    history.first()?.parent_link()
 }
 
 /// Whether the history is only what the execution began with, so that its code has not run yet (2.1).
