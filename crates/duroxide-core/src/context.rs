@@ -20,6 +20,8 @@ use crate::{
     engine::{Identity, Kind, Shared, State, Value},
 };
 
+pub use trace::LogLevel;
+
 /// What orchestration code sees of its execution.
 ///
 /// Every call that starts with `schedule_` is recorded in the history; after a restart the same call returns the

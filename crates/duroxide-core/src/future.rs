@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    Action, ScheduleKind,
+    Action,
     engine::{Shared, Value},
 };
 
@@ -20,6 +20,33 @@ pub struct DurableFuture<T> {
     source: Source,
     /// Turns the recorded value into what the caller asked for. Taken when the future resolves.
     convert: Option<Box<dyn FnOnce(Value) -> T + Send>>,
+}
+
+/// What a [`DurableFuture`] waits for.
+#[derive(Debug, Clone)]
+pub enum ScheduleKind {
+    /// An activity.
+    Activity {
+        /// Its name.
+        name: String,
+    },
+    /// A timer.
+    Timer,
+    /// An external event.
+    ExternalWait {
+        /// Its name.
+        event_name: String,
+    },
+    /// A message of an event queue.
+    QueueDequeue {
+        /// The queue's name.
+        event_name: String,
+    },
+    /// A child.
+    SubOrchestration {
+        /// The position of the call among all calls of the execution.
+        token: u64,
+    },
 }
 
 enum Source {

@@ -21,17 +21,17 @@ mod ids;
 mod kv;
 pub mod limits;
 mod retry;
-mod schedule;
+mod stats;
 mod version;
 mod work_item;
 
 pub use action::Action;
 pub use clock::{Clock, Timestamp};
-pub use context::OrchestrationContext;
+pub use context::{LogLevel, OrchestrationContext};
 pub use either::{Either2, Either3};
 pub use error::{AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType};
 pub use event::{Event, EventKind};
-pub use future::DurableFuture;
+pub use future::{DurableFuture, ScheduleKind};
 pub use handler::{FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, OrchestrationHandlerRef};
 pub use ids::{
     INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, SUB_ORCH_AUTO_PREFIX, SYSCALL_ACTIVITY_PREFIX,
@@ -41,6 +41,6 @@ pub use ids::{
 pub use kv::KvEntry;
 pub use limits::RuntimeLimits;
 pub use retry::{BackoffStrategy, RetryPolicy};
-pub use schedule::{LogLevel, ScheduleKind, SystemStats};
+pub use stats::SystemStats;
 pub use version::current_build_version;
 pub use work_item::{ParentLink, WorkItem};

@@ -3,6 +3,17 @@ use crate::engine::Identity;
 
 const TARGET: &str = "duroxide::orchestration";
 
+/// Severity of an orchestration trace.
+#[derive(Debug, Clone)]
+pub enum LogLevel {
+    /// Information.
+    Info,
+    /// A warning.
+    Warn,
+    /// An error.
+    Error,
+}
+
 /// Emits one trace; the macros of `tracing` need their level at compile time.
 macro_rules! emit {
     ($level:ident, $ctx:expr, $message:expr) => {{
