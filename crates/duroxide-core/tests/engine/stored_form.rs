@@ -47,12 +47,23 @@ fn details() -> (ErrorDetails, Value) {
     (details, value)
 }
 
-/// S2.1, S2.2: the envelope and every kind.
+/// Checks kinds with this source, together with the names under which they are stored.
+#[track_caller]
+fn check_kinds<const N: usize>(source: Option<u64>, kinds: [(EventKind, Value); N]) {
+    for (kind, expected) in kinds {
+        assert_eq!(expected["type"], kind.wire_name());
+        check_event(kind, source, expected);
+    }
+}
+
+fn s(text: &str) -> String {
+    text.to_owned()
+}
+
+/// S2.1, S2.2: the envelope and the first event; what came later is left out where there is none.
 #[test]
-fn every_event_kind_has_its_stored_form() {
+fn a_start_has_its_stored_form() {
     use EventKind as E;
-    let s = |text: &str| text.to_owned();
-    let (error, error_json) = details();
     check_event(
         E::OrchestrationStarted {
             name: s("o"),
@@ -84,94 +95,131 @@ fn every_event_kind_has_its_stored_form() {
                "parent_instance": "p", "parent_id": 4, "parent_execution_id": 2,
                "carry_forward_events": [["q", "1"]], "initial_custom_status": "st"}),
     );
-    let cases = [
-        (
-            E::OrchestrationCompleted { output: s("o") },
-            json!({"type": "OrchestrationCompleted", "output": "o"}),
-        ),
-        (
-            E::OrchestrationFailed { details: error.clone() },
-            json!({"type": "OrchestrationFailed", "details": error_json}),
-        ),
-        (
-            E::OrchestrationContinuedAsNew { input: s("n") },
-            json!({"type": "OrchestrationContinuedAsNew", "input": "n"}),
-        ),
-        (
-            E::OrchestrationCancelRequested { reason: s("r") },
-            json!({"type": "OrchestrationCancelRequested", "reason": "r"}),
-        ),
-        (
-            E::ActivityScheduled { name: s("a"), input: s("x"), session_id: None, tag: Some(s("gpu")) },
-            json!({"type": "ActivityScheduled", "name": "a", "input": "x", "tag": "gpu"}),
-        ),
-        (E::TimerCreated { fire_at_ms: 9 }, json!({"type": "TimerCreated", "fire_at_ms": 9})),
-        (E::ExternalSubscribed { name: s("e") }, json!({"type": "ExternalSubscribed", "name": "e"})),
-        (
-            E::ExternalEvent { name: s("e"), data: s("d") },
-            json!({"type": "ExternalEvent", "name": "e", "data": "d"}),
-        ),
-        (E::QueueSubscribed { name: s("q") }, json!({"type": "ExternalSubscribedPersistent", "name": "q"})),
-        (
-            E::QueueEventDelivered { name: s("q"), data: s("d") },
-            json!({"type": "ExternalEventPersistent", "name": "q", "data": "d"}),
-        ),
-        (
-            E::OrchestrationChained { name: s("o"), instance: s("i2"), input: s("x") },
-            json!({"type": "OrchestrationChained", "name": "o", "instance": "i2", "input": "x"}),
-        ),
-        (
-            E::SubOrchestrationScheduled { name: s("c"), instance: s("sub::3"), input: s("x") },
-            json!({"type": "SubOrchestrationScheduled", "name": "c", "instance": "sub::3", "input": "x"}),
-        ),
-        (E::CustomStatusUpdated { status: None }, json!({"type": "CustomStatusUpdated", "status": null})),
-        (
-            E::KeyValueSet { key: s("k"), value: s("v"), last_updated_at_ms: 7 },
-            json!({"type": "KeyValueSet", "key": "k", "value": "v", "last_updated_at_ms": 7}),
-        ),
-        (E::KeyValueCleared { key: s("k") }, json!({"type": "KeyValueCleared", "key": "k"})),
-        (E::KeyValuesCleared, json!({"type": "KeyValuesCleared"})),
-    ];
-    for (kind, expected) in cases {
-        assert_eq!(expected["type"], kind.wire_name());
-        check_event(kind, None, expected);
-    }
-    let completions = [
-        (E::ActivityCompleted { result: s("r") }, json!({"type": "ActivityCompleted", "result": "r"})),
-        (
-            E::ActivityFailed { details: error.clone() },
-            json!({"type": "ActivityFailed", "details": error_json}),
-        ),
-        (
-            E::ActivityCancelRequested { reason: s("r") },
-            json!({"type": "ActivityCancelRequested", "reason": "r"}),
-        ),
-        (E::TimerFired { fire_at_ms: 9 }, json!({"type": "TimerFired", "fire_at_ms": 9})),
-        (
-            E::ExternalSubscribedCancelled { reason: s("r") },
-            json!({"type": "ExternalSubscribedCancelled", "reason": "r"}),
-        ),
-        (
-            E::QueueSubscriptionCancelled { reason: s("r") },
-            json!({"type": "ExternalSubscribedPersistentCancelled", "reason": "r"}),
-        ),
-        (
-            E::SubOrchestrationCompleted { result: s("r") },
-            json!({"type": "SubOrchestrationCompleted", "result": "r"}),
-        ),
-        (
-            E::SubOrchestrationFailed { details: error },
-            json!({"type": "SubOrchestrationFailed", "details": error_json}),
-        ),
-        (
-            E::SubOrchestrationCancelRequested { reason: s("r") },
-            json!({"type": "SubOrchestrationCancelRequested", "reason": "r"}),
-        ),
-    ];
-    for (kind, expected) in completions {
-        assert_eq!(expected["type"], kind.wire_name());
-        check_event(kind, Some(2), expected);
-    }
+}
+
+/// S2.2
+#[test]
+fn every_end_has_its_stored_form() {
+    use EventKind as E;
+    let (error, error_json) = details();
+    check_kinds(
+        None,
+        [
+            (
+                E::OrchestrationCompleted { output: s("o") },
+                json!({"type": "OrchestrationCompleted", "output": "o"}),
+            ),
+            (
+                E::OrchestrationFailed { details: error },
+                json!({"type": "OrchestrationFailed", "details": error_json}),
+            ),
+            (
+                E::OrchestrationContinuedAsNew { input: s("n") },
+                json!({"type": "OrchestrationContinuedAsNew", "input": "n"}),
+            ),
+            (
+                E::OrchestrationCancelRequested { reason: s("r") },
+                json!({"type": "OrchestrationCancelRequested", "reason": "r"}),
+            ),
+        ],
+    );
+}
+
+/// S2.2
+#[test]
+fn every_call_and_message_has_its_stored_form() {
+    use EventKind as E;
+    check_kinds(
+        None,
+        [
+            (
+                E::ActivityScheduled { name: s("a"), input: s("x"), session_id: None, tag: Some(s("gpu")) },
+                json!({"type": "ActivityScheduled", "name": "a", "input": "x", "tag": "gpu"}),
+            ),
+            (E::TimerCreated { fire_at_ms: 9 }, json!({"type": "TimerCreated", "fire_at_ms": 9})),
+            (E::ExternalSubscribed { name: s("e") }, json!({"type": "ExternalSubscribed", "name": "e"})),
+            (
+                E::ExternalEvent { name: s("e"), data: s("d") },
+                json!({"type": "ExternalEvent", "name": "e", "data": "d"}),
+            ),
+            (
+                E::QueueSubscribed { name: s("q") },
+                json!({"type": "ExternalSubscribedPersistent", "name": "q"}),
+            ),
+            (
+                E::QueueEventDelivered { name: s("q"), data: s("d") },
+                json!({"type": "ExternalEventPersistent", "name": "q", "data": "d"}),
+            ),
+            (
+                E::OrchestrationChained { name: s("o"), instance: s("i2"), input: s("x") },
+                json!({"type": "OrchestrationChained", "name": "o", "instance": "i2", "input": "x"}),
+            ),
+            (
+                E::SubOrchestrationScheduled { name: s("c"), instance: s("sub::3"), input: s("x") },
+                json!({"type": "SubOrchestrationScheduled", "name": "c", "instance": "sub::3", "input": "x"}),
+            ),
+        ],
+    );
+}
+
+/// S2.2
+#[test]
+fn every_change_of_state_has_its_stored_form() {
+    use EventKind as E;
+    check_kinds(
+        None,
+        [
+            (E::CustomStatusUpdated { status: None }, json!({"type": "CustomStatusUpdated", "status": null})),
+            (
+                E::KeyValueSet { key: s("k"), value: s("v"), last_updated_at_ms: 7 },
+                json!({"type": "KeyValueSet", "key": "k", "value": "v", "last_updated_at_ms": 7}),
+            ),
+            (E::KeyValueCleared { key: s("k") }, json!({"type": "KeyValueCleared", "key": "k"})),
+            (E::KeyValuesCleared, json!({"type": "KeyValuesCleared"})),
+        ],
+    );
+}
+
+/// S2.2
+#[test]
+fn every_completion_has_its_stored_form() {
+    use EventKind as E;
+    let (error, error_json) = details();
+    check_kinds(
+        Some(2),
+        [
+            (E::ActivityCompleted { result: s("r") }, json!({"type": "ActivityCompleted", "result": "r"})),
+            (
+                E::ActivityFailed { details: error.clone() },
+                json!({"type": "ActivityFailed", "details": error_json}),
+            ),
+            (
+                E::ActivityCancelRequested { reason: s("r") },
+                json!({"type": "ActivityCancelRequested", "reason": "r"}),
+            ),
+            (E::TimerFired { fire_at_ms: 9 }, json!({"type": "TimerFired", "fire_at_ms": 9})),
+            (
+                E::ExternalSubscribedCancelled { reason: s("r") },
+                json!({"type": "ExternalSubscribedCancelled", "reason": "r"}),
+            ),
+            (
+                E::QueueSubscriptionCancelled { reason: s("r") },
+                json!({"type": "ExternalSubscribedPersistentCancelled", "reason": "r"}),
+            ),
+            (
+                E::SubOrchestrationCompleted { result: s("r") },
+                json!({"type": "SubOrchestrationCompleted", "result": "r"}),
+            ),
+            (
+                E::SubOrchestrationFailed { details: error },
+                json!({"type": "SubOrchestrationFailed", "details": error_json}),
+            ),
+            (
+                E::SubOrchestrationCancelRequested { reason: s("r") },
+                json!({"type": "SubOrchestrationCancelRequested", "reason": "r"}),
+            ),
+        ],
+    );
 }
 
 /// S2.4, S3.34: a missing stamp and an unknown kind are errors, not guesses.
