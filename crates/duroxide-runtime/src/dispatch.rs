@@ -1,6 +1,6 @@
 //! Dispatch: takes work from the two queues, runs user code, and commits what came of it.
 //!
-//! Deciding and acting are apart. `plan`, `admit`, `round` and `ending` take values and return values; the others
+//! Deciding and acting are apart. `slots`, `timing`, `admit`, `round` and `ending` take values and return values; the others
 //! carry out what they decided:
 //!
 //! * `queue` is the loop of one queue: fetch, start what has a slot, give back what has none;
@@ -20,7 +20,7 @@ mod measure;
 mod membership;
 mod node;
 mod orchestration;
-mod plan;
+mod pin;
 mod quarantine;
 mod queue;
 mod record;
@@ -28,16 +28,18 @@ mod renewal;
 mod round;
 mod running;
 mod sessions;
+mod slots;
 mod store_call;
 mod sweep;
+mod timing;
 mod turn;
 mod turns;
 mod worker;
 
 use std::sync::Arc;
 
-pub(crate) use admit::describe_ranges;
 pub(crate) use node::{Node, NodeParts};
+pub(crate) use pin::describe_ranges;
 pub(crate) use store_call::guarded;
 
 /// Starts the loops of a node.

@@ -3,11 +3,15 @@
 //! The checks run in a fixed order and the first that applies decides. They are pure: the claim and its history
 //! come in, and what to do goes out as a value (S0.21). Only the dispatcher talks to the provider.
 
+mod doomed;
+mod exhausted;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use duroxide_core::{
-    AppErrorKind, ConfigErrorKind, ErrorDetails, Event, EventKind, OrchestrationHandlerRef,
-    PoisonMessageType, WorkItem, current_build_version,
+    Event, EventKind, OrchestrationHandlerRef, WorkItem, current_build_version,
     engine::{Ending, Seed},
 };
 use duroxide_provider::{SemverRange, VersionTriple};
@@ -15,8 +19,12 @@ use duroxide_provider::{SemverRange, VersionTriple};
 use super::{
     batch::{cancellation, start_item, successor_item, wanted_handler},
     condemn::{Sentence, condemn},
-    record::{incompatible_pin, recorded_handler, recorded_parent, replays, unreadable_pin},
+    pin::{describe_ranges, incompatible_pin, replays, unreadable_pin},
+    record::recorded_handler,
 };
+use exhausted::{poison, poison_unreadable, unsupported};
+
+pub(crate) use doomed::doomed;
 
 /// The text for work that this node cannot process (S2.9). It names both causes, because which one it is may
 /// differ from node to node.
@@ -275,135 +283,3 @@ fn cancelled_without_replay(claim: Claimed<'_>, policy: &Policy<'_>) -> Option<A
     let cancelled = policy.cancel_only_fallback && cancellation(claim.messages).is_some();
     cancelled.then(|| condemn(claim, policy, &Sentence::Cancelled)).flatten()
 }
-
-fn poison(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Admission {
-    let Some(subject) = doomed(claim, policy, standing) else { return Admission::Stray };
-    let execution_id = match &subject {
-        Subject::Unstarted(seed) => seed.execution_id,
-        Subject::Stored | Subject::Unreadable => claim.execution_id,
-    };
-    let details = ErrorDetails::Poison {
-        attempt_count: claim.attempt_count,
-        max_attempts: policy.max_attempts,
-        message_type: PoisonMessageType::Orchestration { instance: claim.instance.to_owned(), execution_id },
-        message: json_of(claim.messages),
-    };
-    let reason = missing_handler(claim, policy, standing);
-    Admission::End(Termination { subject, ending: Ending::Failed(details), cause: Cause::Poison { reason } })
-}
-
-fn poison_unreadable(claim: Claimed<'_>, policy: &Policy<'_>, error: &str) -> Admission {
-    let details = ErrorDetails::Poison {
-        attempt_count: claim.attempt_count,
-        max_attempts: policy.max_attempts,
-        message_type: PoisonMessageType::FailedDeserialization {
-            instance: claim.instance.to_owned(),
-            execution_id: claim.execution_id,
-            error: error.to_owned(),
-        },
-        message: error.to_owned(),
-    };
-    Admission::End(Termination {
-        subject: Subject::Unreadable,
-        ending: Ending::Failed(details),
-        cause: Cause::Poison { reason: None },
-    })
-}
-
-fn unsupported(
-    claim: Claimed<'_>,
-    policy: &Policy<'_>,
-    standing: Standing,
-    pinned: VersionTriple,
-    supported: &str,
-) -> Admission {
-    let Some(subject) = doomed(claim, policy, standing) else { return Admission::Stray };
-    let (attempt, max) = (claim.attempt_count, policy.max_attempts);
-    let details = ErrorDetails::Configuration {
-        kind: ConfigErrorKind::UnsupportedVersion,
-        resource: claim.instance.to_owned(),
-        message: Some(format!(
-            "{NOT_PROCESSED_HERE}: execution pinned at {pinned}, supported {supported}, attempt {attempt} (max {max})"
-        )),
-    };
-    Admission::End(Termination { subject, ending: Ending::Failed(details), cause: Cause::UnsupportedVersion })
-}
-
-/// Which execution a hopeless batch ends. One that continued as new has ended; its successor fails in its place,
-/// with nothing in its history but start and failure (8.6).
-pub(crate) fn doomed(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Option<Subject> {
-    let item = match standing {
-        Standing::Running => return Some(Subject::Stored),
-        Standing::Ended => return None,
-        Standing::New => start_item(claim.messages)?,
-        Standing::Continued => match successor_item(claim.messages) {
-            Some(item) => item,
-            None => return heir(claim).map(Subject::Unstarted),
-        },
-    };
-    let execution_id = claim.execution_id + u64::from(standing == Standing::Continued);
-    let (name, asked) = wanted_handler(item)?;
-    let version = policy
-        .handlers
-        .find(name, asked)
-        .map_or_else(|| asked.unwrap_or(UNKNOWN_VERSION).to_owned(), |(version, _)| version);
-    let mut seed = Seed::from_item(item.clone(), execution_id, version)?;
-    seed.carried.clear();
-    Some(Subject::Unstarted(seed))
-}
-
-/// The successor of an execution that continued as new, where its own start is lost.
-fn heir(claim: Claimed<'_>) -> Option<Seed> {
-    let (name, version) = recorded_handler(claim.history)?;
-    let EventKind::OrchestrationContinuedAsNew { input } = &claim.history.last()?.kind else { return None };
-    Some(Seed {
-        instance: claim.instance.to_owned(),
-        execution_id: claim.execution_id + 1,
-        name: name.to_owned(),
-        version: version.to_owned(),
-        input: input.clone(),
-        parent: recorded_parent(claim.history),
-        carried: Vec::new(),
-        custom_status: None,
-    })
-}
-
-/// The sentence for the log if this node lacks the handler of what it ends (C6).
-fn missing_handler(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Option<String> {
-    let (name, version) = match standing {
-        Standing::Running => recorded_handler(claim.history).map(|(name, version)| (name, Some(version))),
-        Standing::New => start_item(claim.messages).and_then(wanted_handler),
-        Standing::Continued => successor_item(claim.messages).and_then(wanted_handler),
-        Standing::Ended => None,
-    }?;
-    if policy.handlers.find(name, version).is_some() {
-        return None;
-    }
-    let (attempt, max) = (claim.attempt_count, policy.max_attempts);
-    let version = version.unwrap_or("latest");
-    Some(format!(
-        "{NOT_PROCESSED_HERE}: orchestration {name}@{version} is not registered, attempt {attempt} (max {max})"
-    ))
-}
-
-fn json_of(messages: &[WorkItem]) -> String {
-    serde_json::to_string(messages).unwrap_or_else(|reason| format!("{} messages: {reason}", messages.len()))
-}
-
-/// What ended a child is told to its parent; this is what a child is told that may not start (6.5).
-pub(crate) fn id_taken(instance: &str, ended: bool) -> ErrorDetails {
-    let suffix = if ended { " and is terminal" } else { "" };
-    ErrorDetails::Application {
-        kind: AppErrorKind::OrchestrationFailed,
-        message: format!("sub-orchestration instance id '{instance}' already exists{suffix}"),
-        retryable: false,
-    }
-}
-
-/// The ranges as they are logged.
-pub(crate) fn describe_ranges(ranges: &[SemverRange]) -> String {
-    ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
-}
-
-#[cfg(test)]
-mod tests;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing::{debug, warn};
 
-use super::{guarded, node::Node, plan::renewal_interval, sweep, worker::session_owners};
+use super::{guarded, node::Node, sweep, timing::renewal_interval, worker::session_owners};
 
 pub(crate) fn start(node: &Arc<Node>) {
     if node.options.worker_concurrency > 0 {

@@ -7,9 +7,9 @@ use tracing::debug;
 
 use super::{
     node::Node,
-    plan::commit_backoff,
     renewal::{Lease, LeaseEnd},
     store_call::{Panicked, caught},
+    timing::commit_backoff,
 };
 
 /// What came of a call that was insisted on.

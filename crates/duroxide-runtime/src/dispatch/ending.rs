@@ -40,21 +40,12 @@ pub(crate) fn seed_of(delta: &[Event]) -> Option<Seed> {
         name,
         version,
         input,
-        parent_instance,
-        parent_id,
-        parent_execution_id,
         carry_forward_events,
         initial_custom_status,
+        ..
     } = &first.kind
     else {
         return None;
-    };
-    let link = |instance: &String| {
-        Some(ParentLink {
-            instance: instance.clone(),
-            event_id: (*parent_id)?,
-            execution_id: *parent_execution_id,
-        })
     };
     Some(Seed {
         instance: first.instance_id.clone(),
@@ -62,7 +53,7 @@ pub(crate) fn seed_of(delta: &[Event]) -> Option<Seed> {
         name: name.clone(),
         version: version.clone(),
         input: input.clone(),
-        parent: parent_instance.as_ref().and_then(link),
+        parent: first.parent_link(),
         carried: carry_forward_events.clone().unwrap_or_default(),
         custom_status: initial_custom_status.clone(),
     })

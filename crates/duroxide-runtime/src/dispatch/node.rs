@@ -12,9 +12,9 @@ use super::{
     guarded,
     held::{HeldLocks, LockKind},
     membership::Membership,
-    plan::{WORK_RENEWAL_MAX, renewal_interval},
     quarantine::Quarantine,
     running::RunningActivities,
+    timing::{WORK_RENEWAL_MAX, renewal_interval},
     turns::RunningTurns,
 };
 use crate::{

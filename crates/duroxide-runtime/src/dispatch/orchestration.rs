@@ -8,9 +8,9 @@ use super::{
     guarded,
     held::LockKind,
     node::Node,
-    plan::Wanted,
     quarantine::Suspect,
     queue::{Seat, WorkQueue},
+    slots::Wanted,
     turn::InstanceWork,
 };
 use crate::env::{BoxFuture, Moment};

@@ -21,7 +21,8 @@ use tracing::{error, warn};
 use super::{
     held::LockKind,
     node::Node,
-    plan::{Place, Slots, Wanted, fetch_backoff, unstarted_max},
+    slots::{Place, Slots, Wanted},
+    timing::{fetch_backoff, unstarted_max},
 };
 use crate::env::{BoxFuture, Env, Moment, lock};
 

@@ -1,9 +1,8 @@
 //! What a stored history says of its execution.
 
 use duroxide_core::{Event, EventKind, ParentLink};
-use duroxide_provider::{SemverRange, VersionRange, VersionTriple};
-use semver::Version;
 
+/// Name and version of its handler, by the first event.
 pub(crate) fn recorded_handler(history: &[Event]) -> Option<(&str, &str)> {
     match &history.first()?.kind {
         EventKind::OrchestrationStarted { name, version, .. } => Some((name, version)),
@@ -24,27 +23,4 @@ pub(crate) fn is_seed_only(history: &[Event]) -> bool {
         }
         _ => false,
     }
-}
-
-fn pin(history: &[Event]) -> Option<Result<Version, &str>> {
-    let first = history.first()?;
-    let stamp = first.duroxide_version.as_str();
-    matches!(first.kind, EventKind::OrchestrationStarted { .. })
-        .then(|| Version::parse(stamp).map_err(|_| stamp))
-}
-
-pub(crate) fn unreadable_pin(history: &[Event]) -> Option<String> {
-    pin(history)?.err().map(str::to_owned)
-}
-
-/// The pin of an execution that this node cannot replay. No history, no start, or a stamp that is no version all
-/// count as compatible. Only major, minor and patch are compared.
-pub(crate) fn incompatible_pin(history: &[Event], supported: &[SemverRange]) -> Option<VersionTriple> {
-    let pinned = VersionTriple::from(&pin(history)?.ok()?);
-    (!replays(supported, pinned)).then_some(pinned)
-}
-
-/// Whether a node with these ranges replays executions of this pin.
-pub(crate) fn replays(supported: &[SemverRange], pinned: VersionTriple) -> bool {
-    supported.iter().any(|range| VersionRange::from(range).contains(pinned))
 }

@@ -10,7 +10,7 @@ use super::{
     guarded,
     held::LockKind,
     node::{LeaseTerms, Node},
-    plan::renewal_backoff,
+    timing::renewal_backoff,
 };
 use crate::env::{BoxFuture, Moment};
 

@@ -1,7 +1,7 @@
 //! From a turn to the round that is committed, as values (semantics 2.16).
 
 use duroxide_core::{
-    ErrorDetails, Event, EventKind, ParentLink, Timestamp, WorkItem,
+    AppErrorKind, ErrorDetails, Event, EventKind, ParentLink, Timestamp, WorkItem,
     engine::{Continuation, Outcome, Seed, Turn},
 };
 use duroxide_provider::{
@@ -9,7 +9,7 @@ use duroxide_provider::{
 };
 use semver::Version;
 
-use super::{admit::id_taken, batch::is_wake_up};
+use super::batch::is_wake_up;
 
 /// Whose turn it was.
 #[derive(Debug, Clone, Copy)]
@@ -128,6 +128,16 @@ pub(crate) fn refused_starts(
         }
     }
     refused
+}
+
+/// What a parent is told whose child may not start, because its id is taken (6.5).
+fn id_taken(instance: &str, ended: bool) -> ErrorDetails {
+    let suffix = if ended { " and is terminal" } else { "" };
+    ErrorDetails::Application {
+        kind: AppErrorKind::OrchestrationFailed,
+        message: format!("sub-orchestration instance id '{instance}' already exists{suffix}"),
+        retryable: false,
+    }
 }
 
 /// Name, version, parent and pin are told with the start; status and output at the end.

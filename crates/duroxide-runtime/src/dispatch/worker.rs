@@ -12,11 +12,11 @@ use super::{
     guarded,
     held::LockKind,
     node::Node,
-    plan::Wanted,
     quarantine::Suspect,
     queue::{Seat, WorkQueue},
     running::RunningActivity,
     sessions::{SessionOwners, SessionsInFlight},
+    slots::Wanted,
 };
 use crate::env::{BoxFuture, Moment};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duroxide_core::FnOrchestration;
+use duroxide_core::{ErrorDetails, FnOrchestration, PoisonMessageType};
 use semver::Version;
 
 use super::*;

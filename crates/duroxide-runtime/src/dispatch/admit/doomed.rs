@@ -1,0 +1,48 @@
+//! Whose end it is when a claim is hopeless.
+
+use duroxide_core::{EventKind, engine::Seed};
+
+use super::{Claimed, Policy, Standing, Subject, UNKNOWN_VERSION};
+use crate::dispatch::{
+    batch::{start_item, successor_item, wanted_handler},
+    record::{recorded_handler, recorded_parent},
+};
+
+/// Which execution a hopeless batch ends. One that continued as new has ended; its successor fails in its place,
+/// with nothing in its history but start and failure (8.6).
+pub(crate) fn doomed(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Option<Subject> {
+    let item = match standing {
+        Standing::Running => return Some(Subject::Stored),
+        Standing::Ended => return None,
+        Standing::New => start_item(claim.messages)?,
+        Standing::Continued => match successor_item(claim.messages) {
+            Some(item) => item,
+            None => return heir(claim).map(Subject::Unstarted),
+        },
+    };
+    let execution_id = claim.execution_id + u64::from(standing == Standing::Continued);
+    let (name, asked) = wanted_handler(item)?;
+    let version = policy
+        .handlers
+        .find(name, asked)
+        .map_or_else(|| asked.unwrap_or(UNKNOWN_VERSION).to_owned(), |(version, _)| version);
+    let mut seed = Seed::from_item(item.clone(), execution_id, version)?;
+    seed.carried.clear();
+    Some(Subject::Unstarted(seed))
+}
+
+/// The successor of an execution that continued as new, where its own start is lost.
+fn heir(claim: Claimed<'_>) -> Option<Seed> {
+    let (name, version) = recorded_handler(claim.history)?;
+    let EventKind::OrchestrationContinuedAsNew { input } = &claim.history.last()?.kind else { return None };
+    Some(Seed {
+        instance: claim.instance.to_owned(),
+        execution_id: claim.execution_id + 1,
+        name: name.to_owned(),
+        version: version.to_owned(),
+        input: input.clone(),
+        parent: recorded_parent(claim.history),
+        carried: Vec::new(),
+        custom_status: None,
+    })
+}

@@ -1,0 +1,88 @@
+//! How an execution ends that was attempted too often.
+
+use duroxide_core::{ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem, engine::Ending};
+use duroxide_provider::VersionTriple;
+
+use super::{Admission, Cause, Claimed, NOT_PROCESSED_HERE, Policy, Standing, Subject, Termination, doomed};
+use crate::dispatch::{
+    batch::{start_item, successor_item, wanted_handler},
+    record::recorded_handler,
+};
+
+/// Fails it with the messages that it was attempted with.
+pub(super) fn poison(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Admission {
+    let Some(subject) = doomed(claim, policy, standing) else { return Admission::Stray };
+    let execution_id = match &subject {
+        Subject::Unstarted(seed) => seed.execution_id,
+        Subject::Stored | Subject::Unreadable => claim.execution_id,
+    };
+    let details = ErrorDetails::Poison {
+        attempt_count: claim.attempt_count,
+        max_attempts: policy.max_attempts,
+        message_type: PoisonMessageType::Orchestration { instance: claim.instance.to_owned(), execution_id },
+        message: json_of(claim.messages),
+    };
+    let reason = missing_handler(claim, policy, standing);
+    Admission::End(Termination { subject, ending: Ending::Failed(details), cause: Cause::Poison { reason } })
+}
+
+/// Fails it although its history cannot be decoded.
+pub(super) fn poison_unreadable(claim: Claimed<'_>, policy: &Policy<'_>, error: &str) -> Admission {
+    let details = ErrorDetails::Poison {
+        attempt_count: claim.attempt_count,
+        max_attempts: policy.max_attempts,
+        message_type: PoisonMessageType::FailedDeserialization {
+            instance: claim.instance.to_owned(),
+            execution_id: claim.execution_id,
+            error: error.to_owned(),
+        },
+        message: error.to_owned(),
+    };
+    Admission::End(Termination {
+        subject: Subject::Unreadable,
+        ending: Ending::Failed(details),
+        cause: Cause::Poison { reason: None },
+    })
+}
+
+/// Fails it because no node can replay it.
+pub(super) fn unsupported(
+    claim: Claimed<'_>,
+    policy: &Policy<'_>,
+    standing: Standing,
+    pinned: VersionTriple,
+    supported: &str,
+) -> Admission {
+    let Some(subject) = doomed(claim, policy, standing) else { return Admission::Stray };
+    let (attempt, max) = (claim.attempt_count, policy.max_attempts);
+    let details = ErrorDetails::Configuration {
+        kind: ConfigErrorKind::UnsupportedVersion,
+        resource: claim.instance.to_owned(),
+        message: Some(format!(
+            "{NOT_PROCESSED_HERE}: execution pinned at {pinned}, supported {supported}, attempt {attempt} (max {max})"
+        )),
+    };
+    Admission::End(Termination { subject, ending: Ending::Failed(details), cause: Cause::UnsupportedVersion })
+}
+
+/// The sentence for the log if this node lacks the handler of what it ends (C6).
+fn missing_handler(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Option<String> {
+    let (name, version) = match standing {
+        Standing::Running => recorded_handler(claim.history).map(|(name, version)| (name, Some(version))),
+        Standing::New => start_item(claim.messages).and_then(wanted_handler),
+        Standing::Continued => successor_item(claim.messages).and_then(wanted_handler),
+        Standing::Ended => None,
+    }?;
+    if policy.handlers.find(name, version).is_some() {
+        return None;
+    }
+    let (attempt, max) = (claim.attempt_count, policy.max_attempts);
+    let version = version.unwrap_or("latest");
+    Some(format!(
+        "{NOT_PROCESSED_HERE}: orchestration {name}@{version} is not registered, attempt {attempt} (max {max})"
+    ))
+}
+
+fn json_of(messages: &[WorkItem]) -> String {
+    serde_json::to_string(messages).unwrap_or_else(|reason| format!("{} messages: {reason}", messages.len()))
+}

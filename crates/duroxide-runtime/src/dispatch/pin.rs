@@ -1,0 +1,35 @@
+//! Which duroxide version an execution is pinned to, and whether this node replays that (semantics 17).
+
+use duroxide_core::{Event, EventKind};
+use duroxide_provider::{SemverRange, VersionRange, VersionTriple};
+use semver::Version;
+
+/// The version that the first event is stamped with, or the stamp if it is none.
+fn pin(history: &[Event]) -> Option<Result<Version, &str>> {
+    let first = history.first()?;
+    let stamp = first.duroxide_version.as_str();
+    matches!(first.kind, EventKind::OrchestrationStarted { .. })
+        .then(|| Version::parse(stamp).map_err(|_| stamp))
+}
+
+/// The stamp of the first event, if it is no version.
+pub(crate) fn unreadable_pin(history: &[Event]) -> Option<String> {
+    pin(history)?.err().map(str::to_owned)
+}
+
+/// The pin of an execution that this node cannot replay. No history, no start, or a stamp that is no version all
+/// count as compatible. Only major, minor and patch are compared.
+pub(crate) fn incompatible_pin(history: &[Event], supported: &[SemverRange]) -> Option<VersionTriple> {
+    let pinned = VersionTriple::from(&pin(history)?.ok()?);
+    (!replays(supported, pinned)).then_some(pinned)
+}
+
+/// Whether a node with these ranges replays executions of this pin.
+pub(crate) fn replays(supported: &[SemverRange], pinned: VersionTriple) -> bool {
+    supported.iter().any(|range| VersionRange::from(range).contains(pinned))
+}
+
+/// The ranges as they are logged.
+pub(crate) fn describe_ranges(ranges: &[SemverRange]) -> String {
+    ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
+}
