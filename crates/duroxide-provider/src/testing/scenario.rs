@@ -72,18 +72,12 @@ impl Scenario {
     /// Sets the clock back, and the store notices.
     pub fn notice_turn_back(&mut self, time: Duration) {
         self.turn_back(time);
-        self.engine.begin(self.now).unwrap();
-        self.engine.clamp_leases().unwrap();
-        self.engine.commit().unwrap();
-        self.check_invariants();
+        self.transact(|engine| engine.clamp_leases()).unwrap();
     }
 
     /// Makes visible what has become due.
     pub fn promote(&mut self) {
-        self.engine.begin(self.now).unwrap();
-        self.engine.promote().unwrap();
-        self.engine.commit().unwrap();
-        self.check_invariants();
+        self.transact(|engine| engine.promote()).unwrap();
     }
 
     /// Lets the leases of stories end.
@@ -105,11 +99,7 @@ impl Scenario {
 
     /// Applies an operation handed in earlier.
     pub fn apply_handed_in(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, Refusal> {
-        self.engine.begin(self.now).unwrap();
-        let answer = self.engine.apply(op, handed_in);
-        self.engine.commit().unwrap();
-        self.check_invariants();
-        match answer {
+        match self.transact(|engine| engine.apply(op, handed_in)) {
             Ok(answer) => Ok(answer),
             Err(ApplyError::Refused(refusal)) => Err(refusal),
             Err(ApplyError::Broken(failure)) => panic!("the store failed: {failure}"),
@@ -238,13 +228,13 @@ impl Scenario {
     /// Claims instances.
     pub fn claim_all(&mut self, order: &InstanceOrder) -> Claimed<OrchestrationClaim> {
         self.nonce += 1;
-        self.engine.begin(self.now).unwrap();
-        let dead_letters = self.engine.promote().unwrap();
-        let mut claimed = self.engine.claim_instances(order, self.nonce).unwrap();
-        self.engine.commit().unwrap();
-        self.check_invariants();
-        claimed.dead_letters.splice(0..0, dead_letters);
-        claimed
+        let nonce = self.nonce;
+        self.transact(|engine| {
+            let dead_letters = engine.promote().unwrap();
+            let mut claimed = engine.claim_instances(order, nonce).unwrap();
+            claimed.dead_letters.splice(0..0, dead_letters);
+            claimed
+        })
     }
 
     /// Claims one instance with a version filter.
@@ -273,12 +263,11 @@ impl Scenario {
     /// Claims activities.
     pub fn work_all(&mut self, order: &ActivityOrder) -> Claimed<WorkClaim> {
         self.nonce += 1;
-        self.engine.begin(self.now).unwrap();
-        self.engine.promote().unwrap();
-        let claimed = self.engine.claim_activities(order, self.nonce).unwrap();
-        self.engine.commit().unwrap();
-        self.check_invariants();
-        claimed
+        let nonce = self.nonce;
+        self.transact(|engine| {
+            engine.promote().unwrap();
+            engine.claim_activities(order, nonce).unwrap()
+        })
     }
 
     // ---- short cuts -----------------------------------------------------------------------------------------
@@ -327,6 +316,15 @@ impl Scenario {
     /// The dead letters.
     pub fn dead_letters(&mut self) -> Vec<DeadLetter> {
         self.engine.dead_letters(None).unwrap()
+    }
+
+    /// One transaction at the current time, after which the invariants hold.
+    fn transact<T>(&mut self, act: impl FnOnce(&mut dyn StoreEngine) -> T) -> T {
+        self.engine.begin(self.now).unwrap();
+        let done = act(self.engine.as_mut());
+        self.engine.commit().unwrap();
+        self.check_invariants();
+        done
     }
 
     fn check_invariants(&mut self) {
