@@ -13,6 +13,7 @@ use duroxide_provider::{
 
 use crate::{
     factory::ProviderFactory,
+    fetch_times::FetchTimes,
     message::{continuation_start, raised, start},
     round::{completion, continuation, first_round, next_execution_round},
 };
@@ -22,9 +23,6 @@ pub(crate) const LONG_LEASE: Duration = Duration::from_secs(120);
 
 /// How long a validation waits for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// By how much the clock of a store may differ from ours over one lease, rounding included.
-const CLOCK_TOLERANCE: Duration = Duration::from_millis(20);
 
 /// Between two looks at a provider whose fetch does not wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -52,38 +50,6 @@ pub(crate) struct Work {
     pub(crate) token: String,
     pub(crate) attempts: u32,
     pub(crate) times: FetchTimes,
-}
-
-/// Between these two moments a fetch took its lock, so a lease ends neither before `asked + lease` nor after
-/// `got + lease`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FetchTimes {
-    asked: Instant,
-    got: Instant,
-}
-
-impl FetchTimes {
-    /// Waits until a lock taken by this fetch has certainly ended. Time is all there is to wait for: looking at the
-    /// item would take its lock.
-    pub(crate) async fn lease_ends(self, lease: Duration) {
-        let end = self.got + lease + CLOCK_TOLERANCE;
-        tokio::time::sleep(end.saturating_duration_since(Instant::now())).await;
-    }
-
-    /// Whether a lock taken by this fetch may have ended. On a busy machine that can happen between any two calls; a
-    /// call that was refused then says nothing about the provider.
-    pub(crate) fn may_have_ended(self, lease: Duration) -> bool {
-        self.asked.elapsed() + CLOCK_TOLERANCE >= lease
-    }
-
-    /// Asserts that `later` fetched no earlier than `lease` after this fetch.
-    pub(crate) fn assert_kept_for(self, lease: Duration, later: Self) {
-        let kept = later.got.duration_since(self.asked);
-        assert!(
-            kept + CLOCK_TOLERANCE >= lease,
-            "a lock of {lease:?} must keep others away until it ends, but the item was fetched again after {kept:?}"
-        );
-    }
 }
 
 impl Fixture {
@@ -171,13 +137,9 @@ impl Fixture {
         poll: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Option<Claim> {
-        let asked = Instant::now();
-        let fetched = self
-            .provider
-            .fetch_orchestration_item(lease, poll, filter)
-            .await
-            .expect("fetch_orchestration_item must not fail on a healthy store");
-        let times = FetchTimes { asked, got: Instant::now() };
+        let fetch = self.provider.fetch_orchestration_item(lease, poll, filter);
+        let (fetched, times) = FetchTimes::of(fetch).await;
+        let fetched = fetched.expect("fetch_orchestration_item must not fail on a healthy store");
         fetched.map(|(item, token, attempts)| Claim { item, token, attempts, times })
     }
 
@@ -336,13 +298,9 @@ impl Fixture {
         session: Option<&SessionFetchConfig>,
         tags: &TagFilter,
     ) -> Option<Work> {
-        let asked = Instant::now();
-        let fetched = self
-            .provider
-            .fetch_work_item(lease, poll, session, tags)
-            .await
-            .expect("fetch_work_item must not fail on a healthy store");
-        let times = FetchTimes { asked, got: Instant::now() };
+        let fetch = self.provider.fetch_work_item(lease, poll, session, tags);
+        let (fetched, times) = FetchTimes::of(fetch).await;
+        let fetched = fetched.expect("fetch_work_item must not fail on a healthy store");
         fetched.map(|(item, token, attempts)| Work { item, token, attempts, times })
     }
 }

@@ -37,6 +37,7 @@
 )]
 
 mod factory;
+mod fetch_times;
 mod fixture;
 mod message;
 mod node;

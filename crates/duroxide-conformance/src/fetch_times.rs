@@ -1,0 +1,45 @@
+//! When a lock was taken, as far as the caller of a fetch can tell.
+
+use std::time::{Duration, Instant};
+
+/// By how much the clock of a store may differ from ours over one lease, rounding included.
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(20);
+
+/// Between these two moments a fetch took its lock, so a lease ends neither before `asked + lease` nor after
+/// `got + lease`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FetchTimes {
+    asked: Instant,
+    got: Instant,
+}
+
+impl FetchTimes {
+    /// Makes a fetch, and notes when.
+    pub(crate) async fn of<T>(fetch: impl Future<Output = T>) -> (T, Self) {
+        let asked = Instant::now();
+        let fetched = fetch.await;
+        (fetched, Self { asked, got: Instant::now() })
+    }
+
+    /// Waits until a lock taken by this fetch has certainly ended. Time is all there is to wait for: looking at the
+    /// item would take its lock.
+    pub(crate) async fn lease_ends(self, lease: Duration) {
+        let end = self.got + lease + CLOCK_TOLERANCE;
+        tokio::time::sleep(end.saturating_duration_since(Instant::now())).await;
+    }
+
+    /// Whether a lock taken by this fetch may have ended. On a busy machine that can happen between any two calls; a
+    /// call that was refused then says nothing about the provider.
+    pub(crate) fn may_have_ended(self, lease: Duration) -> bool {
+        self.asked.elapsed() + CLOCK_TOLERANCE >= lease
+    }
+
+    /// Asserts that `later` fetched no earlier than `lease` after this fetch.
+    pub(crate) fn assert_kept_for(self, lease: Duration, later: Self) {
+        let kept = later.got.duration_since(self.asked);
+        assert!(
+            kept + CLOCK_TOLERANCE >= lease,
+            "a lock of {lease:?} must keep others away until it ends, but the item was fetched again after {kept:?}"
+        );
+    }
+}
