@@ -32,6 +32,7 @@ pub async fn send(folder: &Path, name: &str) {
         let message = format!("{name} {number} {life}");
         client.enqueue_event("reader", "q", &message).await.unwrap();
         acknowledged.add(message);
+        // It is to be at work still when it is killed.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -72,6 +73,7 @@ async fn what_was_acknowledged_is_read_once_and_in_order() {
         CLIENTS.iter().map(|name| Process::start("client", folder, name)).collect();
 
     for _ in 0..KILLS {
+        // At any moment.
         tokio::time::sleep(Duration::from_millis(30 + luck.below(70))).await;
         match luck.below(4) {
             victim @ (0 | 1) => {

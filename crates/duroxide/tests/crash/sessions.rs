@@ -27,6 +27,7 @@ pub async fn work(folder: &Path) {
             let owner = ctx.worker_id().to_owned();
             async move {
                 notes.add(format!("begin {session} {owner}"));
+                // Long enough that two at once would show.
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 notes.add(format!("end {session} {owner}"));
                 Ok(input)
