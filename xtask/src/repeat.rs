@@ -34,6 +34,9 @@ pub(crate) struct Options {
     /// Only this test program, by the name of its target (`poison`, `dispatch`, …); may be given several times.
     #[arg(long)]
     program: Vec<String>,
+    /// Build the tests optimised: shorter runs, tighter races.
+    #[arg(long)]
+    release: bool,
     /// Stop at the first failed run.
     #[arg(long)]
     fail_fast: bool,
@@ -126,6 +129,7 @@ fn build(options: &Options) -> Result<Vec<TestProgram>, String> {
     };
     let output = Command::new("cargo")
         .args(["test", "--no-run", "--all-features", "--message-format=json-render-diagnostics"])
+        .args(options.release.then_some("--release"))
         .args(chosen.iter().flat_map(|package| ["--package", package]))
         .stderr(std::process::Stdio::inherit())
         .output()
