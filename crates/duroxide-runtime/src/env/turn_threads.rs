@@ -66,8 +66,11 @@ struct Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Queued,
+    /// Taken back before it began. A thread drops it and goes on.
+    Withdrawn,
     Running,
     Done,
+    /// Began and does not end. Its thread counts no more, and ends with it.
     GivenUp,
 }
 
@@ -206,8 +209,8 @@ impl Shared {
 /// answer; destructors of what is dropped here are user code too.
 fn run_quietly(job: Job) {
     let Job { run, dispatch, phase } = job;
-    let given_up_before_start = *lock(&phase) == Phase::GivenUp;
-    let run = move || if given_up_before_start { drop(run) } else { run() };
+    let withdrawn = *lock(&phase) == Phase::Withdrawn;
+    let run = move || if withdrawn { drop(run) } else { run() };
     let _panic = catch_unwind(AssertUnwindSafe(move || {
         if dispatch.is::<NoSubscriber>() { run() } else { dispatcher::with_default(&dispatch, run) }
     }));
@@ -224,7 +227,7 @@ impl RunningTurn for Ticket {
         let mut phase = lock(&self.phase);
         let has_not_begun = *phase == Phase::Queued;
         if has_not_begun {
-            *phase = Phase::GivenUp;
+            *phase = Phase::Withdrawn;
         }
         has_not_begun
     }
@@ -233,7 +236,7 @@ impl RunningTurn for Ticket {
         let mut state = lock(&self.shared.state);
         let mut phase = lock(&self.phase);
         match *phase {
-            Phase::Queued => *phase = Phase::GivenUp,
+            Phase::Queued => *phase = Phase::Withdrawn,
             Phase::Running if state.given_up < GIVEN_UP_MAX => {
                 *phase = Phase::GivenUp;
                 state.given_up += 1;
@@ -243,7 +246,7 @@ impl RunningTurn for Ticket {
                 }
             }
             Phase::Running => return false,
-            Phase::Done | Phase::GivenUp => {}
+            Phase::Withdrawn | Phase::Done | Phase::GivenUp => {}
         }
         true
     }
@@ -341,6 +344,26 @@ mod tests {
         assert!(second.withdraw());
         drop(release);
         assert!(never.await.is_err());
+    }
+
+    /// A turn that never began took no thread's place: the thread that drops it takes the next one.
+    #[tokio::test]
+    async fn a_turn_taken_back_before_it_began_costs_no_thread() {
+        for take_back in [Ticket::withdraw, Ticket::give_up] {
+            let threads = threads(1);
+            let (release, stuck) = mpsc::channel::<()>();
+            let _first = threads.run(Box::new(move || {
+                let _ = stuck.recv();
+            }));
+            let second = threads.run(Box::new(|| {}));
+            assert!(take_back(&second));
+            drop(release);
+            let (done, next) = tokio::sync::oneshot::channel();
+            let _third = threads.run(Box::new(move || done.send(()).unwrap()));
+            next.await.unwrap();
+            assert_eq!(lock(&threads.shared.state).given_up, 0);
+            threads.close().await;
+        }
     }
 
     #[tokio::test]
