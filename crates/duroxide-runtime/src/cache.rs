@@ -60,6 +60,18 @@ impl Stand {
         }
     }
 
+    /// Where the same store stands after a round that began the instance's next execution with these events.
+    pub(crate) fn begun(&self, seed: &[Event]) -> Self {
+        let mut stand = match self {
+            Self::Position { incarnation, .. } => {
+                Self::Position { incarnation: *incarnation, last_event_id: 0 }
+            }
+            Self::Ends(_) | Self::Empty => Self::Empty,
+        };
+        stand.advance(seed);
+        stand
+    }
+
     /// Moves on by the events of a round.
     fn advance(&mut self, delta: &[Event]) {
         let (Some(first), Some(last)) = (delta.first(), delta.last()) else { return };

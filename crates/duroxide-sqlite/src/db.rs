@@ -22,6 +22,19 @@ impl Db {
         statement.execute(params).map_err(|error| failure(&error))
     }
 
+    /// Runs a statement for each of many rows, looking it up once.
+    pub(crate) fn execute_each<P: Params>(
+        &self,
+        sql: &'static str,
+        rows: impl IntoIterator<Item = P>,
+    ) -> Result<(), StoreFailure> {
+        let run = || {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            rows.into_iter().try_for_each(|row| statement.execute(row).map(drop))
+        };
+        run().map_err(|error| failure(&error))
+    }
+
     /// Inserts a row; returns its number.
     pub(crate) fn insert(&self, sql: &'static str, params: impl Params) -> Result<i64, StoreFailure> {
         self.execute(sql, params)?;

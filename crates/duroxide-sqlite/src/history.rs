@@ -59,11 +59,11 @@ impl SqliteEngine {
             row.execution_id = execution_id;
         }
         let mut execution = stored.unwrap_or_else(|| ExecutionRow::begun(self.now));
-        for event in events {
-            let columns = (row.id, number(execution_id), number(event.event_id), &event.data);
-            self.db.execute(INSERT, columns)?;
-            execution.last_event_id = execution.last_event_id.max(event.event_id);
-        }
+        let key = (row.id, number(execution_id));
+        let rows = events.iter().map(|event| (key.0, key.1, number(event.event_id), &event.data));
+        self.db.execute_each(INSERT, rows)?;
+        let last = events.iter().map(|event| event.event_id).max().unwrap_or_default();
+        execution.last_event_id = execution.last_event_id.max(last);
         self.change_kv(row.id, changes)?;
         self.change_custom_status(row.id, changes)?;
         row.known = true;

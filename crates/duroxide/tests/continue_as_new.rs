@@ -1,4 +1,4 @@
-//! B27: nothing falls between two executions.
+//! Continue-as-new: nothing falls between two executions (B27), and the second is not read back.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 #![allow(unreachable_pub, reason = "the fixture is shared with other tests")]
@@ -24,18 +24,21 @@ use tokio::sync::Notify;
 
 use crate::fixture::{
     File,
-    intercept::{Intercept, Intercepted},
+    intercept::{FullyIntercepted, Intercept, Intercepted},
     node, quick_options, recorded,
 };
 
 const CLIENTS: usize = 4;
-const MESSAGES_EACH: u32 = 100;
-/// A crash comes this many provider calls after the last one. A prime, so that it wanders over all calls.
-const CALLS_BETWEEN_CRASHES: u64 = 61;
+/// Each node lives this many steps longer than the one before it; a provider call is two steps. The number is a prime, so
+/// that the crash wanders over all calls and over both sides of them.
+const STEPS_MORE: u64 = 17;
 
-/// What has been read of each client.
-#[derive(Serialize, Deserialize, Default)]
-struct Read([u32; CLIENTS]);
+/// What has been read of each client, and what each of them sends.
+#[derive(Serialize, Deserialize)]
+struct Read {
+    of: [u32; CLIENTS],
+    each: u32,
+}
 
 #[derive(Serialize, Deserialize)]
 struct Message {
@@ -46,12 +49,12 @@ struct Message {
 /// Reads one message per execution, and fails if one is missing, repeated or out of order.
 async fn reader(ctx: OrchestrationContext, mut read: Read) -> Result<String, String> {
     let message: Message = ctx.dequeue_event_typed("messages").await;
-    let expected = read.0.get_mut(message.client).ok_or("no such client")?;
+    let expected = read.of.get_mut(message.client).ok_or("no such client")?;
     if message.number != *expected {
         return Err(format!("client {}: expected {expected}, got {}", message.client, message.number));
     }
     *expected += 1;
-    if read.0 != [MESSAGES_EACH; CLIENTS] {
+    if read.of != [read.each; CLIENTS] {
         return ctx.continue_as_new_typed(&read).await;
     }
     let end = ctx.schedule_wait("end");
@@ -60,50 +63,67 @@ async fn reader(ctx: OrchestrationContext, mut read: Read) -> Result<String, Str
     Ok("all in order".into())
 }
 
-/// Stops the world at certain calls: before they reach the store, or after, when only the answer is lost.
-struct Crashes {
-    calls: AtomicU64,
-    now: Notify,
-    commits_rounds: bool,
+/// Which methods the provider has, of those that it need not have.
+#[derive(Debug, Clone, Copy)]
+enum Methods {
+    /// All that the store has: batches, whole rounds, and nodes that are known. A node that is gone holds nothing.
+    All,
+    /// None. What a node held when it crashed is free when its lease has ended.
+    RequiredOnly,
 }
 
-impl Crashes {
-    fn new(calls: u64, commits_rounds: bool) -> Self {
-        Self { calls: AtomicU64::new(calls), now: Notify::new(), commits_rounds }
+impl Methods {
+    /// How many messages each client sends. Every execution is handed all that are unread (8.3), and without whole rounds
+    /// each of them is stored and read three times, so that there a test build takes half a minute for 1,000 executions.
+    fn messages_each(self) -> u32 {
+        match self {
+            Self::All => 250,
+            Self::RequiredOnly => 200,
+        }
     }
 
-    async fn count(&self) {
-        if self.calls.fetch_add(1, Ordering::SeqCst) + 1 == CALLS_BETWEEN_CRASHES * 2 {
-            self.now.notify_one();
-            std::future::pending::<()>().await;
+    fn before_crash(self, store: &Arc<dyn Provider>, crash: Crash) -> Arc<dyn Provider> {
+        match self {
+            Self::All => FullyIntercepted::new(Arc::clone(store), crash),
+            Self::RequiredOnly => Intercepted::new(Arc::clone(store), crash),
         }
     }
 }
 
-#[async_trait]
-impl Intercept for Crashes {
-    fn commits_rounds(&self) -> bool {
-        self.commits_rounds
-    }
+/// Stops the world at a certain step: before a call reaches the store, or after, when only the answer is lost.
+struct Crash {
+    steps_left: AtomicU64,
+    now: Arc<Notify>,
+}
 
-    async fn before(&self, _method: &'static str) -> Result<(), ProviderError> {
-        self.count().await;
-        Ok(())
-    }
-
-    async fn after(&self, _method: &'static str) -> Result<(), ProviderError> {
-        self.count().await;
+impl Crash {
+    async fn step(&self) -> Result<(), ProviderError> {
+        if self.steps_left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.now.notify_one();
+            std::future::pending::<()>().await;
+        }
         Ok(())
     }
 }
 
-/// Runs one node after the other, each until its crash, until the instance has ended. Nothing is released by a crash.
+#[async_trait]
+impl Intercept for Crash {
+    async fn before(&self, _method: &'static str) -> Result<(), ProviderError> {
+        self.step().await
+    }
+
+    async fn after(&self, _method: &'static str) -> Result<(), ProviderError> {
+        self.step().await
+    }
+}
+
+/// Runs one node after the other, each until its crash, until the instance has ended. No call gives anything back.
 async fn run_through_crashes(
     file: &File,
     client: &Client,
-    commits_rounds: bool,
+    methods: Methods,
     activities: ActivityRegistry,
-) -> (String, u32) {
+) -> (String, u64) {
     let orchestrations = OrchestrationRegistry::builder().register_typed("Reader", reader).build();
     let options = RuntimeOptions {
         orchestrator_lock_timeout: Duration::from_millis(300),
@@ -113,14 +133,14 @@ async fn run_through_crashes(
     let store = file.open().await;
     let mut crashes = 0;
     loop {
-        // An odd number of crashes shifts the count by one, so that both sides of a call get their turn.
-        let provider = Intercepted::new(store.clone(), Crashes::new(u64::from(crashes % 2), commits_rounds));
-        let shared: Arc<dyn Provider> = provider.clone();
-        let runtime = node(&shared, activities.clone(), orchestrations.clone(), options.clone()).await;
+        let now = Arc::new(Notify::new());
+        let crash = Crash { steps_left: AtomicU64::new(STEPS_MORE * (crashes + 1)), now: Arc::clone(&now) };
+        let provider = methods.before_crash(&store, crash);
+        let runtime = node(&provider, activities.clone(), orchestrations.clone(), options.clone()).await;
         let ended = tokio::select! {
             biased;
             result = client.wait_for_orchestration_typed::<String>("reader", fixture::PATIENCE * 10) => Some(result),
-            () = provider.intercept.now.notified() => None,
+            () = now.notified() => None,
         };
         runtime.shutdown(Some(0)).await;
         match ended {
@@ -130,19 +150,19 @@ async fn run_through_crashes(
     }
 }
 
-async fn send(client: Client, number_of_client: usize) {
-    for number in 0..MESSAGES_EACH {
+async fn send(client: Client, number_of_client: usize, messages: u32) {
+    for number in 0..messages {
         let message = Message { client: number_of_client, number };
         client.enqueue_event_typed("reader", "messages", &message).await.unwrap();
     }
 }
 
 /// Sends all messages while somebody deletes whatever has ended, and lets the reader end when it has read them.
-async fn act_from_outside(client: &Client, announced: &Notify) {
+async fn act_from_outside(client: &Client, messages_each: u32, announced: &Notify) {
     let sending = async {
         let subscribed = |event: &Event| matches!(event.kind, EventKind::QueueSubscribed { .. });
         recorded(client, "reader", subscribed).await;
-        let senders = (0..CLIENTS).map(|n| tokio::spawn(send(client.clone(), n)));
+        let senders = (0..CLIENTS).map(|n| tokio::spawn(send(client.clone(), n, messages_each)));
         futures::future::try_join_all(senders).await.unwrap();
         announced.notified().await;
     };
@@ -165,20 +185,21 @@ fn announcing(announced: Arc<Notify>) -> ActivityRegistry {
     ActivityRegistry::builder().register("Announce", announce).build()
 }
 
-async fn nothing_falls_between(commits_rounds: bool) {
+async fn nothing_falls_between(methods: Methods) {
     let file = File::new();
     let store = file.open().await;
     let client = Client::new(store);
-    client.start_orchestration_typed("reader", "Reader", Read::default()).await.unwrap();
+    let each = methods.messages_each();
+    client.start_orchestration_typed("reader", "Reader", Read { of: [0; CLIENTS], each }).await.unwrap();
 
     let announced = Arc::new(Notify::new());
-    let run = run_through_crashes(&file, &client, commits_rounds, announcing(announced.clone()));
-    let ((result, crashes), ()) = tokio::join!(run, act_from_outside(&client, &announced));
+    let run = run_through_crashes(&file, &client, methods, announcing(announced.clone()));
+    let ((result, crashes), ()) = tokio::join!(run, act_from_outside(&client, each, &announced));
 
     assert_eq!(result, "all in order");
     assert!(crashes > 0, "the test crashed nothing");
     let executions = client.list_executions("reader").await.unwrap();
-    let expected = u64::try_from(CLIENTS).unwrap() * u64::from(MESSAGES_EACH);
+    let expected = u64::try_from(CLIENTS).unwrap() * u64::from(each);
     assert_eq!(executions, (1..=expected).collect::<Vec<_>>(), "one execution per message, without gaps");
     for execution in 1..expected {
         assert_eq!(client.get_execution_info("reader", execution).await.unwrap().status, "ContinuedAsNew");
@@ -188,11 +209,67 @@ async fn nothing_falls_between(commits_rounds: bool) {
 /// B27, 8.1, I15, I16: with whole rounds, old end and new start are one commit.
 #[tokio::test]
 async fn every_message_is_read_once_and_in_order_through_crashes() {
-    nothing_falls_between(true).await;
+    nothing_falls_between(Methods::All).await;
 }
 
 /// B27, 8.5, 8.6: the same with a provider that knows nothing of rounds.
 #[tokio::test]
 async fn the_same_holds_for_a_provider_without_rounds() {
-    nothing_falls_between(false).await;
+    nothing_falls_between(Methods::RequiredOnly).await;
+}
+
+/// Counts in three ways what goes on from one execution to the next: by its input, its key-value store and its queue.
+async fn heir(ctx: OrchestrationContext, count: u32) -> Result<String, String> {
+    let kept = ctx.get_kv_value("count");
+    let message: u32 = ctx.dequeue_event_typed("numbers").await;
+    if message != count || kept != (count > 0).then(|| count.to_string()) {
+        return Err(format!("{count}: the queue says {message}, the key-value store {kept:?}"));
+    }
+    if count == 20 {
+        return Ok("nothing was lost".into());
+    }
+    ctx.set_kv_value("count", (count + 1).to_string());
+    ctx.continue_as_new_typed(&(count + 1)).await
+}
+
+/// Counts how often a history is read.
+struct Reads(Arc<AtomicU64>);
+
+#[async_trait]
+impl Intercept for Reads {
+    async fn before(&self, method: &'static str) -> Result<(), ProviderError> {
+        if method == "load_execution" {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+}
+
+/// Hands 21 messages down a chain of executions and returns how often the node read a history.
+async fn reads_of_a_chain(options: RuntimeOptions) -> u64 {
+    let file = File::new();
+    let store = file.open().await;
+    let client = Client::new(store.clone());
+    client.start_orchestration_typed("heirs", "Heir", 0_u32).await.unwrap();
+    for number in 0..=20_u32 {
+        client.enqueue_event_typed("heirs", "numbers", &number).await.unwrap();
+    }
+    let reads = Arc::new(AtomicU64::new(0));
+    let store: Arc<dyn Provider> = FullyIntercepted::new(store, Reads(Arc::clone(&reads)));
+    let orchestrations = OrchestrationRegistry::builder().register_typed("Heir", heir).build();
+    let runtime = node(&store, ActivityRegistry::default(), orchestrations, options).await;
+    let result = client.wait_for_orchestration_typed::<String>("heirs", fixture::PATIENCE).await;
+    assert_eq!(result.unwrap().unwrap(), "nothing was lost");
+    let counted = fixture::final_snapshot(runtime).await;
+    assert_eq!((counted.orch_starts, counted.orch_continue_as_new), (21, 20), "each execution begins once");
+    reads.load(Ordering::SeqCst)
+}
+
+/// 2.14, 8.1, 8.3: the node that has committed the start of an execution knows it, and gives it to the next turn as it would
+/// be read. Commits are answered before what they made ready is handed out, so on one thread it is always there in time.
+#[tokio::test]
+async fn a_successor_is_not_read_back_by_the_node_that_began_it() {
+    assert_eq!(reads_of_a_chain(quick_options()).await, 0);
+    let cold = RuntimeOptions { execution_cache_size: 0, ..quick_options() };
+    assert_eq!(reads_of_a_chain(cold).await, 20, "without a cache, every successor is read");
 }

@@ -127,9 +127,19 @@ impl Execution {
         self.parent.as_ref()
     }
 
-    /// A lower bound of what the execution holds in memory: the payload bytes that were delivered to the code.
+    /// The key-value state after the last turn: what the next execution is given.
+    pub fn key_values(&self) -> BTreeMap<String, KvEntry> {
+        self.shared.lock().kv.entries.clone()
+    }
+
+    /// A lower bound of what the execution holds in memory: the payload bytes that were delivered to the code, and the
+    /// messages it was handed and has not seen yet.
     pub fn payload_bytes(&self) -> usize {
-        self.shared.lock().delivered_bytes
+        let carried = self.unapplied.iter().map(|event| match &event.kind {
+            EventKind::QueueEventDelivered { data, .. } => data.len(),
+            _ => 0,
+        });
+        self.shared.lock().delivered_bytes + carried.sum::<usize>()
     }
 
     /// An execution that stands at its seed: parked before its first poll.

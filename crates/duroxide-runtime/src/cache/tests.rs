@@ -114,6 +114,16 @@ fn a_new_execution_stands_behind_its_first_round() {
     assert_eq!(live.turns, 2);
 }
 
+/// 8.1: the round that ends an execution begins the next one, so it is known where the store stands with it.
+#[test]
+fn a_successor_stands_behind_its_seed() {
+    let delta = seed("next").into_events(Noon.now());
+    assert_eq!(at(7, 5).begun(&delta), at(7, 1));
+    let ends = Stand::Ends(Box::new((delta[0].clone(), delta[0].clone())));
+    let other = seed("in").into_events(Noon.now());
+    assert_eq!(Stand::of(&claim(1, None, None), &other).begun(&delta), ends);
+}
+
 #[test]
 fn the_least_recently_used_goes_first() {
     let cache = ExecutionCache::new(2);

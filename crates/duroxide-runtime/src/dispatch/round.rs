@@ -236,16 +236,22 @@ fn continue_as_new_item(
 pub(crate) fn round_bytes(round: &Round) -> usize {
     let delta: usize = round.history_delta.iter().map(event_bytes).sum();
     let items: usize = round.worker_items.iter().chain(&round.orchestrator_items).map(item_bytes).sum();
-    let next: usize = round.next_execution.iter().flat_map(|next| &next.history_delta).map(event_bytes).sum();
-    delta + items + next
+    delta + items + round.next_execution.as_ref().map_or(0, next_bytes)
+}
+
+fn next_bytes(next: &NextExecution) -> usize {
+    next.history_delta.iter().map(event_bytes).sum::<usize>() + item_bytes(&next.start)
+}
+
+fn carried_bytes<'a>(carried: impl IntoIterator<Item = &'a (String, String)>) -> usize {
+    carried.into_iter().map(|(name, data)| name.len() + data.len()).sum()
 }
 
 fn event_bytes(event: &Event) -> usize {
     const ENVELOPE: usize = 128;
     let payload = match &event.kind {
         EventKind::OrchestrationStarted { input, carry_forward_events, .. } => {
-            let carried = carry_forward_events.iter().flatten().map(|(name, data)| name.len() + data.len());
-            input.len() + carried.sum::<usize>()
+            input.len() + carried_bytes(carry_forward_events.iter().flatten())
         }
         EventKind::OrchestrationCompleted { output: text }
         | EventKind::OrchestrationContinuedAsNew { input: text }
@@ -271,8 +277,10 @@ pub(crate) fn item_bytes(item: &WorkItem) -> usize {
         | WorkItem::ActivityCompleted { result: text, .. }
         | WorkItem::ExternalRaised { data: text, .. }
         | WorkItem::QueueMessage { data: text, .. }
-        | WorkItem::SubOrchCompleted { result: text, .. }
-        | WorkItem::ContinueAsNew { input: text, .. } => text.len(),
+        | WorkItem::SubOrchCompleted { result: text, .. } => text.len(),
+        WorkItem::ContinueAsNew { input, carry_forward_events, .. } => {
+            input.len() + carried_bytes(carry_forward_events)
+        }
         _ => 0,
     };
     ENVELOPE + payload

@@ -4,6 +4,7 @@ mod run;
 mod settle;
 mod source;
 mod stranded;
+mod succeed;
 mod terminate;
 
 use std::{sync::Arc, time::Duration};

@@ -208,3 +208,19 @@ fn the_accepted_start_and_wake_ups_are_not_duplicates() {
     let refused = refused_starts("o-1", &messages, Some(&messages[0]), Some(&link(Some(2))), false);
     assert_eq!((refused.duplicates, refused.notices.len()), (1, 1));
 }
+
+/// 15.3: messages that are carried along count wherever they are held: in the start, among the first events, in the item.
+#[test]
+fn carried_messages_count_as_bytes_of_a_round() {
+    let here = Successor::Here { version: "1.2.0".into() };
+    for (successor, copies) in [(Successor::Elsewhere, 1), (here, 3)] {
+        let bytes_with = |data: &str| {
+            let mut outcome = continuation(None);
+            if let Outcome::ContinuedAsNew(next) = &mut outcome {
+                next.carried = vec![("q".into(), data.into())];
+            }
+            round_bytes(&round(WHO, turn(outcome), &successor, NOW))
+        };
+        assert_eq!(bytes_with(&"x".repeat(1_000)) - bytes_with(""), copies * 1_000, "{successor:?}");
+    }
+}

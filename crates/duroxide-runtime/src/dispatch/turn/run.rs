@@ -1,9 +1,9 @@
 //! Running a turn: preparing its execution, and waiting for a turn thread to come back with it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use duroxide_core::{
-    ParentLink, WorkItem,
+    KvEntry, OrchestrationHandlerRef, ParentLink, WorkItem,
     engine::{Setup, Turn},
 };
 use duroxide_provider::LoadedExecution;
@@ -35,7 +35,8 @@ impl InstanceWork {
     /// Goes on with a live execution.
     pub(super) async fn resume(&mut self, live: Box<CachedExecution>) {
         let collisions = self.refuse_starts(None, live.execution.parent());
-        self.turn(Source::Live(live), false, collisions).await;
+        let first_turn = live.turns == 0;
+        self.turn(Source::Live(live), first_turn, collisions).await;
     }
 
     /// Makes an execution from its start or its history.
@@ -45,13 +46,7 @@ impl InstanceWork {
             run.seed.as_ref().map_or_else(|| recorded_parent(&loaded.history), |seed| seed.parent.clone());
         let collisions = self.refuse_starts(accepted, recorded.as_ref());
         let first_turn = run.seed.is_some() || is_seed_only(&loaded.history);
-        let setup = Setup {
-            handler: Arc::clone(&run.handler),
-            clock: clock_of(&self.node.env),
-            limits: self.node.options.limits.clone(),
-            worker_id: Some(format!("orch-{}-{}", self.seat.slot(), self.node.id)),
-            kv: loaded.kv_snapshot.into_iter().collect(),
-        };
+        let setup = self.setup(Arc::clone(&run.handler), loaded.kv_snapshot.into_iter().collect());
         let cold = Cold {
             execution_id: run.seed.as_ref().map_or(self.claim.execution_id, |seed| seed.execution_id),
             stand: Stand::of(&self.claim, if run.seed.is_some() { &[] } else { &loaded.history }),
@@ -61,6 +56,16 @@ impl InstanceWork {
             history: loaded.history,
         };
         self.turn(Source::Cold(Box::new(cold)), first_turn, collisions).await;
+    }
+
+    pub(super) fn setup(&self, handler: OrchestrationHandlerRef, kv: BTreeMap<String, KvEntry>) -> Setup {
+        Setup {
+            handler,
+            clock: clock_of(&self.node.env),
+            limits: self.node.options.limits.clone(),
+            worker_id: Some(format!("orch-{}-{}", self.seat.slot(), self.node.id)),
+            kv,
+        }
     }
 
     /// What the parents are told whose child starts are not accepted.

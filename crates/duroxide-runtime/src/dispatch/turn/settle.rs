@@ -36,7 +36,6 @@ impl InstanceWork {
     /// Commits a turn and keeps its execution alive for the next one.
     pub(super) async fn settle(&mut self, decided: Decided) {
         let Decided { turn, facts, collisions, mut live } = decided;
-        let goes_on = turn.outcome == Outcome::Running;
         let notices: Vec<Notice> = collisions.iter().cloned().chain(notice_of(&turn)).collect();
         let items = if notices.is_empty() { Ok(Vec::new()) } else { Box::pin(self.address(notices)).await };
         let Ok(items) = items else {
@@ -56,7 +55,10 @@ impl InstanceWork {
             self.node.descriptors.remember(instance, execution_id, &facts.name, &facts.version);
         }
         match self.commit(&round).await {
-            Insisted::Done(()) => self.committed(&round, &facts, live.filter(|_| goes_on)).await,
+            Insisted::Done(()) => {
+                let next = live.and_then(|live| self.next(live, &facts, &mut round));
+                self.committed(&round, &facts, next).await;
+            }
             Insisted::LockLost => {
                 self.node.retire(live.map(|live| *live));
                 self.lost("during a commit");
@@ -92,9 +94,11 @@ impl InstanceWork {
         for activity in &round.cancelled_activities {
             node.running.cancel(activity);
         }
-        match live {
-            Some(live) => node.retire(node.cache.put(&self.claim.instance, live)),
-            None => node.descriptors.forget(&self.claim.instance, facts.execution_id),
+        if facts.end.is_some() {
+            node.descriptors.forget(&self.claim.instance, facts.execution_id);
+        }
+        if let Some(live) = live {
+            node.retire(node.cache.put(&self.claim.instance, live));
         }
         count(node, facts).await;
     }

@@ -1,0 +1,57 @@
+//! Which execution is kept for an instance's next turn.
+
+use duroxide_core::engine::Execution;
+use duroxide_provider::{NextExecution, Round};
+
+use super::InstanceWork;
+use crate::{
+    cache::CachedExecution,
+    dispatch::{
+        admit::Handlers,
+        measure::{End, Facts},
+        pin::incompatible_pin,
+        record::recorded_handler,
+    },
+};
+
+impl InstanceWork {
+    /// The execution that the instance's next turn belongs to: the one that just ran, or the one that its round has begun.
+    pub(super) fn next(
+        &self,
+        live: Box<CachedExecution>,
+        facts: &Facts,
+        round: &mut Round,
+    ) -> Option<Box<CachedExecution>> {
+        match facts.end {
+            None => return Some(live),
+            Some(End::Completed) => return None,
+            Some(End::Failed(_) | End::ContinuedAsNew) => {}
+        }
+        let successor = round.next_execution.take().and_then(|begun| self.begun(&live, begun));
+        // Code that has not returned is still parked; dropping it runs destructors of its own.
+        self.node.retire([*live]);
+        successor
+    }
+
+    /// The successor as it was just committed. It would be the same if it were read back, which costs more the more
+    /// messages it was handed (8.3).
+    fn begun(&self, predecessor: &CachedExecution, begun: NextExecution) -> Option<Box<CachedExecution>> {
+        let NextExecution { execution_id, history_delta, .. } = begun;
+        let (name, version) = recorded_handler(&history_delta)?;
+        let (name, version) = (name.to_owned(), version.to_owned());
+        let (_, handler) = Handlers::find(&self.node.orchestrations, &name, Some(&version))?;
+        let stand = predecessor.stand.begun(&history_delta);
+        let setup = self.setup(handler, predecessor.execution.key_values());
+        let supported = &self.node.filter.supported_duroxide_versions;
+        Some(Box::new(CachedExecution {
+            replayable: incompatible_pin(&history_delta, supported).is_none(),
+            execution: Execution::replay(history_delta, setup),
+            execution_id,
+            name,
+            version,
+            turns: 0,
+            unreadable_pin: None,
+            stand,
+        }))
+    }
+}
