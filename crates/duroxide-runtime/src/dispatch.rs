@@ -3,7 +3,7 @@
 //! Deciding and acting are apart. `slots`, `timing`, `admit`, `round` and `ending` take values and return values; the others
 //! carry out what they decided:
 //!
-//! * `queue` is the loop of one queue: fetch, start what has a slot, give back what has none;
+//! * `queue` is the loop of one queue: fetch, start what has a slot, give back what has none; `seat` is the slot's side;
 //! * `orchestration` and `worker` say what the loop fetches, and hand each claim to `turn` or `activity`;
 //! * `renewal` keeps a claim's lock, `commit` insists on a result until the store has it.
 
@@ -27,6 +27,7 @@ mod record;
 mod renewal;
 mod round;
 mod running;
+mod seat;
 mod sessions;
 mod slots;
 mod store_call;

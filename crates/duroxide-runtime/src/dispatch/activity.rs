@@ -12,9 +12,9 @@ use super::{
     held::LockKind,
     node::Node,
     quarantine::{GIVE_WAY, Suspect},
-    queue::Seat,
     renewal::Lease,
     running::RunningActivity,
+    seat::Seat,
     worker::ClaimedActivity,
 };
 use crate::env::Moment;

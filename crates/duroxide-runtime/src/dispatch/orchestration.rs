@@ -5,12 +5,7 @@ use std::sync::Arc;
 use duroxide_provider::{OrchestrationClaim, OrchestrationFetch, ProviderError};
 
 use super::{
-    guarded,
-    held::LockKind,
-    node::Node,
-    quarantine::Suspect,
-    queue::{Seat, WorkQueue},
-    slots::Wanted,
+    guarded, held::LockKind, node::Node, quarantine::Suspect, queue::WorkQueue, seat::Seat, slots::Wanted,
     turn::InstanceWork,
 };
 use crate::env::{BoxFuture, Moment};

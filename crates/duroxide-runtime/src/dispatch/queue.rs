@@ -7,24 +7,23 @@ use std::{
     collections::{BTreeMap, VecDeque, btree_map::Entry},
     panic::AssertUnwindSafe,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
-    time::Duration,
 };
 
 use duroxide_provider::ProviderError;
 use futures_util::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
-use tokio::sync::Notify;
 use tracing::{error, warn};
 
 use super::{
     held::LockKind,
     node::Node,
-    slots::{Place, Slots, Wanted},
+    seat::{Seat, SlotBoard},
+    slots::{Slots, Wanted},
     timing::{fetch_backoff, unstarted_max},
 };
-use crate::env::{BoxFuture, Env, Moment, lock};
+use crate::env::{BoxFuture, Env, Moment};
 
 /// What a dispatch loop needs to know of its queue.
 pub(crate) trait WorkQueue: Send + Sync + 'static {
@@ -75,11 +74,7 @@ pub(crate) fn start<Q: WorkQueue>(queue: Q) {
     }
     let queue = Arc::new(queue);
     let node = Arc::clone(queue.node());
-    let board = Arc::new(SlotBoard {
-        slots: Mutex::new(Slots::new(queue.slots(), queue.in_passing_max())),
-        changed: Notify::new(),
-        env: Arc::clone(&node.env),
-    });
+    let board = SlotBoard::new(Slots::new(queue.slots(), queue.in_passing_max()), &node.env);
     node.work.spawn(Q::NAME, async move {
         let node = queue.node();
         while AssertUnwindSafe(QueueLoop::new(Arc::clone(&queue), Arc::clone(&board)).run())
@@ -148,7 +143,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
                     self.fetch_for_all = None;
                     self.receive(fetched);
                 }
-                () = board.changed.notified() => {}
+                () = board.changed() => {}
                 () = sleep_until(&node.env, next_stale), if next_stale.is_some() => {}
             }
         }
@@ -214,7 +209,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     fn top_up(&mut self) {
         let now = self.queue.node().env.moment();
         let (wanted, free): (Wanted, Vec<usize>) = {
-            let mut slots = lock(&self.board.slots);
+            let mut slots = self.board.slots();
             (slots.wanted(self.queued.len(), now), slots.free_ids().collect())
         };
         if wanted.max == 0 {
@@ -248,7 +243,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     fn fetch(&mut self, slot: Option<usize>, wanted: Wanted) {
         if let Entry::Vacant(vacant) = self.fetching.entry(slot) {
             vacant.insert(wanted.free);
-            lock(&self.board.slots).fetched();
+            self.board.slots().fetched();
             let fetch = patiently(Arc::clone(&self.queue), Arc::clone(&self.failures), slot, wanted);
             match slot {
                 Some(_) => self.fetches.push(Box::pin(fetch)),
@@ -309,85 +304,5 @@ async fn ready<T>(future: &mut Option<BoxFuture<T>>) -> T {
 async fn sleep_until(env: &Arc<dyn Env>, moment: Option<Moment>) {
     if let Some(moment) = moment {
         env.sleep_until(moment).await;
-    }
-}
-
-/// The slots of a queue, shared by its loop and what runs in them.
-struct SlotBoard {
-    slots: Mutex<Slots>,
-    changed: Notify,
-    env: Arc<dyn Env>,
-}
-
-impl SlotBoard {
-    fn take(self: &Arc<Self>, bound: Option<usize>, is_reserved: impl Fn(usize) -> bool) -> Option<Seat> {
-        let place = {
-            let mut slots = lock(&self.slots);
-            match slots.start(bound, is_reserved) {
-                Some(slot) => Place::Slot(slot),
-                None if bound.is_none() && slots.pass() => Place::InPassing,
-                None => return None,
-            }
-        };
-        let taken = self.env.moment();
-        Some(Seat { board: Arc::clone(self), place, taken, phase: SeatPhase::Running })
-    }
-}
-
-/// The right to run one item. However its task ends, dropping the seat makes the slot free.
-pub(crate) struct Seat {
-    board: Arc<SlotBoard>,
-    place: Place,
-    taken: Moment,
-    phase: SeatPhase,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum SeatPhase {
-    Running,
-    Committing { bytes: usize },
-}
-
-impl Seat {
-    /// A seat for work that takes no slot of a queue and runs no user code.
-    pub(crate) fn apart(env: &Arc<dyn Env>) -> Option<Self> {
-        let board =
-            SlotBoard { slots: Mutex::new(Slots::new(1, 0)), changed: Notify::new(), env: Arc::clone(env) };
-        Arc::new(board).take(None, |_| false)
-    }
-
-    /// The slot's number. What passes beyond the slots goes by the first one's.
-    pub(crate) fn slot(&self) -> usize {
-        match self.place {
-            Place::Slot(slot) => slot,
-            Place::InPassing => 0,
-        }
-    }
-
-    /// How long ago the item started.
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.board.env.moment().since(self.taken)
-    }
-
-    /// User code is done and its result goes to the store: the slot is free for the next item.
-    pub(crate) fn submit(&mut self, bytes: usize) {
-        if let SeatPhase::Running = self.phase {
-            self.phase = SeatPhase::Committing { bytes };
-            let now = self.board.env.moment();
-            lock(&self.board.slots).submit(self.place, bytes, now.since(self.taken), now);
-            self.board.changed.notify_one();
-        }
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut slots = lock(&self.board.slots);
-        match self.phase {
-            SeatPhase::Running => slots.vacate(self.place),
-            SeatPhase::Committing { bytes } => slots.committed(bytes),
-        }
-        drop(slots);
-        self.board.changed.notify_one();
     }
 }

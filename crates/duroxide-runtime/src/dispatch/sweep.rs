@@ -12,7 +12,7 @@ use tracing::{debug, warn};
 
 use super::{
     activity::ActivityWork, condemn::Sentence, guarded, held::LockKind, node::Node,
-    orchestration::ClaimedInstance, queue::Seat, turn::InstanceWork, worker::ClaimedActivity,
+    orchestration::ClaimedInstance, seat::Seat, turn::InstanceWork, worker::ClaimedActivity,
 };
 use crate::{RuntimeOptions, env::Moment};
 

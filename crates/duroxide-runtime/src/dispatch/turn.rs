@@ -20,9 +20,9 @@ use super::{
     node::Node,
     orchestration::ClaimedInstance,
     quarantine::Suspect,
-    queue::Seat,
     record::recorded_parent,
     renewal::Lease,
+    seat::Seat,
 };
 use crate::{
     backoff_log::{UnregisteredOrchestration, warn_unregistered_orchestration},

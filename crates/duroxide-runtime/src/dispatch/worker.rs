@@ -13,8 +13,9 @@ use super::{
     held::LockKind,
     node::Node,
     quarantine::Suspect,
-    queue::{Seat, WorkQueue},
+    queue::WorkQueue,
     running::RunningActivity,
+    seat::Seat,
     sessions::{SessionOwners, SessionsInFlight},
     slots::Wanted,
 };

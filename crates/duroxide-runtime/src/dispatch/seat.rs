@@ -1,0 +1,107 @@
+//! The right to run one item.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use super::slots::{Place, Slots};
+use crate::env::{Env, Moment, lock};
+
+/// The slots of a queue, shared by its loop and what runs in them.
+pub(super) struct SlotBoard {
+    slots: Mutex<Slots>,
+    changed: Notify,
+    env: Arc<dyn Env>,
+}
+
+impl SlotBoard {
+    pub(super) fn new(slots: Slots, env: &Arc<dyn Env>) -> Arc<Self> {
+        Arc::new(Self { slots: Mutex::new(slots), changed: Notify::new(), env: Arc::clone(env) })
+    }
+
+    pub(super) fn slots(&self) -> MutexGuard<'_, Slots> {
+        lock(&self.slots)
+    }
+
+    /// Resolves when a slot has become free, or the store has answered for a result.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Takes a slot, or lets the item pass beyond them: see [`Slots::start`] and [`Slots::pass`].
+    pub(super) fn take(
+        self: &Arc<Self>,
+        bound: Option<usize>,
+        is_reserved: impl Fn(usize) -> bool,
+    ) -> Option<Seat> {
+        let place = {
+            let mut slots = self.slots();
+            match slots.start(bound, is_reserved) {
+                Some(slot) => Place::Slot(slot),
+                None if bound.is_none() && slots.pass() => Place::InPassing,
+                None => return None,
+            }
+        };
+        let taken = self.env.moment();
+        Some(Seat { board: Arc::clone(self), place, taken, phase: SeatPhase::Running })
+    }
+}
+
+/// The right to run one item. However its task ends, dropping the seat makes the slot free.
+pub(crate) struct Seat {
+    board: Arc<SlotBoard>,
+    place: Place,
+    taken: Moment,
+    phase: SeatPhase,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum SeatPhase {
+    Running,
+    Committing { bytes: usize },
+}
+
+impl Seat {
+    /// A seat for work that takes no slot of a queue and runs no user code.
+    pub(crate) fn apart(env: &Arc<dyn Env>) -> Option<Self> {
+        SlotBoard::new(Slots::new(1, 0), env).take(None, |_| false)
+    }
+
+    /// The slot's number. What passes beyond the slots goes by the first one's.
+    pub(crate) fn slot(&self) -> usize {
+        match self.place {
+            Place::Slot(slot) => slot,
+            Place::InPassing => 0,
+        }
+    }
+
+    /// How long ago the item started.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.board.env.moment().since(self.taken)
+    }
+
+    /// User code is done and its result goes to the store: the slot is free for the next item.
+    pub(crate) fn submit(&mut self, bytes: usize) {
+        if let SeatPhase::Running = self.phase {
+            self.phase = SeatPhase::Committing { bytes };
+            let now = self.board.env.moment();
+            self.board.slots().submit(self.place, bytes, now.since(self.taken), now);
+            self.board.changed.notify_one();
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut slots = self.board.slots();
+        match self.phase {
+            SeatPhase::Running => slots.vacate(self.place),
+            SeatPhase::Committing { bytes } => slots.committed(bytes),
+        }
+        drop(slots);
+        self.board.changed.notify_one();
+    }
+}
