@@ -50,19 +50,22 @@ mod node;
 mod op;
 mod order;
 mod reader;
+mod round;
 mod row;
 mod snapshot;
+mod state_change;
 mod token;
 
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use node::{NodeRow, StoredNode};
-pub use op::{Answer, Op, PreparedExecution, PreparedRound, Readies, StateChange};
+pub use op::{Answer, Op, Readies};
 pub use order::{ActivityOrder, HeldBack, HeldBackBy, InstanceOrder};
 pub use reader::{
     InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreReader, StoredDescriptor,
     StoredExecution, StoredStatus,
 };
+pub use round::{PreparedExecution, PreparedRound};
 pub use row::{
     ActivityRow, CANCELLATION, EventRow, MessageKind, MessageRow, StartTarget, Visibility, calling_parent,
     timer_key,
@@ -70,4 +73,5 @@ pub use row::{
 pub use snapshot::{
     ActivitySnapshot, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot, StoreSnapshot,
 };
+pub use state_change::StateChange;
 pub use token::{lock_token, token_row};

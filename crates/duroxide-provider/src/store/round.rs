@@ -1,0 +1,102 @@
+//! Rounds, prepared on the caller's thread.
+
+use duroxide_core::{Event, WorkItem};
+
+use super::{ActivityRow, EventRow, MessageRow, Refusal, StateChange};
+use crate::{ExecutionMetadata, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier};
+
+/// A round in the form a store keeps.
+#[derive(Debug, Clone)]
+pub struct PreparedRound {
+    /// The lock it is committed under.
+    pub token: String,
+    /// The execution the turn ran.
+    pub execution: PreparedExecution,
+    /// The next one, after a continue-as-new. Applied after `execution`.
+    pub next: Option<PreparedExecution>,
+    /// Activities to delete, after the inserts. Unknown ones are no error.
+    pub cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    /// Timers to delete, after the inserts. Unknown ones are no error.
+    pub cancelled_timers: Vec<ScheduledTimerIdentifier>,
+}
+
+impl PreparedRound {
+    /// Whether it changes something of its instance that a client can wait for: an execution ended, or the custom
+    /// status is another.
+    pub fn changes_status(&self) -> bool {
+        let sets_status = |execution: &PreparedExecution| {
+            let is_status = |change: &StateChange| matches!(change, StateChange::CustomStatus(_));
+            execution.metadata.status.is_some() || execution.changes.iter().any(is_status)
+        };
+        self.next.is_some() || sets_status(&self.execution)
+    }
+
+    /// A round in the form a store keeps.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidWorkItemType`] if an item is in the wrong list.
+    pub fn new(token: &str, round: Round) -> Result<Self, Refusal> {
+        let execution = PreparedExecution::new(
+            round.execution_id,
+            &round.history_delta,
+            &round.worker_items,
+            &round.orchestrator_items,
+            round.metadata,
+        )?;
+        let next = round
+            .next_execution
+            .map(|next| {
+                PreparedExecution::new(
+                    next.execution_id,
+                    &next.history_delta,
+                    &next.worker_items,
+                    &next.orchestrator_items,
+                    next.metadata,
+                )
+            })
+            .transpose()?;
+        Ok(Self {
+            token: token.to_owned(),
+            execution,
+            next,
+            cancelled_activities: round.cancelled_activities,
+            cancelled_timers: round.cancelled_timers,
+        })
+    }
+}
+
+/// What a round does to one execution.
+#[derive(Debug, Clone, Default)]
+pub struct PreparedExecution {
+    /// The execution.
+    pub execution_id: u64,
+    /// Events to append.
+    pub events: Vec<EventRow>,
+    /// What those events change beside the history.
+    pub changes: Vec<StateChange>,
+    /// Activities to queue.
+    pub activities: Vec<ActivityRow>,
+    /// Messages to queue.
+    pub messages: Vec<MessageRow>,
+    /// Status, output, name, version, parent and pin.
+    pub metadata: ExecutionMetadata,
+}
+
+impl PreparedExecution {
+    fn new(
+        execution_id: u64,
+        events: &[Event],
+        activities: &[WorkItem],
+        messages: &[WorkItem],
+        metadata: ExecutionMetadata,
+    ) -> Result<Self, Refusal> {
+        Ok(Self {
+            execution_id,
+            events: events.iter().map(EventRow::new).collect(),
+            changes: StateChange::of(events),
+            activities: activities.iter().map(ActivityRow::new).collect::<Result<_, _>>()?,
+            messages: messages.iter().map(|item| MessageRow::new(item, None)).collect::<Result<_, _>>()?,
+            metadata,
+        })
+    }
+}
