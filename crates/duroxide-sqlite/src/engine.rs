@@ -15,6 +15,7 @@ use crate::{
     checkpoint::Log,
     db::{Db, micros, time},
     error::{commit_failure, failure},
+    instances::KeptInstances,
     lanes::Lanes,
     open::{Location, open_writer},
     routes::Routes,
@@ -50,6 +51,7 @@ pub struct SqliteEngine {
     pub(crate) sequence: Sequence,
     pub(crate) routes: Routes,
     pub(crate) lanes: Lanes,
+    pub(crate) kept: KeptInstances,
     pub(crate) max_attempts: u32,
     pub(crate) orphan_message_ttl: Duration,
     location: Location,
@@ -93,6 +95,7 @@ impl SqliteEngine {
             sequence: Sequence::default(),
             routes: Routes::default(),
             lanes: Lanes::default(),
+            kept: KeptInstances::default(),
             max_attempts: MAX_ATTEMPTS_DEFAULT,
             orphan_message_ttl: options.orphan_message_ttl,
             location,
@@ -227,7 +230,9 @@ impl StoreEngine for SqliteEngine {
         // Under a clock that was set back, sessions end that had been looked at before.
         self.promoted_at = self.promoted_at.min(now);
         self.changes_before = self.db.conn.total_changes();
-        self.sequence.read(&self.db)?;
+        if !self.sequence.read(&self.db)? {
+            self.kept.clear();
+        }
         if !std::mem::replace(&mut self.leases_checked, true) {
             self.shorten_leases()?;
         }
@@ -285,6 +290,7 @@ impl StoreEngine for SqliteEngine {
         }
         self.routes.clear();
         self.lanes.clear();
+        self.kept.clear();
     }
 
     fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {

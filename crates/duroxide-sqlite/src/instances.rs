@@ -1,11 +1,13 @@
 //! Instance rows: where a store stands with an instance, and when it can be claimed.
 
 mod claim;
+mod kept;
 mod lock;
 mod promote;
 mod row;
 mod standing;
 
+pub(crate) use kept::{Kept, KeptInstances};
 pub(crate) use lock::lease;
 pub(crate) use row::{Batch, Changed, InstanceRow, Lock, Place};
 

@@ -100,6 +100,7 @@ impl SqliteEngine {
         );
         let is_new = self.db.execute(INSERT, columns)? > 0;
         if is_new {
+            self.kept.message_arrived(id);
             self.insert_payload(seq, &message.data)?;
         }
         Ok(is_new)

@@ -73,6 +73,7 @@ impl SqliteEngine {
         let held: Vec<i64> = self.db.all(HELD_INSTANCES, (node, micros(now)), |row| row.get(0))?;
         for id in held {
             let Some(mut row) = self.instance(id)? else { continue };
+            self.kept.forget(id);
             self.db.execute(END_INSTANCE, (id, micros(now)))?;
             if let Some(lock) = &mut row.lock {
                 lock.until = now;

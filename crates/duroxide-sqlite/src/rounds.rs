@@ -5,13 +5,13 @@ use std::cmp::Ordering;
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     ExecutionMetadata,
-    store::{Answer, ApplyError, MessageRow, PreparedExecution, PreparedRound, StoreFailure},
+    store::{Answer, ApplyError, MessageRow, PreparedExecution, PreparedRound, StateChange, StoreFailure},
 };
 
 use crate::{
     SqliteEngine,
     executions::ExecutionRow,
-    instances::{Changed, InstanceRow, Place, RUNNING},
+    instances::{Changed, InstanceRow, Kept, Place, RUNNING},
 };
 
 impl SqliteEngine {
@@ -21,22 +21,23 @@ impl SqliteEngine {
         round: &PreparedRound,
         handed_in: Timestamp,
     ) -> Result<Answer, ApplyError> {
-        let (mut row, current) = self.held_execution(&round.token, handed_in)?;
-        let first = self.stored(&row, current, round.execution.execution_id)?;
-        self.check_part(&row, &round.execution, first.as_ref())?;
+        let mut held = self.held_execution(&round.token, handed_in)?;
+        let current = held.execution.take();
+        let first = self.stored(&held.row, current, round.execution.execution_id)?;
+        self.check_part(&held.row, &round.execution, first.as_ref())?;
         if let Some(next) = &round.next {
-            let stored = self.stored(&row, None, next.execution_id)?;
-            self.check_part(&row, next, stored.as_ref())?;
+            let stored = self.stored(&held.row, None, next.execution_id)?;
+            self.check_part(&held.row, next, stored.as_ref())?;
         }
-        let messages_left = self.consume_batch(&row)?;
-        let mut effect = self.commit_part(&mut row, &round.execution, first, 1)?;
+        let messages_left = self.consume_batch(&held)?;
+        let mut effect = self.commit_part(&mut held, &round.execution, first, 1)?;
         if let Some(next) = &round.next {
-            let stored = self.stored(&row, None, next.execution_id)?;
-            let further = self.commit_part(&mut row, next, stored, 0)?;
+            let stored = self.stored(&held.row, None, next.execution_id)?;
+            let further = self.commit_part(&mut held, next, stored, 0)?;
             effect.changed = effect.changed.max(further.changed);
             effect.rerouted |= further.rerouted;
         }
-        self.write_round(row, round, effect, messages_left)
+        self.write_round(held, round, effect, messages_left)
     }
 
     /// The stored row of an execution, which is `current` if that is the instance's. Above that there is none.
@@ -66,11 +67,12 @@ impl SqliteEngine {
     /// Stores what a round did to one execution. An instance that has neither name nor events stays a mailbox.
     fn commit_part(
         &mut self,
-        row: &mut InstanceRow,
+        held: &mut Kept,
         part: &PreparedExecution,
         stored: Option<ExecutionRow>,
         turns: u64,
     ) -> Result<Effect, StoreFailure> {
+        let row = &mut held.row;
         let before = (row.known, row.execution_id, row.waits_for_successor());
         let renamed = describe(row, &part.metadata, self.now);
         let mut changed = Changed::Nothing;
@@ -80,14 +82,16 @@ impl SqliteEngine {
             execution.describe(&part.metadata, self.now);
             execution.turns += turns;
             self.write_execution(row.id, part.execution_id, &execution)?;
-            if part.metadata.status.is_some() && execution.status != RUNNING {
+            held.kv_unchanged &= !part.changes.iter().any(StateChange::is_of_keys);
+            if part.metadata.status.is_some() && execution.status != RUNNING && !held.kv_unchanged {
                 self.merge_kv(row.id)?;
             }
             if part.execution_id == row.execution_id {
                 if row.status.as_ref() != Some(&execution.status) {
+                    row.status = Some(execution.status.clone());
                     changed = Changed::Status;
                 }
-                row.status = Some(execution.status);
+                held.execution = Some(execution);
             }
         }
         let pinned = part.metadata.pinned_duroxide_version.is_some();
@@ -103,11 +107,12 @@ impl SqliteEngine {
     /// in the line before those that this round wakes.
     fn write_round(
         &mut self,
-        mut row: InstanceRow,
+        mut held: Kept,
         round: &PreparedRound,
         effect: Effect,
         messages_left: bool,
     ) -> Result<Answer, ApplyError> {
+        let row = &mut held.row;
         row.lock = None;
         row.batch = None;
         row.ready = None;
@@ -116,27 +121,40 @@ impl SqliteEngine {
         }
         row.suspect = row.suspect && messages_left && self.has_attempted(row.id)?;
         if messages_left {
-            self.stand_in_line(&mut row)?;
+            self.stand_in_line(row)?;
         }
         let mut sent = false;
         for part in parts(round) {
-            sent |= self.hand_out(&mut row, part)?;
+            sent |= self.hand_out(row, part)?;
         }
-        self.cancel_work(&row, round)?;
+        self.cancel_work(row, round)?;
         if row.known && row.route.is_none() && !row.waits_for_successor() {
             // Whatever wakes it next finds its route.
-            row.route = Some(self.route_of_known(&row)?);
+            row.route = Some(self.route_of_execution(row, held.execution.as_ref())?);
         }
         let place = if row.known && !messages_left && !sent {
             Some(Place { route: row.route, ready: None, wake_at: None })
         } else {
-            self.place(&row)?
+            self.place(row)?
         };
+        let answer = Answer::RoundCommitted { instance: row.instance_id.clone() };
         match place {
-            Some(place) => self.write_instance(&row, place, effect.changed)?,
+            Some(place) => {
+                self.write_instance(row, place, effect.changed)?;
+                held.stand_at(place);
+                held.messages = (!messages_left && !sent).then_some(0);
+                self.keep_running(held);
+            }
             None => self.delete_instance_row(row.id)?,
         }
-        Ok(Answer::RoundCommitted { instance: row.instance_id })
+        Ok(answer)
+    }
+
+    /// One that ended is seldom asked for again.
+    fn keep_running(&mut self, held: Kept) {
+        if held.execution.as_ref().is_some_and(|execution| execution.status == RUNNING) {
+            self.kept.keep(held);
+        }
     }
 
     fn stand_in_line(&mut self, row: &mut InstanceRow) -> Result<(), StoreFailure> {

@@ -24,6 +24,11 @@ pub enum StateChange {
 }
 
 impl StateChange {
+    /// Whether it changes a key of the instance.
+    pub fn is_of_keys(&self) -> bool {
+        !matches!(self, Self::CustomStatus(_))
+    }
+
     /// The changes of these events, in order.
     pub fn of(events: &[Event]) -> Vec<Self> {
         events

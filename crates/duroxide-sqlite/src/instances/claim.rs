@@ -11,10 +11,10 @@ use duroxide_provider::{
     },
 };
 
-use super::lock::lease;
+use super::{Batch, InstanceRow, Kept, Lock, lock::lease};
 use crate::{
     SqliteEngine,
-    db::{micros, unsigned},
+    db::{micros, time, unsigned},
     mailbox::{Message, is_start},
     nodes, reads,
     routes::ORPHANS,
@@ -34,27 +34,6 @@ const LOCK: &str =
     WHERE id = ?1";
 const STRAYS: &str = "SELECT id, instance_id FROM instance WHERE route = ?1 AND ready IS NOT NULL";
 const DROP_STRAYS: &str = "DELETE FROM message WHERE instance = ?1";
-
-/// What a claim reads of a ready instance. It reads many, so it reads no more than it needs.
-const CANDIDATE: &str = "SELECT i.instance_id, i.known, i.name, i.version, i.execution_id,
-        i.suspect OR i.lock_token IS NOT NULL, coalesce(e.last_event_id, 0), coalesce(e.turns, 0)
-    FROM instance i LEFT JOIN execution e ON e.instance = i.id AND e.execution_id = i.execution_id
-    WHERE i.id = ?1";
-
-/// A ready instance.
-#[derive(Debug)]
-struct Ready {
-    id: i64,
-    instance_id: String,
-    known: bool,
-    name: Option<String>,
-    version: Option<String>,
-    execution_id: u64,
-    /// Whether a lease on it ended, or a batch of it was given back with the attempt counted.
-    suspect: bool,
-    last_event_id: u64,
-    turns: u64,
-}
 
 /// What came of a candidate.
 enum Candidate {
@@ -156,44 +135,31 @@ impl SqliteEngine {
         has_slot: bool,
         notes: &mut Vec<DeadLetterNote>,
     ) -> Result<Candidate, StoreFailure> {
-        let Some(row) = self.candidate(id)? else { return Ok(Candidate::Unfit) };
-        if row.suspect && !has_slot {
+        let Some(mut kept) = self.instance_with_execution(id)? else { return Ok(Candidate::Unfit) };
+        // A lease that ended leaves its token.
+        kept.row.suspect |= kept.row.lock.is_some();
+        if kept.row.suspect && !has_slot {
             return Ok(Candidate::MustWait);
         }
-        let (messages, items) = self.decodable_messages(&row, order.whole_mailbox, notes)?;
-        let startable = row.known || messages.iter().any(|message| is_start(message.kind));
+        let (messages, items) = self.decodable_messages(&kept.row, order.whole_mailbox, notes)?;
+        let startable = kept.row.known || messages.iter().any(|message| is_start(message.kind));
         if messages.is_empty() || !startable {
             if let Some(row) = self.instance(id)? {
                 self.settle(&row)?;
             }
             return Ok(Candidate::Unfit);
         }
-        let lock_token = self.lock_instance(&row, &messages, order, nonce)?;
-        let claim = self.describe_claim(row, items, lock_token, &messages)?;
+        let lock_token = self.lock_instance(&mut kept.row, &messages, order, nonce)?;
+        let claim = self.describe_claim(&kept, items, lock_token, &messages)?;
+        self.kept.keep(kept);
         Ok(Candidate::Claimed(Box::new(claim)))
-    }
-
-    fn candidate(&self, id: i64) -> Result<Option<Ready>, StoreFailure> {
-        self.db.first(CANDIDATE, [id], |row| {
-            Ok(Ready {
-                id,
-                instance_id: row.get(0)?,
-                known: row.get(1)?,
-                name: row.get(2)?,
-                version: row.get(3)?,
-                execution_id: unsigned(row.get(4)?),
-                suspect: row.get(5)?,
-                last_event_id: unsigned(row.get(6)?),
-                turns: unsigned(row.get(7)?),
-            })
-        })
     }
 
     /// The visible messages with what they say. Those that cannot be decoded are counted, hidden and left out, or
     /// moved to the dead letters once they were tried too often (16.10).
     fn decodable_messages(
         &mut self,
-        row: &Ready,
+        row: &InstanceRow,
         whole_mailbox: bool,
         notes: &mut Vec<DeadLetterNote>,
     ) -> Result<(Vec<Message>, Vec<WorkItem>), StoreFailure> {
@@ -212,7 +178,7 @@ impl SqliteEngine {
 
     fn put_aside(
         &mut self,
-        row: &Ready,
+        row: &InstanceRow,
         message: &Message,
         error: &serde_json::Error,
     ) -> Result<Option<DeadLetterNote>, StoreFailure> {
@@ -235,7 +201,7 @@ impl SqliteEngine {
     /// Locks an instance and the messages a turn gets, and counts the attempt, in this one transaction.
     fn lock_instance(
         &mut self,
-        row: &Ready,
+        row: &mut InstanceRow,
         messages: &[Message],
         order: &InstanceOrder,
         nonce: u128,
@@ -246,36 +212,41 @@ impl SqliteEngine {
         }
         let token = lock_token(unsigned(row.id), nonce);
         let until = micros(self.now.saturating_add(order.lock_timeout));
-        let last = messages.last().map(|message| (message.due_at, message.seq)).unwrap_or_default();
+        let (last_due_at, last_seq) =
+            messages.last().map(|message| (message.due_at, message.seq)).unwrap_or_default();
         let columns = (
             row.id,
             &token,
             until,
             lease(order.lock_timeout),
             batch,
-            last.0,
-            last.1,
+            last_due_at,
+            last_seq,
             row.suspect,
             nodes::column(order.node),
         );
         self.db.execute(LOCK, columns)?;
+        row.ready = None;
+        row.wake_at = Some(until);
+        row.lock = Some(Lock { token: token.clone(), until: time(until) });
+        row.batch = Some(Batch { number: batch, last_due_at, last_seq });
         Ok(token)
     }
 
     fn describe_claim(
         &self,
-        row: Ready,
+        Kept { row, execution, .. }: &Kept,
         items: Vec<WorkItem>,
         lock_token: String,
         messages: &[Message],
     ) -> Result<OrchestrationClaim, StoreFailure> {
-        let (name, version) = match row.name {
-            Some(name) => (name, row.version),
+        let (name, version) = match &row.name {
+            Some(name) => (name.clone(), row.version.clone()),
             None => self.identity_of_unnamed(row.id, row.known.then_some(row.execution_id), &items)?,
         };
         let attempts = messages.iter().map(|message| message.attempt_count).max().unwrap_or(0);
         Ok(OrchestrationClaim {
-            instance: row.instance_id,
+            instance: row.instance_id.clone(),
             orchestration_name: name,
             version: version.unwrap_or_else(|| "unknown".to_owned()),
             execution_id: if row.known { row.execution_id } else { INITIAL_EXECUTION_ID },
@@ -284,8 +255,8 @@ impl SqliteEngine {
             attempt_count: attempts.saturating_add(1),
             position: Some(StorePosition {
                 incarnation: unsigned(row.id),
-                last_event_id: row.last_event_id,
-                turns: row.turns,
+                last_event_id: execution.as_ref().map_or(0, |execution| execution.last_event_id),
+                turns: execution.as_ref().map_or(0, |execution| execution.turns),
             }),
             loaded: None,
         })

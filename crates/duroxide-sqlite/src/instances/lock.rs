@@ -5,11 +5,10 @@ use std::time::Duration;
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{Answer, ApplyError, Refusal, token_row};
 
-use super::{Changed, InstanceRow, Lock};
+use super::{Changed, InstanceRow, Kept, Lock};
 use crate::{
     SqliteEngine,
     db::{micros, number},
-    executions::ExecutionRow,
 };
 
 const RENEW: &str = "UPDATE instance SET lock_until = ?2, lease = ?3 WHERE id = ?1";
@@ -22,19 +21,12 @@ impl SqliteEngine {
         if row.is_locked(handed_in) { Ok(row) } else { Err(Refusal::InstanceLockExpired.into()) }
     }
 
-    /// The same, with its current execution.
-    pub(crate) fn held_execution(
-        &self,
-        token: &str,
-        handed_in: Timestamp,
-    ) -> Result<(InstanceRow, Option<ExecutionRow>), ApplyError> {
-        let found = match token_row(token) {
-            Some(id) => self.instance_with_execution(number(id))?,
-            None => None,
-        };
-        let (row, execution) =
-            found.filter(|(row, _)| row.is_locked_by(token)).ok_or(Refusal::InvalidLockToken)?;
-        if row.is_locked(handed_in) { Ok((row, execution)) } else { Err(Refusal::InstanceLockExpired.into()) }
+    /// The same with its current execution.
+    pub(crate) fn held_execution(&mut self, token: &str, handed_in: Timestamp) -> Result<Kept, ApplyError> {
+        let id = number(token_row(token).ok_or(Refusal::InvalidLockToken)?);
+        let found = self.instance_with_execution(id)?;
+        let held = found.filter(|held| held.row.is_locked_by(token)).ok_or(Refusal::InvalidLockToken)?;
+        if held.row.is_locked(handed_in) { Ok(held) } else { Err(Refusal::InstanceLockExpired.into()) }
     }
 
     pub(crate) fn renew_instance(
@@ -45,6 +37,7 @@ impl SqliteEngine {
     ) -> Result<Answer, ApplyError> {
         let mut row = self.held_instance(token, handed_in)?;
         let until = self.now.saturating_add(extend_for);
+        self.kept.forget(row.id);
         self.db.execute(RENEW, (row.id, micros(until), lease(extend_for)))?;
         row.lock = Some(Lock { token: token.to_owned(), until });
         self.settle(&row)?;

@@ -2,7 +2,7 @@ use duroxide_core::Timestamp;
 use duroxide_provider::store::{StoreFailure, token_row};
 use rusqlite::{Row, ToSql, params_from_iter};
 
-use super::CONTINUED_AS_NEW;
+use super::{CONTINUED_AS_NEW, Kept};
 use crate::{
     SqliteEngine,
     db::{micros, number, time, unsigned},
@@ -172,13 +172,13 @@ impl SqliteEngine {
         self.db.first(BY_INSTANCE_ID, [instance_id], InstanceRow::read)
     }
 
-    /// An instance with its current execution, which one that never ran a turn does not have.
-    pub(crate) fn instance_with_execution(
-        &self,
-        id: i64,
-    ) -> Result<Option<(InstanceRow, Option<ExecutionRow>)>, StoreFailure> {
+    /// An instance with its current execution. It is kept no longer, unless the caller keeps it again.
+    pub(crate) fn instance_with_execution(&mut self, id: i64) -> Result<Option<Kept>, StoreFailure> {
+        if let Some(kept) = self.kept.take(id) {
+            return Ok(Some(kept));
+        }
         self.db.first(WITH_EXECUTION, [id], |row| {
-            Ok((InstanceRow::read(row)?, ExecutionRow::read_joined(row, FIRST_OF_EXECUTION)?))
+            Ok(Kept::read(InstanceRow::read(row)?, ExecutionRow::read_joined(row, FIRST_OF_EXECUTION)?))
         })
     }
 
@@ -198,6 +198,8 @@ impl SqliteEngine {
     ) -> Result<i64, StoreFailure> {
         let (id, ready) = (self.sequence.take(), self.sequence.take());
         self.db.execute(INSERT_MAILBOX, (id, instance_id, micros(self.now), route, ready))?;
+        let row = InstanceRow { route: Some(route), ready: Some(ready), ..self.mailbox_row(id, instance_id) };
+        self.kept.keep(Kept::new_mailbox(row));
         Ok(id)
     }
 
@@ -205,7 +207,11 @@ impl SqliteEngine {
         let id = self.sequence.take();
         let (route, ready) = (None::<i64>, None::<i64>);
         self.db.execute(INSERT_MAILBOX, (id, instance_id, micros(self.now), route, ready))?;
-        Ok(InstanceRow {
+        Ok(self.mailbox_row(id, instance_id))
+    }
+
+    fn mailbox_row(&self, id: i64, instance_id: &str) -> InstanceRow {
+        InstanceRow {
             id,
             instance_id: instance_id.to_owned(),
             known: false,
@@ -222,7 +228,7 @@ impl SqliteEngine {
             lock: None,
             batch: None,
             suspect: false,
-        })
+        }
     }
 
     /// The row a token belongs to, if it is the token of that row's lock.
@@ -235,11 +241,12 @@ impl SqliteEngine {
     /// Writes an instance and where it now belongs. Columns that lists are indexed by are left alone unless they
     /// changed.
     pub(crate) fn write_instance(
-        &self,
+        &mut self,
         row: &InstanceRow,
         place: Place,
         changed: Changed,
     ) -> Result<(), StoreFailure> {
+        self.kept.forget(row.id);
         let columns: [&dyn ToSql; 18] = [
             &row.id,
             &number(row.execution_id),
@@ -268,7 +275,8 @@ impl SqliteEngine {
         self.db.execute(statement, params_from_iter(columns.into_iter().take(parameters))).map(|_| ())
     }
 
-    pub(crate) fn delete_instance_row(&self, id: i64) -> Result<(), StoreFailure> {
+    pub(crate) fn delete_instance_row(&mut self, id: i64) -> Result<(), StoreFailure> {
+        self.kept.forget(id);
         self.db.execute(DELETE, [id]).map(|_| ())
     }
 }

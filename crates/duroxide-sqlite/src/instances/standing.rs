@@ -7,6 +7,7 @@ use super::{Changed, InstanceRow, Place};
 use crate::{
     SqliteEngine,
     db::micros,
+    executions::ExecutionRow,
     routes::{ORPHANS, Route},
 };
 
@@ -39,6 +40,7 @@ impl SqliteEngine {
     pub(crate) fn settle(&mut self, row: &InstanceRow) -> Result<(), StoreFailure> {
         match self.place(row)? {
             Some(Place { route, ready, wake_at }) => {
+                self.kept.forget(row.id);
                 self.db.execute(SET_STANDING, (row.id, route, ready, wake_at)).map(|_| ())
             }
             None => self.delete_instance_row(row.id),
@@ -56,13 +58,18 @@ impl SqliteEngine {
     /// Lets an instance stand in line on its route that waited for nothing but a message.
     pub(crate) fn stand_up(&mut self, id: i64) -> Result<(), StoreFailure> {
         let ready = self.sequence.take();
+        self.kept.stood_up(id, ready);
         self.db.execute(STAND_UP, (id, ready)).map(|_| ())
     }
 
     /// The same, if that is what it did; returns whether it was. Nothing of it is read.
     pub(crate) fn stand_up_if_waiting(&mut self, id: i64, instance_id: &str) -> Result<bool, StoreFailure> {
         let ready = self.sequence.take();
-        Ok(self.db.execute(STAND_UP_IF_WAITING, (id, instance_id, ready))? > 0)
+        let stood_up = self.db.execute(STAND_UP_IF_WAITING, (id, instance_id, ready))? > 0;
+        if stood_up {
+            self.kept.stood_up(id, ready);
+        }
+        Ok(stood_up)
     }
 
     /// Where an instance belongs; `None` if it holds nothing. One that stays ready keeps its place in the line.
@@ -139,7 +146,17 @@ impl SqliteEngine {
         if let Some(route) = row.route.filter(|route| *route != ORPHANS) {
             return Ok(route);
         }
-        let pinned = self.pinned(row.id, row.execution_id)?;
+        let current = self.execution(row.id, row.execution_id)?;
+        self.route_of_execution(row, current.as_ref())
+    }
+
+    /// The route of an instance with this current execution.
+    pub(crate) fn route_of_execution(
+        &mut self,
+        row: &InstanceRow,
+        current: Option<&ExecutionRow>,
+    ) -> Result<i64, StoreFailure> {
+        let pinned = current.and_then(|execution| execution.pinned);
         self.route(Route { name: row.name.clone(), version: row.version.clone(), pinned })
     }
 

@@ -11,7 +11,7 @@ use super::{kind_number, kind_of};
 use crate::{
     SqliteEngine,
     db::{count, lossy_text, micros, time},
-    instances::{Batch, InstanceRow},
+    instances::{Batch, InstanceRow, Kept},
 };
 
 /// The columns of a [`Message`], in the order in which it reads them.
@@ -185,13 +185,16 @@ impl SqliteEngine {
     /// to the next turn.
     ///
     /// Most turns take one message. Its row is deleted by its key, which costs SQLite half of a delete by range, and
-    /// no other of the batch stands behind it.
-    pub(crate) fn consume_batch(&self, row: &InstanceRow) -> Result<bool, StoreFailure> {
+    /// no other of the batch stands behind it. If the mailbox held no more than that one, nothing is left.
+    pub(crate) fn consume_batch(&self, Kept { row, messages, .. }: &Kept) -> Result<bool, StoreFailure> {
         let Some(Batch { number, last_due_at, last_seq }) = row.batch else {
             return self.has_messages(row.id);
         };
         let last = (last_due_at, last_seq);
         self.db.execute(CONSUME_LAST, (row.id, last.0, last.1, number))?;
+        if *messages == Some(1) {
+            return Ok(false);
+        }
         let first_left = self.db.first(FIRST_LEFT, [row.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
         if first_left.is_none_or(|left| left > last) {
             return Ok(first_left.is_some());

@@ -7,6 +7,7 @@ mod clocks;
 mod damage;
 mod files;
 mod fixture;
+mod kept;
 mod listing;
 mod payloads;
 mod plans;

@@ -1,0 +1,81 @@
+//! What is known of instances without reading them: their rows, as the engine wrote them last. Most turns follow the
+//! message that wakes them by milliseconds, and find everything here.
+
+use std::collections::HashMap;
+
+use super::{InstanceRow, Place};
+use crate::executions::ExecutionRow;
+
+/// Some megabytes. What is not kept is read.
+const KEPT_MAX: usize = 8192;
+
+/// An instance with its current execution, as they are stored.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) row: InstanceRow,
+    /// One that never ran a turn has none.
+    pub(crate) execution: Option<ExecutionRow>,
+    /// How many messages its mailbox holds at most, if that is known.
+    pub(crate) messages: Option<usize>,
+    /// Whether its current execution is known to have changed no key.
+    pub(crate) kv_unchanged: bool,
+}
+
+impl Kept {
+    /// What a read says.
+    pub(crate) fn read(row: InstanceRow, execution: Option<ExecutionRow>) -> Self {
+        Self { row, execution, messages: None, kv_unchanged: false }
+    }
+
+    /// A mailbox that was made just now.
+    pub(crate) fn new_mailbox(row: InstanceRow) -> Self {
+        Self { row, execution: None, messages: Some(0), kv_unchanged: true }
+    }
+
+    pub(crate) fn stand_at(&mut self, Place { route, ready, wake_at }: Place) {
+        self.row.route = route;
+        self.row.ready = ready;
+        self.row.wake_at = wake_at;
+    }
+}
+
+/// Whoever writes a row of an instance says so here, or makes it forgotten. What others write to the store, and what is
+/// rolled back, makes everything forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct KeptInstances {
+    by_id: HashMap<i64, Kept>,
+}
+
+impl KeptInstances {
+    pub(crate) fn keep(&mut self, kept: Kept) {
+        if self.by_id.len() < KEPT_MAX {
+            self.by_id.insert(kept.row.id, kept);
+        }
+    }
+
+    pub(crate) fn take(&mut self, id: i64) -> Option<Kept> {
+        self.by_id.remove(&id)
+    }
+
+    pub(crate) fn forget(&mut self, id: i64) {
+        self.by_id.remove(&id);
+    }
+
+    /// One that waited for a message stands in line on its route.
+    pub(crate) fn stood_up(&mut self, id: i64, ready: i64) {
+        if let Some(kept) = self.by_id.get_mut(&id) {
+            kept.row.ready = Some(ready);
+            kept.row.wake_at = None;
+        }
+    }
+
+    pub(crate) fn message_arrived(&mut self, id: i64) {
+        if let Some(kept) = self.by_id.get_mut(&id) {
+            kept.messages = kept.messages.map(|messages| messages + 1);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.by_id.clear();
+    }
+}
