@@ -12,12 +12,13 @@ mod turn_threads;
 use std::{
     fmt,
     future::Future,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use duroxide_core::Clock;
+use tokio::sync::Notify;
 
 pub use real::RealEnv;
 pub(crate) use tasks::{Task, Tasks};
@@ -115,6 +116,19 @@ impl dyn Env {
 /// This environment as the clock of executions.
 pub(crate) fn clock_of(env: &Arc<dyn Env>) -> Arc<dyn Clock> {
     Arc::clone(env) as Arc<dyn Clock>
+}
+
+/// Waits until it is so. Whoever makes it so notifies all who wait.
+pub(crate) async fn wait_for(notify: &Notify, is_so: impl Fn() -> bool) {
+    loop {
+        // Listen first, look after: in the other order a change in between would tell nobody.
+        let mut notified = pin!(notify.notified());
+        notified.as_mut().enable();
+        if is_so() {
+            return;
+        }
+        notified.await;
+    }
 }
 
 /// Locks a mutex whose data stays consistent when a holder panics: nothing here runs foreign code under a lock.

@@ -8,10 +8,12 @@ pub(crate) fn start_item(messages: &[WorkItem]) -> Option<&WorkItem> {
         .or_else(|| messages.iter().find(|item| matches!(item, WorkItem::StartOrchestration { .. })))
 }
 
+/// The item that starts the next execution of an instance that continued as new.
 pub(crate) fn successor_item(messages: &[WorkItem]) -> Option<&WorkItem> {
     messages.iter().find(|item| matches!(item, WorkItem::ContinueAsNew { .. }))
 }
 
+/// Why the instance is to be cancelled, if it is.
 pub(crate) fn cancellation(messages: &[WorkItem]) -> Option<&str> {
     messages.iter().find_map(|item| match item {
         WorkItem::CancelInstance { reason, .. } => Some(reason.as_str()),
@@ -19,6 +21,7 @@ pub(crate) fn cancellation(messages: &[WorkItem]) -> Option<&str> {
     })
 }
 
+/// Name and version that a start asks for.
 pub(crate) fn wanted_handler(item: &WorkItem) -> Option<(&str, Option<&str>)> {
     match item {
         WorkItem::StartOrchestration { orchestration, version, .. }

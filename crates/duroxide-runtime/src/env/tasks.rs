@@ -14,7 +14,7 @@ use std::{
 use tokio::sync::Notify;
 use tracing::error;
 
-use super::{BoxFuture, Env, lock};
+use super::{BoxFuture, Env, lock, wait_for};
 
 /// A group of tasks.
 ///
@@ -103,14 +103,7 @@ impl Tasks {
 
     /// Resolves when no task is left.
     pub(crate) async fn ended(&self) {
-        loop {
-            let mut ended = std::pin::pin!(self.group.ended.notified());
-            ended.as_mut().enable();
-            if lock(&self.group.members).alive.is_empty() {
-                return;
-            }
-            ended.await;
-        }
+        wait_for(&self.group.ended, || lock(&self.group.members).alive.is_empty()).await;
     }
 
     /// The labels of the tasks that are left.

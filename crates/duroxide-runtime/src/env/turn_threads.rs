@@ -20,7 +20,7 @@ use std::{
 use tokio::{runtime::Handle, sync::Notify};
 use tracing::{Dispatch, dispatcher, error, subscriber::NoSubscriber};
 
-use super::{BoxFuture, RunningTurn, TurnJob, lock};
+use super::{BoxFuture, RunningTurn, TurnJob, lock, wait_for};
 
 /// Threads that may be stuck in user code at the same time. Beyond it a stuck turn keeps its slot.
 const GIVEN_UP_MAX: usize = 64;
@@ -101,16 +101,7 @@ impl TurnThreads {
     pub(super) fn close(&self) -> BoxFuture {
         self.shared.close();
         let shared = Arc::clone(&self.shared);
-        Box::pin(async move {
-            loop {
-                let mut ended = std::pin::pin!(shared.ended.notified());
-                ended.as_mut().enable();
-                if lock(&shared.state).alive == 0 {
-                    return;
-                }
-                ended.await;
-            }
-        })
+        Box::pin(async move { wait_for(&shared.ended, || lock(&shared.state).alive == 0).await })
     }
 }
 
