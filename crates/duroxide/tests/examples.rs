@@ -156,6 +156,23 @@ Upload: the result on the office machine, tag None"#,
     );
 }
 
+/// S3.3, S3.46, S3.48
+#[test]
+fn capability_routing() {
+    check(
+        "capability_routing",
+        "order-3: bill for a vase printed at the till
+the till has passed work over: true
+order-1 waits: orchestration Ship@latest is not registered on any node
+order-2 waits: orchestration Shpi@latest is not registered on any node
+order-1: bill for a lamp printed at the till, a lamp packed in the warehouse
+order-2: unsupported version: work item could not be processed on this node (orchestration not registered here, or \
+         execution history is unsupported): orchestration Shpi@latest is not registered on any node, attempt 1 (max 10)
+given back by the till: 0
+given back by the warehouse: 0",
+    );
+}
+
 #[test]
 fn management() {
     check(
