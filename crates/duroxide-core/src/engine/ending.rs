@@ -43,20 +43,19 @@ pub enum Ending {
 /// the handler is not registered. The turn holds the start if there was none, the breadcrumbs of what is still
 /// open, and the terminal event; open activities and timers are removed.
 pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn {
-    let details = match &ending {
-        Ending::Failed(details) => details.clone(),
-        Ending::Cancelled { reason } => ErrorDetails::cancelled(reason),
-    };
-    let outcome = Outcome::Failed { details };
     let Remains { instance, execution_id, parent, last_event_id, seed, open, timers, children } =
         Remains::of(record, now);
     let cancelled_activities = open.activities.clone();
-    let request = match &ending {
-        Ending::Cancelled { reason } => {
-            Some(EventKind::OrchestrationCancelRequested { reason: reason.clone() })
-        }
-        Ending::Failed(_) => None,
+    let cancel = |instance| WorkItem::CancelInstance { instance, reason: PARENT_CANCELLED.to_owned() };
+    let (details, request, messages) = match ending {
+        Ending::Failed(details) => (details, None, Vec::new()),
+        Ending::Cancelled { reason } => (
+            ErrorDetails::cancelled(&reason),
+            Some(EventKind::OrchestrationCancelRequested { reason }),
+            children.into_iter().map(cancel).collect(),
+        ),
     };
+    let outcome = Outcome::Failed { details };
     let kinds = request
         .map(|request| (None, request))
         .into_iter()
@@ -72,13 +71,6 @@ pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn 
         duroxide_version: BUILD_VERSION.to_owned(),
         kind,
     }));
-    let messages = match ending {
-        Ending::Failed(_) => Vec::new(),
-        Ending::Cancelled { .. } => children
-            .into_iter()
-            .map(|instance| WorkItem::CancelInstance { instance, reason: PARENT_CANCELLED.to_owned() })
-            .collect(),
-    };
     Turn {
         delta,
         activities: Vec::new(),
