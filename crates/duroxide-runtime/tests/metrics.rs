@@ -122,9 +122,12 @@ fn counts_work(name: &str) -> bool {
 }
 
 fn expected_counters() -> BTreeMap<String, u64> {
-    let mut expected = BTreeMap::new();
-    let mut add = |count: u64, name: String| expected.insert(name, count);
-    for (name, version, by, count) in [
+    starts().chain(completions()).chain(failures()).chain(others()).collect()
+}
+
+/// By what each execution was started.
+fn starts() -> impl Iterator<Item = (String, u64)> {
+    [
         ("TwoSteps", "1.0.0", "client", 2),
         ("Parent", "1.0.0", "client", 1),
         ("Child", "1.0.0", "client", 1),
@@ -133,11 +136,17 @@ fn expected_counters() -> BTreeMap<String, u64> {
         ("Missing", "unknown", "client", 1),
         ("Continues", "1.0.0", "client", 1),
         ("Continues", "1.0.0", "continueAsNew", 1),
-    ] {
+    ]
+    .into_iter()
+    .map(|(name, version, by, count)| {
         let labels = format!("initiated_by={by},orchestration_name={name},version={version}");
-        add(count, format!("duroxide_orchestration_starts_total{{{labels}}}"));
-    }
-    for (name, version, status, count) in [
+        (format!("duroxide_orchestration_starts_total{{{labels}}}"), count)
+    })
+}
+
+/// How each execution ended.
+fn completions() -> impl Iterator<Item = (String, u64)> {
+    [
         ("TwoSteps", "1.0.0", "success", 2),
         ("Parent", "1.0.0", "success", 1),
         ("Child", "1.0.0", "success", 1),
@@ -146,23 +155,35 @@ fn expected_counters() -> BTreeMap<String, u64> {
         ("Missing", "unknown", "failed", 1),
         ("Continues", "1.0.0", "continuedAsNew", 1),
         ("Continues", "1.0.0", "success", 1),
-    ] {
+    ]
+    .into_iter()
+    .map(|(name, version, status, count)| {
         let labels =
             format!("final_turn_count=1-5,orchestration_name={name},status={status},version={version}");
-        add(count, format!("duroxide_orchestration_completions_total{{{labels}}}"));
-    }
-    for (name, version, error_type, category, count) in [
+        (format!("duroxide_orchestration_completions_total{{{labels}}}"), count)
+    })
+}
+
+/// Why executions failed.
+fn failures() -> impl Iterator<Item = (String, u64)> {
+    [
         ("Refuses", "1.0.0", "app_error", "application", 2),
         ("Changes", "1.0.0", "config_error", "configuration", 1),
         ("Missing", "unknown", "poison", "poison", 1),
-    ] {
+    ]
+    .into_iter()
+    .map(|(name, version, error_type, category, count)| {
         let labels = format!(
             "category={category},error_category={category},error_type={error_type},\
              orchestration_name={name},version={version}"
         );
-        add(count, format!("duroxide_orchestration_failures_total{{{labels}}}"));
-    }
-    for (count, name) in [
+        (format!("duroxide_orchestration_failures_total{{{labels}}}"), count)
+    })
+}
+
+/// Everything else.
+fn others() -> impl Iterator<Item = (String, u64)> {
+    [
         (
             1,
             "duroxide_orchestration_configuration_errors_total\
@@ -183,10 +204,9 @@ fn expected_counters() -> BTreeMap<String, u64> {
         ),
         (20, "duroxide_orchestration_dispatcher_items_fetched"),
         (7, "duroxide_worker_dispatcher_items_fetched"),
-    ] {
-        add(count, name.to_owned());
-    }
-    expected
+    ]
+    .into_iter()
+    .map(|(count, name)| (name.to_owned(), count))
 }
 
 fn expected_snapshot() -> MetricsSnapshot {
