@@ -36,7 +36,15 @@ impl Programs {
         let mut command = Command::new(self.path(side));
         command.args(args.split_whitespace()).args(["--store", side.store()]);
         command.arg("--folder").arg(scratch);
-        report(command)
+        report(command).map(|report| Report { command: portable(report.command, scratch), ..report })
+    }
+}
+
+/// What a workload was called with, without the folder: that is this machine's, and no part of what is measured.
+fn portable(command: String, scratch: &Path) -> String {
+    match command.strip_suffix(&format!(" --folder {}", scratch.display())) {
+        Some(portable) => portable.to_owned(),
+        None => command,
     }
 }
 
@@ -119,5 +127,13 @@ mod tests {
     fn a_reported_error_is_the_result() {
         let line = LINE.replace("\"error\":null", "\"error\":\"lead too short\"");
         assert_eq!(report(shell(&format!("echo '{line}'"))).unwrap_err(), "lead too short");
+    }
+
+    #[test]
+    fn the_recorded_command_is_the_same_on_every_machine() {
+        let scratch = Path::new("/tmp/some where/bench");
+        let called = "hello --slots 64 --store full --folder /tmp/some where/bench".to_owned();
+        assert_eq!(portable(called, scratch), "hello --slots 64 --store full");
+        assert_eq!(portable("hello --slots 64".to_owned(), scratch), "hello --slots 64");
     }
 }
