@@ -1,7 +1,5 @@
 //! Orchestrations and activities that behave, and some that do not.
 
-use std::time::Duration;
-
 use duroxide::{
     ActivityContext, ErrorDetails, OrchestrationContext, OrchestrationRegistry, PoisonMessageType,
     RuntimeOptions, runtime::registry::ActivityRegistry,
@@ -11,15 +9,13 @@ use crate::fixture::{notes::Notes, quick_options};
 
 pub const MAX_ATTEMPTS: u32 = 3;
 
-/// One slot per queue and short leases, so that what a dead process held is soon free. The two leases differ, as by
-/// default: what a killer was held with is not free again at the same moment as the killer.
+/// One slot per queue. The leases are the usual ones: what a node holds stays held on a slow machine too, so that runs
+/// and attempts can be counted.
 pub fn options() -> RuntimeOptions {
     RuntimeOptions {
         max_attempts: MAX_ATTEMPTS,
         orchestration_concurrency: 1,
         worker_concurrency: 1,
-        orchestrator_lock_timeout: Duration::from_millis(900),
-        worker_lock_timeout: Duration::from_millis(400),
         ..quick_options()
     }
 }

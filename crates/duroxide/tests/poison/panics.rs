@@ -1,13 +1,16 @@
 //! Panics in the turn path, outside user code.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use duroxide::{
-    Client, Event, EventKind, PoisonMessageType,
+    Client, Event, EventKind, PoisonMessageType, RuntimeOptions,
     providers::{ExecutionMetadata, Provider},
 };
 
@@ -56,7 +59,9 @@ async fn a_turn_that_panics_the_dispatcher_is_poisoned() {
     let panicking = Intercepted::new(store, PanicsInRounds::default());
     let wrapped: Arc<dyn Provider> = panicking.clone();
     let notes = Notes::new(file.folder(), "notes");
-    let runtime = node(&wrapped, activities(&notes), orchestrations(&notes), options()).await;
+    // For one lease a commit is tried again; then the attempt is over.
+    let options = RuntimeOptions { orchestrator_lock_timeout: Duration::from_secs(2), ..options() };
+    let runtime = node(&wrapped, activities(&notes), orchestrations(&notes), options).await;
 
     for number in 0..5 {
         assert_eq!(output(ended(&client, &format!("healthy-{number}")).await), number.to_string());

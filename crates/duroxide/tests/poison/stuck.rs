@@ -34,7 +34,7 @@ pub async fn turn(folder: &Path) {
         .register("One", one)
         .build();
     let activities = ActivityRegistry::builder().register("Echo", echo).build();
-    let options = RuntimeOptions { turn_timeout: Some(Duration::from_millis(300)), ..impatient() };
+    let options = RuntimeOptions { turn_timeout: Some(Duration::from_secs(1)), ..impatient() };
     stuck_beside_healthy(folder, activities, orchestrations, options).await;
 }
 
@@ -50,21 +50,22 @@ pub async fn activity(folder: &Path) {
         .register("One", one)
         .build();
     let options = RuntimeOptions {
-        activity_execution_timeout: Some(Duration::from_millis(300)),
+        activity_execution_timeout: Some(Duration::from_secs(1)),
         activity_cancellation_grace_period: Duration::from_millis(100),
         ..impatient()
     };
     stuck_beside_healthy(folder, activities, orchestrations, options).await;
 }
 
+/// A turn that is given up is free for the next attempt when its lease ends.
 fn impatient() -> RuntimeOptions {
-    RuntimeOptions { max_attempts: 2, orchestrator_lock_timeout: Duration::from_secs(3), ..options() }
+    RuntimeOptions { max_attempts: 2, orchestrator_lock_timeout: Duration::from_secs(2), ..options() }
 }
 
-/// Loops for ever, but gives way to other tests on a small machine.
+/// Keeps its thread for ever, but leaves the machine to others.
 fn never_return() -> ! {
     loop {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
