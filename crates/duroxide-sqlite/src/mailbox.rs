@@ -10,10 +10,10 @@ use crate::{
     db::{lossy_text, micros},
     instances::InstanceRow,
     payloads::{kept_in_row, whole_data},
-    routes::{ORPHANS, Route},
+    routes::ORPHANS,
 };
 
-pub(crate) use visible::{Message, message_columns};
+pub(crate) use visible::{Message, held, held_alone, message_columns};
 
 /// `ON CONFLICT` names its index: `INSERT OR IGNORE` would also swallow real errors.
 const INSERT: &str = "INSERT INTO message (instance, due_at, seq, kind, key, enqueued_at, data)
@@ -62,20 +62,13 @@ pub(crate) const fn is_start(kind: MessageKind) -> bool {
 impl SqliteEngine {
     /// Queues a message and makes its instance ready if that is what it waited for.
     pub(crate) fn enqueue(&mut self, message: &MessageRow) -> Result<(), StoreFailure> {
-        match (self.instance_named(&message.instance)?, &message.start) {
-            (Some(row), _) => self.enqueue_to(&row, message),
-            (None, Some(start)) if message.visible == Visibility::Now => {
-                let route =
-                    Route { name: Some(start.name.clone()), version: start.version.clone(), pinned: None };
-                let route = self.route(route)?;
-                let id = self.insert_ready_mailbox(&message.instance, route)?;
-                self.insert_message(id, message).map(|_| ())
-            }
-            (None, _) => {
-                let row = self.insert_mailbox(&message.instance)?;
-                self.enqueue_to(&row, message)
-            }
+        if let Some(start) = message.start.as_ref().filter(|_| message.visible == Visibility::Now)
+            && let Some(id) = self.insert_ready_mailbox(&message.instance, start)?
+        {
+            return self.insert_message(id, message).map(|_| ());
         }
+        let row = self.open_instance(&message.instance)?;
+        self.enqueue_to(&row, message)
     }
 
     /// Queues a message of this instance.

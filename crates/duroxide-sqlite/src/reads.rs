@@ -14,6 +14,7 @@ use crate::{
     custom_status,
     db::{Db, lossy_text, micros, number, time, unsigned},
     kv,
+    mailbox::held,
 };
 
 const KNOWN: &str = "SELECT id, execution_id FROM instance WHERE instance_id = ?1 AND known = 1";
@@ -43,11 +44,14 @@ const SYSTEM_METRICS: &str = "SELECT
         (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Completed'),
         (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Failed'),
         (SELECT count(*) FROM history)";
-const QUEUE_DEPTHS: &str = "SELECT
+const QUEUE_DEPTHS: &str = concat!(
+    "SELECT
         (SELECT count(*) FROM message JOIN instance ON instance.id = message.instance
-         WHERE message.batch IS NULL OR message.batch IS NOT instance.batch
-            OR instance.lock_until IS NULL OR instance.lock_until <= ?1),
-        (SELECT count(*) FROM activity WHERE lock_until IS NULL OR lock_until <= ?1)";
+         WHERE NOT ",
+    held!(),
+    " OR instance.lock_until IS NULL OR instance.lock_until <= ?1),
+        (SELECT count(*) FROM activity WHERE lock_until IS NULL OR lock_until <= ?1)"
+);
 const MESSAGE_SPAN: &str = "SELECT id, 1
         + (SELECT seq FROM message WHERE message.instance = id AND due_at = 0 ORDER BY seq DESC LIMIT 1)
         - (SELECT seq FROM message WHERE message.instance = id AND due_at = 0 ORDER BY seq LIMIT 1)

@@ -13,6 +13,7 @@ use crate::{
     dead_letters,
     instances::Lock,
     kv,
+    mailbox::{held, held_alone},
     payloads::whole_data,
     reads,
 };
@@ -22,8 +23,11 @@ const INSTANCES: &str = "SELECT id, instance_id, name, version, parent, executio
 const EXECUTIONS: &str = "SELECT execution_id, status, output, major, minor, patch, turns FROM execution
     WHERE instance = ?1 ORDER BY execution_id";
 const MESSAGES: &str = concat!(
-    "SELECT due_at, hidden_until, attempt_count,
-        message.batch IS NOT NULL AND message.batch IS instance.batch, key, ",
+    "SELECT due_at, hidden_until, attempt_count + ",
+    held_alone!(),
+    ", ",
+    held!(),
+    ", key, ",
     whole_data!("message.seq"),
     " FROM message JOIN instance ON instance.id = message.instance
     WHERE message.instance = ?1 ORDER BY due_at, seq"

@@ -11,7 +11,7 @@ use duroxide_provider::{
     },
 };
 
-use super::{Batch, InstanceRow, Kept, Lock, lock::lease};
+use super::{InstanceRow, Kept, Lock, lock::lease};
 use crate::{
     SqliteEngine,
     db::{micros, time, unsigned},
@@ -141,7 +141,7 @@ impl SqliteEngine {
         if kept.row.suspect && !has_slot {
             return Ok(Candidate::MustWait);
         }
-        let (messages, items) = self.decodable_messages(&kept.row, order.whole_mailbox, notes)?;
+        let (mut messages, items) = self.decodable_messages(&kept.row, order.whole_mailbox, notes)?;
         let startable = kept.row.known || messages.iter().any(|message| is_start(message.kind));
         if messages.is_empty() || !startable {
             if let Some(row) = self.instance(id)? {
@@ -149,6 +149,7 @@ impl SqliteEngine {
             }
             return Ok(Candidate::Unfit);
         }
+        self.count_lost_attempt(&kept.row, &mut messages)?;
         let lock_token = self.lock_instance(&mut kept.row, &messages, order, nonce)?;
         let claim = self.describe_claim(&kept, items, lock_token, &messages)?;
         self.kept.keep(kept);
@@ -206,22 +207,17 @@ impl SqliteEngine {
         order: &InstanceOrder,
         nonce: u128,
     ) -> Result<String, StoreFailure> {
-        let batch = self.sequence.take();
-        for message in messages {
-            self.take_message(row.id, message, batch)?;
-        }
+        let batch = self.take_messages(row.id, messages)?;
         let token = lock_token(unsigned(row.id), nonce);
         let until = micros(self.now.saturating_add(order.lock_timeout));
-        let (last_due_at, last_seq) =
-            messages.last().map(|message| (message.due_at, message.seq)).unwrap_or_default();
         let columns = (
             row.id,
             &token,
             until,
             lease(order.lock_timeout),
-            batch,
-            last_due_at,
-            last_seq,
+            batch.number,
+            batch.last_due_at,
+            batch.last_seq,
             row.suspect,
             nodes::column(order.node),
         );
@@ -229,7 +225,7 @@ impl SqliteEngine {
         row.ready = None;
         row.wake_at = Some(until);
         row.lock = Some(Lock { token: token.clone(), until: time(until) });
-        row.batch = Some(Batch { number: batch, last_due_at, last_seq });
+        row.batch = Some(batch);
         Ok(token)
     }
 

@@ -1,5 +1,5 @@
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{StoreFailure, token_row};
+use duroxide_provider::store::{StartTarget, StoreFailure, token_row};
 use rusqlite::{Row, ToSql, params_from_iter};
 
 use super::{CONTINUED_AS_NEW, Kept};
@@ -7,7 +7,7 @@ use crate::{
     SqliteEngine,
     db::{micros, number, time, unsigned},
     executions::ExecutionRow,
-    routes::ORPHANS,
+    routes::{ORPHANS, Route},
 };
 
 const BY_ID: &str = "SELECT id, instance_id, known, name, version, parent, status, execution_id, created_at,
@@ -26,7 +26,7 @@ const WITH_EXECUTION: &str =
     WHERE i.id = ?1";
 const FIRST_OF_EXECUTION: usize = 19;
 const INSERT_MAILBOX: &str = "INSERT INTO instance (id, instance_id, created_at, updated_at, route, ready)
-    VALUES (?1, ?2, ?3, ?3, ?4, ?5)";
+    VALUES (?1, ?2, ?3, ?3, ?4, ?5) ON CONFLICT (instance_id) DO NOTHING";
 /// What every round and every release changes. Only the indexes of what can be claimed have any of it.
 macro_rules! moving_columns {
     () => {
@@ -91,11 +91,18 @@ impl Lock {
 }
 
 /// The messages a claim took: all rows of this number, none of which stands behind (`last_due_at`, `last_seq`).
+/// Under a negative number it is the one row that stands there; nothing is written to it while the lock lives.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batch {
     pub(crate) number: i64,
     pub(crate) last_due_at: i64,
     pub(crate) last_seq: i64,
+}
+
+impl Batch {
+    pub(crate) fn is_sole(self) -> bool {
+        self.number < 0
+    }
 }
 
 /// What is different of an instance, beside its lock and its place in the line.
@@ -190,17 +197,23 @@ impl SqliteEngine {
         }
     }
 
-    /// A mailbox that already stands in line on this route, for the start that is put into it next.
+    /// A mailbox that already stands in line for the start that is put into it next; `None` if there is a row of this
+    /// id. Most starts are of new instances, so nothing is looked up first.
     pub(crate) fn insert_ready_mailbox(
         &mut self,
         instance_id: &str,
-        route: i64,
-    ) -> Result<i64, StoreFailure> {
+        start: &StartTarget,
+    ) -> Result<Option<i64>, StoreFailure> {
+        let (name, version) = (Some(start.name.clone()), start.version.clone());
+        let route = self.route(Route { name, version, pinned: None })?;
         let (id, ready) = (self.sequence.take(), self.sequence.take());
-        self.db.execute(INSERT_MAILBOX, (id, instance_id, micros(self.now), route, ready))?;
+        let columns = (id, instance_id, micros(self.now), route, ready);
+        if self.db.execute(INSERT_MAILBOX, columns)? == 0 {
+            return Ok(None);
+        }
         let row = InstanceRow { route: Some(route), ready: Some(ready), ..self.mailbox_row(id, instance_id) };
         self.kept.keep(Kept::new_mailbox(row));
-        Ok(id)
+        Ok(Some(id))
     }
 
     pub(crate) fn insert_mailbox(&mut self, instance_id: &str) -> Result<InstanceRow, StoreFailure> {

@@ -26,6 +26,23 @@ macro_rules! message_columns {
 }
 pub(crate) use message_columns;
 
+/// Whether a message is the only one that the lock of its instance holds, in which case its row does not say so.
+macro_rules! held_alone {
+    () => {
+        "((instance.batch < 0
+        AND message.due_at = instance.batch_due_at AND message.seq = instance.batch_seq) IS TRUE)"
+    };
+}
+pub(crate) use held_alone;
+
+/// Whether the lock of its instance holds a message, ended or not.
+macro_rules! held {
+    () => {
+        concat!("((message.batch = instance.batch) IS TRUE OR ", $crate::mailbox::held_alone!(), ")")
+    };
+}
+pub(crate) use held;
+
 /// The oldest queue message that an abandon hides: younger ones wait behind it, or backoff would break their order.
 const HELD_FROM: &str = "SELECT seq FROM message
     WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 ORDER BY seq LIMIT 1";
@@ -63,12 +80,16 @@ const TAKE: &str = "UPDATE message SET batch = ?4, attempt_count = attempt_count
 const TAKE_SHOWN_AGAIN: &str =
     "UPDATE message SET batch = ?4, hidden_until = 0, attempt_count = attempt_count + 1
     WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
+const COUNT_ATTEMPT: &str = "UPDATE message SET attempt_count = attempt_count + 1
+    WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
 const HIDE_UNDECODABLE: &str = "UPDATE message
     SET batch = NULL, kind = ?4, hidden_until = ?5, attempt_count = attempt_count + 1
     WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
 const DELETE: &str = "DELETE FROM message WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
 const CONSUME_LAST: &str =
     "DELETE FROM message WHERE instance = ?1 AND due_at = ?2 AND seq = ?3 AND batch = ?4";
+const RELEASE_SOLE: &str = "UPDATE message SET hidden_until = ?4, attempt_count = attempt_count + ?5
+    WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
 const FIRST_LEFT: &str = "SELECT due_at, seq FROM message WHERE instance = ?1 ORDER BY due_at, seq LIMIT 1";
 const CONSUME_BATCH: &str =
     "DELETE FROM message WHERE instance = ?1 AND (due_at, seq) <= (?2, ?3) AND batch = ?4";
@@ -159,10 +180,35 @@ impl SqliteEngine {
         Ok(())
     }
 
-    /// Gives a message to a batch and counts the attempt.
-    pub(crate) fn take_message(&self, id: i64, message: &Message, batch: i64) -> Result<(), StoreFailure> {
-        let take = if message.was_hidden { TAKE_SHOWN_AGAIN } else { TAKE };
-        self.db.execute(take, (id, message.due_at, message.seq, batch)).map(|_| ())
+    /// Gives messages to a batch and counts the attempt, by what is stored with the lock if there is one message.
+    pub(crate) fn take_messages(&mut self, id: i64, messages: &[Message]) -> Result<Batch, StoreFailure> {
+        let number = self.sequence.take();
+        let (last_due_at, last_seq) = messages.last().map(Message::place).unwrap_or_default();
+        if let [sole] = messages
+            && !sole.was_hidden
+        {
+            return Ok(Batch { number: -number, last_due_at, last_seq });
+        }
+        for message in messages {
+            let take = if message.was_hidden { TAKE_SHOWN_AGAIN } else { TAKE };
+            self.db.execute(take, (id, message.due_at, message.seq, number))?;
+        }
+        Ok(Batch { number, last_due_at, last_seq })
+    }
+
+    /// Counts the attempt of a lock that ended, in the row of its sole message, which the lock stood for so far.
+    pub(crate) fn count_lost_attempt(
+        &self,
+        row: &InstanceRow,
+        messages: &mut [Message],
+    ) -> Result<(), StoreFailure> {
+        let Some(lost) = row.batch.filter(|batch| batch.is_sole()) else { return Ok(()) };
+        let place = (lost.last_due_at, lost.last_seq);
+        self.db.execute(COUNT_ATTEMPT, (row.id, place.0, place.1))?;
+        if let Some(message) = messages.iter_mut().find(|message| message.place() == place) {
+            message.attempt_count = message.attempt_count.saturating_add(1);
+        }
+        Ok(())
     }
 
     /// Hides a message that could not be decoded, and counts the attempt.
@@ -187,19 +233,21 @@ impl SqliteEngine {
     /// Most turns take one message. Its row is deleted by its key, which costs SQLite half of a delete by range, and
     /// no other of the batch stands behind it. If the mailbox held no more than that one, nothing is left.
     pub(crate) fn consume_batch(&self, Kept { row, messages, .. }: &Kept) -> Result<bool, StoreFailure> {
-        let Some(Batch { number, last_due_at, last_seq }) = row.batch else {
-            return self.has_messages(row.id);
-        };
-        let last = (last_due_at, last_seq);
-        self.db.execute(CONSUME_LAST, (row.id, last.0, last.1, number))?;
+        let Some(batch) = row.batch else { return self.has_messages(row.id) };
+        let last = (batch.last_due_at, batch.last_seq);
+        if batch.is_sole() {
+            self.db.execute(DELETE, (row.id, last.0, last.1))?;
+        } else {
+            self.db.execute(CONSUME_LAST, (row.id, last.0, last.1, batch.number))?;
+        }
         if *messages == Some(1) {
             return Ok(false);
         }
         let first_left = self.db.first(FIRST_LEFT, [row.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        if first_left.is_none_or(|left| left > last) {
+        if batch.is_sole() || first_left.is_none_or(|left| left > last) {
             return Ok(first_left.is_some());
         }
-        self.db.execute(CONSUME_BATCH, (row.id, last.0, last.1, number))?;
+        self.db.execute(CONSUME_BATCH, (row.id, last.0, last.1, batch.number))?;
         self.has_messages(row.id)
     }
 
@@ -211,8 +259,12 @@ impl SqliteEngine {
         ignore_attempt: bool,
     ) -> Result<(), StoreFailure> {
         let Some(Batch { number, last_due_at, last_seq }) = row.batch else { return Ok(()) };
-        let columns =
-            (row.id, last_due_at, last_seq, number, micros(hidden_until), i64::from(ignore_attempt));
+        let hidden_until = micros(hidden_until);
+        if number < 0 {
+            let columns = (row.id, last_due_at, last_seq, hidden_until, i64::from(!ignore_attempt));
+            return self.db.execute(RELEASE_SOLE, columns).map(|_| ());
+        }
+        let columns = (row.id, last_due_at, last_seq, number, hidden_until, i64::from(ignore_attempt));
         self.db.execute(RELEASE_BATCH, columns).map(|_| ())
     }
 }

@@ -48,7 +48,7 @@ fn a_due_timer_costs_one_statement_until_it_is_claimed() {
         assert_eq!(store.claim_with(&all_at_once(instances)).items.len(), instances);
         trace.statements().len()
     };
-    assert_eq!(statements(101) - statements(1), 100 * (1 + 3));
+    assert_eq!(statements(101) - statements(1), 100 * (1 + 2));
 }
 
 /// The commit of a timer's turn that goes on with an activity.

@@ -1,0 +1,3 @@
+-- Most turns take one message, and its row is left alone: `instance.batch` is negative then, and `batch_due_at` and
+-- `batch_seq` say which it is. Its attempt is counted in the row when the lock ends in another way than by a commit.
+-- Nothing changes in the tables; a build that does not know of this must not open the file.
