@@ -8,7 +8,9 @@ use crate::SqliteError;
 /// "dur5" in the file's header: this file is a duroxide store.
 pub(super) const APPLICATION_ID: i32 = 0x6475_7235;
 
-const TABLES: &str = "SELECT count(*) FROM sqlite_schema";
+/// One statement, so that nobody can make the tables while it is read.
+const IDENTITY: &str = "SELECT (SELECT application_id FROM pragma_application_id),
+    (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)";
 
 /// What a database says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,10 +31,8 @@ pub(super) enum Verdict {
 
 impl Identity {
     pub(super) fn read(conn: &Connection) -> rusqlite::Result<Self> {
-        Ok(Self {
-            application_id: conn.pragma_query_value(None, "application_id", |row| row.get(0))?,
-            user_version: conn.pragma_query_value(None, "user_version", |row| row.get(0))?,
-            objects: conn.query_row(TABLES, [], |row| row.get(0))?,
+        conn.query_row(IDENTITY, [], |row| {
+            Ok(Self { application_id: row.get(0)?, user_version: row.get(1)?, objects: row.get(2)? })
         })
     }
 
