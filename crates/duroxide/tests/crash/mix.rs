@@ -18,14 +18,14 @@ pub const KINDS: [(&str, &str); 5] = [
     ("Again", "x...."),
 ];
 
-/// Short leases, so that what a dead process held is soon free; and patience, because every death is an attempt for
-/// everything it held.
+/// Short leases, so that what died with its process more than once is soon free, but not so short that a slow machine
+/// loses them; and patience, because every death is an attempt for everything it held.
 pub fn options() -> RuntimeOptions {
     RuntimeOptions {
         orchestration_concurrency: 4,
         worker_concurrency: 4,
-        orchestrator_lock_timeout: Duration::from_millis(300),
-        worker_lock_timeout: Duration::from_millis(400),
+        orchestrator_lock_timeout: Duration::from_millis(1_500),
+        worker_lock_timeout: Duration::from_secs(2),
         max_attempts: 1_000,
         ..quick_options()
     }
