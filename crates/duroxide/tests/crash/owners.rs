@@ -144,7 +144,7 @@ async fn a_frozen_worker_keeps_its_leases() {
     let file = File::new();
     let client = Client::new(file.open().await);
     let frozen = hold_everything(&file, &client, "Calls").await;
-    frozen.stop();
+    frozen.stop().await;
     let notes = Notes::new(file.folder(), "notes");
     let next = Process::start("owner", file.folder(), "may end");
     client.start_orchestration("fresh", "Calls", "done").await.unwrap();
