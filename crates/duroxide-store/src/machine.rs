@@ -27,7 +27,7 @@ use crate::{
 const ALERT: Duration = Duration::from_secs(1);
 /// After this long without a request or a change the store looks less often, by [`QUIET_FACTOR`]: a process that has
 /// nothing to do should cost nothing.
-const QUIET: Duration = Duration::from_secs(5);
+const QUIET: Duration = Duration::from_secs(1);
 const QUIET_FACTOR: u32 = 4;
 /// Rows that are due again right after they were promoted are looked at after this pause: an engine that promises
 /// too much costs a little, never a spinning thread.
@@ -388,7 +388,7 @@ impl Machine {
     pub(crate) fn looked_elsewhere(&mut self, changed: bool, now: Timestamp) {
         if changed {
             self.alert_until = now.saturating_add(ALERT);
-            self.busy_at = now;
+            self.busy_at = self.alert_until;
             self.wake = Wake::Unknown;
         }
         let pause = if now < self.alert_until {

@@ -13,7 +13,7 @@ pub struct StoreOptions {
     pub enqueue_bytes_max: usize,
     /// Whether other processes may change the store. If not, nobody looks for their changes.
     pub shared: bool,
-    /// How often to look for changes by other processes, while someone waits. After five seconds in which nothing
+    /// How often to look for changes by other processes, while someone waits. After a second in which nothing
     /// happened it is four times as long.
     pub check_interval: Duration,
     /// How often to look during the second after such a change.

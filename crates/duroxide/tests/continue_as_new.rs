@@ -29,15 +29,16 @@ use crate::fixture::{
 };
 
 const CLIENTS: usize = 4;
+/// 1,000 executions. Each is handed all that are unread (8.3), so that most of the time goes into carrying them.
+const MESSAGES_EACH: u32 = 250;
 /// Each node lives this many steps longer than the one before it; a provider call is two steps. The number is a prime, so
 /// that the crash wanders over all calls and over both sides of them.
 const STEPS_MORE: u64 = 17;
 
-/// What has been read of each client, and what each of them sends.
-#[derive(Serialize, Deserialize)]
+/// How many messages of each client have been read.
+#[derive(Default, Serialize, Deserialize)]
 struct Read {
     of: [u32; CLIENTS],
-    each: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -54,7 +55,7 @@ async fn reader(ctx: OrchestrationContext, mut read: Read) -> Result<String, Str
         return Err(format!("client {}: expected {expected}, got {}", message.client, message.number));
     }
     *expected += 1;
-    if read.of != [read.each; CLIENTS] {
+    if read.of != [MESSAGES_EACH; CLIENTS] {
         return ctx.continue_as_new_typed(&read).await;
     }
     let end = ctx.schedule_wait("end");
@@ -73,15 +74,6 @@ enum Methods {
 }
 
 impl Methods {
-    /// How many messages each client sends. Every execution is handed all that are unread (8.3), and without whole rounds
-    /// each of them is stored and read three times, so that there a test build takes half a minute for 1,000 executions.
-    fn messages_each(self) -> u32 {
-        match self {
-            Self::All => 250,
-            Self::RequiredOnly => 200,
-        }
-    }
-
     fn before_crash(self, store: &Arc<dyn Provider>, crash: Crash) -> Arc<dyn Provider> {
         match self {
             Self::All => FullyIntercepted::new(Arc::clone(store), crash),
@@ -150,19 +142,19 @@ async fn run_through_crashes(
     }
 }
 
-async fn send(client: Client, number_of_client: usize, messages: u32) {
-    for number in 0..messages {
+async fn send(client: Client, number_of_client: usize) {
+    for number in 0..MESSAGES_EACH {
         let message = Message { client: number_of_client, number };
         client.enqueue_event_typed("reader", "messages", &message).await.unwrap();
     }
 }
 
 /// Sends all messages while somebody deletes whatever has ended, and lets the reader end when it has read them.
-async fn act_from_outside(client: &Client, messages_each: u32, announced: &Notify) {
+async fn act_from_outside(client: &Client, announced: &Notify) {
     let sending = async {
         let subscribed = |event: &Event| matches!(event.kind, EventKind::QueueSubscribed { .. });
         recorded(client, "reader", subscribed).await;
-        let senders = (0..CLIENTS).map(|n| tokio::spawn(send(client.clone(), n, messages_each)));
+        let senders = (0..CLIENTS).map(|n| tokio::spawn(send(client.clone(), n)));
         futures::future::try_join_all(senders).await.unwrap();
         announced.notified().await;
     };
@@ -189,17 +181,16 @@ async fn nothing_falls_between(methods: Methods) {
     let file = File::new();
     let store = file.open().await;
     let client = Client::new(store);
-    let each = methods.messages_each();
-    client.start_orchestration_typed("reader", "Reader", Read { of: [0; CLIENTS], each }).await.unwrap();
+    client.start_orchestration_typed("reader", "Reader", Read::default()).await.unwrap();
 
     let announced = Arc::new(Notify::new());
     let run = run_through_crashes(&file, &client, methods, announcing(announced.clone()));
-    let ((result, crashes), ()) = tokio::join!(run, act_from_outside(&client, each, &announced));
+    let ((result, crashes), ()) = tokio::join!(run, act_from_outside(&client, &announced));
 
     assert_eq!(result, "all in order");
     assert!(crashes > 0, "the test crashed nothing");
     let executions = client.list_executions("reader").await.unwrap();
-    let expected = u64::try_from(CLIENTS).unwrap() * u64::from(each);
+    let expected = u64::try_from(CLIENTS).unwrap() * u64::from(MESSAGES_EACH);
     assert_eq!(executions, (1..=expected).collect::<Vec<_>>(), "one execution per message, without gaps");
     for execution in 1..expected {
         assert_eq!(client.get_execution_info("reader", execution).await.unwrap().status, "ContinuedAsNew");

@@ -178,14 +178,14 @@ fn an_idle_store_asks_nothing() {
     }
     assert_eq!([Point::Begin, Point::NextWake, Point::Read].map(|point| plan.count(point)), asked);
     assert_eq!(plan.count(Point::ChangedElsewhere) - looked, 20, "every 50 ms");
-    clock.advance(Duration::from_secs(5));
+    clock.advance(Duration::from_millis(50));
     store.run();
     let looked = plan.count(Point::ChangedElsewhere);
     for _ in 0..100 {
         clock.advance(Duration::from_millis(10));
         store.run();
     }
-    assert_eq!(plan.count(Point::ChangedElsewhere) - looked, 5, "every 200 ms after five seconds");
+    assert_eq!(plan.count(Point::ChangedElsewhere) - looked, 5, "every 200 ms after a second");
 }
 
 #[test]
