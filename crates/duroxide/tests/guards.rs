@@ -37,9 +37,9 @@ use fixture::{File, ended, final_snapshot, node, output};
 /// One activity, alone: start, first turn, activity, last turn.
 const COMMITS_PER_HELLO: usize = 4;
 /// The same, with everything that a client waiting for the end reads.
-const STATEMENTS_PER_HELLO: usize = 76;
+const STATEMENTS_PER_HELLO: usize = 66;
 /// One more activity of a running orchestration: it is claimed and acknowledged, and its result is a turn.
-const STATEMENTS_PER_ACTIVITY: usize = 40;
+const STATEMENTS_PER_ACTIVITY: usize = 37;
 const COMMITS_PER_ACTIVITY: usize = 2;
 /// A node that waits for work on a file that others may write: looks for their changes, and word that it lives.
 const STATEMENTS_PER_IDLE_MINUTE: usize = 345;
