@@ -115,10 +115,11 @@ impl Sweeper {
             return Some(Verdict::Cancel);
         }
         let sighting = sighting?;
-        if self.end_after.is_some_and(|after| now.since(sighting.since) >= after) {
-            return Some(Verdict::End);
+        if !sighting.reported {
+            // Also if its time is over already: nothing ends that was not reported.
+            return Some(Verdict::Report);
         }
-        (!sighting.reported).then_some(Verdict::Report)
+        self.end_after.filter(|after| now.since(sighting.since) >= *after).map(|_| Verdict::End)
     }
 }
 
@@ -231,6 +232,15 @@ mod tests {
         assert!(verdicts(&mut sweeper, &["a"], 12).is_empty(), "and went");
         assert_eq!(verdicts(&mut sweeper, &["a"], 21), [("a".to_owned(), Verdict::Report)]);
         assert_eq!(verdicts(&mut sweeper, &["a"], 22), [("a".to_owned(), Verdict::End)]);
+    }
+
+    /// S3.48: however late the sweeper looks again.
+    #[test]
+    fn nothing_is_ended_that_was_not_reported() {
+        let mut sweeper = sweeper(Some(MINUTE));
+        assert!(verdicts(&mut sweeper, &["a"], 0).is_empty());
+        assert_eq!(verdicts(&mut sweeper, &["a"], 5), [("a".to_owned(), Verdict::Report)]);
+        assert_eq!(verdicts(&mut sweeper, &["a"], 6), [("a".to_owned(), Verdict::End)]);
     }
 
     /// S2.16

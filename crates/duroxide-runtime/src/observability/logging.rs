@@ -56,6 +56,8 @@ mod tests {
     /// Whether this filter wants the span of an activity, and one that its code makes. It is asked by itself: what
     /// `tracing` makes of the answer depends on every other subscriber in the program.
     fn wants(filter: &impl Filter<Registry>) -> [bool; 2] {
+        // A span that nobody listens to has no metadata.
+        let _listener = tracing::subscriber::set_default(tracing_subscriber::registry());
         let ours = ActivityContext::new(charge_on(FakeStore::silent())).span(1);
         let theirs = tracing::info_span!(target: "duroxide::activity", "checkout");
         [ours, theirs].map(|span| !filter.callsite_enabled(span.metadata().unwrap()).is_never())

@@ -56,7 +56,7 @@ async fn an_activity_survives_failed_renewals_of_its_lock() {
     faults.inject(|name, nth| (name == "renew_work_item_lock" && nth <= 3).then_some(Fault::Retryable));
     let (held, activities) = Held::new();
     let mut options = brisk();
-    options.worker_lock_timeout = Duration::from_millis(600);
+    options.worker_lock_timeout = Duration::from_secs(3);
     let runtime = start(&store, activities, callers(), options).await;
     let client = Client::new(inner);
     client.start_orchestration("i", "one", "in").await.unwrap();
@@ -144,8 +144,9 @@ async fn an_outage_poisons_nothing() {
     });
     let mut options = brisk();
     options.max_attempts = 3;
-    options.orchestrator_lock_timeout = Duration::from_millis(150);
-    options.worker_lock_timeout = Duration::from_millis(150);
+    // Long enough that a busy machine gives back in time what it could not commit.
+    options.orchestrator_lock_timeout = Duration::from_secs(2);
+    options.worker_lock_timeout = Duration::from_secs(2);
     let runtime = start(&store, echo(&Counter::default()), callers(), options).await;
     let client = Client::new(inner);
     for instance in ["a", "b", "c"] {
