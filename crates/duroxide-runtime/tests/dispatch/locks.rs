@@ -180,12 +180,12 @@ async fn short_leases_are_renewed_in_time() {
         })
         .build();
     let mut options = brisk();
-    options.orchestrator_lock_timeout = Duration::from_millis(400);
-    options.worker_lock_timeout = Duration::from_millis(400);
+    options.orchestrator_lock_timeout = Duration::from_millis(1_200);
+    options.worker_lock_timeout = Duration::from_millis(1_200);
     let runtime = start(&store, activities, orchestrations, options).await;
     let client = Client::new(inner);
     client.start_orchestration("i", "one", "in").await.unwrap();
-    // Four renewals of 200 ms are two leases.
+    // A lease is renewed at half time, so four renewals are two leases.
     faults.until_reached("renew_orchestration_item_lock", 4).await;
     release_turn.send(()).unwrap();
     faults.until_reached("renew_work_item_lock", 4).await;
