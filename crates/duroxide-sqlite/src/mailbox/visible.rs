@@ -258,13 +258,13 @@ impl SqliteEngine {
         hidden_until: Timestamp,
         ignore_attempt: bool,
     ) -> Result<(), StoreFailure> {
-        let Some(Batch { number, last_due_at, last_seq }) = row.batch else { return Ok(()) };
-        let hidden_until = micros(hidden_until);
-        if number < 0 {
-            let columns = (row.id, last_due_at, last_seq, hidden_until, i64::from(!ignore_attempt));
+        let Some(batch) = row.batch else { return Ok(()) };
+        let (last, hidden_until) = ((batch.last_due_at, batch.last_seq), micros(hidden_until));
+        if batch.is_sole() {
+            let columns = (row.id, last.0, last.1, hidden_until, i64::from(!ignore_attempt));
             return self.db.execute(RELEASE_SOLE, columns).map(|_| ());
         }
-        let columns = (row.id, last_due_at, last_seq, number, hidden_until, i64::from(ignore_attempt));
+        let columns = (row.id, last.0, last.1, batch.number, hidden_until, i64::from(ignore_attempt));
         self.db.execute(RELEASE_BATCH, columns).map(|_| ())
     }
 }
