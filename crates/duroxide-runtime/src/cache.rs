@@ -1,5 +1,7 @@
 //! Executions kept alive between turns. The cache is only ever an optimisation.
 
+mod expected;
+
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -9,6 +11,8 @@ use std::{
 use duroxide_core::{Event, engine::Execution};
 use duroxide_provider::OrchestrationClaim;
 
+use self::expected::Expectations;
+pub(crate) use self::expected::Expected;
 use crate::env::lock;
 
 /// Payload bytes of all cached executions together.
@@ -126,6 +130,7 @@ pub(crate) enum Lookup {
 pub(crate) struct ExecutionCache {
     executions_max: usize,
     entries: Mutex<Entries>,
+    expectations: Expectations,
 }
 
 #[derive(Default)]
@@ -144,7 +149,18 @@ struct Entry {
 
 impl ExecutionCache {
     pub(crate) fn new(executions_max: usize) -> Self {
-        Self { executions_max, entries: Mutex::default() }
+        Self { executions_max, entries: Mutex::default(), expectations: Expectations::default() }
+    }
+
+    /// Says that an execution comes back once its round is confirmed. Ends when what is returned is dropped.
+    pub(crate) fn expect(&self, instance: &str) -> Option<Expected<'_>> {
+        (self.executions_max > 0).then(|| self.expectations.enter(instance))
+    }
+
+    /// Resolves when no execution of the instance is expected back. The next claim may be quicker than the answer to
+    /// the commit before it.
+    pub(crate) async fn came_back(&self, instance: &str) {
+        self.expectations.met(instance).await;
     }
 
     /// Takes the claimed instance's execution out. It comes back only after a confirmed commit.

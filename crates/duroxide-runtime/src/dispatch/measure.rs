@@ -41,7 +41,7 @@ impl End {
         }
     }
 
-    fn ends_instance(&self) -> bool {
+    pub(crate) fn ends_instance(&self) -> bool {
         !matches!(self, Self::ContinuedAsNew)
     }
 }

@@ -7,7 +7,10 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::slots::{Place, Slots};
+use super::{
+    slots::{Place, Slots},
+    timing::{UNSTARTED_IN_SLOT_MAX, UNSTARTED_MAX},
+};
 use crate::env::{Env, Moment, lock};
 
 /// The slots of a queue, shared by its loop and what runs in them.
@@ -75,6 +78,14 @@ impl Seat {
         match self.place {
             Place::Slot(slot) => slot,
             Place::InPassing => 0,
+        }
+    }
+
+    /// How long the item may wait for a thread that runs it.
+    pub(crate) fn unstarted_max(&self) -> Duration {
+        match self.place {
+            Place::Slot(_) => UNSTARTED_IN_SLOT_MAX,
+            Place::InPassing => UNSTARTED_MAX,
         }
     }
 

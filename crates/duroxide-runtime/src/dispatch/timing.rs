@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// An item that was fetched ahead and not started by then goes back.
 pub(crate) const UNSTARTED_MAX: Duration = Duration::from_millis(100);
+/// An item that has a slot may wait longer for a thread: on a machine that is that busy, giving it back costs more.
+pub(crate) const UNSTARTED_IN_SLOT_MAX: Duration = Duration::from_secs(2);
 
 /// The shortest time between two renewals.
 const RENEWAL_MIN: Duration = Duration::from_millis(50);

@@ -7,9 +7,10 @@ mod stranded;
 mod succeed;
 mod terminate;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use duroxide_provider::{LoadedExecution, OrchestrationClaim, StorePosition};
+use futures_util::future::select;
 use tracing::{debug, warn};
 
 use super::{
@@ -33,6 +34,10 @@ use crate::{
 /// How long a claim rests that this node cannot read or replay.
 const UNREADABLE_DELAY: Duration = Duration::from_secs(1);
 
+/// How long a claim waits for the execution of the turn before it. An answer of the store that takes longer may never
+/// come, and then the history does as well.
+const COMES_BACK_WITHIN: Duration = Duration::from_secs(1);
+
 /// A claimed instance on its way through this node.
 pub(crate) struct InstanceWork {
     node: Arc<Node>,
@@ -52,7 +57,7 @@ impl InstanceWork {
     /// Carries the claim to its end: committed, given back, or left to its lease.
     pub(crate) async fn run(mut self) {
         let exhausted = self.claim.attempt_count > self.node.options.max_attempts;
-        match self.node.cache.take(&self.claim) {
+        match self.cached().await {
             Lookup::Live(live) if !exhausted => return self.resume(live).await,
             Lookup::Live(unused) | Lookup::Stale(unused) => self.node.retire([*unused]),
             Lookup::Absent => {}
@@ -68,6 +73,20 @@ impl InstanceWork {
             Admission::End(termination) => Box::pin(self.terminate(termination, loaded, ended)).await,
             Admission::Drain => Box::pin(self.drain(recorded_parent(&loaded.history).as_ref())).await,
             Admission::Stray => Box::pin(self.drop_strays()).await,
+        }
+    }
+
+    /// The instance's live execution, if it is here or about to be.
+    async fn cached(&mut self) -> Lookup {
+        let node = Arc::clone(&self.node);
+        match node.cache.take(&self.claim) {
+            Lookup::Absent if !self.is_new() => {
+                let came_back = pin!(node.cache.came_back(&self.claim.instance));
+                let waited = node.env.sleep(COMES_BACK_WITHIN);
+                self.lease.beside(select(came_back, waited)).await;
+                node.cache.take(&self.claim)
+            }
+            found => found,
         }
     }
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     PATIENCE,
     faults::{Fault, faulty},
-    scene::{Counter, brisk, callers, echo, output, run, start},
+    scene::{Counter, brisk, callers, echo, output, start},
 };
 
 /// An activity `echo` that waits for a signal on each run and says whether its token had fired.
@@ -229,25 +229,4 @@ async fn a_dropped_activity_is_cancelled_as_soon_as_its_round_is_committed() {
     assert_eq!(output(&client, "i").await, "raced");
     tokio::time::timeout(Duration::from_secs(4), stops).await.expect("before any renewal").unwrap();
     runtime.shutdown(None).await;
-}
-
-/// 2.14: a live execution is only an optimisation.
-#[tokio::test]
-async fn with_and_without_the_cache_histories_are_the_same() {
-    let mut histories = Vec::new();
-    for execution_cache_size in [0, 1, 10_000] {
-        let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-        let (store, faults) = faulty(Arc::clone(&inner));
-        let store: Arc<dyn Provider> = store;
-        let mut options = brisk();
-        options.execution_cache_size = execution_cache_size;
-        let runtime = start(&store, echo(&Counter::default()), callers(), options).await;
-        let client = Client::new(Arc::clone(&inner));
-        run(&client, "i", "three").await;
-        histories.push(crate::scene::kinds(&inner, "i").await);
-        let loads = faults.made("load_execution");
-        assert_eq!(loads, if execution_cache_size == 0 { 3 } else { 0 }, "size {execution_cache_size}");
-        runtime.shutdown(None).await;
-    }
-    assert!(histories.windows(2).all(|pair| pair[0] == pair[1]));
 }

@@ -11,6 +11,7 @@
 )]
 
 mod bounds;
+mod cache;
 mod children;
 mod faults;
 mod first_steps;

@@ -25,7 +25,6 @@ use crate::{
         quarantine::GIVE_WAY,
         record::{is_seed_only, recorded_parent},
         round::{Notice, refused_starts},
-        timing::UNSTARTED_MAX,
     },
     env::{RunningTurn, clock_of},
     observability::{turn_outcome, turn_span},
@@ -150,7 +149,7 @@ impl InstanceWork {
         };
         let ticket = self.node.env.run_turn(Box::new(job));
         let limit = self.node.options.turn_timeout;
-        let begins_within = limit.map_or(UNSTARTED_MAX, |limit| limit.min(UNSTARTED_MAX));
+        let begins_within = limit.unwrap_or(Duration::MAX).min(self.seat.unstarted_max());
         let waited = self.node.env.sleep(begins_within);
         let done = match self.lease.beside(select(&mut answered, waited)).await {
             Either::Left((done, _)) => done,

@@ -54,6 +54,9 @@ impl InstanceWork {
         if !(round.worker_items.is_empty() && round.orchestrator_items.is_empty()) {
             self.node.descriptors.remember(instance, execution_id, &facts.name, &facts.version);
         }
+        let node = Arc::clone(&self.node);
+        let goes_on = facts.end.as_ref().is_none_or(|end| !end.ends_instance());
+        let _expected = (goes_on && live.is_some()).then(|| node.cache.expect(&self.claim.instance));
         match self.commit(&round).await {
             Insisted::Done(()) => {
                 let next = live.and_then(|live| self.next(live, &facts, &mut round));

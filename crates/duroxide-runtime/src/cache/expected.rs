@@ -1,0 +1,44 @@
+use std::{collections::HashMap, sync::Mutex};
+
+use tokio::sync::Notify;
+
+use crate::env::{lock, wait_for};
+
+/// The instances whose executions are out while their rounds are on their way to the store.
+#[derive(Default)]
+pub(super) struct Expectations {
+    /// How often each is out: more than once only after a lock was lost.
+    instances: Mutex<HashMap<String, usize>>,
+    met: Notify,
+}
+
+/// An execution that is expected back. Dropping it ends the wait, whether it came or not.
+pub(crate) struct Expected<'a> {
+    all: &'a Expectations,
+    instance: String,
+}
+
+impl Expectations {
+    pub(super) fn enter(&self, instance: &str) -> Expected<'_> {
+        *lock(&self.instances).entry(instance.to_owned()).or_default() += 1;
+        Expected { all: self, instance: instance.to_owned() }
+    }
+
+    pub(super) async fn met(&self, instance: &str) {
+        wait_for(&self.met, || !lock(&self.instances).contains_key(instance)).await;
+    }
+}
+
+impl Drop for Expected<'_> {
+    fn drop(&mut self) {
+        let mut instances = lock(&self.all.instances);
+        if let Some(out) = instances.get_mut(&self.instance) {
+            *out -= 1;
+            if *out == 0 {
+                instances.remove(&self.instance);
+            }
+        }
+        drop(instances);
+        self.all.met.notify_waiters();
+    }
+}
