@@ -3,7 +3,8 @@
 //! Deciding and acting are apart. `slots`, `timing`, `admit`, `round` and `ending` take values and return values; the others
 //! carry out what they decided:
 //!
-//! * `queue` is the loop of one queue: fetch, start what has a slot, give back what has none; `seat` is the slot's side;
+//! * `queue` is the loop of one queue: fetch, start what has a slot, give back what has none; `seat` is the slot's side, and
+//!   `crew` the tasks that run it;
 //! * `orchestration` and `worker` say what the loop fetches, and hand each claim to `turn` or `activity`;
 //! * `renewal` keeps a claim's lock, `commit` insists on a result until the store has it.
 
@@ -13,6 +14,7 @@ mod background;
 mod batch;
 mod commit;
 mod condemn;
+mod crew;
 mod descriptors;
 mod ending;
 mod held;

@@ -48,7 +48,7 @@ struct Call {
 
 impl ActivityWork {
     pub(crate) fn new(node: Arc<Node>, claimed: ClaimedActivity, received: Moment, seat: Seat) -> Self {
-        let ClaimedActivity { claim, running, suspect } = claimed;
+        let ClaimedActivity { claim, running, suspect, .. } = claimed;
         let lease = Lease::new(Arc::clone(&node), LockKind::Activity, claim.lock_token.clone(), received);
         let cancellation = running.as_ref().map(|running| running.token.clone()).unwrap_or_default();
         Self {

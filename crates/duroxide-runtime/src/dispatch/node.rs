@@ -57,7 +57,7 @@ pub(crate) struct Node {
     pub turns: Arc<RunningTurns>,
     /// Fires when no more work is taken.
     pub stopping: CancellationToken,
-    /// The dispatch loops and one task per claim.
+    /// The dispatch loops and their crews.
     pub work: Tasks,
     /// User code of activities.
     pub user_code: Tasks,

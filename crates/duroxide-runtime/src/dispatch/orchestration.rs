@@ -1,12 +1,12 @@
 //! The orchestrator queue: which instances this node takes.
 
-use std::sync::Arc;
+use std::{future::Future, sync::Arc};
 
 use duroxide_provider::{OrchestrationClaim, OrchestrationFetch, ProviderError};
 
 use super::{
-    guarded, held::LockKind, node::Node, quarantine::Suspect, queue::WorkQueue, seat::Seat, slots::Wanted,
-    turn::InstanceWork,
+    crew::Work, guarded, held::LockKind, node::Node, quarantine::Suspect, queue::WorkQueue, seat::Seat,
+    slots::Wanted, turn::InstanceWork,
 };
 use crate::env::{BoxFuture, Moment};
 
@@ -37,10 +37,17 @@ impl ClaimedInstance {
     }
 }
 
+impl Work for Orchestrations {
+    type Claim = ClaimedInstance;
+
+    fn run(&self, claimed: ClaimedInstance, received: Moment, seat: Seat) -> impl Future<Output = ()> + Send {
+        InstanceWork::new(Arc::clone(&self.node), claimed, received, seat).run()
+    }
+}
+
 impl WorkQueue for Orchestrations {
     const NAME: &'static str = "orchestrator";
     const LOCK: LockKind = LockKind::Instance;
-    type Claim = ClaimedInstance;
 
     fn lock_token(claimed: &ClaimedInstance) -> &str {
         &claimed.claim.lock_token
@@ -92,9 +99,5 @@ impl WorkQueue for Orchestrations {
     fn receive(&self, _claimed: &ClaimedInstance, _fetched_for: Option<usize>) -> Option<usize> {
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
         None
-    }
-
-    fn run(&self, claimed: ClaimedInstance, received: Moment, seat: Seat) -> BoxFuture {
-        Box::pin(InstanceWork::new(Arc::clone(&self.node), claimed, received, seat).run())
     }
 }

@@ -1,7 +1,7 @@
 //! The dispatch loop of one queue.
 //!
-//! It keeps fetches waiting in the store for the slots that are free, starts what they bring in tasks of their
-//! own, and gives back what finds no slot in time.
+//! It keeps fetches waiting in the store for the slots that are free, has its crew run what they bring, and gives back
+//! what finds no slot in time.
 
 use std::{
     collections::{BTreeMap, VecDeque, btree_map::Entry},
@@ -17,24 +17,22 @@ use futures_util::{FutureExt, StreamExt, future::join_all, stream::FuturesUnorde
 use tracing::{error, warn};
 
 use super::{
+    crew::{Crew, Work},
     held::LockKind,
     node::Node,
-    seat::{Seat, SlotBoard},
+    seat::SlotBoard,
     slots::{Slots, Wanted},
     timing::{fetch_backoff, unstarted_max},
 };
 use crate::env::{BoxFuture, Env, Moment};
 
 /// What a dispatch loop needs to know of its queue.
-pub(crate) trait WorkQueue: Send + Sync + 'static {
+pub(crate) trait WorkQueue: Work {
     /// The queue's name, for logs.
     const NAME: &'static str;
 
     /// Which lock a claim holds.
     const LOCK: LockKind;
-
-    /// A locked item.
-    type Claim: Send + 'static;
 
     fn lock_token(claim: &Self::Claim) -> &str;
 
@@ -63,8 +61,8 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
     /// only one may.
     fn receive(&self, claim: &Self::Claim, fetched_for: Option<usize>) -> Option<usize>;
 
-    /// Runs a claim that was received at `received`.
-    fn run(&self, claim: Self::Claim, received: Moment, seat: Seat) -> BoxFuture;
+    /// Takes note of a claim that is about to run, before more is fetched.
+    fn start(&self, _claim: &mut Self::Claim) {}
 }
 
 /// Starts the loop of a queue. A loop that panics is started again: its slots are kept outside of it.
@@ -91,6 +89,7 @@ pub(crate) fn start<Q: WorkQueue>(queue: Q) {
 struct QueueLoop<Q: WorkQueue> {
     queue: Arc<Q>,
     board: Arc<SlotBoard>,
+    crew: Crew<Q>,
     queued: VecDeque<Queued<Q::Claim>>,
     /// The fetches of single slots.
     fetches: FuturesUnordered<BoxFuture<Fetched<Q::Claim>>>,
@@ -115,9 +114,11 @@ struct Fetched<C> {
 
 impl<Q: WorkQueue> QueueLoop<Q> {
     fn new(queue: Arc<Q>, board: Arc<SlotBoard>) -> Self {
+        let crew = Crew::new(Arc::clone(&queue), queue.node().work.clone(), Q::NAME);
         Self {
             queue,
             board,
+            crew,
             queued: VecDeque::new(),
             fetches: FuturesUnordered::new(),
             fetch_for_all: None,
@@ -168,11 +169,11 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     /// Starts what has a slot. A bound item that waits for its own slot lets others pass.
     fn start_queued(&mut self) {
         let mut passed = Vec::new();
-        while let Some(queued) = self.queued.pop_front() {
+        while let Some(mut queued) = self.queued.pop_front() {
             match self.board.take(queued.bound, |slot| self.fetching.contains_key(&Some(slot))) {
                 Some(seat) => {
-                    let work = self.queue.run(queued.claim, queued.received, seat);
-                    self.queue.node().work.spawn(Q::NAME, work);
+                    self.queue.start(&mut queued.claim);
+                    self.crew.run(queued.claim, queued.received, seat);
                 }
                 None => {
                     // Where any slot would do, none is free; and what is bound to one stands in front. Looking

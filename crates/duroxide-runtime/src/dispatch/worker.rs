@@ -9,6 +9,7 @@ use duroxide_provider::{
 
 use super::{
     activity::ActivityWork,
+    crew::Work,
     guarded,
     held::LockKind,
     node::Node,
@@ -16,7 +17,7 @@ use super::{
     queue::WorkQueue,
     running::RunningActivity,
     seat::Seat,
-    sessions::{SessionOwners, SessionsInFlight},
+    sessions::{InFlight, SessionOwners, SessionsInFlight},
     slots::Wanted,
 };
 use crate::env::{BoxFuture, Moment};
@@ -83,6 +84,8 @@ pub(crate) struct ClaimedActivity {
     pub running: Option<RunningActivity>,
     /// Given if it failed repeatedly.
     pub suspect: Option<Suspect>,
+    /// Its place in its session, given when it starts; `None` if that session would be one too many.
+    pub in_session: Option<InFlight>,
 }
 
 impl ClaimedActivity {
@@ -98,14 +101,27 @@ impl ClaimedActivity {
             _ => None,
         };
         let suspect = node.quarantine.hold(claim.attempt_count, node.options.max_attempts);
-        Self { claim, running, suspect }
+        Self { claim, running, suspect, in_session: None }
+    }
+}
+
+impl Work for Activities {
+    type Claim = ClaimedActivity;
+
+    async fn run(&self, mut claimed: ClaimedActivity, received: Moment, seat: Seat) {
+        /// How long an item rests whose session would be one too many (semantics 13.3).
+        const SESSION_RACE_DELAY: Duration = Duration::from_millis(100);
+        let Some(_in_session) = claimed.in_session.take() else {
+            let delay = Some(SESSION_RACE_DELAY);
+            return self.node.abandon(LockKind::Activity, &claimed.claim.lock_token, delay, true).await;
+        };
+        ActivityWork::new(Arc::clone(&self.node), claimed, received, seat).run().await;
     }
 }
 
 impl WorkQueue for Activities {
     const NAME: &'static str = "worker";
     const LOCK: LockKind = LockKind::Activity;
-    type Claim = ClaimedActivity;
 
     fn lock_token(claimed: &ClaimedActivity) -> &str {
         &claimed.claim.lock_token
@@ -175,19 +191,9 @@ impl WorkQueue for Activities {
         Some(slot)
     }
 
-    fn run(&self, claimed: ClaimedActivity, received: Moment, seat: Seat) -> BoxFuture {
-        /// How long an item rests whose session would be one too many (semantics 13.3).
-        const SESSION_RACE_DELAY: Duration = Duration::from_millis(100);
-        let node = Arc::clone(&self.node);
-        let in_flight =
-            self.sessions.enter(session_of(&claimed.claim.item), node.options.max_sessions_per_runtime);
-        Box::pin(async move {
-            let Some(_in_flight) = in_flight else {
-                let delay = Some(SESSION_RACE_DELAY);
-                return node.abandon(LockKind::Activity, &claimed.claim.lock_token, delay, true).await;
-            };
-            ActivityWork::new(node, claimed, received, seat).run().await;
-        })
+    fn start(&self, claimed: &mut ClaimedActivity) {
+        let session = session_of(&claimed.claim.item);
+        claimed.in_session = self.sessions.enter(session, self.node.options.max_sessions_per_runtime);
     }
 }
 
