@@ -1,10 +1,11 @@
 //! The worker queue: enqueueing, and what the holder of an activity may do with it.
 
 mod claim;
+mod kept;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use duroxide_core::Timestamp;
+use duroxide_core::{Timestamp, WorkItem};
 use duroxide_provider::{
     DeadLetterQueue, ScheduledActivityIdentifier,
     store::{
@@ -21,6 +22,8 @@ use crate::{
     payloads::{kept_in_row, whole_data},
 };
 
+pub(crate) use kept::KeptActivities;
+
 const INSERT: &str =
     "INSERT INTO activity (id, instance, execution_id, activity_id, lane, session_id, ready, data)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7)
@@ -36,7 +39,8 @@ const SELECT_WITH_DATA: &str = concat!(
     " FROM activity WHERE id = ?1"
 );
 const FIND: &str = "SELECT id FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
-const CANCEL: &str = "DELETE FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
+const CANCEL: &str = "DELETE FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3
+    RETURNING id";
 const DELETE: &str = "DELETE FROM activity WHERE id = ?1";
 const RENEW: &str =
     "UPDATE activity SET lock_until = ?2, wake_at = ?2, lease = ?3, ready = NULL WHERE id = ?1";
@@ -89,28 +93,40 @@ impl SqliteEngine {
         row: &ActivityRow,
     ) -> Result<(), StoreFailure> {
         let lane = self.lanes.id(&self.db, row.tag.as_deref(), &row.name)?;
-        let ids = (number(row.execution_id), number(row.activity_id));
-        self.insert_activity(instance, ids, lane, row.session_id.as_deref(), &row.data)
+        let activity = Activity {
+            id: self.sequence.take(),
+            instance,
+            execution_id: number(row.execution_id),
+            activity_id: number(row.activity_id),
+            lane,
+            session_id: row.session_id.clone(),
+            lock: None,
+            attempt_count: 0,
+        };
+        self.insert_activity(activity, &row.data, row.item.clone())
     }
 
     pub(crate) fn insert_activity(
         &mut self,
-        instance: i64,
-        (execution_id, activity_id): (i64, i64),
-        lane: i64,
-        session_id: Option<&str>,
+        activity: Activity,
         data: &str,
+        item: Option<Arc<WorkItem>>,
     ) -> Result<(), StoreFailure> {
-        let id = self.sequence.take();
+        let Activity { id, instance, execution_id, activity_id, lane, session_id, .. } = &activity;
         let columns = (id, instance, execution_id, activity_id, lane, session_id, kept_in_row(data));
         if self.db.execute(INSERT, columns)? > 0 {
-            self.insert_payload(id, data)?;
+            self.insert_payload(activity.id, data)?;
+            self.kept_activities.keep(activity, item);
         }
         Ok(())
     }
 
-    fn activity(&self, id: i64) -> Result<Option<Activity>, StoreFailure> {
-        self.db.first(SELECT, [id], Activity::read)
+    /// A queued activity. It is kept no longer.
+    fn activity(&mut self, id: i64) -> Result<Option<Activity>, StoreFailure> {
+        match self.kept_activities.take(id) {
+            Some(kept) => Ok(Some(kept.activity)),
+            None => self.db.first(SELECT, [id], Activity::read),
+        }
     }
 
     /// An activity with what it is asked to do.
@@ -119,7 +135,7 @@ impl SqliteEngine {
     }
 
     /// The activity a token locks, whether its lease is live or not.
-    fn activity_locked_by(&self, token: &str) -> Result<Activity, ApplyError> {
+    fn activity_locked_by(&mut self, token: &str) -> Result<Activity, ApplyError> {
         let activity = match token_row(token) {
             Some(id) => self.activity(number(id))?,
             None => None,
@@ -128,7 +144,7 @@ impl SqliteEngine {
         held.ok_or_else(|| Refusal::WorkItemLockLost.into())
     }
 
-    fn held_activity(&self, token: &str, handed_in: Timestamp) -> Result<Activity, ApplyError> {
+    fn held_activity(&mut self, token: &str, handed_in: Timestamp) -> Result<Activity, ApplyError> {
         let activity = self.activity_locked_by(token)?;
         let live = activity.lock.as_ref().is_some_and(|lock| lock.is_live(handed_in));
         if live { Ok(activity) } else { Err(Refusal::WorkItemLockLost.into()) }
@@ -245,12 +261,16 @@ impl SqliteEngine {
     /// Deletes an activity that a round of its own instance cancelled; unknown ones are no error. The round settles
     /// the instance.
     pub(crate) fn cancel_activity_of(
-        &self,
+        &mut self,
         instance: i64,
         cancelled: &ScheduledActivityIdentifier,
     ) -> Result<(), StoreFailure> {
         let ids = (instance, number(cancelled.execution_id), number(cancelled.activity_id));
-        self.db.execute(CANCEL, ids).map(|_| ())
+        let cancelled: Option<i64> = self.db.first(CANCEL, ids, |row| row.get(0))?;
+        if let Some(id) = cancelled {
+            self.kept_activities.take(id);
+        }
+        Ok(())
     }
 
     fn delete_activity(&mut self, activity: &Activity) -> Result<(), StoreFailure> {

@@ -140,6 +140,7 @@ impl SqliteEngine {
         result.executions_deleted += self.db.execute(DELETE_EXECUTIONS, [row.id])? as u64;
         result.events_deleted += self.db.execute(DELETE_HISTORY, [row.id])? as u64;
         result.queue_messages_deleted += self.db.execute(DELETE_MESSAGES, [row.id])? as u64;
+        self.kept_activities.clear();
         result.queue_messages_deleted += self.db.execute(DELETE_ACTIVITIES, [row.id])? as u64;
         self.db.execute(DELETE_KV, [row.id])?;
         self.db.execute(DELETE_KV_CHANGES, [row.id])?;

@@ -137,7 +137,7 @@ impl SqliteEngine {
 
     /// A retried timer is due at once.
     fn retry_message(&mut self, row: Undelivered, item: Option<&WorkItem>) -> Result<(), StoreFailure> {
-        let read = item.and_then(|item| MessageRow::new(item, None).ok());
+        let read = item.and_then(|item| MessageRow::new(item.clone(), None).ok());
         let message = read.unwrap_or_else(|| MessageRow {
             instance: row.instance_id,
             kind: kind_of(row.kind.unwrap_or(i64::MAX)),
@@ -145,18 +145,26 @@ impl SqliteEngine {
             visible: Visibility::Now,
             start: None,
             data: row.payload,
+            item: None,
         });
         self.enqueue(&MessageRow { visible: Visibility::Now, ..message })
     }
 
     fn retry_activity(&mut self, row: &Undelivered, item: Option<&WorkItem>) -> Result<(), StoreFailure> {
-        if let Some(activity) = item.and_then(|item| ActivityRow::new(item).ok()) {
+        if let Some(activity) = item.and_then(|item| ActivityRow::new(item.clone()).ok()) {
             return self.enqueue_activity(&activity);
         }
-        let ids = (row.execution_id.unwrap_or_default(), row.activity_id.unwrap_or_default());
-        let lane = row.lane.unwrap_or_default();
-        let instance = self.open_instance(&row.instance_id)?.id;
-        self.insert_activity(instance, ids, lane, row.session_id.as_deref(), &row.payload)
+        let activity = Activity {
+            id: self.sequence.take(),
+            instance: self.open_instance(&row.instance_id)?.id,
+            execution_id: row.execution_id.unwrap_or_default(),
+            activity_id: row.activity_id.unwrap_or_default(),
+            lane: row.lane.unwrap_or_default(),
+            session_id: row.session_id.clone(),
+            lock: None,
+            attempt_count: 0,
+        };
+        self.insert_activity(activity, &row.payload, None)
     }
 }
 

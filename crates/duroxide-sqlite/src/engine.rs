@@ -12,6 +12,7 @@ use rusqlite::Connection;
 
 use crate::{
     SqliteError, SqliteOptions, SqliteReader, StatementTrace,
+    activities::KeptActivities,
     checkpoint::Log,
     db::{Db, micros, time},
     error::{commit_failure, failure},
@@ -52,6 +53,7 @@ pub struct SqliteEngine {
     pub(crate) routes: Routes,
     pub(crate) lanes: Lanes,
     pub(crate) kept: KeptInstances,
+    pub(crate) kept_activities: KeptActivities,
     pub(crate) max_attempts: u32,
     pub(crate) orphan_message_ttl: Duration,
     location: Location,
@@ -96,6 +98,7 @@ impl SqliteEngine {
             routes: Routes::default(),
             lanes: Lanes::default(),
             kept: KeptInstances::default(),
+            kept_activities: KeptActivities::default(),
             max_attempts: MAX_ATTEMPTS_DEFAULT,
             orphan_message_ttl: options.orphan_message_ttl,
             location,
@@ -207,6 +210,12 @@ impl SqliteEngine {
         }
     }
 
+    /// What is stored may be different from what was written last.
+    pub(crate) fn forget_kept(&mut self) {
+        self.kept.clear();
+        self.kept_activities.clear();
+    }
+
     fn run(&self, sql: &str) -> rusqlite::Result<()> {
         self.db.conn.prepare_cached(sql)?.execute([]).map(|_| ())
     }
@@ -231,7 +240,7 @@ impl StoreEngine for SqliteEngine {
         self.promoted_at = self.promoted_at.min(now);
         self.changes_before = self.db.conn.total_changes();
         if !self.sequence.read(&self.db)? {
-            self.kept.clear();
+            self.forget_kept();
         }
         if !std::mem::replace(&mut self.leases_checked, true) {
             self.shorten_leases()?;
@@ -290,7 +299,7 @@ impl StoreEngine for SqliteEngine {
         }
         self.routes.clear();
         self.lanes.clear();
-        self.kept.clear();
+        self.forget_kept();
     }
 
     fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {

@@ -23,7 +23,7 @@ impl SqliteEngine {
     /// Shortens such leases, so that a clock that was an hour ahead does not lock an hour of work away. Done once
     /// after the store was opened, and when the clock was set: it looks at everything that waits for a time.
     pub(crate) fn shorten_leases(&mut self) -> Result<(), StoreFailure> {
-        self.kept.clear();
+        self.forget_kept();
         for statement in [
             CLAMP_INSTANCES,
             CLAMP_ACTIVITIES,

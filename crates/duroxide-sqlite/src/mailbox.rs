@@ -2,6 +2,8 @@
 
 mod visible;
 
+use std::sync::Arc;
+
 use duroxide_core::{Timestamp, WorkItem};
 use duroxide_provider::store::{MessageKind, MessageRow, StartTarget, StoreFailure, Visibility, timer_key};
 
@@ -93,7 +95,13 @@ impl SqliteEngine {
         );
         let is_new = self.db.execute(INSERT, columns)? > 0;
         if is_new {
-            self.kept.message_arrived(id);
+            let is_visible = message.visible == Visibility::Now;
+            let visible = message
+                .item
+                .as_ref()
+                .filter(|_| is_visible)
+                .map(|item| (Message::arrived(seq, message.kind, message.key.clone()), Arc::clone(item)));
+            self.kept.message_arrived(id, visible);
             self.insert_payload(seq, &message.data)?;
         }
         Ok(is_new)
@@ -137,12 +145,18 @@ impl SqliteEngine {
     }
 
     /// Removes the message of a timer that no longer counts; unknown ones are no error.
-    pub(crate) fn cancel_timer(&self, id: i64, execution_id: u64, timer_id: u64) -> Result<(), StoreFailure> {
+    pub(crate) fn cancel_timer(
+        &mut self,
+        id: i64,
+        execution_id: u64,
+        timer_id: u64,
+    ) -> Result<(), StoreFailure> {
         self.delete_by_key(id, &timer_key(execution_id, timer_id)).map(|_| ())
     }
 
     /// Deletes the message of this key; says how many there were.
-    pub(crate) fn delete_by_key(&self, id: i64, key: &str) -> Result<u64, StoreFailure> {
+    pub(crate) fn delete_by_key(&mut self, id: i64, key: &str) -> Result<u64, StoreFailure> {
+        self.kept.message_removed(id);
         Ok(self.db.execute(DELETE_BY_KEY, (id, key))? as u64)
     }
 

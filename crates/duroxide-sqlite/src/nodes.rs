@@ -59,6 +59,7 @@ impl SqliteEngine {
         let found = self.db.first(FIND, [name], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
         let Some((id, owners)) = found else { return Ok(Answer::Done) };
         self.end_instances_of(id)?;
+        self.kept_activities.clear();
         self.db.execute(END_ACTIVITIES, (id, micros(self.now)))?;
         let owners: Vec<String> = serde_json::from_str(&owners).unwrap_or_default();
         for owner in owners {

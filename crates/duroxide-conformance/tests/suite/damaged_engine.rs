@@ -66,6 +66,7 @@ impl DamagedEngine {
             visible: Visibility::Now,
             start: None,
             data: NONSENSE.to_owned(),
+            item: None,
         };
         let activity = ActivityRow {
             instance: instance.to_owned(),
@@ -75,6 +76,7 @@ impl DamagedEngine {
             tag: None,
             session_id: None,
             data: NONSENSE.to_owned(),
+            item: None,
         };
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after the epoch");
         let now = Timestamp::from_millis(since_epoch.as_millis() as u64);

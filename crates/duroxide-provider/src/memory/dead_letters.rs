@@ -90,6 +90,7 @@ impl Undelivered {
             visible: Visibility::Now,
             start: message.start,
             data: message.data,
+            item: None,
         })
     }
 
@@ -98,12 +99,12 @@ impl Undelivered {
         match self {
             Self::Message(row) => {
                 let item = serde_json::from_str::<WorkItem>(&row.data).ok();
-                let read = item.and_then(|item| MessageRow::new(&item, None).ok());
+                let read = item.and_then(|item| MessageRow::new(item, None).ok());
                 Self::Message(MessageRow { visible: Visibility::Now, ..read.unwrap_or(row) })
             }
             Self::Activity(row) => {
                 let item = serde_json::from_str::<WorkItem>(&row.data).ok();
-                Self::Activity(item.and_then(|item| ActivityRow::new(&item).ok()).unwrap_or(row))
+                Self::Activity(item.and_then(|item| ActivityRow::new(item).ok()).unwrap_or(row))
             }
         }
     }

@@ -94,8 +94,11 @@ impl PreparedExecution {
             execution_id,
             events: events.iter().map(EventRow::new).collect(),
             changes: StateChange::of(events),
-            activities: activities.iter().map(ActivityRow::new).collect::<Result<_, _>>()?,
-            messages: messages.iter().map(|item| MessageRow::new(item, None)).collect::<Result<_, _>>()?,
+            activities: activities.iter().cloned().map(ActivityRow::new).collect::<Result<_, _>>()?,
+            messages: messages
+                .iter()
+                .map(|item| MessageRow::new(item.clone(), None))
+                .collect::<Result<_, _>>()?,
             metadata,
         })
     }

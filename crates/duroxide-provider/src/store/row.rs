@@ -1,7 +1,7 @@
 //! Messages, activities and events as a store keeps them: the public JSON, and beside it the few values a store
 //! may look at.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{Event, WorkItem};
 
@@ -9,6 +9,9 @@ use super::Refusal;
 
 /// How the JSON of a cancellation begins: what a store may know of it without decoding it.
 pub const CANCELLATION: &str = "{\"CancelInstance\":";
+
+/// From this many bytes of JSON on a row does not bring its item along: it would be in memory twice.
+const ITEM_BYTES_MAX: usize = 2 << 10;
 
 /// An event to append.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub struct MessageRow {
     pub start: Option<StartTarget>,
     /// Its JSON.
     pub data: String,
+    /// What the JSON says, if that is at hand: an engine that claims what it has just stored need not decode it.
+    pub item: Option<Arc<WorkItem>>,
 }
 
 /// What a store must know of a message's kind.
@@ -83,8 +88,9 @@ impl MessageRow {
     ///
     /// # Errors
     /// [`Refusal::InvalidWorkItemType`] for an `ActivityExecute`, which belongs into the worker queue.
-    pub fn new(item: &WorkItem, delay: Option<Duration>) -> Result<Self, Refusal> {
-        let (kind, start) = match item {
+    pub fn new(item: impl Into<Arc<WorkItem>>, delay: Option<Duration>) -> Result<Self, Refusal> {
+        let item = item.into();
+        let (kind, start) = match &*item {
             WorkItem::ActivityExecute { .. } => {
                 return Err(Refusal::InvalidWorkItemType { kind: item.kind() });
             }
@@ -98,24 +104,27 @@ impl MessageRow {
             WorkItem::TimerFired { .. } => (MessageKind::Timer, None),
             _ => (MessageKind::Other, None),
         };
+        let data = to_json(&*item);
         Ok(Self {
             instance: item.target_instance().to_owned(),
             kind,
-            key: idempotency_key(item),
-            visible: visibility(item, delay),
+            key: idempotency_key(&item),
+            visible: visibility(&item, delay),
             start: start.map(|(name, version)| StartTarget { name: name.clone(), version: version.clone() }),
-            data: to_json(item),
+            item: (data.len() < ITEM_BYTES_MAX).then_some(item),
+            data,
         })
     }
 }
 
 impl MessageRow {
-    /// The row of an activity's completion.
+    /// The row of an activity's completion. Nothing else may take an activity's place.
     ///
     /// # Errors
     /// [`Refusal::InvalidWorkItemType`] for anything but `ActivityCompleted` and `ActivityFailed`.
-    pub fn completion(item: &WorkItem) -> Result<Self, Refusal> {
-        match item {
+    pub fn completion(item: impl Into<Arc<WorkItem>>) -> Result<Self, Refusal> {
+        let item = item.into();
+        match *item {
             WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. } => Self::new(item, None),
             _ => Err(Refusal::InvalidWorkItemType { kind: item.kind() }),
         }
@@ -185,6 +194,8 @@ pub struct ActivityRow {
     pub session_id: Option<String>,
     /// Its JSON.
     pub data: String,
+    /// What the JSON says, as with a message.
+    pub item: Option<Arc<WorkItem>>,
 }
 
 impl ActivityRow {
@@ -192,19 +203,23 @@ impl ActivityRow {
     ///
     /// # Errors
     /// [`Refusal::InvalidWorkItemType`] for anything but an `ActivityExecute`.
-    pub fn new(item: &WorkItem) -> Result<Self, Refusal> {
-        match item {
-            WorkItem::ActivityExecute { instance, execution_id, id, name, session_id, tag, .. } => Ok(Self {
-                instance: instance.clone(),
-                execution_id: *execution_id,
-                activity_id: *id,
-                name: name.clone(),
-                tag: tag.clone(),
-                session_id: session_id.clone(),
-                data: to_json(item),
-            }),
-            _ => Err(Refusal::InvalidWorkItemType { kind: item.kind() }),
-        }
+    pub fn new(item: impl Into<Arc<WorkItem>>) -> Result<Self, Refusal> {
+        let item = item.into();
+        let WorkItem::ActivityExecute { instance, execution_id, id, name, session_id, tag, .. } = &*item
+        else {
+            return Err(Refusal::InvalidWorkItemType { kind: item.kind() });
+        };
+        let data = to_json(&*item);
+        Ok(Self {
+            instance: instance.clone(),
+            execution_id: *execution_id,
+            activity_id: *id,
+            name: name.clone(),
+            tag: tag.clone(),
+            session_id: session_id.clone(),
+            item: (data.len() < ITEM_BYTES_MAX).then(|| Arc::clone(&item)),
+            data,
+        })
     }
 }
 

@@ -92,7 +92,7 @@ impl Driver {
             }
         };
         let delay = dice.delay().filter(|_| dice.one_in(4));
-        Step::Apply(Op::EnqueueMessage(MessageRow::new(&item, delay).unwrap()))
+        Step::Apply(Op::EnqueueMessage(MessageRow::new(item, delay).unwrap()))
     }
 
     /// Commits, abandons or renews a claim, which may be lost.

@@ -145,6 +145,7 @@ pub fn undecodable_message(instance: &str, kind: MessageKind) -> MessageRow {
         visible: Visibility::Now,
         start: None,
         data: NONSENSE.to_owned(),
+        item: None,
     }
 }
 
@@ -158,5 +159,6 @@ pub fn undecodable_activity(instance: &str, activity_id: u64) -> ActivityRow {
         tag: None,
         session_id: None,
         data: NONSENSE.to_owned(),
+        item: None,
     }
 }

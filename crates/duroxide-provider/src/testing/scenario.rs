@@ -109,8 +109,8 @@ impl Scenario {
     /// Queues a message or an activity.
     pub fn send(&mut self, item: &WorkItem) {
         let op = match item {
-            WorkItem::ActivityExecute { .. } => Op::EnqueueActivity(ActivityRow::new(item).unwrap()),
-            _ => Op::EnqueueMessage(MessageRow::new(item, None).unwrap()),
+            WorkItem::ActivityExecute { .. } => Op::EnqueueActivity(ActivityRow::new(item.clone()).unwrap()),
+            _ => Op::EnqueueMessage(MessageRow::new(item.clone(), None).unwrap()),
         };
         self.apply(&op).unwrap();
     }
@@ -124,7 +124,7 @@ impl Scenario {
 
     /// Queues a message that becomes visible later.
     pub fn send_later(&mut self, item: &WorkItem, delay: Duration) {
-        self.apply(&Op::EnqueueMessage(MessageRow::new(item, Some(delay)).unwrap())).unwrap();
+        self.apply(&Op::EnqueueMessage(MessageRow::new(item.clone(), Some(delay)).unwrap())).unwrap();
     }
 
     /// Commits a turn under a claim.
@@ -157,7 +157,7 @@ impl Scenario {
 
     /// Acks an activity.
     pub fn ack(&mut self, work: &WorkClaim, completion: Option<&WorkItem>) -> Result<(), Refusal> {
-        let completion = completion.map(|item| MessageRow::completion(item).unwrap());
+        let completion = completion.map(|item| MessageRow::completion(item.clone()).unwrap());
         self.apply(&Op::AckActivity { token: work.lock_token.clone(), completion }).map(|_| ())
     }
 

@@ -202,7 +202,7 @@ impl Subject {
             }
             Step::RenewInstance { claim } => Op::RenewInstance { token: instance(claim), extend_for: LEASE },
             Step::Ack { work, completion } => {
-                let completion = MessageRow::completion(completion).unwrap();
+                let completion = MessageRow::completion(completion.clone()).unwrap();
                 Op::AckActivity { token: activity(work), completion: Some(completion) }
             }
             Step::AbandonActivity { work, delay, ignore_attempt } => {

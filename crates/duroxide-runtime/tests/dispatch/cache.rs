@@ -78,7 +78,7 @@ async fn a_claim_that_overtakes_an_answer_goes_on_with_the_live_execution() {
     let store: Arc<dyn Provider> = Arc::clone(&slow) as Arc<dyn Provider>;
     let runtime = start(&store, echo(&Counter::default()), callers(), brisk()).await;
     run(&Client::new(inner), "i", "three").await;
-    assert_eq!(slow.intercept.commits.get(), 4);
+    slow.intercept.commits.until(4).await;
     assert_eq!(slow.intercept.loads.get(), 0);
     runtime.shutdown(None).await;
 }

@@ -1,6 +1,6 @@
 //! Claiming activities: the lowest that lane and session admit, each lane one index seek.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use duroxide_core::WorkItem;
 use duroxide_provider::{
@@ -10,11 +10,11 @@ use duroxide_provider::{
     },
 };
 
-use super::Activity;
+use super::{Activity, kept::KeptActivity};
 use crate::{
     SqliteEngine,
     db::{micros, number, unsigned},
-    instances::lease,
+    instances::{Lock, lease},
     nodes,
 };
 
@@ -56,17 +56,14 @@ impl SqliteEngine {
             let were_all = candidates.len() <= wanted;
             candidates.truncate(wanted);
             for id in candidates {
-                let Some((activity, data)) = self.activity_with_data(id)? else { continue };
-                match serde_json::from_str(&data) {
+                let Some((activity, item)) = self.decodable_activity(id, &mut claimed.dead_letters)? else {
+                    continue;
+                };
+                if activity.attempt_count > 0 && claimed.items.len() >= order.free_slots {
                     // It may be poison: never ahead of a free slot, and nothing overtakes it.
-                    Ok(_) if activity.attempt_count > 0 && claimed.items.len() >= order.free_slots => {
-                        return Ok(claimed);
-                    }
-                    Ok(item) => claimed.items.push(self.lock_activity(&activity, item, order, nonce)?),
-                    Err(error) => {
-                        claimed.dead_letters.extend(self.put_activity_aside(&activity, &data, &error)?);
-                    }
+                    return Ok(claimed);
                 }
+                claimed.items.push(self.lock_activity(activity, item, order, nonce)?);
             }
             claimed.took_all = were_all;
             if were_all {
@@ -74,6 +71,25 @@ impl SqliteEngine {
             }
         }
         Ok(claimed)
+    }
+
+    /// An activity with what it is asked to do. One that cannot be decoded is put aside.
+    fn decodable_activity(
+        &mut self,
+        id: i64,
+        notes: &mut Vec<DeadLetterNote>,
+    ) -> Result<Option<(Activity, WorkItem)>, StoreFailure> {
+        if let Some(KeptActivity { activity, item: Some(item) }) = self.kept_activities.take(id) {
+            return Ok(Some((activity, Arc::unwrap_or_clone(item))));
+        }
+        let Some((activity, data)) = self.activity_with_data(id)? else { return Ok(None) };
+        match serde_json::from_str(&data) {
+            Ok(item) => Ok(Some((activity, item))),
+            Err(error) => {
+                notes.extend(self.put_activity_aside(&activity, &data, &error)?);
+                Ok(None)
+            }
+        }
     }
 
     /// Counts and hides an activity that cannot be decoded; after too many attempts it becomes a dead letter (16.10).
@@ -98,19 +114,24 @@ impl SqliteEngine {
 
     fn lock_activity(
         &mut self,
-        activity: &Activity,
+        mut activity: Activity,
         item: WorkItem,
         order: &ActivityOrder,
         nonce: u128,
     ) -> Result<WorkClaim, StoreFailure> {
         let lock_token = lock_token(unsigned(activity.id), nonce);
-        let until = micros(self.now.saturating_add(order.lock_timeout));
+        let until = self.now.saturating_add(order.lock_timeout);
         let node = nodes::column(order.node);
-        self.db.execute(LOCK, (activity.id, &lock_token, until, lease(order.lock_timeout), node))?;
+        let columns = (activity.id, &lock_token, micros(until), lease(order.lock_timeout), node);
+        self.db.execute(LOCK, columns)?;
         if let (Some(session), Some(by)) = (&activity.session_id, &order.session) {
             self.claim_session(session, by)?;
         }
-        Ok(WorkClaim { item, lock_token, attempt_count: activity.attempt_count.saturating_add(1) })
+        let attempt_count = activity.attempt_count.saturating_add(1);
+        activity.attempt_count = attempt_count;
+        activity.lock = Some(Lock { token: lock_token.clone(), until });
+        self.kept_activities.keep(activity, None);
+        Ok(WorkClaim { item, lock_token, attempt_count })
     }
 
     /// Ready activities that the order accepts, lowest first, and one more than are wanted if there are more.

@@ -1,6 +1,6 @@
 //! Claiming instances: those that have been ready longest, each route one index seek.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_provider::{
@@ -141,7 +141,10 @@ impl SqliteEngine {
         if kept.row.suspect && !has_slot {
             return Ok(Candidate::MustWait);
         }
-        let (mut messages, items) = self.decodable_messages(&kept.row, order.whole_mailbox, notes)?;
+        let (mut messages, items) = match kept.sole.take() {
+            Some((message, item)) => (vec![message], vec![Arc::unwrap_or_clone(item)]),
+            None => self.decodable_messages(&kept.row, order.whole_mailbox, notes)?,
+        };
         let startable = kept.row.known || messages.iter().any(|message| is_start(message.kind));
         if messages.is_empty() || !startable {
             if let Some(row) = self.instance(id)? {

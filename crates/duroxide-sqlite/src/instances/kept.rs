@@ -1,10 +1,12 @@
 //! What is known of instances without reading them: their rows, as the engine wrote them last. Most turns follow the
 //! message that wakes them by milliseconds, and find everything here.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
+
+use duroxide_core::WorkItem;
 
 use super::{InstanceRow, Place};
-use crate::executions::ExecutionRow;
+use crate::{executions::ExecutionRow, mailbox::Message};
 
 /// Some megabytes. What is not kept is read.
 const KEPT_MAX: usize = 8192;
@@ -17,6 +19,8 @@ pub(crate) struct Kept {
     pub(crate) execution: Option<ExecutionRow>,
     /// How many messages its mailbox holds at most, if that is known.
     pub(crate) messages: Option<usize>,
+    /// The only message its mailbox holds, if it came while that was empty and nobody has claimed it.
+    pub(crate) sole: Option<(Message, Arc<WorkItem>)>,
     /// Whether its current execution is known to have changed no key.
     pub(crate) kv_unchanged: bool,
 }
@@ -24,12 +28,12 @@ pub(crate) struct Kept {
 impl Kept {
     /// What a read says.
     pub(crate) fn read(row: InstanceRow, execution: Option<ExecutionRow>) -> Self {
-        Self { row, execution, messages: None, kv_unchanged: false }
+        Self { row, execution, messages: None, sole: None, kv_unchanged: false }
     }
 
     /// A mailbox that was made just now.
     pub(crate) fn new_mailbox(row: InstanceRow) -> Self {
-        Self { row, execution: None, messages: Some(0), kv_unchanged: true }
+        Self { row, execution: None, messages: Some(0), sole: None, kv_unchanged: true }
     }
 
     pub(crate) fn stand_at(&mut self, Place { route, ready, wake_at }: Place) {
@@ -69,9 +73,18 @@ impl KeptInstances {
         }
     }
 
-    pub(crate) fn message_arrived(&mut self, id: i64) {
+    /// `visible` is the message itself, if a claim can see it from now on.
+    pub(crate) fn message_arrived(&mut self, id: i64, visible: Option<(Message, Arc<WorkItem>)>) {
         if let Some(kept) = self.by_id.get_mut(&id) {
+            kept.sole = visible.filter(|_| kept.messages == Some(0));
             kept.messages = kept.messages.map(|messages| messages + 1);
+        }
+    }
+
+    /// A message was deleted by other means than a turn.
+    pub(crate) fn message_removed(&mut self, id: i64) {
+        if let Some(kept) = self.by_id.get_mut(&id) {
+            kept.sole = None;
         }
     }
 

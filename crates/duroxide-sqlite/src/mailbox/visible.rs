@@ -111,6 +111,11 @@ pub(crate) struct Message {
 }
 
 impl Message {
+    /// One that was stored just now and can be seen at once. What it says is known apart from it.
+    pub(super) fn arrived(seq: i64, kind: MessageKind, key: Option<String>) -> Self {
+        Self { due_at: 0, seq, kind, attempt_count: 0, data: String::new(), key, was_hidden: false }
+    }
+
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             due_at: row.get(0)?,

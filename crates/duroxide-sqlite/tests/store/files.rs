@@ -62,7 +62,7 @@ fn a_transaction_that_was_never_committed_left_nothing() {
 fn a_rollback_forgets_what_the_transaction_made() {
     let mut store = Store::in_memory();
     store.engine.begin(store.now).unwrap();
-    let op = Op::EnqueueMessage(MessageRow::new(&start("order-1"), None).unwrap());
+    let op = Op::EnqueueMessage(MessageRow::new(start("order-1"), None).unwrap());
     store.engine.apply(&op, store.now).unwrap();
     store.engine.rollback();
     assert!(store.engine.snapshot().unwrap().instances.is_empty());
@@ -77,7 +77,7 @@ fn a_rollback_forgets_what_the_transaction_made() {
 #[test]
 fn nothing_runs_outside_a_transaction() {
     let mut store = Store::in_memory();
-    let op = Op::EnqueueMessage(MessageRow::new(&start("order-1"), None).unwrap());
+    let op = Op::EnqueueMessage(MessageRow::new(start("order-1"), None).unwrap());
     assert!(store.engine.apply(&op, store.now).is_err());
     assert!(store.engine.claim_instances(&one_instance(), 1).is_err());
     assert!(store.engine.commit().is_err());

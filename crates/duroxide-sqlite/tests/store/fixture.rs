@@ -58,11 +58,11 @@ impl Store {
     }
 
     pub(crate) fn send(&mut self, item: &WorkItem) {
-        self.apply(&Op::EnqueueMessage(MessageRow::new(item, None).unwrap()));
+        self.apply(&Op::EnqueueMessage(MessageRow::new(item.clone(), None).unwrap()));
     }
 
     pub(crate) fn queue(&mut self, item: &WorkItem) {
-        self.apply(&Op::EnqueueActivity(ActivityRow::new(item).unwrap()));
+        self.apply(&Op::EnqueueActivity(ActivityRow::new(item.clone()).unwrap()));
     }
 
     pub(crate) fn claim_with(&mut self, order: &InstanceOrder) -> Claimed<OrchestrationClaim> {

@@ -1,8 +1,11 @@
-//! What the engine keeps of instances is never older than what is stored.
+//! What the engine keeps of instances and activities is never older than what is stored.
 
-use duroxide_provider::store::{Answer, Op, Refusal, StoreEngine, StoreReader};
+use duroxide_provider::{
+    Round, ScheduledActivityIdentifier,
+    store::{Answer, Op, Refusal, StoreEngine, StoreReader},
+};
 
-use crate::fixture::{LEASE, Store, first_round, one_instance, raise, start};
+use crate::fixture::{LEASE, Store, activity, first_round, one_instance, raise, start};
 
 /// A store on a file, and another process on the same.
 fn two_processes() -> (tempfile::TempDir, Store, Store) {
@@ -49,6 +52,50 @@ fn a_message_of_another_process_is_not_forgotten() {
     other.send(&raise("order-1", "1"));
     one.commit(&claim.lock_token, first_round("order-1")).unwrap();
     assert_eq!(one.claim().unwrap().messages, [raise("order-1", "1")]);
+}
+
+/// A message that another process took away is not claimed from memory.
+#[test]
+fn a_message_that_another_process_consumed_is_not_claimed_again() {
+    let (_directory, mut one, mut other) = two_processes();
+    one.send(&start("order-1"));
+    let claim = one.claim().unwrap();
+    one.commit(&claim.lock_token, first_round("order-1")).unwrap();
+    one.send(&raise("order-1", "1"));
+    let claim = other.claim().unwrap();
+    other.commit(&claim.lock_token, Round { execution_id: 1, ..Round::default() }).unwrap();
+    other.send(&raise("order-1", "2"));
+    assert_eq!(one.claim().unwrap().messages, [raise("order-1", "2")]);
+}
+
+/// I05, for activities: neither a takeover nor a cancellation leaves a token that is worth anything.
+#[test]
+fn an_activity_that_another_process_took_over_is_lost() {
+    let (_directory, mut one, mut other) = two_processes();
+    one.queue(&activity("order-1", 1));
+    let work = one.claim_work().unwrap();
+    other.pass(LEASE);
+    let takeover = other.claim_work().unwrap();
+    assert_eq!(takeover.attempt_count, 2);
+    let ack = |token: &str| Op::AckActivity { token: token.to_owned(), completion: None };
+    let refused = one.try_apply(&ack(&work.lock_token));
+    assert!(matches!(refused, Err(Refusal::WorkItemLockLost)), "{refused:?}");
+    other.apply(&ack(&takeover.lock_token));
+}
+
+#[test]
+fn a_cancelled_activity_is_lost_to_its_holder() {
+    let mut store = Store::in_memory();
+    store.send(&start("order-1"));
+    let claim = store.claim().unwrap();
+    store.queue(&activity("order-1", 1));
+    let work = store.claim_work().unwrap();
+    let cancelled =
+        ScheduledActivityIdentifier { instance: "order-1".to_owned(), execution_id: 1, activity_id: 1 };
+    let round = Round { cancelled_activities: vec![cancelled], ..first_round("order-1") };
+    store.commit(&claim.lock_token, round).unwrap();
+    let refused = store.try_apply(&Op::AckActivity { token: work.lock_token, completion: None });
+    assert!(matches!(refused, Err(Refusal::WorkItemLockLost)), "{refused:?}");
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn a_large_text_goes_through_both_queues_and_leaves_nothing() {
     assert_eq!(serde_json::from_str::<WorkItem>(kept).unwrap(), large_activity("order-1", 2));
     let work = store.claim_work().unwrap();
     assert_eq!(work.item, large_activity("order-1", 2));
-    let completion = Some(MessageRow::new(&completed("order-1", 2), None).unwrap());
+    let completion = Some(MessageRow::new(completed("order-1", 2), None).unwrap());
     store.apply(&Op::AckActivity { token: work.lock_token, completion });
 
     let snapshot = store.engine.snapshot().unwrap();

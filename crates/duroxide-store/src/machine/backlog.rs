@@ -111,7 +111,7 @@ mod tests {
             name: "e".to_owned(),
             data: String::new(),
         };
-        let mut row = MessageRow::new(&item, None).unwrap();
+        let mut row = MessageRow::new(item, None).unwrap();
         row.data = "x".repeat(bytes);
         job(Op::EnqueueMessage(row))
     }

@@ -11,7 +11,7 @@ use duroxide_provider::{
     WorkClaim, WorkFetch,
     store::{
         ActivityOrder, ActivityRow, Answer, EventRow, InstanceOrder, MessageRow, NodeRow, Op, PreparedRound,
-        Refusal, StateChange,
+        StateChange,
     },
 };
 
@@ -169,7 +169,7 @@ impl Provider for StoreProvider {
     // ---- queues ---------------------------------------------------------------------------------------------
 
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
-        self.enqueue("enqueue_for_worker", ActivityRow::new(&item).map(Op::EnqueueActivity)).await
+        self.enqueue("enqueue_for_worker", ActivityRow::new(item).map(Op::EnqueueActivity)).await
     }
 
     async fn enqueue_for_orchestrator(
@@ -177,7 +177,7 @@ impl Provider for StoreProvider {
         item: WorkItem,
         delay: Option<Duration>,
     ) -> Result<(), ProviderError> {
-        self.enqueue("enqueue_for_orchestrator", MessageRow::new(&item, delay).map(Op::EnqueueMessage)).await
+        self.enqueue("enqueue_for_orchestrator", MessageRow::new(item, delay).map(Op::EnqueueMessage)).await
     }
 
     async fn fetch_work_item(
@@ -199,7 +199,7 @@ impl Provider for StoreProvider {
     }
 
     async fn ack_work_item(&self, token: &str, completion: Option<WorkItem>) -> Result<(), ProviderError> {
-        let completion = completion.as_ref().map(completion_row).transpose();
+        let completion = completion.map(MessageRow::completion).transpose();
         let op = completion.map(|completion| Op::AckActivity { token: token.to_owned(), completion });
         self.apply("ack_work_item", op).await.map(done)
     }
@@ -379,14 +379,6 @@ fn plain_item(claim: OrchestrationClaim, loaded: LoadedExecution) -> (Orchestrat
         kv_snapshot: loaded.kv_snapshot,
     };
     (item, claim.lock_token, claim.attempt_count)
-}
-
-/// The row of a completion. Nothing else may take an activity's place.
-fn completion_row(item: &WorkItem) -> Result<MessageRow, Refusal> {
-    match item {
-        WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. } => MessageRow::new(item, None),
-        _ => Err(Refusal::InvalidWorkItemType { kind: item.kind() }),
-    }
 }
 
 fn done(_: Answer) {}

@@ -118,7 +118,7 @@ async fn every_instance_is_handed_out_once() {
 async fn readers_answer_without_the_store_thread() {
     let mut seeded = MemoryEngine::default();
     seeded.begin(duroxide_core::Timestamp::from_millis(1)).unwrap();
-    let row = MessageRow::new(&start("a"), None).unwrap();
+    let row = MessageRow::new(start("a"), None).unwrap();
     seeded.apply(&Op::EnqueueMessage(row), duroxide_core::Timestamp::from_millis(1)).unwrap();
     seeded.commit().unwrap();
     let readers: Vec<Box<dyn StoreReader>> = vec![Box::new(seeded.clone()), Box::new(seeded)];

@@ -99,7 +99,7 @@ fn with_claim_of_another_process() -> Shared {
     let row = NodeRow::new(&named("other"));
     let joined = engine.apply(&Op::JoinNode(row), Timestamp::ZERO).unwrap();
     let Answer::Joined(node) = joined else { panic!("{joined:?}") };
-    let message = MessageRow::new(&start("a"), None).unwrap();
+    let message = MessageRow::new(start("a"), None).unwrap();
     engine.apply(&Op::EnqueueMessage(message), Timestamp::ZERO).unwrap();
     let request = OrchestrationFetch::new(LOCK, Duration::ZERO).with_node(Some(node));
     assert_eq!(engine.claim_instances(&InstanceOrder::new(&request), 1).unwrap().items.len(), 1);
