@@ -173,6 +173,12 @@ pub trait Provider: Any + Send + Sync {
         ack_round(self, lock_token, round).await
     }
 
+    /// Commits a round that the caller keeps, to try again if this fails: what the runtime calls. The default makes a
+    /// copy for [`Self::commit_round`]; a provider that only reads the round needs none.
+    async fn commit_round_ref(&self, lock_token: &str, round: &Round) -> Result<(), ProviderError> {
+        self.commit_round(lock_token, round.clone()).await
+    }
+
     /// Whether [`Self::commit_round`] stores all of a round.
     fn commits_rounds(&self) -> bool {
         false

@@ -33,12 +33,22 @@ impl Admission {
         }
     }
 
+    /// Takes room if there is some and nobody waits for it.
+    pub(crate) fn admit_now(&self, bytes: usize) -> Option<Admitted> {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        let bytes = Arc::clone(&self.bytes).try_acquire_many_owned(self.counted(bytes)).ok()?;
+        Some(Admitted { _place: place, _bytes: bytes })
+    }
+
     /// Waits for room. `None` if the store is closed.
     pub(crate) async fn admit(&self, bytes: usize) -> Option<Admitted> {
-        // What is larger than the whole queue is let in when the queue is empty.
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max);
         let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
-        let bytes = Arc::clone(&self.bytes).acquire_many_owned(bytes).await.ok()?;
+        let bytes = Arc::clone(&self.bytes).acquire_many_owned(self.counted(bytes)).await.ok()?;
         Some(Admitted { _place: place, _bytes: bytes })
+    }
+
+    /// What is larger than the whole queue is let in when the queue is empty.
+    fn counted(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max)
     }
 }

@@ -238,6 +238,13 @@ macro_rules! impl_provider_by_delegation {
             ) -> Result<(), $crate::delegate::ProviderError> {
                 $crate::delegate::Provider::commit_round(&self.$store, lock_token, round).await
             }
+            async fn commit_round_ref(
+                &self,
+                lock_token: &str,
+                round: &$crate::delegate::Round,
+            ) -> Result<(), $crate::delegate::ProviderError> {
+                $crate::delegate::Provider::commit_round_ref(&self.$store, lock_token, round).await
+            }
             fn commits_rounds(&self) -> bool {
                 $crate::delegate::Provider::commits_rounds(&self.$store)
             }

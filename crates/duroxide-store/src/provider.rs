@@ -3,7 +3,7 @@
 mod admin;
 mod calls;
 
-use std::{fmt, sync::Arc, thread::JoinHandle, time::Duration};
+use std::{fmt, future::Future, sync::Arc, thread::JoinHandle, time::Duration};
 
 use duroxide_provider::{
     LoadedExecution, ProviderError,
@@ -81,20 +81,36 @@ impl StoreProvider {
         self.query("snapshot", |reader| reader.snapshot()).await
     }
 
-    /// Has an operation applied. It was prepared by the caller, so the store thread encodes nothing.
-    async fn apply(&self, operation: &str, op: Result<Op, Refusal>) -> Result<Answer, ProviderError> {
-        let op = op.map_err(|refusal| refusal.into_provider_error(operation))?;
-        self.submitter.apply(op, None).await.map_err(|error| provider_error(error, operation))
+    /// Has an operation applied. It was prepared by the caller, so the store thread encodes nothing. It is handed in at
+    /// once: the future has only to wait, and is small.
+    fn apply(
+        &self,
+        operation: &'static str,
+        op: Result<Op, Refusal>,
+    ) -> impl Future<Output = Result<Answer, ProviderError>> + Send + use<> {
+        let handed_in = op.map(|op| self.submitter.apply(op, None));
+        async move {
+            let answer = handed_in.map_err(|refusal| refusal.into_provider_error(operation))?;
+            answer.await.map_err(|error| provider_error(error, operation))
+        }
     }
 
     /// Has a client's message queued, once there is room for it.
-    async fn enqueue(&self, operation: &str, op: Result<Op, Refusal>) -> Result<(), ProviderError> {
+    async fn enqueue(&self, operation: &'static str, op: Result<Op, Refusal>) -> Result<(), ProviderError> {
         let op = op.map_err(|refusal| refusal.into_provider_error(operation))?;
-        let Some(place) = self.admission.admit(op_bytes(&op)).await else {
-            return Err(closed().into_provider_error(operation));
+        let bytes = op_bytes(&op);
+        let answer = match self.admission.admit_now(bytes) {
+            Some(place) => self.submitter.apply(op, Some(place)),
+            // What has to wait is boxed, so that what has not needs little memory.
+            None => {
+                let op = Box::new(op);
+                let Some(place) = self.admission.admit(bytes).await else {
+                    return Err(closed().into_provider_error(operation));
+                };
+                self.submitter.apply(*op, Some(place))
+            }
         };
-        let answer = self.submitter.apply(op, Some(place)).await;
-        answer.map(|_| ()).map_err(|error| provider_error(error, operation))
+        answer.await.map(|_| ()).map_err(|error| provider_error(error, operation))
     }
 
     /// Waits for work.

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    future::Future,
     sync::{Arc, mpsc},
 };
 
@@ -62,11 +63,15 @@ impl Submitter {
         self.clock.now()
     }
 
-    /// Hands an operation in, as of now, and waits for its answer.
-    pub(crate) async fn apply(&self, op: Op, place: Option<Admitted>) -> Result<Answer, ApplyError> {
+    /// Hands an operation in, as of now. Returns the way to its answer.
+    pub(crate) fn apply(
+        &self,
+        op: Op,
+        place: Option<Admitted>,
+    ) -> impl Future<Output = Result<Answer, ApplyError>> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         self.send(Request::Job(Job::new(op, self.clock.now(), reply, place)));
-        answer.await.unwrap_or_else(|_| Err(closed().into()))
+        async { answer.await.unwrap_or_else(|_| Err(closed().into())) }
     }
 
     /// Hands an operation in that nobody waits for.

@@ -22,8 +22,10 @@ async fn round_fixture<F: ProviderFactory + ?Sized>(factory: &F) -> Option<Fixtu
     fixture.provider.commits_rounds().then_some(fixture)
 }
 
+/// Commits as the runtime does.
 async fn commit_round(fixture: &Fixture, claim: &Claim, round: Round) {
-    fixture.provider.commit_round(&claim.token, round).await.expect("commit_round must accept a round");
+    let committed = fixture.provider.commit_round_ref(&claim.token, &round).await;
+    committed.expect("commit_round_ref must accept a round");
 }
 
 /// The second execution of `instance`: it has started and schedules activity 2.
@@ -105,7 +107,8 @@ pub async fn test_commit_round_pins_next_execution<F: ProviderFactory + ?Sized>(
     fixture.running("pins").await;
     fixture.send(raised("pins", "wake")).await;
     let claim = fixture.claim_instance("pins").await;
-    commit_round(&fixture, &claim, handing_over("pins", 2)).await;
+    let round = handing_over("pins", 2);
+    fixture.provider.commit_round(&claim.token, round).await.expect("commit_round must accept a round");
     let only = |version: Version| duroxide_provider::DispatcherCapabilityFilter {
         supported_duroxide_versions: vec![duroxide_provider::SemverRange::new(version.clone(), version)],
     };

@@ -35,23 +35,24 @@ impl PreparedRound {
     ///
     /// # Errors
     /// [`Refusal::InvalidWorkItemType`] if an item is in the wrong list.
-    pub fn new(token: &str, round: Round) -> Result<Self, Refusal> {
+    pub fn new(token: &str, round: &Round) -> Result<Self, Refusal> {
         let execution = PreparedExecution::new(
             round.execution_id,
             &round.history_delta,
             &round.worker_items,
             &round.orchestrator_items,
-            round.metadata,
+            round.metadata.clone(),
         )?;
         let next = round
             .next_execution
+            .as_ref()
             .map(|next| {
                 PreparedExecution::new(
                     next.execution_id,
                     &next.history_delta,
                     &next.worker_items,
                     &next.orchestrator_items,
-                    next.metadata,
+                    next.metadata.clone(),
                 )
             })
             .transpose()?;
@@ -59,8 +60,8 @@ impl PreparedRound {
             token: token.to_owned(),
             execution,
             next,
-            cancelled_activities: round.cancelled_activities,
-            cancelled_timers: round.cancelled_timers,
+            cancelled_activities: round.cancelled_activities.clone(),
+            cancelled_timers: round.cancelled_timers.clone(),
         })
     }
 }

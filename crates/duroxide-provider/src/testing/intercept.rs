@@ -284,6 +284,12 @@ impl_intercepted!(FullyIntercepted, {
         self.intercept.around("commit_round", self.store.commit_round(lock_token, round)).await
     }
 
+    async fn commit_round_ref(&self, lock_token: &str, round: &Round) -> Answer<()> {
+        let mut round = round.clone();
+        see_round(&self.intercept, &mut round);
+        self.intercept.around("commit_round", self.store.commit_round_ref(lock_token, &round)).await
+    }
+
     fn serves_batches(&self) -> bool {
         self.store.serves_batches()
     }

@@ -134,7 +134,7 @@ impl Scenario {
 
     /// Commits a round under a claim.
     pub fn commit_round(&mut self, claim: &OrchestrationClaim, round: Round) -> Result<(), Refusal> {
-        let round = PreparedRound::new(&claim.lock_token, round).unwrap();
+        let round = PreparedRound::new(&claim.lock_token, &round).unwrap();
         self.apply(&Op::CommitRound(Box::new(round))).map(|_| ())
     }
 

@@ -192,7 +192,7 @@ impl Subject {
         let op = match step {
             Step::Apply(op) => op.clone(),
             Step::Commit { claim, round, handed_in_ago } => {
-                let round = PreparedRound::new(&instance(claim), (**round).clone()).unwrap();
+                let round = PreparedRound::new(&instance(claim), round).unwrap();
                 let micros = u64::try_from(handed_in_ago.as_micros()).unwrap();
                 let handed_in = Timestamp::from_micros(self.now.as_micros() - micros);
                 return (Op::CommitRound(Box::new(round)), handed_in);

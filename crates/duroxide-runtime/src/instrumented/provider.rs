@@ -181,6 +181,11 @@ impl Provider for InstrumentedProvider {
         self.measured("commit_round", self.inner.commit_round(lock_token, round)).await
     }
 
+    /// Both ways to commit a round are one operation.
+    async fn commit_round_ref(&self, lock_token: &str, round: &Round) -> Result<(), ProviderError> {
+        self.measured("commit_round", self.inner.commit_round_ref(lock_token, round)).await
+    }
+
     fn commits_rounds(&self) -> bool {
         self.inner.commits_rounds()
     }

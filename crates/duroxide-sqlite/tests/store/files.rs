@@ -45,7 +45,7 @@ fn a_transaction_that_was_never_committed_left_nothing() {
     let claim = store.claim().unwrap();
     let before = store.engine.snapshot().unwrap();
     let round =
-        duroxide_provider::store::PreparedRound::new(&claim.lock_token, first_round("order-1")).unwrap();
+        duroxide_provider::store::PreparedRound::new(&claim.lock_token, &first_round("order-1")).unwrap();
     store.engine.begin(store.now).unwrap();
     store.engine.apply(&Op::CommitRound(Box::new(round)), store.now).unwrap();
     assert!(store.engine.claim_activities(&one_activity(), 7).unwrap().items.len() == 1);

@@ -90,7 +90,7 @@ impl Store {
     }
 
     pub(crate) fn commit(&mut self, token: &str, round: Round) -> Result<Answer, Refusal> {
-        self.try_apply(&Op::CommitRound(Box::new(PreparedRound::new(token, round)?)))
+        self.try_apply(&Op::CommitRound(Box::new(PreparedRound::new(token, &round)?)))
     }
 
     pub(crate) fn event_ids(&mut self, instance: &str) -> Vec<u64> {

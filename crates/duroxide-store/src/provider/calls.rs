@@ -76,7 +76,7 @@ impl Provider for StoreProvider {
             cancelled_activities,
             ..Round::default()
         };
-        self.commit("ack_orchestration_item", lock_token, round).await
+        self.commit("ack_orchestration_item", lock_token, &round).await
     }
 
     async fn abandon_orchestration_item(
@@ -99,6 +99,10 @@ impl Provider for StoreProvider {
     }
 
     async fn commit_round(&self, lock_token: &str, round: Round) -> Result<(), ProviderError> {
+        self.commit("commit_round", lock_token, &round).await
+    }
+
+    async fn commit_round_ref(&self, lock_token: &str, round: &Round) -> Result<(), ProviderError> {
         self.commit("commit_round", lock_token, round).await
     }
 
@@ -336,7 +340,7 @@ impl Provider for StoreProvider {
 }
 
 impl StoreProvider {
-    async fn commit(&self, operation: &str, token: &str, round: Round) -> Result<(), ProviderError> {
+    async fn commit(&self, operation: &'static str, token: &str, round: &Round) -> Result<(), ProviderError> {
         let op = PreparedRound::new(token, round).map(|round| Op::CommitRound(Box::new(round)));
         self.apply(operation, op).await.map(done)
     }

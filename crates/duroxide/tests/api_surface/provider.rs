@@ -183,6 +183,7 @@ fn plain_answers_are_the_documented_defaults() {
 async fn added_methods_have_default_bodies() {
     let provider: &dyn Provider = &Plain;
     provider.commit_round("token", Round::default()).await.unwrap();
+    provider.commit_round_ref("token", &Round::default()).await.unwrap();
     assert_eq!(provider.read_status("i").await.unwrap(), None::<StatusSnapshot>);
     assert_eq!(provider.read_descriptor("i").await.unwrap(), None::<duroxide::OrchestrationDescriptor>);
     assert_eq!(provider.last_event_id("i", 1).await.unwrap(), None::<u64>);

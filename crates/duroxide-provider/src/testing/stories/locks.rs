@@ -55,7 +55,7 @@ pub fn a_commit_handed_in_before_the_lease_ended_is_served(mut s: Scenario) {
     let handed_in = s.now();
     s.pass_lease();
     s.send(&raise("a", "in between"));
-    let round = PreparedRound::new(&claim.lock_token, Turn::first("a").round()).unwrap();
+    let round = PreparedRound::new(&claim.lock_token, &Turn::first("a").round()).unwrap();
     s.apply_handed_in(&Op::CommitRound(Box::new(round)), handed_in).unwrap();
     assert_eq!(s.claim().unwrap().attempt_count, 1);
 }

@@ -90,7 +90,7 @@ pub fn what_stays_after_a_late_commit_goes_to_the_back(mut s: Scenario) {
     s.pass_lease();
     s.send(&raise("busy", "2"));
     s.send(&start("other"));
-    let round = PreparedRound::new(&claim.lock_token, Turn::later(&claim).round()).unwrap();
+    let round = PreparedRound::new(&claim.lock_token, &Turn::later(&claim).round()).unwrap();
     s.apply_handed_in(&Op::CommitRound(Box::new(round)), handed_in).unwrap();
     assert_eq!(s.claim().unwrap().instance, "other");
     assert_eq!(s.claim().unwrap().instance, "busy");

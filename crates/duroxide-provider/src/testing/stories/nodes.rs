@@ -128,7 +128,7 @@ pub fn a_commit_handed_in_before_its_node_ended_is_served(mut s: Scenario) {
     let handed_in = s.now();
     s.pass(Duration::from_millis(1));
     end(&mut s, "node");
-    let round = crate::store::PreparedRound::new(&claim.lock_token, Turn::first("a").round()).unwrap();
+    let round = crate::store::PreparedRound::new(&claim.lock_token, &Turn::first("a").round()).unwrap();
     s.apply_handed_in(&Op::CommitRound(Box::new(round)), handed_in).unwrap();
     assert!(s.claim().is_none());
 }

@@ -86,7 +86,7 @@ impl InstanceWork {
         self.seat.submit(round_bytes(round));
         let (store, token) = (Arc::clone(&self.node.store), self.claim.lock_token.clone());
         let timeout = self.node.options.orchestrator_lock_timeout;
-        let call = || store.commit_round(&token, round.clone());
+        let call = || store.commit_round_ref(&token, round);
         insist(&self.node, &mut self.lease, timeout, "commit_round", call).await
     }
 
@@ -186,7 +186,7 @@ impl InstanceWork {
         let mut round = round(who, turn, &Successor::Elsewhere, node.now());
         round.orchestrator_items.extend(items);
         let token = self.claim.lock_token.clone();
-        let call = guarded("commit_round", node.store.commit_round(&token, round.clone()));
+        let call = guarded("commit_round", node.store.commit_round_ref(&token, &round));
         self.lease.beside(call).await.map_err(drop)?;
         self.committed(&round, &facts, None).await;
         Ok(())
