@@ -59,7 +59,7 @@ mod token;
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use node::{NodeRow, StoredNode};
-pub use op::{Answer, Op, Readies};
+pub use op::{Answer, Ended, Op, Readies};
 pub use order::{ActivityOrder, HeldBack, HeldBackBy, InstanceOrder};
 pub use reader::{
     InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreReader, StoredDescriptor,

@@ -28,6 +28,7 @@ pub mod scenario;
 mod script;
 pub mod stories;
 mod subject;
+mod told_end;
 mod turn;
 
 pub use driver::Driver;

@@ -1,9 +1,18 @@
 use async_trait::async_trait;
 
+use crate::StatusSnapshot;
+
 /// Tells a waiting client that an instance may have another status, or another custom status.
 #[async_trait]
 pub trait InstanceWatch: Send {
     /// Resolves when an execution of the instance may have ended, or its custom status may have changed, since the
     /// watch was made or last resolved. It may resolve too often, never too seldom: a change before the call counts.
     async fn changed(&mut self);
+
+    /// What the change was, told at most once. It is what
+    /// [`Provider::read_status`](crate::Provider::read_status) would have returned right after the last change that was
+    /// told, which is durable by then. With `None`, as by default, the client reads.
+    fn told(&mut self) -> Option<StatusSnapshot> {
+        None
+    }
 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     ExecutionMetadata,
-    store::{Answer, ApplyError, MessageRow, PreparedExecution, PreparedRound, StateChange, StoreFailure},
+    store::{Answer, ApplyError, MessageRow, PreparedExecution, PreparedRound, StoreFailure},
 };
 
 use crate::{
@@ -72,6 +72,7 @@ impl SqliteEngine {
         stored: Option<ExecutionRow>,
         turns: u64,
     ) -> Result<Effect, StoreFailure> {
+        held.note_changes(&part.changes);
         let row = &mut held.row;
         let before = (row.known, row.execution_id, row.waits_for_successor());
         let renamed = describe(row, &part.metadata, self.now);
@@ -82,7 +83,6 @@ impl SqliteEngine {
             execution.describe(&part.metadata, self.now);
             execution.turns += turns;
             self.write_execution(row.id, part.execution_id, &execution)?;
-            held.kv_unchanged &= !part.changes.iter().any(StateChange::is_of_keys);
             if part.metadata.status.is_some() && execution.status != RUNNING && !held.kv_unchanged {
                 self.merge_kv(row.id)?;
             }
@@ -112,6 +112,7 @@ impl SqliteEngine {
         effect: Effect,
         messages_left: bool,
     ) -> Result<Answer, ApplyError> {
+        let ended = held.ended_by(round);
         let row = &mut held.row;
         row.lock = None;
         row.batch = None;
@@ -137,7 +138,7 @@ impl SqliteEngine {
         } else {
             self.place(row)?
         };
-        let answer = Answer::RoundCommitted { instance: row.instance_id.clone() };
+        let answer = Answer::RoundCommitted { instance: row.instance_id.clone(), ended };
         match place {
             Some(place) => {
                 self.write_instance(row, place, effect.changed)?;

@@ -2,8 +2,8 @@
 
 use duroxide_core::{Event, EventKind, OrchestrationDescriptor};
 use duroxide_provider::{
-    LoadedExecution, ProviderError, RawEvent,
-    store::{EventRow, StoredExecution},
+    LoadedExecution, ProviderError, RawEvent, StatusSnapshot,
+    store::{EventRow, StoredExecution, StoredStatus},
 };
 use serde::Deserialize;
 
@@ -49,6 +49,21 @@ pub(crate) fn decode_event(operation: &str, data: &str, instance: &str) -> Resul
     serde_json::from_str(data).map_err(|error| {
         let message = format!("Failed to deserialize event: {error} (instance {instance})");
         ProviderError::permanent(operation, message)
+    })
+}
+
+/// How an instance stands, or a permanent error.
+pub(crate) fn decode_status(
+    operation: &str,
+    stored: StoredStatus,
+    instance: &str,
+) -> Result<StatusSnapshot, ProviderError> {
+    let terminal_event = stored.terminal_event.map(|data| decode_event(operation, &data, instance));
+    Ok(StatusSnapshot {
+        execution_id: stored.execution_id,
+        terminal_event: terminal_event.transpose()?,
+        custom_status: stored.custom_status,
+        custom_status_version: stored.custom_status_version,
     })
 }
 

@@ -291,11 +291,15 @@ impl StoreDriver {
         job.answer(answer);
     }
 
+    /// The operation has happened, for good: only now anyone hears of it.
     fn tell_watchers(&self, op: &Op, answer: &Answer) {
         match (op, answer) {
             // Most rounds change nothing that a client can wait for, and each client told reads the store.
             (Op::CommitRound(round), _) if !round.changes_status() => {}
-            (_, Answer::RoundCommitted { instance }) | (Op::Append { instance, .. }, _) => {
+            (Op::CommitRound(round), Answer::RoundCommitted { instance, ended: Some(ended) }) => {
+                self.watchers.tell_end(instance, || round.status_after(ended));
+            }
+            (_, Answer::RoundCommitted { instance, .. }) | (Op::Append { instance, .. }, _) => {
                 self.watchers.tell(instance);
             }
             // The answer gives only numbers, and deletes are rare.

@@ -62,7 +62,7 @@ impl Fault {
                 Self::AcceptsStoredEventIds,
                 _,
                 Err(ApplyError::Refused(Refusal::DuplicateEvent { instance, .. })),
-            ) => Ok(Answer::RoundCommitted { instance: instance.clone() }),
+            ) => Ok(Answer::RoundCommitted { instance: instance.clone(), ended: None }),
             _ => answer,
         }
     }

@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     ExecutionMetadata, InstanceInfo,
-    store::{EventRow, MessageKind, PreparedExecution, Refusal, StartTarget, StateChange},
+    store::{
+        Ended, EventRow, MessageKind, PreparedExecution, PreparedRound, Refusal, StartTarget, StateChange,
+    },
 };
 
 /// One instance, or the mailbox of one that was never started.
@@ -156,6 +158,14 @@ impl Instance {
             self.settle(part.execution_id, &part.metadata, now);
         }
         self.updated_at = now;
+    }
+
+    /// What is known of its end, if this round, just stored, has made it.
+    pub(super) fn ended_by(&self, round: &PreparedRound) -> Option<Ended> {
+        let end = round.end().filter(|_| self.execution_id == round.execution.execution_id)?;
+        self.current().filter(|execution| execution.is_final() && execution.last_event_id() == Some(end))?;
+        let (custom_status, custom_status_version) = self.custom_status.clone().unwrap_or_default();
+        Some(Ended { custom_status, custom_status_version })
     }
 
     /// Appends events to an execution, which begins if it is new.

@@ -16,7 +16,7 @@ impl MemoryEngine {
         let key = self.check_round(round, handed_in)?;
         let now = self.now;
         self.instances.set_back(key);
-        let instance = self.instances.change(key, now, |instance| {
+        let changed = self.instances.change(key, now, |instance| {
             instance.mailbox.consume_locked();
             instance.lock = None;
             instance.commit(&round.execution, now);
@@ -27,13 +27,14 @@ impl MemoryEngine {
                 instance.commit(next, now);
             }
             instance.suspect = instance.suspect && instance.mailbox.has_attempted();
-            instance.id.clone()
+            (instance.id.clone(), instance.ended_by(round))
         });
         for part in std::iter::once(&round.execution).chain(&round.next) {
             self.hand_out(part);
         }
         self.cancel(round);
-        Ok(Answer::RoundCommitted { instance: instance.unwrap_or_default() })
+        let (instance, ended) = changed.unwrap_or_default();
+        Ok(Answer::RoundCommitted { instance, ended })
     }
 
     /// Everything that can be wrong with a round is found here, before its first change.

@@ -185,6 +185,16 @@ impl Op {
     }
 }
 
+/// What an engine knows of an instance that a round has ended. Beside the last event of that round it makes exactly what
+/// [`StoreReader::status`](super::StoreReader::status) says from now on: see [`PreparedRound::status_after`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The custom status.
+    pub custom_status: Option<String>,
+    /// How often it was set.
+    pub custom_status_version: u64,
+}
+
 /// What an operation answers.
 #[derive(Debug, Clone)]
 pub enum Answer {
@@ -194,6 +204,9 @@ pub enum Answer {
     RoundCommitted {
         /// The instance.
         instance: String,
+        /// If the round ended the instance, what the engine knows of that without another read. Whoever watches is told
+        /// the end with it, and need not read; with `None` they read.
+        ended: Option<Ended>,
     },
     /// How many sessions were touched.
     Count(usize),

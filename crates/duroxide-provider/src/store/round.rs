@@ -2,7 +2,7 @@
 
 use duroxide_core::{Event, WorkItem};
 
-use super::{ActivityRow, EventRow, MessageRow, Refusal, StateChange};
+use super::{ActivityRow, Ended, EventRow, MessageRow, Refusal, StateChange, StoredStatus};
 use crate::{ExecutionMetadata, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier};
 
 /// A round in the form a store keeps.
@@ -29,6 +29,24 @@ impl PreparedRound {
             execution.metadata.status.is_some() || execution.changes.iter().any(is_status)
         };
         self.next.is_some() || sets_status(&self.execution)
+    }
+
+    /// The id of its last event, if it ends its instance and not only an execution.
+    pub fn end(&self) -> Option<u64> {
+        let ends = |status: &String| !matches!(status.as_str(), "Running" | "ContinuedAsNew");
+        let ended = self.next.is_none() && self.execution.metadata.status.as_ref().is_some_and(ends);
+        self.execution.events.iter().map(|event| event.event_id).max().filter(|_| ended)
+    }
+
+    /// How its instance stands since it was committed, for a round that [`Ended`] it.
+    pub fn status_after(&self, ended: &Ended) -> StoredStatus {
+        let last = self.execution.events.iter().max_by_key(|event| event.event_id);
+        StoredStatus {
+            execution_id: self.execution.execution_id,
+            terminal_event: last.map(|event| event.data.clone()),
+            custom_status: ended.custom_status.clone(),
+            custom_status_version: ended.custom_status_version,
+        }
     }
 
     /// A round in the form a store keeps.

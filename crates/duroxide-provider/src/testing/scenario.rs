@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use duroxide_core::{Event, Timestamp, WorkItem};
 
-use super::Turn;
+use super::{Turn, told_end::check_told_end};
 use crate::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, OrchestrationClaim, OrchestrationFetch,
     PruneResult, Round, SemverRange, SessionFetchConfig, TagFilter, WorkClaim, WorkFetch, invariant,
     store::{
-        ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, EventRow, InstanceOrder, InstanceSnapshot,
-        MessageRow, Op, PreparedRound, Refusal, StateChange, StoreEngine, StoreReader, StoreSnapshot,
+        ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, Ended, EventRow, InstanceOrder,
+        InstanceSnapshot, MessageRow, Op, PreparedRound, Refusal, StateChange, StoreEngine, StoreReader,
+        StoreSnapshot,
     },
 };
 
@@ -100,7 +101,10 @@ impl Scenario {
     /// Applies an operation handed in earlier.
     pub fn apply_handed_in(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, Refusal> {
         match self.transact(|engine| engine.apply(op, handed_in)) {
-            Ok(answer) => Ok(answer),
+            Ok(answer) => {
+                check_told_end(&mut *self.engine, op, &answer);
+                Ok(answer)
+            }
             Err(ApplyError::Refused(refusal)) => Err(refusal),
             Err(ApplyError::Broken(failure)) => panic!("the store failed: {failure}"),
         }
@@ -130,6 +134,15 @@ impl Scenario {
     /// Commits a turn under a claim.
     pub fn commit(&mut self, claim: &OrchestrationClaim, turn: Turn) -> Result<(), Refusal> {
         self.commit_round(claim, turn.round())
+    }
+
+    /// Commits a turn under a claim. Returns what the engine says of the end, if the turn was one.
+    pub fn commit_end(&mut self, claim: &OrchestrationClaim, turn: Turn) -> Option<Ended> {
+        let round = PreparedRound::new(&claim.lock_token, &turn.round()).unwrap();
+        match self.apply(&Op::CommitRound(Box::new(round))).unwrap() {
+            Answer::RoundCommitted { ended, .. } => ended,
+            answer => panic!("a round was answered with {answer:?}"),
+        }
     }
 
     /// Commits a round under a claim.

@@ -160,6 +160,7 @@ macro_rules! engine_stories {
             reads: [
                 a_mailbox_is_invisible,
                 status_shows_the_end_and_the_custom_status,
+                an_end_is_told_as_a_read_shows_it,
                 instances_are_listed_newest_first,
                 infos_and_counts_agree,
                 queue_depths_count_unlocked_rows,

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use duroxide_core::{Timestamp, WorkItem};
 
-use super::items::{ORDER, VERSION};
+use super::{
+    items::{ORDER, VERSION},
+    told_end::check_told_end,
+};
 use crate::{
     DeadLetter, InstanceQuery, OrchestrationClaim, Round, WorkClaim,
     store::{
-        ActivityOrder, ApplyError, DeadLetterNote, HeldBack, InstanceOrder, MessageRow, Op, PreparedRound,
-        StoreEngine, StoreFailure, StoreReader, StoreSnapshot,
+        ActivityOrder, Answer, ApplyError, DeadLetterNote, HeldBack, InstanceOrder, MessageRow, Op,
+        PreparedRound, StoreEngine, StoreFailure, StoreReader, StoreSnapshot,
     },
 };
 
@@ -149,7 +152,14 @@ impl Subject {
 
     fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Result<String, String>, StoreFailure> {
         match self.engine.apply(op, handed_in) {
-            Ok(answer) => Ok(Ok(format!("{answer:?}"))),
+            Ok(mut answer) => {
+                check_told_end(&mut *self.engine, op, &answer);
+                // Engines may know more or less of an end without a read.
+                if let Answer::RoundCommitted { ended, .. } = &mut answer {
+                    *ended = None;
+                }
+                Ok(Ok(format!("{answer:?}")))
+            }
             Err(ApplyError::Refused(refusal)) => Ok(Err(refusal.to_string())),
             Err(ApplyError::Broken(failure)) => Err(failure),
         }

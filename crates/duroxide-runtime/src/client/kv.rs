@@ -43,8 +43,8 @@ impl Client {
         key: &str,
         timeout: Duration,
     ) -> Result<String, ClientError> {
-        let read = || self.store.get_kv_value(instance, key);
-        self.wait_until(instance, timeout, Pace::GROWING, read).await
+        let look = |_| self.store.get_kv_value(instance, key);
+        self.wait_until(instance, timeout, Pace::GROWING, look).await
     }
 
     /// Waits until an instance's key-value store has a value for `key`, and decodes it.

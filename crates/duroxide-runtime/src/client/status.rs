@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use duroxide_core::codec;
+use duroxide_provider::StatusSnapshot;
 use serde::de::DeserializeOwned;
 
 use super::{Client, ClientError, wait::Pace};
@@ -72,10 +73,14 @@ impl Client {
         pace: Pace,
         wanted: impl Fn(&OrchestrationStatus) -> bool,
     ) -> Result<OrchestrationStatus, ClientError> {
-        let read = || async {
-            let status = OrchestrationStatus::from(self.store.read_status(instance).await?);
+        let look = |told: Option<StatusSnapshot>| async {
+            let standing = match told {
+                Some(told) => Some(told),
+                None => self.store.read_status(instance).await?,
+            };
+            let status = OrchestrationStatus::from(standing);
             Ok(wanted(&status).then_some(status))
         };
-        self.wait_until(instance, timeout, pace, read).await
+        self.wait_until(instance, timeout, pace, look).await
     }
 }

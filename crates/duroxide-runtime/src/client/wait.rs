@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use duroxide_provider::{InstanceWatch, ProviderError};
+use duroxide_provider::{InstanceWatch, ProviderError, StatusSnapshot};
 
 use super::{Client, ClientError};
 use crate::env::Moment;
@@ -38,25 +38,26 @@ impl Pace {
 }
 
 impl Client {
-    /// Reads until `read` finds something or the time is over. The first read comes at once, the last one after
-    /// the time is over.
-    pub(super) async fn wait_until<T, Read, Reading>(
+    /// Looks until `look` finds something or the time is over. The first look comes at once, the last one after the
+    /// time is over. Where the store has told how the instance stands, `look` is given that and need not read it.
+    pub(super) async fn wait_until<T, Look, Looking>(
         &self,
         instance: &str,
         timeout: Duration,
         mut pace: Pace,
-        read: Read,
+        look: Look,
     ) -> Result<T, ClientError>
     where
-        Read: Fn() -> Reading,
-        Reading: Future<Output = Result<Option<T>, ProviderError>>,
+        Look: Fn(Option<StatusSnapshot>) -> Looking,
+        Looking: Future<Output = Result<Option<T>, ProviderError>>,
     {
         let deadline = self.timer.moment().after(timeout);
         // Watch first, read after: in the other order a change in between would tell nobody.
         let mut watch = self.store.watch(instance);
         let mut behind_watch = Pace::BEHIND_WATCH;
+        let mut told = None;
         loop {
-            let failure = match read().await {
+            let failure = match look(told).await {
                 Ok(Some(found)) => return Ok(found),
                 Ok(None) => ClientError::Timeout,
                 // A store that is busy for a moment does not end a long wait. What it would have said is asked soon.
@@ -72,10 +73,11 @@ impl Client {
             }
             let pause = if watch.is_some() { behind_watch.pause() } else { pace.pause() };
             self.pause_or_change(&mut watch, deadline.min(now.after(pause))).await;
+            told = watch.as_mut().and_then(|watch| watch.told());
         }
     }
 
-    /// Both ends of this wait lead to the same next step: read again.
+    /// Both ends of this wait lead to the same next step: look again.
     async fn pause_or_change(&self, watch: &mut Option<Box<dyn InstanceWatch>>, until: Moment) {
         let pause = self.timer.sleep_until(until);
         match watch {

@@ -4,6 +4,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use duroxide_core::WorkItem;
+use duroxide_provider::store::{Ended, PreparedRound, StateChange};
 
 use super::{InstanceRow, Place};
 use crate::{executions::ExecutionRow, mailbox::Message};
@@ -23,17 +24,42 @@ pub(crate) struct Kept {
     pub(crate) sole: Option<(Message, Arc<WorkItem>)>,
     /// Whether its current execution is known to have changed no key.
     pub(crate) kv_unchanged: bool,
+    /// Whether its custom status is known never to have been set.
+    pub(crate) custom_status_unset: bool,
 }
 
 impl Kept {
     /// What a read says.
     pub(crate) fn read(row: InstanceRow, execution: Option<ExecutionRow>) -> Self {
-        Self { row, execution, messages: None, sole: None, kv_unchanged: false }
+        // Without events, nothing has set it yet.
+        let custom_status_unset = !row.known;
+        Self { row, execution, messages: None, sole: None, kv_unchanged: false, custom_status_unset }
     }
 
     /// A mailbox that was made just now.
     pub(crate) fn new_mailbox(row: InstanceRow) -> Self {
-        Self { row, execution: None, messages: Some(0), sole: None, kv_unchanged: true }
+        Self {
+            row,
+            execution: None,
+            messages: Some(0),
+            sole: None,
+            kv_unchanged: true,
+            custom_status_unset: true,
+        }
+    }
+
+    /// Notes what a round changes beside the history of the instance.
+    pub(crate) fn note_changes(&mut self, changes: &[StateChange]) {
+        self.kv_unchanged &= !changes.iter().any(StateChange::is_of_keys);
+        self.custom_status_unset &= changes.iter().all(StateChange::is_of_keys);
+    }
+
+    /// What is known of its end, if this round, just stored, has made it.
+    pub(crate) fn ended_by(&self, round: &PreparedRound) -> Option<Ended> {
+        let end = round.end().filter(|_| self.row.execution_id == round.execution.execution_id)?;
+        let last = self.execution.as_ref().map(|execution| execution.last_event_id);
+        let known = self.custom_status_unset && last == Some(end);
+        known.then_some(Ended { custom_status: None, custom_status_version: 0 })
     }
 
     pub(crate) fn stand_at(&mut self, Place { route, ready, wake_at }: Place) {

@@ -17,7 +17,7 @@ use duroxide_provider::{
 
 use super::StoreProvider;
 use crate::{
-    decode::{HistoryOf, carried_messages, decode_event, decode_history, descriptor_of},
+    decode::{HistoryOf, carried_messages, decode_event, decode_history, decode_status, descriptor_of},
     log,
     nodes::Leaves,
     submit::Request,
@@ -290,17 +290,8 @@ impl Provider for StoreProvider {
     async fn read_status(&self, instance: &str) -> Result<Option<StatusSnapshot>, ProviderError> {
         const OPERATION: &str = "read_status";
         let id = instance.to_owned();
-        let Some(stored) = self.query(OPERATION, move |reader| reader.status(&id)).await? else {
-            return Ok(None);
-        };
-        let terminal_event =
-            stored.terminal_event.map(|data| decode_event(OPERATION, &data, instance)).transpose()?;
-        Ok(Some(StatusSnapshot {
-            execution_id: stored.execution_id,
-            terminal_event,
-            custom_status: stored.custom_status,
-            custom_status_version: stored.custom_status_version,
-        }))
+        let stored = self.query(OPERATION, move |reader| reader.status(&id)).await?;
+        stored.map(|stored| decode_status(OPERATION, stored, instance)).transpose()
     }
 
     async fn read_descriptor(

@@ -3,7 +3,7 @@
 use std::{pin::pin, time::Duration};
 
 use duroxide_core::{Event, EventKind};
-use duroxide_provider::{Provider, ProviderAdmin, Round};
+use duroxide_provider::{Provider, ProviderAdmin, Round, store::FailureClass};
 
 use crate::support::*;
 
@@ -142,6 +142,86 @@ fn a_new_status_is_told_to_those_who_watch_its_instance() {
     complete(&mut store, provider.commit_round(&claim.lock_token, round)).unwrap();
     answer(&mut a);
     assert!(poll(&mut b).is_pending());
+}
+
+/// A new instance whose first and last round this is.
+fn only_round(instance: &str, status: Option<&str>) -> Round {
+    let mut round = first_round(instance);
+    round.worker_items.clear();
+    let status = status.map(|status| EventKind::CustomStatusUpdated { status: Some(status.to_owned()) });
+    let end = EventKind::OrchestrationCompleted { output: "done".to_owned() };
+    let events = status.into_iter().chain([end]).zip(2..).map(|(kind, id)| event(instance, id, kind));
+    round.history_delta.extend(events);
+    round.metadata.status = Some("Completed".to_owned());
+    round
+}
+
+/// 20.2: who waits for an end hears with it all that a read would say.
+#[test]
+fn an_end_is_told_as_a_read_shows_it() {
+    for status in [None, Some("all picked")] {
+        let mut f = fixture();
+        let claim = claim_new(&mut f, "a");
+        let Fixture { provider, mut store, .. } = f;
+        let (mut watch, mut other) = (provider.watch("a").unwrap(), provider.watch("b").unwrap());
+        complete(&mut store, provider.commit_round(&claim.lock_token, only_round("a", status))).unwrap();
+        answer(&mut pin!(watch.changed()));
+        let told = watch.told();
+        assert!(told.as_ref().unwrap().terminal_event.is_some());
+        assert_eq!(told.as_ref().unwrap().custom_status.as_deref(), status);
+        assert_eq!(told, complete(&mut store, provider.read_status("a")).unwrap());
+        assert_eq!((watch.told(), other.told()), (None, None));
+    }
+}
+
+/// 20.2: what is told is committed. A round that the store refused, or nobody knows of, tells nothing.
+#[test]
+fn an_end_is_told_only_once_it_is_committed() {
+    for (point, class) in [
+        (Point::Apply, FailureClass::Permanent),
+        (Point::Commit, FailureClass::Retryable),
+        (Point::AfterCommit, FailureClass::OutcomeUnknown),
+    ] {
+        let mut f = fixture();
+        let claim = claim_new(&mut f, "a");
+        let Fixture { provider, mut store, plan, .. } = f;
+        let mut watch = provider.watch("a").unwrap();
+        // The second attempt of the round alone fails too.
+        (0..2).for_each(|_| plan.fail_next(point, class));
+        complete(&mut store, provider.commit_round(&claim.lock_token, only_round("a", None))).unwrap_err();
+        assert!(poll(&mut pin!(watch.changed())).is_pending(), "{point:?}");
+        assert_eq!(watch.told(), None, "{point:?}");
+    }
+}
+
+/// 8.5, 20.2: an execution that is continued, a custom status, a delete and what others did are told without an end.
+#[test]
+fn what_is_no_end_is_told_for_a_read() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    let Fixture { provider, mut store, clock, plan } = f;
+    let mut watch = provider.watch("a").unwrap();
+    let mut round = only_round("a", Some("half"));
+    round.history_delta.pop();
+    round.history_delta.push(event("a", 3, EventKind::OrchestrationContinuedAsNew { input: "2".to_owned() }));
+    round.metadata.status = Some("ContinuedAsNew".to_owned());
+    complete(&mut store, provider.commit_round(&claim.lock_token, round)).unwrap();
+    answer(&mut pin!(watch.changed()));
+    assert_eq!(watch.told(), None);
+
+    let mut f = Fixture { provider, store, clock, plan };
+    let claim = claim_new(&mut f, "b");
+    let Fixture { provider, mut store, clock, plan } = f;
+    let mut watch = provider.watch("b").unwrap();
+    complete(&mut store, provider.commit_round(&claim.lock_token, only_round("b", None))).unwrap();
+    complete(&mut store, provider.delete_instance("b", true)).unwrap();
+    answer(&mut pin!(watch.changed()));
+    assert_eq!(watch.told(), None, "it is gone since");
+    plan.change_elsewhere();
+    clock.advance(Duration::from_millis(50));
+    store.run();
+    answer(&mut pin!(watch.changed()));
+    assert_eq!(watch.told(), None);
 }
 
 /// Clients wait for an end or a custom status. Being told of every turn, each would read the store for nothing.

@@ -56,6 +56,47 @@ async fn a_waiting_client_is_told_and_reads_no_history() {
     assert_eq!(store.calls(), ["watch", "read_status", "read_status"]);
 }
 
+/// 20.2: the end comes with what a read would say, so nobody reads.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_told_the_end_reads_no_more() {
+    let store = FakeStore::telling();
+    store.set_status("order", running());
+    let waiting = begin_waiting(&store).await;
+    let told = StatusSnapshot {
+        custom_status: Some("all picked".to_owned()),
+        custom_status_version: 7,
+        ..completed("apples")
+    };
+    store.tell_status(told.clone());
+    assert_eq!(waiting.await.unwrap().unwrap(), OrchestrationStatus::from(Some(told)));
+    assert_eq!(store.calls(), ["watch", "read_status"]);
+}
+
+/// 20.2, 20.3: what is told is judged like what is read.
+#[tokio::test(start_paused = true)]
+async fn a_client_goes_on_waiting_if_what_it_is_told_is_not_what_it_waits_for() {
+    let store = FakeStore::telling();
+    let waiting = begin_waiting(&store).await;
+    store.tell_status(with_custom_status("packing", 1));
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    store.set_status("order", completed("apples"));
+    assert_eq!(output(&waiting.await.unwrap().unwrap()), "apples");
+    assert_eq!(store.calls(), ["watch", "read_status", "read_status"]);
+}
+
+/// An end says nothing of the values of an instance.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_waits_for_a_value_reads_it_whatever_it_is_told() {
+    let store = FakeStore::telling();
+    let client = client_on(&store);
+    let waiting = tokio::spawn(async move { client.wait_for_kv_value("order", "count", MINUTE).await });
+    tokio::task::yield_now().await;
+    store.set_kv_untold("order", "count", "3");
+    store.tell_status(completed("apples"));
+    assert_eq!(waiting.await.unwrap().unwrap(), "3");
+}
+
 /// 20.2
 #[tokio::test(start_paused = true)]
 async fn a_change_between_the_first_read_and_the_wait_is_not_lost() {
