@@ -65,6 +65,11 @@ pub struct Execution {
     unapplied: Vec<Event>,
 }
 
+/// Events that most turns make no more than. One more, and they would not fit into what an allocator keeps at hand for
+/// each thread.
+const USUAL_DELTA: usize = 3;
+const _: () = assert!(USUAL_DELTA * size_of::<Event>() <= 1_024);
+
 /// A turn in the making.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
@@ -101,7 +106,8 @@ impl Execution {
     /// If the turn's round is not committed, this execution is ahead of the store and must be dropped.
     pub fn turn(&mut self, messages: Vec<WorkItem>) -> Turn {
         self.shared.lock().begin_turn();
-        let delta = std::mem::take(&mut self.unstored);
+        let mut delta = std::mem::take(&mut self.unstored);
+        delta.reserve_exact(USUAL_DELTA.saturating_sub(delta.len()));
         let base = delta.first().map_or(self.last_event_id(), |first| first.event_id - 1);
         let mut draft = Draft { delta, base, ..Draft::default() };
         let received = self.receive(messages, &mut draft);

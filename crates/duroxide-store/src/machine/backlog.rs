@@ -51,7 +51,8 @@ impl Backlog {
             ops: options.batch_ops_max.saturating_sub(kept.ops),
             bytes: options.batch_bytes_max.saturating_sub(kept.bytes),
         };
-        let mut batch = Vec::new();
+        let waiting = self.renewals.len() + self.commits.len() + self.enqueues.len();
+        let mut batch = Vec::with_capacity(waiting.min(options.batch_ops_max));
         budget.fill(&mut batch, &mut self.renewals);
         budget.fill(&mut batch, &mut self.commits);
         budget.ops += kept.ops;
