@@ -5,8 +5,15 @@ use std::{future::Future, sync::Arc};
 use duroxide_provider::{OrchestrationClaim, OrchestrationFetch, ProviderError};
 
 use super::{
-    crew::Work, guarded, held::LockKind, node::Node, quarantine::Suspect, queue::WorkQueue, seat::Seat,
-    slots::Wanted, turn::InstanceWork,
+    crew::Work,
+    guarded,
+    held::LockKind,
+    node::Node,
+    quarantine::Suspect,
+    queue::WorkQueue,
+    seat::Seat,
+    slots::{Slots, Wanted},
+    turn::InstanceWork,
 };
 use crate::env::{BoxFuture, Moment};
 
@@ -70,8 +77,8 @@ impl WorkQueue for Orchestrations {
         self.node.store.serves_batches()
     }
 
-    fn own_fetches(&self, free: &[usize]) -> Vec<usize> {
-        if self.shares_a_fetch() { Vec::new() } else { free.to_vec() }
+    fn own_fetches(&self, slots: &Slots) -> Vec<usize> {
+        if self.shares_a_fetch() { Vec::new() } else { slots.free_ids().collect() }
     }
 
     fn fetch(

@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque, btree_map::Entry},
+    future::Future,
     panic::AssertUnwindSafe,
     sync::{
         Arc,
@@ -47,8 +48,14 @@ pub(crate) trait WorkQueue: Work {
     /// Whether one fetch serves all slots that have none of their own.
     fn shares_a_fetch(&self) -> bool;
 
-    /// Which of the free slots have a fetch of their own. While it waits, the slot is reserved for what it brings.
-    fn own_fetches(&self, free: &[usize]) -> Vec<usize>;
+    /// Which of the free slots have a fetch of their own, lowest first. While it waits, the slot is reserved for what it
+    /// brings.
+    fn own_fetches(&self, slots: &Slots) -> Vec<usize>;
+
+    /// Resolves when more may be fetched than before, for a reason that the slots do not know.
+    fn changed(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
 
     /// Fetches for one slot, or for all.
     fn fetch(
@@ -130,7 +137,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     /// Runs until the node stops; then ends the waiting fetches and gives back what has not started.
     async fn run(mut self) {
         let node = Arc::clone(self.queue.node());
-        let board = Arc::clone(&self.board);
+        let (queue, board) = (Arc::clone(&self.queue), Arc::clone(&self.board));
         loop {
             self.start_queued();
             self.release_stale();
@@ -145,6 +152,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
                     self.receive(fetched);
                 }
                 () = board.changed() => {}
+                () = queue.changed() => {}
                 () = sleep_until(&node.env, next_stale), if next_stale.is_some() => {}
             }
         }
@@ -209,25 +217,31 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     /// Keeps a fetch waiting for everything that could start.
     fn top_up(&mut self) {
         let now = self.queue.node().env.moment();
-        let (wanted, free): (Wanted, Vec<usize>) = {
+        let (wanted, free, own_fetches) = {
             let mut slots = self.board.slots();
-            (slots.wanted(self.queued.len(), now), slots.free_ids().collect())
+            let wanted = slots.wanted(self.queued.len(), now);
+            if wanted.max == 0 {
+                return;
+            }
+            (wanted, slots.free(), self.queue.own_fetches(&slots))
         };
-        if wanted.max == 0 {
-            return;
-        }
         let shared = self.queue.shares_a_fetch();
-        let ahead = if shared { 0 } else { (wanted.max - wanted.free) / free.len().max(1) };
-        for slot in self.queue.own_fetches(&free).into_iter().take(wanted.free) {
+        let ahead = if shared { 0 } else { (wanted.max - wanted.free) / free.max(1) };
+        for slot in own_fetches.into_iter().take(wanted.free) {
             self.fetch(Some(slot), Wanted { max: 1 + ahead, free: 1 });
         }
         if shared {
-            let own = free.iter().filter(|slot| self.fetching.contains_key(&Some(**slot))).count();
+            let own = self.free_slots_with_a_fetch();
             self.fetch_for_all(Wanted {
                 max: wanted.max.saturating_sub(own),
                 free: wanted.free.saturating_sub(own),
             });
         }
+    }
+
+    fn free_slots_with_a_fetch(&self) -> usize {
+        let slots = self.board.slots();
+        self.fetching.keys().flatten().filter(|slot| slots.is_free(**slot)).count()
     }
 
     fn fetch_for_all(&mut self, wanted: Wanted) {

@@ -29,7 +29,7 @@ impl SlotBoard {
         lock(&self.slots)
     }
 
-    /// Resolves when a slot has become free, or the store has answered for a result.
+    /// Resolves when a slot has become free, or the store no longer holds everything up.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -108,11 +108,59 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut slots = self.board.slots();
-        match self.phase {
-            SeatPhase::Running => slots.vacate(self.place),
+        let is_news = match self.phase {
+            SeatPhase::Running => {
+                slots.vacate(self.place);
+                true
+            }
+            // The slot has been free since the result was submitted.
             SeatPhase::Committing { bytes } => slots.committed(bytes),
-        }
+        };
         drop(slots);
-        self.board.changed.notify_one();
+        if is_news {
+            self.board.changed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::env::RealEnv;
+
+    fn board() -> Arc<SlotBoard> {
+        let env: Arc<dyn Env> = Arc::new(RealEnv::new(1));
+        SlotBoard::new(Slots::new(1, 0), &env)
+    }
+
+    fn has_changed(board: &SlotBoard) -> bool {
+        board.changed().now_or_never().is_some()
+    }
+
+    #[tokio::test]
+    async fn the_loop_is_told_when_a_slot_becomes_free_and_not_again_when_the_store_answers() {
+        let board = board();
+        let mut seat = board.take(None, |_| false).unwrap();
+        assert!(!has_changed(&board));
+        seat.submit(1);
+        assert!(has_changed(&board));
+        drop(seat);
+        assert!(!has_changed(&board));
+        drop(board.take(None, |_| false).unwrap());
+        assert!(has_changed(&board), "it ended without a result");
+    }
+
+    #[tokio::test]
+    async fn the_loop_is_told_of_the_answer_that_everything_waited_for() {
+        let board = board();
+        let mut seat = board.take(None, |_| false).unwrap();
+        seat.submit(usize::MAX);
+        assert!(has_changed(&board));
+        assert!(board.take(None, |_| false).is_none());
+        drop(seat);
+        assert!(has_changed(&board));
+        assert!(board.take(None, |_| false).is_some());
     }
 }

@@ -1,10 +1,13 @@
 //! What a node knows of its sessions.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex},
 };
 
+use tokio::sync::Notify;
+
+use super::slots::Slots;
 use crate::env::{Moment, lock};
 
 /// Which slots may own sessions, each with the time by which their leases must have ended.
@@ -17,9 +20,9 @@ pub(super) struct SessionOwners {
 impl SessionOwners {
     /// The slot that looks for sessions which nobody owns. It stays the same while it is free; a new one is the last,
     /// because others are taken first.
-    pub(super) fn finder(&self, free: &[usize]) -> Option<usize> {
+    pub(super) fn finder(&self, slots: &Slots) -> Option<usize> {
         let mut finder = lock(&self.finder);
-        *finder = finder.filter(|slot| free.contains(slot)).or(free.last().copied());
+        *finder = finder.filter(|slot| slots.is_free(*slot)).or_else(|| slots.free_ids().next_back());
         *finder
     }
 
@@ -30,14 +33,11 @@ impl SessionOwners {
         *noted = until.max(*noted);
     }
 
-    /// Whether a slot may own a session. One whose leases have ended is forgotten.
-    pub(super) fn may_own(&self, slot: usize, now: Moment) -> bool {
+    /// The slots that may own a session. One whose leases have ended is forgotten.
+    pub(super) fn may_own(&self, now: Moment) -> BTreeSet<usize> {
         let mut owners = lock(&self.until);
-        let owns = owners.get(&slot).is_some_and(|until| now < *until);
-        if !owns {
-            owners.remove(&slot);
-        }
-        owns
+        owners.retain(|_, until| now < *until);
+        owners.keys().copied().collect()
     }
 }
 
@@ -45,9 +45,15 @@ impl SessionOwners {
 #[derive(Debug, Default)]
 pub(super) struct SessionsInFlight {
     running: Mutex<HashMap<String, usize>>,
+    ended: Notify,
 }
 
 impl SessionsInFlight {
+    /// Resolves when a session runs here no more.
+    pub(super) async fn ended(&self) {
+        self.ended.notified().await;
+    }
+
     pub(super) fn count(&self) -> usize {
         lock(&self.running).len()
     }
@@ -79,6 +85,7 @@ impl Drop for InFlight {
             *count -= 1;
             if *count == 0 {
                 running.remove(session);
+                self.sessions.ended.notify_one();
             }
         }
     }
@@ -88,15 +95,25 @@ impl Drop for InFlight {
 mod tests {
     use std::time::Duration;
 
+    use futures_util::FutureExt;
+
     use super::*;
+    use crate::dispatch::slots::Place;
 
     #[test]
     fn one_slot_looks_for_sessions_and_another_only_when_it_is_taken() {
         let owners = SessionOwners::default();
-        assert_eq!(owners.finder(&[0, 1]), Some(1));
-        assert_eq!(owners.finder(&[0, 1, 2]), Some(1));
-        assert_eq!(owners.finder(&[0, 2]), Some(2));
-        assert_eq!(owners.finder(&[]), None);
+        let mut slots = Slots::new(3, 0);
+        let take = |slots: &mut Slots, slot| slots.start(Some(slot), |_| false).map(Place::Slot).unwrap();
+        let third = take(&mut slots, 2);
+        assert_eq!(owners.finder(&slots), Some(1), "the last that is free");
+        slots.vacate(third);
+        assert_eq!(owners.finder(&slots), Some(1), "it stays the same");
+        take(&mut slots, 1);
+        assert_eq!(owners.finder(&slots), Some(2));
+        take(&mut slots, 2);
+        take(&mut slots, 0);
+        assert_eq!(owners.finder(&slots), None);
     }
 
     #[test]
@@ -105,9 +122,8 @@ mod tests {
         let at = |seconds| Moment::new(Duration::from_secs(seconds));
         owners.note(3, at(60));
         owners.note(3, at(50));
-        assert!(owners.may_own(3, at(59)));
-        assert!(!owners.may_own(2, at(59)));
-        assert!(!owners.may_own(3, at(60)));
+        assert_eq!(owners.may_own(at(59)), BTreeSet::from([3]));
+        assert_eq!(owners.may_own(at(60)), BTreeSet::new());
     }
 
     /// 13.3
@@ -121,5 +137,19 @@ mod tests {
         assert!(sessions.enter(Some("b"), 1).is_none());
         drop(first);
         assert!(sessions.enter(Some("b"), 1).is_some());
+    }
+
+    /// 13.3: who had no room for another session learns when there is some.
+    #[test]
+    fn the_end_of_a_session_is_told() {
+        let sessions = Arc::new(SessionsInFlight::default());
+        let has_ended = || sessions.ended().now_or_never().is_some();
+        let (first, second) = (sessions.enter(Some("a"), 1), sessions.enter(Some("a"), 1));
+        drop(first);
+        assert!(!has_ended(), "another activity of it runs");
+        drop(second);
+        assert!(has_ended());
+        drop(sessions.enter(None, 1));
+        assert!(!has_ended(), "no session, no end");
     }
 }

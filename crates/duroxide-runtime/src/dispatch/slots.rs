@@ -74,6 +74,11 @@ impl Slots {
         self.free.len()
     }
 
+    /// Whether this slot runs nothing.
+    pub(crate) fn is_free(&self, slot: usize) -> bool {
+        self.free.contains(&slot)
+    }
+
     /// The slots that run nothing, lowest first.
     pub(crate) fn free_ids(&self) -> impl DoubleEndedIterator<Item = usize> {
         self.free.iter().copied()
@@ -133,10 +138,12 @@ impl Slots {
         self.finished_since_fetch = 0;
     }
 
-    /// The store has answered for a submitted result.
-    pub(crate) fn committed(&mut self, bytes: usize) {
+    /// The store has answered for a submitted result. Says whether items may start again that were held up by it.
+    pub(crate) fn committed(&mut self, bytes: usize) -> bool {
+        let held_up = self.is_held_up_by_the_store();
         self.committing = self.committing.saturating_sub(1);
         self.committing_bytes = self.committing_bytes.saturating_sub(bytes);
+        held_up && !self.is_held_up_by_the_store()
     }
 
     /// The item in `place` ended without a result.
@@ -229,7 +236,8 @@ mod tests {
             slots.submit(Place::Slot(slot), 1, ms(1), at(0));
         }
         assert_eq!(slots.start(None, |_| false), None);
-        slots.committed(1);
+        assert!(slots.committed(1), "this is what everyone waited for");
+        assert!(!slots.committed(1), "nobody waits any more");
         assert_eq!(slots.start(None, |_| false), Some(0));
     }
 
@@ -239,7 +247,7 @@ mod tests {
         let slot = slots.start(None, |_| false).unwrap();
         slots.submit(Place::Slot(slot), COMMITTING_BYTES_MAX + 1, ms(1), at(0));
         assert_eq!(slots.start(None, |_| false), None);
-        slots.committed(COMMITTING_BYTES_MAX + 1);
+        assert!(slots.committed(COMMITTING_BYTES_MAX + 1));
         assert_eq!(slots.start(None, |_| false), Some(0));
     }
 

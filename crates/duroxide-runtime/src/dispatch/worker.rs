@@ -1,6 +1,6 @@
 //! The worker queue: which activities this node takes.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use duroxide_core::WorkItem;
 use duroxide_provider::{
@@ -18,7 +18,7 @@ use super::{
     running::RunningActivity,
     seat::Seat,
     sessions::{InFlight, SessionOwners, SessionsInFlight},
-    slots::Wanted,
+    slots::{Slots, Wanted},
 };
 use crate::env::{BoxFuture, Moment};
 
@@ -146,16 +146,20 @@ impl WorkQueue for Activities {
 
     /// Where slots own sessions, those that do need a fetch of their own, and one more slot looks for sessions that
     /// nobody owns.
-    fn own_fetches(&self, free: &[usize]) -> Vec<usize> {
+    fn own_fetches(&self, slots: &Slots) -> Vec<usize> {
         if !self.shares_a_fetch() {
-            return free.to_vec();
+            return slots.free_ids().collect();
         }
         if self.slots_share_sessions() || self.is_full_of_sessions() {
             return Vec::new();
         }
-        let finder = self.owners.finder(free);
-        let now = self.node.env.moment();
-        free.iter().copied().filter(|slot| finder == Some(*slot) || self.owners.may_own(*slot, now)).collect()
+        let mut own = self.owners.may_own(self.node.env.moment());
+        own.extend(self.owners.finder(slots));
+        own.into_iter().filter(|slot| slots.is_free(*slot)).collect()
+    }
+
+    fn changed(&self) -> impl Future<Output = ()> + Send {
+        self.sessions.ended()
     }
 
     fn fetch(
