@@ -2,11 +2,11 @@ use async_trait::async_trait;
 
 use crate::StatusSnapshot;
 
-/// Tells a waiting client that an instance may have another status, or another custom status.
+/// Tells a waiting client that an instance may have another status, another custom status or other values.
 #[async_trait]
 pub trait InstanceWatch: Send {
-    /// Resolves when an execution of the instance may have ended, or its custom status may have changed, since the
-    /// watch was made or last resolved. It may resolve too often, never too seldom: a change before the call counts.
+    /// Resolves when an execution of the instance may have ended, or its custom status or its key-value store may have
+    /// changed, since the watch was made or last resolved. It may resolve too often, never too seldom: a change before the call counts.
     async fn changed(&mut self);
 
     /// What the change was, told at most once. It is what

@@ -295,7 +295,7 @@ impl StoreDriver {
     fn tell_watchers(&self, op: &Op, answer: &Answer) {
         match (op, answer) {
             // Most rounds change nothing that a client can wait for, and each client told reads the store.
-            (Op::CommitRound(round), _) if !round.changes_status() => {}
+            (Op::CommitRound(round), _) if !round.is_worth_telling() => {}
             (Op::CommitRound(round), Answer::RoundCommitted { instance, ended: Some(ended) }) => {
                 self.watchers.tell_end(instance, || round.status_after(ended));
             }

@@ -22,13 +22,10 @@ pub struct PreparedRound {
 
 impl PreparedRound {
     /// Whether it changes something of its instance that a client can wait for: an execution ended, or the custom
-    /// status is another.
-    pub fn changes_status(&self) -> bool {
-        let sets_status = |execution: &PreparedExecution| {
-            let is_status = |change: &StateChange| matches!(change, StateChange::CustomStatus(_));
-            execution.metadata.status.is_some() || execution.changes.iter().any(is_status)
-        };
-        self.next.is_some() || sets_status(&self.execution)
+    /// status or a value of the instance is another.
+    pub fn is_worth_telling(&self) -> bool {
+        let ends = self.next.is_some() || self.execution.metadata.status.is_some();
+        ends || !self.execution.changes.is_empty()
     }
 
     /// The id of its last event, if it ends its instance and not only an execution.

@@ -21,9 +21,12 @@ impl Pace {
     /// Quick at first, for what ends soon; then slow enough to cost nothing.
     pub(super) const GROWING: Self = Self { next: Duration::from_millis(5), max: Duration::from_millis(100) };
 
-    /// The poll behind a watch: it finds what a lost notification did not tell. Thousands may wait in one process, so it
-    /// becomes rare.
-    const BEHIND_WATCH: Self = Self { next: Duration::from_secs(1), max: Duration::from_secs(8) };
+    /// The poll behind a watch: it finds what a lost notification did not tell. Thousands may wait in one process for
+    /// what takes seconds, and none of them should read for that; so it begins late and becomes rare.
+    const BEHIND_WATCH: Self = Self { next: Duration::from_secs(5), max: Duration::from_secs(40) };
+
+    /// The same after a read that failed.
+    const AFTER_FAILURE: Self = Self { next: Duration::from_secs(1), ..Self::BEHIND_WATCH };
 
     pub(super) fn every(interval: Duration) -> Self {
         let interval = interval.max(POLL_MIN);
@@ -62,7 +65,7 @@ impl Client {
                 Ok(None) => ClientError::Timeout,
                 // A store that is busy for a moment does not end a long wait. What it would have said is asked soon.
                 Err(error) if error.is_retryable() => {
-                    behind_watch = Pace::BEHIND_WATCH;
+                    behind_watch = Pace::AFTER_FAILURE;
                     error.into()
                 }
                 Err(error) => return Err(error.into()),

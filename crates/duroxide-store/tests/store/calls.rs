@@ -224,7 +224,22 @@ fn what_is_no_end_is_told_for_a_read() {
     assert_eq!(watch.told(), None);
 }
 
-/// Clients wait for an end or a custom status. Being told of every turn, each would read the store for nothing.
+/// 20.2: values are waited for too.
+#[test]
+fn a_new_value_is_told_to_those_who_watch_its_instance() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    let Fixture { provider, mut store, .. } = f;
+    let mut watch = provider.watch("a").unwrap();
+    let mut round = first_round("a");
+    let (key, value) = ("count".to_owned(), "3".to_owned());
+    round.history_delta.push(event("a", 2, EventKind::KeyValueSet { key, value, last_updated_at_ms: 1 }));
+    complete(&mut store, provider.commit_round(&claim.lock_token, round)).unwrap();
+    answer(&mut pin!(watch.changed()));
+    assert_eq!(watch.told(), None);
+}
+
+/// Clients wait for an end, a custom status or a value. Being told of every turn, each would read the store for nothing.
 #[test]
 fn a_round_in_the_middle_is_told_to_nobody() {
     let mut f = fixture();
