@@ -1,7 +1,8 @@
 //! Reads that do not wait for the store thread.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    collections::VecDeque,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
 };
 
@@ -16,8 +17,24 @@ use crate::{
 /// Where reads go: to readers with a thread each, or to the store thread if there are none.
 #[derive(Debug)]
 pub(crate) enum Readers {
-    Threads { reads: Option<mpsc::Sender<Read>>, threads: Vec<JoinHandle<()>> },
+    Threads { queue: Arc<ReadQueue>, threads: Vec<JoinHandle<()>> },
     StoreThread(Submitter),
+}
+
+/// Reads that wait for a reader. A reader that comes back takes the next one itself; only for one that sleeps somebody
+/// has to be woken, and then it is one thread.
+#[derive(Debug, Default)]
+pub(crate) struct ReadQueue {
+    state: Mutex<QueueState>,
+    handed_in: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    reads: VecDeque<Read>,
+    /// How many readers sleep and were not called yet.
+    asleep: usize,
+    closed: bool,
 }
 
 impl Readers {
@@ -29,26 +46,23 @@ impl Readers {
         if readers.is_empty() {
             return Ok(Self::StoreThread(submitter));
         }
-        let (reads, waiting) = mpsc::channel();
-        let waiting = Arc::new(Mutex::new(waiting));
+        let queue = Arc::new(ReadQueue::default());
         let mut threads = Vec::new();
         for (number, mut reader) in readers.into_iter().enumerate() {
-            let waiting = Arc::clone(&waiting);
+            let waiting = Arc::clone(&queue);
             threads.push(thread::spawn(&format!("duroxide-read-{number}"), move || {
-                while let Some(read) = next_read(&waiting) {
+                while let Some(read) = waiting.next() {
                     read.run(&mut *reader);
                 }
             })?);
         }
-        Ok(Self::Threads { reads: Some(reads), threads })
+        Ok(Self::Threads { queue, threads })
     }
 
     /// Hands a read in. If everything has ended it is dropped, and its caller sees that.
     pub(crate) fn submit(&self, read: Read) {
         match self {
-            Self::Threads { reads, .. } => {
-                let _ = reads.as_ref().map(|reads| reads.send(read));
-            }
+            Self::Threads { queue, .. } => queue.push(read),
             Self::StoreThread(submitter) => submitter.send(Request::Read(read)),
         }
     }
@@ -56,15 +70,97 @@ impl Readers {
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        if let Self::Threads { reads, threads } = self {
-            // Without a sender the threads run out of reads.
-            drop(reads.take());
+        if let Self::Threads { queue, threads } = self {
+            queue.close();
             threads.drain(..).for_each(thread::join);
         }
     }
 }
 
-/// One thread waits in the channel; the others wait for the lock around it.
-fn next_read(waiting: &Mutex<mpsc::Receiver<Read>>) -> Option<Read> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+impl ReadQueue {
+    fn push(&self, read: Read) {
+        let mut state = self.lock();
+        state.reads.push_back(read);
+        if state.asleep > 0 {
+            state.asleep -= 1;
+            drop(state);
+            self.handed_in.notify_one();
+        }
+    }
+
+    /// The next read, as soon as there is one; `None` when the queue is closed and empty.
+    fn next(&self) -> Option<Read> {
+        let mut state = self.lock();
+        loop {
+            if let Some(read) = state.reads.pop_front() {
+                return Some(read);
+            }
+            if state.closed {
+                return None;
+            }
+            state.asleep += 1;
+            state = self.handed_in.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.handed_in.notify_all();
+    }
+
+    /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use duroxide_provider::memory::MemoryEngine;
+
+    use super::*;
+
+    /// A read of nothing, and where it is told that it was made.
+    fn read() -> (Read, tokio::sync::oneshot::Receiver<Result<(), duroxide_provider::store::StoreFailure>>) {
+        Read::new("test".into(), |_| Ok(()))
+    }
+
+    #[test]
+    fn each_read_is_made_once_whoever_sleeps_or_is_busy() {
+        let queue = Arc::new(ReadQueue::default());
+        let reader = |queue: Arc<ReadQueue>| {
+            move || {
+                let mut engine = MemoryEngine::default();
+                let mut count = 0;
+                while let Some(read) = queue.next() {
+                    read.run(&mut engine);
+                    count += 1;
+                }
+                count
+            }
+        };
+        let readers = [(); 3].map(|()| thread::spawn(reader(Arc::clone(&queue))));
+        // Each round lets the readers fall asleep, or not, as it happens.
+        for round in 0..200 {
+            let reads: Vec<_> = (0..round % 5).map(|_| read()).collect();
+            let (reads, made): (Vec<_>, Vec<_>) = reads.into_iter().unzip();
+            reads.into_iter().for_each(|read| queue.push(read));
+            made.into_iter().for_each(|made| made.blocking_recv().unwrap().unwrap());
+        }
+        queue.close();
+        let made: usize = readers.into_iter().map(|reader| reader.join().unwrap()).sum();
+        assert_eq!(made, 400);
+    }
+
+    /// Whoever has handed a read in is answered, also when the store is closed meanwhile.
+    #[test]
+    fn a_closed_queue_is_emptied_first() {
+        let queue = ReadQueue::default();
+        queue.push(read().0);
+        queue.close();
+        assert!(queue.next().is_some());
+        assert!(queue.next().is_none());
+    }
 }
