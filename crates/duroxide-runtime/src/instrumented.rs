@@ -36,7 +36,7 @@ impl InstrumentedProvider {
         let started = Instant::now();
         let result = call.await;
         let status = if result.is_ok() { "success" } else { "error" };
-        metrics.record_provider_operation(operation, started.elapsed().as_secs_f64(), status);
+        metrics.provider_call_returned(operation, started.elapsed(), status);
         if let Err(error) = &result {
             metrics.record_provider_error(operation, if error.retryable { "retryable" } else { "permanent" });
         }

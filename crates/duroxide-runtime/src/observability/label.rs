@@ -1,4 +1,33 @@
-//! Label values. Numbers become ranges, so that the number of time series stays bounded.
+//! Label values. Numbers become ranges, so that the number of time series stays bounded. Texts are copied at most once for
+//! all the metrics of one fact, because a node records several for each item it runs.
+
+use std::sync::Arc;
+
+use metrics::SharedString;
+
+/// What the runtime itself says of how something began or ended.
+const OUTCOMES: [&str; 10] = [
+    "success",
+    "error",
+    "failed",
+    "cancelled",
+    "app_error",
+    "infra_error",
+    "config_error",
+    "client",
+    "continueAsNew",
+    "continuedAsNew",
+];
+
+/// How something began or ended. What the runtime says is not copied.
+pub(super) fn outcome(outcome: &str) -> SharedString {
+    OUTCOMES.iter().find(|known| **known == outcome).map_or_else(|| text(outcome), |known| (*known).into())
+}
+
+/// A text that several metrics can share.
+pub(super) fn text(text: &str) -> SharedString {
+    Arc::<str>::from(text).into()
+}
 
 /// How many turns an execution took.
 pub(super) fn turn_count(turns: u64) -> &'static str {
@@ -21,6 +50,20 @@ pub(super) fn retry_attempt(attempt: u32) -> &'static str {
 }
 
 /// An activity's tag.
-pub(super) fn tag(tag: Option<&str>) -> String {
-    tag.unwrap_or("default").to_owned()
+pub(super) fn tag(tag: Option<&str>) -> SharedString {
+    tag.map_or_else(|| "default".into(), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_say_what_they_were_given() {
+        for known in OUTCOMES {
+            assert_eq!(&*outcome(known), known);
+        }
+        assert_eq!(&*outcome("of another kind"), "of another kind");
+        assert_eq!((tag(None), tag(Some("gpu"))), ("default".into(), "gpu".into()));
+    }
 }

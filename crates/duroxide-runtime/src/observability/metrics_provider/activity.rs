@@ -14,19 +14,20 @@ impl MetricsProvider {
         retry_attempt: u32,
         tag: Option<&str>,
     ) {
+        let (activity_name, tag) = (label::text(name), label::tag(tag));
         counter!(
             "duroxide_activity_executions_total",
-            "activity_name" => name.to_owned(),
-            "outcome" => outcome.to_owned(),
+            "activity_name" => activity_name.clone(),
+            "outcome" => label::outcome(outcome),
             "retry_attempt" => label::retry_attempt(retry_attempt),
-            "tag" => label::tag(tag),
+            "tag" => tag.clone(),
         )
         .increment(1);
         histogram!(
             "duroxide_activity_duration_seconds",
-            "activity_name" => name.to_owned(),
-            "outcome" => outcome.to_owned(),
-            "tag" => label::tag(tag),
+            "activity_name" => activity_name,
+            "outcome" => label::outcome(outcome),
+            "tag" => tag,
         )
         .record(duration_seconds);
         count_failed_run(name, outcome);

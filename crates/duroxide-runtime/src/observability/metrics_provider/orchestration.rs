@@ -12,7 +12,7 @@ impl MetricsProvider {
             "duroxide_orchestration_starts_total",
             "orchestration_name" => name.to_owned(),
             "version" => version.to_owned(),
-            "initiated_by" => initiated_by.to_owned(),
+            "initiated_by" => label::outcome(initiated_by),
         )
         .increment(1);
         self.counters.orch_starts.add(1);
@@ -29,24 +29,25 @@ impl MetricsProvider {
         turn_count: u64,
         history_events: u64,
     ) {
+        let (name, version) = (label::text(name), label::text(version));
         counter!(
             "duroxide_orchestration_completions_total",
-            "orchestration_name" => name.to_owned(),
-            "version" => version.to_owned(),
-            "status" => status.to_owned(),
+            "orchestration_name" => name.clone(),
+            "version" => version.clone(),
+            "status" => label::outcome(status),
             "final_turn_count" => label::turn_count(turn_count),
         )
         .increment(1);
         histogram!(
             "duroxide_orchestration_duration_seconds",
-            "orchestration_name" => name.to_owned(),
-            "version" => version.to_owned(),
-            "status" => status.to_owned(),
+            "orchestration_name" => name.clone(),
+            "version" => version,
+            "status" => label::outcome(status),
         )
         .record(duration_seconds);
-        histogram!("duroxide_orchestration_turns", "orchestration_name" => name.to_owned())
+        histogram!("duroxide_orchestration_turns", "orchestration_name" => name.clone())
             .record(turn_count as f64);
-        histogram!("duroxide_orchestration_history_size", "orchestration_name" => name.to_owned())
+        histogram!("duroxide_orchestration_history_size", "orchestration_name" => name)
             .record(history_events as f64);
         if !matches!(status, "failed" | "continuedAsNew") {
             self.counters.orch_completions.add(1);

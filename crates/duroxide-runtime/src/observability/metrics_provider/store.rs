@@ -1,18 +1,19 @@
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::Duration};
 
-use metrics::{counter, gauge, histogram};
+use metrics::{SharedString, counter, gauge, histogram};
 
 use super::MetricsProvider;
+use crate::observability::label;
 
 impl MetricsProvider {
     /// A provider call returned. `status` is `success` or `error`.
     pub fn record_provider_operation(&self, operation: &str, duration_seconds: f64, status: &str) {
-        histogram!(
-            "duroxide_provider_operation_duration_seconds",
-            "operation" => operation.to_owned(),
-            "status" => status.to_owned(),
-        )
-        .record(duration_seconds);
+        provider_operation(label::text(operation), duration_seconds, status);
+    }
+
+    /// The same for a call of the runtime, which knows its name and need not copy it.
+    pub(crate) fn provider_call_returned(&self, operation: &'static str, duration: Duration, status: &str) {
+        provider_operation(operation.into(), duration.as_secs_f64(), status);
     }
 
     /// A provider call failed. `error_type` is `retryable` or `permanent`.
@@ -51,4 +52,13 @@ impl MetricsProvider {
             self.worker_queue_depth.load(Ordering::Relaxed),
         )
     }
+}
+
+fn provider_operation(operation: SharedString, duration_seconds: f64, status: &str) {
+    histogram!(
+        "duroxide_provider_operation_duration_seconds",
+        "operation" => operation,
+        "status" => label::outcome(status),
+    )
+    .record(duration_seconds);
 }
