@@ -135,6 +135,32 @@ async fn a_hello_costs_four_commits_and_a_fixed_number_of_statements() {
     final_snapshot(runtime).await;
 }
 
+/// B22: that holds for many at once too, whose ends are committed together.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_wait_read_once_each() {
+    const MANY: usize = 300;
+    let traced = Traced::new();
+    let runtime = traced.node().await;
+    let client = Client::new(Arc::clone(&traced.store));
+    traced.trace.clear();
+    let waits: Vec<_> = (0..MANY)
+        .map(|n| {
+            let (client, instance) = (client.clone(), format!("hello-{n}"));
+            tokio::spawn(async move {
+                client.start_orchestration(&instance, "Hello", "you").await.unwrap();
+                output(ended(&client, &instance).await)
+            })
+        })
+        .collect();
+    for wait in waits {
+        assert_eq!(wait.await.unwrap(), "Hello, you!");
+    }
+    let reads = traced.trace.statements().iter().filter(|sql| sql.contains("JOIN custom_status")).count();
+    // A machine that is busy for seconds lets some look again.
+    assert!(reads <= STATUS_READS_PER_HELLO * MANY + MANY / 10, "{reads} reads of {MANY}");
+    final_snapshot(runtime).await;
+}
+
 /// B21: a turn late in a long history costs what an early one costs, and reads none of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_costs_a_fixed_number_of_statements_whatever_the_history() {

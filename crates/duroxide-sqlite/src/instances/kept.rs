@@ -29,13 +29,6 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// What a read says.
-    pub(crate) fn read(row: InstanceRow, execution: Option<ExecutionRow>) -> Self {
-        // Without events, nothing has set it yet.
-        let custom_status_unset = !row.known;
-        Self { row, execution, messages: None, sole: None, kv_unchanged: false, custom_status_unset }
-    }
-
     /// A mailbox that was made just now.
     pub(crate) fn new_mailbox(row: InstanceRow) -> Self {
         Self {

@@ -21,10 +21,12 @@ const WITH_EXECUTION: &str =
     "SELECT i.id, i.instance_id, i.known, i.name, i.version, i.parent, i.status, i.execution_id, i.created_at,
         i.updated_at, i.route, i.ready, i.lock_token, i.lock_until, i.batch, i.batch_due_at, i.batch_seq,
         i.suspect, i.wake_at,
-        e.status, e.output, e.major, e.minor, e.patch, e.last_event_id, e.turns, e.started_at, e.completed_at
+        e.status, e.output, e.major, e.minor, e.patch, e.last_event_id, e.turns, e.started_at, e.completed_at,
+        NOT EXISTS (SELECT 1 FROM custom_status c WHERE c.instance = i.id)
     FROM instance i LEFT JOIN execution e ON e.instance = i.id AND e.execution_id = i.execution_id
     WHERE i.id = ?1";
 const FIRST_OF_EXECUTION: usize = 19;
+const CUSTOM_STATUS_UNSET: usize = 28;
 const INSERT_MAILBOX: &str = "INSERT INTO instance (id, instance_id, created_at, updated_at, route, ready)
     VALUES (?1, ?2, ?3, ?3, ?4, ?5) ON CONFLICT (instance_id) DO NOTHING";
 /// What every round and every release changes. Only the indexes of what can be claimed have any of it.
@@ -185,7 +187,14 @@ impl SqliteEngine {
             return Ok(Some(kept));
         }
         self.db.first(WITH_EXECUTION, [id], |row| {
-            Ok(Kept::read(InstanceRow::read(row)?, ExecutionRow::read_joined(row, FIRST_OF_EXECUTION)?))
+            Ok(Kept {
+                row: InstanceRow::read(row)?,
+                execution: ExecutionRow::read_joined(row, FIRST_OF_EXECUTION)?,
+                messages: None,
+                sole: None,
+                kv_unchanged: false,
+                custom_status_unset: row.get(CUSTOM_STATUS_UNSET)?,
+            })
         })
     }
 

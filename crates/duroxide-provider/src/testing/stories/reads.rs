@@ -48,27 +48,33 @@ pub fn status_shows_the_end_and_the_custom_status(mut s: Scenario) {
 /// 20.2: whoever waits for an end is told it with the answer to the round, and need not read. Each commit of a scenario
 /// compares that with a read, so here it is only a matter of how an instance comes to its end.
 pub fn an_end_is_told_as_a_read_shows_it(mut s: Scenario) {
-    let end = |s: &mut Scenario, instance: &str| {
+    let run_to_end = |s: &mut Scenario, instance: &str| {
         s.send(&raise(instance, "go"));
         let claim = s.claim().unwrap();
         s.commit_end(&claim, Turn::later(&claim).complete("done"))
     };
     let plain = Ended { custom_status: None, custom_status_version: 0 };
     s.run_first_turn(Turn::first("plain"), &start("plain"));
-    assert_eq!(end(&mut s, "plain"), Some(plain.clone()), "the common case costs no read");
+    assert_eq!(run_to_end(&mut s, "plain"), Some(plain.clone()), "the common case costs no read");
     s.send(&start("short"));
     let claim = s.claim().unwrap();
-    assert_eq!(s.commit_end(&claim, Turn::first("short").fail()), Some(plain));
+    assert_eq!(s.commit_end(&claim, Turn::first("short").fail()), Some(plain.clone()));
+    s.run_first_turn(Turn::first("slow"), &start("slow"));
+    s.send(&raise("slow", "go"));
+    let claim = s.claim().unwrap();
+    s.renew(&claim).unwrap();
+    let end = s.commit_end(&claim, Turn::later(&claim).complete("done"));
+    assert_eq!(end, Some(plain), "a renewal makes nobody forget");
 
     s.run_first_turn(Turn::first("said").status(Some("half")), &start("said"));
-    end(&mut s, "said");
+    run_to_end(&mut s, "said");
     s.send(&start("says"));
     let claim = s.claim().unwrap();
     s.commit_end(&claim, Turn::first("says").status(Some("all")).complete("done"));
     s.run_first_turn(Turn::first("repaired"), &start("repaired"));
     let status = EventKind::CustomStatusUpdated { status: Some("by hand".to_owned()) };
     s.append("repaired", 1, &[Event::with_event_id(2, "repaired", 1, None, status)]).unwrap();
-    end(&mut s, "repaired");
+    run_to_end(&mut s, "repaired");
 
     s.send(&start("goes on"));
     let claim = s.claim().unwrap();
