@@ -55,6 +55,8 @@ pub struct StoreDriver {
 /// What a store waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
+    /// This time, at most: requests are coming in, and it is cheaper to take many of them at once.
+    Gathering(Timestamp),
     /// This time, or a request.
     Until(Timestamp),
     /// A request.
@@ -105,6 +107,7 @@ impl StoreDriver {
                 log::clock_was_set(&self.name);
             }
             match self.machine.next_step(now) {
+                Step::Gather(until) => return Idle::Gathering(until),
                 Step::Sleep(None) => return Idle::UntilRequest,
                 Step::Sleep(Some(until)) => return Idle::Until(until),
                 Step::Stop => return Idle::Closed,
@@ -147,7 +150,7 @@ impl StoreDriver {
                 }
             }
             Step::Transact => self.transact(now),
-            Step::Sleep(_) | Step::Stop => {}
+            Step::Gather(_) | Step::Sleep(_) | Step::Stop => {}
         }
     }
 
@@ -232,7 +235,13 @@ impl StoreDriver {
     }
 
     fn transaction(&mut self, now: Timestamp) -> Transaction<'_> {
-        Transaction { engine: &mut self.engine, machine: &self.machine, nonces: &mut self.nonces, now }
+        Transaction {
+            engine: &mut self.engine,
+            machine: &self.machine,
+            nonces: &mut self.nonces,
+            steady_clock: &self.steady_clock,
+            now,
+        }
     }
 
     /// One operation of the batch broke: each runs in a transaction of its own, so that it fails alone. Fetches
@@ -271,6 +280,9 @@ impl StoreDriver {
         if outcome.clamped {
             self.machine.clamped();
         }
+        let (operations, claims) =
+            (outcome.answers.len(), outcome.instances.len() + outcome.activities.len());
+        self.machine.handed_out(operations, claims, outcome.commit_took, self.clock.now());
         for (job, answer) in jobs.into_iter().zip(outcome.answers) {
             self.answer(job, answer.map_err(ApplyError::Refused));
         }

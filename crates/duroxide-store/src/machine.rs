@@ -6,6 +6,7 @@
 
 mod backlog;
 mod clock_check;
+mod gathering;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,7 @@ use duroxide_core::Timestamp;
 use duroxide_provider::store::{ActivityOrder, FailureClass, InstanceOrder, Op, Readies, StoreFailure};
 
 pub(crate) use self::standing::{Served, Taken};
-use self::{backlog::Backlog, clock_check::ClockCheck, standing::StandingOrders};
+use self::{backlog::Backlog, clock_check::ClockCheck, gathering::Gathering, standing::StandingOrders};
 use crate::{
     StoreOptions,
     job::{Job, JobClass},
@@ -56,6 +57,8 @@ pub(crate) enum Step {
     Read,
     /// Run a transaction: operations, promotion, claims.
     Transact,
+    /// Let operations come in until then, at most.
+    Gather(Timestamp),
     /// Nothing to do before this time, or before the next request.
     Sleep(Option<Timestamp>),
     /// The last handle is gone and everything is done.
@@ -72,6 +75,9 @@ pub(crate) struct Machine {
     reads_had_their_turn: bool,
     pub(crate) instances: StandingOrders<InstanceOrder>,
     pub(crate) activities: StandingOrders<ActivityOrder>,
+    gathering: Gathering,
+    /// Whether something came in since the time was last noted.
+    has_arrivals: bool,
     wake: Wake,
     /// Until when due rows are left alone, because they were just promoted or could not be.
     promote_not_before: Timestamp,
@@ -122,6 +128,8 @@ impl Machine {
             reads_had_their_turn: false,
             instances: StandingOrders::default(),
             activities: StandingOrders::default(),
+            gathering: Gathering::default(),
+            has_arrivals: false,
             wake: Wake::Unknown,
             promote_not_before: Timestamp::ZERO,
             look_at: Timestamp::ZERO,
@@ -142,6 +150,7 @@ impl Machine {
     /// Takes a request in.
     pub(crate) fn accept(&mut self, request: Request) {
         let behind_ops = !self.backlog.is_empty();
+        self.has_arrivals = true;
         match request {
             Request::Job(job) => {
                 // Renewals go on while nothing else does.
@@ -177,7 +186,11 @@ impl Machine {
         if self.seen == Timestamp::ZERO {
             self.busy_at = now;
         }
+        if std::mem::take(&mut self.has_arrivals) {
+            self.gathering.note_arrival(now);
+        }
         if now < self.seen {
+            self.gathering.end();
             let back = self.seen.saturating_since(now);
             self.instances.shift_back(back);
             self.activities.shift_back(back);
@@ -243,7 +256,10 @@ impl Machine {
         match (self.reads.is_empty(), self.wants_transaction(now)) {
             (false, true) if self.reads_had_their_turn => Step::Transact,
             (false, _) => Step::Read,
-            (true, true) => Step::Transact,
+            (true, true) => match self.gathering.goes_on_until(self.backlog.len(), now) {
+                Some(until) => Step::Gather(until),
+                None => Step::Transact,
+            },
             (true, false) => Step::Sleep(self.next_due()),
         }
     }
@@ -362,6 +378,12 @@ impl Machine {
         if let Some(at) = promoted_at {
             self.promote_not_before = at.saturating_add(PROMOTE_PAUSE);
         }
+    }
+
+    /// A commit of this many operations that ended `now` and took this long has handed out claims, whose results will
+    /// come in.
+    pub(crate) fn handed_out(&mut self, operations: usize, claims: usize, took: Duration, now: Timestamp) {
+        self.gathering.begin(operations, claims, took, now);
     }
 
     /// Due rows could not be promoted. That is tried again later, so that it holds nobody up.

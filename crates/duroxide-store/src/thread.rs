@@ -1,7 +1,7 @@
 //! Threads of a store. They own what they work on; the provider owns only the right to end and join them.
 
 use std::{
-    thread::{Builder, JoinHandle, current, panicking},
+    thread::{Builder, JoinHandle, current, panicking, sleep},
     time::Duration,
 };
 
@@ -11,6 +11,9 @@ use crate::{Idle, StoreDriver, StoreError, log};
 
 /// The longest sleep towards a wall-clock time. A clock that is set forward is noticed this late.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// How often to look while requests are coming in.
+const NAP: Duration = Duration::from_micros(100);
 
 /// Starts a thread that logs where its starter logs.
 pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
@@ -53,6 +56,8 @@ pub(crate) fn run(mut driver: StoreDriver) {
     loop {
         match driver.run() {
             Idle::Closed => return,
+            // Nobody has to wake this thread meanwhile, and the others have its core.
+            Idle::Gathering(until) => sleep(until.saturating_since(driver.now()).min(NAP)),
             Idle::UntilRequest => driver.wait(None),
             Idle::Until(time) => driver.wait(Some(time.saturating_since(driver.now()).min(SLEEP_MAX))),
         }

@@ -220,7 +220,7 @@ fn an_idle_minute_costs_a_fixed_number_of_statements() {
         let end = clock.now().saturating_add(time);
         while clock.now() < end {
             let next = match store.run() {
-                Idle::Until(next) => next.min(end),
+                Idle::Until(next) | Idle::Gathering(next) => next.min(end),
                 Idle::UntilRequest => end,
                 Idle::Closed => panic!("the store is open"),
             };

@@ -13,8 +13,11 @@ const COMMITTING_MAX: usize = 1_024;
 const COMMITTING_BYTES_MAX: usize = 64 << 20;
 /// Items asked for ahead of the free slots.
 const AHEAD_MAX: usize = 256;
-/// What is asked for ahead is a multiple of what was finished in this time, or since the last fetch.
-const AHEAD_WINDOW: Duration = Duration::from_millis(10);
+/// What is asked for ahead is a multiple of what was finished in this time, or since the last fetch. It is longer than
+/// a slow disk takes to answer a fetch.
+const AHEAD_WINDOW: Duration = Duration::from_millis(25);
+/// Nothing is fetched ahead while the last item took longer than this.
+const AHEAD_TOOK_MAX: Duration = Duration::from_millis(10);
 /// More than was finished, so that a queue that is kept waiting gets more each time.
 const AHEAD_GROWTH: usize = 2;
 /// Items beyond the slots pass while the last one took at most this long.
@@ -160,7 +163,7 @@ impl Slots {
 
     fn ahead(&mut self, now: Moment) -> usize {
         self.forget_before(now);
-        if self.last_took > AHEAD_WINDOW {
+        if self.last_took > AHEAD_TOOK_MAX {
             return 0;
         }
         let finished = self.finished.len().max(self.finished_since_fetch);
@@ -261,13 +264,13 @@ mod tests {
         }
         assert_eq!(slots.wanted(0, at(105)), Wanted { max: 2 + 5 * AHEAD_GROWTH, free: 2 });
         assert_eq!(slots.wanted(3, at(105)), Wanted { max: 2 + 5 * AHEAD_GROWTH - 3, free: 0 });
-        let late = slots.wanted(0, at(111));
+        let late = slots.wanted(0, at(126));
         assert_eq!(late, Wanted { max: 2 + 5 * AHEAD_GROWTH, free: 2 }, "no fetch since: the store was slow");
         slots.fetched();
-        assert_eq!(slots.wanted(0, at(111)), Wanted { max: 2, free: 2 }, "the window has passed");
+        assert_eq!(slots.wanted(0, at(126)), Wanted { max: 2, free: 2 }, "the window has passed");
         let slot = slots.start(None, |_| false).unwrap();
-        slots.submit(Place::Slot(slot), 1, ms(11), at(111));
-        assert_eq!(slots.wanted(0, at(111)), Wanted { max: 2, free: 2 }, "the last one took long");
+        slots.submit(Place::Slot(slot), 1, ms(11), at(126));
+        assert_eq!(slots.wanted(0, at(126)), Wanted { max: 2, free: 2 }, "the last one took long");
     }
 
     #[test]

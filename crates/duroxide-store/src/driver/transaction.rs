@@ -1,12 +1,14 @@
 //! One transaction: operations, promotion, claims, commit.
 
+use std::time::Duration;
+
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
     ActivityOrder, Answer, DeadLetterNote, FailureClass, HeldBack, InstanceOrder, Op, Readies, Refusal,
     StoreFailure,
 };
 
-use super::{Nonces, engine::GuardedEngine};
+use super::{Nonces, SteadyClock, engine::GuardedEngine};
 use crate::{
     job::Job,
     machine::{Machine, Served, Taken},
@@ -18,6 +20,7 @@ pub(super) struct Transaction<'a> {
     pub(super) engine: &'a mut GuardedEngine,
     pub(super) machine: &'a Machine,
     pub(super) nonces: &'a mut Nonces,
+    pub(super) steady_clock: &'a SteadyClock,
     /// The time of everything in it.
     pub(super) now: Timestamp,
 }
@@ -34,6 +37,8 @@ pub(super) struct Outcome {
     /// Whether leases that were too long were shortened.
     pub(super) clamped: bool,
     pub(super) aside: Aside,
+    /// How long the commit took, which is mostly the disk's time.
+    pub(super) commit_took: Duration,
 }
 
 /// What a transaction put aside or passed over; the operator hears of it.
@@ -105,7 +110,8 @@ impl Transaction<'_> {
     pub(super) fn run(mut self, jobs: &[Job]) -> Result<Outcome, Fault> {
         self.begin()?;
         let filled = self.fill(jobs);
-        let outcome = self.or_roll_back(filled)?;
+        let mut outcome = self.or_roll_back(filled)?;
+        let filled_at = (self.steady_clock)();
         let committed = self.engine.commit().map_err(|failure| match failure.class {
             // One operation is to blame, but the commit does not say which.
             FailureClass::Permanent => Fault::Op(failure),
@@ -113,6 +119,7 @@ impl Transaction<'_> {
             FailureClass::OutcomeUnknown => Fault::Unknown { failure, releases: outcome.releases() },
         });
         self.or_roll_back(committed)?;
+        outcome.commit_took = (self.steady_clock)().saturating_sub(filled_at);
         Ok(outcome)
     }
 
@@ -170,7 +177,7 @@ impl Transaction<'_> {
             .activities
             .serve(readies.activities, |order| self.claim(order, &mut aside))
             .map_err(|(number, failure)| Fault::ActivityOrder(number, failure))?;
-        Ok(Outcome { answers, instances, activities, promoted, clamped, aside })
+        Ok(Outcome { answers, instances, activities, promoted, clamped, aside, commit_took: Duration::ZERO })
     }
 
     fn apply(&mut self, job: &Job) -> Result<Result<Answer, Refusal>, Fault> {

@@ -35,8 +35,12 @@ impl Backlog {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.renewals.len() + self.commits.len() + self.enqueues.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.renewals.is_empty() && self.commits.is_empty() && self.enqueues.is_empty()
+        self.len() == 0
     }
 
     /// The next transaction's operations: renewals, then commits, then enqueues. A quarter of the transaction is
@@ -51,8 +55,7 @@ impl Backlog {
             ops: options.batch_ops_max.saturating_sub(kept.ops),
             bytes: options.batch_bytes_max.saturating_sub(kept.bytes),
         };
-        let waiting = self.renewals.len() + self.commits.len() + self.enqueues.len();
-        let mut batch = Vec::with_capacity(waiting.min(options.batch_ops_max));
+        let mut batch = Vec::with_capacity(self.len().min(options.batch_ops_max));
         budget.fill(&mut batch, &mut self.renewals);
         budget.fill(&mut batch, &mut self.commits);
         budget.ops += kept.ops;

@@ -227,6 +227,11 @@ impl<O: Order> Standing<O> {
 }
 
 impl<O: Order> Served<O> {
+    /// How many claims it holds.
+    pub(crate) fn len(&self) -> usize {
+        self.claims.iter().map(|(_, claims)| claims.len()).sum()
+    }
+
     /// The operations that give everything back, for when nobody knows whether the commit happened.
     pub(crate) fn releases(&self) -> impl Iterator<Item = duroxide_provider::store::Op> + '_ {
         self.claims.iter().flat_map(|(_, claims)| claims).map(O::release)

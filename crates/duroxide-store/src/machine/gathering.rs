@@ -1,0 +1,111 @@
+//! Waiting a moment for results that are on their way.
+//!
+//! What a commit hands out comes back as results, one after the other. If the first of them were committed at once, all
+//! the others would wait for the disk behind it. So the store waits while they keep coming, and never longer than the
+//! last commit took: a caller who is alone is not delayed, and one of many gets the wait back by a commit less.
+
+use std::time::Duration;
+
+use duroxide_core::Timestamp;
+
+/// Fewer claims than this are not worth a wait.
+const CLAIMS_MIN: usize = 8;
+/// The longest wait, however slow the disk is.
+const WAIT_MAX: Duration = Duration::from_millis(5);
+/// If nothing came for a quarter of the wait, no more is expected; but a gap has at least this length, and at most that.
+const GAP_MIN: Duration = Duration::from_micros(200);
+const GAP_MAX: Duration = Duration::from_millis(1);
+
+/// What is expected after the last commit.
+#[derive(Debug, Default)]
+pub(super) struct Gathering {
+    /// Claims that were handed out and are likely to come back soon.
+    expected: usize,
+    /// When to stop waiting for them.
+    until: Timestamp,
+    gap: Duration,
+    arrived_at: Timestamp,
+}
+
+impl Gathering {
+    /// A commit of this many operations that ended `now` and took this long handed out claims.
+    pub(super) fn begin(&mut self, operations: usize, claims: usize, took: Duration, now: Timestamp) {
+        // What does not come back within a few commits runs for long.
+        let expected = claims + self.expected.saturating_sub(operations) / 2;
+        let wait = if expected < CLAIMS_MIN { Duration::ZERO } else { took.min(WAIT_MAX) };
+        let (until, gap) = (now.saturating_add(wait), (wait / 4).clamp(GAP_MIN, GAP_MAX));
+        *self = Self { expected, until, gap, arrived_at: now };
+    }
+
+    /// Something came in.
+    pub(super) fn note_arrival(&mut self, now: Timestamp) {
+        self.arrived_at = now;
+    }
+
+    /// Until when to wait for more than the `waiting` operations, if it is worth it.
+    pub(super) fn goes_on_until(&self, waiting: usize, now: Timestamp) -> Option<Timestamp> {
+        let until = self.until.min(self.arrived_at.saturating_add(self.gap));
+        (waiting < self.expected && now < until).then_some(until)
+    }
+
+    /// Under a clock that was set back nothing is waited for.
+    pub(super) fn end(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    const fn at(micros: u64) -> Timestamp {
+        Timestamp::from_micros(1_000_000 + micros)
+    }
+
+    fn after_commit(claims: usize, took: Duration) -> Gathering {
+        let mut gathering = Gathering::default();
+        gathering.begin(0, claims, took, at(0));
+        gathering
+    }
+
+    #[test]
+    fn results_are_waited_for_while_they_keep_coming() {
+        let mut gathering = after_commit(100, 2 * MS);
+        assert_eq!(gathering.goes_on_until(1, at(10)), Some(at(500)));
+        gathering.note_arrival(at(490));
+        assert_eq!(gathering.goes_on_until(2, at(510)), Some(at(990)));
+        assert_eq!(gathering.goes_on_until(2, at(990)), None, "nothing came for a while");
+        assert_eq!(gathering.goes_on_until(100, at(500)), None, "all have come");
+    }
+
+    #[test]
+    fn no_wait_is_longer_than_the_commit_before_it() {
+        let mut gathering = after_commit(100, MS);
+        gathering.note_arrival(at(950));
+        assert_eq!(gathering.goes_on_until(1, at(960)), Some(at(1_000)));
+        assert_eq!(gathering.goes_on_until(1, at(1_000)), None);
+        let mut slow = after_commit(100, 1_000 * MS);
+        slow.note_arrival(at(4_999));
+        assert_eq!(slow.goes_on_until(1, at(5_000)), None);
+    }
+
+    #[test]
+    fn what_does_not_come_back_within_a_few_commits_is_not_waited_for() {
+        let mut gathering = after_commit(100, MS);
+        for expected in [50, 25, 12] {
+            gathering.begin(0, 0, MS, at(0));
+            assert!(gathering.goes_on_until(expected - 1, at(0)).is_some());
+            assert_eq!(gathering.goes_on_until(expected, at(0)), None);
+        }
+        gathering.begin(0, 0, MS, at(0));
+        assert_eq!(gathering.goes_on_until(0, at(0)), None, "they run for long");
+    }
+
+    #[test]
+    fn a_lone_caller_is_not_delayed() {
+        assert_eq!(Gathering::default().goes_on_until(0, at(0)), None);
+        assert_eq!(after_commit(CLAIMS_MIN - 1, 1_000 * MS).goes_on_until(1, at(0)), None);
+    }
+}
