@@ -22,7 +22,10 @@ use crate::env::Moment;
 /// A claimed activity on its way through this node.
 pub(crate) struct ActivityWork {
     node: Arc<Node>,
-    item: WorkItem,
+    /// What kind of item it is.
+    kind: &'static str,
+    /// `None` for an item that is no activity.
+    call: Option<Call>,
     token: String,
     attempt_count: u32,
     /// Fires when nobody wants the result any more.
@@ -53,7 +56,8 @@ impl ActivityWork {
         let cancellation = running.as_ref().map(|running| running.token.clone()).unwrap_or_default();
         Self {
             node,
-            item: claim.item,
+            kind: claim.item.kind(),
+            call: Call::of(claim.item),
             token: claim.lock_token,
             attempt_count: claim.attempt_count,
             cancellation,
@@ -66,7 +70,7 @@ impl ActivityWork {
 
     /// Carries the claim to its end: acked, given back, or left to its lease.
     pub(crate) async fn run(mut self) {
-        let Some(call) = Call::of(&self.item) else { return self.dead_letter().await };
+        let Some(mut call) = self.call.take() else { return self.dead_letter().await };
         if self.attempt_count > self.node.options.max_attempts {
             return self.poison(call).await;
         }
@@ -88,7 +92,7 @@ impl ActivityWork {
             },
         };
         let span = context.span(self.attempt_count);
-        let verdict = self.execute(&call, handler, context, span.clone()).await;
+        let verdict = self.execute(&mut call, handler, context, span.clone()).await;
         let ran = self.seat.elapsed();
         self.node.metrics.record_worker_dispatcher_execution_duration(ran.as_millis() as u64);
         let verdict = verdict.limited(self.node.options.limits.max_payload_bytes);
@@ -104,12 +108,18 @@ impl ActivityWork {
 }
 
 impl Call {
-    fn of(item: &WorkItem) -> Option<Self> {
-        match item.clone() {
+    fn of(item: WorkItem) -> Option<Self> {
+        match item {
             WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag } => {
                 Some(Self { instance, execution_id, id, name, input, session_id, tag })
             }
             _ => None,
         }
+    }
+
+    /// The item that it was.
+    fn into_item(self) -> WorkItem {
+        let Self { instance, execution_id, id, name, input, session_id, tag } = self;
+        WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag }
     }
 }

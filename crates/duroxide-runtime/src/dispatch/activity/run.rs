@@ -118,16 +118,17 @@ impl ActivityWork {
         }
     }
 
-    /// Runs user code in a task of its own, so that code that blocks its thread holds up nobody else.
+    /// Runs user code in a task of its own, so that code that blocks its thread holds up nobody else. The code gets the
+    /// input, which the call has no more then.
     pub(super) async fn execute(
         &mut self,
-        call: &Call,
+        call: &mut Call,
         handler: Arc<dyn ActivityHandler>,
         context: ActivityContext,
         span: Span,
     ) -> Verdict {
         let (answer, mut answered) = oneshot::channel();
-        let input = call.input.clone();
+        let input = std::mem::take(&mut call.input);
         let label = format!("activity {}#{} of {}", call.name, call.id, call.instance);
         let task = self.node.user_code.spawn(label, async move {
             let run = async move { handler.invoke(context, input).await }.instrument(span);

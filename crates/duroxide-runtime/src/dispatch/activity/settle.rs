@@ -1,6 +1,6 @@
 //! How an activity ends: its outcome is recorded, or it goes back.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use duroxide_core::{ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem};
 use duroxide_provider::MissingCapability;
@@ -48,9 +48,9 @@ impl ActivityWork {
             Err(details) => WorkItem::ActivityFailed { instance, execution_id, id, details },
         };
         self.seat.submit(item_bytes(&completion));
-        let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
-        let token = self.token.clone();
-        let ack = || store.ack_work_item(&token, Some(completion.clone()));
+        let (store, timeout) = (&self.node.store, self.node.options.worker_lock_timeout);
+        let token = &self.token;
+        let ack = || store.ack_work_item(token, Some(completion.clone()));
         match insist(&self.node, &mut self.lease, timeout, "ack_work_item", ack).await {
             Insisted::Done(()) => {
                 self.node.held.let_go(&self.token);
@@ -90,7 +90,7 @@ impl ActivityWork {
 
     /// No node can take it: it fails, and says what is missing.
     pub(crate) async fn fail_stranded(mut self, missing: &MissingCapability) {
-        let Some(call) = Call::of(&self.item) else { return self.dead_letter().await };
+        let Some(call) = self.call.take() else { return self.dead_letter().await };
         warn!(
             target: "duroxide::runtime",
             instance = call.instance, activity_name = call.name, activity_id = call.id, missing = %missing,
@@ -121,20 +121,21 @@ impl ActivityWork {
                 activity_name: call.name.clone(),
                 activity_id: call.id,
             },
-            message: serde_json::to_string(&self.item).unwrap_or_else(|error| error.to_string()),
+            message: serde_json::to_string(&call.clone().into_item())
+                .unwrap_or_else(|error| error.to_string()),
         };
         self.complete(&call, Err(details), Duration::ZERO).await;
     }
 
     /// Only activities belong into the worker queue (semantics 16.10).
     pub(super) async fn dead_letter(&mut self) {
-        let kind = self.item.kind();
+        let kind = self.kind;
         error!(target: "duroxide::runtime", kind, "unexpected WorkItem in Worker dispatcher");
         self.seat.submit(0);
         let reason = format!("unexpected work item kind {kind}");
-        let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
-        let token = self.token.clone();
-        let call = || store.dead_letter_work_item(&token, &reason);
+        let (store, timeout) = (&self.node.store, self.node.options.worker_lock_timeout);
+        let token = &self.token;
+        let call = || store.dead_letter_work_item(token, &reason);
         // The store counts its dead letters. If it cannot take this one, the lease ends and it is tried again.
         insist(&self.node, &mut self.lease, timeout, "dead_letter_work_item", call).await;
         self.node.held.let_go(&self.token);

@@ -84,9 +84,9 @@ impl InstanceWork {
         let processing = self.seat.elapsed();
         self.node.metrics.record_orch_dispatcher_processing_duration(processing.as_millis() as u64);
         self.seat.submit(round_bytes(round));
-        let (store, token) = (Arc::clone(&self.node.store), self.claim.lock_token.clone());
+        let (store, token) = (&self.node.store, &self.claim.lock_token);
         let timeout = self.node.options.orchestrator_lock_timeout;
-        let call = || store.commit_round_ref(&token, round);
+        let call = || store.commit_round_ref(token, round);
         insist(&self.node, &mut self.lease, timeout, "commit_round", call).await
     }
 
