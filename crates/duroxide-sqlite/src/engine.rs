@@ -61,7 +61,10 @@ pub struct SqliteEngine {
     log: Log,
     /// Rows changed before the transaction began, to tell whether it wrote.
     changes_before: u64,
+    /// The state of the store that was last looked at from elsewhere, as SQLite counts the commits of other connections.
     data_version: i64,
+    /// The same of what is in memory: the sequence, and the rows that are kept.
+    known_version: Option<i64>,
     /// Whether the store was closed and could not be opened again yet.
     closed: bool,
     /// Whether leases that a clock set back made too long have been looked for since the store was opened.
@@ -106,6 +109,7 @@ impl SqliteEngine {
             log,
             changes_before: 0,
             data_version: 0,
+            known_version: None,
             closed: false,
             leases_checked: false,
             trace: None,
@@ -210,6 +214,21 @@ impl SqliteEngine {
         }
     }
 
+    /// Whoever else wrote, another process or somebody with a tool: what is in memory is then read again.
+    fn notice_other_writers(&mut self) -> Result<(), StoreFailure> {
+        let version = Some(self.read_data_version()?);
+        if self.known_version != version {
+            self.forget_kept();
+            self.sequence.read(&self.db)?;
+            self.known_version = version;
+        }
+        Ok(())
+    }
+
+    fn read_data_version(&self) -> Result<i64, StoreFailure> {
+        Ok(self.db.first(DATA_VERSION, [], |row| row.get(0))?.unwrap_or_default())
+    }
+
     /// What is stored may be different from what was written last.
     pub(crate) fn forget_kept(&mut self) {
         self.kept.clear();
@@ -239,9 +258,7 @@ impl StoreEngine for SqliteEngine {
         // Under a clock that was set back, sessions end that had been looked at before.
         self.promoted_at = self.promoted_at.min(now);
         self.changes_before = self.db.conn.total_changes();
-        if !self.sequence.read(&self.db)? {
-            self.forget_kept();
-        }
+        self.notice_other_writers()?;
         if !std::mem::replace(&mut self.leases_checked, true) {
             self.shorten_leases()?;
         }
@@ -299,7 +316,7 @@ impl StoreEngine for SqliteEngine {
         }
         self.routes.clear();
         self.lanes.clear();
-        self.forget_kept();
+        self.known_version = None;
     }
 
     fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
@@ -311,7 +328,7 @@ impl StoreEngine for SqliteEngine {
 
     /// The number changes only through the commits of other connections.
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
-        let version = self.db.first(DATA_VERSION, [], |row| row.get(0))?.unwrap_or_default();
+        let version = self.read_data_version()?;
         Ok(std::mem::replace(&mut self.data_version, version) != version)
     }
 

@@ -17,10 +17,10 @@ fn damage(path: &Path, sql: &str) {
 fn a_damaged_message_is_put_aside_and_becomes_a_dead_letter() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
-    Store::file(&path).send(&start("order-1"));
-    damage(&path, "UPDATE message SET data = CAST(x'fffe00' AS TEXT)");
     let mut store = Store::file(&path);
     store.apply(&Op::SetMaxAttempts(2));
+    store.send(&start("order-1"));
+    damage(&path, "UPDATE message SET data = CAST(x'fffe00' AS TEXT)");
     store.send(&start("order-2"));
 
     assert_eq!(store.claim().unwrap().instance, "order-2");
@@ -40,12 +40,10 @@ fn a_damaged_activity_can_be_mended_and_retried() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let mut store = Store::file(&path);
+    store.apply(&Op::SetMaxAttempts(0));
     store.queue(&activity("order-1", 1));
     store.queue(&activity("order-1", 2));
-    drop(store);
     damage(&path, "UPDATE activity SET data = '{\"Nonsense\":1}' WHERE activity_id = 1");
-    let mut store = Store::file(&path);
-    store.apply(&Op::SetMaxAttempts(0));
 
     let claimed = store.claim_work_with(&one_activity());
     assert_eq!(claimed.items[0].item, activity("order-1", 2));
