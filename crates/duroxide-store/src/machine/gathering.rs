@@ -1,8 +1,10 @@
 //! Waiting a moment for results that are on their way.
 //!
 //! What a commit hands out comes back as results, one after the other. If the first of them were committed at once, all
-//! the others would wait for the disk behind it. So the store waits while they keep coming, and never longer than the
-//! last commit took: a caller who is alone is not delayed, and one of many gets the wait back by a commit less.
+//! the others would wait for the disk behind it. So the store waits for a good part of them while they keep coming, and
+//! never longer than half of what the last commit took: a caller who is alone is not delayed, and one of many gets the
+//! wait back by a commit less. For all of them it does not wait, or the disk would wait for the processor and then the
+//! processor for the disk.
 
 use std::time::Duration;
 
@@ -10,6 +12,8 @@ use duroxide_core::Timestamp;
 
 /// Fewer claims than this are not worth a wait.
 const CLAIMS_MIN: usize = 8;
+/// The part of them that is waited for.
+const PART: usize = 4;
 /// The longest wait, however slow the disk is.
 const WAIT_MAX: Duration = Duration::from_millis(5);
 /// If nothing came for a quarter of the wait, no more is expected; but a gap has at least this length, and at most that.
@@ -32,7 +36,7 @@ impl Gathering {
     pub(super) fn begin(&mut self, operations: usize, claims: usize, took: Duration, now: Timestamp) {
         // What does not come back within a few commits runs for long.
         let expected = claims + self.expected.saturating_sub(operations) / 2;
-        let wait = if expected < CLAIMS_MIN { Duration::ZERO } else { took.min(WAIT_MAX) };
+        let wait = if expected < CLAIMS_MIN { Duration::ZERO } else { (took / 2).min(WAIT_MAX) };
         let (until, gap) = (now.saturating_add(wait), (wait / 4).clamp(GAP_MIN, GAP_MAX));
         *self = Self { expected, until, gap, arrived_at: now };
     }
@@ -45,7 +49,7 @@ impl Gathering {
     /// Until when to wait for more than the `waiting` operations, if it is worth it.
     pub(super) fn goes_on_until(&self, waiting: usize, now: Timestamp) -> Option<Timestamp> {
         let until = self.until.min(self.arrived_at.saturating_add(self.gap));
-        (waiting < self.expected && now < until).then_some(until)
+        (waiting < self.expected / PART && now < until).then_some(until)
     }
 
     /// Under a clock that was set back nothing is waited for.
@@ -72,17 +76,17 @@ mod tests {
 
     #[test]
     fn results_are_waited_for_while_they_keep_coming() {
-        let mut gathering = after_commit(100, 2 * MS);
+        let mut gathering = after_commit(100, 4 * MS);
         assert_eq!(gathering.goes_on_until(1, at(10)), Some(at(500)));
         gathering.note_arrival(at(490));
         assert_eq!(gathering.goes_on_until(2, at(510)), Some(at(990)));
         assert_eq!(gathering.goes_on_until(2, at(990)), None, "nothing came for a while");
-        assert_eq!(gathering.goes_on_until(100, at(500)), None, "all have come");
+        assert_eq!(gathering.goes_on_until(25, at(500)), None, "enough have come");
     }
 
     #[test]
-    fn no_wait_is_longer_than_the_commit_before_it() {
-        let mut gathering = after_commit(100, MS);
+    fn no_wait_is_longer_than_half_the_commit_before_it() {
+        let mut gathering = after_commit(100, 2 * MS);
         gathering.note_arrival(at(950));
         assert_eq!(gathering.goes_on_until(1, at(960)), Some(at(1_000)));
         assert_eq!(gathering.goes_on_until(1, at(1_000)), None);
@@ -96,8 +100,8 @@ mod tests {
         let mut gathering = after_commit(100, MS);
         for expected in [50, 25, 12] {
             gathering.begin(0, 0, MS, at(0));
-            assert!(gathering.goes_on_until(expected - 1, at(0)).is_some());
-            assert_eq!(gathering.goes_on_until(expected, at(0)), None);
+            assert!(gathering.goes_on_until(expected / PART - 1, at(0)).is_some());
+            assert_eq!(gathering.goes_on_until(expected / PART, at(0)), None);
         }
         gathering.begin(0, 0, MS, at(0));
         assert_eq!(gathering.goes_on_until(0, at(0)), None, "they run for long");
