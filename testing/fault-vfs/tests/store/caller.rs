@@ -113,7 +113,7 @@ impl Caller {
 
     /// Sends a client's message. It has no key, so it is sent again only if it is not there.
     pub(crate) fn send(&mut self, item: &WorkItem) {
-        let data = MessageRow::new(item, None).unwrap().data;
+        let data = MessageRow::new(item.clone(), None).unwrap().data;
         for _ in 0..TRIES_MAX {
             let sent = self.send_once(item);
             if sent.is_ok() || self.queued(&data) == 1 {

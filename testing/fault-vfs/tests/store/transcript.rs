@@ -157,7 +157,7 @@ impl Narrator {
     }
 
     fn send(&mut self, items: &[WorkItem]) {
-        let op = |item| Op::EnqueueMessage(MessageRow::new(item, None).unwrap());
+        let op = |item: &WorkItem| Op::EnqueueMessage(MessageRow::new(item.clone(), None).unwrap());
         self.take(Step::Apply(items.iter().map(op).collect()));
     }
 
@@ -169,14 +169,14 @@ impl Narrator {
     }
 
     fn commit(&mut self, claim: &OrchestrationClaim, turn: Turn) {
-        let round = PreparedRound::new(&claim.lock_token, turn.round()).unwrap();
+        let round = PreparedRound::new(&claim.lock_token, &turn.round()).unwrap();
         self.take(Step::Apply(vec![Op::CommitRound(Box::new(round))]));
     }
 
     /// Runs the next activity.
     fn work(&mut self) {
         let work = self.take(Step::ClaimActivities(work_order(1))).activities.pop().unwrap();
-        let completion = Some(MessageRow::completion(&completion_of(&work.item)).unwrap());
+        let completion = Some(MessageRow::completion(completion_of(&work.item)).unwrap());
         self.take(Step::Apply(vec![Op::AckActivity { token: work.lock_token, completion }]));
     }
 
