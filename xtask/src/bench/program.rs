@@ -33,11 +33,19 @@ impl Programs {
 
     /// Runs a workload once. What goes wrong is its result, so that one workload never ends the whole run.
     pub(super) fn run(&self, side: Side, args: &str, scratch: &Path) -> Result<Report, String> {
+        settle_disk();
         let mut command = Command::new(self.path(side));
         command.args(args.split_whitespace()).args(["--store", side.store()]);
         command.arg("--folder").arg(scratch);
         report(command).map(|report| Report { command: portable(report.command, scratch), ..report })
     }
+}
+
+/// What the run before left for the system to write must not be what this one's syncs wait for: an implementation that
+/// does not sync would be measured without its writes, and the next one with them. Where there is no such command the
+/// figures are only less steady.
+fn settle_disk() {
+    let _ = Command::new("sync").status();
 }
 
 /// What a workload was called with, without the folder: that is this machine's, and no part of what is measured.
