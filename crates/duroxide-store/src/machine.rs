@@ -7,6 +7,7 @@
 mod backlog;
 mod clock_check;
 mod gathering;
+mod health;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -14,10 +15,12 @@ mod tests;
 use std::{collections::VecDeque, time::Duration};
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{ActivityOrder, FailureClass, InstanceOrder, Op, Readies, StoreFailure};
+use duroxide_provider::store::{ActivityOrder, InstanceOrder, Readies, StoreFailure};
 
 pub(crate) use self::standing::{Served, Taken};
-use self::{backlog::Backlog, clock_check::ClockCheck, gathering::Gathering, standing::StandingOrders};
+use self::{
+    backlog::Backlog, clock_check::ClockCheck, gathering::Gathering, health::Health, standing::StandingOrders,
+};
 use crate::{
     StoreOptions,
     job::{Job, JobClass},
@@ -104,19 +107,6 @@ enum Wake {
     /// Something was committed since it was asked.
     Unknown,
     Known(Option<Timestamp>),
-}
-
-#[derive(Debug)]
-enum Health {
-    Sound,
-    /// A commit failed and nobody knows whether it happened.
-    Lost {
-        failed_attempts: u32,
-        retry_at: Timestamp,
-        because: StoreFailure,
-        /// What is to be done once the store works again.
-        later: Vec<Op>,
-    },
 }
 
 impl Machine {
@@ -264,22 +254,6 @@ impl Machine {
         }
     }
 
-    fn next_step_while_lost(&self, retry_at: Timestamp, now: Timestamp) -> Step {
-        let someone_waits = !self.backlog.is_empty()
-            || !self.reads.is_empty()
-            || !self.instances.is_empty()
-            || !self.activities.is_empty();
-        if self.closing {
-            Step::Stop
-        } else if retry_at <= now {
-            Step::Reopen
-        } else if someone_waits {
-            Step::Refuse
-        } else {
-            Step::Sleep(Some(retry_at))
-        }
-    }
-
     fn wants_transaction(&self, now: Timestamp) -> bool {
         !self.backlog.is_empty()
             || self.promotion_is_due(now)
@@ -333,31 +307,6 @@ impl Machine {
     pub(crate) fn expire(&mut self, now: Timestamp) {
         self.instances.expire(now);
         self.activities.expire(now);
-    }
-
-    /// Answers everyone with an error while the store is not open.
-    pub(crate) fn refuse(&mut self) {
-        let Health::Lost { because, .. } = &self.health else { return };
-        let failure = StoreFailure::new(
-            FailureClass::Retryable,
-            format!("the store is being reopened after a failed commit: {because}"),
-        );
-        self.instances.fail_all(&failure);
-        self.activities.fail_all(&failure);
-        for job in self.backlog.take_all() {
-            self.refuse_job(job, &failure);
-        }
-        for read in self.reads.drain(..) {
-            read.refuse(failure.clone());
-        }
-    }
-
-    /// What nobody waits for is kept for later: a release that is lost costs a lease.
-    fn refuse_job(&mut self, job: Job, failure: &StoreFailure) {
-        match &mut self.health {
-            Health::Lost { later, .. } if job.is_unattended() => later.push(job.op),
-            _ => job.answer(Err(failure.clone().into())),
-        }
     }
 
     // ---- what came of it ------------------------------------------------------------------------------------
@@ -454,39 +403,4 @@ impl Machine {
         self.instances.fail_wanting(failure);
         self.activities.fail_wanting(failure);
     }
-
-    /// A commit failed and nobody knows whether it happened. `releases` give back what it granted, if it did.
-    pub(crate) fn lost(&mut self, because: StoreFailure, releases: Vec<Op>, now: Timestamp) {
-        let retry_at = now.saturating_add(self.options.reopen_backoff_min);
-        self.health = Health::Lost { failed_attempts: 0, retry_at, because, later: releases };
-    }
-
-    /// The store could not be reopened. Returns how often that has happened in a row.
-    pub(crate) fn reopen_failed(&mut self, now: Timestamp) -> u32 {
-        let Health::Lost { failed_attempts, retry_at, .. } = &mut self.health else { return 0 };
-        *failed_attempts = failed_attempts.saturating_add(1);
-        let backoff = backoff(&self.options, *failed_attempts);
-        *retry_at = now.saturating_add(backoff);
-        *failed_attempts
-    }
-
-    /// The store works again. Gives back what the lost transaction may have granted: nobody was told of it.
-    /// Returns how many attempts failed before.
-    pub(crate) fn reopened(&mut self, now: Timestamp) -> u32 {
-        let Health::Lost { failed_attempts, later, .. } = std::mem::replace(&mut self.health, Health::Sound)
-        else {
-            return 0;
-        };
-        for op in later {
-            self.backlog.push(Job::unattended(op, now));
-        }
-        self.made_ready(Readies { instances: true, activities: true });
-        self.wake = Wake::Unknown;
-        failed_attempts
-    }
-}
-
-fn backoff(options: &StoreOptions, failed_attempts: u32) -> Duration {
-    let doubled = 2_u32.saturating_pow(failed_attempts);
-    options.reopen_backoff_min.saturating_mul(doubled).min(options.reopen_backoff_max)
 }

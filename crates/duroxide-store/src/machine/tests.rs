@@ -1,5 +1,6 @@
 //! The machine as a value: requests in, steps out, no engine and no thread.
 
+use duroxide_provider::store::{FailureClass, Op};
 use tokio::sync::oneshot;
 
 use super::*;
@@ -72,6 +73,23 @@ fn an_operation_is_taken_at_once() {
     assert_eq!(machine.take_batch().len(), 1);
     machine.committed(None);
     assert_eq!(machine.next_step(at(0)), Step::LookAhead);
+}
+
+/// What a commit handed out comes back bit by bit: the first result waits for some others, and not for long.
+#[test]
+fn the_first_result_after_many_claims_waits_for_others() {
+    let mut machine = idle_machine();
+    machine.observe(at(10), SECOND, false);
+    machine.handed_out(0, 100, Duration::from_millis(8), at(10));
+    machine.accept(ack());
+    machine.observe(at(11), SECOND, false);
+    assert_eq!(machine.next_step(at(11)), Step::Gather(at(12)));
+    machine.accept(ack());
+    machine.observe(at(12), SECOND, false);
+    assert_eq!(machine.next_step(at(12)), Step::Gather(at(13)), "another one came");
+    assert_eq!(machine.next_step(at(13)), Step::Transact);
+    (0..23).for_each(|_| machine.accept(ack()));
+    assert_eq!(machine.next_step(at(12)), Step::Transact, "enough have come");
 }
 
 #[test]

@@ -56,7 +56,8 @@ impl InstanceWork {
         }
         let node = Arc::clone(&self.node);
         let goes_on = facts.end.as_ref().is_none_or(|end| !end.ends_instance());
-        let _expected = (goes_on && live.is_some()).then(|| node.cache.expect(&self.claim.instance));
+        let comes_back = goes_on && live.is_some();
+        let _expected = comes_back.then(|| node.cache.expect(&self.claim.instance)).flatten();
         match self.commit(&round).await {
             Insisted::Done(()) => {
                 let next = live.and_then(|live| self.next(live, &facts, &mut round));
