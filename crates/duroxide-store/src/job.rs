@@ -20,9 +20,17 @@ pub(crate) struct Job {
     /// When the caller handed it in: the time its lease is checked at.
     pub(crate) handed_in: Timestamp,
     /// Who is told. `None` for what nobody waits for, such as the release of a claim.
-    reply: Option<oneshot::Sender<Result<Answer, ApplyError>>>,
+    reply: Option<oneshot::Sender<Answered>>,
     /// Its place in the bounded queue of client enqueues, free again when the job is dropped.
     _place: Option<Admitted>,
+}
+
+/// What came of an operation, with the operation itself. It was allocated by its caller, and is freed there too: that is
+/// cheaper than on the store thread, which everybody waits for.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) answer: Result<Answer, ApplyError>,
+    _op: Op,
 }
 
 /// In which order operations are taken into a transaction.
@@ -41,7 +49,7 @@ impl Job {
     pub(crate) fn new(
         op: Op,
         handed_in: Timestamp,
-        reply: oneshot::Sender<Result<Answer, ApplyError>>,
+        reply: oneshot::Sender<Answered>,
         place: Option<Admitted>,
     ) -> Self {
         Self { op, handed_in, reply: Some(reply), _place: place }
@@ -76,7 +84,7 @@ impl Job {
     /// Tells the caller. One who has gone away is not missed: the operation stands.
     pub(crate) fn answer(self, answer: Result<Answer, ApplyError>) {
         if let Some(reply) = self.reply {
-            let _ = reply.send(answer);
+            let _ = reply.send(Answered { answer, _op: self.op });
         }
     }
 }

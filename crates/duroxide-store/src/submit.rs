@@ -71,7 +71,7 @@ impl Submitter {
     ) -> impl Future<Output = Result<Answer, ApplyError>> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         self.send(Request::Job(Job::new(op, self.clock.now(), reply, place)));
-        async { answer.await.unwrap_or_else(|_| Err(closed().into())) }
+        async { answer.await.map_or_else(|_| Err(closed().into()), |answered| answered.answer) }
     }
 
     /// Hands an operation in that nobody waits for.
