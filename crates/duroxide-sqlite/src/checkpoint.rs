@@ -15,7 +15,7 @@ use rusqlite::{Connection, hooks::Wal};
 use crate::db::Db;
 
 /// From this many bytes on the log is checkpointed.
-const LOG_BYTES_DUE: u64 = 4 << 20;
+pub(crate) const LOG_BYTES_DUE: u64 = 4 << 20;
 /// From this many bytes on (a reader holds an old state) the checkpoint waits for the readers, so that the log can
 /// start over.
 const LOG_BYTES_MAX: u64 = 256 << 20;

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use crate::{
     SqliteError, SqliteOptions, SqliteReader, StatementTrace,
     activities::KeptActivities,
-    checkpoint::Log,
+    checkpoint::{LOG_BYTES_DUE, Log},
     db::{Db, micros, time},
     error::{commit_failure, failure},
     instances::KeptInstances,
@@ -70,6 +70,8 @@ pub struct SqliteEngine {
     /// Whether leases that a clock set back made too long have been looked for since the store was opened.
     leases_checked: bool,
     trace: Option<Arc<StatementTrace>>,
+    /// Whether room for the log was made, or tried to be made, since the store was opened.
+    pub(crate) has_room: bool,
 }
 
 impl SqliteEngine {
@@ -113,6 +115,7 @@ impl SqliteEngine {
             closed: false,
             leases_checked: false,
             trace: None,
+            has_room: false,
         };
         engine.changed_elsewhere().map_err(|failure| SqliteError::from_failure("open", failure))?;
         Ok(engine)
@@ -165,6 +168,11 @@ impl SqliteEngine {
         self.leases_checked = false;
         self.db = Db { conn: stand_in };
         Ok(())
+    }
+
+    /// Whether the log is in a file and has not reached the length at which it is checkpointed.
+    pub(crate) fn log_is_short(&self) -> bool {
+        self.location.log_bytes().is_some_and(|bytes| bytes < LOG_BYTES_DUE)
     }
 
     /// SQLite ends a transaction itself on some errors. What ran after that would run outside of any.

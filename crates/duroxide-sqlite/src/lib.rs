@@ -44,6 +44,7 @@ mod kv;
 mod lanes;
 mod leases;
 mod listing;
+mod log_space;
 mod mailbox;
 mod nodes;
 mod open;

@@ -33,7 +33,8 @@ const END_ACTIVITIES: &str =
 const END_SESSIONS: &str = "UPDATE session SET lock_until = ?2 WHERE owner = ?1 AND lock_until > ?2";
 
 impl SqliteEngine {
-    pub(crate) fn join_node(&self, row: &NodeRow) -> Result<Answer, ApplyError> {
+    pub(crate) fn join_node(&mut self, row: &NodeRow) -> Result<Answer, ApplyError> {
+        self.make_room_in_log()?;
         // A list of texts: `serde_json` cannot fail.
         let owners = serde_json::to_string(&row.session_owners).unwrap_or_default();
         let columns = (&row.name, micros(self.now), owners, &row.capability);

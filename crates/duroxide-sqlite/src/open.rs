@@ -10,6 +10,7 @@ mod reader;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 pub(crate) use location::Location;
+pub(crate) use pragma::WRITER_CACHE;
 pub use reader::SqliteReader;
 
 use crate::{SqliteError, SqliteOptions, db::Db};

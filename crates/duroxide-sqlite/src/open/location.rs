@@ -83,6 +83,14 @@ impl Location {
         }
     }
 
+    /// How long the log of the file is. `None` where there is none, or where only another file layer knows.
+    pub(crate) fn log_bytes(&self) -> Option<u64> {
+        let Self::File { path, vfs: None, .. } = self else { return None };
+        let mut log = path.clone().into_os_string();
+        log.push("-wal");
+        std::fs::metadata(log).ok().map(|log| log.len())
+    }
+
     /// Opens a connection to the file, if the store is in one.
     pub(super) fn open_file(&self, flags: OpenFlags) -> Option<rusqlite::Result<Connection>> {
         // No URI flag: the path is taken as it is, whatever characters it has.

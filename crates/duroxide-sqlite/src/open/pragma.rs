@@ -13,6 +13,15 @@ use crate::{SqliteError, SqliteOptions, SqliteSynchronous, db::lossy_text};
 /// A setting: its PRAGMA, the word it is set to, and the value that must be read back.
 type Setting = (&'static str, &'static str, &'static str);
 
+/// The cache of the connection that writes: 64 MiB.
+macro_rules! writer_cache_size {
+    () => {
+        "-65536"
+    };
+}
+/// Gives the connection that writes its cache back.
+pub(crate) const WRITER_CACHE: &str = concat!("PRAGMA cache_size = ", writer_cache_size!());
+
 /// How long a new store waits for others that open it at the same time.
 const WAL_SWITCH_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -43,7 +52,7 @@ fn settings(location: &Location, options: &SqliteOptions, role: Role) -> Vec<Set
         // Checkpoints are made between two transactions, not in the middle of somebody's commit.
         ("wal_autocheckpoint", "0", "0"),
         match role {
-            Role::Writer => ("cache_size", "-65536", "-65536"),
+            Role::Writer => ("cache_size", writer_cache_size!(), writer_cache_size!()),
             Role::Reader => ("cache_size", "-8192", "-8192"),
         },
     ];

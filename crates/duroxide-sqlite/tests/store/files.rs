@@ -1,6 +1,9 @@
 //! Stores in files: what is on disk is what was committed.
 
-use duroxide_provider::store::{FailureClass, MessageRow, Op, StoreEngine, StoreReader};
+use duroxide_provider::{
+    NodeAnnouncement,
+    store::{FailureClass, MessageRow, NodeRow, Op, StoreEngine, StoreReader},
+};
 use duroxide_sqlite::{SqliteEngine, SqliteOptions, SqliteSynchronous};
 use rusqlite::Connection;
 
@@ -157,6 +160,32 @@ fn the_log_stays_bounded_under_constant_writes() {
     }
     let log = std::fs::metadata(directory.path().join("store.db-wal")).unwrap().len();
     assert!(log < 8 << 20, "32 MiB were written, and the log has {log} bytes");
+}
+
+/// A node finds the log as long as it gets, so that none of its commits has to make it longer; nothing else is changed.
+#[test]
+fn a_node_that_joins_finds_room_in_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::file(&directory.path().join("store.db"));
+    store.send(&start("order-1"));
+    let log_bytes = || std::fs::metadata(directory.path().join("store.db-wal")).unwrap().len();
+    assert!(log_bytes() < 1 << 20);
+    let cache = store.engine.pragma("cache_size").unwrap();
+    let pages = store.engine.pragma("page_count").unwrap();
+
+    store.apply(&Op::JoinNode(NodeRow::new(&NodeAnnouncement::default())));
+    let room = log_bytes();
+    assert!(room >= 4 << 20, "{room} bytes");
+    assert_eq!(store.engine.pragma("cache_size").unwrap(), cache);
+    assert_eq!(store.engine.pragma("page_count").unwrap(), pages);
+    assert_eq!(store.engine.pragma("integrity_check").unwrap(), "ok");
+
+    let claim = store.claim().unwrap();
+    store.commit(&claim.lock_token, first_round("order-1")).unwrap();
+    assert_eq!(log_bytes(), room, "it is overwritten");
+    drop(store);
+    let mut reopened = Store::file(&directory.path().join("store.db"));
+    assert_eq!(reopened.event_ids("order-1"), [1, 2]);
 }
 
 /// Section 8: after a commit whose outcome is unknown the store is opened anew and proves that it works.

@@ -1,0 +1,39 @@
+//! Room for the write-ahead log, made before it is needed.
+//!
+//! A commit that makes the log longer costs the disk twice as much as one that overwrites it: the new length is to be
+//! written too. SQLite overwrites its log once that has reached the length at which it is checkpointed; until then, which
+//! is after every start of a program, each commit appends. So the first node that joins lets it grow at once.
+
+use duroxide_provider::store::StoreFailure;
+
+use crate::{SqliteEngine, checkpoint::LOG_BYTES_DUE, open::WRITER_CACHE};
+
+/// Pages that do not fit into a small cache go to the log while the transaction is open. They stay there, void, when that
+/// is rolled back, and what SQLite writes next overwrites them.
+const SMALL_CACHE: &str = "PRAGMA cache_size = 16";
+const BEGIN: &str = "SAVEPOINT log_space";
+const FILL: &str = "INSERT INTO payload (id, data) VALUES (-1, zeroblob(?1))";
+const ROLL_BACK: &str = "ROLLBACK TO log_space";
+const END: &str = "RELEASE log_space";
+
+impl SqliteEngine {
+    /// Makes the log as long as it gets before it is checkpointed, if it is not. The commit of this transaction puts it on
+    /// the disk.
+    pub(crate) fn make_room_in_log(&mut self) -> Result<(), StoreFailure> {
+        // Once: on a disk that has no room, the next attempt does without.
+        if std::mem::replace(&mut self.has_room, true) || !self.log_is_short() {
+            return Ok(());
+        }
+        self.db.execute(SMALL_CACHE, [])?;
+        let filled = self.fill_log();
+        self.db.execute(WRITER_CACHE, [])?;
+        filled
+    }
+
+    fn fill_log(&self) -> Result<(), StoreFailure> {
+        self.db.execute(BEGIN, [])?;
+        self.db.execute(FILL, [LOG_BYTES_DUE.cast_signed()])?;
+        self.db.execute(ROLL_BACK, [])?;
+        self.db.execute(END, []).map(|_| ())
+    }
+}
