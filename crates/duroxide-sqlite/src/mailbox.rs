@@ -64,8 +64,17 @@ pub(crate) const fn is_start(kind: MessageKind) -> bool {
 impl SqliteEngine {
     /// Queues a message and makes its instance ready if that is what it waited for.
     pub(crate) fn enqueue(&mut self, message: &MessageRow) -> Result<(), StoreFailure> {
+        self.enqueue_from(None, message)
+    }
+
+    /// The same. If it begins an instance, `sender` is the row of that one's parent.
+    pub(crate) fn enqueue_from(
+        &mut self,
+        sender: Option<i64>,
+        message: &MessageRow,
+    ) -> Result<(), StoreFailure> {
         if let Some(start) = message.start.as_ref().filter(|_| message.visible == Visibility::Now)
-            && let Some(id) = self.insert_ready_mailbox(&message.instance, start)?
+            && let Some(id) = self.insert_ready_mailbox(&message.instance, start, sender)?
         {
             return self.insert_message(id, message).map(|_| ());
         }

@@ -1,7 +1,5 @@
 //! Committing a round: everything a turn changes, in one transaction, under the instance's lock.
 
-use std::cmp::Ordering;
-
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     ExecutionMetadata,
@@ -22,17 +20,20 @@ impl SqliteEngine {
         handed_in: Timestamp,
     ) -> Result<Answer, ApplyError> {
         let mut held = self.held_execution(&round.token, handed_in)?;
-        let current = held.execution.take();
-        let first = self.stored(&held.row, current, round.execution.execution_id)?;
+        let first = if round.execution.execution_id == held.row.execution_id {
+            held.execution.take()
+        } else {
+            self.stored(&held.row, round.execution.execution_id)?
+        };
         self.check_part(&held.row, &round.execution, first.as_ref())?;
         if let Some(next) = &round.next {
-            let stored = self.stored(&held.row, None, next.execution_id)?;
+            let stored = self.stored(&held.row, next.execution_id)?;
             self.check_part(&held.row, next, stored.as_ref())?;
         }
         let messages_left = self.consume_batch(&held)?;
         let mut effect = self.commit_part(&mut held, &round.execution, first, 1)?;
         if let Some(next) = &round.next {
-            let stored = self.stored(&held.row, None, next.execution_id)?;
+            let stored = self.stored(&held.row, next.execution_id)?;
             let further = self.commit_part(&mut held, next, stored, 0)?;
             effect.changed = effect.changed.max(further.changed);
             effect.rerouted |= further.rerouted;
@@ -40,18 +41,9 @@ impl SqliteEngine {
         self.write_round(held, round, effect, messages_left)
     }
 
-    /// The stored row of an execution, which is `current` if that is the instance's. Above that there is none.
-    fn stored(
-        &self,
-        row: &InstanceRow,
-        current: Option<ExecutionRow>,
-        execution_id: u64,
-    ) -> Result<Option<ExecutionRow>, StoreFailure> {
-        match (execution_id.cmp(&row.execution_id), current) {
-            (Ordering::Greater, _) => Ok(None),
-            (Ordering::Equal, Some(current)) => Ok(Some(current)),
-            _ => self.execution(row.id, execution_id),
-        }
+    /// The stored row of an execution. Above the instance's own there is none.
+    fn stored(&self, row: &InstanceRow, execution_id: u64) -> Result<Option<ExecutionRow>, StoreFailure> {
+        if execution_id > row.execution_id { Ok(None) } else { self.execution(row.id, execution_id) }
     }
 
     fn check_part(
@@ -126,7 +118,7 @@ impl SqliteEngine {
         }
         let mut sent = false;
         for part in parts(round) {
-            sent |= self.hand_out(row, part)?;
+            sent |= self.hand_out(row, held.parent, part)?;
         }
         self.cancel_work(row, round)?;
         if row.known && row.route.is_none() && !row.waits_for_successor() {
@@ -166,7 +158,12 @@ impl SqliteEngine {
     }
 
     /// Hands out what a round schedules. Returns whether any of it went to the instance's own mailbox.
-    fn hand_out(&mut self, row: &mut InstanceRow, part: &PreparedExecution) -> Result<bool, StoreFailure> {
+    fn hand_out(
+        &mut self,
+        row: &mut InstanceRow,
+        parent: Option<i64>,
+        part: &PreparedExecution,
+    ) -> Result<bool, StoreFailure> {
         for activity in &part.activities {
             if activity.instance == row.instance_id {
                 self.enqueue_activity_of(row.id, activity)?;
@@ -176,21 +173,35 @@ impl SqliteEngine {
         }
         let mut sent = false;
         for message in &part.messages {
-            sent |= self.send(row, message)?;
+            if message.instance == row.instance_id {
+                self.send_to_itself(row, message)?;
+                sent = true;
+            } else {
+                self.send(row, parent, message)?;
+            }
         }
         Ok(sent)
     }
 
-    fn send(&mut self, row: &mut InstanceRow, message: &MessageRow) -> Result<bool, StoreFailure> {
-        if message.instance != row.instance_id {
-            self.enqueue(message)?;
-            return Ok(false);
+    /// Sends a message to another instance, which is not looked up if it is the parent and that is known.
+    fn send(
+        &mut self,
+        row: &InstanceRow,
+        parent: Option<i64>,
+        message: &MessageRow,
+    ) -> Result<(), StoreFailure> {
+        match parent.and_then(|id| self.kept.named(id, &message.instance)) {
+            Some(parent) => self.enqueue_to(&parent, message),
+            None => self.enqueue_from(Some(row.id), message),
         }
+    }
+
+    fn send_to_itself(&mut self, row: &mut InstanceRow, message: &MessageRow) -> Result<(), StoreFailure> {
         self.insert_message(row.id, message)?;
         if self.is_due(message) {
             self.stand_in_line(row)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Deletes cancelled work, after the inserts: what a round schedules and cancels is never handed out.

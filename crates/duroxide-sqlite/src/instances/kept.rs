@@ -22,6 +22,8 @@ pub(crate) struct Kept {
     pub(crate) messages: Option<usize>,
     /// The only message its mailbox holds, if it came while that was empty and nobody has claimed it.
     pub(crate) sole: Option<(Message, Arc<WorkItem>)>,
+    /// The row of the instance that started it, if that is known.
+    pub(crate) parent: Option<i64>,
     /// Whether its current execution is known to have changed no key.
     pub(crate) kv_unchanged: bool,
     /// Whether its custom status is known never to have been set.
@@ -36,6 +38,7 @@ impl Kept {
             execution: None,
             messages: Some(0),
             sole: None,
+            parent: None,
             kv_unchanged: true,
             custom_status_unset: true,
         }
@@ -82,6 +85,12 @@ impl KeptInstances {
 
     pub(crate) fn forget(&mut self, id: i64) {
         self.by_id.remove(&id);
+    }
+
+    /// The row of this number, if it is kept and has this name.
+    pub(crate) fn named(&self, id: i64, instance_id: &str) -> Option<InstanceRow> {
+        let kept = self.by_id.get(&id)?;
+        (kept.row.instance_id == instance_id).then(|| kept.row.clone())
     }
 
     /// One that waited for a message stands in line on its route.

@@ -192,6 +192,7 @@ impl SqliteEngine {
                 execution: ExecutionRow::read_joined(row, FIRST_OF_EXECUTION)?,
                 messages: None,
                 sole: None,
+                parent: None,
                 kv_unchanged: false,
                 custom_status_unset: row.get(CUSTOM_STATUS_UNSET)?,
             })
@@ -212,6 +213,7 @@ impl SqliteEngine {
         &mut self,
         instance_id: &str,
         start: &StartTarget,
+        parent: Option<i64>,
     ) -> Result<Option<i64>, StoreFailure> {
         let (name, version) = (Some(start.name.clone()), start.version.clone());
         let route = self.route(Route { name, version, pinned: None })?;
@@ -221,7 +223,7 @@ impl SqliteEngine {
             return Ok(None);
         }
         let row = InstanceRow { route: Some(route), ready: Some(ready), ..self.mailbox_row(id, instance_id) };
-        self.kept.keep(Kept::new_mailbox(row));
+        self.kept.keep(Kept { parent, ..Kept::new_mailbox(row) });
         Ok(Some(id))
     }
 

@@ -1,5 +1,6 @@
 //! What the engine keeps of instances and activities is never older than what is stored.
 
+use duroxide_core::WorkItem;
 use duroxide_provider::{
     Round, ScheduledActivityIdentifier,
     store::{Answer, Op, Refusal, StoreEngine, StoreReader},
@@ -109,4 +110,60 @@ fn what_was_rolled_back_is_not_kept() {
     assert!(matches!(refused, Err(Refusal::InvalidLockToken)), "{refused:?}");
     assert_eq!(store.engine.snapshot().unwrap().instances[0].messages[0].attempt_count, 0);
     assert!(store.claim().is_some());
+}
+
+/// The first turn of a parent, which starts a child.
+fn calls(parent: &str, child: &str) -> Round {
+    Round { worker_items: Vec::new(), orchestrator_items: vec![start(child)], ..first_round(parent) }
+}
+
+/// The only turn of a child, which tells its parent.
+fn returns(child: &str, result: &WorkItem) -> Round {
+    Round { worker_items: Vec::new(), orchestrator_items: vec![result.clone()], ..first_round(child) }
+}
+
+fn result_for(parent: &str) -> WorkItem {
+    WorkItem::SubOrchCompleted {
+        parent_instance: parent.to_owned(),
+        parent_execution_id: 1,
+        parent_id: 2,
+        result: "done".to_owned(),
+    }
+}
+
+fn claim_child_of(store: &mut Store, parent: &str, child: &str) -> String {
+    store.send(&start(parent));
+    let claim = store.claim().unwrap();
+    store.commit(&claim.lock_token, calls(parent, child)).unwrap();
+    let claim = store.claim().unwrap();
+    assert_eq!(claim.instance, child);
+    claim.lock_token
+}
+
+/// What a child returns goes to its parent, which is known and not looked up.
+#[test]
+fn a_parent_that_is_kept_is_not_read_when_its_child_ends() {
+    let mut store = Store::in_memory();
+    let token = claim_child_of(&mut store, "order-1", "child-1");
+    let trace = store.engine.trace_statements().unwrap();
+    trace.clear();
+    store.commit(&token, returns("child-1", &result_for("order-1"))).unwrap();
+    let statements = trace.statements();
+    assert!(!statements.iter().any(|sql| sql.contains("FROM instance")), "{statements:#?}");
+    let claim = store.claim().unwrap();
+    assert_eq!((claim.instance.as_str(), claim.messages), ("order-1", vec![result_for("order-1")]));
+}
+
+/// What a child returns goes to the instance of that name, also if it is another than the one that started it.
+#[test]
+fn a_parent_that_was_deleted_and_started_again_gets_the_result() {
+    let mut store = Store::in_memory();
+    let token = claim_child_of(&mut store, "order-1", "child-1");
+    store.apply(&Op::DeleteInstances { ids: vec!["order-1".to_owned()], force: true });
+    store.send(&start("order-1"));
+    let claim = store.claim().unwrap();
+    store.commit(&claim.lock_token, first_round("order-1")).unwrap();
+    store.commit(&token, returns("child-1", &result_for("order-1"))).unwrap();
+    let claim = store.claim().unwrap();
+    assert_eq!((claim.instance.as_str(), claim.messages), ("order-1", vec![result_for("order-1")]));
 }
