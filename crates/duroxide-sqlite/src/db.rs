@@ -1,10 +1,10 @@
-//! One connection, its cached statements, and the values that go in and out of it.
+//! One connection, its statements, and the values that go in and out of it.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{VersionTriple, store::StoreFailure};
-use rusqlite::{Connection, Params, Row, types::ValueRef};
+use rusqlite::{Connection, Params, Row, Statement, types::ValueRef};
 
-use crate::{SqliteError, error::failure};
+use crate::{SqliteError, error::failure, statements::PreparedConnection};
 
 const BEGIN_READ: &str = "BEGIN";
 const END_READ: &str = "ROLLBACK";
@@ -12,14 +12,42 @@ const END_READ: &str = "ROLLBACK";
 /// A connection. Every statement of the store goes through it, prepared once.
 #[derive(Debug)]
 pub(crate) struct Db {
-    pub(crate) conn: Connection,
+    prepared: PreparedConnection,
 }
 
 impl Db {
+    pub(crate) fn new(conn: Connection) -> Self {
+        Self { prepared: PreparedConnection::over(conn) }
+    }
+
+    /// An empty database that nobody else sees.
+    pub(crate) fn empty() -> rusqlite::Result<Self> {
+        Connection::open_in_memory().map(Self::new)
+    }
+
+    pub(crate) fn conn(&self) -> &Connection {
+        self.prepared.borrow_owner()
+    }
+
+    /// Changes the connection itself. Its statements are prepared again afterwards.
+    pub(crate) fn change<T>(
+        &mut self,
+        change: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let mut conn = std::mem::replace(self, Self::empty()?).prepared.into_owner();
+        let result = change(&mut conn);
+        *self = Self::new(conn);
+        result
+    }
+
+    /// Runs a statement without results.
+    pub(crate) fn run(&self, sql: &'static str) -> rusqlite::Result<()> {
+        self.prepared.with_statement(sql, |statement| statement.execute([]).map(drop))
+    }
+
     /// Runs a statement; returns how many rows it changed.
     pub(crate) fn execute(&self, sql: &'static str, params: impl Params) -> Result<usize, StoreFailure> {
-        let mut statement = self.conn.prepare_cached(sql).map_err(|error| failure(&error))?;
-        statement.execute(params).map_err(|error| failure(&error))
+        self.with_statement(sql, |statement| statement.execute(params))
     }
 
     /// Runs a statement for each of many rows, looking it up once.
@@ -28,17 +56,15 @@ impl Db {
         sql: &'static str,
         rows: impl IntoIterator<Item = P>,
     ) -> Result<(), StoreFailure> {
-        let run = || {
-            let mut statement = self.conn.prepare_cached(sql)?;
+        self.with_statement(sql, |statement| {
             rows.into_iter().try_for_each(|row| statement.execute(row).map(drop))
-        };
-        run().map_err(|error| failure(&error))
+        })
     }
 
     /// Inserts a row; returns its number.
     pub(crate) fn insert(&self, sql: &'static str, params: impl Params) -> Result<i64, StoreFailure> {
         self.execute(sql, params)?;
-        Ok(self.conn.last_insert_rowid())
+        Ok(self.conn().last_insert_rowid())
     }
 
     /// The first row of a query.
@@ -48,12 +74,7 @@ impl Db {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreFailure> {
-        let run = || {
-            let mut statement = self.conn.prepare_cached(sql)?;
-            let mut rows = statement.query(params)?;
-            rows.next()?.map(read).transpose()
-        };
-        run().map_err(|error| failure(&error))
+        self.with_statement(sql, |statement| statement.query(params)?.next()?.map(read).transpose())
     }
 
     /// Whether a query has a row.
@@ -68,14 +89,10 @@ impl Db {
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreFailure> {
-        let run = || {
-            let mut statement = self.conn.prepare_cached(sql)?;
-            statement.query_map(params, read)?.collect::<rusqlite::Result<Vec<T>>>()
-        };
-        run().map_err(|error| failure(&error))
+        self.with_statement(sql, |statement| statement.query_map(params, read)?.collect())
     }
 
-    /// All rows of a query that is put together at run time. It is not kept prepared: the cache is for the statements
+    /// All rows of a query that is put together at run time. It is not kept prepared: that is for the statements
     /// of every turn.
     pub(crate) fn all_once<T>(
         &self,
@@ -84,7 +101,7 @@ impl Db {
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreFailure> {
         let run = || {
-            let mut statement = self.conn.prepare(sql)?;
+            let mut statement = self.conn().prepare(sql)?;
             statement.query_map(params, read)?.collect::<rusqlite::Result<Vec<T>>>()
         };
         run().map_err(|error| failure(&error))
@@ -97,8 +114,7 @@ impl Db {
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<Option<T>>,
     ) -> Result<Vec<T>, StoreFailure> {
-        let run = || -> rusqlite::Result<Vec<T>> {
-            let mut statement = self.conn.prepare_cached(sql)?;
+        self.with_statement(sql, |statement| {
             let mut rows = statement.query(params)?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
@@ -106,13 +122,12 @@ impl Db {
                 found.push(value);
             }
             Ok(found)
-        };
-        run().map_err(|error| failure(&error))
+        })
     }
 
     /// The value of a PRAGMA on this connection.
     pub(crate) fn pragma(&self, name: &str) -> Result<String, SqliteError> {
-        self.conn
+        self.conn()
             .pragma_query_value(None, name, |row| lossy_text(row, 0))
             .map_err(|error| SqliteError::from_sqlite(format!("PRAGMA {name}"), &error))
     }
@@ -122,12 +137,20 @@ impl Db {
         &self,
         read: impl FnOnce(&Self) -> Result<T, StoreFailure>,
     ) -> Result<T, StoreFailure> {
-        if !self.conn.is_autocommit() {
+        if !self.conn().is_autocommit() {
             return read(self);
         }
         self.execute(BEGIN_READ, [])?;
         let _state = OneState { db: self };
         read(self)
+    }
+
+    fn with_statement<T>(
+        &self,
+        sql: &'static str,
+        run: impl FnOnce(&mut Statement<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreFailure> {
+        self.prepared.with_statement(sql, run).map_err(|error| failure(&error))
     }
 }
 

@@ -8,7 +8,6 @@ use duroxide_provider::{
         StoreEngine, StoreFailure, bounds::MAX_ATTEMPTS_DEFAULT,
     },
 };
-use rusqlite::Connection;
 
 use crate::{
     SqliteError, SqliteOptions, SqliteReader, StatementTrace,
@@ -93,10 +92,10 @@ impl SqliteEngine {
     }
 
     pub(crate) fn open_at(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
-        let mut db = open_writer(&location, &options)?;
-        let log = Log::follow(&mut db.conn).map_err(|error| SqliteError::from_sqlite("open", &error))?;
+        let mut conn = open_writer(&location, &options)?;
+        let log = Log::follow(&mut conn).map_err(|error| SqliteError::from_sqlite("open", &error))?;
         let mut engine = Self {
-            db,
+            db: Db::new(conn),
             now: Timestamp::ZERO,
             promoted_at: Timestamp::ZERO,
             sequence: Sequence::default(),
@@ -147,7 +146,9 @@ impl SqliteEngine {
     /// If SQLite refuses the trace.
     pub fn trace_statements(&mut self) -> Result<Arc<StatementTrace>, SqliteError> {
         let trace = Arc::clone(self.trace.get_or_insert_default());
-        trace.attach(&mut self.db.conn).map_err(|error| SqliteError::from_sqlite("trace", &error))?;
+        self.db
+            .change(|conn| trace.attach(conn))
+            .map_err(|error| SqliteError::from_sqlite("trace", &error))?;
         Ok(trace)
     }
 
@@ -163,10 +164,10 @@ impl SqliteEngine {
     /// empty database stands in for it, and nothing is begun on that.
     fn close(&mut self) -> Result<(), StoreFailure> {
         self.rollback();
-        let stand_in = Connection::open_in_memory().map_err(|error| failure(&error))?;
+        let stand_in = Db::empty().map_err(|error| failure(&error))?;
         self.closed = true;
         self.leases_checked = false;
-        self.db = Db { conn: stand_in };
+        self.db = stand_in;
         Ok(())
     }
 
@@ -177,7 +178,7 @@ impl SqliteEngine {
 
     /// SQLite ends a transaction itself on some errors. What ran after that would run outside of any.
     fn check_open(&self) -> Result<(), StoreFailure> {
-        if self.db.conn.is_autocommit() {
+        if self.db.conn().is_autocommit() {
             return Err(StoreFailure::new(FailureClass::Retryable, "no transaction is open"));
         }
         Ok(())
@@ -242,10 +243,6 @@ impl SqliteEngine {
         self.kept.clear();
         self.kept_activities.clear();
     }
-
-    fn run(&self, sql: &str) -> rusqlite::Result<()> {
-        self.db.conn.prepare_cached(sql)?.execute([]).map(|_| ())
-    }
 }
 
 fn done(result: Result<(), StoreFailure>) -> Result<Answer, ApplyError> {
@@ -261,11 +258,11 @@ impl StoreEngine for SqliteEngine {
         if self.closed {
             return Err(StoreFailure::new(FailureClass::Retryable, "the store is being opened again"));
         }
-        self.run(BEGIN).map_err(|error| failure(&error))?;
+        self.db.run(BEGIN).map_err(|error| failure(&error))?;
         self.now = now;
         // Under a clock that was set back, sessions end that had been looked at before.
         self.promoted_at = self.promoted_at.min(now);
-        self.changes_before = self.db.conn.total_changes();
+        self.changes_before = self.db.conn().total_changes();
         self.notice_other_writers()?;
         if !std::mem::replace(&mut self.leases_checked, true) {
             self.shorten_leases()?;
@@ -310,15 +307,15 @@ impl StoreEngine for SqliteEngine {
 
     fn commit(&mut self) -> Result<(), StoreFailure> {
         self.check_open()?;
-        if self.db.conn.total_changes() != self.changes_before {
+        if self.db.conn().total_changes() != self.changes_before {
             self.sequence.write(&self.db, self.now)?;
         }
-        self.run(COMMIT).map_err(|error| commit_failure(&error))
+        self.db.run(COMMIT).map_err(|error| commit_failure(&error))
     }
 
     fn rollback(&mut self) {
-        if !self.db.conn.is_autocommit()
-            && let Err(error) = self.run(ROLLBACK)
+        if !self.db.conn().is_autocommit()
+            && let Err(error) = self.db.run(ROLLBACK)
         {
             tracing::warn!(target: "duroxide::providers::sqlite", %error, "rollback failed");
         }
@@ -353,17 +350,18 @@ impl StoreEngine for SqliteEngine {
             let class = if error.retryable { FailureClass::Retryable } else { FailureClass::Permanent };
             StoreFailure::new(class, error.to_string())
         };
-        self.db = open_writer(&self.location, &self.options).map_err(into_failure)?;
-        self.log = Log::follow(&mut self.db.conn).map_err(|error| failure(&error))?;
+        let mut conn = open_writer(&self.location, &self.options).map_err(into_failure)?;
+        self.log = Log::follow(&mut conn).map_err(|error| failure(&error))?;
         if let Some(trace) = &self.trace {
-            trace.attach(&mut self.db.conn).map_err(|error| failure(&error))?;
+            trace.attach(&mut conn).map_err(|error| failure(&error))?;
         }
+        self.db = Db::new(conn);
         // A commit whose sync failed may be in the log all the same. Linux takes what it could not write for clean, and no
         // later sync of the log writes it; moved into the database it is written anew.
         self.log.checkpoint_now(&self.db)?;
-        self.run(BEGIN).map_err(|error| failure(&error))?;
+        self.db.run(BEGIN).map_err(|error| failure(&error))?;
         self.db.execute(PROBE, [])?;
-        self.run(COMMIT).map_err(|error| commit_failure(&error))?;
+        self.db.run(COMMIT).map_err(|error| commit_failure(&error))?;
         self.closed = false;
         Ok(())
     }

@@ -4,6 +4,7 @@ use duroxide_provider::{
     ProviderError,
     store::{FailureClass, StoreFailure},
 };
+use duroxide_store::StoreError;
 use rusqlite::{Error, ErrorCode};
 
 /// A store could not be opened, or a call of the SQLite provider failed.
@@ -34,6 +35,18 @@ impl SqliteError {
     pub(crate) fn from_failure(operation: impl Into<String>, failure: StoreFailure) -> Self {
         let retryable = failure.class != FailureClass::Permanent;
         Self { operation: operation.into(), message: failure.message, retryable }
+    }
+}
+
+impl From<SqliteError> for StoreError {
+    fn from(error: SqliteError) -> Self {
+        Self { operation: error.operation, message: error.message, retryable: error.retryable }
+    }
+}
+
+impl From<StoreError> for SqliteError {
+    fn from(error: StoreError) -> Self {
+        Self { operation: error.operation, message: error.message, retryable: error.retryable }
     }
 }
 

@@ -7,6 +7,7 @@
 //! # Code map
 //!
 //! * `open`: URLs, whose file it is, pragmas read back, migrations, readers.
+//! * `db`, `statements`: one connection, and the statements that it keeps prepared.
 //! * `instances`, `mailbox`: rows, locks and batches; `standing` decides when an instance can be claimed, and every
 //!   change of a mailbox or a lock ends there. `routes` holds what fetches filter by.
 //! * `rounds`, `executions`, `history`, `kv`, `custom_status`: what a commit writes.
@@ -59,6 +60,7 @@ mod routes;
 mod sequence;
 mod sessions;
 mod snapshot;
+mod statements;
 mod thread;
 mod trace;
 

@@ -15,9 +15,6 @@ pub use reader::SqliteReader;
 
 use crate::{SqliteError, SqliteOptions, db::Db};
 
-/// Statements kept prepared per connection. The store has about a hundred; rusqlite keeps 16 unless told otherwise.
-const STATEMENTS_MAX: usize = 128;
-
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -26,7 +23,7 @@ pub(crate) enum Role {
 }
 
 /// Opens the connection that writes; makes the tables if the store is new.
-pub(crate) fn open_writer(location: &Location, options: &SqliteOptions) -> Result<Db, SqliteError> {
+pub(crate) fn open_writer(location: &Location, options: &SqliteOptions) -> Result<Connection, SqliteError> {
     location.check()?;
     identity::check_untouched(location)?;
     let mut conn = connect(location)?;
@@ -34,14 +31,14 @@ pub(crate) fn open_writer(location: &Location, options: &SqliteOptions) -> Resul
     identity::check_unchanged(&conn, location)?;
     pragma::set_up(&conn, location, options, Role::Writer)?;
     migrate::migrate(&mut conn, location)?;
-    Ok(Db { conn })
+    Ok(conn)
 }
 
 /// Opens a connection that only reads a store which is already open.
 pub(crate) fn open_reader(location: &Location, options: &SqliteOptions) -> Result<Db, SqliteError> {
     let conn = connect(location)?;
     pragma::set_up(&conn, location, options, Role::Reader)?;
-    Ok(Db { conn })
+    Ok(Db::new(conn))
 }
 
 fn connect(location: &Location) -> Result<Connection, SqliteError> {
@@ -50,7 +47,6 @@ fn connect(location: &Location) -> Result<Connection, SqliteError> {
     flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
     let opened = location.open_file(flags).unwrap_or_else(Connection::open_in_memory);
     let mut conn = opened.map_err(|error| location.open_error(&error))?;
-    conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     // Otherwise SQLite looks at bound values to choose an index, and compiles such a statement anew for every value.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
         .map_err(|error| location.open_error(&error))?;

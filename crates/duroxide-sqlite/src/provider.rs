@@ -1,15 +1,16 @@
 use std::fmt::Write as _;
 
-use duroxide_provider::store::{StoreReader, StoreSnapshot};
-use duroxide_store::{StoreOptions, StoreProvider, impl_provider_by_delegation};
+use duroxide_provider::store::StoreSnapshot;
+use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
 use crate::{
-    SqliteEngine, SqliteError, SqliteOptions, checkpoint,
+    SqliteEngine, SqliteError, SqliteOptions, SqliteReader, checkpoint,
+    db::Db,
     open::{Location, open_writer},
     thread::run_on_a_thread,
 };
 
-/// Connections that read beside the one that writes.
+/// Connections that read beside the one that writes. A store in memory has one connection for everything.
 const READERS: usize = 2;
 
 /// A provider on a SQLite database.
@@ -62,7 +63,7 @@ impl SqliteProvider {
         }
         let (location, options) = (self.location.clone(), self.options.clone());
         run_on_a_thread("checkpoint", move || {
-            let db = open_writer(&location, &options)?;
+            let db = Db::new(open_writer(&location, &options)?);
             checkpoint::run_full(&db).map_err(|failure| SqliteError::from_failure("checkpoint", failure))
         })
         .await
@@ -81,26 +82,22 @@ impl SqliteProvider {
     }
 
     fn start(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
-        let engine = SqliteEngine::open_at(location.clone(), options.clone())?;
-        let mut readers: Vec<Box<dyn StoreReader>> = Vec::new();
-        for _ in 0..READERS {
-            readers.extend(engine.open_reader()?.map(|reader| Box::new(reader) as Box<dyn StoreReader>));
-        }
-        let shared = location != Location::Memory;
-        let mut builder = StoreProvider::builder(engine);
+        let mut builder = {
+            let (location, options) = (location.clone(), options.clone());
+            StoreBuilder::opening(move || Ok(SqliteEngine::open_at(location, options)?))
+        };
         if let Some(files) = location.node_files() {
             builder = builder.with_node_locks(files);
         }
+        let shared = location != Location::Memory;
+        for _ in 0..if shared { READERS } else { 0 } {
+            let (location, options) = (location.clone(), options.clone());
+            builder = builder.with_reader(move || Ok(SqliteReader::open(&location, &options)?));
+        }
         let store = builder
             .named("sqlite", env!("CARGO_PKG_VERSION"))
-            .with_readers(readers)
             .with_options(StoreOptions { shared, ..StoreOptions::default() })
-            .start()
-            .map_err(|error| SqliteError {
-                operation: error.operation,
-                message: error.message,
-                retryable: error.retryable,
-            })?;
+            .start()?;
         Ok(Self { store, location, options })
     }
 }

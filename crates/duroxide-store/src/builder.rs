@@ -11,16 +11,19 @@ use crate::{
     nodes::NodeLocks,
     provider::ProviderParts,
     random_nonce,
-    readers::Readers,
+    readers::{OpenReader, ReaderThreads},
     submit::Submitter,
     thread,
     watchers::Watchers,
 };
 
+/// Opens an engine, on the thread that is to use it.
+type OpenEngine = Box<dyn FnOnce() -> Result<Box<dyn StoreEngine>, StoreError> + Send>;
+
 /// Puts a [`StoreProvider`] together.
 pub struct StoreBuilder {
-    engine: Box<dyn StoreEngine>,
-    readers: Vec<Box<dyn StoreReader>>,
+    engine: OpenEngine,
+    readers: Vec<OpenReader>,
     clock: Arc<dyn Clock>,
     steady_clock: SteadyClock,
     nonces: Nonces,
@@ -32,9 +35,15 @@ pub struct StoreBuilder {
 
 impl StoreBuilder {
     /// A store over this engine, with the system's clock and randomness.
-    pub fn new(engine: impl StoreEngine) -> Self {
+    pub fn new(engine: impl StoreEngine + Send) -> Self {
+        Self::opening(move || Ok(engine))
+    }
+
+    /// A store over the engine that `open` opens, on the thread that is to use it: such an engine need not be able to
+    /// move between threads. With the system's clock and randomness.
+    pub fn opening<E: StoreEngine>(open: impl FnOnce() -> Result<E, StoreError> + Send + 'static) -> Self {
         Self {
-            engine: Box::new(engine),
+            engine: Box::new(|| Ok(Box::new(open()?))),
             readers: Vec::new(),
             clock: Arc::new(SystemClock),
             steady_clock: Box::new(steady_time),
@@ -55,10 +64,14 @@ impl StoreBuilder {
         self
     }
 
-    /// Readers, each with a thread of its own. Without any, reads run on the store thread, between transactions.
+    /// One more reader, opened by `open` on a thread of its own once the engine is open. Without any, reads run on the
+    /// store thread, between transactions.
     #[must_use]
-    pub fn with_readers(mut self, readers: Vec<Box<dyn StoreReader>>) -> Self {
-        self.readers = readers;
+    pub fn with_reader<R: StoreReader + 'static>(
+        mut self,
+        open: impl FnOnce() -> Result<R, StoreError> + Send + 'static,
+    ) -> Self {
+        self.readers.push(Box::new(|| Ok(Box::new(open()?))));
         self
     }
 
@@ -100,45 +113,44 @@ impl StoreBuilder {
         self
     }
 
-    /// Starts the store's threads. They end when the provider is dropped.
+    /// Starts the store's threads, and has them open engine and readers. They end when the provider is dropped.
     ///
     /// # Errors
-    /// If the system has no thread to give.
-    pub fn start(mut self) -> Result<StoreProvider, StoreError> {
-        let readers = std::mem::take(&mut self.readers);
-        let (mut provider, driver) = self.split(|submitter| Readers::start(readers, submitter))?;
-        provider.served_by(thread::spawn("duroxide-store", move || thread::run(driver))?);
+    /// What `open` of the engine or of a reader returned, or that the system has no thread to give. No thread is left
+    /// then.
+    pub fn start(self) -> Result<StoreProvider, StoreError> {
+        let Parts { mut provider, engine, readers, driver } = self.split();
+        let serve = move |engine| thread::run(StoreDriver::new(engine, driver));
+        provider.served_by(thread::spawn_opening("duroxide-store", engine, serve)?);
+        if !readers.is_empty() {
+            provider.read_by(ReaderThreads::start(readers)?);
+        }
         Ok(provider)
     }
 
-    /// A store without threads: nothing happens unless the driver is run. Given readers are not used; reads run
-    /// in the driver.
-    pub fn stepped(self) -> (StoreProvider, StoreDriver) {
-        let store_thread = |submitter| Ok::<_, std::convert::Infallible>(Readers::StoreThread(submitter));
-        match self.split(store_thread) {
-            Ok(parts) => parts,
-            Err(never) => match never {},
-        }
+    /// A store without threads: nothing happens unless the driver is run. The engine is opened now. Readers are not;
+    /// reads run in the driver.
+    ///
+    /// # Errors
+    /// What `open` of the engine returned.
+    pub fn stepped(self) -> Result<(StoreProvider, StoreDriver), StoreError> {
+        let Parts { provider, engine, driver, .. } = self.split();
+        Ok((provider, StoreDriver::new(engine()?, driver)))
     }
 
-    fn split<E>(
-        self,
-        readers: impl FnOnce(Submitter) -> Result<Readers, E>,
-    ) -> Result<(StoreProvider, StoreDriver), E> {
+    fn split(self) -> Parts {
         let (submitter, inbox) = Submitter::new(Arc::clone(&self.clock));
         let watchers = Arc::new(Watchers::default());
         let name: Arc<str> = self.name.into();
         let provider = StoreProvider::new(ProviderParts {
             submitter: submitter.clone(),
-            readers: readers(submitter.clone())?,
             watchers: Arc::clone(&watchers),
             options: &self.options,
             name: Arc::clone(&name),
             version: self.version,
             node_locks: self.node_locks.clone(),
         });
-        let driver = StoreDriver::new(DriverParts {
-            engine: self.engine,
+        let driver = DriverParts {
             machine: Machine::new(self.options),
             inbox,
             submitter,
@@ -148,9 +160,17 @@ impl StoreBuilder {
             watchers,
             name,
             node_locks: self.node_locks,
-        });
-        Ok((provider, driver))
+        };
+        Parts { provider, engine: self.engine, readers: self.readers, driver }
     }
+}
+
+/// The callers' side of a store, and what the other side is made of.
+struct Parts {
+    provider: StoreProvider,
+    engine: OpenEngine,
+    readers: Vec<OpenReader>,
+    driver: DriverParts,
 }
 
 impl fmt::Debug for StoreBuilder {

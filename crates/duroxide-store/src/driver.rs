@@ -65,9 +65,8 @@ pub enum Idle {
     Closed,
 }
 
-/// What a driver is made of.
+/// What a driver is made of, beside the engine.
 pub(crate) struct DriverParts {
-    pub(crate) engine: Box<dyn StoreEngine>,
     pub(crate) machine: Machine,
     pub(crate) inbox: mpsc::Receiver<Request>,
     pub(crate) submitter: Submitter,
@@ -80,9 +79,9 @@ pub(crate) struct DriverParts {
 }
 
 impl StoreDriver {
-    pub(crate) fn new(parts: DriverParts) -> Self {
+    pub(crate) fn new(engine: Box<dyn StoreEngine>, parts: DriverParts) -> Self {
         Self {
-            engine: GuardedEngine::new(parts.engine, Arc::clone(&parts.name)),
+            engine: GuardedEngine::new(engine, Arc::clone(&parts.name)),
             machine: parts.machine,
             inbox: parts.inbox,
             submitter: parts.submitter,

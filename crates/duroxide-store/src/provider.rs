@@ -17,7 +17,7 @@ use crate::{
     job::{op_bytes, provider_error},
     nodes::NodeLocks,
     order::Order,
-    readers::Readers,
+    readers::{ReaderThreads, Readers},
     submit::{Delivery, Read, Request, Submitter, closed},
     thread,
     watchers::Watchers,
@@ -41,7 +41,6 @@ pub struct StoreProvider {
 /// What a provider is made of.
 pub(crate) struct ProviderParts<'a> {
     pub(crate) submitter: Submitter,
-    pub(crate) readers: Readers,
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) options: &'a StoreOptions,
     pub(crate) name: Arc<str>,
@@ -51,14 +50,14 @@ pub(crate) struct ProviderParts<'a> {
 
 impl StoreProvider {
     /// Serves this engine; see [`StoreBuilder`].
-    pub fn builder(engine: impl StoreEngine) -> StoreBuilder {
+    pub fn builder(engine: impl StoreEngine + Send) -> StoreBuilder {
         StoreBuilder::new(engine)
     }
 
     pub(crate) fn new(parts: ProviderParts<'_>) -> Self {
         Self {
+            readers: Readers::StoreThread(parts.submitter.clone()),
             submitter: parts.submitter,
-            readers: parts.readers,
             admission: Admission::new(parts.options),
             watchers: parts.watchers,
             name: parts.name,
@@ -71,6 +70,11 @@ impl StoreProvider {
     /// The thread that serves this provider, to be joined when it is dropped.
     pub(crate) fn served_by(&mut self, thread: JoinHandle<()>) {
         self.thread = Some(thread);
+    }
+
+    /// The threads that read for this provider, instead of the one that serves it.
+    pub(crate) fn read_by(&mut self, threads: ReaderThreads) {
+        self.readers = Readers::Threads(threads);
     }
 
     /// Everything in the store, for invariant checks and comparisons. Not for production use.

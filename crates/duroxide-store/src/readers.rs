@@ -14,11 +14,21 @@ use crate::{
     thread,
 };
 
+/// Opens a reader, on the thread that is to use it.
+pub(crate) type OpenReader = Box<dyn FnOnce() -> Result<Box<dyn StoreReader>, StoreError> + Send>;
+
 /// Where reads go: to readers with a thread each, or to the store thread if there are none.
 #[derive(Debug)]
 pub(crate) enum Readers {
-    Threads { queue: Arc<ReadQueue>, threads: Vec<JoinHandle<()>> },
+    Threads(ReaderThreads),
     StoreThread(Submitter),
+}
+
+/// Readers with a thread each. They end when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct ReaderThreads {
+    queue: Arc<ReadQueue>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// Reads that wait for a reader. A reader that comes back takes the next one itself; only for one that sleeps somebody
@@ -38,42 +48,36 @@ struct QueueState {
 }
 
 impl Readers {
-    /// Starts a thread for each reader.
-    pub(crate) fn start(
-        readers: Vec<Box<dyn StoreReader>>,
-        submitter: Submitter,
-    ) -> Result<Self, StoreError> {
-        if readers.is_empty() {
-            return Ok(Self::StoreThread(submitter));
-        }
-        let queue = Arc::new(ReadQueue::default());
-        let mut threads = Vec::new();
-        for (number, mut reader) in readers.into_iter().enumerate() {
-            let waiting = Arc::clone(&queue);
-            threads.push(thread::spawn(&format!("duroxide-read-{number}"), move || {
-                while let Some(read) = waiting.next() {
-                    read.run(&mut *reader);
-                }
-            })?);
-        }
-        Ok(Self::Threads { queue, threads })
-    }
-
     /// Hands a read in. If everything has ended it is dropped, and its caller sees that.
     pub(crate) fn submit(&self, read: Read) {
         match self {
-            Self::Threads { queue, .. } => queue.push(read),
+            Self::Threads(readers) => readers.queue.push(read),
             Self::StoreThread(submitter) => submitter.send(Request::Read(read)),
         }
     }
 }
 
-impl Drop for Readers {
-    fn drop(&mut self) {
-        if let Self::Threads { queue, threads } = self {
-            queue.close();
-            threads.drain(..).for_each(thread::join);
+impl ReaderThreads {
+    /// Starts a thread for each reader. All of them are open afterwards.
+    pub(crate) fn start(readers: Vec<OpenReader>) -> Result<Self, StoreError> {
+        let mut started = Self::default();
+        for (number, open) in readers.into_iter().enumerate() {
+            let waiting = Arc::clone(&started.queue);
+            let work = move |mut reader: Box<dyn StoreReader>| {
+                while let Some(read) = waiting.next() {
+                    read.run(&mut *reader);
+                }
+            };
+            started.threads.push(thread::spawn_opening(&format!("duroxide-read-{number}"), open, work)?);
         }
+        Ok(started)
+    }
+}
+
+impl Drop for ReaderThreads {
+    fn drop(&mut self) {
+        self.queue.close();
+        self.threads.drain(..).for_each(thread::join);
     }
 }
 

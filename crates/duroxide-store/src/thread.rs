@@ -1,6 +1,7 @@
 //! Threads of a store. They own what they work on; the provider owns only the right to end and join them.
 
 use std::{
+    sync::mpsc,
     thread::{Builder, JoinHandle, current, panicking, sleep},
     time::Duration,
 };
@@ -30,6 +31,35 @@ pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<J
         .name(name.to_owned())
         .spawn(run)
         .map_err(|error| StoreError::retryable("start", format!("cannot start thread {name}: {error}")))
+}
+
+/// Starts a thread that opens what it works on, and then works on it. Returns when it is open, or cannot be.
+pub(crate) fn spawn_opening<T>(
+    name: &str,
+    open: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    work: impl FnOnce(T) + Send + 'static,
+) -> Result<JoinHandle<()>, StoreError> {
+    let (tell, told) = mpsc::sync_channel(1);
+    let thread = spawn(name, move || {
+        // The starter waits for what is told.
+        match open() {
+            Ok(opened) => {
+                let _ = tell.send(Ok(()));
+                work(opened);
+            }
+            Err(error) => {
+                let _ = tell.send(Err(error));
+            }
+        }
+    })?;
+    let panicked = |_| Err(StoreError::permanent("start", format!("thread {name} panicked")));
+    match told.recv().unwrap_or_else(panicked) {
+        Ok(()) => Ok(thread),
+        Err(error) => {
+            join(thread);
+            Err(error)
+        }
+    }
 }
 
 /// Waits for a thread to end, unless it is the one that waits.

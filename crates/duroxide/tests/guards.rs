@@ -17,6 +17,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
+        mpsc,
     },
     task::{Context, Poll, Waker},
     time::Duration,
@@ -30,7 +31,7 @@ use duroxide::{
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::{NodeAnnouncement, OrchestrationFetch, TagFilter, WorkFetch};
 use duroxide_sqlite::{SqliteEngine, SqliteOptions, StatementTrace};
-use duroxide_store::{Idle, StoreProvider};
+use duroxide_store::{Idle, StoreBuilder};
 
 use fixture::{File, ended, final_snapshot, node, output};
 
@@ -64,9 +65,10 @@ struct Cost {
 
 impl Traced {
     fn new() -> Self {
-        let (engine, trace, file) = traced_engine();
-        let store = StoreProvider::builder(engine).start().unwrap();
-        Self { store: Arc::new(store), trace, _file: file }
+        let file = File::new();
+        let (builder, trace) = traced_store(&file);
+        let store = builder.start().unwrap();
+        Self { store: Arc::new(store), trace: trace.recv().unwrap(), _file: file }
     }
 
     async fn node(&self) -> Arc<Runtime> {
@@ -102,11 +104,16 @@ impl Traced {
     }
 }
 
-fn traced_engine() -> (SqliteEngine, Arc<StatementTrace>, File) {
-    let file = File::new();
-    let mut engine = SqliteEngine::open(&file.url(), SqliteOptions::default()).unwrap();
-    let trace = engine.trace_statements().unwrap();
-    (engine, trace, file)
+/// A store on this file, and where its trace comes from when it is opened.
+fn traced_store(file: &File) -> (StoreBuilder, mpsc::Receiver<Arc<StatementTrace>>) {
+    let (tell, trace) = mpsc::channel();
+    let url = file.url();
+    let builder = StoreBuilder::opening(move || {
+        let mut engine = SqliteEngine::open(&url, SqliteOptions::default())?;
+        tell.send(engine.trace_statements()?).unwrap();
+        Ok(engine)
+    });
+    (builder, trace)
 }
 
 /// The cheapest of each.
@@ -206,10 +213,11 @@ fn poll<F: Future + ?Sized>(call: &mut Pin<&mut F>) -> Poll<F::Output> {
 #[test]
 fn an_idle_minute_costs_a_fixed_number_of_statements() {
     const MINUTE: Duration = Duration::from_secs(60);
-    let (engine, trace, _file) = traced_engine();
+    let file = File::new();
+    let (builder, trace) = traced_store(&file);
     let clock = Arc::new(ManualClock(AtomicU64::new(1_000_000_000_000)));
-    let (provider, mut store) =
-        StoreProvider::builder(engine).with_clock(Arc::clone(&clock) as Arc<dyn Clock>).stepped();
+    let (provider, mut store) = builder.with_clock(Arc::clone(&clock) as Arc<dyn Clock>).stepped().unwrap();
+    let trace = trace.recv().unwrap();
     let announcement = NodeAnnouncement { name: "node-1".to_owned(), ..NodeAnnouncement::default() };
     let mut join = pin!(provider.join_node(&announcement));
     assert!(poll(&mut join).is_pending());

@@ -9,11 +9,12 @@ use crate::{DeadLetterQueue, OrchestrationClaim, WorkClaim};
 ///
 /// One caller drives it: `begin`, then any number of `apply`, `promote` and claims, then `commit` or `rollback`.
 /// All rules of visibility, locking, order and attempts are the engine's; waiting, batching and threads are not.
-/// The engine is also a [`StoreReader`]; reads between transactions see what was committed.
+/// The engine is also a [`StoreReader`]; reads between transactions see what was committed. It is used on the thread that
+/// opened it, and need not be able to move to another.
 ///
 /// Tokens are `{row}-{nonce}`: found by row, fenced by the nonce, which the caller draws afresh for every claim
 /// call.
-pub trait StoreEngine: StoreReader + Send + 'static {
+pub trait StoreEngine: StoreReader + 'static {
     /// Opens a write transaction. `now` is the time of everything in it.
     fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure>;
 

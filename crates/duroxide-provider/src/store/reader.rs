@@ -12,7 +12,7 @@ use crate::{
 ///
 /// An instance is *known* if it has a row with a name, or history. A mailbox (messages for an instance that was
 /// never started) is not known and is invisible to every read.
-pub trait StoreReader: Send {
+pub trait StoreReader {
     /// The history of an execution (`None`: of the current one); empty if unknown.
     fn history(&mut self, instance: &str, execution_id: Option<u64>) -> Result<Vec<EventRow>, StoreFailure>;
 

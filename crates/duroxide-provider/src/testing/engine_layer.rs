@@ -22,7 +22,7 @@ macro_rules! engine_layer {
     ) => {
         /// A store engine around another one. Every method hands its call on; a test overrides what it wants to
         /// count, change or fail.
-        pub trait EngineLayer: Send + 'static {
+        pub trait EngineLayer: 'static {
             /// The engine inside.
             type Engine: StoreEngine;
 

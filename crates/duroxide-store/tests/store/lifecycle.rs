@@ -1,14 +1,19 @@
 //! Threads: how a store starts, is bounded, and ends.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    pin::pin,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use duroxide_core::WorkItem;
 use duroxide_provider::{
     Provider, ProviderAdmin, TagFilter,
     memory::MemoryEngine,
-    store::{MessageRow, Op, StoreEngine, StoreReader},
+    store::{MessageRow, Op, StoreEngine},
 };
-use duroxide_store::{Idle, MemoryProvider, StoreOptions, StoreProvider};
+use duroxide_store::{Idle, MemoryProvider, StoreBuilder, StoreError, StoreOptions, StoreProvider};
 
 use crate::support::*;
 
@@ -26,12 +31,66 @@ async fn dropping_the_provider_ends_its_threads() {
 #[tokio::test]
 async fn dropping_the_provider_ends_its_reader_threads() {
     let plan = Plan::default();
-    let reader: Box<dyn StoreReader> = Box::new(scripted_engine(&plan));
+    let reader = scripted_engine(&plan);
     let provider =
-        StoreProvider::builder(MemoryEngine::default()).with_readers(vec![reader]).start().unwrap();
+        StoreProvider::builder(MemoryEngine::default()).with_reader(move || Ok(reader)).start().unwrap();
     provider.list_instances().await.unwrap();
     drop(provider);
     assert!(!plan.is_shared());
+}
+
+/// An engine may be one that cannot leave the thread it was opened on.
+#[test]
+fn an_engine_is_opened_on_the_thread_that_uses_it() {
+    let (tell, told) = mpsc::channel();
+    let plan = Plan::default();
+    let engine = scripted_engine(&plan);
+    let tell_reader = tell.clone();
+    let opened_on = |tell: mpsc::Sender<_>| tell.send(thread::current().name().map(str::to_owned)).unwrap();
+    let provider = StoreBuilder::opening(move || {
+        opened_on(tell);
+        Ok(engine)
+    })
+    .with_reader(move || {
+        opened_on(tell_reader);
+        Ok(MemoryEngine::default())
+    })
+    .start()
+    .unwrap();
+    // The store is open by now, the reader after the engine.
+    let names: Vec<_> = told.try_iter().flatten().collect();
+    assert_eq!(names, ["duroxide-store", "duroxide-read-0"]);
+    drop(provider);
+    assert!(!plan.is_shared());
+}
+
+#[test]
+fn an_engine_that_cannot_be_opened_is_the_error_of_the_start() {
+    let refused = || StoreError { operation: "open".into(), message: "no such disk".into(), retryable: true };
+    let builder = || StoreBuilder::opening(move || Err::<MemoryEngine, _>(refused()));
+    assert_eq!(builder().start().unwrap_err(), refused());
+    assert_eq!(builder().stepped().unwrap_err(), refused());
+}
+
+/// What was started before it ends with it.
+#[test]
+fn a_reader_that_cannot_be_opened_is_the_error_of_the_start() {
+    let plan = Plan::default();
+    let reader = scripted_engine(&plan);
+    let error = StoreProvider::builder(scripted_engine(&plan))
+        .with_reader(move || Ok(reader))
+        .with_reader(|| Err::<MemoryEngine, _>(StoreError::permanent("open", "no more files")))
+        .start()
+        .unwrap_err();
+    assert_eq!(error, StoreError::permanent("open", "no more files"));
+    assert!(!plan.is_shared());
+}
+
+#[test]
+fn a_panic_while_a_store_is_opened_is_an_error_of_the_start() {
+    let panics = || -> Result<MemoryEngine, StoreError> { panic!("the disk burns") };
+    let error = StoreBuilder::opening(panics).start().unwrap_err();
+    assert!(!error.retryable && error.message.contains("panicked"), "{error}");
 }
 
 #[test]
@@ -121,9 +180,13 @@ async fn readers_answer_without_the_store_thread() {
     let row = MessageRow::new(start("a"), None).unwrap();
     seeded.apply(&Op::EnqueueMessage(row), duroxide_core::Timestamp::from_millis(1)).unwrap();
     seeded.commit().unwrap();
-    let readers: Vec<Box<dyn StoreReader>> = vec![Box::new(seeded.clone()), Box::new(seeded)];
+    let also_seeded = seeded.clone();
     let plan = Plan::default();
-    let provider = StoreProvider::builder(scripted_engine(&plan)).with_readers(readers).start().unwrap();
+    let provider = StoreProvider::builder(scripted_engine(&plan))
+        .with_reader(move || Ok(seeded))
+        .with_reader(move || Ok(also_seeded))
+        .start()
+        .unwrap();
     assert_eq!(provider.get_queue_depths().await.unwrap().orchestrator_queue, 1);
     assert_eq!(plan.count(Point::Read), 0);
 }
@@ -132,9 +195,9 @@ async fn readers_answer_without_the_store_thread() {
 async fn a_reader_survives_a_panic() {
     let plan = Plan::default();
     plan.panic_next(Point::Read);
-    let reader: Box<dyn StoreReader> = Box::new(scripted_engine(&plan));
+    let reader = scripted_engine(&plan);
     let provider =
-        StoreProvider::builder(MemoryEngine::default()).with_readers(vec![reader]).start().unwrap();
+        StoreProvider::builder(MemoryEngine::default()).with_reader(move || Ok(reader)).start().unwrap();
     let error = provider.list_instances().await.unwrap_err();
     assert!(error.message.contains("panicked"), "{error}");
     provider.list_instances().await.unwrap();

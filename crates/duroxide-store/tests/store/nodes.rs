@@ -88,7 +88,8 @@ fn serve(engine: MemoryEngine) -> Shared {
             nonce
         })
         .with_node_locks(processes.clone())
-        .stepped();
+        .stepped()
+        .unwrap();
     Shared { provider, store, clock, plan, processes }
 }
 

@@ -94,7 +94,8 @@ pub(crate) fn fixture_with(options: StoreOptions) -> Fixture {
             nonce
         })
         .with_options(options)
-        .stepped();
+        .stepped()
+        .unwrap();
     Fixture { provider, store, clock, plan }
 }
 

@@ -8,7 +8,7 @@ use duroxide_provider::{
     testing::EngineLayer,
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
-use duroxide_store::StoreProvider;
+use duroxide_store::StoreBuilder;
 use futures::future::join_all;
 
 use crate::{
@@ -55,9 +55,12 @@ async fn die_and_go_on(case: &str) -> bool {
 /// The role of the process that dies. `case` is a side and a number.
 pub async fn work(folder: &Path, case: &str) {
     let (side, number) = case.split_once(' ').expect("a side and a number");
-    let engine = SqliteEngine::open(&url_in(folder), SqliteOptions::default()).unwrap();
-    let engine = Mortal { engine, commits: 0, dies_at: number.parse().unwrap(), before: side == "before" };
-    let store: Arc<dyn Provider> = Arc::new(StoreProvider::builder(engine).start().unwrap());
+    let (url, dies_at, before) = (url_in(folder), number.parse().unwrap(), side == "before");
+    let store = StoreBuilder::opening(move || {
+        let engine = SqliteEngine::open(&url, SqliteOptions::default())?;
+        Ok(Mortal { engine, commits: 0, dies_at, before })
+    });
+    let store: Arc<dyn Provider> = Arc::new(store.start().unwrap());
     let notes = Notes::new(folder, "notes");
     let _runtime = node(&store, mix::activities(&notes), mix::orchestrations(), mix::options()).await;
     mix::completed(&Client::new(store), 1).await;

@@ -18,7 +18,7 @@ use duroxide_provider::{
     testing::Turn,
 };
 use duroxide_sqlite::{SqliteOptions, SqliteReader};
-use duroxide_store::{Idle, StoreDriver, StoreProvider};
+use duroxide_store::{Idle, StoreBuilder, StoreDriver, StoreProvider};
 use fault_vfs::Disk;
 
 use crate::transcript::{completion_of, open};
@@ -74,16 +74,17 @@ impl Seen {
 impl Caller {
     /// Serves the store of this disk.
     pub(crate) fn new(disk: Disk) -> Self {
-        let engine = open(&disk, SqliteOptions::default());
+        let opened = disk.clone();
         let clock = Arc::new(ManualClock(AtomicU64::new(1_000_000_000)));
         let mut nonce = 0;
-        let (provider, store) = StoreProvider::builder(engine)
+        let (provider, store) = StoreBuilder::opening(move || Ok(open(&opened, SqliteOptions::default())))
             .with_clock(Arc::clone(&clock) as Arc<dyn Clock>)
             .with_nonces(move || {
                 nonce += 1;
                 nonce
             })
-            .stepped();
+            .stepped()
+            .unwrap();
         let last_state = StoreSnapshot::default();
         Self {
             disk,
