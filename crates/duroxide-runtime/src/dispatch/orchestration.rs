@@ -60,6 +60,10 @@ impl WorkQueue for Orchestrations {
         &claimed.claim.lock_token
     }
 
+    fn was_attempted(claimed: &ClaimedInstance) -> bool {
+        claimed.claim.attempt_count > 1
+    }
+
     fn node(&self) -> &Arc<Node> {
         &self.node
     }

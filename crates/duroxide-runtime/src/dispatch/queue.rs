@@ -37,6 +37,9 @@ pub(crate) trait WorkQueue: Work {
 
     fn lock_token(claim: &Self::Claim) -> &str;
 
+    /// Whether it was claimed before, by someone who did not finish it.
+    fn was_attempted(claim: &Self::Claim) -> bool;
+
     fn node(&self) -> &Arc<Node>;
 
     /// How many slots the queue has.
@@ -101,6 +104,8 @@ struct QueueLoop<Q: WorkQueue> {
     /// The fetches of single slots.
     fetches: FuturesUnordered<BoxFuture<Fetched<Q::Claim>>>,
     fetch_for_all: Option<BoxFuture<Fetched<Q::Claim>>>,
+    /// For slots that became free while the fetch for all was waiting.
+    fetch_for_free: Option<BoxFuture<Fetched<Q::Claim>>>,
     /// For which slots a fetch is waiting, and how many of its items could start at once; `None` is a fetch for
     /// all slots.
     fetching: BTreeMap<Option<usize>, usize>,
@@ -129,6 +134,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             queued: VecDeque::new(),
             fetches: FuturesUnordered::new(),
             fetch_for_all: None,
+            fetch_for_free: None,
             fetching: BTreeMap::new(),
             failures: Arc::default(),
         }
@@ -151,6 +157,10 @@ impl<Q: WorkQueue> QueueLoop<Q> {
                     self.fetch_for_all = None;
                     self.receive(fetched);
                 }
+                fetched = ready(&mut self.fetch_for_free), if self.fetch_for_free.is_some() => {
+                    self.fetch_for_free = None;
+                    self.receive_for_free(fetched.claims);
+                }
                 () = board.changed() => {}
                 () = queue.changed() => {}
                 () = sleep_until(&node.env, next_stale), if next_stale.is_some() => {}
@@ -158,16 +168,29 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         }
         self.fetches.clear();
         self.fetch_for_all = None;
+        self.fetch_for_free = None;
         join_all(self.queued.drain(..).map(|queued| release::<Q>(Arc::clone(&node), queued.claim))).await;
     }
 
     fn receive(&mut self, fetched: Fetched<Q::Claim>) {
         self.fetching.remove(&fetched.slot);
+        self.take_in(fetched.claims, fetched.slot);
+    }
+
+    /// The slots may have been taken meanwhile.
+    fn receive_for_free(&mut self, claims: Vec<Q::Claim>) {
+        let free = self.board.slots().free().saturating_sub(self.queued.len());
+        let (kept, released) = room_for(free, claims, Q::was_attempted);
+        self.take_in(kept, None);
+        released.into_iter().for_each(|claim| self.release(claim));
+    }
+
+    fn take_in(&mut self, claims: Vec<Q::Claim>, slot: Option<usize>) {
         let node = self.queue.node();
         let received = node.env.moment();
-        for claim in fetched.claims {
+        for claim in claims {
             node.held.hold(Q::lock_token(&claim), Q::LOCK);
-            let bound = self.queue.receive(&claim, fetched.slot);
+            let bound = self.queue.receive(&claim, slot);
             let queued = Queued { claim, received, bound };
             // Its slot was free when it was fetched, whatever waits for others.
             if bound.is_some() { self.queued.push_front(queued) } else { self.queued.push_back(queued) }
@@ -199,13 +222,17 @@ impl<Q: WorkQueue> QueueLoop<Q> {
 
     /// Gives back what was fetched ahead and found no slot in time.
     fn release_stale(&mut self) {
-        let node = self.queue.node();
-        let now = node.env.moment();
+        let now = self.queue.node().env.moment();
         while self.next_stale().is_some_and(|stale| stale <= now)
             && let Some(queued) = self.queued.pop_front()
         {
-            node.work.spawn(Q::NAME, release::<Q>(Arc::clone(node), queued.claim));
+            self.release(queued.claim);
         }
+    }
+
+    fn release(&self, claim: Q::Claim) {
+        let node = self.queue.node();
+        node.work.spawn(Q::NAME, release::<Q>(Arc::clone(node), claim));
     }
 
     /// When the item that waits longest is given back.
@@ -246,12 +273,20 @@ impl<Q: WorkQueue> QueueLoop<Q> {
 
     fn fetch_for_all(&mut self, wanted: Wanted) {
         if wanted.free > 0 && self.fetching.get(&None) == Some(&0) {
-            // It asked only ahead, and what was attempted before is never claimed ahead. It could wait for ever
-            // beside a slot that has become free.
-            self.end_fetch_for_all();
-        }
-        if wanted.max > 0 {
+            // It asked only ahead, and what was attempted before is never claimed ahead: it could wait for ever beside
+            // a slot that has become free. It is not ended, for it may have been answered just now, and all that it
+            // brings would have to be given back.
+            self.fetch_for_free(wanted.free);
+        } else if wanted.max > 0 {
             self.fetch(None, wanted);
+        }
+    }
+
+    fn fetch_for_free(&mut self, free: usize) {
+        if self.fetch_for_free.is_none() {
+            let wanted = Wanted { max: free, free };
+            let fetch = patiently(Arc::clone(&self.queue), Arc::clone(&self.failures), None, wanted);
+            self.fetch_for_free = Some(Box::pin(fetch));
         }
     }
 
@@ -266,11 +301,16 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             }
         }
     }
+}
 
-    fn end_fetch_for_all(&mut self) {
-        self.fetch_for_all = None;
-        self.fetching.remove(&None);
-    }
+/// Which claims stay, and which are given back at once. What was attempted before does not wait for a slot: it may be what
+/// ends the process, and is not to count as attempted again without having run.
+fn room_for<C>(mut free: usize, claims: Vec<C>, was_attempted: impl Fn(&C) -> bool) -> (Vec<C>, Vec<C>) {
+    claims.into_iter().partition(|claim| {
+        let stays = free > 0 || !was_attempted(claim);
+        free = free.saturating_sub(usize::from(stays));
+        stays
+    })
 }
 
 /// Fetches, and pauses after an error or an answer that came too early with nothing. A fetch that the node no
@@ -319,5 +359,18 @@ async fn ready<T>(future: &mut Option<BoxFuture<T>>) -> T {
 async fn sleep_until(env: &Arc<dyn Env>, moment: Option<Moment>) {
     if let Some(moment) = moment {
         env.sleep_until(moment).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_attempted_before_stays_only_beside_a_free_slot() {
+        let was_attempted = |attempts: &u32| *attempts > 1;
+        assert_eq!(room_for(2, vec![2, 1, 3], was_attempted), (vec![2, 1], vec![3]));
+        assert_eq!(room_for(3, vec![2, 1, 3], was_attempted), (vec![2, 1, 3], vec![]));
+        assert_eq!(room_for(0, vec![1, 2, 1], was_attempted), (vec![1, 1], vec![2]));
     }
 }

@@ -127,6 +127,10 @@ impl WorkQueue for Activities {
         &claimed.claim.lock_token
     }
 
+    fn was_attempted(claimed: &ClaimedActivity) -> bool {
+        claimed.claim.attempt_count > 1
+    }
+
     fn node(&self) -> &Arc<Node> {
         &self.node
     }
