@@ -200,21 +200,20 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     /// Starts what has a slot. A bound item that waits for its own slot lets others pass.
     fn start_queued(&mut self) {
         let mut passed = Vec::new();
-        while let Some(mut queued) = self.queued.pop_front() {
-            match self.board.take(queued.bound, |slot| self.fetching.contains_key(&Some(slot))) {
+        while let Some(bound) = self.queued.front().map(|queued| queued.bound) {
+            let seat = self.board.take(bound, |slot| self.fetching.contains_key(&Some(slot)));
+            if seat.is_none() && bound.is_none() {
+                // Where any slot would do, none is free; and what is bound to one stands in front. Looking through all
+                // the others for each item that starts would cost the square of them.
+                break;
+            }
+            let Some(mut queued) = self.queued.pop_front() else { break };
+            match seat {
                 Some(seat) => {
                     self.queue.start(&mut queued.claim);
                     self.crew.run(queued.claim, queued.received, seat);
                 }
-                None => {
-                    // Where any slot would do, none is free; and what is bound to one stands in front. Looking
-                    // through all the others for each item that starts would cost the square of them.
-                    let any_slot_would_do = queued.bound.is_none();
-                    passed.push(queued);
-                    if any_slot_would_do {
-                        break;
-                    }
-                }
+                None => passed.push(queued),
             }
         }
         passed.into_iter().rev().for_each(|queued| self.queued.push_front(queued));

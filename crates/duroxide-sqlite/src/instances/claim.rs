@@ -167,8 +167,9 @@ impl SqliteEngine {
         whole_mailbox: bool,
         notes: &mut Vec<DeadLetterNote>,
     ) -> Result<(Vec<Message>, Vec<WorkItem>), StoreFailure> {
-        let mut good = (Vec::new(), Vec::new());
-        for message in self.visible_messages(row.id, whole_mailbox)? {
+        let visible = self.visible_messages(row.id, whole_mailbox)?;
+        let mut good = (Vec::with_capacity(visible.len()), Vec::with_capacity(visible.len()));
+        for message in visible {
             match serde_json::from_str(&message.data) {
                 Ok(item) => {
                     good.0.push(message);

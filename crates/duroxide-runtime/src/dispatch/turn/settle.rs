@@ -37,8 +37,7 @@ impl InstanceWork {
     pub(super) async fn settle(&mut self, decided: Decided) {
         let Decided { turn, facts, collisions, mut live } = decided;
         let notices: Vec<Notice> = collisions.iter().cloned().chain(notice_of(&turn)).collect();
-        let items = if notices.is_empty() { Ok(Vec::new()) } else { Box::pin(self.address(notices)).await };
-        let Ok(items) = items else {
+        let Ok(items) = self.address(notices).await else {
             self.node.retire(live.map(|live| *live));
             return Box::pin(self.give_back(None, true)).await;
         };
@@ -126,7 +125,7 @@ impl InstanceWork {
         for notice in notices {
             let parent_execution = match notice.link.execution_id {
                 Some(known) => known,
-                None => self.current_execution(&notice.link).await?,
+                None => Box::pin(self.current_execution(&notice.link)).await?,
             };
             items.push(notice.into_item(parent_execution));
         }
