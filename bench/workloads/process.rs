@@ -1,45 +1,71 @@
 //! What this process uses, and other processes of this program.
 
 use std::{
-    env, fs,
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    fs,
     io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-/// What the process had used by some moment, as the kernel counts it.
+/// What each thread of the process had used by some moment, as the kernel counts it.
 #[derive(Debug)]
 pub struct Usage {
     at: Instant,
+    threads: BTreeMap<OsString, ThreadUsage>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct ThreadUsage {
     cpu: Duration,
     switches: u64,
 }
 
 impl Usage {
-    /// Sums over all threads; the kernel counts their time in nanoseconds.
+    /// The kernel counts the time of threads in nanoseconds, that of the process only in hundredths of a second.
     pub fn now() -> Result<Self, String> {
-        let mut usage = Self { at: Instant::now(), cpu: Duration::ZERO, switches: 0 };
+        let at = Instant::now();
         let threads = fs::read_dir("/proc/self/task").map_err(|error| error.to_string())?;
-        for thread in threads.flatten() {
+        let threads = threads.flatten().filter_map(|thread| {
             // A thread that ends meanwhile has no more to say.
-            let text = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
-            let mut numbers = text.split_whitespace().map(|number| number.parse().unwrap_or(0));
-            usage.cpu += Duration::from_nanos(numbers.next().unwrap_or(0));
-            usage.switches += numbers.nth(1).unwrap_or(0);
-        }
-        Ok(usage)
+            let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            Some((thread.file_name(), ThreadUsage::parse(&text)))
+        });
+        Ok(Self { at, threads: threads.collect() })
     }
 
     /// The share of one core that was used since `earlier`, in percent.
     pub fn cpu_percent_since(&self, earlier: &Self) -> f64 {
-        let cpu = self.cpu.saturating_sub(earlier.cpu);
+        let cpu: Duration = self.since(earlier).map(|used| used.cpu).sum();
         cpu.as_secs_f64() / self.at.duration_since(earlier.at).as_secs_f64() * 100.0
     }
 
     /// How often per second a thread was put on a core since `earlier`.
     pub fn wake_ups_per_s_since(&self, earlier: &Self) -> f64 {
-        let switches = self.switches.saturating_sub(earlier.switches);
+        let switches: u64 = self.since(earlier).map(|used| used.switches).sum();
         switches as f64 / self.at.duration_since(earlier.at).as_secs_f64()
+    }
+
+    /// What each thread used since then. One that has ended takes with it what it had used before, so that sums over all
+    /// threads would not do.
+    fn since(&self, earlier: &Self) -> impl Iterator<Item = ThreadUsage> {
+        self.threads.iter().map(|(thread, now)| {
+            let before = earlier.threads.get(thread).copied().unwrap_or_default();
+            ThreadUsage {
+                cpu: now.cpu.saturating_sub(before.cpu),
+                switches: now.switches.saturating_sub(before.switches),
+            }
+        })
+    }
+}
+
+impl ThreadUsage {
+    fn parse(schedstat: &str) -> Self {
+        let mut numbers = schedstat.split_whitespace().map(|number| number.parse().unwrap_or(0));
+        let cpu = Duration::from_nanos(numbers.next().unwrap_or(0));
+        Self { cpu, switches: numbers.nth(1).unwrap_or(0) }
     }
 }
 
