@@ -49,9 +49,7 @@ pub async fn hold_the_write_lock(folder: &Path) {
     let connection = connect_in(folder);
     connection.busy_timeout(Duration::ZERO).unwrap();
     let notes = Notes::new(folder, "notes");
-    while notes.lines().len() < INSTANCES {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    notes.reach(INSTANCES).await;
     for held in std::iter::once(6).chain(std::iter::repeat(1)) {
         // Three busy workers leave only short gaps.
         while connection.execute_batch("BEGIN IMMEDIATE").is_err() {

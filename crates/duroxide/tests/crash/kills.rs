@@ -30,10 +30,10 @@ async fn kills_at_any_moment_lose_nothing_and_repeat_nothing() {
     for _ in 0..KILLS {
         let worker = Process::start("worker", file.folder(), "");
         let enough = notes.lines().len() + 1 + luck.below(8) as usize;
-        let begun = tokio::time::Instant::now();
-        // Late in the run there may be too little left to do; then time decides.
-        while notes.lines().len() < enough && begun.elapsed() < Duration::from_millis(600) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        // Late in the run there may be too little left to do.
+        tokio::select! {
+            () = notes.reach(enough) => {}
+            () = mix::completed(&client, COPIES) => {}
         }
         tokio::time::sleep(Duration::from_micros(luck.below(8_000))).await;
         worker.kill();
