@@ -19,7 +19,7 @@ pub(super) fn quick() -> Vec<Row> {
         fan_out("50 / 10", "--instances 50", "--instances 10").slots(SLOTS),
         fan_out("50 / 5", "--instances 50", "--instances 5").repeat(3),
         children("50 / 20", "--instances 50", "--instances 20 --limit-s 10").slots(SLOTS),
-        children("50 / 20", "--instances 50", "--instances 20").repeat(3),
+        children("50 / 20", "--instances 50", "--instances 20 --limit-s 20").repeat(3),
         timers("1,000 / 300", "--lead-s 4", "--instances 300 --lead-s 5"),
         event("50 / 20", "--instances 50", "--instances 20"),
         long("2,000 / 200 at 1 ms poll", "--activities 2000", "--activities 200"),
