@@ -4,8 +4,9 @@
 //! turn that takes too long is given up, another thread takes its place, and whenever the stuck one returns it
 //! drops what it made and ends.
 //!
-//! A healthy turn takes microseconds, less than waking a thread for it. So no more threads are awake than the machine
-//! has cores, and each takes one turn after the other; if they are held up by slow turns, a [`lookout`] wakes more.
+//! A healthy turn takes microseconds, less than waking a thread for it. So only as many threads are awake as half the
+//! machine has cores, each takes one turn after the other and lingers a moment before it sleeps; the other half is for
+//! those who hand turns in and for the store. If the threads are held up by slow turns, a [`lookout`] wakes more.
 
 mod lookout;
 
@@ -24,6 +25,10 @@ use super::{BoxFuture, RunningTurn, TurnJob, lock, wait_for};
 
 /// Threads that may be stuck in user code at the same time. Beyond it a stuck turn keeps its slot.
 const GIVEN_UP_MAX: usize = 64;
+
+/// How often a thread that finds the queue empty lets others run before it sleeps. Where many turns run, the next one is
+/// handed in meanwhile, and nobody has to wake this thread, which would push the waker from its core.
+const LINGER: usize = 6;
 
 /// Threads for turns, started on demand.
 pub(super) struct TurnThreads {
@@ -78,7 +83,7 @@ impl TurnThreads {
     pub(super) fn new(threads_max: usize, handle: Handle) -> Self {
         let shared = Shared {
             threads_max: threads_max.max(1),
-            awake_max: thread::available_parallelism().map_or(1, usize::from),
+            awake_max: thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)),
             handle,
             state: Mutex::default(),
             work: Condvar::new(),
@@ -170,6 +175,7 @@ impl Shared {
     }
 
     fn next_job(&self) -> Option<Job> {
+        let mut lingered = 0;
         let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.queue.pop_front() {
@@ -183,6 +189,13 @@ impl Shared {
             }
             if state.closed {
                 return None;
+            }
+            if lingered < LINGER && state.alive - state.idle <= self.awake_max {
+                lingered += 1;
+                drop(state);
+                thread::yield_now();
+                state = lock(&self.state);
+                continue;
             }
             state.idle += 1;
             while state.called == 0 && !state.closed {
@@ -293,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_threads_are_woken_than_there_are_cores() {
+    async fn no_more_threads_are_woken_than_half_the_cores() {
         let threads = threads(64);
         let awake_max = threads.shared.awake_max;
         // Nobody looks out, so nobody wakes more.
