@@ -126,7 +126,7 @@ impl StoreDriver {
 
     fn accept(&mut self, request: Request) {
         match request {
-            Request::NodeGone { name, lock } => self.end_node(name, lock, self.clock.now()),
+            Request::NodeGone(gone) => self.end_node(gone.name, gone.lock, self.clock.now()),
             request => self.machine.accept(request),
         }
     }
@@ -252,7 +252,7 @@ impl StoreDriver {
                 Ok(answer) => {
                     self.machine.committed(None);
                     if answer.is_ok() {
-                        self.machine.made_ready(job.op.readies());
+                        self.machine.made_ready(job.op().readies());
                     }
                     self.answer(job, answer.map_err(ApplyError::Refused));
                 }
@@ -295,9 +295,9 @@ impl StoreDriver {
     }
 
     fn answer(&mut self, job: Job, answer: Result<Answer, ApplyError>) {
-        self.note_node(&job.op, &answer);
+        self.note_node(job.op(), &answer);
         if let Ok(answer) = &answer {
-            self.tell_watchers(&job.op, answer);
+            self.tell_watchers(job.op(), answer);
         }
         job.answer(answer);
     }

@@ -12,17 +12,20 @@ use tokio::sync::oneshot;
 
 use crate::admission::Admitted;
 
-/// One operation with the caller who waits for its answer.
+/// One operation with the caller who waits for its answer. It is a pointer, because it goes from queue to queue.
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// What is to be done.
-    pub(crate) op: Op,
-    /// When the caller handed it in: the time its lease is checked at.
-    pub(crate) handed_in: Timestamp,
+    errand: Box<Errand>,
+}
+
+#[derive(Debug)]
+struct Errand {
+    op: Op,
+    handed_in: Timestamp,
     /// Who is told. `None` for what nobody waits for, such as the release of a claim.
     reply: Option<oneshot::Sender<Answered>>,
-    /// Its place in the bounded queue of client enqueues, free again when the job is dropped.
-    _place: Option<Admitted>,
+    /// Its place in the bounded queue of client enqueues, free again when it is answered.
+    place: Option<Admitted>,
 }
 
 /// What came of an operation, with the operation itself. It was allocated by its caller, and is freed there too: that is
@@ -30,7 +33,7 @@ pub(crate) struct Job {
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) answer: Result<Answer, ApplyError>,
-    _op: Op,
+    _errand: Box<Errand>,
 }
 
 /// In which order operations are taken into a transaction.
@@ -52,21 +55,35 @@ impl Job {
         reply: oneshot::Sender<Answered>,
         place: Option<Admitted>,
     ) -> Self {
-        Self { op, handed_in, reply: Some(reply), _place: place }
+        Self { errand: Box::new(Errand { op, handed_in, reply: Some(reply), place }) }
     }
 
     /// A job that nobody waits for.
     pub(crate) fn unattended(op: Op, handed_in: Timestamp) -> Self {
-        Self { op, handed_in, reply: None, _place: None }
+        Self { errand: Box::new(Errand { op, handed_in, reply: None, place: None }) }
+    }
+
+    /// What is to be done.
+    pub(crate) fn op(&self) -> &Op {
+        &self.errand.op
+    }
+
+    pub(crate) fn into_op(self) -> Op {
+        self.errand.op
+    }
+
+    /// When the caller handed it in: the time its lease is checked at.
+    pub(crate) fn handed_in(&self) -> Timestamp {
+        self.errand.handed_in
     }
 
     /// Whether nobody ever waited for it.
     pub(crate) fn is_unattended(&self) -> bool {
-        self.reply.is_none()
+        self.errand.reply.is_none()
     }
 
     pub(crate) fn class(&self) -> JobClass {
-        match self.op {
+        match self.op() {
             Op::RenewInstance { .. }
             | Op::RenewActivity { .. }
             | Op::RenewSessions { .. }
@@ -78,13 +95,16 @@ impl Job {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        op_bytes(&self.op)
+        op_bytes(self.op())
     }
 
     /// Tells the caller. One who has gone away is not missed: the operation stands.
     pub(crate) fn answer(self, answer: Result<Answer, ApplyError>) {
-        if let Some(reply) = self.reply {
-            let _ = reply.send(Answered { answer, _op: self.op });
+        let mut errand = self.errand;
+        // Not when the caller gets to it: others wait for the place.
+        errand.place = None;
+        if let Some(reply) = errand.reply.take() {
+            let _ = reply.send(Answered { answer, _errand: errand });
         }
     }
 }

@@ -150,17 +150,17 @@ impl Machine {
                 self.backlog.push(job);
             }
             Request::Read(read) => self.reads.push_back(read),
-            Request::FetchInstances { order, deadline, reply } => {
-                self.instances.push(order, deadline, reply, behind_ops);
+            Request::FetchInstances(fetch) => {
+                self.instances.push(*fetch, behind_ops);
                 self.look_elsewhere_soon();
             }
-            Request::FetchActivities { order, deadline, reply } => {
-                self.activities.push(order, deadline, reply, behind_ops);
+            Request::FetchActivities(fetch) => {
+                self.activities.push(*fetch, behind_ops);
                 self.look_elsewhere_soon();
             }
             Request::Watched => self.look_elsewhere_soon(),
             // The driver keeps the locks of nodes.
-            Request::NodeGone { .. } => {}
+            Request::NodeGone(_) => {}
             Request::Close => self.close(),
         }
     }

@@ -4,7 +4,7 @@ use std::{any::Any, fmt, time::Duration};
 
 use duroxide_provider::{NodeId, NodeMembership, store::StoreFailure};
 
-use crate::submit::{Request, Submitter};
+use crate::submit::{GoneNode, Request, Submitter};
 
 /// How often to look whether other nodes are gone, where nodes hold locks.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -81,6 +81,6 @@ impl NodeMembership for Membership {
 impl Drop for Leaves {
     fn drop(&mut self) {
         let name = std::mem::take(&mut self.name);
-        self.store.send(Request::NodeGone { name, lock: self.lock.take() });
+        self.store.send(Request::NodeGone(Box::new(GoneNode { name, lock: self.lock.take() })));
     }
 }

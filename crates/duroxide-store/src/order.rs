@@ -9,7 +9,7 @@ use duroxide_provider::{
 };
 use tokio::sync::oneshot;
 
-use crate::submit::{Delivery, Request};
+use crate::submit::{Delivery, Fetch, Request};
 
 /// Where the answer to a fetch goes.
 pub(crate) type FetchReply<O> = oneshot::Sender<Result<Delivery<O>, StoreFailure>>;
@@ -42,7 +42,7 @@ impl Order for InstanceOrder {
     type Claim = OrchestrationClaim;
 
     fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request {
-        Request::FetchInstances { order: self, deadline, reply }
+        Request::FetchInstances(Box::new(Fetch { order: self, deadline, reply }))
     }
 
     fn claim(
@@ -74,7 +74,7 @@ impl Order for ActivityOrder {
     type Claim = WorkClaim;
 
     fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request {
-        Request::FetchActivities { order: self, deadline, reply }
+        Request::FetchActivities(Box::new(Fetch { order: self, deadline, reply }))
     }
 
     fn claim(&self, engine: &mut dyn StoreEngine, nonce: u128) -> Result<Claimed<WorkClaim>, StoreFailure> {

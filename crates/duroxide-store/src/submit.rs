@@ -20,7 +20,8 @@ use crate::{
     order::{FetchReply, Order},
 };
 
-/// What callers ask of the store thread.
+/// What callers ask of the store thread. Small, because the channel keeps room for many: what is allocated by the
+/// kilobyte is slow to get.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Change something.
@@ -28,15 +29,34 @@ pub(crate) enum Request {
     /// Read something, where no reader has its own thread.
     Read(Read),
     /// Hand out instances.
-    FetchInstances { order: InstanceOrder, deadline: Timestamp, reply: FetchReply<InstanceOrder> },
+    FetchInstances(Box<Fetch<InstanceOrder>>),
     /// Hand out activities.
-    FetchActivities { order: ActivityOrder, deadline: Timestamp, reply: FetchReply<ActivityOrder> },
+    FetchActivities(Box<Fetch<ActivityOrder>>),
     /// A client watches from now on.
     Watched,
     /// A node has gone; its lock goes with it.
-    NodeGone { name: String, lock: Option<NodeLock> },
+    NodeGone(Box<GoneNode>),
     /// The provider was dropped.
     Close,
+}
+
+const _: () = assert!(size_of::<Request>() <= 3 * size_of::<usize>(), "see its description");
+
+/// A fetch on its way to the store thread.
+#[derive(Debug)]
+pub(crate) struct Fetch<O: Order> {
+    /// What it asks for.
+    pub(crate) order: O,
+    /// Until when it waits.
+    pub(crate) deadline: Timestamp,
+    pub(crate) reply: FetchReply<O>,
+}
+
+/// A node that has left, with the lock that shows it.
+#[derive(Debug)]
+pub(crate) struct GoneNode {
+    pub(crate) name: String,
+    pub(crate) lock: Option<NodeLock>,
 }
 
 /// The failure of everyone who asks a store that has ended.

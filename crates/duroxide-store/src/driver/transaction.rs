@@ -154,7 +154,7 @@ impl Transaction<'_> {
         for job in jobs {
             let answer = self.apply(job)?;
             if answer.is_ok() {
-                readies = union(readies, job.op.readies());
+                readies = union(readies, job.op().readies());
             }
             answers.push(answer);
         }
@@ -182,8 +182,8 @@ impl Transaction<'_> {
 
     fn apply(&mut self, job: &Job) -> Result<Result<Answer, Refusal>, Fault> {
         // A clock that was set back meanwhile must not end a lease that its holder has.
-        let handed_in = job.handed_in.min(self.now);
-        self.engine.apply(&job.op, handed_in).map_err(Fault::Op)
+        let handed_in = job.handed_in().min(self.now);
+        self.engine.apply(job.op(), handed_in).map_err(Fault::Op)
     }
 
     fn claim<O: Order>(&mut self, order: &O, aside: &mut Aside) -> Result<Taken<O>, StoreFailure> {

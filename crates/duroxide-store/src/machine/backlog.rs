@@ -123,7 +123,7 @@ mod tests {
     fn names(batch: &[Job]) -> Vec<&str> {
         batch
             .iter()
-            .map(|job| match &job.op {
+            .map(|job| match job.op() {
                 Op::RenewInstance { token, .. } | Op::AckActivity { token, .. } => token.as_str(),
                 Op::EnqueueMessage(row) => row.instance.as_str(),
                 other => panic!("unexpected {other:?}"),

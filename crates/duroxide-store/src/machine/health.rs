@@ -58,7 +58,7 @@ impl Machine {
     /// What nobody waits for is kept for later: a release that is lost costs a lease.
     fn refuse_job(&mut self, job: Job, failure: &StoreFailure) {
         match &mut self.health {
-            Health::Lost { later, .. } if job.is_unattended() => later.push(job.op),
+            Health::Lost { later, .. } if job.is_unattended() => later.push(job.into_op()),
             _ => job.answer(Err(failure.clone().into())),
         }
     }

@@ -7,7 +7,7 @@ use duroxide_provider::store::StoreFailure;
 
 use crate::{
     order::{FetchReply, Order},
-    submit::Delivery,
+    submit::{Delivery, Fetch},
 };
 
 /// How many filters are remembered as having found nothing. Fetches of one runtime all have the same.
@@ -75,7 +75,8 @@ impl<O: Order> Default for StandingOrders<O> {
 impl<O: Order> StandingOrders<O> {
     /// Takes a fetch in. `behind_ops` says that operations wait which were handed in before it: it may get what they
     /// make ready.
-    pub(crate) fn push(&mut self, order: O, deadline: Timestamp, reply: FetchReply<O>, behind_ops: bool) {
+    pub(crate) fn push(&mut self, fetch: Fetch<O>, behind_ops: bool) {
+        let Fetch { order, deadline, reply } = fetch;
         let number = self.next_number;
         self.next_number += 1;
         let order = Arc::new(order);
