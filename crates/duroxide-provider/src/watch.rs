@@ -15,4 +15,10 @@ pub trait InstanceWatch: Send {
     fn told(&mut self) -> Option<StatusSnapshot> {
         None
     }
+
+    /// Whether the instance, when the watch was made, was known to exist and not to have ended. Who waits only for its
+    /// end need not read then, and is told by [`Self::changed`]. With `false`, as by default, the client reads.
+    fn has_not_ended(&self) -> bool {
+        false
+    }
 }

@@ -197,7 +197,10 @@ impl SqliteEngine {
             }
             Op::RenewActivity { token, extend_for } => self.renew_activity(token, *extend_for, handed_in),
             Op::DeadLetterActivity { token, reason } => self.dead_letter_activity(token, reason, handed_in),
-            Op::EnqueueMessage(row) => done(self.enqueue(row)),
+            Op::EnqueueMessage(row) => {
+                let begun = self.enqueue_from(None, row).map_err(ApplyError::Broken)?;
+                Ok(if begun { Answer::Begun } else { Answer::Done })
+            }
             Op::EnqueueActivity(row) => done(self.enqueue_activity(row)),
             Op::Append { instance, execution_id, events, changes } => {
                 self.append(instance, *execution_id, events, changes)

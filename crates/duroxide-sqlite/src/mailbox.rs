@@ -64,22 +64,22 @@ pub(crate) const fn is_start(kind: MessageKind) -> bool {
 impl SqliteEngine {
     /// Queues a message and makes its instance ready if that is what it waited for.
     pub(crate) fn enqueue(&mut self, message: &MessageRow) -> Result<(), StoreFailure> {
-        self.enqueue_from(None, message)
+        self.enqueue_from(None, message).map(|_| ())
     }
 
-    /// The same. If it begins an instance, `sender` is the row of that one's parent.
+    /// The same. If it begins an instance, `sender` is the row of that one's parent. Returns whether it does.
     pub(crate) fn enqueue_from(
         &mut self,
         sender: Option<i64>,
         message: &MessageRow,
-    ) -> Result<(), StoreFailure> {
+    ) -> Result<bool, StoreFailure> {
         if let Some(start) = message.start.as_ref().filter(|_| message.visible == Visibility::Now)
             && let Some(id) = self.insert_ready_mailbox(&message.instance, start, sender)?
         {
-            return self.insert_message(id, message).map(|_| ());
+            return self.insert_message(id, message);
         }
         let row = self.open_instance(&message.instance)?;
-        self.enqueue_to(&row, message)
+        self.enqueue_to(&row, message).map(|()| false)
     }
 
     /// Queues a message of this instance.

@@ -192,7 +192,7 @@ impl SqliteEngine {
     ) -> Result<(), StoreFailure> {
         match parent.and_then(|id| self.kept.named(id, &message.instance)) {
             Some(parent) => self.enqueue_to(&parent, message),
-            None => self.enqueue_from(Some(row.id), message),
+            None => self.enqueue_from(Some(row.id), message).map(|_| ()),
         }
     }
 

@@ -188,6 +188,7 @@ impl StoreDriver {
             Readies { instances: true, activities: true }
         });
         self.machine.made_ready(readies);
+        self.watchers.forget_begun();
         self.news.came();
     }
 
@@ -310,6 +311,7 @@ impl StoreDriver {
             (Op::CommitRound(round), Answer::RoundCommitted { instance, ended: Some(ended) }) => {
                 self.watchers.tell_end(instance, || round.status_after(ended));
             }
+            (Op::EnqueueMessage(start), Answer::Begun) => self.watchers.note_begun(&start.instance),
             (_, Answer::RoundCommitted { instance, .. }) | (Op::Append { instance, .. }, _) => {
                 self.watchers.tell(instance);
             }

@@ -1,7 +1,7 @@
 //! Clients that wait for an instance to change.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -11,16 +11,29 @@ use tokio::sync::Notify;
 
 use crate::decode::decode_status;
 
-/// Who watches which instance. An entry lives exactly as long as its [`Watch`].
+/// How many instances are remembered as begun. If more run, all are forgotten: whoever waits for one reads it then.
+const BEGUN_MAX: usize = 16_384;
+
+/// Who watches which instance.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
-    by_instance: Mutex<HashMap<String, Vec<Arc<Signal>>>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// An entry lives exactly as long as its [`Watch`].
+    by_instance: HashMap<String, Vec<Arc<Signal>>>,
+    /// Instances that were begun by this process and have not ended, as far as it knows. What others do comes as news,
+    /// and then nothing is known any more.
+    begun: HashSet<String>,
 }
 
 /// One client's watch of one instance.
 #[derive(Debug)]
 pub(crate) struct Watch {
     instance: String,
+    has_not_ended: bool,
     signal: Arc<Signal>,
     watchers: Arc<Watchers>,
 }
@@ -37,30 +50,50 @@ impl Watchers {
     /// Registers a watch. Changes from now on are told, whether the client waits at that moment or not.
     pub(crate) fn watch(self: &Arc<Self>, instance: &str) -> Watch {
         let signal = Arc::new(Signal::default());
-        self.lock().entry(instance.to_owned()).or_default().push(Arc::clone(&signal));
-        Watch { instance: instance.to_owned(), signal, watchers: Arc::clone(self) }
+        let mut known = self.lock();
+        known.by_instance.entry(instance.to_owned()).or_default().push(Arc::clone(&signal));
+        let has_not_ended = known.begun.contains(instance);
+        Watch { instance: instance.to_owned(), has_not_ended, signal, watchers: Arc::clone(self) }
+    }
+
+    /// An instance was begun. Says so before its starter hears of it, so that its end comes later.
+    pub(crate) fn note_begun(&self, instance: &str) {
+        let begun = &mut self.lock().begun;
+        if begun.len() >= BEGUN_MAX {
+            begun.clear();
+        }
+        begun.insert(instance.to_owned());
+    }
+
+    /// Another process changed something: what has ended is no longer known.
+    pub(crate) fn forget_begun(&self) {
+        self.lock().begun.clear();
     }
 
     /// How many instances are watched.
     pub(crate) fn count(&self) -> usize {
-        self.lock().len()
+        self.lock().by_instance.len()
     }
 
     /// Whether anyone watches anything.
     pub(crate) fn any(&self) -> bool {
-        !self.lock().is_empty()
+        !self.lock().by_instance.is_empty()
     }
 
     /// Tells the watchers of one instance.
     pub(crate) fn tell(&self, instance: &str) {
-        for signal in self.lock().get(instance).into_iter().flatten() {
+        let mut known = self.lock();
+        known.begun.remove(instance);
+        for signal in known.by_instance.get(instance).into_iter().flatten() {
             signal.tell(None);
         }
     }
 
     /// Tells the watchers of one instance how it ended. Nothing is copied for nobody.
     pub(crate) fn tell_end(&self, instance: &str, status: impl FnOnce() -> StoredStatus) {
-        if let Some(signals) = self.lock().get(instance) {
+        let mut known = self.lock();
+        known.begun.remove(instance);
+        if let Some(signals) = known.by_instance.get(instance) {
             let status = Arc::new(status());
             signals.iter().for_each(|signal| signal.tell(Some(Arc::clone(&status))));
         }
@@ -68,13 +101,15 @@ impl Watchers {
 
     /// Tells everyone: nobody knows which instances changed.
     pub(crate) fn tell_all(&self) {
-        for signal in self.lock().values().flatten() {
+        let mut known = self.lock();
+        known.begun.clear();
+        for signal in known.by_instance.values().flatten() {
             signal.tell(None);
         }
     }
 
     fn forget(&self, instance: &str, signal: &Arc<Signal>) {
-        let mut by_instance = self.lock();
+        let by_instance = &mut self.lock().by_instance;
         if let Some(signals) = by_instance.get_mut(instance) {
             signals.retain(|other| !Arc::ptr_eq(other, signal));
             if signals.is_empty() {
@@ -83,9 +118,9 @@ impl Watchers {
         }
     }
 
-    /// The map is whole between any two statements, so a panic elsewhere does not spoil it.
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Arc<Signal>>>> {
-        self.by_instance.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The maps are whole between any two statements, so a panic elsewhere does not spoil them.
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -112,6 +147,10 @@ impl InstanceWatch for Watch {
         let end = self.signal.end().take()?;
         // What cannot be decoded is read again, and then it is an error.
         decode_status("told", Arc::unwrap_or_clone(end), &self.instance).ok()
+    }
+
+    fn has_not_ended(&self) -> bool {
+        self.has_not_ended
     }
 }
 
@@ -188,6 +227,34 @@ mod tests {
         let mut watch = watchers.watch("a");
         watchers.tell_end("a", || StoredStatus { terminal_event: Some("{".to_owned()), ..ended("half") });
         assert_eq!(watch.told(), None);
+    }
+
+    #[test]
+    fn what_was_begun_here_is_known_not_to_have_ended_until_it_may_have() {
+        let may_have_ended: [fn(&Watchers); 4] = [
+            |watchers| watchers.tell_end("a", || ended("half")),
+            |watchers| watchers.tell("a"),
+            Watchers::tell_all,
+            Watchers::forget_begun,
+        ];
+        for tell in may_have_ended {
+            let watchers = Arc::new(Watchers::default());
+            assert!(!watchers.watch("a").has_not_ended());
+            watchers.note_begun("a");
+            assert!(watchers.watch("a").has_not_ended());
+            assert!(!watchers.watch("b").has_not_ended());
+            tell(&watchers);
+            assert!(!watchers.watch("a").has_not_ended());
+        }
+    }
+
+    #[test]
+    fn no_more_is_remembered_as_begun_than_fits() {
+        let watchers = Arc::new(Watchers::default());
+        for n in 0..=BEGUN_MAX {
+            watchers.note_begun(&n.to_string());
+        }
+        assert_eq!(watchers.lock().begun.len(), 1);
     }
 
     #[test]

@@ -42,8 +42,8 @@ const COMMITS_PER_HELLO: usize = 4;
 const STATEMENTS_PER_HELLO: usize = 64;
 /// Its first and its last.
 const TURNS_PER_HELLO: usize = 2;
-/// Whoever waits for it looks once and is then told the end, with all that a second look would show.
-const STATUS_READS_PER_HELLO: usize = 1;
+/// Whoever started it here and waits for it is told the end, with all that a look would show.
+const STATUS_READS_PER_HELLO: usize = 0;
 /// One more activity of a running orchestration: it is claimed and acknowledged, and its result is a turn.
 const STATEMENTS_PER_ACTIVITY: usize = 35;
 const COMMITS_PER_ACTIVITY: usize = 2;
@@ -156,7 +156,7 @@ async fn a_hello_costs_four_commits_and_a_fixed_number_of_statements() {
     let cost = cheapest(&costs);
     assert!(cost.commits <= COMMITS_PER_HELLO, "{cost:?} of {costs:?}");
     assert!(cost.statements <= STATEMENTS_PER_HELLO, "{cost:?} of {costs:?}");
-    // The cheapest may have ended before the first look; of most that cannot be said.
+    // On a busy machine someone may look before it is told.
     costs.sort_unstable_by_key(|cost| cost.status_reads);
     assert_eq!(costs[costs.len() / 2].status_reads, STATUS_READS_PER_HELLO, "{costs:?}");
     final_snapshot(runtime).await;
@@ -164,7 +164,7 @@ async fn a_hello_costs_four_commits_and_a_fixed_number_of_statements() {
 
 /// B22: that holds for many at once too, whose ends are committed together.
 #[tokio::test(flavor = "multi_thread")]
-async fn many_who_wait_read_once_each() {
+async fn many_who_wait_read_nothing() {
     const MANY: usize = 100;
     let traced = Traced::new();
     let runtime = traced.node().await;

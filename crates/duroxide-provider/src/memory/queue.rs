@@ -9,12 +9,15 @@ use super::{
     activities::{Activity, ActivityKey},
     dead_letters::Undelivered,
 };
-use crate::store::{ActivityRow, Answer, EventRow, MessageRow, Refusal, StateChange};
+use crate::store::{ActivityRow, Answer, EventRow, MessageRow, Refusal, StateChange, Visibility};
 
 impl MemoryEngine {
     pub(super) fn enqueue_message(&mut self, row: &MessageRow) -> Result<Answer, Refusal> {
+        let begins = row.start.is_some()
+            && row.visible == Visibility::Now
+            && self.instances.find(&row.instance).is_none();
         self.instances.enqueue(row, self.now);
-        Ok(Answer::Done)
+        Ok(if begins { Answer::Begun } else { Answer::Done })
     }
 
     pub(super) fn enqueue_activity(&mut self, row: &ActivityRow) -> Result<Answer, Refusal> {

@@ -200,6 +200,8 @@ pub struct Ended {
 pub enum Answer {
     /// Nothing beside success.
     Done,
+    /// The message was the start of an instance that was not there before, not even as a mailbox.
+    Begun,
     /// A round was committed to this instance; its watchers are told.
     RoundCommitted {
         /// The instance.

@@ -1,10 +1,13 @@
 use std::time::Duration;
 
 use duroxide_core::codec;
-use duroxide_provider::StatusSnapshot;
+use duroxide_provider::ProviderError;
 use serde::de::DeserializeOwned;
 
-use super::{Client, ClientError, wait::Pace};
+use super::{
+    Client, ClientError,
+    wait::{Heard, Pace},
+};
 use crate::OrchestrationStatus;
 
 impl Client {
@@ -25,7 +28,13 @@ impl Client {
         instance: &str,
         timeout: Duration,
     ) -> Result<OrchestrationStatus, ClientError> {
-        self.wait_for_status(instance, timeout, Pace::GROWING, OrchestrationStatus::is_terminal).await
+        let look = |heard| async {
+            match heard {
+                Heard::NotEnded => Ok(None),
+                heard => self.look_at_status(instance, heard, OrchestrationStatus::is_terminal).await,
+            }
+        };
+        self.wait_until(instance, timeout, Pace::GROWING, look).await
     }
 
     /// Waits until an instance has ended and decodes its output. The inner error is the text of its failure.
@@ -63,24 +72,21 @@ impl Client {
         let changed = |status: &OrchestrationStatus| {
             status.is_terminal() || status.custom_status_version() > last_seen_version
         };
-        self.wait_for_status(instance, timeout, Pace::every(poll_interval), changed).await
+        let look = |heard| self.look_at_status(instance, heard, changed);
+        self.wait_until(instance, timeout, Pace::every(poll_interval), look).await
     }
 
-    async fn wait_for_status(
+    async fn look_at_status(
         &self,
         instance: &str,
-        timeout: Duration,
-        pace: Pace,
+        heard: Heard,
         wanted: impl Fn(&OrchestrationStatus) -> bool,
-    ) -> Result<OrchestrationStatus, ClientError> {
-        let look = |told: Option<StatusSnapshot>| async {
-            let standing = match told {
-                Some(told) => Some(told),
-                None => self.store.read_status(instance).await?,
-            };
-            let status = OrchestrationStatus::from(standing);
-            Ok(wanted(&status).then_some(status))
+    ) -> Result<Option<OrchestrationStatus>, ProviderError> {
+        let standing = match heard {
+            Heard::Standing(standing) => Some(standing),
+            Heard::Nothing | Heard::NotEnded => self.store.read_status(instance).await?,
         };
-        self.wait_until(instance, timeout, pace, look).await
+        let status = OrchestrationStatus::from(standing);
+        Ok(wanted(&status).then_some(status))
     }
 }

@@ -10,6 +10,18 @@ use crate::env::Moment;
 /// The shortest pause between two polls, whatever a caller asks for.
 const POLL_MIN: Duration = Duration::from_millis(1);
 
+/// What the store said of an instance by itself, for one look at it.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each look, and it is taken apart at once")]
+pub(super) enum Heard {
+    /// Nothing: it has to be read.
+    Nothing,
+    /// It exists and has not ended.
+    NotEnded,
+    /// How it stands. It need not be read.
+    Standing(StatusSnapshot),
+}
+
 /// How often to ask a provider that cannot tell.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
@@ -42,7 +54,7 @@ impl Pace {
 
 impl Client {
     /// Looks until `look` finds something or the time is over. The first look comes at once, the last one after the
-    /// time is over. Where the store has told how the instance stands, `look` is given that and need not read it.
+    /// time is over. Each is given what the store said of the instance by itself.
     pub(super) async fn wait_until<T, Look, Looking>(
         &self,
         instance: &str,
@@ -51,16 +63,20 @@ impl Client {
         look: Look,
     ) -> Result<T, ClientError>
     where
-        Look: Fn(Option<StatusSnapshot>) -> Looking,
+        Look: Fn(Heard) -> Looking,
         Looking: Future<Output = Result<Option<T>, ProviderError>>,
     {
         let deadline = self.timer.moment().after(timeout);
         // Watch first, read after: in the other order a change in between would tell nobody.
         let mut watch = self.store.watch(instance);
         let mut behind_watch = Pace::BEHIND_WATCH;
-        let mut told = None;
+        // The last look is always a real one.
+        let mut heard = match &watch {
+            Some(watch) if watch.has_not_ended() && !timeout.is_zero() => Heard::NotEnded,
+            _ => Heard::Nothing,
+        };
         loop {
-            let failure = match look(told).await {
+            let failure = match look(heard).await {
                 Ok(Some(found)) => return Ok(found),
                 Ok(None) => ClientError::Timeout,
                 // A store that is busy for a moment does not end a long wait. What it would have said is asked soon.
@@ -76,7 +92,8 @@ impl Client {
             }
             let pause = if watch.is_some() { behind_watch.pause() } else { pace.pause() };
             self.pause_or_change(&mut watch, deadline.min(now.after(pause))).await;
-            told = watch.as_mut().and_then(|watch| watch.told());
+            let told = watch.as_mut().and_then(|watch| watch.told());
+            heard = told.map_or(Heard::Nothing, Heard::Standing);
         }
     }
 

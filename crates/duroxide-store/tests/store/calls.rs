@@ -194,6 +194,57 @@ fn an_end_is_told_only_once_it_is_committed() {
     }
 }
 
+/// B22: who waits for what was started here need not read first.
+#[test]
+fn what_was_begun_here_is_known_not_to_have_ended() {
+    let mut f = fixture();
+    let has_not_ended = |f: &Fixture, instance| f.provider.watch(instance).unwrap().has_not_ended();
+    let claim = claim_new(&mut f, "a");
+    assert!(has_not_ended(&f, "a"));
+    complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+    assert!(has_not_ended(&f, "a"), "a second start changes nothing");
+    complete(&mut f.store, f.provider.commit_round(&claim.lock_token, only_round("a", None))).unwrap();
+    assert!(!has_not_ended(&f, "a"));
+    complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+    assert!(!has_not_ended(&f, "a"), "what has ended is not begun again by a start");
+
+    complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("b"), Some(LOCK))).unwrap();
+    assert!(!has_not_ended(&f, "b"), "nobody can tell when it begins");
+    complete(&mut f.store, f.provider.enqueue_for_orchestrator(completed("c", 2), None)).unwrap();
+    complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("c"), None)).unwrap();
+    assert!(!has_not_ended(&f, "c"), "it had a mailbox");
+}
+
+/// What others did is looked for while someone watches, and then told: a watch that knew too much is put right.
+#[test]
+fn after_a_change_by_another_process_nothing_is_known_of_ends() {
+    let mut f = fixture();
+    claim_new(&mut f, "a");
+    let Fixture { provider, mut store, clock, plan } = f;
+    let mut watch = provider.watch("a").unwrap();
+    assert!(watch.has_not_ended());
+    plan.change_elsewhere();
+    clock.advance(Duration::from_millis(50));
+    store.run();
+    assert!(!provider.watch("a").unwrap().has_not_ended());
+    answer(&mut pin!(watch.changed()));
+}
+
+/// News that are kept back, because many watch, are news all the same.
+#[test]
+fn what_others_changed_counts_before_it_is_told() {
+    let mut f = fixture();
+    let _watches: Vec<_> = (0..800).map(|n| f.provider.watch(&n.to_string())).collect();
+    for instance in ["first", "second"] {
+        claim_new(&mut f, instance);
+        assert!(f.provider.watch(instance).unwrap().has_not_ended());
+        f.plan.change_elsewhere();
+        f.clock.advance(Duration::from_millis(50));
+        f.store.run();
+        assert!(!f.provider.watch(instance).unwrap().has_not_ended());
+    }
+}
+
 /// 8.5, 20.2: an execution that is continued, a custom status, a delete and what others did are told without an end.
 #[test]
 fn what_is_no_end_is_told_for_a_read() {

@@ -239,6 +239,20 @@ fn watchers_are_told_after_a_reopen() {
     answer(&mut changed);
 }
 
+/// Nobody was told of an end in the lost transaction, so nothing is known of ends afterwards.
+#[test]
+fn after_a_reopen_nothing_is_known_of_ends() {
+    let Fixture { provider, mut store, clock, plan } = fixture();
+    complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+    assert!(provider.watch("a").unwrap().has_not_ended());
+    plan.fail_next(Point::AfterCommit, FailureClass::OutcomeUnknown);
+    complete(&mut store, provider.enqueue_for_orchestrator(start("b"), None)).unwrap_err();
+    assert!(!provider.watch("b").unwrap().has_not_ended());
+    clock.advance(Duration::from_millis(10));
+    store.run();
+    assert!(!provider.watch("a").unwrap().has_not_ended());
+}
+
 /// Upkeep comes after every transaction, and its failure concerns nobody.
 #[test]
 fn upkeep_runs_between_transactions_and_may_fail() {

@@ -72,6 +72,40 @@ async fn a_client_that_is_told_the_end_reads_no_more() {
     assert_eq!(store.calls(), ["watch", "read_status"]);
 }
 
+/// B22: of what it knows not to have ended the store is asked only if it does not tell.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_waits_for_an_end_does_not_read_before_there_can_be_one() {
+    let store = FakeStore::telling();
+    store.say_not_ended();
+    let client = client_on(&store);
+    let waiting = {
+        let client = client.clone();
+        tokio::spawn(async move { client.wait_for_orchestration("order", MINUTE).await })
+    };
+    tokio::task::yield_now().await;
+    assert_eq!(store.calls(), ["watch"]);
+    store.tell_status(completed("apples"));
+    assert_eq!(output(&waiting.await.unwrap().unwrap()), "apples");
+    assert_eq!(store.calls(), ["watch"]);
+
+    // The last look is a real one.
+    store.set_status_untold("order", completed("pears"));
+    for timeout in [Duration::ZERO, Duration::from_millis(1)] {
+        assert_eq!(output(&client.wait_for_orchestration("order", timeout).await.unwrap()), "pears");
+    }
+}
+
+/// 20.3: that it has not ended says nothing of its custom status.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_waits_for_a_custom_status_reads_first_whatever_is_known_of_the_end() {
+    let store = FakeStore::telling();
+    store.say_not_ended();
+    store.set_status_untold("order", with_custom_status("packing", 1));
+    let begun = Instant::now();
+    let status = client_on(&store).wait_for_status_change("order", 0, MINUTE, MINUTE).await.unwrap();
+    assert_eq!((status.custom_status_version(), begun.elapsed()), (1, Duration::ZERO));
+}
+
 /// 20.2, 20.3: what is told is judged like what is read.
 #[tokio::test(start_paused = true)]
 async fn a_client_goes_on_waiting_if_what_it_is_told_is_not_what_it_waits_for() {
