@@ -30,9 +30,9 @@ impl Orchestrations {
     }
 }
 
-/// A locked instance.
+/// A locked instance. Its claim is boxed, because it goes from queue to queue.
 pub(crate) struct ClaimedInstance {
-    pub claim: OrchestrationClaim,
+    pub claim: Box<OrchestrationClaim>,
     /// Given if it failed repeatedly.
     pub suspect: Option<Suspect>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct ClaimedInstance {
 impl ClaimedInstance {
     pub(crate) fn new(node: &Node, claim: OrchestrationClaim) -> Self {
         let suspect = node.quarantine.hold(claim.attempt_count, node.options.max_attempts);
-        Self { claim, suspect }
+        Self { claim: Box::new(claim), suspect }
     }
 }
 

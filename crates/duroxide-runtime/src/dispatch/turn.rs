@@ -41,7 +41,7 @@ const COMES_BACK_WITHIN: Duration = Duration::from_secs(1);
 /// A claimed instance on its way through this node.
 pub(crate) struct InstanceWork {
     node: Arc<Node>,
-    claim: OrchestrationClaim,
+    claim: Box<OrchestrationClaim>,
     lease: Lease,
     seat: Seat,
     suspect: Option<Suspect>,

@@ -65,6 +65,7 @@ impl SqliteEngine {
             candidates.truncate(wanted);
             let fresh: Vec<i64> = candidates.into_iter().filter(|id| visited.insert(*id)).collect();
             let none_is_new = fresh.is_empty();
+            claimed.items.reserve_exact(fresh.len());
             for id in fresh {
                 let has_slot = claimed.items.len() < order.free_slots;
                 match self.claim_instance(id, order, nonce, has_slot, &mut claimed.dead_letters)? {
