@@ -19,6 +19,7 @@ use crate::{
     lanes::Lanes,
     open::{Location, open_writer},
     routes::Routes,
+    sentry::Sentry,
     sequence::Sequence,
 };
 
@@ -69,6 +70,7 @@ pub struct SqliteEngine {
     /// Whether leases that a clock set back made too long have been looked for since the store was opened.
     leases_checked: bool,
     trace: Option<Arc<StatementTrace>>,
+    sentry: Sentry,
     /// Whether room for the log was made, or tried to be made, since the store was opened.
     pub(crate) has_room: bool,
 }
@@ -114,6 +116,7 @@ impl SqliteEngine {
             closed: false,
             leases_checked: false,
             trace: None,
+            sentry: Sentry::default(),
             has_room: false,
         };
         engine.changed_elsewhere().map_err(|failure| SqliteError::from_failure("open", failure))?;
@@ -338,6 +341,11 @@ impl StoreEngine for SqliteEngine {
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
         let version = self.read_data_version()?;
         Ok(std::mem::replace(&mut self.data_version, version) != version)
+    }
+
+    /// Whoever commits writes the log first.
+    fn tell_of_writes(&mut self, tell: &Arc<dyn Fn() + Send + Sync>) -> bool {
+        self.location.log(self.db.conn()).is_some_and(|log| self.sentry.tell_of_write(&log, tell))
     }
 
     fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {

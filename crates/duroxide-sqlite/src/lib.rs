@@ -13,7 +13,7 @@
 //! * `rounds`, `executions`, `history`, `kv`, `custom_status`: what a commit writes.
 //! * `activities`, `lanes`, `sessions`: the worker queue.
 //! * `dead_letters`, `admin`, `reads`, `snapshot`: what operators and clients ask for.
-//! * `checkpoint`, `leases`, `trace`: upkeep and diagnosis.
+//! * `checkpoint`, `leases`, `trace`: upkeep and diagnosis. `sentry`: word of what other processes write.
 //!
 //! Every statement stands in a constant next to the function that runs it. Nothing scans a queue: an instance or an
 //! activity is either *ready*, and found through its route or lane, or it has a `wake_at` at which
@@ -57,6 +57,7 @@ mod reads;
 mod ready;
 mod rounds;
 mod routes;
+mod sentry;
 mod sequence;
 mod sessions;
 mod snapshot;

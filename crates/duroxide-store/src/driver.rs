@@ -48,6 +48,8 @@ pub struct StoreDriver {
     nonces: Nonces,
     watchers: Arc<Watchers>,
     news: News,
+    /// How the engine tells that someone has begun to write.
+    tell: Arc<dyn Fn() + Send + Sync>,
     name: Arc<str>,
     nodes: Nodes,
 }
@@ -80,6 +82,7 @@ pub(crate) struct DriverParts {
 
 impl StoreDriver {
     pub(crate) fn new(engine: Box<dyn StoreEngine>, parts: DriverParts) -> Self {
+        let submitter = parts.submitter.clone();
         Self {
             engine: GuardedEngine::new(engine, Arc::clone(&parts.name)),
             machine: parts.machine,
@@ -90,6 +93,7 @@ impl StoreDriver {
             nonces: parts.nonces,
             watchers: parts.watchers,
             news: News::default(),
+            tell: Arc::new(move || submitter.send(Request::Stirred)),
             name: parts.name,
             nodes: Nodes::new(parts.node_locks),
         }
@@ -164,9 +168,11 @@ impl StoreDriver {
     }
 
     fn look_elsewhere(&mut self, now: Timestamp) {
+        // Asked before the look: what is written after it is told.
+        let told = self.machine.is_quiet(now) && self.engine.tell_of_writes(&self.tell);
         match self.engine.changed_elsewhere() {
             Ok(changed) => {
-                self.machine.looked_elsewhere(changed, now);
+                self.machine.looked_elsewhere(changed, told, now);
                 if changed {
                     self.notice_change();
                 }

@@ -8,6 +8,7 @@ mod backlog;
 mod clock_check;
 mod gathering;
 mod health;
+mod looks;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,8 @@ use duroxide_provider::store::{ActivityOrder, InstanceOrder, Readies, StoreFailu
 
 pub(crate) use self::standing::{Served, Taken};
 use self::{
-    backlog::Backlog, clock_check::ClockCheck, gathering::Gathering, health::Health, standing::StandingOrders,
+    backlog::Backlog, clock_check::ClockCheck, gathering::Gathering, health::Health, looks::Looks,
+    standing::StandingOrders,
 };
 use crate::{
     StoreOptions,
@@ -27,12 +29,6 @@ use crate::{
     submit::{Read, Request, closed},
 };
 
-/// How long after a change by another process the store looks for the next one more often.
-const ALERT: Duration = Duration::from_secs(1);
-/// After this long without a request or a change the store looks less often, by [`QUIET_FACTOR`]: a process that has
-/// nothing to do should cost nothing.
-const QUIET: Duration = Duration::from_secs(1);
-const QUIET_FACTOR: u32 = 4;
 /// Rows that are due again right after they were promoted are looked at after this pause: an engine that promises
 /// too much costs a little, never a spinning thread.
 const PROMOTE_PAUSE: Duration = Duration::from_millis(1);
@@ -84,11 +80,7 @@ pub(crate) struct Machine {
     wake: Wake,
     /// Until when due rows are left alone, because they were just promoted or could not be.
     promote_not_before: Timestamp,
-    /// When to look for changes by other processes next.
-    look_at: Timestamp,
-    alert_until: Timestamp,
-    /// When something was last asked of the store, or changed by another process.
-    busy_at: Timestamp,
+    looks: Looks,
     watched: bool,
     /// When to tend to nodes next, while some have joined through this store.
     tend_nodes_at: Option<Timestamp>,
@@ -122,9 +114,7 @@ impl Machine {
             has_arrivals: false,
             wake: Wake::Unknown,
             promote_not_before: Timestamp::ZERO,
-            look_at: Timestamp::ZERO,
-            alert_until: Timestamp::ZERO,
-            busy_at: Timestamp::ZERO,
+            looks: Looks::default(),
             watched: false,
             tend_nodes_at: None,
             health: Health::Sound,
@@ -145,20 +135,21 @@ impl Machine {
             Request::Job(job) => {
                 // Renewals go on while nothing else does.
                 if job.class() != JobClass::Renewal {
-                    self.busy_at = self.seen;
+                    self.looks.note_request(self.seen);
                 }
                 self.backlog.push(job);
             }
             Request::Read(read) => self.reads.push_back(read),
             Request::FetchInstances(fetch) => {
                 self.instances.push(*fetch, behind_ops);
-                self.look_elsewhere_soon();
+                self.looks.look_soon();
             }
             Request::FetchActivities(fetch) => {
                 self.activities.push(*fetch, behind_ops);
-                self.look_elsewhere_soon();
+                self.looks.look_soon();
             }
-            Request::Watched => self.look_elsewhere_soon(),
+            Request::Watched => self.looks.look_soon(),
+            Request::Stirred => self.looks.stirred(self.seen, &self.options),
             // The driver keeps the locks of nodes.
             Request::NodeGone(_) => {}
             Request::Close => self.close(),
@@ -174,7 +165,7 @@ impl Machine {
             self.clamp_at = Some(now);
         }
         if self.seen == Timestamp::ZERO {
-            self.busy_at = now;
+            self.looks.note_request(now);
         }
         if std::mem::take(&mut self.has_arrivals) {
             self.gathering.note_arrival(now);
@@ -184,23 +175,16 @@ impl Machine {
             let back = self.seen.saturating_since(now);
             self.instances.shift_back(back);
             self.activities.shift_back(back);
-            self.look_at = self.look_at.min(now.saturating_add(self.options.check_interval));
+            self.looks.set_back(now, &self.options);
             self.promote_not_before = Timestamp::ZERO;
             self.tend_nodes_at = self.tend_nodes_at.map(|_| now);
             self.wake = Wake::Unknown;
-            self.alert_until = self.alert_until.min(now.saturating_add(ALERT));
-            self.busy_at = self.busy_at.min(now);
             if let Health::Lost { retry_at, .. } = &mut self.health {
                 *retry_at = (*retry_at).min(now.saturating_add(self.options.reopen_backoff_max));
             }
         }
         self.seen = now;
         was_set
-    }
-
-    /// A fetch must not miss what another process did just before it.
-    fn look_elsewhere_soon(&mut self) {
-        self.look_at = Timestamp::ZERO;
     }
 
     /// Nobody can hand anything in any more. What nobody waits for, such as releases of claims, is still done.
@@ -232,7 +216,7 @@ impl Machine {
         if self.wake == Wake::Unknown {
             return Step::LookAhead;
         }
-        if self.looks_elsewhere() && self.look_at <= now {
+        if self.looks_elsewhere() && self.looks.next() <= now {
             return Step::LookElsewhere;
         }
         if self.tend_nodes_at.is_some_and(|at| at <= now) {
@@ -282,7 +266,7 @@ impl Machine {
             Wake::Known(at) => at,
             Wake::Unknown => None,
         };
-        let look = self.looks_elsewhere().then_some(self.look_at);
+        let look = self.looks_elsewhere().then_some(self.looks.next());
         let deadlines = [self.instances.next_deadline(), self.activities.next_deadline()];
         let upkeep = [wake, look, self.tend_nodes_at, self.clamp_at];
         upkeep.into_iter().chain(deadlines).flatten().min()
@@ -356,20 +340,17 @@ impl Machine {
     }
 
     /// Someone looked whether another process changed the store. What that made ready is told separately.
-    pub(crate) fn looked_elsewhere(&mut self, changed: bool, now: Timestamp) {
+    /// `told` says that the engine tells when somebody begins to write.
+    pub(crate) fn looked_elsewhere(&mut self, changed: bool, told: bool, now: Timestamp) {
         if changed {
-            self.alert_until = now.saturating_add(ALERT);
-            self.busy_at = self.alert_until;
             self.wake = Wake::Unknown;
         }
-        let pause = if now < self.alert_until {
-            self.options.alert_check_interval
-        } else if now < self.busy_at.saturating_add(QUIET) {
-            self.options.check_interval
-        } else {
-            self.options.check_interval.saturating_mul(QUIET_FACTOR)
-        };
-        self.look_at = now.saturating_add(pause);
+        self.looks.looked(changed, told, now, &self.options);
+    }
+
+    /// Whether nothing has happened for a while, here or elsewhere.
+    pub(crate) fn is_quiet(&self, now: Timestamp) -> bool {
+        self.looks.is_quiet(now)
     }
 
     /// Whether nodes have joined through this store. With the first one the others are looked at: whatever they held
@@ -385,7 +366,7 @@ impl Machine {
 
     /// Nobody could say whether another process changed the store.
     pub(crate) fn look_elsewhere_failed(&mut self, now: Timestamp) {
-        self.look_at = now.saturating_add(UPKEEP_PAUSE);
+        self.looks.look_at(now.saturating_add(UPKEEP_PAUSE));
     }
 
     /// Something may have become ready outside a transaction that serves.

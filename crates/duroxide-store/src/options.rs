@@ -14,7 +14,7 @@ pub struct StoreOptions {
     /// Whether other processes may change the store. If not, nobody looks for their changes.
     pub shared: bool,
     /// How often to look for changes by other processes, while someone waits. After a second in which nothing
-    /// happened it is four times as long.
+    /// happened it is four times as long, or a second where the engine tells of writes.
     pub check_interval: Duration,
     /// How often to look during the second after such a change.
     pub alert_check_interval: Duration,

@@ -34,6 +34,8 @@ pub(crate) enum Request {
     FetchActivities(Box<Fetch<ActivityOrder>>),
     /// A client watches from now on.
     Watched,
+    /// Someone has begun to write the store, in this process or another.
+    Stirred,
     /// A node has gone; its lock goes with it.
     NodeGone(Box<GoneNode>),
     /// The provider was dropped.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use duroxide_core::Timestamp;
 
 use super::{
@@ -55,6 +57,14 @@ pub trait StoreEngine: StoreReader + 'static {
 
     /// Whether someone else (another process) changed the store since the last call.
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure>;
+
+    /// Asks to be told, once, by a call of `tell` on any thread, that someone has begun to write the store after this
+    /// call. What is written may become visible a moment later, and it may be this process that writes. Returns whether
+    /// it will be told. If not, as by default, changes are found by looking more often.
+    fn tell_of_writes(&mut self, tell: &Arc<dyn Fn() + Send + Sync>) -> bool {
+        let _ = tell;
+        false
+    }
 
     /// Which queues hold something that some claim may take, by a read outside a transaction. Asked after a change
     /// by someone else, to decide whether a claim is worth a transaction. It may say yes too often, never too

@@ -50,6 +50,14 @@ impl Location {
         }
     }
 
+    /// The file of the write-ahead log, beside where SQLite found the database. Known only of the system's files.
+    pub(crate) fn log(&self, conn: &Connection) -> Option<PathBuf> {
+        match self {
+            Self::File { vfs: None, .. } => conn.path().map(|path| format!("{path}-wal").into()),
+            Self::Memory | Self::File { .. } => None,
+        }
+    }
+
     /// Finds what SQLite would only call "unable to open database file". Never opens the file itself: closing any
     /// descriptor of it would drop the locks that SQLite holds on it in this process. Knows only the system's files.
     pub(super) fn check(&self) -> Result<(), SqliteError> {

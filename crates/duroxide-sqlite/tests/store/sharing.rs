@@ -1,6 +1,10 @@
 //! Several writers on one file.
 
-use std::thread;
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use duroxide_provider::store::{StoreEngine, StoreReader};
 
@@ -38,6 +42,36 @@ fn work_of_handlers_that_only_another_writer_has_met_is_claimed() {
     assert_eq!(second.claim_work().unwrap().item, activity("order-1", 2));
     second.send(&start("order-2"));
     assert_eq!(first.claim().unwrap().instance, "order-2");
+}
+
+/// Who asks is told of the next write, by whomever, and not of others.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_write_is_told_to_who_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    // A link to the file has no log beside it.
+    let link = directory.path().join("link.db");
+    let mut second = Store::file(&path);
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let mut first = Store::file(&link);
+    let (tell, told) = mpsc::channel();
+    let tell: Arc<dyn Fn() + Send + Sync> = Arc::new(move || tell.send(()).unwrap());
+    second.send(&start("order-1"));
+    for n in 2..4 {
+        assert!(first.engine.tell_of_writes(&tell) && first.engine.tell_of_writes(&tell));
+        second.send(&start(&format!("order-{n}")));
+        told.recv_timeout(Duration::from_secs(30)).unwrap();
+    }
+    assert!(first.engine.changed_elsewhere().unwrap());
+    second.send(&start("order-4"));
+    drop(first);
+    assert!(told.try_recv().is_err(), "told more often than asked");
+}
+
+#[test]
+fn a_store_in_memory_has_nobody_to_tell_of() {
+    assert!(!Store::in_memory().engine.tell_of_writes(&(Arc::new(|| ()) as Arc<dyn Fn() + Send + Sync>)));
 }
 
 /// Section 9: only the commits of others count as a change, and a read then says what may be ready.

@@ -76,6 +76,12 @@ impl GuardedEngine {
         self.call("changed_elsewhere", FailureClass::Retryable, |engine| engine.changed_elsewhere())
     }
 
+    /// An engine that panics tells nothing.
+    pub(super) fn tell_of_writes(&mut self, tell: &Arc<dyn Fn() + Send + Sync>) -> bool {
+        self.call("tell_of_writes", FailureClass::Retryable, |engine| Ok(engine.tell_of_writes(tell)))
+            .unwrap_or(false)
+    }
+
     pub(super) fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
         self.call("may_be_ready", FailureClass::Retryable, |engine| engine.may_be_ready())
     }

@@ -205,7 +205,7 @@ fn a_shared_store_is_looked_at_only_while_someone_waits() {
     assert_eq!(machine.next_step(at(0)), Step::Sleep(None));
     machine.observe(at(0), Duration::ZERO, true);
     assert_eq!(machine.next_step(at(0)), Step::LookElsewhere);
-    machine.looked_elsewhere(false, at(0));
+    machine.looked_elsewhere(false, false, at(0));
     assert_eq!(machine.next_step(at(0)), Step::Sleep(Some(at(50))));
 }
 
