@@ -153,6 +153,8 @@ impl StoreProvider {
 
 impl Drop for StoreProvider {
     fn drop(&mut self) {
+        // The readers first: connections to a file that close at the same time leave its log to nobody.
+        self.readers = Readers::StoreThread(self.submitter.clone());
         self.submitter.send(Request::Close);
         if let Some(thread) = self.thread.take() {
             thread::join(thread);
