@@ -15,7 +15,7 @@ use crate::{
     routes::ORPHANS,
 };
 
-pub(crate) use visible::{Message, held, held_alone, message_columns};
+pub(crate) use visible::{Message, held, held_unmarked, message_columns};
 
 /// `ON CONFLICT` names its index: `INSERT OR IGNORE` would also swallow real errors.
 const INSERT: &str = "INSERT INTO message (instance, due_at, seq, kind, key, enqueued_at, data)

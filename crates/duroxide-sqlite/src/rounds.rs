@@ -30,7 +30,7 @@ impl SqliteEngine {
             let stored = self.stored(&held.row, next.execution_id)?;
             self.check_part(&held.row, next, stored.as_ref())?;
         }
-        let messages_left = self.consume_batch(&held)?;
+        let messages_left = self.consume_batch(&mut held)?;
         let mut effect = self.commit_part(&mut held, &round.execution, first, 1)?;
         if let Some(next) = &round.next {
             let stored = self.stored(&held.row, next.execution_id)?;
@@ -135,7 +135,7 @@ impl SqliteEngine {
             Some(place) => {
                 self.write_instance(row, place, effect.changed)?;
                 held.stand_at(place);
-                held.messages = (!messages_left && !sent).then_some(0);
+                held.waiting = held.waiting.filter(|_| !sent);
                 self.keep_running(held);
             }
             None => self.delete_instance_row(row.id)?,

@@ -13,7 +13,7 @@ use crate::{
     dead_letters,
     instances::Lock,
     kv,
-    mailbox::{held, held_alone},
+    mailbox::{held, held_unmarked},
     payloads::whole_data,
     reads,
 };
@@ -24,7 +24,7 @@ const EXECUTIONS: &str = "SELECT execution_id, status, output, major, minor, pat
     WHERE instance = ?1 ORDER BY execution_id";
 const MESSAGES: &str = concat!(
     "SELECT due_at, hidden_until, attempt_count + ",
-    held_alone!(),
+    held_unmarked!(),
     ", ",
     held!(),
     ", key, ",

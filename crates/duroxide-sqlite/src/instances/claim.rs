@@ -11,7 +11,7 @@ use duroxide_provider::{
     },
 };
 
-use super::{InstanceRow, Kept, Lock, lock::lease};
+use super::{Batch, InstanceRow, Kept, Lock, lock::lease};
 use crate::{
     SqliteEngine,
     db::{micros, time, unsigned},
@@ -142,8 +142,12 @@ impl SqliteEngine {
         if kept.row.suspect && !has_slot {
             return Ok(Candidate::MustWait);
         }
-        let (mut messages, items) = match kept.sole.take() {
-            Some((message, item)) => (vec![message], vec![Arc::unwrap_or_clone(item)]),
+        let waiting = kept.take_waiting();
+        let are_all = waiting.is_some();
+        let (mut messages, items) = match waiting {
+            Some(waiting) => {
+                waiting.into_iter().map(|(message, item)| (message, Arc::unwrap_or_clone(item))).unzip()
+            }
             None => self.decodable_messages(&kept.row, order.whole_mailbox, notes)?,
         };
         let startable = kept.row.known || messages.iter().any(|message| is_start(message.kind));
@@ -154,7 +158,8 @@ impl SqliteEngine {
             return Ok(Candidate::Unfit);
         }
         self.count_lost_attempt(&kept.row, &mut messages)?;
-        let lock_token = self.lock_instance(&mut kept.row, &messages, order, nonce)?;
+        let batch = self.take_messages(id, &messages, are_all)?;
+        let lock_token = self.lock_instance(&mut kept.row, batch, order, nonce)?;
         let claim = self.describe_claim(&kept, items, lock_token, &messages)?;
         self.kept.keep(kept);
         Ok(Candidate::Claimed(Box::new(claim)))
@@ -204,15 +209,14 @@ impl SqliteEngine {
         Ok(Some(note))
     }
 
-    /// Locks an instance and the messages a turn gets, and counts the attempt, in this one transaction.
+    /// Locks an instance and with it the messages a turn gets.
     fn lock_instance(
         &mut self,
         row: &mut InstanceRow,
-        messages: &[Message],
+        batch: Batch,
         order: &InstanceOrder,
         nonce: u128,
     ) -> Result<String, StoreFailure> {
-        let batch = self.take_messages(row.id, messages)?;
         let token = lock_token(unsigned(row.id), nonce);
         let until = micros(self.now.saturating_add(order.lock_timeout));
         let columns = (

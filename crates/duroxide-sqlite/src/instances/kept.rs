@@ -11,6 +11,8 @@ use crate::{executions::ExecutionRow, mailbox::Message};
 
 /// Some megabytes. What is not kept is read.
 const KEPT_MAX: usize = 8192;
+/// Messages of one instance that are kept while they wait. If more do, they are read.
+const WAITING_MAX: usize = 256;
 
 /// An instance with its current execution, as they are stored.
 #[derive(Debug)]
@@ -18,10 +20,9 @@ pub(crate) struct Kept {
     pub(crate) row: InstanceRow,
     /// One that never ran a turn has none.
     pub(crate) execution: Option<ExecutionRow>,
-    /// How many messages its mailbox holds at most, if that is known.
-    pub(crate) messages: Option<usize>,
-    /// The only message its mailbox holds, if it came while that was empty and nobody has claimed it.
-    pub(crate) sole: Option<(Message, Arc<WorkItem>)>,
+    /// The messages of its mailbox that no lock holds, or held and lost, if all of them are known. A claim can see them,
+    /// and they came in this order.
+    pub(crate) waiting: Option<Vec<(Message, Arc<WorkItem>)>>,
     /// The row of the instance that started it, if that is known.
     pub(crate) parent: Option<i64>,
     /// Whether its current execution is known to have changed no key.
@@ -36,8 +37,7 @@ impl Kept {
         Self {
             row,
             execution: None,
-            messages: Some(0),
-            sole: None,
+            waiting: Some(Vec::new()),
             parent: None,
             kv_unchanged: true,
             custom_status_unset: true,
@@ -56,6 +56,15 @@ impl Kept {
         let last = self.execution.as_ref().map(|execution| execution.last_event_id);
         let known = self.custom_status_unset && last == Some(end);
         known.then_some(Ended { custom_status: None, custom_status_version: 0 })
+    }
+
+    /// The messages that a claim takes, if they are all that the mailbox holds. They no longer wait then.
+    pub(crate) fn take_waiting(&mut self) -> Option<Vec<(Message, Arc<WorkItem>)>> {
+        // What a lock held and lost is in the mailbox too.
+        let waiting = self.waiting.take().filter(|_| self.row.batch.is_none());
+        let waiting = waiting.filter(|waiting| !waiting.is_empty())?;
+        self.waiting = Some(Vec::new());
+        Some(waiting)
     }
 
     pub(crate) fn stand_at(&mut self, Place { route, ready, wake_at }: Place) {
@@ -104,15 +113,18 @@ impl KeptInstances {
     /// `visible` is the message itself, if a claim can see it from now on.
     pub(crate) fn message_arrived(&mut self, id: i64, visible: Option<(Message, Arc<WorkItem>)>) {
         if let Some(kept) = self.by_id.get_mut(&id) {
-            kept.sole = visible.filter(|_| kept.messages == Some(0));
-            kept.messages = kept.messages.map(|messages| messages + 1);
+            let waiting = kept.waiting.take().filter(|waiting| waiting.len() < WAITING_MAX);
+            kept.waiting = waiting.zip(visible).map(|(mut waiting, message)| {
+                waiting.push(message);
+                waiting
+            });
         }
     }
 
     /// A message was deleted by other means than a turn.
     pub(crate) fn message_removed(&mut self, id: i64) {
         if let Some(kept) = self.by_id.get_mut(&id) {
-            kept.sole = None;
+            kept.waiting = None;
         }
     }
 

@@ -92,8 +92,8 @@ impl Lock {
     }
 }
 
-/// The messages a claim took: all rows of this number, none of which stands behind (`last_due_at`, `last_seq`).
-/// Under a negative number it is the one row that stands there; nothing is written to it while the lock lives.
+/// The messages a claim took, as it is stored: all rows of this number, none of which stands behind (`last_due_at`,
+/// `last_seq`). Under a negative number nothing is written to the rows while the lock lives; see [`Batch::held`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batch {
     pub(crate) number: i64,
@@ -101,9 +101,41 @@ pub(crate) struct Batch {
     pub(crate) last_seq: i64,
 }
 
+/// How the messages of a batch are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Their rows have the batch's number.
+    Marked,
+    /// It is the one row that stands at the batch's end.
+    Sole,
+    /// They were all that the mailbox held, and none of them had to become due: those up to the batch's end.
+    Whole,
+}
+
 impl Batch {
-    pub(crate) fn is_sole(self) -> bool {
-        self.number < 0
+    /// Stands for `last_due_at` where a batch was the whole mailbox.
+    const WHOLE: i64 = -1;
+
+    /// The whole mailbox, whose last message is this.
+    pub(crate) fn whole(number: i64, last_seq: i64) -> Self {
+        Self { number: -number, last_due_at: Self::WHOLE, last_seq }
+    }
+
+    pub(crate) fn held(self) -> Held {
+        match self {
+            Self { number: 0.., .. } => Held::Marked,
+            Self { last_due_at: Self::WHOLE, .. } => Held::Whole,
+            _ => Held::Sole,
+        }
+    }
+
+    /// Whether it holds a message whose row does not say so.
+    pub(crate) fn holds_unmarked(self, (due_at, seq): (i64, i64)) -> bool {
+        match self.held() {
+            Held::Marked => false,
+            Held::Sole => (due_at, seq) == (self.last_due_at, self.last_seq),
+            Held::Whole => due_at == 0 && seq <= self.last_seq,
+        }
     }
 }
 
@@ -190,8 +222,7 @@ impl SqliteEngine {
             Ok(Kept {
                 row: InstanceRow::read(row)?,
                 execution: ExecutionRow::read_joined(row, FIRST_OF_EXECUTION)?,
-                messages: None,
-                sole: None,
+                waiting: None,
                 parent: None,
                 kv_unchanged: false,
                 custom_status_unset: row.get(CUSTOM_STATUS_UNSET)?,

@@ -11,7 +11,7 @@ use super::{kind_number, kind_of};
 use crate::{
     SqliteEngine,
     db::{count, lossy_text, micros, time},
-    instances::{Batch, InstanceRow, Kept},
+    instances::{Batch, Held, InstanceRow, Kept},
 };
 
 /// The columns of a [`Message`], in the order in which it reads them.
@@ -26,19 +26,20 @@ macro_rules! message_columns {
 }
 pub(crate) use message_columns;
 
-/// Whether a message is the only one that the lock of its instance holds, in which case its row does not say so.
-macro_rules! held_alone {
+/// Whether the lock of its instance holds a message whose row does not say so; see [`Batch`].
+macro_rules! held_unmarked {
     () => {
-        "((instance.batch < 0
-        AND message.due_at = instance.batch_due_at AND message.seq = instance.batch_seq) IS TRUE)"
+        "((instance.batch < 0 AND CASE instance.batch_due_at
+            WHEN -1 THEN message.due_at = 0 AND message.seq <= instance.batch_seq
+            ELSE message.due_at = instance.batch_due_at AND message.seq = instance.batch_seq END) IS TRUE)"
     };
 }
-pub(crate) use held_alone;
+pub(crate) use held_unmarked;
 
 /// Whether the lock of its instance holds a message, ended or not.
 macro_rules! held {
     () => {
-        concat!("((message.batch = instance.batch) IS TRUE OR ", $crate::mailbox::held_alone!(), ")")
+        concat!("((message.batch = instance.batch) IS TRUE OR ", $crate::mailbox::held_unmarked!(), ")")
     };
 }
 pub(crate) use held;
@@ -82,6 +83,8 @@ const TAKE_SHOWN_AGAIN: &str =
     WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
 const COUNT_ATTEMPT: &str = "UPDATE message SET attempt_count = attempt_count + 1
     WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
+const COUNT_ATTEMPT_OF_WHOLE: &str = "UPDATE message SET attempt_count = attempt_count + 1
+    WHERE instance = ?1 AND due_at = 0 AND seq <= ?2";
 const HIDE_UNDECODABLE: &str = "UPDATE message
     SET batch = NULL, kind = ?4, hidden_until = ?5, attempt_count = attempt_count + 1
     WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
@@ -90,6 +93,9 @@ const CONSUME_LAST: &str =
     "DELETE FROM message WHERE instance = ?1 AND due_at = ?2 AND seq = ?3 AND batch = ?4";
 const RELEASE_SOLE: &str = "UPDATE message SET hidden_until = ?4, attempt_count = attempt_count + ?5
     WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
+const CONSUME_WHOLE: &str = "DELETE FROM message WHERE instance = ?1 AND due_at = 0 AND seq <= ?2";
+const RELEASE_WHOLE: &str = "UPDATE message SET hidden_until = ?3, attempt_count = attempt_count + ?4
+    WHERE instance = ?1 AND due_at = 0 AND seq <= ?2";
 const FIRST_LEFT: &str = "SELECT due_at, seq FROM message WHERE instance = ?1 ORDER BY due_at, seq LIMIT 1";
 const CONSUME_BATCH: &str =
     "DELETE FROM message WHERE instance = ?1 AND (due_at, seq) <= (?2, ?3) AND batch = ?4";
@@ -185,14 +191,20 @@ impl SqliteEngine {
         Ok(())
     }
 
-    /// Gives messages to a batch and counts the attempt, by what is stored with the lock if there is one message.
-    pub(crate) fn take_messages(&mut self, id: i64, messages: &[Message]) -> Result<Batch, StoreFailure> {
+    /// Gives messages to a batch and counts the attempt. If it is one message, or they `are_all` that the mailbox holds,
+    /// what is stored with the lock does both.
+    pub(crate) fn take_messages(
+        &mut self,
+        id: i64,
+        messages: &[Message],
+        are_all: bool,
+    ) -> Result<Batch, StoreFailure> {
         let number = self.sequence.take();
         let (last_due_at, last_seq) = messages.last().map(Message::place).unwrap_or_default();
-        if let [sole] = messages
-            && !sole.was_hidden
-        {
-            return Ok(Batch { number: -number, last_due_at, last_seq });
+        match messages {
+            [sole] if !sole.was_hidden => return Ok(Batch { number: -number, last_due_at, last_seq }),
+            _ if are_all => return Ok(Batch::whole(number, last_seq)),
+            _ => {}
         }
         for message in messages {
             let take = if message.was_hidden { TAKE_SHOWN_AGAIN } else { TAKE };
@@ -201,16 +213,19 @@ impl SqliteEngine {
         Ok(Batch { number, last_due_at, last_seq })
     }
 
-    /// Counts the attempt of a lock that ended, in the row of its sole message, which the lock stood for so far.
+    /// Counts the attempt of a lock that ended, in the rows of its messages, for which the lock stood so far.
     pub(crate) fn count_lost_attempt(
         &self,
         row: &InstanceRow,
         messages: &mut [Message],
     ) -> Result<(), StoreFailure> {
-        let Some(lost) = row.batch.filter(|batch| batch.is_sole()) else { return Ok(()) };
-        let place = (lost.last_due_at, lost.last_seq);
-        self.db.execute(COUNT_ATTEMPT, (row.id, place.0, place.1))?;
-        if let Some(message) = messages.iter_mut().find(|message| message.place() == place) {
+        let Some(lost) = row.batch else { return Ok(()) };
+        match lost.held() {
+            Held::Marked => return Ok(()),
+            Held::Sole => self.db.execute(COUNT_ATTEMPT, (row.id, lost.last_due_at, lost.last_seq))?,
+            Held::Whole => self.db.execute(COUNT_ATTEMPT_OF_WHOLE, (row.id, lost.last_seq))?,
+        };
+        for message in messages.iter_mut().filter(|message| lost.holds_unmarked(message.place())) {
             message.attempt_count = message.attempt_count.saturating_add(1);
         }
         Ok(())
@@ -234,26 +249,37 @@ impl SqliteEngine {
 
     /// Deletes the messages the lock holds, and says whether others are left. One that arrived after the fetch belongs
     /// to the next turn.
-    ///
-    /// Most turns take one message. Its row is deleted by its key, which costs SQLite half of a delete by range, and
-    /// no other of the batch stands behind it. If the mailbox held no more than that one, nothing is left.
-    pub(crate) fn consume_batch(&self, Kept { row, messages, .. }: &Kept) -> Result<bool, StoreFailure> {
-        let Some(batch) = row.batch else { return self.has_messages(row.id) };
+    pub(crate) fn consume_batch(&self, held: &mut Kept) -> Result<bool, StoreFailure> {
+        if let Some(batch) = held.row.batch {
+            self.delete_batch(held.row.id, batch)?;
+        }
+        let are_left = match &held.waiting {
+            Some(waiting) => !waiting.is_empty(),
+            None => self.has_messages(held.row.id)?,
+        };
+        if !are_left {
+            held.waiting = Some(Vec::new());
+        }
+        Ok(are_left)
+    }
+
+    /// Most turns take one message. Its row is deleted by its key, which costs SQLite half of a delete by range, and so
+    /// is the last of several, behind which no other of the batch stands.
+    fn delete_batch(&self, id: i64, batch: Batch) -> Result<(), StoreFailure> {
         let last = (batch.last_due_at, batch.last_seq);
-        if batch.is_sole() {
-            self.db.execute(DELETE, (row.id, last.0, last.1))?;
-        } else {
-            self.db.execute(CONSUME_LAST, (row.id, last.0, last.1, batch.number))?;
-        }
-        if *messages == Some(1) {
-            return Ok(false);
-        }
-        let first_left = self.db.first(FIRST_LEFT, [row.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        if batch.is_sole() || first_left.is_none_or(|left| left > last) {
-            return Ok(first_left.is_some());
-        }
-        self.db.execute(CONSUME_BATCH, (row.id, last.0, last.1, batch.number))?;
-        self.has_messages(row.id)
+        match batch.held() {
+            Held::Sole => self.db.execute(DELETE, (id, last.0, last.1))?,
+            Held::Whole => self.db.execute(CONSUME_WHOLE, (id, last.1))?,
+            Held::Marked => {
+                self.db.execute(CONSUME_LAST, (id, last.0, last.1, batch.number))?;
+                let first = self.db.first(FIRST_LEFT, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                if first.is_none_or(|first| first > last) {
+                    return Ok(());
+                }
+                self.db.execute(CONSUME_BATCH, (id, last.0, last.1, batch.number))?
+            }
+        };
+        Ok(())
     }
 
     /// Gives back the messages the lock holds, and only those.
@@ -265,12 +291,16 @@ impl SqliteEngine {
     ) -> Result<(), StoreFailure> {
         let Some(batch) = row.batch else { return Ok(()) };
         let (last, hidden_until) = ((batch.last_due_at, batch.last_seq), micros(hidden_until));
-        if batch.is_sole() {
-            let columns = (row.id, last.0, last.1, hidden_until, i64::from(!ignore_attempt));
-            return self.db.execute(RELEASE_SOLE, columns).map(|_| ());
-        }
-        let columns = (row.id, last.0, last.1, batch.number, hidden_until, i64::from(ignore_attempt));
-        self.db.execute(RELEASE_BATCH, columns).map(|_| ())
+        let counted = i64::from(!ignore_attempt);
+        match batch.held() {
+            Held::Sole => self.db.execute(RELEASE_SOLE, (row.id, last.0, last.1, hidden_until, counted))?,
+            Held::Whole => self.db.execute(RELEASE_WHOLE, (row.id, last.1, hidden_until, counted))?,
+            Held::Marked => {
+                let columns = (row.id, last.0, last.1, batch.number, hidden_until, 1 - counted);
+                self.db.execute(RELEASE_BATCH, columns)?
+            }
+        };
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use duroxide_core::WorkItem;
 use duroxide_provider::{
     Round, ScheduledActivityIdentifier,
-    store::{Answer, Op, Refusal, StoreEngine, StoreReader},
+    store::{Answer, MessageRow, Op, Refusal, StoreEngine, StoreReader},
 };
 
 use crate::fixture::{LEASE, Store, activity, first_round, one_instance, raise, start};
@@ -166,4 +166,90 @@ fn a_parent_that_was_deleted_and_started_again_gets_the_result() {
     store.commit(&token, returns("child-1", &result_for("order-1"))).unwrap();
     let claim = store.claim().unwrap();
     assert_eq!((claim.instance.as_str(), claim.messages), ("order-1", vec![result_for("order-1")]));
+}
+
+// ---- the messages that waited together, under one lock ------------------------------------------------------------
+
+/// A running instance in whose mailbox this many messages wait.
+fn with_waiting(store: &mut Store, messages: usize) {
+    store.send(&start("order-1"));
+    let claim = store.claim().unwrap();
+    store.commit(&claim.lock_token, first_round("order-1")).unwrap();
+    (0..messages).for_each(|n| store.send(&raise("order-1", &n.to_string())));
+}
+
+/// How often each message was fetched, and whether the lock holds it.
+fn mailbox(store: &mut Store) -> Vec<(u32, bool)> {
+    let instance = store.engine.snapshot().unwrap().instances.remove(0);
+    instance.messages.iter().map(|message| (message.attempt_count, message.locked)).collect()
+}
+
+#[test]
+fn a_lock_holds_all_that_waited_and_nothing_that_comes_later() {
+    let mut store = Store::in_memory();
+    with_waiting(&mut store, 3);
+    let claim = store.claim().unwrap();
+    assert_eq!(claim.messages, ["0", "1", "2"].map(|n| raise("order-1", n)));
+    store.send(&raise("order-1", "late"));
+    assert_eq!(mailbox(&mut store), [(1, true), (1, true), (1, true), (0, false)]);
+    store.commit(&claim.lock_token, Round { execution_id: 1, ..Round::default() }).unwrap();
+    assert_eq!(mailbox(&mut store), [(0, false)]);
+    store.send(&raise("order-1", "later"));
+    let claim = store.claim().unwrap();
+    assert_eq!(claim.messages, ["late", "later"].map(|n| raise("order-1", n)));
+    store.commit(&claim.lock_token, Round { execution_id: 1, ..Round::default() }).unwrap();
+    assert_eq!(mailbox(&mut store), []);
+    assert!(store.claim().is_none());
+}
+
+/// B1, I04: an attempt that a lock stood for is counted when the lock is lost, whoever takes it over.
+#[test]
+fn a_lost_lock_counts_for_all_that_it_held() {
+    let (_directory, mut one, mut other) = two_processes();
+    with_waiting(&mut one, 2);
+    let lost = one.claim().unwrap();
+    one.send(&raise("order-1", "late"));
+    one.pass(LEASE);
+    let again = one.claim().unwrap();
+    assert_eq!((again.messages.len(), again.attempt_count), (3, 2));
+    assert_eq!(mailbox(&mut one), [(2, true), (2, true), (1, true)]);
+    assert!(one.commit(&lost.lock_token, Round { execution_id: 1, ..Round::default() }).is_err());
+
+    other.pass(LEASE + LEASE);
+    let taken_over = other.claim().unwrap();
+    assert_eq!((taken_over.messages.len(), taken_over.attempt_count), (3, 3));
+    assert_eq!(mailbox(&mut other), [(3, true), (3, true), (2, true)]);
+    other.commit(&taken_over.lock_token, Round { execution_id: 1, ..Round::default() }).unwrap();
+    assert_eq!(mailbox(&mut one), []);
+}
+
+#[test]
+fn a_lock_gives_back_all_that_it_held_and_nothing_else() {
+    for (ignore_attempt, counted) in [(false, 1), (true, 0)] {
+        let mut store = Store::in_memory();
+        with_waiting(&mut store, 2);
+        let token = store.claim().unwrap().lock_token;
+        store.send(&raise("order-1", "late"));
+        store.apply(&Op::AbandonInstance { token, delay: Some(LEASE), ignore_attempt });
+        assert_eq!(mailbox(&mut store), [(counted, false), (counted, false), (0, false)]);
+        assert_eq!(store.claim().unwrap().messages, [raise("order-1", "late")], "the others are hidden");
+
+        store.pass(LEASE);
+        let claim = store.claim().unwrap();
+        assert_eq!((claim.messages.len(), claim.attempt_count), (3, 2.max(counted + 1)));
+        assert_eq!(mailbox(&mut store), [(counted + 1, true), (counted + 1, true), (2, true)]);
+    }
+}
+
+/// What becomes visible by its time stands behind what does not: a lock of the whole mailbox must not hold it.
+#[test]
+fn a_message_that_becomes_due_is_not_held_by_a_lock_before_it() {
+    let mut store = Store::in_memory();
+    with_waiting(&mut store, 2);
+    let claim = store.claim().unwrap();
+    store.apply(&Op::EnqueueMessage(MessageRow::new(raise("order-1", "due"), Some(LEASE / 2)).unwrap()));
+    store.pass(LEASE / 2);
+    store.commit(&claim.lock_token, Round { execution_id: 1, ..Round::default() }).unwrap();
+    assert_eq!(mailbox(&mut store), [(0, false)]);
+    assert_eq!(store.claim().unwrap().messages, [raise("order-1", "due")]);
 }

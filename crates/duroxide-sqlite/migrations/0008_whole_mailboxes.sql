@@ -1,0 +1,3 @@
+-- A turn may take all messages that stand in a mailbox, and their rows are left alone too: `instance.batch` is negative
+-- and `batch_due_at` is -1 then, and the lock holds the messages with `due_at` 0 up to `batch_seq`. Whatever arrives
+-- later stands behind them. Nothing changes in the tables; a build that does not know of this must not open the file.
