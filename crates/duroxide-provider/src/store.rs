@@ -56,7 +56,7 @@ mod snapshot;
 mod state_change;
 mod token;
 
-pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine};
+pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfWrite};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use node::{NodeRow, StoredNode};
 pub use op::{Answer, Ended, Op, Readies};

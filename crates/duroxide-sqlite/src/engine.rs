@@ -5,7 +5,7 @@ use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op, Readies,
-        StoreEngine, StoreFailure, bounds::MAX_ATTEMPTS_DEFAULT,
+        StoreEngine, StoreFailure, TellOfWrite, bounds::MAX_ATTEMPTS_DEFAULT,
     },
 };
 
@@ -344,7 +344,7 @@ impl StoreEngine for SqliteEngine {
     }
 
     /// Whoever commits writes the log first.
-    fn tell_of_writes(&mut self, tell: &Arc<dyn Fn() + Send + Sync>) -> bool {
+    fn tell_of_writes(&mut self, tell: &TellOfWrite) -> bool {
         self.location.log(self.db.conn()).is_some_and(|log| self.sentry.tell_of_write(&log, tell))
     }
 

@@ -6,10 +6,9 @@ mod post;
 
 use std::{path::Path, sync::Arc};
 
-use self::post::Post;
+use duroxide_provider::store::TellOfWrite;
 
-/// Where word of writes goes.
-pub(crate) type Tell = Arc<dyn Fn() + Send + Sync>;
+use self::post::Post;
 
 /// Watches the log of one store, once somebody asks for it.
 #[derive(Debug, Default)]
@@ -23,7 +22,7 @@ pub(crate) enum Sentry {
 
 impl Sentry {
     /// Has the next write to `log` told, once. Returns whether it will be.
-    pub(crate) fn tell_of_write(&mut self, log: &Path, tell: &Tell) -> bool {
+    pub(crate) fn tell_of_write(&mut self, log: &Path, tell: &TellOfWrite) -> bool {
         if matches!(self, Self::Unasked) {
             *self = match Post::new(Arc::clone(tell)) {
                 Ok(post) => Self::Posted(post),

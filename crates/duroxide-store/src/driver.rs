@@ -12,7 +12,7 @@ use std::{
 };
 
 use duroxide_core::{Clock, Timestamp};
-use duroxide_provider::store::{Answer, ApplyError, Op, Readies, StoreEngine, StoreFailure};
+use duroxide_provider::store::{Answer, ApplyError, Op, Readies, StoreEngine, StoreFailure, TellOfWrite};
 
 use self::{
     engine::GuardedEngine,
@@ -49,7 +49,7 @@ pub struct StoreDriver {
     watchers: Arc<Watchers>,
     news: News,
     /// How the engine tells that someone has begun to write.
-    tell: Arc<dyn Fn() + Send + Sync>,
+    tell: TellOfWrite,
     name: Arc<str>,
     nodes: Nodes,
 }

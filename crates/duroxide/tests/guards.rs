@@ -175,7 +175,7 @@ async fn many_who_wait_read_nothing() {
         reads.push(statements.iter().filter(|sql| sql.contains("JOIN custom_status")).count());
     }
     // A machine that is busy for seconds lets some look again.
-    assert!(reads.iter().min() <= Some(&(STATUS_READS_PER_HELLO * MANY)), "{reads:?} reads of {MANY}");
+    assert!(reads.contains(&(STATUS_READS_PER_HELLO * MANY)), "{reads:?} reads of {MANY}");
     final_snapshot(runtime).await;
 }
 

@@ -7,6 +7,9 @@ use super::{
 };
 use crate::{DeadLetterQueue, OrchestrationClaim, WorkClaim};
 
+/// What is called when someone has begun to write a store, on any thread.
+pub type TellOfWrite = Arc<dyn Fn() + Send + Sync>;
+
 /// A synchronous, transactional store of instances, histories and queues.
 ///
 /// One caller drives it: `begin`, then any number of `apply`, `promote` and claims, then `commit` or `rollback`.
@@ -61,7 +64,7 @@ pub trait StoreEngine: StoreReader + 'static {
     /// Asks to be told, once, by a call of `tell` on any thread, that someone has begun to write the store after this
     /// call. What is written may become visible a moment later, and it may be this process that writes. Returns whether
     /// it will be told. If not, as by default, changes are found by looking more often.
-    fn tell_of_writes(&mut self, tell: &Arc<dyn Fn() + Send + Sync>) -> bool {
+    fn tell_of_writes(&mut self, tell: &TellOfWrite) -> bool {
         let _ = tell;
         false
     }

@@ -12,13 +12,12 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use duroxide_provider::store::TellOfWrite;
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
     fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags},
     io::Errno,
 };
-
-use super::Tell;
 
 /// Room for some events; none of them carries a name.
 const EVENTS_BYTES: usize = 1024;
@@ -35,11 +34,11 @@ struct Shared {
     end: OwnedFd,
     /// Whether a write will be told that was not told yet.
     watches: AtomicBool,
-    tell: Tell,
+    tell: TellOfWrite,
 }
 
 impl Post {
-    pub(super) fn new(tell: Tell) -> io::Result<Self> {
+    pub(super) fn new(tell: TellOfWrite) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             inotify: inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?,
             end: eventfd(0, EventfdFlags::CLOEXEC)?,

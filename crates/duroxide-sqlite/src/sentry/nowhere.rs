@@ -2,14 +2,14 @@
 
 use std::{io, path::Path};
 
-use super::Tell;
+use duroxide_provider::store::TellOfWrite;
 
 /// There is none.
 #[derive(Debug)]
 pub(crate) enum Post {}
 
 impl Post {
-    pub(super) fn new(_tell: Tell) -> io::Result<Self> {
+    pub(super) fn new(_tell: TellOfWrite) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use duroxide_provider::store::{StoreEngine, StoreReader};
+use duroxide_provider::store::{StoreEngine, StoreReader, TellOfWrite};
 
 use crate::fixture::*;
 
@@ -56,7 +56,7 @@ fn a_write_is_told_to_who_asked() {
     std::os::unix::fs::symlink(&path, &link).unwrap();
     let mut first = Store::file(&link);
     let (tell, told) = mpsc::channel();
-    let tell: Arc<dyn Fn() + Send + Sync> = Arc::new(move || tell.send(()).unwrap());
+    let tell: TellOfWrite = Arc::new(move || tell.send(()).unwrap());
     second.send(&start("order-1"));
     for n in 2..4 {
         assert!(first.engine.tell_of_writes(&tell) && first.engine.tell_of_writes(&tell));
@@ -71,7 +71,8 @@ fn a_write_is_told_to_who_asked() {
 
 #[test]
 fn a_store_in_memory_has_nobody_to_tell_of() {
-    assert!(!Store::in_memory().engine.tell_of_writes(&(Arc::new(|| ()) as Arc<dyn Fn() + Send + Sync>)));
+    let tell: TellOfWrite = Arc::new(|| ());
+    assert!(!Store::in_memory().engine.tell_of_writes(&tell));
 }
 
 /// Section 9: only the commits of others count as a change, and a read then says what may be ready.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
     Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, Op, Readies, Refusal, StoreEngine,
-    StoreFailure, StoreReader, StoredNode,
+    StoreFailure, StoreReader, StoredNode, TellOfWrite,
 };
 
 use crate::{guard::guarded, order::Order};
@@ -77,7 +77,7 @@ impl GuardedEngine {
     }
 
     /// An engine that panics tells nothing.
-    pub(super) fn tell_of_writes(&mut self, tell: &Arc<dyn Fn() + Send + Sync>) -> bool {
+    pub(super) fn tell_of_writes(&mut self, tell: &TellOfWrite) -> bool {
         self.call("tell_of_writes", FailureClass::Retryable, |engine| Ok(engine.tell_of_writes(tell)))
             .unwrap_or(false)
     }
