@@ -23,7 +23,11 @@ impl Execution {
         let times = recorded_set_times(&history);
         let first = history.pop_front().into_iter().collect();
         let mut execution = Self::begin(first, setup);
-        execution.shared.lock().kv.recorded_times = times;
+        {
+            let mut state = execution.shared.lock();
+            state.kv.recorded_times = times;
+            state.begin_replay(history.len());
+        }
         execution.replayed_to = history.back().map_or(0, |last| last.event_id);
         execution.replay_recorded(history);
         execution

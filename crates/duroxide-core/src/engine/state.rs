@@ -71,6 +71,8 @@ pub(crate) struct State {
     emitted: VecDeque<Emission>,
     emissions_in_turn: usize,
     emissions_max: Option<usize>,
+    /// Emissions that repeat a recorded event and do not count against `emissions_max`; 0 in a live turn.
+    replayed_emissions_max: usize,
     calls: BTreeMap<u64, Call>,
     /// Open calls by event id.
     open: BTreeMap<u64, u64>,
@@ -143,7 +145,8 @@ impl State {
     fn push_emission(&mut self, token: Option<u64>, action: Action) {
         self.emissions_in_turn += 1;
         // Past the limit the turn will fail; keeping the actions would only let a runaway loop eat the memory.
-        if self.emissions_max.is_none_or(|max| self.emissions_in_turn <= max) {
+        let kept_max = self.emissions_max.map(|max| max.saturating_add(self.replayed_emissions_max));
+        if kept_max.is_none_or(|max| self.emissions_in_turn <= max) {
             self.emitted.push_back(Emission { token, action });
         }
     }
@@ -282,7 +285,15 @@ impl State {
         ids
     }
 
+    /// The code is about to repeat the actions of all earlier turns: at most one for each recorded event. The limit of
+    /// one turn does not apply to their sum.
+    pub(crate) fn begin_replay(&mut self, recorded_events: usize) {
+        self.replayed_emissions_max = recorded_events;
+    }
+
+    /// Actions that replay left without an event become events of this turn, so they count in it.
     pub(crate) fn begin_turn(&mut self) {
+        self.replayed_emissions_max = 0;
         self.emissions_in_turn = self.emitted.len();
         self.drops.clear();
     }

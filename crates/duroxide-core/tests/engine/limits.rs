@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duroxide_core::{
     OrchestrationContext,
-    engine::Turn,
+    engine::{Outcome, Turn},
     limits::{MAX_CUSTOM_STATUS_BYTES, MAX_KV_KEYS, MAX_KV_VALUE_BYTES, MAX_TAG_NAME_BYTES},
 };
 
@@ -117,6 +117,81 @@ over!(actions, "Actions in one turn (201) exceed limit (200)", |ctx| {
     }
     Ok(String::new())
 });
+
+/// 15.2, 2.14: the limit is one turn's. A replay repeats the actions of all turns, and a turn after it may ask for as
+/// many again.
+#[test]
+fn a_long_execution_may_have_more_actions_in_all_than_one_turn_may() {
+    let rounds_of = |actions: usize| {
+        move |ctx: OrchestrationContext, _| async move {
+            for _ in 0..5 {
+                ctx.schedule_wait("go").await;
+                // The next wait is an action of the same turn.
+                for _ in 1..actions {
+                    ctx.set_kv_value("k", "v");
+                }
+            }
+            Ok(String::new())
+        }
+    };
+    tell(rounds_of(10), |story| {
+        story.limits.max_actions_per_turn = Some(10);
+        story.start();
+        for _ in 0..4 {
+            assert_eq!(story.turn([raised("go", "")]).outcome, Outcome::Running);
+        }
+        assert_eq!(story.turn([raised("go", "")]).outcome, completed(""));
+    });
+    tell(rounds_of(11), |story| {
+        story.limits.max_actions_per_turn = Some(10);
+        story.start();
+        assert_eq!(failure(&story.turn([raised("go", "")])), "Actions in one turn (11) exceed limit (10)");
+    });
+}
+
+/// 15.2: the limit may have been higher when the recorded turns ran; it applies to new turns only.
+#[test]
+fn a_lowered_limit_does_not_apply_to_recorded_turns() {
+    let code = |ctx: OrchestrationContext, _| async move {
+        for key in 0..50 {
+            ctx.set_kv_value(key.to_string(), "");
+        }
+        Ok(ctx.schedule_wait("end").await)
+    };
+    let mut story = Story::new(code, Mode::Replayed);
+    story.start();
+    story.limits.max_actions_per_turn = Some(1);
+    assert_eq!(story.turn([raised("end", "done")]).outcome, completed("done"));
+}
+
+/// 15.2: what changed code asks for beyond its record belongs to the turn after the replay, and is bounded by it.
+#[test]
+fn actions_that_no_event_repeats_count_in_the_turn_after_the_replay() {
+    let code = |actions: usize| {
+        move |ctx: OrchestrationContext, _| async move {
+            ctx.schedule_wait("go").await;
+            for _ in 0..actions {
+                ctx.set_kv_value("k", "v");
+            }
+            Ok(ctx.schedule_wait("end").await)
+        }
+    };
+    let run = |actions| {
+        let mut story = Story::new(code(0), Mode::Replayed);
+        story.limits.max_actions_per_turn = Some(10);
+        story.start();
+        story.deploy(code(actions));
+        story.turn([raised("go", "")])
+    };
+    assert_eq!(run(9).outcome, Outcome::Running);
+    assert_eq!(failure(&run(10)), "Actions in one turn (11) exceed limit (10)");
+    let mut story = Story::new(code(0), Mode::Replayed);
+    story.limits.max_actions_per_turn = Some(10);
+    story.start();
+    story.turn([raised("go", "")]);
+    story.deploy(code(1_000));
+    assert!(failure(&story.turn([])).contains("schedule mismatch"), "the record has no key-value event");
+}
 
 /// 15.2
 #[test]
