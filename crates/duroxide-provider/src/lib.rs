@@ -21,6 +21,7 @@ pub mod memory;
 mod node;
 mod provider;
 mod round;
+mod run_round;
 mod status;
 pub mod store;
 mod stranded;
@@ -46,6 +47,7 @@ pub use management::{
 pub use node::{NodeAnnouncement, NodeCapability, NodeId, NodeMembership};
 pub use provider::Provider;
 pub use round::{NextExecution, Round, ScheduledTimerIdentifier};
+pub use run_round::{DequeuedItem, OpenRound, run_round};
 pub use status::StatusSnapshot;
 pub use stranded::{MissingCapability, StrandedWork};
 pub use watch::InstanceWatch;

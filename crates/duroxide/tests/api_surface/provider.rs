@@ -7,9 +7,10 @@ use duroxide::{
     DeleteInstanceResult, Event, ExecutionInfo, InstanceFilter, InstanceInfo, InstancePage, InstanceQuery,
     PruneOptions, PruneResult, QueueDepths, SystemMetrics, SystemStats,
     providers::{
-        DispatcherCapabilityFilter, ExecutionMetadata, NextExecution, OrchestrationItem, Provider,
-        ProviderAdmin, ProviderError, RawEvent, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier,
-        SessionFetchConfig, StatusSnapshot, TagFilter, WorkItem,
+        DequeuedItem, DispatcherCapabilityFilter, ExecutionMetadata, NextExecution, OpenRound,
+        OrchestrationItem, Provider, ProviderAdmin, ProviderError, RawEvent, Round,
+        ScheduledActivityIdentifier, ScheduledTimerIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter,
+        WorkItem, run_round,
     },
 };
 
@@ -243,4 +244,21 @@ fn rounds_are_built_in_full() {
         custom_status: None,
         custom_status_version: 0,
     };
+}
+
+/// S4.3, S4.5
+#[tokio::test]
+async fn a_round_can_be_collected_in_a_closure() {
+    bounds::value::<DequeuedItem>();
+    let item = WorkItem::CancelInstance { instance: "i".into(), reason: "r".into() };
+    let dequeued = DequeuedItem { item, token: "token".into() };
+    let result = run_round(&Plain, "token", async |round: &mut OpenRound| {
+        round.set_execution(1)?;
+        round.append(Vec::new())?;
+        round.enqueue([dequeued.item.clone()]);
+        round.set_metadata(ExecutionMetadata::default());
+        round.ack(&dequeued.token)?;
+        Ok(7)
+    });
+    assert_eq!(result.await, Ok(7));
 }
