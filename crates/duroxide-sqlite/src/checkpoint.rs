@@ -4,15 +4,13 @@
 //! they are made by the writer itself. The log is never truncated: overwriting an existing one syncs faster than
 //! appending.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+mod mark;
 
 use duroxide_provider::store::{FailureClass, StoreFailure};
-use rusqlite::{Connection, hooks::Wal};
+use rusqlite::Connection;
 
-use crate::db::Db;
+use self::mark::{LogFile, Mark};
+use crate::{db::Db, open::Location};
 
 /// From this many bytes on the log is checkpointed.
 pub(crate) const LOG_BYTES_DUE: u64 = 4 << 20;
@@ -25,49 +23,65 @@ const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
 const FULL: &str = "PRAGMA wal_checkpoint(FULL)";
 
-/// How long the log is.
-#[derive(Debug, Default)]
+/// Finds out when the log has reached a length, by looking at the file: SQLite overwrites a log from its beginning, so
+/// the length of the file says nothing, but the frame at that place changes. A hook of SQLite would be told the length;
+/// older versions of rusqlite do not have it, and newer ones disagree on its signature.
+#[derive(Debug)]
 pub(crate) struct Log {
-    pages: Arc<AtomicU64>,
-    page_bytes: u64,
+    /// `None` for a store in memory, and for one in another file layer, which SQLite checkpoints itself.
+    file: Option<LogFile>,
+    due: Mark,
+    max: Mark,
+    /// The frame behind the last complete checkpoint. A reader can keep SQLite from starting over; the log then goes on
+    /// there.
+    behind: Option<Mark>,
 }
 
 impl Log {
-    /// Follows the log of a connection: SQLite tells its length with every commit.
-    pub(crate) fn follow(conn: &mut Connection) -> rusqlite::Result<Self> {
+    /// The log of a connection to a store.
+    pub(crate) fn of(conn: &Connection, location: &Location) -> rusqlite::Result<Self> {
         let page_bytes: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
-        let log = Self { pages: Arc::default(), page_bytes: u64::try_from(page_bytes).unwrap_or_default() };
-        let pages = Arc::clone(&log.pages);
-        conn.wal_hook(Some(move |_: &'_ mut Wal, length: i32| {
-            pages.store(u64::try_from(length).unwrap_or_default(), Ordering::Relaxed);
-            Ok(())
-        }))?;
-        Ok(log)
+        let page_bytes = u64::try_from(page_bytes).unwrap_or_default();
+        let frames = |bytes: u64| bytes.checked_div(page_bytes).unwrap_or(u64::MAX);
+        Ok(Self {
+            file: location.log(conn).map(|path| LogFile::new(path, page_bytes)),
+            due: Mark::at(frames(LOG_BYTES_DUE)),
+            max: Mark::at(frames(LOG_BYTES_MAX)),
+            behind: None,
+        })
     }
 
-    fn bytes(&self) -> u64 {
-        self.pages.load(Ordering::Relaxed).saturating_mul(self.page_bytes)
+    /// Takes everything that is in the file now for known.
+    pub(crate) fn mark(&mut self) {
+        let Some(file) = &mut self.file else { return };
+        for mark in [Some(&mut self.due), Some(&mut self.max), self.behind.as_mut()].into_iter().flatten() {
+            mark.renew(file);
+        }
     }
 
     /// Checkpoints if it is due.
-    pub(crate) fn maintain(&self, db: &Db) -> Result<(), StoreFailure> {
-        match self.bytes() {
-            bytes if bytes >= LOG_BYTES_MAX => self.checkpoint(db, RESTART),
-            bytes if bytes >= LOG_BYTES_DUE => self.checkpoint(db, PASSIVE),
-            _ => Ok(()),
+    pub(crate) fn maintain(&mut self, db: &Db) -> Result<(), StoreFailure> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        if self.max.changed(file) {
+            self.checkpoint(db, RESTART)
+        } else if self.due.changed(file) || self.behind.as_ref().is_some_and(|mark| mark.changed(file)) {
+            self.checkpoint(db, PASSIVE)
+        } else {
+            Ok(())
         }
     }
 
     /// Checkpoints as far as readers allow.
-    pub(crate) fn checkpoint_now(&self, db: &Db) -> Result<(), StoreFailure> {
+    pub(crate) fn checkpoint_now(&mut self, db: &Db) -> Result<(), StoreFailure> {
         self.checkpoint(db, PASSIVE)
     }
 
-    fn checkpoint(&self, db: &Db, sql: &'static str) -> Result<(), StoreFailure> {
+    fn checkpoint(&mut self, db: &Db, sql: &'static str) -> Result<(), StoreFailure> {
         let progress = run(db, sql)?;
         if progress.length == progress.done {
-            // The next commit starts the log over; until then there is nothing to do.
-            self.pages.store(0, Ordering::Relaxed);
+            // The next commit starts the log over if it can; until then there is nothing to do.
+            self.behind = u64::try_from(progress.length).ok().map(Mark::at);
+            self.mark();
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! One connection, its statements, and the values that go in and out of it.
 
+use std::sync::Arc;
+
 use duroxide_core::Timestamp;
 use duroxide_provider::{VersionTriple, store::StoreFailure};
 use rusqlite::{Connection, Params, Row, Statement, types::ValueRef};
 
-use crate::{SqliteError, error::failure, statements::PreparedConnection};
+use crate::{SqliteError, StatementTrace, error::failure, statements::PreparedConnection};
 
 const BEGIN_READ: &str = "BEGIN";
 const END_READ: &str = "ROLLBACK";
@@ -13,11 +15,17 @@ const END_READ: &str = "ROLLBACK";
 #[derive(Debug)]
 pub(crate) struct Db {
     prepared: PreparedConnection,
+    trace: Option<Arc<StatementTrace>>,
 }
 
 impl Db {
     pub(crate) fn new(conn: Connection) -> Self {
-        Self { prepared: PreparedConnection::over(conn) }
+        Self { prepared: PreparedConnection::over(conn), trace: None }
+    }
+
+    /// Adds every statement that runs from now on to a trace.
+    pub(crate) fn trace_to(&mut self, trace: Option<Arc<StatementTrace>>) {
+        self.trace = trace;
     }
 
     /// An empty database that nobody else sees.
@@ -29,19 +37,9 @@ impl Db {
         self.prepared.borrow_owner()
     }
 
-    /// Changes the connection itself. Its statements are prepared again afterwards.
-    pub(crate) fn change<T>(
-        &mut self,
-        change: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<T> {
-        let mut conn = std::mem::replace(self, Self::empty()?).prepared.into_owner();
-        let result = change(&mut conn);
-        *self = Self::new(conn);
-        result
-    }
-
     /// Runs a statement without results.
     pub(crate) fn run(&self, sql: &'static str) -> rusqlite::Result<()> {
+        self.traced(sql);
         self.prepared.with_statement(sql, |statement| statement.execute([]).map(drop))
     }
 
@@ -56,9 +54,13 @@ impl Db {
         sql: &'static str,
         rows: impl IntoIterator<Item = P>,
     ) -> Result<(), StoreFailure> {
-        self.with_statement(sql, |statement| {
-            rows.into_iter().try_for_each(|row| statement.execute(row).map(drop))
-        })
+        let each = |statement: &mut Statement<'_>| {
+            rows.into_iter().try_for_each(|row| {
+                self.traced(sql);
+                statement.execute(row).map(drop)
+            })
+        };
+        self.prepared.with_statement(sql, each).map_err(|error| failure(&error))
     }
 
     /// Inserts a row; returns its number.
@@ -100,6 +102,7 @@ impl Db {
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreFailure> {
+        self.traced(sql);
         let run = || {
             let mut statement = self.conn().prepare(sql)?;
             statement.query_map(params, read)?.collect::<rusqlite::Result<Vec<T>>>()
@@ -150,7 +153,14 @@ impl Db {
         sql: &'static str,
         run: impl FnOnce(&mut Statement<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreFailure> {
+        self.traced(sql);
         self.prepared.with_statement(sql, run).map_err(|error| failure(&error))
+    }
+
+    fn traced(&self, sql: &str) {
+        if let Some(trace) = &self.trace {
+            trace.add(sql);
+        }
     }
 }
 

@@ -58,7 +58,7 @@ pub struct SqliteEngine {
     pub(crate) orphan_message_ttl: Duration,
     location: Location,
     options: SqliteOptions,
-    log: Log,
+    pub(crate) log: Log,
     /// Rows changed before the transaction began, to tell whether it wrote.
     changes_before: u64,
     /// The state of the store that was last looked at from elsewhere, as SQLite counts the commits of other connections.
@@ -94,8 +94,8 @@ impl SqliteEngine {
     }
 
     pub(crate) fn open_at(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
-        let mut conn = open_writer(&location, &options)?;
-        let log = Log::follow(&mut conn).map_err(|error| SqliteError::from_sqlite("open", &error))?;
+        let conn = open_writer(&location, &options)?;
+        let log = Log::of(&conn, &location).map_err(|error| SqliteError::from_sqlite("open", &error))?;
         let mut engine = Self {
             db: Db::new(conn),
             now: Timestamp::ZERO,
@@ -146,12 +146,10 @@ impl SqliteEngine {
     /// Keeps every statement from now on, also after a reopen.
     ///
     /// # Errors
-    /// If SQLite refuses the trace.
+    /// None at present.
     pub fn trace_statements(&mut self) -> Result<Arc<StatementTrace>, SqliteError> {
         let trace = Arc::clone(self.trace.get_or_insert_default());
-        self.db
-            .change(|conn| trace.attach(conn))
-            .map_err(|error| SqliteError::from_sqlite("trace", &error))?;
+        self.db.trace_to(Some(Arc::clone(&trace)));
         Ok(trace)
     }
 
@@ -361,12 +359,10 @@ impl StoreEngine for SqliteEngine {
             let class = if error.retryable { FailureClass::Retryable } else { FailureClass::Permanent };
             StoreFailure::new(class, error.to_string())
         };
-        let mut conn = open_writer(&self.location, &self.options).map_err(into_failure)?;
-        self.log = Log::follow(&mut conn).map_err(|error| failure(&error))?;
-        if let Some(trace) = &self.trace {
-            trace.attach(&mut conn).map_err(|error| failure(&error))?;
-        }
+        let conn = open_writer(&self.location, &self.options).map_err(into_failure)?;
+        self.log = Log::of(&conn, &self.location).map_err(|error| failure(&error))?;
         self.db = Db::new(conn);
+        self.db.trace_to(self.trace.clone());
         // A commit whose sync failed may be in the log all the same. Linux takes what it could not write for clean, and no
         // later sync of the log writes it; moved into the database it is written anew.
         self.log.checkpoint_now(&self.db)?;

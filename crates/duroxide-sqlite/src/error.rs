@@ -95,7 +95,7 @@ fn class_of_code(code: ErrorCode) -> FailureClass {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::ffi;
+    use rusqlite::{Connection, ffi};
 
     use super::*;
 
@@ -136,8 +136,10 @@ mod tests {
         ] {
             assert_eq!(failure(&error(code)).class, class, "code {code}");
         }
-        let invalid = String::from_utf8(vec![0xff]).unwrap_err().utf8_error();
-        let encoding = Error::Utf8Error(0, invalid);
+        let encoding = Connection::open_in_memory()
+            .unwrap()
+            .query_row("SELECT CAST(x'ff' AS TEXT)", [], |row| row.get::<_, String>(0))
+            .unwrap_err();
         assert_eq!(failure(&encoding).class, Permanent);
     }
 

@@ -27,6 +27,8 @@ impl SqliteEngine {
         self.db.execute(SMALL_CACHE, [])?;
         let filled = self.fill_log();
         self.db.execute(WRITER_CACHE, [])?;
+        // The void pages must not be taken for a log that has grown.
+        self.log.mark();
         filled
     }
 

@@ -1,4 +1,5 @@
 use std::{
+    cell::Cell,
     thread,
     time::{Duration, Instant},
 };
@@ -10,19 +11,29 @@ const PAUSE: Duration = Duration::from_micros(200);
 /// How long to try before the caller is told that the store is busy.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
+thread_local! {
+    /// When the lock that this thread waits for was first tried. SQLite calls the handler on the thread that uses the
+    /// connection, and a thread waits for one lock at a time.
+    static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
 /// Waits for locks in short, even steps. SQLite's own `busy_timeout` sleeps longer with every try, and with two busy
 /// writers one of them then starves for seconds.
+///
+/// The handler is a function pointer, not a closure, because older versions of rusqlite take nothing else.
 pub(super) fn wait_when_busy(conn: &mut Connection) -> rusqlite::Result<()> {
-    let mut began = Instant::now();
-    conn.busy_handler(Some(move |tries: i32| {
-        if tries == 0 {
-            began = Instant::now();
-        }
-        // Time decides, not the number of tries: a short sleep may take much longer than asked for.
-        let go_on = began.elapsed() < WAIT_MAX;
-        if go_on {
-            thread::sleep(PAUSE);
-        }
-        go_on
-    }))
+    conn.busy_handler(Some(pause as fn(i32) -> bool))
+}
+
+/// Returns whether to try once more.
+fn pause(tries: i32) -> bool {
+    if tries == 0 {
+        BEGAN.set(Some(Instant::now()));
+    }
+    // Time decides, not the number of tries: a short sleep may take much longer than asked for.
+    let go_on = BEGAN.get().is_some_and(|began| began.elapsed() < WAIT_MAX);
+    if go_on {
+        thread::sleep(PAUSE);
+    }
+    go_on
 }

@@ -49,8 +49,12 @@ fn settings(location: &Location, options: &SqliteOptions, role: Role) -> Vec<Set
             SqliteSynchronous::Normal => ("synchronous", "NORMAL", "1"),
         },
         ("temp_store", "MEMORY", "2"),
-        // Checkpoints are made between two transactions, not in the middle of somebody's commit.
-        ("wal_autocheckpoint", "0", "0"),
+        match location {
+            // Only the layer itself can look at the log.
+            Location::File { vfs: Some(_), .. } => ("wal_autocheckpoint", "1000", "1000"),
+            // Checkpoints are made between two transactions, not in the middle of somebody's commit.
+            Location::Memory | Location::File { vfs: None, .. } => ("wal_autocheckpoint", "0", "0"),
+        },
         match role {
             Role::Writer => ("cache_size", writer_cache_size!(), writer_cache_size!()),
             Role::Reader => ("cache_size", "-8192", "-8192"),

@@ -162,6 +162,55 @@ fn the_log_stays_bounded_under_constant_writes() {
     assert!(log < 8 << 20, "32 MiB were written, and the log has {log} bytes");
 }
 
+/// Decisions 8: a reader of the newest state lets a checkpoint reach the end of the log, but keeps the log from starting
+/// over. It does so once the reader has gone.
+#[test]
+fn a_log_that_a_reader_kept_from_starting_over_does_so_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut store = Store::file(&path);
+    let message = raise("order-1", &"x".repeat(512 << 10));
+    let log_bytes = || std::fs::metadata(directory.path().join("store.db-wal")).unwrap().len();
+    while log_bytes() < 5 << 20 {
+        store.send(&message);
+    }
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM instance").unwrap();
+    store.engine.maintain().unwrap();
+    let reached = log_bytes();
+    store.send(&message);
+    assert!(log_bytes() > reached, "it goes on behind what was checkpointed");
+    drop(reader);
+    for _ in 0..20 {
+        store.engine.maintain().unwrap();
+        store.send(&message);
+    }
+    assert!(log_bytes() < 8 << 20, "10 MiB were written, and the log has {} bytes", log_bytes());
+}
+
+/// Decisions 8: the log that a killed process left behind is moved into the database with the first work of the next.
+#[test]
+fn a_long_log_found_at_the_start_is_checkpointed() {
+    let directory = tempfile::tempdir().unwrap();
+    let killed = directory.path().join("killed.db");
+    let found = directory.path().join("found.db");
+    let mut store = Store::file(&killed);
+    let payload = "x".repeat(512 << 10);
+    for n in 0..20 {
+        store.send(&raise(&format!("order-{n}"), &payload));
+    }
+    for suffix in ["", "-wal"] {
+        let name = |path: &std::path::Path| format!("{}{suffix}", path.display());
+        std::fs::copy(name(&killed), name(&found)).unwrap();
+    }
+    let database_bytes = || std::fs::metadata(&found).unwrap().len();
+    assert!(database_bytes() < 1 << 20);
+    let mut store = Store::file(&found);
+    store.send(&raise("order-1", "1"));
+    store.engine.maintain().unwrap();
+    assert!(database_bytes() >= 10 << 20, "{} bytes", database_bytes());
+}
+
 /// A node finds the log as long as it gets, so that none of its commits has to make it longer; nothing else is changed.
 #[test]
 fn a_node_that_joins_finds_room_in_the_log() {
