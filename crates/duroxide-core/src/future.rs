@@ -4,6 +4,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use crate::{
@@ -112,6 +113,14 @@ impl<T> DurableFuture<T> {
             found,
             "with_tag(): token {token} not found in emitted_actions; call it right after schedule_activity"
         );
+        self
+    }
+
+    /// Bounds how long a worker runs the activity, if this is one that was just called.
+    pub(crate) fn bounded(self, attempt_timeout: Option<Duration>) -> Self {
+        if let Source::Call { shared, token, .. } = &self.source {
+            shared.lock().set_attempt_timeout(*token, attempt_timeout);
+        }
         self
     }
 

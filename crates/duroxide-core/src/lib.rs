@@ -8,6 +8,7 @@
 //! [`DurableFuture`] are what orchestration code sees of it.
 
 mod action;
+mod activity_input;
 mod clock;
 pub mod codec;
 mod context;
@@ -26,6 +27,7 @@ mod version;
 mod work_item;
 
 pub use action::Action;
+pub use activity_input::ActivityInput;
 pub use clock::{Clock, Timestamp};
 pub use context::{LogLevel, OrchestrationContext};
 pub use either::{Either2, Either3};
@@ -40,7 +42,7 @@ pub use ids::{
 };
 pub use kv::KvEntry;
 pub use limits::RuntimeLimits;
-pub use retry::{BackoffStrategy, RetryPolicy};
+pub use retry::{BackoffStrategy, RetryOptions, RetryPolicy, is_not_retryable, not_retryable};
 pub use stats::SystemStats;
 pub use version::current_build_version;
 pub use work_item::{ParentLink, WorkItem};

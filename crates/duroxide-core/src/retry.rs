@@ -7,7 +7,7 @@ pub struct RetryPolicy {
     pub max_attempts: u32,
     /// How long to wait between attempts.
     pub backoff: BackoffStrategy,
-    /// Bound on each attempt. An attempt that exceeds it ends the call without a retry.
+    /// Bound on each attempt, see [`with_timeout`](Self::with_timeout).
     pub timeout: Option<Duration>,
 }
 
@@ -21,11 +21,28 @@ impl RetryPolicy {
         Self { max_attempts, ..Self::default() }
     }
 
-    /// Bounds each attempt.
+    /// Bounds each attempt from the call to its result: waiting for a worker and downtime count. An attempt that takes
+    /// longer ends the whole call with `timeout: activity timed out`, without a retry, and its activity is asked to
+    /// stop.
+    ///
+    /// This is a deadline for the caller. To bound how long an activity runs once a worker has begun it, use
+    /// [`with_attempt_timeout`](Self::with_attempt_timeout).
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
+    }
+
+    /// Bounds how long each attempt runs, measured by the worker from the moment it starts the activity. Waiting in a
+    /// backlog and downtime do not count.
+    ///
+    /// An activity that runs longer is asked to stop (its token fires), is dropped after
+    /// `activity_cancellation_grace_period`, and the attempt has failed with
+    /// `timeout: activity attempt timed out after {n} ms`, which is retried as the policy says. An activity that blocks
+    /// its thread cannot be dropped and may still run beside the next attempt.
+    #[must_use]
+    pub fn with_attempt_timeout(self, timeout: Duration) -> RetryOptions {
+        RetryOptions::from(self).with_attempt_timeout(timeout)
     }
 
     /// Sets the wait between attempts.
@@ -45,6 +62,76 @@ impl Default for RetryPolicy {
     fn default() -> Self {
         Self { max_attempts: 3, backoff: BackoffStrategy::default(), timeout: None }
     }
+}
+
+/// A [`RetryPolicy`] with a bound on how long each attempt runs: what
+/// [`RetryPolicy::with_attempt_timeout`] returns, and what the retrying calls accept.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RetryOptions {
+    /// How often and after which waits the activity is called.
+    pub policy: RetryPolicy,
+    /// How long each attempt may run, from the moment a worker starts it.
+    pub attempt_timeout: Option<Duration>,
+}
+
+impl RetryOptions {
+    /// Like [`RetryPolicy::with_attempt_timeout`].
+    #[must_use]
+    pub fn with_attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.attempt_timeout = Some(timeout);
+        self
+    }
+
+    /// Like [`RetryPolicy::with_timeout`].
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.policy = self.policy.with_timeout(timeout);
+        self
+    }
+
+    /// Like [`RetryPolicy::with_backoff`].
+    #[must_use]
+    pub fn with_backoff(mut self, backoff: BackoffStrategy) -> Self {
+        self.policy = self.policy.with_backoff(backoff);
+        self
+    }
+}
+
+impl From<RetryPolicy> for RetryOptions {
+    fn from(policy: RetryPolicy) -> Self {
+        Self { policy, attempt_timeout: None }
+    }
+}
+
+/// What the text of an error that is not worth a retry begins with. Recorded: it never changes.
+const NOT_RETRYABLE: &str = "[not retryable] ";
+
+/// The text of an error that doing the same again cannot help: a declined card, a malformed request. An activity returns
+/// it, and `schedule_activity_with_retry` ends with it at once.
+///
+/// The text begins with `[not retryable] `, also where it is shown and where it is passed on, so that every caller above
+/// sees it. Marking a text twice changes nothing.
+///
+/// ```
+/// # use duroxide_core::{is_not_retryable, not_retryable};
+/// fn charge(cents: i64) -> Result<String, String> {
+///     if cents <= 0 {
+///         return Err(not_retryable("nothing to charge"));
+///     }
+///     Err("the bank does not answer".into())
+/// }
+/// assert!(is_not_retryable(&charge(0).unwrap_err()));
+/// assert!(!is_not_retryable(&charge(5).unwrap_err()));
+/// ```
+pub fn not_retryable(error: impl Into<String>) -> String {
+    let error = error.into();
+    if is_not_retryable(&error) { error } else { format!("{NOT_RETRYABLE}{error}") }
+}
+
+/// Whether an error text was made by [`not_retryable`].
+pub fn is_not_retryable(error: &str) -> bool {
+    error.starts_with(NOT_RETRYABLE)
 }
 
 /// How waits between attempts grow.
@@ -115,6 +202,26 @@ mod tests {
         let backoff = BackoffStrategy::Linear { base: Duration::from_secs(2), max: Duration::from_secs(5) };
         assert_eq!(backoff.delay_for_attempt(2), Duration::from_secs(4));
         assert_eq!(backoff.delay_for_attempt(u32::MAX), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn options_keep_the_policy_whatever_the_order() {
+        let second = Duration::from_secs(1);
+        let before = RetryPolicy::new(7).with_timeout(second).with_attempt_timeout(second);
+        let after = RetryPolicy::new(7).with_attempt_timeout(second).with_timeout(second);
+        for options in [before, after.with_backoff(BackoffStrategy::default())] {
+            assert_eq!(options.policy.max_attempts, 7);
+            assert_eq!((options.policy.timeout, options.attempt_timeout), (Some(second), Some(second)));
+        }
+        assert_eq!(RetryOptions::from(RetryPolicy::new(1)).attempt_timeout, None);
+    }
+
+    #[test]
+    fn a_text_is_marked_once() {
+        let once = not_retryable("declined");
+        assert_eq!(once, "[not retryable] declined");
+        assert_eq!(not_retryable(once.clone()), once);
+        assert!(!is_not_retryable("declined: [not retryable] "));
     }
 
     #[test]

@@ -4,8 +4,9 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};
 use crate::{
-    Action, DurableFuture, Either2, RetryPolicy, codec,
+    Action, DurableFuture, Either2, RetryOptions, codec,
     engine::{Kind, Value},
+    is_not_retryable,
 };
 
 const TIMED_OUT: &str = "timeout: activity timed out";
@@ -57,14 +58,15 @@ impl OrchestrationContext {
     }
 
     /// Calls an activity until it succeeds, as often and with such waits as the policy says. Returns the last
-    /// error, or `timeout: activity timed out`, which is not retried.
+    /// error. Neither `timeout: activity timed out` (see [`RetryPolicy::with_timeout`](crate::RetryPolicy::with_timeout)) nor an error that the activity
+    /// made with [`not_retryable`](crate::not_retryable) is retried.
     pub async fn schedule_activity_with_retry(
         &self,
         name: impl Into<String>,
         input: impl Into<String>,
-        policy: RetryPolicy,
+        policy: impl Into<RetryOptions>,
     ) -> Result<String, String> {
-        self.retry(name.into(), input.into(), &policy, None).await
+        self.retry(name.into(), input.into(), &policy.into(), None).await
     }
 
     /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry) with a typed input and output.
@@ -75,9 +77,9 @@ impl OrchestrationContext {
         &self,
         name: impl Into<String>,
         input: &In,
-        policy: RetryPolicy,
+        policy: impl Into<RetryOptions>,
     ) -> Result<Out, String> {
-        let output = self.retry(name.into(), encode_or_panic(input), &policy, None).await?;
+        let output = self.retry(name.into(), encode_or_panic(input), &policy.into(), None).await?;
         codec::decode(&output)
     }
 
@@ -86,10 +88,10 @@ impl OrchestrationContext {
         &self,
         name: impl Into<String>,
         input: impl Into<String>,
-        policy: RetryPolicy,
+        policy: impl Into<RetryOptions>,
         session_id: impl Into<String>,
     ) -> Result<String, String> {
-        self.retry(name.into(), input.into(), &policy, Some(session_id.into())).await
+        self.retry(name.into(), input.into(), &policy.into(), Some(session_id.into())).await
     }
 
     /// [`schedule_activity_with_retry_on_session`](Self::schedule_activity_with_retry_on_session) with a typed
@@ -101,11 +103,11 @@ impl OrchestrationContext {
         &self,
         name: impl Into<String>,
         input: &In,
-        policy: RetryPolicy,
+        policy: impl Into<RetryOptions>,
         session_id: impl Into<String>,
     ) -> Result<Out, String> {
         let session_id = Some(session_id.into());
-        let output = self.retry(name.into(), encode_or_panic(input), &policy, session_id).await?;
+        let output = self.retry(name.into(), encode_or_panic(input), &policy.into(), session_id).await?;
         codec::decode(&output)
     }
 
@@ -125,14 +127,17 @@ impl OrchestrationContext {
         &self,
         name: String,
         input: String,
-        policy: &RetryPolicy,
+        options: &RetryOptions,
         session_id: Option<String>,
     ) -> Result<String, String> {
+        let RetryOptions { policy, attempt_timeout } = options;
         let mut attempt = 1;
         loop {
-            let call = self.activity(name.clone(), input.clone(), session_id.clone(), into_result);
+            let call = self
+                .activity(name.clone(), input.clone(), session_id.clone(), into_result)
+                .bounded(*attempt_timeout);
             match self.attempt(call, policy.timeout).await {
-                Attempt::Done(Err(_)) if attempt < policy.max_attempts => {}
+                Attempt::Done(Err(error)) if attempt < policy.max_attempts && !is_not_retryable(&error) => {}
                 Attempt::Done(result) => return result,
                 Attempt::TimedOut => return Err(TIMED_OUT.to_owned()),
             }

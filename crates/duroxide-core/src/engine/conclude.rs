@@ -7,7 +7,7 @@ use super::{
     execution::{Draft, Execution},
     limit_check,
 };
-use crate::{Action, ErrorDetails, EventKind, INITIAL_EXECUTION_ID, WorkItem};
+use crate::{Action, ActivityInput, ErrorDetails, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
 /// The reason of breadcrumbs for futures that code dropped.
 pub(super) const DROPPED_FUTURE: &str = "dropped_future";
@@ -90,7 +90,15 @@ impl Execution {
                 // Scheduled and dropped in one turn: recorded, never handed out (5.3).
                 Action::CallActivity { .. } if dropped(Kind::Activity) => {}
                 Action::CreateTimer { .. } if dropped(Kind::Timer) => {}
-                Action::CallActivity { .. } => activities.extend(self.work_item(event_id, action)),
+                Action::CallActivity { .. } => {
+                    let mut item = self.work_item(event_id, action);
+                    if let Some(WorkItem::ActivityExecute { input, .. }) = &mut item {
+                        let attempt_timeout = draft.attempt_timeouts.get(&event_id).copied();
+                        let plain = ActivityInput { input: std::mem::take(input), attempt_timeout };
+                        *input = plain.into_item_input();
+                    }
+                    activities.extend(item);
+                }
                 _ => messages.extend(self.work_item(event_id, action)),
             }
         }

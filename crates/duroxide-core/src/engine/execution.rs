@@ -3,6 +3,7 @@ use std::{
     fmt,
     sync::Arc,
     task::Waker,
+    time::Duration,
 };
 
 use super::{
@@ -80,6 +81,8 @@ pub(super) struct Draft {
     pub(super) received: u64,
     /// Actions that became events in this turn.
     pub(super) scheduled: Vec<(u64, Action)>,
+    /// How long those of them may run that are activities with a bound.
+    pub(super) attempt_timeouts: BTreeMap<u64, Duration>,
 }
 
 impl fmt::Debug for Execution {
@@ -224,6 +227,7 @@ impl Execution {
         };
         self.open(&emission, event_id, &kind);
         self.append(draft, None, kind);
+        draft.attempt_timeouts.extend(emission.attempt_timeout.map(|timeout| (event_id, timeout)));
         draft.scheduled.push((event_id, emission.action));
     }
 

@@ -89,6 +89,8 @@ pub(crate) struct State {
 pub(crate) struct Emission {
     token: Option<u64>,
     pub(crate) action: Action,
+    /// How long a worker may run the activity. Not recorded: only the work item carries it.
+    pub(crate) attempt_timeout: Option<Duration>,
 }
 
 /// An awaited call and, for waits and queue reads, the name it listens on.
@@ -147,17 +149,24 @@ impl State {
         // Past the limit the turn will fail; keeping the actions would only let a runaway loop eat the memory.
         let kept_max = self.emissions_max.map(|max| max.saturating_add(self.replayed_emissions_max));
         if kept_max.is_none_or(|max| self.emissions_in_turn <= max) {
-            self.emitted.push_back(Emission { token, action });
+            self.emitted.push_back(Emission { token, action, attempt_timeout: None });
         }
     }
 
     /// Changes an action that is not recorded yet; `None` if it is.
     pub(crate) fn emitted_action(&mut self, token: u64) -> Option<&mut Action> {
-        self.emitted
-            .iter_mut()
-            .rev()
-            .find(|emission| emission.token == Some(token))
-            .map(|emission| &mut emission.action)
+        self.emission(token).map(|emission| &mut emission.action)
+    }
+
+    /// Bounds the run of an activity that was just called.
+    pub(crate) fn set_attempt_timeout(&mut self, token: u64, timeout: Option<Duration>) {
+        if let Some(emission) = self.emission(token) {
+            emission.attempt_timeout = timeout;
+        }
+    }
+
+    fn emission(&mut self, token: u64) -> Option<&mut Emission> {
+        self.emitted.iter_mut().rev().find(|emission| emission.token == Some(token))
     }
 
     /// Code polls a call. A value is handed out once.

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use crate::story::*;
-use duroxide_core::{BackoffStrategy, ErrorDetails, RetryPolicy, WorkItem, engine::Outcome};
+use duroxide_core::{
+    ActivityInput, BackoffStrategy, ErrorDetails, OrchestrationContext, RetryPolicy, WorkItem,
+    engine::{Outcome, Turn},
+    not_retryable,
+};
 
 #[test]
 fn an_activity_is_scheduled_once_and_its_result_comes_back() {
@@ -151,6 +155,58 @@ fn a_timed_out_attempt_is_not_retried() {
             let turn = story.turn([timer_fired(3)]);
             assert_eq!(failure(&turn), "timeout: activity timed out");
             assert_eq!(turn.cancelled_activities, [2], "the slow activity is given up");
+        },
+    );
+}
+
+/// 7.5: the bound of an attempt goes to the worker with the work item. The history is the same as without it, so an
+/// execution may be replayed by code that has another bound, or none.
+#[test]
+fn the_bound_of_an_attempt_travels_with_the_work_item_only() {
+    let code = |timeout: Option<Duration>| {
+        move |ctx: OrchestrationContext, _| async move {
+            let policy = RetryPolicy::new(2).with_backoff(BackoffStrategy::None);
+            match timeout {
+                Some(timeout) => {
+                    ctx.schedule_activity_with_retry("A", "x", policy.with_attempt_timeout(timeout)).await
+                }
+                None => ctx.schedule_activity_with_retry("A", "x", policy).await,
+            }
+        }
+    };
+    let given = |turn: &Turn| match &turn.activities[..] {
+        [WorkItem::ActivityExecute { input, .. }] => ActivityInput::from_item_input(input.clone()),
+        other => panic!("expected one activity, got {other:?}"),
+    };
+    let second = Duration::from_secs(1);
+    tell(code(Some(second)), |story| {
+        let expected = ActivityInput { input: "x".into(), attempt_timeout: Some(second) };
+        assert_eq!(given(&story.start()), expected);
+        assert!(json(&story.history)[1].contains(r#""input":"x""#), "recorded as it was given");
+        assert_eq!(given(&story.turn([activity_failed(2, "slow")])), expected, "each attempt has it");
+        story.deploy(code(None));
+        assert_eq!(story.turn([activity_completed(4, "done")]).outcome, completed("done"));
+    });
+    tell(code(None), |story| {
+        let turn = story.start();
+        let json = serde_json::to_string(&turn.activities[0]).unwrap();
+        let plain =
+            r#"{"ActivityExecute":{"instance":"order","execution_id":1,"id":2,"name":"A","input":"x"}}"#;
+        assert_eq!(json, plain, "without a bound the item is what it always was");
+    });
+}
+
+/// 7.5: an error that says that it is not worth a retry ends the call, attempts left or not.
+#[test]
+fn an_error_that_is_not_retryable_ends_the_call() {
+    tell(
+        |ctx, _| async move { ctx.schedule_activity_with_retry("A", "", RetryPolicy::new(5)).await },
+        |story| {
+            story.start();
+            story.turn([activity_failed(2, "busy")]);
+            story.turn([timer_fired(4)]);
+            let turn = story.turn([activity_failed(6, &not_retryable("declined"))]);
+            assert_eq!(failure(&turn), "[not retryable] declined");
         },
     );
 }

@@ -5,7 +5,7 @@ mod settle;
 
 use std::{sync::Arc, time::Duration};
 
-use duroxide_core::WorkItem;
+use duroxide_core::{ActivityInput, WorkItem};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -45,6 +45,7 @@ struct Call {
     id: u64,
     name: String,
     input: String,
+    attempt_timeout: Option<Duration>,
     session_id: Option<String>,
     tag: Option<String>,
 }
@@ -111,7 +112,8 @@ impl Call {
     fn of(item: WorkItem) -> Option<Self> {
         match item {
             WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag } => {
-                Some(Self { instance, execution_id, id, name, input, session_id, tag })
+                let ActivityInput { input, attempt_timeout } = ActivityInput::from_item_input(input);
+                Some(Self { instance, execution_id, id, name, input, attempt_timeout, session_id, tag })
             }
             _ => None,
         }
@@ -119,7 +121,8 @@ impl Call {
 
     /// The item that it was.
     fn into_item(self) -> WorkItem {
-        let Self { instance, execution_id, id, name, input, session_id, tag } = self;
+        let Self { instance, execution_id, id, name, input, attempt_timeout, session_id, tag } = self;
+        let input = ActivityInput { input, attempt_timeout }.into_item_input();
         WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag }
     }
 }

@@ -10,6 +10,7 @@
     reason = "tests"
 )]
 
+mod attempts;
 mod bounds;
 mod cache;
 mod children;

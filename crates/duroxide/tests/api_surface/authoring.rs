@@ -7,7 +7,7 @@ use std::{
 
 use duroxide::{
     ActivityContext, BackoffStrategy, Client, DurableFuture, Either2, Either3, Event, OrchestrationContext,
-    RetryPolicy, SystemStats,
+    RetryOptions, RetryPolicy, SystemStats, is_not_retryable, not_retryable,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -180,6 +180,21 @@ fn retry_policies() {
         BackoffStrategy::Linear { base: millis(1), max: millis(2) },
         BackoffStrategy::Exponential { base: millis(1), multiplier: 2.0_f64, max: millis(2) },
     ];
+}
+
+/// Added: a bound on how long each attempt runs, and errors that end a retry.
+#[test]
+fn retry_options() {
+    bounds::value::<RetryOptions>();
+    let millis = Duration::from_millis;
+    let options = RetryPolicy::new(5).with_attempt_timeout(millis(50)).with_backoff(BackoffStrategy::None);
+    assert_eq!((options.attempt_timeout, options.policy.max_attempts), (Some(millis(50)), 5));
+    let _ = |ctx: OrchestrationContext, options: RetryOptions| async move {
+        let _: Res<String> = ctx.schedule_activity_with_retry("a", "b", options.clone()).await;
+        let _: Res<u8> = ctx.schedule_activity_with_retry_typed("a", &1, options.clone()).await;
+        let _: Res<String> = ctx.schedule_activity_with_retry_on_session("a", "b", options, "s").await;
+    };
+    assert!(is_not_retryable(&not_retryable("declined")) && !is_not_retryable("declined"));
 }
 
 async fn activity_context(ctx: &ActivityContext) {

@@ -1,6 +1,6 @@
 //! Running user code: what it is told, how it is stopped, what came of it.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use duroxide_core::{AppErrorKind, ErrorDetails};
 use futures_util::{
@@ -8,7 +8,7 @@ use futures_util::{
     future::{Either, select},
 };
 use tokio::sync::oneshot;
-use tracing::{Instrument, Span};
+use tracing::{Instrument, Span, warn};
 
 use super::{ActivityWork, Call};
 use crate::{
@@ -71,7 +71,10 @@ fn activity_failed(message: String) -> ErrorDetails {
 /// Why an activity is told to stop.
 enum Stop {
     Cancelled,
+    /// It ran longer than this node lets any activity run.
     TimedOut,
+    /// It ran longer than its caller allows for one attempt.
+    AttemptTimedOut(Duration),
 }
 
 impl ActivityWork {
@@ -138,7 +141,7 @@ impl ActivityWork {
             });
             drop(answer.send(result));
         });
-        let stop = self.stop_signal();
+        let stop = self.stop_signal(call.attempt_timeout);
         match self.lease.while_held(select(&mut answered, stop)).await {
             // It saw its token before we did: the round that cancelled it has deleted it.
             Ok(Either::Left((Ok(_), _))) if self.cancellation.is_cancelled() => Verdict::Cancelled,
@@ -148,6 +151,10 @@ impl ActivityWork {
             Ok(Either::Right((Stop::TimedOut, _))) => {
                 self.wind_down(&task, answered).await;
                 Verdict::TimedOut
+            }
+            Ok(Either::Right((Stop::AttemptTimedOut(limit), _))) => {
+                self.wind_down(&task, answered).await;
+                self.attempt_timed_out(call, limit)
             }
             Ok(Either::Right((Stop::Cancelled, _))) | Err(LeaseEnd::Lost) => {
                 self.wind_down(&task, answered).await;
@@ -160,10 +167,31 @@ impl ActivityWork {
         }
     }
 
-    /// Resolves when the activity must stop.
-    fn stop_signal(&self) -> BoxFuture<Stop> {
+    /// The failed attempt of an activity that ran longer than its caller allows. What the activity said after it was
+    /// asked to stop does not count: the caller's policy decides about the next attempt.
+    fn attempt_timed_out(&self, call: &Call, limit: Duration) -> Verdict {
+        let limit_ms = limit.as_millis() as u64;
+        warn!(
+            target: "duroxide::runtime",
+            instance = call.instance, execution_id = call.execution_id, activity_name = call.name,
+            activity_id = call.id, limit_ms, "activity attempt timed out"
+        );
+        Verdict::Finished(Err(activity_failed(format!(
+            "timeout: activity attempt timed out after {limit_ms} ms"
+        ))))
+    }
+
+    /// Resolves when the activity must stop. Its time begins now.
+    fn stop_signal(&self, attempt_timeout: Option<Duration>) -> BoxFuture<Stop> {
         let cancellation = self.cancellation.clone();
-        let limit = self.node.options.activity_execution_timeout.map(|limit| self.node.env.sleep(limit));
+        let node_limit = self.node.options.activity_execution_timeout;
+        let limit = match (node_limit, attempt_timeout) {
+            (Some(node), Some(attempt)) if node < attempt => Some((node, Stop::TimedOut)),
+            (_, Some(attempt)) => Some((attempt, Stop::AttemptTimedOut(attempt))),
+            (Some(node), None) => Some((node, Stop::TimedOut)),
+            (None, None) => None,
+        };
+        let limit = limit.map(|(limit, stop)| (self.node.env.sleep(limit), stop));
         Box::pin(async move {
             let cancelled = Box::pin(cancellation.cancelled_owned());
             match limit {
@@ -171,9 +199,9 @@ impl ActivityWork {
                     cancelled.await;
                     Stop::Cancelled
                 }
-                Some(limit) => match select(cancelled, limit).await {
+                Some((limit, stop)) => match select(cancelled, limit).await {
                     Either::Left(_) => Stop::Cancelled,
-                    Either::Right(_) => Stop::TimedOut,
+                    Either::Right(_) => stop,
                 },
             }
         })
