@@ -16,10 +16,12 @@
 //!   start is visible. It gets the next number when it becomes ready and keeps it until it is claimed; claims take
 //!   the lowest. What is still ready after a commit, an abandon or the end of a lease gets a new number, so it goes
 //!   to the back. Rows that become due in one `promote` get their numbers in the order of (time due, row).
-//! * **Batch.** Visible messages in the order (due time, arrival). A queue message waits behind an older hidden one
-//!   of its instance. A bounded claim looks at [`CLAIM_MESSAGES_MAX`](bounds::CLAIM_MESSAGES_MAX) rows or
-//!   [`CLAIM_BYTES_MAX`](bounds::CLAIM_BYTES_MAX) bytes (at least one row), and beyond that adds the first visible
-//!   start and the first visible `ContinueAsNew`.
+//! * **Batch.** Visible messages are selected in the order (due time, number), in which everything that is visible at
+//!   once is due at 0. A queue message waits behind an older hidden one of its instance. A bounded claim looks at
+//!   [`CLAIM_MESSAGES_MAX`](bounds::CLAIM_MESSAGES_MAX) rows or [`CLAIM_BYTES_MAX`](bounds::CLAIM_BYTES_MAX) bytes (at
+//!   least one row), and beyond that adds the first visible start and the first visible `ContinueAsNew`. What was
+//!   selected is delivered in the order in which it became visible: [`sort_for_delivery`]. An abandon changes neither
+//!   order.
 //! * **Undecodable rows** are counted, hidden and left out; they count towards the bounds of a claim. If nothing is
 //!   left, or an unknown instance is left without its start, the instance is not locked and no other row of it is
 //!   counted. A hidden row that cannot be decoded holds no queue message back.
@@ -44,6 +46,7 @@
 //!   waits for its successor counts as running. Bulk calls visit instances in the order of their rows.
 
 pub mod bounds;
+mod delivery;
 mod engine;
 mod failure;
 mod node;
@@ -56,6 +59,7 @@ mod snapshot;
 mod state_change;
 mod token;
 
+pub use delivery::{Arrival, sort_for_delivery};
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfWrite};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use node::{NodeRow, StoredNode};

@@ -105,11 +105,9 @@ impl SqliteEngine {
         let is_new = self.db.execute(INSERT, columns)? > 0;
         if is_new {
             let is_visible = message.visible == Visibility::Now;
-            let visible = message
-                .item
-                .as_ref()
-                .filter(|_| is_visible)
-                .map(|item| (Message::arrived(seq, message.kind, message.key.clone()), Arc::clone(item)));
+            let visible = message.item.as_ref().filter(|_| is_visible).map(|item| {
+                (Message::arrived(seq, message.kind, message.key.clone(), self.now), Arc::clone(item))
+            });
             self.kept.message_arrived(id, visible);
             self.insert_payload(seq, &message.data)?;
         }

@@ -74,7 +74,7 @@ macro_rules! for_each_validation {
                 test_orphan_queue_messages_dropped,
                 test_messages_wait_for_their_start,
                 test_hidden_start_is_waited_for,
-                test_due_timers_come_after_other_messages,
+                test_messages_come_in_the_order_in_which_they_became_visible,
                 test_delayed_queue_messages_keep_their_order,
             }
             root management {

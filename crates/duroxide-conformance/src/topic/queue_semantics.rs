@@ -1,6 +1,6 @@
 //! Queues: order, visibility, peek and lock, and messages for nobody.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{
     factory::ProviderFactory,
@@ -194,29 +194,34 @@ pub async fn test_hidden_start_is_waited_for<F: ProviderFactory + ?Sized>(factor
     fixture.expect_no_claim("all messages are consumed").await;
 }
 
-/// In a batch due timers come after the other messages, by their time (2.1).
-pub async fn test_due_timers_come_after_other_messages<F: ProviderFactory + ?Sized>(factory: &F) {
+/// The messages of a batch come in the order in which they became visible (2.1).
+pub async fn test_messages_come_in_the_order_in_which_they_became_visible<F: ProviderFactory + ?Sized>(
+    factory: &F,
+) {
     let fixture = Fixture::new(factory).await;
     fixture.running("ordered").await;
-    let items = [
-        timer_fired("ordered", 2, 2_000),
-        timer_fired("ordered", 3, 1_000),
-        raised("ordered", "first"),
-        activity_completed("ordered", 1, 4),
-    ];
-    for item in items {
-        fixture.send(item).await;
-    }
+    fixture.send(raised("ordered", "locked")).await;
+    let held = fixture.claim_instance("ordered").await;
+    fixture.send_later(raised("ordered", "deadline"), fixture.lease).await;
+    fixture.send(raised("ordered", "before")).await;
+    tokio::time::sleep(fixture.lease + Duration::from_millis(10)).await;
+    fixture.send(raised("ordered", "after")).await;
+    // Both were overdue when they arrived, so their arrival counts.
+    fixture.send(timer_fired("ordered", 2, 2_000)).await;
+    fixture.send(timer_fired("ordered", 3, 1_000)).await;
+    fixture.abandon(&held, None, false).await;
     let claim = fixture.claim_instance("ordered").await;
     assert_eq!(
         claim.item.messages,
         [
-            raised("ordered", "first"),
-            activity_completed("ordered", 1, 4),
-            timer_fired("ordered", 3, 1_000),
+            raised("ordered", "locked"),
+            raised("ordered", "before"),
+            raised("ordered", "deadline"),
+            raised("ordered", "after"),
             timer_fired("ordered", 2, 2_000),
+            timer_fired("ordered", 3, 1_000),
         ],
-        "a batch must hold messages in arrival order, then due timers by their time"
+        "a batch must be ordered by the time at which each message became visible, then by arrival"
     );
 }
 

@@ -6,12 +6,13 @@ use std::{
 use duroxide_core::Timestamp;
 
 use crate::store::{
-    CANCELLATION, MessageKind, MessageRow, MessageSnapshot, StartTarget, Visibility,
+    Arrival, CANCELLATION, MessageKind, MessageRow, MessageSnapshot, StartTarget, Visibility,
     bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX},
+    sort_for_delivery,
 };
 
-/// Where a message stands: by due time, then by arrival. Immediate messages are due at 0, so the order never
-/// depends on a clock, and a result that lies beside an expired timer comes first.
+/// The position of a message in its mailbox: by due time, then by number. Immediate messages are due at 0, so that a
+/// clock that was set back hides none of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     due_at_ms: u64,
@@ -210,12 +211,18 @@ impl Mailbox {
         }
     }
 
-    /// The places of the messages that a claim takes at this time, in order.
+    /// The places of the messages that a claim takes at this time, in the order of delivery.
     pub(super) fn batch(&self, now: Timestamp, extent: Extent) -> Vec<Place> {
-        match extent {
+        let mut batch = match extent {
             Extent::All => self.visible(now).map(|(place, _)| place).collect(),
             Extent::Bounded => self.bounded_batch(now),
-        }
+        };
+        sort_for_delivery(&mut batch, |place| Arrival {
+            number: place.arrival,
+            enqueued_at: self.messages.get(place).map(|message| message.enqueued_at).unwrap_or_default(),
+            due_at: Timestamp::from_millis(place.due_at_ms),
+        });
+        batch
     }
 
     fn bounded_batch(&self, now: Timestamp) -> Vec<Place> {
@@ -237,7 +244,6 @@ impl Mailbox {
                 .filter_map(|kind| self.visible_start(kind, now))
                 .filter(|place| last < Some(*place)),
         );
-        batch.sort_unstable();
         batch
     }
 

@@ -38,7 +38,7 @@ pub struct InstanceSnapshot {
     pub custom_status: Option<(Option<String>, u64)>,
     /// Executions, ascending.
     pub executions: Vec<ExecutionSnapshot>,
-    /// Messages, in delivery order.
+    /// Messages, by due time, then by number.
     pub messages: Vec<MessageSnapshot>,
     /// Activities, lowest first.
     pub activities: Vec<ActivitySnapshot>,

@@ -21,7 +21,9 @@ macro_rules! engine_stories {
     ($engine:expr) => {
         $crate::engine_stories! { @topics $engine;
             mailbox: [
-                messages_come_in_arrival_order_and_due_timers_last,
+                messages_come_in_the_order_in_which_they_became_visible,
+                an_abandon_with_delay_changes_no_order,
+                a_clock_set_back_changes_no_order_of_immediate_messages,
                 a_timer_is_invisible_until_it_is_due,
                 a_delayed_message_is_invisible_until_its_time,
                 a_clock_set_back_hides_no_immediate_message,

@@ -2,15 +2,16 @@
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
-    MessageKind, StoreFailure,
+    Arrival, MessageKind, StoreFailure,
     bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX},
+    sort_for_delivery,
 };
 use rusqlite::Row;
 
 use super::{kind_number, kind_of};
 use crate::{
     SqliteEngine,
-    db::{count, lossy_text, micros, time},
+    db::{count, lossy_text, micros, time, unsigned},
     instances::{Batch, Held, InstanceRow, Kept},
 };
 
@@ -20,7 +21,7 @@ macro_rules! message_columns {
         concat!(
             "due_at, seq, kind, attempt_count, ",
             $crate::payloads::whole_data!("message.seq"),
-            ", key, hidden_until"
+            ", key, hidden_until, enqueued_at"
         )
     };
 }
@@ -114,12 +115,22 @@ pub(crate) struct Message {
     pub(crate) key: Option<String>,
     /// Whether it was hidden for some time.
     was_hidden: bool,
+    enqueued_at: i64,
 }
 
 impl Message {
     /// One that was stored just now and can be seen at once. What it says is known apart from it.
-    pub(super) fn arrived(seq: i64, kind: MessageKind, key: Option<String>) -> Self {
-        Self { due_at: 0, seq, kind, attempt_count: 0, data: String::new(), key, was_hidden: false }
+    pub(super) fn arrived(seq: i64, kind: MessageKind, key: Option<String>, now: Timestamp) -> Self {
+        Self {
+            due_at: 0,
+            seq,
+            kind,
+            attempt_count: 0,
+            data: String::new(),
+            key,
+            was_hidden: false,
+            enqueued_at: micros(now),
+        }
     }
 
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -131,6 +142,7 @@ impl Message {
             data: lossy_text(row, 4)?,
             key: row.get(5)?,
             was_hidden: row.get::<_, i64>(6)? > 0,
+            enqueued_at: row.get(7)?,
         })
     }
 
@@ -141,6 +153,10 @@ impl Message {
 
     fn place(&self) -> (i64, i64) {
         (self.due_at, self.seq)
+    }
+
+    fn arrival(&self) -> Arrival {
+        Arrival { number: unsigned(self.seq), enqueued_at: time(self.enqueued_at), due_at: time(self.due_at) }
     }
 }
 
@@ -166,7 +182,7 @@ impl SqliteEngine {
         Ok(due.into_iter().chain(shown).min().map(time))
     }
 
-    /// The messages a claim looks at, in order: all that are visible, or a bounded part of them and with it the
+    /// The messages a claim looks at, in the order of delivery: all that are visible, or a bounded part of them and with it the
     /// first visible starts, without which an instance that does not exist yet could not take the others.
     pub(crate) fn visible_messages(&self, id: i64, whole: bool) -> Result<Vec<Message>, StoreFailure> {
         let mut left = if whole { Bound::NONE } else { Bound::OF_BATCH };
@@ -177,6 +193,7 @@ impl SqliteEngine {
         if left.reached {
             self.add_visible_starts(id, &mut messages)?;
         }
+        sort_for_delivery(&mut messages, Message::arrival);
         Ok(messages)
     }
 
@@ -187,7 +204,6 @@ impl SqliteEngine {
             let start = self.db.first(VISIBLE_START, columns, Message::read)?;
             messages.extend(start.filter(|start| last < Some(start.place())));
         }
-        messages.sort_unstable_by_key(Message::place);
         Ok(())
     }
 
@@ -200,7 +216,7 @@ impl SqliteEngine {
         are_all: bool,
     ) -> Result<Batch, StoreFailure> {
         let number = self.sequence.take();
-        let (last_due_at, last_seq) = messages.last().map(Message::place).unwrap_or_default();
+        let (last_due_at, last_seq) = messages.iter().map(Message::place).max().unwrap_or_default();
         match messages {
             [sole] if !sole.was_hidden => return Ok(Batch { number: -number, last_due_at, last_seq }),
             _ if are_all => return Ok(Batch::whole(number, last_seq)),

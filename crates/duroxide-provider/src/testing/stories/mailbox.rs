@@ -20,16 +20,54 @@ fn data(items: &[WorkItem]) -> Vec<String> {
 }
 
 /// 2.1
-pub fn messages_come_in_arrival_order_and_due_timers_last(mut s: Scenario) {
+pub fn messages_come_in_the_order_in_which_they_became_visible(mut s: Scenario) {
     s.running("a");
     let now = s.now_ms();
+    s.send(&timer("a", 9, now + 1_500));
     s.send(&timer("a", 8, now + 2));
     s.send(&timer("a", 7, now + 1));
+    s.send(&raise("a", "at once"));
+    s.pass(Duration::from_secs(1));
+    s.send(&raise("a", "later"));
+    s.send(&timer("a", 6, now));
+    s.send_later(&queue("a", "delayed"), Duration::from_millis(600));
+    s.pass(Duration::from_secs(1));
+    s.send(&queue("a", "last"));
+    let in_order = ["at once", "timer 7", "timer 8", "later", "timer 6", "timer 9", "delayed", "last"];
+    let claim = s.claim().unwrap();
+    assert_eq!(data(&claim.messages), in_order);
+    s.abandon(&claim, None, true).unwrap();
+    let bounded = s.claim_all(&batch_order(1)).items.pop().unwrap();
+    assert_eq!(data(&bounded.messages), in_order);
+    s.commit(&bounded, Turn::later(&bounded)).unwrap();
+    assert!(s.attempts("a").is_empty(), "the lock held them all, whatever their order");
+}
+
+/// 2.1, decisions 12
+pub fn an_abandon_with_delay_changes_no_order(mut s: Scenario) {
+    s.running("a");
+    let now = s.now_ms();
+    s.send(&timer("a", 7, now + 500));
     s.pass(Duration::from_secs(1));
     s.send(&raise("a", "first"));
-    s.send(&queue("a", "second"));
     let claim = s.claim().unwrap();
-    assert_eq!(data(&claim.messages), ["first", "second", "timer 7", "timer 8"]);
+    s.abandon(&claim, Some(Duration::from_secs(2)), false).unwrap();
+    s.send(&timer("a", 8, now + 2_000));
+    s.pass(Duration::from_secs(2));
+    s.send(&raise("a", "second"));
+    assert_eq!(data(&s.claim().unwrap().messages), ["timer 7", "first", "timer 8", "second"]);
+}
+
+/// 2.1, I15
+pub fn a_clock_set_back_changes_no_order_of_immediate_messages(mut s: Scenario) {
+    s.running("a");
+    s.send(&timer("a", 7, s.now_ms() + 500));
+    s.pass(Duration::from_secs(1));
+    s.send(&queue("a", "1"));
+    s.turn_back(Duration::from_millis(600));
+    s.send(&queue("a", "2"));
+    s.pass(Duration::from_millis(100));
+    assert_eq!(data(&s.claim().unwrap().messages), ["timer 7", "1", "2"]);
 }
 
 /// 14.1, I14
