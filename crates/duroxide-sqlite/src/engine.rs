@@ -94,6 +94,7 @@ impl SqliteEngine {
     }
 
     pub(crate) fn open_at(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
+        let location = location.resolve();
         let conn = open_writer(&location, &options)?;
         let log = Log::of(&conn, &location).map_err(|error| SqliteError::from_sqlite("open", &error))?;
         let mut engine = Self {

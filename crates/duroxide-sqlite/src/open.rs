@@ -6,6 +6,7 @@ mod location;
 mod migrate;
 mod pragma;
 mod reader;
+mod real_path;
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 

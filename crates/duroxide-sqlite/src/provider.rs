@@ -82,6 +82,7 @@ impl SqliteProvider {
     }
 
     fn start(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
+        let location = location.resolve();
         let mut builder = {
             let (location, options) = (location.clone(), options.clone());
             StoreBuilder::opening(move || Ok(SqliteEngine::open_at(location, options)?))

@@ -5,7 +5,7 @@
 use std::{path::Path, time::Duration};
 
 use duroxide_core::WorkItem;
-use duroxide_provider::{Provider, ProviderError, TagFilter};
+use duroxide_provider::{NodeAnnouncement, Provider, ProviderError, TagFilter};
 use duroxide_sqlite::{SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous};
 
 const LEASE: Duration = Duration::from_secs(5);
@@ -154,4 +154,49 @@ async fn a_store_that_cannot_be_opened_is_a_clear_error() {
     assert_eq!(as_provider_error.operation, "open");
     assert!(!as_provider_error.is_retryable());
     assert!(error(refused).contains("expected sqlite:path"));
+}
+
+fn named(name: &str) -> NodeAnnouncement {
+    NodeAnnouncement { name: name.to_owned(), ..NodeAnnouncement::default() }
+}
+
+fn node_files(folder: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter_map(|name| name.into_string().ok()).filter(|name| name.contains("-node-")).collect()
+}
+
+/// Decisions 10: the nodes of one file find each other however its path was spelled.
+#[cfg(unix)]
+#[tokio::test]
+async fn the_files_of_nodes_stand_beside_the_real_file() {
+    let (real, links) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (path, link) = (real.path().join("store.db"), links.path().join("link.db"));
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let by_link = open(&link).await;
+    let by_path = open(&path).await;
+    let by_uri = SqliteProvider::new(&format!("sqlite:file://{}", link.display()), None).await.unwrap();
+    let mut held = Vec::new();
+    for (provider, name) in [(&by_link, "a"), (&by_path, "b"), (&by_uri, "c")] {
+        held.push(provider.join_node(&named(name)).await.unwrap());
+    }
+    let mut found = node_files(real.path());
+    found.sort();
+    assert_eq!(found, ["store.db-node-a", "store.db-node-b", "store.db-node-c"]);
+    assert!(node_files(links.path()).is_empty());
+}
+
+/// Another process holds the write lock for longer than anyone waits, so that the node can neither join nor be ended.
+#[tokio::test]
+async fn a_node_that_could_not_join_a_locked_store_joins_when_it_is_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let provider = open(&path).await;
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = provider.join_node(&named("own")).await.unwrap_err();
+    assert!(refused.is_retryable(), "{refused}");
+    assert_eq!(node_files(folder.path()).len(), 1, "its lock shows that it is there");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(provider.join_node(&named("own")).await.unwrap().is_some());
+    drop(provider);
 }

@@ -1,6 +1,12 @@
 //! Nodes of a served store: each holds a lock that ends with its process, and what a dead one held is given to others.
 
-use std::{any::Any, fmt, time::Duration};
+use std::{
+    any::Any,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use duroxide_provider::{NodeId, NodeMembership, store::StoreFailure};
 
@@ -14,10 +20,10 @@ pub(crate) const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// Locks by which nodes show that they live, one for each node, by name. Such a lock ends with the process that holds
 /// it, however it ends, and stays while the process is only stopped.
 pub trait NodeLocks: fmt::Debug + Send + Sync + 'static {
-    /// Takes the lock of a node that is about to join.
+    /// Takes the lock of a node that is about to join. What an earlier try to join left behind must not prevent it.
     ///
     /// # Errors
-    /// If the name cannot be used, or the lock cannot be had.
+    /// If the name cannot be used, or someone holds the lock.
     fn hold(&self, node: &str) -> Result<NodeLock, StoreFailure>;
 
     /// Takes the lock of a node whose process has ended; `None` if it lives, or if nobody can tell.
@@ -25,6 +31,18 @@ pub trait NodeLocks: fmt::Debug + Send + Sync + 'static {
 
     /// Removes all traces of a node that is gone.
     fn discard(&self, node: &str, lock: NodeLock);
+
+    /// Notes that a node which holds its lock tries again to join.
+    fn note_join_attempt(&self, node: &str) {
+        let _ = node;
+    }
+
+    /// Whether a node that is not among `joined` holds its lock and tried to join not longer than `within` ago: it runs
+    /// and takes work, but nobody can read what it is able to do. By default nobody can tell, and there is none.
+    fn has_joining_node(&self, joined: &BTreeSet<String>, within: Duration) -> bool {
+        let _ = (joined, within);
+        false
+    }
 }
 
 /// A lock that is held. Dropping it lets it go.
@@ -42,6 +60,60 @@ impl NodeLock {
 impl fmt::Debug for NodeLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeLock").finish_non_exhaustive()
+    }
+}
+
+/// The callers' side of [`NodeLocks`]: takes the locks of nodes that join. A node that could not join runs all the same and
+/// tries again, so its lock is kept in between: it shows other processes that a node is there which they do not know.
+#[derive(Debug, Default)]
+pub(crate) struct Joining {
+    locks: Option<Arc<dyn NodeLocks>>,
+    kept: Mutex<BTreeMap<String, NodeLock>>,
+}
+
+impl Joining {
+    pub(crate) fn new(locks: Option<Arc<dyn NodeLocks>>) -> Self {
+        Self { locks, ..Self::default() }
+    }
+
+    pub(crate) fn locks(&self) -> Option<Arc<dyn NodeLocks>> {
+        self.locks.clone()
+    }
+
+    /// The lock of a node that joins: the one it has from an earlier try, or a new one. `None` where nodes need none.
+    ///
+    /// # Errors
+    /// See [`NodeLocks::hold`].
+    pub(crate) fn begin(&self, node: &str) -> Result<Option<NodeLock>, StoreFailure> {
+        let Some(locks) = &self.locks else { return Ok(None) };
+        match self.kept().remove(node) {
+            Some(lock) => {
+                locks.note_join_attempt(node);
+                Ok(Some(lock))
+            }
+            None => locks.hold(node).map(Some),
+        }
+    }
+
+    /// The node could not join. Its row, if the outcome is unknown and it has one, is used by its next try.
+    pub(crate) fn failed(&self, mut leaves: Leaves) {
+        let name = std::mem::take(&mut leaves.name);
+        // Without a lock nobody can see the node, and its row has to go.
+        match leaves.lock.take() {
+            Some(lock) => drop(self.kept().insert(name, lock)),
+            None => leaves.name = name,
+        }
+    }
+
+    /// The nodes that never joined, with their locks.
+    pub(crate) fn give_up(&self) -> impl Iterator<Item = GoneNode> + use<> {
+        let kept = std::mem::take(&mut *self.kept());
+        kept.into_iter().map(|(name, lock)| GoneNode { name, lock: Some(lock) })
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, NodeLock>> {
+        // A map that is changed in single steps is whole whatever panicked.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,6 +153,9 @@ impl NodeMembership for Membership {
 impl Drop for Leaves {
     fn drop(&mut self) {
         let name = std::mem::take(&mut self.name);
-        self.store.send(Request::NodeGone(Box::new(GoneNode { name, lock: self.lock.take() })));
+        // Without a name it has been disarmed: the node goes on trying to join.
+        if !name.is_empty() {
+            self.store.send(Request::NodeGone(Box::new(GoneNode { name, lock: self.lock.take() })));
+        }
     }
 }

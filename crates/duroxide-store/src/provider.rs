@@ -15,7 +15,7 @@ use crate::{
     admission::Admission,
     decode::{HistoryOf, decode_execution},
     job::{op_bytes, provider_error},
-    nodes::NodeLocks,
+    nodes::{Joining, NodeLocks},
     order::Order,
     readers::{ReaderThreads, Readers},
     submit::{Delivery, Read, Request, Submitter, closed},
@@ -34,7 +34,7 @@ pub struct StoreProvider {
     watchers: Arc<Watchers>,
     name: Arc<str>,
     version: String,
-    node_locks: Option<Arc<dyn NodeLocks>>,
+    joining: Joining,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -62,7 +62,7 @@ impl StoreProvider {
             watchers: parts.watchers,
             name: parts.name,
             version: parts.version,
-            node_locks: parts.node_locks,
+            joining: Joining::new(parts.node_locks),
             thread: None,
         }
     }
@@ -155,6 +155,9 @@ impl Drop for StoreProvider {
     fn drop(&mut self) {
         // The readers first: connections to a file that close at the same time leave its log to nobody.
         self.readers = Readers::StoreThread(self.submitter.clone());
+        for gone in self.joining.give_up() {
+            self.submitter.send(Request::NodeGone(Box::new(gone)));
+        }
         self.submitter.send(Request::Close);
         if let Some(thread) = self.thread.take() {
             thread::join(thread);

@@ -8,22 +8,34 @@ use duroxide_provider::{
     store::{InstanceNeeds, StoreFailure, StoreReader, StoredNode},
 };
 
-use crate::nodes::RENEW_INTERVAL;
+use crate::nodes::{NodeLocks, RENEW_INTERVAL};
 
 /// How long a node counts as there that has not said so. It is longer than a short stop, because the nodes that have
 /// ended are no longer listed anyway.
 const THERE_FOR: Duration = RENEW_INTERVAL.saturating_mul(6);
 
-/// Ready work that none of the nodes that are there can take: at most `max` instances and as many activities.
+/// Ready work that none of the nodes that are there can take: at most `max` instances and as many activities. Nothing is
+/// stranded while a node runs that could not join yet: it takes work, and nobody knows what it is able to do.
 pub(crate) fn find(
     reader: &mut dyn StoreReader,
+    locks: Option<&dyn NodeLocks>,
     now: Timestamp,
     max: usize,
 ) -> Result<Vec<StrandedWork>, StoreFailure> {
-    let Some(nodes) = capabilities(&reader.nodes()?, now) else { return Ok(Vec::new()) };
+    let stored = reader.nodes()?;
+    // After the rows were read: a node that joins in between is seen in one of the two places.
+    if locks.is_some_and(|locks| has_joining_node(locks, &stored)) {
+        return Ok(Vec::new());
+    }
+    let Some(nodes) = capabilities(&stored, now) else { return Ok(Vec::new()) };
     let mut stranded = instances(reader, &nodes, max)?;
     stranded.extend(activities(reader, &nodes, max)?);
     Ok(stranded)
+}
+
+fn has_joining_node(locks: &dyn NodeLocks, stored: &[StoredNode]) -> bool {
+    let joined = stored.iter().map(|node| node.name.clone()).collect();
+    locks.has_joining_node(&joined, THERE_FOR)
 }
 
 /// What the nodes that are there can do. `None` if there are none, or if one of them says something that cannot be read:

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use super::real_path::{real_path, without_file_scheme};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
 use crate::{SqliteError, nodes::NodeFiles};
@@ -22,7 +23,8 @@ pub(crate) enum Location {
 }
 
 impl Location {
-    /// Reads `sqlite:path`, `sqlite://path`, `sqlite:///absolute/path` or `sqlite::memory:`, each with an optional
+    /// Reads `sqlite:path`, `sqlite://path`, `sqlite:///absolute/path` or `sqlite::memory:`, where the path may also be
+    /// one of SQLite's own `file:` URIs, each with an optional
     /// query of `mode`, `cache` and, as in SQLite's own URIs, `vfs`: a file layer that this process registered.
     pub(crate) fn parse(url: &str) -> Result<Self, SqliteError> {
         let refuse = |why: &str| {
@@ -43,10 +45,24 @@ impl Location {
                 (key, value) => return refuse(&format!("unknown parameter {key}={value}")),
             }
         }
+        let Some(path) = without_file_scheme(path) else { return refuse("a file on another host") };
         match (path, mode) {
             (":memory:", _) | (_, "memory") => Ok(Self::Memory),
             ("", _) => refuse("no path"),
             (path, mode) => Ok(Self::File { path: percent_decoded(path).into(), create: mode == "rwc", vfs }),
+        }
+    }
+
+    /// The same store by the absolute path of its file, without symbolic links. It is made once, when a store is opened:
+    /// connections that are opened later, and the files of nodes, must be those of the same file, whatever the working
+    /// directory is by then and however others spell the path. A path that cannot be resolved is left as it is, and
+    /// [`Self::check`] says what is wrong with it.
+    pub(crate) fn resolve(self) -> Self {
+        match self {
+            Self::File { path, create, vfs: None } => {
+                Self::File { path: real_path(&path).unwrap_or(path), create, vfs: None }
+            }
+            other => other,
         }
     }
 
@@ -176,6 +192,11 @@ mod tests {
             ("sqlite:orders.db?mode=rwc", file("orders.db", true)),
             ("sqlite:orders.db?mode=rw&cache=shared", file("orders.db", false)),
             ("sqlite:my%20orders.db", file("my orders.db", true)),
+            ("sqlite:file:orders.db", file("orders.db", true)),
+            ("sqlite:file:/var/lib/orders.db?mode=rw", file("/var/lib/orders.db", false)),
+            ("sqlite:file:///var/lib/orders.db", file("/var/lib/orders.db", true)),
+            ("sqlite:file://localhost/var/lib/orders.db", file("/var/lib/orders.db", true)),
+            ("sqlite:file::memory:?cache=shared", Location::Memory),
             ("sqlite:100%.db", file("100%.db", true)),
             ("sqlite::memory:", Location::Memory),
             ("sqlite://:memory:", Location::Memory),
@@ -184,6 +205,15 @@ mod tests {
         ] {
             assert_eq!(Location::parse(url).unwrap(), expected, "{url}");
         }
+    }
+
+    /// The working directory may be another one later.
+    #[test]
+    fn a_store_is_opened_by_its_absolute_path() {
+        let Location::File { path, .. } = file("orders.db", true).resolve() else { panic!() };
+        assert!(path.is_absolute() && path.ends_with("orders.db"), "{}", path.display());
+        let unreachable = file("no/such/folder/orders.db", true);
+        assert_eq!(unreachable.clone().resolve(), unreachable, "its check says what is wrong");
     }
 
     #[test]
@@ -200,6 +230,7 @@ mod tests {
             ("sqlite:", "no path"),
             ("sqlite:a.db?mode=ro", "must be writable"),
             ("sqlite:a.db?speed=fast", "unknown parameter speed=fast"),
+            ("sqlite:file://server/orders.db", "another host"),
             ("sqlite:a.db?vfs=", "unknown parameter vfs="),
         ] {
             let error = Location::parse(url).unwrap_err();

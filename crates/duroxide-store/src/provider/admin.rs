@@ -150,7 +150,9 @@ impl ProviderAdmin for StoreProvider {
 
     async fn list_stranded_work(&self, limit: u32) -> Result<Vec<StrandedWork>, ProviderError> {
         let (now, max) = (self.submitter.now(), usize::try_from(limit).unwrap_or(usize::MAX));
-        self.query("list_stranded_work", move |reader| stranded::find(reader, now, max)).await
+        let locks = self.joining.locks();
+        self.query("list_stranded_work", move |reader| stranded::find(reader, locks.as_deref(), now, max))
+            .await
     }
 
     // ---- changes --------------------------------------------------------------------------------------------

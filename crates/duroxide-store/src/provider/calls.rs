@@ -311,15 +311,18 @@ impl Provider for StoreProvider {
         announcement: &NodeAnnouncement,
     ) -> Result<Option<Box<dyn NodeMembership>>, ProviderError> {
         const OPERATION: &str = "join_node";
-        let lock = self.node_locks.as_ref().map(|locks| locks.hold(&announcement.name)).transpose();
+        let lock = self.joining.begin(&announcement.name);
         let lock = lock.map_err(|failure| failure.into_provider_error(OPERATION))?;
-        // From here on whatever happens to this call, the store hears that the node is gone.
+        // If the caller goes away from here on, the store is told that the node is gone.
         let leaves = Leaves::new(&announcement.name, lock, self.submitter.clone());
-        let answer = self.apply(OPERATION, Ok(Op::JoinNode(NodeRow::new(announcement)))).await?;
-        Ok(match answer {
-            Answer::Joined(node) => Some(Box::new(leaves.joined(node))),
-            _ => None,
-        })
+        match self.apply(OPERATION, Ok(Op::JoinNode(NodeRow::new(announcement)))).await {
+            Ok(Answer::Joined(node)) => Ok(Some(Box::new(leaves.joined(node)))),
+            Ok(_) => Ok(None),
+            Err(error) => {
+                self.joining.failed(leaves);
+                Err(error)
+            }
+        }
     }
 
     fn watch(&self, instance: &str) -> Option<Box<dyn InstanceWatch>> {

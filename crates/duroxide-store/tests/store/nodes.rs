@@ -1,7 +1,7 @@
 //! Nodes: a dead one is found by its lock, in virtual time, with locks that a test lets go.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     pin::pin,
     sync::{Arc, Mutex},
     time::Duration,
@@ -9,7 +9,8 @@ use std::{
 
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::{
-    NodeAnnouncement, NodeId, NodeMembership, OrchestrationClaim, OrchestrationFetch, Provider,
+    NodeAnnouncement, NodeCapability, NodeId, NodeMembership, OrchestrationClaim, OrchestrationFetch,
+    Provider,
     memory::MemoryEngine,
     store::{Answer, FailureClass, InstanceOrder, MessageRow, NodeRow, Op, StoreEngine, StoreFailure},
 };
@@ -49,7 +50,7 @@ impl Processes {
 
 impl NodeLocks for Processes {
     fn hold(&self, node: &str) -> Result<NodeLock, StoreFailure> {
-        if self.get(node).is_some() {
+        if self.get(node) == Some(Held::Yes) {
             return Err(StoreFailure::new(FailureClass::Retryable, "another has that name"));
         }
         self.set(node, Held::Yes);
@@ -66,6 +67,11 @@ impl NodeLocks for Processes {
     fn discard(&self, node: &str, lock: NodeLock) {
         drop(lock);
         self.0.lock().unwrap().remove(node);
+    }
+
+    fn has_joining_node(&self, joined: &BTreeSet<String>, _within: Duration) -> bool {
+        let held = self.0.lock().unwrap();
+        held.iter().any(|(node, held)| *held == Held::Yes && !joined.contains(node))
     }
 }
 
@@ -122,6 +128,12 @@ impl Shared {
     fn fetch(&mut self, node: Option<NodeId>) -> Vec<OrchestrationClaim> {
         let request = OrchestrationFetch::new(LOCK, Duration::ZERO).with_node(node);
         complete(&mut self.store, self.provider.fetch_orchestration_items(&request)).unwrap()
+    }
+
+    fn stranded(&mut self) -> Vec<String> {
+        let admin = self.provider.as_management_capability().unwrap();
+        let found = complete(&mut self.store, admin.list_stranded_work(10)).unwrap();
+        found.into_iter().map(|work| work.instance).collect()
     }
 
     fn nodes(&mut self) -> Vec<String> {
@@ -245,4 +257,57 @@ fn a_lock_that_cannot_be_had_is_an_error() {
     let again = complete(&mut shared.store, shared.provider.join_node(&named("own"))).unwrap_err();
     assert!(again.is_retryable(), "{again}");
     assert_eq!(shared.nodes(), ["own"]);
+}
+
+/// A node that could not join runs all the same. Its lock shows that until it has joined, also if nothing in the store can
+/// be ended, and no earlier try stands in its way.
+#[test]
+fn a_node_that_could_not_join_keeps_its_lock_and_joins_later() {
+    let mut shared = serve(MemoryEngine::default());
+    for class in [FailureClass::Retryable, FailureClass::Permanent, FailureClass::OutcomeUnknown] {
+        // The join, and whatever follows it.
+        shared.plan.fail_next(Point::Commit, class);
+        shared.plan.fail_next(Point::Commit, class);
+        complete(&mut shared.store, shared.provider.join_node(&named("own"))).unwrap_err();
+        shared.store.run();
+        assert_eq!(shared.processes.get("own"), Some(Held::Yes), "{class:?}");
+        shared.plan.forgive_all();
+        shared.clock.advance(Duration::from_secs(1));
+        shared.store.run();
+        let own = shared.join("own");
+        assert_eq!(shared.nodes(), ["own"]);
+        drop(own);
+        shared.store.run();
+        assert_eq!((shared.nodes().len(), shared.processes.get("own")), (0, None));
+    }
+}
+
+/// Who gives up joining leaves no lock behind when its provider goes.
+#[test]
+fn a_node_that_never_joined_leaves_nothing() {
+    let mut shared = serve(MemoryEngine::default());
+    shared.plan.fail_next(Point::Commit, FailureClass::Retryable);
+    complete(&mut shared.store, shared.provider.join_node(&named("own"))).unwrap_err();
+    let Shared { provider, mut store, processes, .. } = shared;
+    drop(provider);
+    assert_eq!(store.run(), Idle::Closed);
+    assert_eq!(processes.get("own"), None);
+}
+
+/// S3.48: a node that runs and could not join yet takes work. Nobody knows which, so nothing counts as stranded.
+#[test]
+fn nothing_is_stranded_while_a_node_tries_to_join() {
+    let mut shared = serve(MemoryEngine::default());
+    let announcement = NodeAnnouncement {
+        capability: NodeCapability { asks_for_registered_only: true, ..NodeCapability::default() },
+        ..named("own")
+    };
+    let _own = complete(&mut shared.store, shared.provider.join_node(&announcement)).unwrap();
+    complete(&mut shared.store, shared.provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+    assert_eq!(shared.stranded(), ["a"]);
+
+    shared.processes.set("joining", Held::Yes);
+    assert!(shared.stranded().is_empty());
+    shared.processes.set("joining", Held::No);
+    assert_eq!(shared.stranded(), ["a"], "its process died");
 }
