@@ -59,6 +59,11 @@ pub trait ProviderAdmin: Any + Send + Sync {
     /// Counts over the whole store.
     async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError>;
 
+    /// How many instances have a queued start and no history yet; `None`, as by default, if the provider cannot tell.
+    async fn count_pending_instances(&self) -> Result<Option<u64>, ProviderError> {
+        Ok(None)
+    }
+
     /// Unlocked rows in the queues.
     async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError>;
 

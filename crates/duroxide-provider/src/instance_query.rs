@@ -8,6 +8,10 @@ use crate::InstanceInfo;
 
 /// Which instances a page shows. Criteria are ANDed; without any, all instances are listed.
 ///
+/// An instance whose start was accepted and that no node has begun yet has the status [`Self::PENDING`]; its name, version
+/// and parent are those of the queued start, the version `unknown` if none was asked for. The default of
+/// [`query_instances`](crate::ProviderAdmin::query_instances) does not know of such instances.
+///
 /// Pages go from the newest instance to the oldest; ours go by when the store first got a message for the instance, the
 /// default of [`query_instances`](crate::ProviderAdmin::query_instances) by `created_at`. A cursor is a place in that
 /// order and nothing else: it stays valid while instances are created, change and are deleted, and the other criteria may
@@ -16,7 +20,8 @@ use crate::InstanceInfo;
 ///
 /// On SQLite status, name, parent and id prefix are sought by index, and so is the time of creation if few were created
 /// then. Of several criteria one leads and the others are looked at along the way, so a page of something that is rare only
-/// by its combination, its version or its last change costs a walk over the instances between.
+/// by its combination, its version or its last change costs a walk over the instances between. Pending instances are
+/// found by their queued starts, whatever the criteria are.
 ///
 /// ```
 /// use duroxide_provider::InstanceQuery;
@@ -64,6 +69,8 @@ pub struct InstancePage {
 }
 
 impl InstanceQuery {
+    /// The status of an instance whose start is queued.
+    pub const PENDING: &'static str = "Pending";
     /// How many instances a page holds if no limit is set.
     pub const DEFAULT_LIMIT: u32 = 100;
     /// How many instances a page holds at most. A greater limit means this one.

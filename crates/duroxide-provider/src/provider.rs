@@ -236,6 +236,12 @@ pub trait Provider: Any + Send + Sync {
         }))
     }
 
+    /// Like [`Self::read_status`], but an instance also exists, as running, while its start is queued: what
+    /// clients are shown of a start that was accepted. The default knows nothing of queued starts.
+    async fn read_status_or_pending(&self, instance: &str) -> Result<Option<StatusSnapshot>, ProviderError> {
+        self.read_status(instance).await
+    }
+
     /// What an instance is; `None` for an unknown one. The default reads the history.
     async fn read_descriptor(
         &self,

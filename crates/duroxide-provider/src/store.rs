@@ -52,6 +52,7 @@ mod failure;
 mod node;
 mod op;
 mod order;
+mod pending;
 mod reader;
 mod round;
 mod row;
@@ -65,6 +66,7 @@ pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use node::{NodeRow, StoredNode};
 pub use op::{Answer, Ended, Op, Readies};
 pub use order::{ActivityOrder, HeldBack, HeldBackBy, InstanceOrder};
+pub use pending::pending_info;
 pub use reader::{
     InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreReader, StoredDescriptor,
     StoredExecution, StoredStatus,

@@ -69,16 +69,28 @@ fn failed(reason: &str) -> EventKind {
     EventKind::OrchestrationFailed { details: ErrorDetails::orchestration_failed(reason) }
 }
 
-/// 20.1, 20.2
+/// 20.2a: an instance is visible from the moment its start was accepted. The plain provider calls do not know it yet.
 #[tokio::test]
-async fn an_instance_is_unknown_until_its_first_turn_is_committed() {
+async fn an_accepted_start_is_visible_before_its_first_turn() {
     let store = memory_store();
     let client = Client::new(Arc::clone(&store));
-    client.start_orchestration("order", "Order", "apples").await.unwrap();
+    let started = OrchestrationStatus::Running { custom_status: None, custom_status_version: 0 };
+    let pending = InstanceQuery::default().status(InstanceQuery::PENDING);
     assert_eq!(client.get_orchestration_status("order").await.unwrap(), OrchestrationStatus::NotFound);
+    client.start_orchestration("order", "Order", "apples").await.unwrap();
+    assert_eq!(client.get_orchestration_status("order").await.unwrap(), started);
+    let page = client.query_instances(&pending).await.unwrap();
+    assert_eq!((page.instances.len(), page.instances[0].instance_id.as_str()), (1, "order"));
+    assert_eq!(client.count_pending_instances().await.unwrap(), Some(1));
+    assert!(client.list_all_instances().await.unwrap().is_empty());
+    assert!(client.get_instance_info("order").await.is_err());
+    assert!(store.read("order").await.unwrap().is_empty());
+
     commit_turn(&*store, vec![], None).await;
-    let status = client.get_orchestration_status("order").await.unwrap();
-    assert!(matches!(status, OrchestrationStatus::Running { .. }), "{status:?}");
+    assert_eq!(client.get_orchestration_status("order").await.unwrap(), started);
+    assert_eq!(client.count_pending_instances().await.unwrap(), Some(0));
+    client.delete_instance("order", true).await.unwrap();
+    assert_eq!(client.get_orchestration_status("order").await.unwrap(), OrchestrationStatus::NotFound);
 }
 
 /// 20.2

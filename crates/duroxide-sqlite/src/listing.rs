@@ -1,6 +1,7 @@
 //! Instances as management sees them: one by its id, or many by what they have in common.
 
 mod criteria;
+mod pending;
 mod way;
 
 use duroxide_provider::{
@@ -14,6 +15,7 @@ use crate::{
     reads,
 };
 use criteria::Criteria;
+pub(crate) use pending::count as count_pending;
 
 /// What [`Found::read`] reads.
 macro_rules! columns {
@@ -40,10 +42,27 @@ pub(crate) fn info(db: &Db, instance: &str) -> Result<Option<InstanceInfo>, Stor
     found.map(|found| found.named(db)).transpose().map(|info| info.map(|selected| selected.info))
 }
 
-/// At most `max` of the instances below a row that a query selects, newest first.
-///
-/// The statement leaves only those in doubt whose name stands in their history alone; there the query decides.
+/// At most `max` of the known and pending instances below a row that a query selects, newest first.
 pub(crate) fn select(
+    db: &Db,
+    query: &InstanceQuery,
+    below: Option<u64>,
+    max: usize,
+) -> Result<Vec<SelectedInstance>, StoreFailure> {
+    let wants_pending = query.status.as_deref().is_none_or(|status| status == InstanceQuery::PENDING);
+    let wants_known = query.status.as_deref() != Some(InstanceQuery::PENDING);
+    let mut selected = if wants_known { select_known(db, query, below, max)? } else { Vec::new() };
+    if wants_pending {
+        selected.extend(pending::select(db, query, below, max)?);
+        selected.sort_by_key(|instance| std::cmp::Reverse(instance.row));
+        selected.truncate(max);
+    }
+    Ok(selected)
+}
+
+/// The known ones of them. The statement leaves only those in doubt whose name stands in their history alone; there the
+/// query decides.
+fn select_known(
     db: &Db,
     query: &InstanceQuery,
     below: Option<u64>,

@@ -41,6 +41,10 @@ macro_rules! read_through_db {
                 reads::status(&self.db, instance)
             }
 
+            fn status_or_pending(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
+                reads::status_or_pending(&self.db, instance)
+            }
+
             fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure> {
                 self.db.in_one_state(|db| reads::descriptor(db, instance))
             }
@@ -111,6 +115,10 @@ macro_rules! read_through_db {
 
             fn system_metrics(&mut self) -> Result<SystemMetrics, StoreFailure> {
                 reads::system_metrics(&self.db)
+            }
+
+            fn pending_instances(&mut self) -> Result<u64, StoreFailure> {
+                listing::count_pending(&self.db)
             }
 
             fn queue_depths(&mut self) -> Result<QueueDepths, StoreFailure> {

@@ -1,4 +1,5 @@
-//! Reads. Each call sees one state; mailboxes are invisible to all but the queue depths and the snapshot.
+//! Reads. Each call sees one state. Mailboxes are invisible to all but the queue depths and the snapshot; an instance whose
+//! start is queued is shown by those reads that say so.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use duroxide_provider::{
     store::{EventRow, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
 };
 
-use rusqlite::types::ValueRef;
+use rusqlite::{Row, types::ValueRef};
 
 use crate::{
     custom_status,
@@ -22,13 +23,23 @@ const HISTORY: &str =
     "SELECT event_id, data FROM history WHERE instance = ?1 AND execution_id = ?2 ORDER BY event_id";
 const FIRST_EVENT: &str =
     "SELECT data FROM history WHERE instance = ?1 AND execution_id = ?2 ORDER BY event_id LIMIT 1";
-const STATUS: &str = "SELECT i.execution_id,
+/// What [`read_status`] reads of an instance, whatever else it must be.
+macro_rules! status {
+    () => {
+        "SELECT i.execution_id,
         CASE WHEN i.status NOT IN ('Running', 'ContinuedAsNew') THEN
             (SELECT data FROM history h WHERE h.instance = i.id AND h.execution_id = i.execution_id
              ORDER BY event_id DESC LIMIT 1) END,
         c.status, coalesce(c.version, 0)
     FROM instance i LEFT JOIN custom_status c ON c.instance = i.id
-    WHERE i.instance_id = ?1 AND i.known = 1";
+    WHERE i.instance_id = ?1 AND "
+    };
+}
+const STATUS: &str = concat!(status!(), "i.known = 1");
+const STATUS_OR_PENDING: &str = concat!(
+    status!(),
+    "(i.known = 1 OR EXISTS (SELECT 1 FROM message m WHERE m.instance = i.id AND m.kind <= 1))"
+);
 const LAST_EVENT_ID: &str = "SELECT event_id FROM history WHERE instance = ?1 AND execution_id = ?2
     ORDER BY event_id DESC LIMIT 1";
 const HISTORY_SIZE: &str = "SELECT count(*), coalesce(sum(octet_length(data)), 0) FROM history
@@ -107,14 +118,21 @@ pub(crate) fn load(db: &Db, instance: &str, execution_id: u64) -> Result<StoredE
 
 /// One row, and the last event only if the instance has ended. Every waiting client asks this, so it is one statement.
 pub(crate) fn status(db: &Db, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
-    db.first(STATUS, [instance], |row| {
-        let ended = row.get_ref(1)? != ValueRef::Null;
-        Ok(StoredStatus {
-            execution_id: unsigned(row.get(0)?),
-            terminal_event: ended.then(|| lossy_text(row, 1)).transpose()?,
-            custom_status: row.get(2)?,
-            custom_status_version: unsigned(row.get(3)?),
-        })
+    db.first(STATUS, [instance], read_status)
+}
+
+/// The same, also of an instance whose start is queued.
+pub(crate) fn status_or_pending(db: &Db, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
+    db.first(STATUS_OR_PENDING, [instance], read_status)
+}
+
+fn read_status(row: &Row<'_>) -> rusqlite::Result<StoredStatus> {
+    let ended = row.get_ref(1)? != ValueRef::Null;
+    Ok(StoredStatus {
+        execution_id: unsigned(row.get(0)?),
+        terminal_event: ended.then(|| lossy_text(row, 1)).transpose()?,
+        custom_status: row.get(2)?,
+        custom_status_version: unsigned(row.get(3)?),
     })
 }
 

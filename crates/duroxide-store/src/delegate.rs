@@ -276,6 +276,12 @@ macro_rules! impl_provider_by_delegation {
             ) -> Result<Option<$crate::delegate::StatusSnapshot>, $crate::delegate::ProviderError> {
                 $crate::delegate::Provider::read_status(&self.$store, instance).await
             }
+            async fn read_status_or_pending(
+                &self,
+                instance: &str,
+            ) -> Result<Option<$crate::delegate::StatusSnapshot>, $crate::delegate::ProviderError> {
+                $crate::delegate::Provider::read_status_or_pending(&self.$store, instance).await
+            }
             async fn read_descriptor(
                 &self,
                 instance: &str,
@@ -384,6 +390,9 @@ macro_rules! impl_provider_by_delegation {
                 &self,
             ) -> Result<$crate::delegate::SystemMetrics, $crate::delegate::ProviderError> {
                 $crate::delegate::ProviderAdmin::get_system_metrics(&self.$store).await
+            }
+            async fn count_pending_instances(&self) -> Result<Option<u64>, $crate::delegate::ProviderError> {
+                $crate::delegate::ProviderAdmin::count_pending_instances(&self.$store).await
             }
             async fn get_queue_depths(
                 &self,

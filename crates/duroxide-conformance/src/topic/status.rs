@@ -1,12 +1,12 @@
 //! The cheap reads: how an instance stands and what it is, without its history.
 
 use duroxide_core::{EventKind, OrchestrationDescriptor};
-use duroxide_provider::StatusSnapshot;
+use duroxide_provider::{InstanceQuery, StatusSnapshot};
 
 use crate::{
     factory::ProviderFactory,
     fixture::Fixture,
-    message::ORCHESTRATION,
+    message::{ORCHESTRATION, raised, start},
     round::{
         activity_scheduled, completion, continuation, failure, first_round, started, status_updated,
         turn_round,
@@ -23,6 +23,44 @@ pub async fn test_status_of_unknown_instance<F: ProviderFactory + ?Sized>(factor
     assert_eq!(status(&fixture, "unknown").await, None);
     let descriptor = fixture.provider.read_descriptor("unknown").await.expect("read_descriptor must work");
     assert_eq!(descriptor, None);
+}
+
+/// An instance whose start is queued is shown to clients as running and listed as pending, until its first round; a stray
+/// message makes no instance. The plain reads do not know it. A provider may be unable to tell (20.2a).
+pub async fn test_queued_start_is_visible_to_clients<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    let Some(admin) = fixture.provider.as_management_capability() else { return };
+    let count =
+        || async { admin.count_pending_instances().await.expect("count_pending_instances must work") };
+    let Some(none) = count().await else { return };
+    assert_eq!(none, 0, "an empty store has no pending instances");
+    fixture.send(start("accepted")).await;
+    fixture.send(raised("stray", "event")).await;
+
+    let shown = |instance: &'static str| {
+        let read = fixture.provider.read_status_or_pending(instance);
+        async { read.await.expect("read_status_or_pending must work") }
+    };
+    let accepted = shown("accepted").await.expect("an accepted start must be visible");
+    assert_eq!((accepted.terminal_event, accepted.custom_status_version), (None, 0));
+    assert_eq!(shown("stray").await, None, "a message without a start makes no instance");
+    assert_eq!(status(&fixture, "accepted").await, None, "the plain read must not know it");
+    assert_eq!(count().await, Some(1));
+    let pending = InstanceQuery::default().status(InstanceQuery::PENDING);
+    for query in [pending.clone(), InstanceQuery::default()] {
+        let page = admin.query_instances(&query).await.expect("query_instances must work");
+        let listed: Vec<_> = page.instances.iter().map(|info| (&*info.instance_id, &*info.status)).collect();
+        assert_eq!(listed, [("accepted", "Pending")], "the queued start must be listed by {query:?}");
+        assert_eq!(page.instances[0].orchestration_name, ORCHESTRATION);
+    }
+
+    let claim = fixture.claim_instance("accepted").await;
+    assert_eq!(count().await, Some(1), "a claimed start is still queued");
+    fixture.commit(&claim, first_round("accepted")).await;
+    assert_eq!(count().await, Some(0), "an instance that has begun is no longer pending");
+    let page = admin.query_instances(&pending).await.expect("query_instances must work");
+    assert!(page.instances.is_empty(), "an instance that has begun is no longer pending");
+    assert_eq!(shown("accepted").await, status(&fixture, "accepted").await);
 }
 
 /// A running instance has no terminal event (20.2).

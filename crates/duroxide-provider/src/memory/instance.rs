@@ -14,6 +14,7 @@ use crate::{
     ExecutionMetadata, InstanceInfo,
     store::{
         Ended, EventRow, MessageKind, PreparedExecution, PreparedRound, Refusal, StartTarget, StateChange,
+        pending_info,
     },
 };
 
@@ -78,6 +79,11 @@ impl Instance {
         !self.is_known() && !self.mailbox.has_start()
     }
 
+    /// Whether it is not known and its start is queued.
+    pub(super) fn is_pending(&self) -> bool {
+        !self.is_known() && self.mailbox.has_start()
+    }
+
     pub(super) fn current(&self) -> Option<&Execution> {
         self.executions.get(&self.execution_id)
     }
@@ -131,6 +137,15 @@ impl Instance {
             updated_at: self.updated_at.as_millis(),
             parent_instance_id: self.parent.clone(),
         }
+    }
+
+    /// What listings show of it: nothing of a mailbox without a start.
+    pub(super) fn listed_info(&self) -> Option<InstanceInfo> {
+        if self.is_known() {
+            return Some(self.info());
+        }
+        let start = self.mailbox.first_start()?;
+        Some(pending_info(self.id.clone(), &start.data, self.created_at, self.updated_at))
     }
 
     /// Refuses events whose id is already stored, or that come twice.

@@ -283,6 +283,11 @@ impl Mailbox {
         !self.starts.is_empty()
     }
 
+    /// The start that is first in line, visible or not.
+    pub(super) fn first_start(&self) -> Option<&Message> {
+        self.starts.first().and_then(|(_, place)| self.messages.get(place))
+    }
+
     /// What the first visible message of this kind asks for.
     pub(super) fn start_target(&self, kind: MessageKind, now: Timestamp) -> Option<&StartTarget> {
         self.messages.get(&self.visible_start(kind, now)?)?.start.as_ref()

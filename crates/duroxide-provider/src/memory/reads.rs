@@ -1,4 +1,5 @@
-//! Reads. Mailboxes are invisible to all but the queue depths and the snapshot.
+//! Reads. Mailboxes are invisible to all but the queue depths and the snapshot; pending instances also to listings and
+//! clients' status reads.
 
 use std::collections::BTreeMap;
 
@@ -25,14 +26,15 @@ impl MemoryEngine {
         instance.mailbox.len() - locked
     }
 
-    /// Known instances that the query selects, newest first.
+    /// Known and pending instances that the query selects, newest first.
     fn selected<'a>(
         &'a self,
         query: &'a InstanceQuery,
         below: Option<InstanceKey>,
     ) -> impl Iterator<Item = (InstanceKey, InstanceInfo)> + 'a {
-        let rows = self.instances.below(below).rev().filter(|(_, row)| row.is_known());
-        rows.map(|(key, row)| (key, row.info())).filter(|(_, info)| query.matches(info))
+        let rows = self.instances.below(below).rev();
+        let listed = rows.filter_map(|(key, row)| Some((key, row.listed_info()?)));
+        listed.filter(|(_, info)| query.matches(info))
     }
 }
 
@@ -59,6 +61,14 @@ impl StoreReader for MemoryEngine {
             custom_status,
             custom_status_version,
         }))
+    }
+
+    fn status_or_pending(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
+        let row = self.instances.find(instance).and_then(|key| self.instances.get(key));
+        if row.is_some_and(Instance::is_pending) {
+            return Ok(Some(StoredStatus::PENDING));
+        }
+        self.status(instance)
     }
 
     fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure> {
@@ -98,7 +108,8 @@ impl StoreReader for MemoryEngine {
 
     fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {
         let query = InstanceQuery { status: status.map(str::to_owned), ..InstanceQuery::default() };
-        Ok(self.selected(&query, None).map(|(_, info)| info.instance_id).collect())
+        let known = self.selected(&query, None).filter(|(_, info)| info.status != InstanceQuery::PENDING);
+        Ok(known.map(|(_, info)| info.instance_id).collect())
     }
 
     fn select_instances(
@@ -151,6 +162,10 @@ impl StoreReader for MemoryEngine {
             }
         }
         Ok(metrics)
+    }
+
+    fn pending_instances(&mut self) -> Result<u64, StoreFailure> {
+        Ok(self.instances.iter().filter(|(_, row)| row.is_pending()).count() as u64)
     }
 
     fn queue_depths(&mut self) -> Result<QueueDepths, StoreFailure> {

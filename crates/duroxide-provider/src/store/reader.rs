@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use duroxide_core::{KvEntry, SystemStats, Timestamp};
+use duroxide_core::{INITIAL_EXECUTION_ID, KvEntry, SystemStats, Timestamp};
 
 use super::{EventRow, StoreFailure, StoreSnapshot, StoredNode};
 use crate::{
@@ -10,8 +10,9 @@ use crate::{
 
 /// Reads of a store. Each call sees one consistent state. Nothing here decodes an event.
 ///
-/// An instance is *known* if it has a row with a name, or history. A mailbox (messages for an instance that was
-/// never started) is not known and is invisible to every read.
+/// An instance is *known* if it has a row with a name, or history. It is *pending* while it is not known and its start is
+/// queued, visible or not. Any other mailbox (messages for an instance that was never started) is invisible to every
+/// read; a pending instance is visible only to those reads that say so.
 pub trait StoreReader {
     /// The history of an execution (`None`: of the current one); empty if unknown.
     fn history(&mut self, instance: &str, execution_id: Option<u64>) -> Result<Vec<EventRow>, StoreFailure>;
@@ -21,6 +22,9 @@ pub trait StoreReader {
 
     /// How an instance stands: one row and at most one event.
     fn status(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure>;
+
+    /// Like [`Self::status`]; a pending instance is at its first execution.
+    fn status_or_pending(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure>;
 
     /// What an instance is.
     fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure>;
@@ -43,8 +47,9 @@ pub trait StoreReader {
     /// Known instances, newest first; with a status, only those whose current execution has it.
     fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure>;
 
-    /// Known instances that the query's criteria select, newest first: at most `max` of those whose row is numbered
-    /// below `below`. Limit and cursor of the query play no part.
+    /// Known and pending instances that the query's criteria select, newest first: at most `max` of those whose row is
+    /// numbered below `below`. Limit and cursor of the query play no part. A pending instance is shown by
+    /// [`pending_info`](super::pending_info).
     fn select_instances(
         &mut self,
         query: &InstanceQuery,
@@ -74,6 +79,9 @@ pub trait StoreReader {
 
     /// Counts over the whole store.
     fn system_metrics(&mut self) -> Result<SystemMetrics, StoreFailure>;
+
+    /// How many instances are pending.
+    fn pending_instances(&mut self) -> Result<u64, StoreFailure>;
 
     /// Unlocked rows in the queues.
     fn queue_depths(&mut self) -> Result<QueueDepths, StoreFailure>;
@@ -173,6 +181,16 @@ pub struct StoredStatus {
     pub custom_status: Option<String>,
     /// How often it was set.
     pub custom_status_version: u64,
+}
+
+impl StoredStatus {
+    /// The status of a pending instance.
+    pub const PENDING: Self = Self {
+        execution_id: INITIAL_EXECUTION_ID,
+        terminal_event: None,
+        custom_status: None,
+        custom_status_version: 0,
+    };
 }
 
 /// What an instance is.

@@ -85,6 +85,7 @@ engine_layer! {
         fn history(instance: &str, execution_id: Option<u64>) -> Vec<EventRow>;
         fn load(instance: &str, execution_id: u64) -> StoredExecution;
         fn status(instance: &str) -> Option<StoredStatus>;
+        fn status_or_pending(instance: &str) -> Option<StoredStatus>;
         fn descriptor(instance: &str) -> Option<StoredDescriptor>;
         fn last_event_id(instance: &str, execution_id: u64) -> Option<u64>;
         fn custom_status(instance: &str) -> Option<(Option<String>, u64)>;
@@ -99,6 +100,7 @@ engine_layer! {
         fn instance_info(instance: &str) -> Option<InstanceInfo>;
         fn execution_info(instance: &str, execution_id: u64) -> Option<ExecutionInfo>;
         fn system_metrics() -> SystemMetrics;
+        fn pending_instances() -> u64;
         fn queue_depths() -> QueueDepths;
         fn children(instance: &str) -> Vec<String>;
         fn running_starts() -> Vec<String>;

@@ -325,6 +325,11 @@ impl_intercepted!(FullyIntercepted, {
         self.intercept.around("last_event_id", self.store.last_event_id(instance, execution_id)).await
     }
 
+    async fn read_status_or_pending(&self, instance: &str) -> Answer<Option<StatusSnapshot>> {
+        let read = self.store.read_status_or_pending(instance);
+        self.intercept.around("read_status_or_pending", read).await
+    }
+
     async fn mailbox_holds(&self, instance: &str, at_least: u64) -> Answer<Option<bool>> {
         self.intercept.around("mailbox_holds", self.store.mailbox_holds(instance, at_least)).await
     }

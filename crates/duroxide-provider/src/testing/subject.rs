@@ -261,6 +261,7 @@ impl Subject {
             reader.system_metrics()?,
             reader.queue_depths()?,
         );
+        seen += &format!("{:?}\n", reader.pending_instances()?);
         seen += &format!("{:?}\n", reader.nodes()?);
         seen += &format!("{:?}\n", reader.ready_instances(&|needs| needs.pinned.is_none(), 3)?);
         seen += &format!("{:?}\n", reader.ready_activities(&|_, tag| tag.is_none(), 3)?);
@@ -271,7 +272,7 @@ impl Subject {
         }
         for id in ["i1", "i2", "i3"] {
             let holds = [1, 2, 4, 8].map(|at_least| reader.mailbox_holds(id, at_least));
-            seen += &format!("{id} {holds:?}\n");
+            seen += &format!("{id} {holds:?} {:?}\n", reader.status_or_pending(id)?);
         }
         for id in &ids {
             seen += &instance_reads(reader, id)?;
@@ -286,6 +287,8 @@ fn queries(now: Timestamp) -> Vec<InstanceQuery> {
     vec![
         all(),
         all().status("Running"),
+        all().status(InstanceQuery::PENDING),
+        all().status(InstanceQuery::PENDING).roots_only().updated_from(some_time_ago),
         all().status("Completed").roots_only(),
         all().orchestration_name(ORDER),
         all().orchestration_version(VERSION),

@@ -123,6 +123,14 @@ impl Client {
         Ok(self.admin()?.get_system_metrics().await?)
     }
 
+    /// How many instances were started and have not begun on any node; `None` if the store cannot tell.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn count_pending_instances(&self) -> Result<Option<u64>, ClientError> {
+        Ok(self.admin()?.count_pending_instances().await?)
+    }
+
     /// Unlocked rows in the queues.
     ///
     /// # Errors

@@ -13,10 +13,18 @@ use crate::OrchestrationStatus;
 impl Client {
     /// How an instance stands. Costs one row and at most one event, whatever the history's length.
     ///
+    /// An instance is `Running` from the moment its start was accepted, also while no node has begun it, with a store
+    /// that can tell (ours can). One that was never started, or was deleted, is `NotFound`.
+    ///
     /// # Errors
     /// The store's error.
     pub async fn get_orchestration_status(&self, instance: &str) -> Result<OrchestrationStatus, ClientError> {
-        Ok(self.store.read_status(instance).await?.into())
+        let status = match self.store.read_status(instance).await? {
+            Some(status) => Some(status),
+            // One read for both answers: the first turn may be committed between the two reads.
+            None => self.store.read_status_or_pending(instance).await?,
+        };
+        Ok(status.into())
     }
 
     /// Waits until an instance has ended. One that does not exist yet is waited for.

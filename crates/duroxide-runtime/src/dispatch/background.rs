@@ -61,6 +61,13 @@ async fn watch_queues(node: Arc<Node>) {
             }
             Err(error) => debug!(target: "duroxide::runtime", %error, "queue depths could not be read"),
         }
+        match guarded("count_pending_instances", admin.count_pending_instances()).await {
+            Ok(Some(count)) => node.metrics.update_pending_orchestrations(count),
+            Ok(None) => {}
+            Err(error) => {
+                debug!(target: "duroxide::runtime", %error, "pending instances could not be counted");
+            }
+        }
     }
 }
 

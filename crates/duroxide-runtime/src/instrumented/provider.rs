@@ -217,6 +217,10 @@ impl Provider for InstrumentedProvider {
         self.measured("read_status", self.inner.read_status(instance)).await
     }
 
+    async fn read_status_or_pending(&self, instance: &str) -> Result<Option<StatusSnapshot>, ProviderError> {
+        self.measured("read_status_or_pending", self.inner.read_status_or_pending(instance)).await
+    }
+
     async fn read_descriptor(
         &self,
         instance: &str,

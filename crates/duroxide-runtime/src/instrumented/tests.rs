@@ -12,7 +12,7 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The async methods of the trait, in the order in which [`call_everything`] calls them.
-const OPERATIONS: [&str; 29] = [
+const OPERATIONS: [&str; 30] = [
     "fetch_orchestration_item",
     "ack_orchestration_item",
     "abandon_orchestration_item",
@@ -38,6 +38,7 @@ const OPERATIONS: [&str; 29] = [
     "load_execution",
     "fetch_work_items",
     "read_status",
+    "read_status_or_pending",
     "read_descriptor",
     "last_event_id",
     "mailbox_holds",
@@ -77,6 +78,7 @@ async fn call_everything(store: &dyn Provider) {
     store.load_execution("order", 1).await.unwrap();
     store.fetch_work_items(&WorkFetch::new(SECOND, SECOND, &tags)).await.unwrap();
     store.read_status("order").await.unwrap();
+    store.read_status_or_pending("order").await.unwrap();
     store.read_descriptor("order").await.unwrap();
     store.last_event_id("order", 1).await.unwrap();
     store.mailbox_holds("order", 1).await.unwrap();

@@ -16,6 +16,7 @@ use super::{MetricsSnapshot, ObservabilityConfig, snapshot::Counters};
 pub struct MetricsProvider {
     counters: Counters,
     active_orchestrations: AtomicI64,
+    pending_orchestrations: AtomicU64,
     orchestrator_queue_depth: AtomicU64,
     worker_queue_depth: AtomicU64,
 }

@@ -93,6 +93,10 @@ impl ProviderAdmin for StoreProvider {
         self.query("get_system_metrics", |reader| reader.system_metrics()).await
     }
 
+    async fn count_pending_instances(&self) -> Result<Option<u64>, ProviderError> {
+        self.query("count_pending_instances", |reader| reader.pending_instances()).await.map(Some)
+    }
+
     async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError> {
         self.query("get_queue_depths", |reader| reader.queue_depths()).await
     }

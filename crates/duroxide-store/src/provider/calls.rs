@@ -294,6 +294,13 @@ impl Provider for StoreProvider {
         stored.map(|stored| decode_status(OPERATION, stored, instance)).transpose()
     }
 
+    async fn read_status_or_pending(&self, instance: &str) -> Result<Option<StatusSnapshot>, ProviderError> {
+        const OPERATION: &str = "read_status_or_pending";
+        let id = instance.to_owned();
+        let stored = self.query(OPERATION, move |reader| reader.status_or_pending(&id)).await?;
+        stored.map(|stored| decode_status(OPERATION, stored, instance)).transpose()
+    }
+
     async fn read_descriptor(
         &self,
         instance: &str,

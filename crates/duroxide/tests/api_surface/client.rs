@@ -68,6 +68,7 @@ async fn management(client: &Client) -> CRes<()> {
     let _: Vec<Event> = client.read_execution_history("i", 1).await?;
     let _: SystemMetrics = client.get_system_metrics().await?;
     let _: QueueDepths = client.get_queue_depths().await?;
+    let _: Option<u64> = client.count_pending_instances().await?;
     let _: InstanceTree = client.get_instance_tree("i").await?;
     let _: DeleteInstanceResult = client.delete_instance("i", false).await?;
     let _: DeleteInstanceResult = client.delete_instance_bulk(InstanceFilter::default()).await?;

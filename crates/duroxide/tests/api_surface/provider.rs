@@ -186,6 +186,7 @@ async fn added_methods_have_default_bodies() {
     provider.commit_round("token", Round::default()).await.unwrap();
     provider.commit_round_ref("token", &Round::default()).await.unwrap();
     assert_eq!(provider.read_status("i").await.unwrap(), None::<StatusSnapshot>);
+    assert_eq!(provider.read_status_or_pending("i").await.unwrap(), None::<StatusSnapshot>);
     assert_eq!(provider.read_descriptor("i").await.unwrap(), None::<duroxide::OrchestrationDescriptor>);
     assert_eq!(provider.last_event_id("i", 1).await.unwrap(), None::<u64>);
     assert_eq!(provider.mailbox_holds("i", 1).await.unwrap(), None::<bool>);
@@ -193,6 +194,7 @@ async fn added_methods_have_default_bodies() {
 
     let admin: &dyn ProviderAdmin = &Plain;
     assert!(admin.get_running_duroxide_version_spread().await.unwrap().is_empty());
+    assert_eq!(admin.count_pending_instances().await.unwrap(), None::<u64>);
     assert!(admin.list_dead_letters(Some(10)).await.unwrap().is_empty());
     let InstancePage { instances, next } = admin.query_instances(&InstanceQuery::default()).await.unwrap();
     assert_eq!((instances.len(), next), (0, None::<String>));

@@ -5,7 +5,8 @@ use std::time::Duration;
 use duroxide_core::{Event, EventKind};
 
 use crate::{
-    store::Ended,
+    InstanceQuery,
+    store::{Ended, StoredStatus},
     testing::{Scenario, Turn, items::*},
 };
 
@@ -25,6 +26,71 @@ pub fn a_mailbox_is_invisible(mut s: Scenario) {
         assert!(read.history(id, None).unwrap().is_empty());
     }
     assert_eq!(read.system_metrics().unwrap().total_instances, 0);
+}
+
+/// 20.2a: an accepted start is visible to the reads that clients make, with what it says of its instance, until its first
+/// turn is committed. The other reads do not know it.
+pub fn a_pending_instance_is_listed_and_has_a_status(mut s: Scenario) {
+    s.ended("done");
+    s.send(&raise("ghost", "e"));
+    s.send(&start_of("now", "Bill", Some("2.1.0")));
+    s.send_later(&start("later"), Duration::from_secs(5));
+    s.send(&start("done"));
+    let shown = |s: &mut Scenario| -> Vec<String> {
+        let pages = s.read().select_instances(&InstanceQuery::default(), None, 10).unwrap();
+        pages.into_iter().map(|page| format!("{} {}", page.info.instance_id, page.info.status)).collect()
+    };
+    assert_eq!(shown(&mut s), ["later Pending", "now Pending", "done Completed"]);
+    assert_eq!(s.read().pending_instances().unwrap(), 2);
+    for id in ["now", "later"] {
+        assert_eq!(s.read().status_or_pending(id).unwrap(), Some(StoredStatus::PENDING));
+        assert_eq!(s.read().status(id).unwrap(), None);
+    }
+    for id in ["ghost", "unknown"] {
+        assert_eq!(s.read().status_or_pending(id).unwrap(), None, "{id} was never started");
+    }
+    assert!(s.read().status_or_pending("done").unwrap().unwrap().terminal_event.is_some());
+    assert_eq!(s.read().instances(None).unwrap(), ["done"]);
+    assert!(s.read().instances(Some(InstanceQuery::PENDING)).unwrap().is_empty());
+
+    let of_bill = InstanceQuery::default().status(InstanceQuery::PENDING).orchestration_name("Bill");
+    let [only] = s.read().select_instances(&of_bill, None, 10).unwrap().try_into().unwrap();
+    assert_eq!((only.info.instance_id.as_str(), only.info.orchestration_version.as_str()), ("now", "2.1.0"));
+    assert_eq!((only.info.created_at, only.info.current_execution_id), (Scenario::BEGIN_MS, 1));
+
+    let claim = s.claim().unwrap();
+    assert_eq!(claim.instance, "now");
+    assert_eq!(s.read().pending_instances().unwrap(), 2, "its first turn is not committed");
+    s.commit(&claim, Turn::first("now")).unwrap();
+    assert_eq!(shown(&mut s), ["later Pending", "now Running", "done Completed"]);
+    s.force_delete("now");
+    assert_eq!(s.read().status_or_pending("now").unwrap(), None);
+}
+
+/// 20.2a: pages of pending and known instances are one list.
+pub fn pages_hold_pending_and_known_instances_in_one_order(mut s: Scenario) {
+    for (id, begins) in [("a", true), ("b", false), ("c", true), ("d", false), ("e", false)] {
+        s.send_later(&start(id), Duration::from_secs(u64::from(!begins)));
+        if begins {
+            let claim = s.claim().unwrap();
+            s.commit(&claim, Turn::first(id)).unwrap();
+        }
+    }
+    s.send(&child_start("f", "c", 1, 7));
+    let mut listed = Vec::new();
+    let mut below = None;
+    while let Some(last) = {
+        let page = s.read().select_instances(&InstanceQuery::default(), below, 2).unwrap();
+        listed.extend(page.iter().map(|selected| selected.info.instance_id.clone()));
+        page.last().map(|last| last.row)
+    } {
+        below = Some(last);
+    }
+    assert_eq!(listed, ["f", "e", "d", "c", "b", "a"]);
+    let of_c = InstanceQuery::default().parent("c");
+    assert_eq!(s.read().select_instances(&of_c, None, 10).unwrap().len(), 1);
+    let roots = InstanceQuery::default().roots_only().status(InstanceQuery::PENDING).id_prefix("d");
+    assert_eq!(s.read().select_instances(&roots, None, 10).unwrap().len(), 1);
 }
 
 /// 20.2

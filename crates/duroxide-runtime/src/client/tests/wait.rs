@@ -304,8 +304,20 @@ async fn typed_waits_decode_results_and_failures() {
 async fn a_status_call_is_one_status_read() {
     let store = FakeStore::telling();
     let client = client_on(&store);
-    assert_eq!(client.get_orchestration_status("order").await.unwrap(), OrchestrationStatus::NotFound);
+    store.set_status("order", running());
+    assert_eq!(client.get_orchestration_status("order").await.unwrap(), Some(running()).into());
     assert_eq!(store.calls(), ["read_status"]);
+}
+
+/// 20.2a: only for an instance that has no history is the store asked whether its start is queued.
+#[tokio::test]
+async fn a_status_call_asks_for_a_queued_start_if_nothing_else_is_known() {
+    let store = FakeStore::telling();
+    let client = client_on(&store);
+    assert_eq!(client.get_orchestration_status("order").await.unwrap(), OrchestrationStatus::NotFound);
+    assert_eq!(store.calls(), ["read_status", "read_status_or_pending"]);
+    client.start_orchestration("order", "Order", "").await.unwrap();
+    assert_eq!(client.get_orchestration_status("order").await.unwrap(), Some(running()).into());
 }
 
 /// A timer that a simulation drives: it jumps to the end of whatever is slept for, and notes it.

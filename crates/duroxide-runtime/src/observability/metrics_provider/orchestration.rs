@@ -164,6 +164,17 @@ impl MetricsProvider {
         gauge!("duroxide_active_orchestrations").set(count as f64);
     }
 
+    /// The instances that were started and have not begun were counted.
+    pub fn update_pending_orchestrations(&self, count: u64) {
+        self.pending_orchestrations.store(count, Ordering::Relaxed);
+        gauge!("duroxide_pending_orchestrations").set(count as f64);
+    }
+
+    /// How many instances were started and had not begun, as last counted.
+    pub fn get_pending_orchestrations(&self) -> u64 {
+        self.pending_orchestrations.load(Ordering::Relaxed)
+    }
+
     /// How many instances run.
     pub fn get_active_orchestrations(&self) -> i64 {
         self.active_orchestrations.load(Ordering::Relaxed)
