@@ -1,5 +1,7 @@
+use serde::{Deserialize, Serialize};
+
 /// A value of the key-value store with the time it was set.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KvEntry {
     /// The value.
     pub value: String,

@@ -153,7 +153,7 @@ pub struct HandlerCapability {
 }
 
 /// A version as a pinned execution stores it: pre-release and build parts do not count (semantics 17.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct VersionTriple {
     /// Major.
     pub major: u64,

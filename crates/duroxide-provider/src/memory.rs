@@ -21,10 +21,13 @@ mod mailbox;
 mod nodes;
 mod queue;
 mod reads;
+pub mod record;
+mod restore;
 mod round;
 mod route;
 mod sessions;
 mod snapshot;
+mod touched;
 
 use std::time::Duration;
 
@@ -161,6 +164,8 @@ impl StoreEngine for MemoryEngine {
     }
 
     fn commit(&mut self) -> Result<(), StoreFailure> {
+        // Nobody keeps them elsewhere.
+        self.forget_changes();
         Ok(())
     }
 

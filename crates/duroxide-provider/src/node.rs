@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{SemverRange, TagFilter};
 
 /// The number a store gives a node when it joins. It is never used for another; claims carry it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub u64);
 
 impl fmt::Display for NodeId {

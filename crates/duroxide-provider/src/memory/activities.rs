@@ -5,7 +5,9 @@ use duroxide_core::{Timestamp, WorkItem};
 use super::{
     instances::InstanceKey,
     lock::Lock,
+    record::{ActivityRecord, RowChanges},
     sessions::{Holder, Sessions},
+    touched::{Touch, Touched},
 };
 use crate::store::{ActivityOrder, ActivityRow, ActivitySnapshot, token_row};
 
@@ -49,15 +51,13 @@ pub(super) struct Activities {
     by_session: BTreeMap<String, BTreeSet<ActivityKey>>,
     sessions: Sessions,
     last_row: u64,
+    touched: Touched<(ActivityKey, String)>,
 }
 
 impl Activities {
     pub(super) fn insert(&mut self, instance: InstanceKey, row: &ActivityRow, now: Timestamp) -> ActivityKey {
         self.last_row += 1;
         let key = ActivityKey(self.last_row);
-        if let Some(session) = &row.session_id {
-            self.by_session.entry(session.clone()).or_default().insert(key);
-        }
         let activity = Activity {
             instance,
             row: row.clone(),
@@ -67,14 +67,66 @@ impl Activities {
             lane: None,
             wake_at: None,
         };
+        self.touched.add((key, activity.row.instance.clone()));
+        self.put(key, activity, now);
+        key
+    }
+
+    fn put(&mut self, key: ActivityKey, activity: Activity, now: Timestamp) {
+        if let Some(session) = &activity.row.session_id {
+            self.by_session.entry(session.clone()).or_default().insert(key);
+        }
         self.rows.insert(key, activity);
         self.file(key, now);
+    }
+
+    /// Brings back an activity that was kept elsewhere.
+    pub(super) fn restore(
+        &mut self,
+        instance: InstanceKey,
+        record: ActivityRecord,
+        now: Timestamp,
+    ) -> ActivityKey {
+        let key = ActivityKey(record.number);
+        self.last_row = self.last_row.max(record.number);
+        let activity = Activity {
+            instance,
+            row: record.row,
+            attempt_count: record.attempt_count,
+            hidden_until: record.hidden_until,
+            lock: record.lock.map(Lock::restore),
+            lane: None,
+            wake_at: None,
+        };
+        self.put(key, activity, now);
         key
+    }
+
+    /// Sessions and numbers go on where they were before a restore.
+    pub(super) fn continue_from(&mut self, before: Self) {
+        self.last_row = self.last_row.max(before.last_row);
+        self.sessions = before.sessions;
+    }
+
+    pub(super) fn forget_changes(&mut self) {
+        self.touched.forget();
+    }
+
+    /// Adds what changed since this was last called.
+    pub(super) fn take_changes(&mut self, changes: &mut RowChanges<ActivityRecord>) {
+        for ((key, instance), touch) in self.touched.take() {
+            match (touch, self.rows.get(&key).map(|activity| activity.record(key))) {
+                (Touch::Added, Some(record)) => changes.added.push(record),
+                (_, Some(record)) => changes.changed.push(record),
+                (_, None) => changes.removed.push((instance, key.0)),
+            }
+        }
     }
 
     pub(super) fn remove(&mut self, key: ActivityKey) -> Option<Activity> {
         self.unfile(key);
         let activity = self.rows.remove(&key)?;
+        self.touched.remove((key, activity.row.instance.clone()));
         if let Some(session) = &activity.row.session_id
             && let Some(keys) = self.by_session.get_mut(session)
         {
@@ -110,6 +162,7 @@ impl Activities {
     pub(super) fn change(&mut self, key: ActivityKey, now: Timestamp, change: impl FnOnce(&mut Activity)) {
         if let Some(activity) = self.rows.get_mut(&key) {
             change(activity);
+            self.touched.change((key, activity.row.instance.clone()));
             self.file(key, now);
         }
     }
@@ -171,8 +224,12 @@ impl Activities {
         for (key, activity) in &mut self.rows {
             match &mut activity.lock {
                 // It has ended, and must not live again under the clock as it is now.
-                Some(lock) if activity.lane.is_some() => lock.end(now),
+                Some(lock) if activity.lane.is_some() => {
+                    lock.end(now);
+                    self.touched.change((*key, activity.row.instance.clone()));
+                }
                 Some(lock) if lock.is_too_long(now) => {
+                    self.touched.change((*key, activity.row.instance.clone()));
                     lock.clamp(now);
                     too_long.push(*key);
                 }
@@ -231,6 +288,16 @@ impl Activity {
 
     pub(super) fn is_locked(&self, at: Timestamp) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.is_live(at))
+    }
+
+    fn record(&self, key: ActivityKey) -> ActivityRecord {
+        ActivityRecord {
+            number: key.0,
+            row: self.row.clone(),
+            hidden_until: self.hidden_until,
+            attempt_count: self.attempt_count,
+            lock: self.lock.as_ref().map(Lock::record),
+        }
     }
 
     pub(super) fn snapshot(&self, now: Timestamp) -> ActivitySnapshot {

@@ -185,5 +185,6 @@ fn prune(instance: &mut Instance, options: &PruneOptions) -> Vec<Execution> {
     };
     let going = old.into_iter().filter(|id| *id != current && instance.executions.get(id).is_some_and(goes));
     let going: Vec<u64> = going.collect();
+    instance.touched_executions.extend(&going);
     going.iter().filter_map(|id| instance.executions.remove(id)).collect()
 }

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use duroxide_core::Timestamp;
 
+use super::record::ExecutionRecord;
 use crate::{
     ExecutionInfo, ExecutionMetadata, VersionTriple,
     store::{EventRow, ExecutionSnapshot},
@@ -23,6 +24,8 @@ pub(super) struct Execution {
     completed_at: Option<Timestamp>,
     events: BTreeMap<u64, String>,
     event_bytes: u64,
+    /// Appended since the changes were last taken.
+    appended: Vec<u64>,
 }
 
 impl Execution {
@@ -36,6 +39,7 @@ impl Execution {
             completed_at: None,
             events: BTreeMap::new(),
             event_bytes: 0,
+            appended: Vec::new(),
         }
     }
 
@@ -43,6 +47,7 @@ impl Execution {
         for event in events {
             self.event_bytes += event.data.len() as u64;
             self.events.insert(event.event_id, event.data.clone());
+            self.appended.push(event.event_id);
         }
     }
 
@@ -56,6 +61,44 @@ impl Execution {
         if let Some(version) = &metadata.pinned_duroxide_version {
             self.pinned = Some(version.into());
         }
+    }
+
+    /// The events appended since this was last called.
+    pub(super) fn take_appended(&mut self) -> Vec<EventRow> {
+        let ids = std::mem::take(&mut self.appended);
+        let row = |id: u64| Some(EventRow { event_id: id, data: self.events.get(&id)?.clone() });
+        ids.into_iter().filter_map(row).collect()
+    }
+
+    pub(super) fn forget_appended(&mut self) {
+        self.appended.clear();
+    }
+
+    pub(super) fn record(&self, instance: &str, execution_id: u64) -> ExecutionRecord {
+        ExecutionRecord {
+            instance: instance.to_owned(),
+            execution_id,
+            status: self.status.clone(),
+            output: self.output.clone(),
+            pinned: self.pinned,
+            turns: self.turns,
+            started_at: self.started_at,
+            completed_at: self.completed_at,
+        }
+    }
+
+    pub(super) fn restore(record: ExecutionRecord, events: &[EventRow]) -> Self {
+        let mut execution = Self {
+            status: record.status,
+            output: record.output,
+            pinned: record.pinned,
+            turns: record.turns,
+            completed_at: record.completed_at,
+            ..Self::new(record.started_at)
+        };
+        execution.append(events);
+        execution.forget_appended();
+        execution
     }
 
     pub(super) fn count_turn(&mut self) {

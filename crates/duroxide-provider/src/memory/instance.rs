@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use duroxide_core::{Event, EventKind, INITIAL_EXECUTION_ID, Timestamp};
 
@@ -8,6 +8,7 @@ use super::{
     key_values::KeyValues,
     lock::Lock,
     mailbox::Mailbox,
+    record::{Changes, InstanceRecord},
     route::Route,
 };
 use crate::{
@@ -38,6 +39,8 @@ pub(super) struct Instance {
     pub(super) activities: BTreeMap<(u64, u64), ActivityKey>,
     pub(super) kv: KeyValues,
     pub(super) custom_status: Option<(Option<String>, u64)>,
+    /// Executions that changed since the changes were last taken.
+    pub(super) touched_executions: BTreeSet<u64>,
 }
 
 impl Instance {
@@ -148,6 +151,69 @@ impl Instance {
         Some(pending_info(self.id.clone(), &start.data, self.created_at, self.updated_at))
     }
 
+    pub(super) fn record(&self, number: u64, ready: Option<u64>) -> InstanceRecord {
+        InstanceRecord {
+            instance: self.id.clone(),
+            number,
+            name: self.name.clone(),
+            version: self.version.clone(),
+            parent: self.parent.clone(),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            execution_id: self.execution_id,
+            lock: self.lock.as_ref().map(Lock::record),
+            suspect: self.suspect,
+            ready,
+            custom_status: self.custom_status.clone(),
+            kv: self.kv.left().clone(),
+            kv_changes: self.kv.changes().clone(),
+        }
+    }
+
+    /// Brings back an instance that was kept elsewhere, without what belongs to it.
+    pub(super) fn restore(record: InstanceRecord) -> Self {
+        Self {
+            id: record.instance,
+            name: record.name,
+            version: record.version,
+            parent: record.parent,
+            created_at: record.created_at,
+            updated_at: record.updated_at,
+            execution_id: record.execution_id,
+            lock: record.lock.map(Lock::restore),
+            suspect: record.suspect,
+            custom_status: record.custom_status,
+            kv: KeyValues::restore(record.kv, record.kv_changes),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what changed in its executions and its mailbox since this was last called.
+    pub(super) fn take_changes(&mut self, changes: &mut Changes) {
+        for id in std::mem::take(&mut self.touched_executions) {
+            match self.executions.get_mut(&id) {
+                Some(execution) => {
+                    let events = execution.take_appended();
+                    if !events.is_empty() {
+                        changes.appended.push((self.id.clone(), id, events));
+                    }
+                    changes.executions.push(execution.record(&self.id, id));
+                }
+                None => changes.removed_executions.push((self.id.clone(), id)),
+            }
+        }
+        self.mailbox.take_changes(&self.id, &mut changes.messages);
+    }
+
+    pub(super) fn forget_changes(&mut self) {
+        for id in std::mem::take(&mut self.touched_executions) {
+            if let Some(execution) = self.executions.get_mut(&id) {
+                execution.forget_appended();
+            }
+        }
+        self.mailbox.forget_changes();
+    }
+
     /// Refuses events whose id is already stored, or that come twice.
     pub(super) fn check_new_events(&self, execution_id: u64, events: &[EventRow]) -> Result<(), Refusal> {
         let stored = self.executions.get(&execution_id);
@@ -195,6 +261,7 @@ impl Instance {
             self.kv.merge();
             self.execution_id = execution_id;
         }
+        self.touched_executions.insert(execution_id);
         self.executions.entry(execution_id).or_insert_with(|| Execution::new(now)).append(events);
         changes.iter().for_each(|change| self.kv.apply(change));
         self.set_custom_status(changes);
@@ -214,6 +281,7 @@ impl Instance {
 
     fn settle(&mut self, execution_id: u64, metadata: &ExecutionMetadata, now: Timestamp) {
         let Some(execution) = self.executions.get_mut(&execution_id) else { return };
+        self.touched_executions.insert(execution_id);
         execution.describe(metadata, now);
         if metadata.status.is_some() && execution.status() != super::history::RUNNING {
             self.kv.merge();

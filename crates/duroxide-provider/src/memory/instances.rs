@@ -6,7 +6,7 @@ use std::{
 
 use duroxide_core::Timestamp;
 
-use super::{instance::Instance, route::Route};
+use super::{instance::Instance, record::Changes, route::Route};
 use crate::store::{HeldBack, InstanceNeeds, InstanceOrder, MessageRow, token_row};
 
 /// The number of an instance's row. Never reused, so an instance that was deleted and started again differs.
@@ -29,6 +29,8 @@ pub(super) struct Instances {
     last_row: u64,
     /// Counts arrivals and ready numbers.
     sequence: u64,
+    touched: BTreeSet<InstanceKey>,
+    removed: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -50,6 +52,8 @@ impl Instances {
             orphan_ttl,
             last_row: 0,
             sequence: 0,
+            touched: BTreeSet::new(),
+            removed: Vec::new(),
         }
     }
 
@@ -103,6 +107,7 @@ impl Instances {
         }
         self.last_row += 1;
         let key = InstanceKey(self.last_row);
+        self.touched.insert(key);
         self.ids.insert(id.to_owned(), key);
         let row = Row { instance: Instance::mailbox(id, now), ready: None, wake_at: None };
         self.rows.insert(key, row);
@@ -116,6 +121,7 @@ impl Instances {
         now: Timestamp,
         change: impl FnOnce(&mut Instance) -> T,
     ) -> Option<T> {
+        self.touched.insert(key);
         let row = self.rows.get_mut(&key)?;
         let parent_before = row.instance.parent.clone();
         let result = change(&mut row.instance);
@@ -160,6 +166,7 @@ impl Instances {
         }
         self.stray_queues.remove(&key);
         self.ids.remove(&row.instance.id);
+        self.removed.push(row.instance.id.clone());
         self.file_child(key, row.instance.parent.clone(), None);
         Some(row.instance)
     }
@@ -216,8 +223,12 @@ impl Instances {
         for (key, row) in &mut self.rows {
             match &mut row.instance.lock {
                 // It has ended, and must not live again under the clock as it is now.
-                Some(lock) if row.ready.is_some() => lock.end(now),
+                Some(lock) if row.ready.is_some() => {
+                    lock.end(now);
+                    self.touched.insert(*key);
+                }
                 Some(lock) if lock.is_too_long(now) => {
+                    self.touched.insert(*key);
                     lock.clamp(now);
                     too_long.push(*key);
                 }
@@ -233,6 +244,52 @@ impl Instances {
 
     pub(super) fn orphan_ttl(&self) -> Duration {
         self.orphan_ttl
+    }
+
+    /// Adds what changed since this was last called.
+    pub(super) fn take_changes(&mut self, changes: &mut Changes) {
+        changes.removed_instances = std::mem::take(&mut self.removed);
+        for key in std::mem::take(&mut self.touched) {
+            let Some(row) = self.rows.get_mut(&key) else { continue };
+            let ready = row.ready.as_ref().map(|(_, number)| *number);
+            changes.instances.push(row.instance.record(key.0, ready));
+            row.instance.take_changes(changes);
+        }
+    }
+
+    pub(super) fn forget_changes(&mut self) {
+        self.removed.clear();
+        for key in std::mem::take(&mut self.touched) {
+            if let Some(row) = self.rows.get_mut(&key) {
+                row.instance.forget_changes();
+            }
+        }
+    }
+
+    /// Brings back an instance that was kept elsewhere, with everything in it. [`Self::file_restored`] must follow.
+    pub(super) fn restore(&mut self, number: u64, ready: Option<u64>, instance: Instance, now: Timestamp) {
+        let key = InstanceKey(number);
+        self.last_row = self.last_row.max(number);
+        self.sequence = self.sequence.max(instance.mailbox.last_number()).max(ready.unwrap_or_default());
+        self.ids.insert(instance.id.clone(), key);
+        self.file_child(key, None, instance.parent.clone());
+        let ready = ready.map(|number| (instance.route(now), number));
+        if let Some((route, number)) = &ready {
+            self.ready.entry(route.clone()).or_default().insert(*number, key);
+        }
+        self.rows.insert(key, Row { instance, ready, wake_at: None });
+    }
+
+    /// Files all restored rows where they belong.
+    pub(super) fn file_restored(&mut self, now: Timestamp) {
+        let keys: Vec<_> = self.rows.keys().copied().collect();
+        keys.into_iter().for_each(|key| self.file(key, now));
+    }
+
+    /// Numbers that were used before are not used again.
+    pub(super) fn continue_numbers_of(&mut self, before: &Self) {
+        self.last_row = self.last_row.max(before.last_row);
+        self.sequence = self.sequence.max(before.sequence);
     }
 
     fn file_child(&mut self, key: InstanceKey, before: Option<String>, after: Option<String>) {

@@ -14,6 +14,13 @@ pub(super) struct KeyValues {
 }
 
 impl KeyValues {
+    pub(super) fn restore(
+        left: BTreeMap<String, KvEntry>,
+        changes: BTreeMap<String, Option<KvEntry>>,
+    ) -> Self {
+        Self { left, changes }
+    }
+
     pub(super) fn apply(&mut self, change: &StateChange) {
         match change {
             StateChange::CustomStatus(_) => {}

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use duroxide_core::Timestamp;
 
+use super::record::LockRecord;
 use crate::{
     NodeId,
     store::{LockSnapshot, lock_token},
@@ -57,6 +58,14 @@ impl Lock {
     /// Makes it end now at the latest.
     pub(super) fn end(&mut self, now: Timestamp) {
         self.until = self.until.min(now);
+    }
+
+    pub(super) fn record(&self) -> LockRecord {
+        LockRecord { token: self.token.clone(), until: self.until, lease: self.lease, node: self.node }
+    }
+
+    pub(super) fn restore(record: LockRecord) -> Self {
+        Self { token: record.token, until: record.until, lease: record.lease, node: record.node }
     }
 
     pub(super) fn snapshot(&self) -> LockSnapshot {

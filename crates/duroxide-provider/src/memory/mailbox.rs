@@ -5,6 +5,10 @@ use std::{
 
 use duroxide_core::Timestamp;
 
+use super::{
+    record::{MessageRecord, RowChanges},
+    touched::{Touch, Touched},
+};
 use crate::store::{
     Arrival, CANCELLATION, MessageKind, MessageRow, MessageSnapshot, StartTarget, Visibility,
     bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX},
@@ -49,6 +53,7 @@ pub(super) struct Mailbox {
     queue_messages: usize,
     /// Messages for which [`is_from_client`] holds.
     from_clients: u64,
+    touched: Touched<Place>,
 }
 
 /// How much of a mailbox a claim looks at.
@@ -74,15 +79,6 @@ impl Mailbox {
             return;
         }
         let place = Place { due_at_ms: due_at(row.visible, now), arrival };
-        if let Some(key) = &row.key {
-            self.keys.insert(key.clone(), place);
-        }
-        if is_start(row.kind) {
-            self.starts.insert((row.kind, place));
-        }
-        if row.kind == MessageKind::Queue {
-            self.queue_messages += 1;
-        }
         let message = Message {
             kind: row.kind,
             key: row.key.clone(),
@@ -93,13 +89,69 @@ impl Mailbox {
             hidden_until: Timestamp::ZERO,
             locked: false,
         };
+        self.touched.add(place);
+        self.put(place, message);
+    }
+
+    /// Brings back a message that was kept elsewhere.
+    pub(super) fn restore(&mut self, record: MessageRecord) {
+        let place = Place { due_at_ms: record.due_at_ms, arrival: record.number };
+        let message = Message {
+            kind: record.kind,
+            key: record.key,
+            start: record.start,
+            data: record.data,
+            attempt_count: record.attempt_count,
+            enqueued_at: record.enqueued_at,
+            hidden_until: Timestamp::ZERO,
+            locked: record.locked,
+        };
+        if record.locked {
+            self.locked.insert(place);
+        }
+        self.put(place, message);
+        if record.hidden_until > Timestamp::ZERO {
+            self.hide(place, record.hidden_until);
+        }
+    }
+
+    fn put(&mut self, place: Place, message: Message) {
+        if let Some(key) = &message.key {
+            self.keys.insert(key.clone(), place);
+        }
+        if is_start(message.kind) {
+            self.starts.insert((message.kind, place));
+        }
+        if message.kind == MessageKind::Queue {
+            self.queue_messages += 1;
+        }
         self.ages.insert((message.age(place), place));
         self.from_clients += u64::from(is_from_client(place, &message));
         self.messages.insert(place, message);
     }
 
+    /// Adds what changed since this was last called.
+    pub(super) fn take_changes(&mut self, instance: &str, changes: &mut RowChanges<MessageRecord>) {
+        for (place, touch) in self.touched.take() {
+            match (touch, self.messages.get(&place).map(|message| message.record(place, instance))) {
+                (Touch::Added, Some(record)) => changes.added.push(record),
+                (_, Some(record)) => changes.changed.push(record),
+                (_, None) => changes.removed.push((instance.to_owned(), place.arrival)),
+            }
+        }
+    }
+
+    pub(super) fn forget_changes(&mut self) {
+        self.touched.forget();
+    }
+
+    pub(super) fn last_number(&self) -> u64 {
+        self.messages.keys().map(|place| place.arrival).max().unwrap_or_default()
+    }
+
     pub(super) fn remove(&mut self, place: Place) -> Option<Message> {
         let message = self.messages.remove(&place)?;
+        self.touched.remove(place);
         if let Some(key) = &message.key {
             self.keys.remove(key);
         }
@@ -116,7 +168,8 @@ impl Mailbox {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        let places: Vec<Place> = self.messages.keys().copied().collect();
+        places.into_iter().for_each(|place| drop(self.remove(place)));
     }
 
     pub(super) fn remove_by_key(&mut self, key: &str) {
@@ -133,6 +186,7 @@ impl Mailbox {
     /// Hides a message; `until` at or before now hides nothing.
     fn hide(&mut self, place: Place, until: Timestamp) {
         let Some(message) = self.messages.get_mut(&place) else { return };
+        self.touched.change(place);
         self.hidden.remove(&(message.hidden_until, place));
         message.hidden_until = until;
         self.hidden.insert((until, place));
@@ -168,6 +222,7 @@ impl Mailbox {
     pub(super) fn count_attempt(&mut self, place: Place) -> u32 {
         let Some(message) = self.messages.get_mut(&place) else { return 0 };
         message.attempt_count = message.attempt_count.saturating_add(1);
+        self.touched.change(place);
         message.attempt_count
     }
 
@@ -178,6 +233,7 @@ impl Mailbox {
         for place in &self.locked {
             if let Some(message) = self.messages.get_mut(place) {
                 message.locked = true;
+                self.touched.change(*place);
             }
         }
     }
@@ -187,6 +243,7 @@ impl Mailbox {
         for place in &places {
             if let Some(message) = self.messages.get_mut(place) {
                 message.locked = false;
+                self.touched.change(*place);
             }
         }
         places
@@ -361,6 +418,22 @@ impl Mailbox {
 }
 
 impl Message {
+    fn record(&self, place: Place, instance: &str) -> MessageRecord {
+        MessageRecord {
+            instance: instance.to_owned(),
+            number: place.arrival,
+            kind: self.kind,
+            key: self.key.clone(),
+            start: self.start.clone(),
+            due_at_ms: place.due_at_ms,
+            enqueued_at: self.enqueued_at,
+            hidden_until: self.hidden_until,
+            attempt_count: self.attempt_count,
+            locked: self.locked,
+            data: self.data.clone(),
+        }
+    }
+
     fn age(&self, place: Place) -> Timestamp {
         self.enqueued_at.max(Timestamp::from_millis(place.due_at_ms))
     }

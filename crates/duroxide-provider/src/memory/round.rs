@@ -21,6 +21,7 @@ impl MemoryEngine {
             instance.lock = None;
             instance.commit(&round.execution, now);
             if let Some(execution) = instance.executions.get_mut(&round.execution.execution_id) {
+                instance.touched_executions.insert(round.execution.execution_id);
                 execution.count_turn();
             }
             if let Some(next) = &round.next {

@@ -1,3 +1,5 @@
+mod kept_elsewhere;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

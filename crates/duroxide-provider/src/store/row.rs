@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{Event, WorkItem};
+use serde::{Deserialize, Serialize};
 
 use super::Refusal;
 
@@ -14,7 +15,7 @@ pub const CANCELLATION: &str = "{\"CancelInstance\":";
 const ITEM_BYTES_MAX: usize = 2 << 10;
 
 /// An event to append.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRow {
     /// Its position.
     pub event_id: u64,
@@ -49,7 +50,7 @@ pub struct MessageRow {
 }
 
 /// What a store must know of a message's kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MessageKind {
     /// `StartOrchestration`: makes an instance without history fetchable.
     Start,
@@ -75,7 +76,7 @@ pub enum Visibility {
 }
 
 /// Which handler a start asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartTarget {
     /// The orchestration's name.
     pub name: String,
@@ -178,7 +179,7 @@ pub fn timer_key(execution_id: u64, timer_id: u64) -> String {
 }
 
 /// An activity in the worker queue. (instance, execution, activity id) is its idempotency key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActivityRow {
     /// The instance that scheduled it.
     pub instance: String,
@@ -195,6 +196,7 @@ pub struct ActivityRow {
     /// Its JSON.
     pub data: String,
     /// What the JSON says, as with a message.
+    #[serde(skip)]
     pub item: Option<Arc<WorkItem>>,
 }
 
@@ -224,6 +226,6 @@ impl ActivityRow {
 }
 
 /// Events and work items are plain data with text keys, for which `serde_json` cannot fail.
-fn to_json<T: serde::Serialize>(value: &T) -> String {
+fn to_json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
