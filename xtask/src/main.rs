@@ -5,6 +5,9 @@ mod bench;
 mod repeat;
 mod step;
 mod suite;
+mod test_program;
+mod test_run;
+mod time_limit;
 
 use std::{env, process::ExitCode};
 

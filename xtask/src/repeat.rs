@@ -1,14 +1,17 @@
 //! `cargo xtask repeat`: the timing-sensitive tests, again and again.
 
 use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
+    fs::{self, File},
+    path::Path,
+    process::Command,
 };
 
-use serde::Deserialize;
-
-use crate::step::announce;
+use crate::{
+    step::announce,
+    test_program::{self, TestProgram},
+    test_run::PROGRAM_TIME_LIMIT,
+    time_limit::run_within,
+};
 
 /// Crates whose tests know a clock, a thread or a process.
 const TIMING_SENSITIVE: &[&str] = &["duroxide-store", "duroxide-sqlite", "duroxide-runtime", "duroxide"];
@@ -46,7 +49,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     announce("Building the tests");
     let mut programs = build(options)?;
-    programs.retain(|program| options.wants(program) && program.has_tests(options));
+    programs.retain(|program| options.wants(program) && options.has_tests_in(program));
     if programs.is_empty() {
         return Err("no test matches".to_owned());
     }
@@ -60,14 +63,18 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 }
 
 fn repeat(programs: &[TestProgram], options: &Options) -> Result<Vec<String>, String> {
+    fs::create_dir_all(LOG_FOLDER).map_err(|error| unwritable(Path::new(LOG_FOLDER), &error))?;
     let mut failures = Vec::new();
     for run in 1..=options.runs {
         for program in programs {
-            let output = program.output(options, &[])?;
-            if !output.status.success() {
-                let log = program.keep_log(run, &output)?;
-                println!("    run {run}: {} FAILED, see {}", program.name, log.display());
-                failures.push(format!("run {run}: {}, see {}", program.name, log.display()));
+            let log = Path::new(LOG_FOLDER).join(format!("{}-{run}.log", program.name));
+            let ended = run_within(&mut options.command(program, &log)?, PROGRAM_TIME_LIMIT)?;
+            if ended.successfully() {
+                fs::remove_file(&log).map_err(|error| unwritable(&log, &error))?;
+            } else {
+                let failure = format!("run {run}: {} FAILED ({ended}), see {}", program.name, log.display());
+                println!("    {failure}");
+                failures.push(failure);
             }
         }
         println!("    run {run} of {}: {} failures so far", options.runs, failures.len());
@@ -82,43 +89,31 @@ impl Options {
     fn wants(&self, program: &TestProgram) -> bool {
         self.program.is_empty() || self.program.contains(&program.target)
     }
+
+    fn has_tests_in(&self, program: &TestProgram) -> bool {
+        let mut command = self.chosen_tests(program);
+        let output = command.args(["--list", "--format", "terse"]).output();
+        output.is_ok_and(|output| !output.stdout.trim_ascii().is_empty())
+    }
+
+    /// A run whose output goes to a file.
+    fn command(&self, program: &TestProgram, log: &Path) -> Result<Command, String> {
+        let file = File::create(log).map_err(|error| unwritable(log, &error))?;
+        let errors = file.try_clone().map_err(|error| unwritable(log, &error))?;
+        let mut command = self.chosen_tests(program);
+        command.stdout(file).stderr(errors);
+        Ok(command)
+    }
+
+    fn chosen_tests(&self, program: &TestProgram) -> Command {
+        let mut command = program.command();
+        command.args(&self.filter).args(self.skip.iter().flat_map(|name| ["--skip", name]));
+        command
+    }
 }
 
-/// One compiled test program.
-#[derive(Debug, PartialEq, Eq)]
-struct TestProgram {
-    name: String,
-    target: String,
-    executable: PathBuf,
-    package_folder: PathBuf,
-}
-
-impl TestProgram {
-    fn has_tests(&self, options: &Options) -> bool {
-        self.output(options, &["--list", "--format", "terse"])
-            .is_ok_and(|output| !output.stdout.trim_ascii().is_empty())
-    }
-
-    /// Runs the program where cargo would run it.
-    fn output(&self, options: &Options, args: &[&str]) -> Result<Output, String> {
-        let skip = options.skip.iter().flat_map(|name| ["--skip", name]);
-        Command::new(&self.executable)
-            .args(&options.filter)
-            .args(skip)
-            .args(args)
-            .current_dir(&self.package_folder)
-            .output()
-            .map_err(|error| format!("cannot run {}: {error}", self.executable.display()))
-    }
-
-    fn keep_log(&self, run: u32, output: &Output) -> Result<PathBuf, String> {
-        let log = Path::new(LOG_FOLDER).join(format!("{}-{run}.log", self.name));
-        let text = [output.stdout.as_slice(), &output.stderr].concat();
-        fs::create_dir_all(LOG_FOLDER)
-            .and_then(|()| fs::write(&log, text))
-            .map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-        Ok(log)
-    }
+fn unwritable(path: &Path, error: &std::io::Error) -> String {
+    format!("cannot write {}: {error}", path.display())
 }
 
 fn build(options: &Options) -> Result<Vec<TestProgram>, String> {
@@ -127,77 +122,7 @@ fn build(options: &Options) -> Result<Vec<TestProgram>, String> {
     } else {
         options.package.iter().map(String::as_str).collect()
     };
-    let output = Command::new("cargo")
-        .args(["test", "--no-run", "--all-features", "--message-format=json-render-diagnostics"])
-        .args(options.release.then_some("--release"))
-        .args(chosen.iter().flat_map(|package| ["--package", package]))
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .map_err(|error| format!("cannot run cargo: {error}"))?;
-    if !output.status.success() {
-        return Err("the tests do not compile".to_owned());
-    }
-    let messages = String::from_utf8_lossy(&output.stdout);
-    Ok(messages.lines().filter_map(test_program).collect())
-}
-
-/// The test program that a message of cargo announces, if it does.
-fn test_program(message: &str) -> Option<TestProgram> {
-    let artifact: Artifact = serde_json::from_str(message).ok()?;
-    if !artifact.profile.test {
-        return None;
-    }
-    let package_folder = artifact.manifest_path.parent()?.to_owned();
-    let package = package_folder.file_name()?.to_str()?;
-    Some(TestProgram {
-        name: format!("{package}-{}", artifact.target.name),
-        target: artifact.target.name,
-        executable: artifact.executable?,
-        package_folder,
-    })
-}
-
-/// What cargo says about something it built. Its other messages lack these fields.
-#[derive(Debug, Deserialize)]
-struct Artifact {
-    manifest_path: PathBuf,
-    target: Target,
-    profile: Profile,
-    executable: Option<PathBuf>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Target {
-    name: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Profile {
-    test: bool,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn test_programs_are_found_among_cargos_messages() {
-        let message = serde_json::json!({
-            "reason": "compiler-artifact",
-            "manifest_path": "/w/crates/duroxide/Cargo.toml",
-            "target": {"name": "orders"},
-            "profile": {"test": true},
-            "executable": "/w/target/debug/deps/orders-1",
-        });
-        let program = test_program(&message.to_string()).unwrap();
-        assert_eq!((program.name.as_str(), program.target.as_str()), ("duroxide-orders", "orders"));
-        assert_eq!(program.executable, Path::new("/w/target/debug/deps/orders-1"));
-    }
-
-    #[test]
-    fn libraries_and_other_lines_are_not_test_programs() {
-        let library = r#"{"manifest_path":"/w/Cargo.toml","target":{"name":"lib"},"profile":{"test":false},"executable":null}"#;
-        assert_eq!(test_program(library), None);
-        assert_eq!(test_program("Compiling duroxide"), None);
-    }
+    let packages = chosen.iter().flat_map(|package| ["--package", package]);
+    let release = options.release.then_some("--release");
+    test_program::build(".", ["--all-features"].into_iter().chain(release).chain(packages))
 }

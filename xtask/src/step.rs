@@ -1,22 +1,48 @@
 use std::{
     fmt,
     process::{Command, Stdio},
-    time::Instant,
+    time::{Duration, Instant},
 };
+
+use crate::time_limit::run_within;
 
 /// One command of a longer job, with the title under which it is announced.
 #[derive(Debug)]
 pub(crate) struct Step {
-    title: &'static str,
+    title: String,
     program: &'static str,
     args: Vec<&'static str>,
     env: Vec<(&'static str, &'static str)>,
+    folder: Option<String>,
+    time_limit: Duration,
 }
+
+/// A step that takes longer hangs.
+const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 impl Step {
     /// A step that runs cargo with the words of `args`.
-    pub(crate) fn cargo(title: &'static str, args: &'static str) -> Self {
-        Self { title, program: "cargo", args: args.split_whitespace().collect(), env: Vec::new() }
+    pub(crate) fn cargo(title: impl Into<String>, args: &'static str) -> Self {
+        Self {
+            title: title.into(),
+            program: "cargo",
+            args: args.split_whitespace().collect(),
+            env: Vec::new(),
+            folder: None,
+            time_limit: TIME_LIMIT,
+        }
+    }
+
+    /// Runs this step in a folder.
+    pub(crate) fn inside(mut self, folder: impl Into<String>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Kills and fails this step after this time.
+    pub(crate) fn within(mut self, time_limit: Duration) -> Self {
+        self.time_limit = time_limit;
+        self
     }
 
     /// Sets an environment variable for this step.
@@ -27,16 +53,18 @@ impl Step {
 
     /// Announces the step and runs it.
     pub(crate) fn run(&self) -> Result<(), String> {
-        announce(self.title);
+        announce(&self.title);
         println!("    {self}");
         let begin = Instant::now();
-        let status = Command::new(self.program)
+        let mut command = Command::new(self.program);
+        command
             .args(&self.args)
             .envs(self.env.iter().copied())
-            .status()
-            .map_err(|error| format!("{}: cannot run `{self}`: {error}", self.title))?;
-        if !status.success() {
-            return Err(format!("{} ({status})\n        {self}", self.title));
+            .current_dir(self.folder.as_deref().unwrap_or("."));
+        let ended = run_within(&mut command, self.time_limit)
+            .map_err(|error| format!("{}: `{self}`: {error}", self.title))?;
+        if !ended.successfully() {
+            return Err(format!("{} ({ended})\n        {self}", self.title));
         }
         println!("    ok, {:.0} s", begin.elapsed().as_secs_f64());
         Ok(())
@@ -46,6 +74,9 @@ impl Step {
 /// Shows the step as a line that can be pasted into a shell.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(folder) = &self.folder {
+            write!(f, "cd {folder} && ")?;
+        }
         for (name, value) in &self.env {
             write!(f, "{name}='{value}' ")?;
         }
@@ -76,6 +107,15 @@ mod tests {
     fn a_step_reads_like_the_command_that_repeats_it() {
         let step = Step::cargo("docs", "doc --no-deps").env("RUSTDOCFLAGS", "-D warnings");
         assert_eq!(step.to_string(), "RUSTDOCFLAGS='-D warnings' cargo doc --no-deps");
+        let step = Step::cargo("program", "run").inside("testing/beside/diesel");
+        assert_eq!(step.to_string(), "cd testing/beside/diesel && cargo run");
+    }
+
+    #[test]
+    fn a_step_that_hangs_fails() {
+        let step = Step::cargo("version", "--version").within(Duration::ZERO);
+        let failure = step.run().unwrap_err();
+        assert!(failure.contains("time limit"), "{failure}");
     }
 
     #[test]

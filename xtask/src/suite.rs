@@ -1,10 +1,11 @@
 //! `cargo xtask test`: everything a change must pass.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{
     arrows,
     step::{Step, announce, answers},
+    test_run::TestRun,
 };
 
 /// Runs all steps, the quick ones first, and stops at the first that fails.
@@ -18,6 +19,7 @@ pub(crate) fn run() -> Result<(), String> {
     for step in compiled_steps() {
         step.run()?;
     }
+    TESTS.run()?;
     println!("\nAll steps passed in {:.0} s.", begin.elapsed().as_secs_f64());
     Ok(())
 }
@@ -49,17 +51,20 @@ fn formatting_steps() -> [Step; 3] {
     ]
 }
 
-fn compiled_steps() -> Vec<Step> {
-    let mut steps = vec![
+/// Building included.
+const DOCTESTS_TIME_LIMIT: Duration = Duration::from_secs(20 * 60);
+
+fn compiled_steps() -> [Step; 3] {
+    [
         Step::cargo("Clippy", "clippy --workspace --all-targets --all-features -- -D warnings"),
         Step::cargo("Docs", "doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings"),
-        Step::cargo("Doctests", "test --doc --workspace --all-features"),
-    ];
-    // Naming no target kind also builds the examples, which a test runs.
-    steps.push(if answers("cargo", &["nextest", "--version"]) {
-        Step::cargo("Tests", "nextest run --workspace --all-features --no-fail-fast")
-    } else {
-        Step::cargo("Tests", "test --workspace --all-features --no-fail-fast")
-    });
-    steps
+        Step::cargo("Doctests", "test --doc --workspace --all-features").within(DOCTESTS_TIME_LIMIT),
+    ]
 }
+
+const TESTS: TestRun = TestRun {
+    title: "Tests",
+    folder: ".",
+    selection: "--workspace --all-features",
+    nextest: "nextest run --workspace --all-features --no-fail-fast",
+};

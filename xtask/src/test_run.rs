@@ -1,0 +1,53 @@
+//! Tests, each with a time limit that fails it.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    step::{Step, announce, answers},
+    test_program::{self, TestProgram},
+    time_limit::run_within,
+};
+
+/// Without nextest, which knows a limit for each test (`.config/nextest.toml`), a whole test program must end in this time.
+/// It says itself which of its tests take long.
+pub(crate) const PROGRAM_TIME_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// All tests of a workspace.
+#[derive(Debug)]
+pub(crate) struct TestRun {
+    pub(crate) title: &'static str,
+    pub(crate) folder: &'static str,
+    /// For `cargo test` and `cargo nextest run`. Naming no target kind also builds the examples, which a test runs.
+    pub(crate) selection: &'static str,
+    /// For `cargo nextest run`, with the settings of the main workspace.
+    pub(crate) nextest: &'static str,
+}
+
+impl TestRun {
+    pub(crate) fn run(&self) -> Result<(), String> {
+        if answers("cargo", &["nextest", "--version"]) {
+            return Step::cargo(self.title, self.nextest).inside(self.folder).run();
+        }
+        announce(self.title);
+        let begin = Instant::now();
+        let failures = failures_of(&test_program::build(self.folder, self.selection.split_whitespace())?)?;
+        if !failures.is_empty() {
+            return Err(format!("{}\n        {}", self.title, failures.join("\n        ")));
+        }
+        println!("    ok, {:.0} s", begin.elapsed().as_secs_f64());
+        Ok(())
+    }
+}
+
+/// Runs all programs, whatever fails.
+fn failures_of(programs: &[TestProgram]) -> Result<Vec<String>, String> {
+    let mut failures = Vec::new();
+    for program in programs {
+        println!("    {}", program.name);
+        let ended = run_within(&mut program.command(), PROGRAM_TIME_LIMIT)?;
+        if !ended.successfully() {
+            failures.push(format!("{} ({ended})", program.name));
+        }
+    }
+    Ok(failures)
+}
