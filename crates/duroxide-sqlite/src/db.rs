@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{VersionTriple, store::StoreFailure};
-use rusqlite::{Connection, Params, Row, Statement, types::ValueRef};
+use rusqlite::{Connection, Params, Row, Statement, StatementStatus, types::ValueRef};
 
 use crate::{SqliteError, StatementTrace, error::failure, statements::PreparedConnection};
 
@@ -60,7 +60,9 @@ impl Db {
                 statement.execute(row).map(drop)
             })
         };
-        self.prepared.with_statement(sql, each).map_err(|error| failure(&error))
+        self.prepared
+            .with_statement(sql, |statement| self.counted(statement, each))
+            .map_err(|error| failure(&error))
     }
 
     /// Inserts a row; returns its number.
@@ -154,7 +156,22 @@ impl Db {
         run: impl FnOnce(&mut Statement<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreFailure> {
         self.traced(sql);
-        self.prepared.with_statement(sql, run).map_err(|error| failure(&error))
+        self.prepared
+            .with_statement(sql, |statement| self.counted(statement, run))
+            .map_err(|error| failure(&error))
+    }
+
+    /// Runs a statement and adds what it cost to the trace.
+    fn counted<T>(
+        &self,
+        statement: &mut Statement<'_>,
+        run: impl FnOnce(&mut Statement<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let Some(trace) = &self.trace else { return run(statement) };
+        statement.reset_status(StatementStatus::VmStep);
+        let result = run(statement);
+        trace.add_steps(statement.reset_status(StatementStatus::VmStep));
+        result
     }
 
     fn traced(&self, sql: &str) {

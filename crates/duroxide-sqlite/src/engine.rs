@@ -17,6 +17,7 @@ use crate::{
     error::{commit_failure, failure},
     instances::KeptInstances,
     lanes::Lanes,
+    mailbox::Fullness,
     open::{Location, open_writer},
     routes::Routes,
     sentry::Sentry,
@@ -54,6 +55,7 @@ pub struct SqliteEngine {
     pub(crate) lanes: Lanes,
     pub(crate) kept: KeptInstances,
     pub(crate) kept_activities: KeptActivities,
+    pub(crate) fullness: Fullness,
     pub(crate) max_attempts: u32,
     pub(crate) orphan_message_ttl: Duration,
     location: Location,
@@ -106,6 +108,7 @@ impl SqliteEngine {
             lanes: Lanes::default(),
             kept: KeptInstances::default(),
             kept_activities: KeptActivities::default(),
+            fullness: Fullness::default(),
             max_attempts: MAX_ATTEMPTS_DEFAULT,
             orphan_message_ttl: options.orphan_message_ttl,
             location,
@@ -247,6 +250,7 @@ impl SqliteEngine {
     pub(crate) fn forget_kept(&mut self) {
         self.kept.clear();
         self.kept_activities.clear();
+        self.fullness = Fullness::default();
     }
 }
 

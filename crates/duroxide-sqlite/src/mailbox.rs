@@ -1,5 +1,6 @@
 //! The messages of an instance: order, visibility, the batch a lock holds.
 
+mod fullness;
 mod visible;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::{
     routes::ORPHANS,
 };
 
+pub(crate) use fullness::Fullness;
 pub(crate) use visible::{Message, held, held_unmarked, message_columns};
 
 /// `ON CONFLICT` names its index: `INSERT OR IGNORE` would also swallow real errors.
@@ -26,10 +28,11 @@ const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE instance = ?1 LIMIT 1";
 const HAS_START: &str = "SELECT 1 FROM message WHERE instance = ?1 AND kind <= 1 LIMIT 1";
 const HAS_OTHER_THAN_QUEUE: &str = "SELECT 1 FROM message WHERE instance = ?1 AND kind <> 2 LIMIT 1";
 const HAS_ATTEMPTED: &str = "SELECT 1 FROM message WHERE instance = ?1 AND attempt_count > 0 LIMIT 1";
+/// Names its index: by the primary key SQLite would look at every message that is no start.
 const START_TARGET: &str = concat!(
     "SELECT ",
     whole_data!("message.seq"),
-    " FROM message WHERE instance = ?1 AND kind <= 1 AND kind = ?2 AND due_at <= ?3 AND hidden_until <= ?3
+    " FROM message INDEXED BY message_start WHERE instance = ?1 AND kind <= 1 AND kind = ?2 AND due_at <= ?3 AND hidden_until <= ?3
     ORDER BY due_at, seq LIMIT 1"
 );
 const OLDEST: &str = "SELECT min(max(enqueued_at, due_at)) FROM message WHERE instance = ?1";

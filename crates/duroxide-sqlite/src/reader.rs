@@ -90,7 +90,7 @@ macro_rules! read_through_db {
             }
 
             fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure> {
-                self.db.in_one_state(|db| reads::mailbox_holds(db, instance, at_least))
+                self.db.in_one_state(|db| self.fullness.is_at_least(db, instance, at_least))
             }
 
             fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure> {

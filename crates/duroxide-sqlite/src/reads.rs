@@ -63,12 +63,6 @@ const QUEUE_DEPTHS: &str = concat!(
     " OR instance.lock_until IS NULL OR instance.lock_until <= ?1),
         (SELECT count(*) FROM activity WHERE lock_until IS NULL OR lock_until <= ?1)"
 );
-const MESSAGE_SPAN: &str = "SELECT id, 1
-        + (SELECT seq FROM message WHERE message.instance = id AND due_at = 0 ORDER BY seq DESC LIMIT 1)
-        - (SELECT seq FROM message WHERE message.instance = id AND due_at = 0 ORDER BY seq LIMIT 1)
-    FROM instance WHERE instance_id = ?1";
-const MORE_CLIENT_MESSAGES: &str = "SELECT 1 FROM message
-    WHERE instance = ?1 AND due_at = 0 AND kind > 1 AND key IS NULL LIMIT 1 OFFSET ?2";
 const CHILDREN: &str = "SELECT instance_id FROM instance WHERE parent = ?1 ORDER BY id";
 const RUNNING_STARTS: &str = "SELECT (SELECT data FROM history WHERE history.instance = instance.id
             AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1)
@@ -250,20 +244,6 @@ pub(crate) fn queue_depths(db: &Db, now: Timestamp) -> Result<QueueDepths, Store
         })
     })?;
     Ok(depths.unwrap_or_default())
-}
-
-/// Whether clients have this many messages in a mailbox.
-///
-/// Each message has a number of its own, so there are no more of them than numbers from the first to the last: two seeks
-/// answer for a mailbox that fills without a pause. Only when the numbers leave room are the messages counted, up to the
-/// one asked for.
-pub(crate) fn mailbox_holds(db: &Db, instance: &str, at_least: u64) -> Result<bool, StoreFailure> {
-    let Some(before) = at_least.checked_sub(1) else { return Ok(true) };
-    let found: Option<(i64, Option<i64>)> =
-        db.first(MESSAGE_SPAN, [instance], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let Some((id, Some(span))) = found else { return Ok(false) };
-    Ok(unsigned(span) >= at_least
-        && db.exists(MORE_CLIENT_MESSAGES, (id, i64::try_from(before).unwrap_or(i64::MAX)))?)
 }
 
 pub(crate) fn children(db: &Db, instance: &str) -> Result<Vec<String>, StoreFailure> {

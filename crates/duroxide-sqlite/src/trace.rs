@@ -1,6 +1,9 @@
 //! What a connection is asked to do, so that tests can guard the number and the plans of statements.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use crate::engine::{BEGIN, COMMIT};
 
@@ -8,6 +11,7 @@ use crate::engine::{BEGIN, COMMIT};
 #[derive(Debug, Default)]
 pub struct StatementTrace {
     statements: Mutex<Vec<String>>,
+    steps: AtomicU64,
 }
 
 impl StatementTrace {
@@ -26,9 +30,20 @@ impl StatementTrace {
         self.count(COMMIT)
     }
 
+    /// Instructions that SQLite carried out for the statements. They grow with the rows that a statement looks at, on
+    /// every machine alike.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
     /// Forgets what was kept.
     pub fn clear(&self) {
         self.kept().clear();
+        self.steps.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_steps(&self, steps: i32) {
+        self.steps.fetch_add(u64::try_from(steps).unwrap_or_default(), Ordering::Relaxed);
     }
 
     pub(crate) fn add(&self, sql: &str) {

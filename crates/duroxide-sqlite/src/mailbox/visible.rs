@@ -55,7 +55,8 @@ const HAS_VISIBLE: &str = "SELECT 1 FROM message
         WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 ORDER BY seq LIMIT 1),
         9223372036854775807))
     LIMIT 1";
-const HAS_VISIBLE_START: &str = "SELECT 1 FROM message
+/// Names its index: by the primary key SQLite would look at every message that is no start.
+const HAS_VISIBLE_START: &str = "SELECT 1 FROM message INDEXED BY message_start
     WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND kind <= 1 LIMIT 1";
 const VISIBLE: &str = concat!(
     "SELECT ",
@@ -69,7 +70,7 @@ const VISIBLE: &str = concat!(
 const VISIBLE_START: &str = concat!(
     "SELECT ",
     message_columns!(),
-    " FROM message WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND kind <= 1 AND kind = ?3
+    " FROM message INDEXED BY message_start WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND kind <= 1 AND kind = ?3
     ORDER BY due_at, seq LIMIT 1"
 );
 const NEXT_DUE: &str =

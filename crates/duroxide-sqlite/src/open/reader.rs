@@ -2,17 +2,18 @@ use duroxide_core::Timestamp;
 use duroxide_provider::store::StoreFailure;
 
 use super::{Location, open_reader};
-use crate::{SqliteError, SqliteOptions, db::Db, reads};
+use crate::{SqliteError, SqliteOptions, db::Db, mailbox::Fullness, reads};
 
 /// A connection that only reads. Each call is one short read transaction, so that it never holds a checkpoint up.
 #[derive(Debug)]
 pub struct SqliteReader {
     pub(crate) db: Db,
+    pub(crate) fullness: Fullness,
 }
 
 impl SqliteReader {
     pub(crate) fn open(location: &Location, options: &SqliteOptions) -> Result<Self, SqliteError> {
-        Ok(Self { db: open_reader(location, options)? })
+        Ok(Self { db: open_reader(location, options)?, fullness: Fullness::default() })
     }
 
     /// The value of a PRAGMA on this connection.

@@ -110,6 +110,11 @@ pub(crate) fn one_instance() -> InstanceOrder {
     InstanceOrder { whole_mailbox: true, ..InstanceOrder::new(&request) }
 }
 
+/// Like [`one_instance`], but with a bounded batch.
+pub(crate) fn one_bounded_instance() -> InstanceOrder {
+    InstanceOrder { whole_mailbox: false, ..one_instance() }
+}
+
 pub(crate) fn one_activity() -> ActivityOrder {
     ActivityOrder::new(&WorkFetch::new(LEASE, Duration::ZERO, &TagFilter::default()))
 }

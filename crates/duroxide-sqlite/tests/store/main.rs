@@ -9,6 +9,7 @@ mod files;
 mod fixture;
 mod kept;
 mod listing;
+mod mailbox_cost;
 mod payloads;
 mod plans;
 mod refused_files;

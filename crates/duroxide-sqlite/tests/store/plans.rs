@@ -119,7 +119,7 @@ fn a_mailbox_is_counted_only_when_it_may_be_full() {
         let trace = store.engine.trace_statements().unwrap();
         trace.clear();
         let holds = store.engine.mailbox_holds("order-1", at_least).unwrap();
-        (holds, trace.statements().iter().any(|sql| sql.contains("OFFSET")))
+        (holds, trace.statements().iter().any(|sql| sql.contains("count(*)")))
     };
     assert_eq!(counts(&mut store, 5), (true, true));
     assert_eq!(counts(&mut store, 6), (false, false));
