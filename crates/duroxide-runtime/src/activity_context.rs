@@ -2,7 +2,11 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{Client, observability::activity_span};
+use crate::{
+    Client,
+    dispatch::{ActivityRun, InProgressGuard},
+    observability::activity_span,
+};
 
 /// What an activity knows about itself, and how it learns that nobody wants its result any more.
 #[derive(Debug, Clone)]
@@ -35,6 +39,8 @@ pub(crate) struct ActivityCall {
     pub(crate) cancellation: CancellationToken,
     /// A client on the same store.
     pub(crate) client: Client,
+    /// Tells a shutdown that something may still run for this activity.
+    pub(crate) code: Option<Arc<InProgressGuard<ActivityRun>>>,
 }
 
 /// One event on `duroxide::activity`. The level is part of a call site's static data, so each level is its own.
@@ -63,6 +69,11 @@ impl ActivityContext {
     /// The span in which its code runs.
     pub(crate) fn span(&self, attempt_count: u32) -> tracing::Span {
         activity_span(&self.call, attempt_count)
+    }
+
+    /// Keeps the entry of the running code, as the context itself does.
+    pub(crate) fn code(&self) -> Option<Arc<InProgressGuard<ActivityRun>>> {
+        self.call.code.clone()
     }
 
     /// The instance that scheduled this activity.
@@ -168,6 +179,7 @@ pub(crate) mod tests {
             tag: None,
             cancellation: CancellationToken::new(),
             client: Client::new(store),
+            code: None,
         }
     }
 

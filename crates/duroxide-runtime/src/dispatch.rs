@@ -18,6 +18,7 @@ mod crew;
 mod descriptors;
 mod ending;
 mod held;
+mod in_progress;
 mod measure;
 mod membership;
 mod node;
@@ -36,13 +37,14 @@ mod store_call;
 mod sweep;
 mod timing;
 mod turn;
-mod turns;
 mod worker;
 
 use std::sync::Arc;
 
+pub(crate) use in_progress::InProgressGuard;
 pub(crate) use node::{Node, NodeParts};
 pub(crate) use pin::describe_ranges;
+pub(crate) use running::ActivityRun;
 pub(crate) use store_call::guarded;
 
 /// Starts the loops of a node.

@@ -6,6 +6,7 @@
 mod pulse;
 mod real;
 mod tasks;
+mod thread_sleep;
 mod tokio_timer;
 mod turn_threads;
 
@@ -81,7 +82,14 @@ pub trait Env: Clock + Timer {
     /// Runs user code where it may block, as soon as a place is free.
     fn run_turn(&self, job: TurnJob) -> Box<dyn RunningTurn>;
 
-    /// Takes no more turns. Resolves when no turn runs any more and their threads have ended.
+    /// Resolves after `delay`, also where nothing drives the timers that [`Timer::sleep_until`] needs. A shutdown
+    /// waits by it, which may be called outside of the executor.
+    fn sleep_off_executor(&self, delay: Duration) -> BoxFuture {
+        self.sleep_until(self.moment().after(delay))
+    }
+
+    /// Takes no more turns. Resolves when no turn runs any more and all threads of the environment have ended, apart
+    /// from those of turns that were given up.
     fn close_turns(&self) -> BoxFuture;
 
     /// Random bits for ids.

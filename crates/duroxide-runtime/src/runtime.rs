@@ -27,9 +27,8 @@ const SHUTDOWN_DEFAULT: Duration = Duration::from_millis(1_000);
 /// Dropping the handle stops nothing; [`Self::shutdown`] does.
 #[derive(Debug)]
 pub struct Runtime {
-    node: Arc<Node>,
-    observability: Option<ObservabilityHandle>,
     shutdown: Arc<Shutdown>,
+    observability: Option<ObservabilityHandle>,
 }
 
 impl Runtime {
@@ -89,21 +88,23 @@ impl Runtime {
         }));
         announce(&node);
         dispatch::start(&node).await;
-        Arc::new(Self { node, observability, shutdown: Arc::default() })
+        Arc::new(Self { shutdown: Arc::new(Shutdown::of(node)), observability })
     }
 
-    /// Stops taking work and waits until nothing of this node runs any more. Running work may finish within the
-    /// timeout (`None` is one second); what is left is ended and given back, its attempt not counted. With 0
-    /// everything ends at once, without a call to the store.
+    /// Stops taking work and waits until nothing of this node runs any more and nothing of it holds the store. Running
+    /// work may finish within the timeout (`None` is one second); the rest is aborted and given back, its attempt not
+    /// counted. With 0 everything is aborted at once, without a call to the store.
+    ///
+    /// An activity that blocks its thread cannot be aborted: the call waits until its code returns, and logs at WARN
+    /// which activity it waits for. Code that an activity has started elsewhere, such as with `spawn_blocking`, is
+    /// waited for while it holds the activity's context, for five seconds at most. A turn that blocks its thread is
+    /// left behind with a WARN.
     ///
     /// Calls may overlap and may be dropped: all wait for the same end, and the earliest deadline counts.
     pub async fn shutdown(self: Arc<Self>, timeout_ms: Option<u64>) {
-        let (shutdown, node) = (Arc::clone(&self.shutdown), Arc::clone(&self.node));
+        let shutdown = Arc::clone(&self.shutdown);
         drop(self);
-        match timeout_ms.map_or(SHUTDOWN_DEFAULT, Duration::from_millis) {
-            Duration::ZERO => shutdown.now(node).await,
-            timeout => shutdown.within(node, timeout).await,
-        }
+        shutdown.within(timeout_ms.map_or(SHUTDOWN_DEFAULT, Duration::from_millis)).await;
     }
 
     /// The counters as they stand.
@@ -116,9 +117,10 @@ impl Runtime {
         self.observability.as_ref()
     }
 
-    /// What an instance is; `None` if it is unknown or the store cannot be read.
+    /// What an instance is; `None` if it is unknown, if the store cannot be read, or after a shutdown.
     pub async fn get_orchestration_descriptor(&self, instance: &str) -> Option<OrchestrationDescriptor> {
-        guarded("read_descriptor", self.node.store.read_descriptor(instance)).await.ok().flatten()
+        let node = self.shutdown.node()?;
+        guarded("read_descriptor", node.store.read_descriptor(instance)).await.ok().flatten()
     }
 }
 

@@ -1,148 +1,140 @@
 //! Stopping a node (semantics 21.1).
 
-use std::{fmt, future::Future, pin::pin, sync::Arc, time::Duration};
+mod deadline;
+mod left_running;
 
-use futures_util::future::{Either, join_all, select};
-use tokio::sync::watch;
-use tracing::warn;
-
-use crate::{
-    dispatch::Node,
-    env::{Env, Moment},
+use std::{
+    collections::BTreeSet,
+    fmt,
+    future::Future,
+    pin::pin,
+    sync::{Arc, Mutex, OnceLock},
+    time::Duration,
 };
 
-/// How long user code that ignores its end is waited for before it is left behind.
-const STUCK_MAX: Duration = Duration::from_millis(250);
-/// How long giving back locks may take; what is left then is left to its lease.
+use futures_util::{
+    FutureExt,
+    future::{Either, Shared, join_all, select},
+};
+use tracing::warn;
+
+use self::deadline::Deadline;
+use crate::{
+    dispatch::Node,
+    env::{BoxFuture, Env, Tasks, lock},
+};
+
+/// How long a turn that ignores the end of its node is waited for before its thread is left behind.
+const STUCK_TURN_MAX: Duration = Duration::from_millis(250);
+/// How long giving back locks may take. The remaining locks end with their leases.
 const RELEASE_MAX: Duration = Duration::from_secs(1);
 
-/// The one shutdown of a node, whoever asks for it and how often.
+/// The one shutdown of a node, however many calls ask for it.
+///
+/// All calls poll the same future, and so does a task of its own: a call that is dropped stops nothing, and a call
+/// outside of the executor needs nobody else to make progress.
 pub(crate) struct Shutdown {
-    /// The earliest deadline anybody asked for.
-    deadline: watch::Sender<Option<Moment>>,
-    ended: watch::Sender<bool>,
+    /// Empty once the node has ended, so that handles that are kept hold no store.
+    node: NodeSlot,
+    deadline: Arc<Deadline>,
+    end: OnceLock<Shared<BoxFuture>>,
 }
 
-impl Default for Shutdown {
-    fn default() -> Self {
-        Self { deadline: watch::Sender::new(None), ended: watch::Sender::new(false) }
+type NodeSlot = Arc<Mutex<Option<Arc<Node>>>>;
+
+impl Shutdown {
+    pub(crate) fn of(node: Arc<Node>) -> Self {
+        Self { node: Arc::new(Mutex::new(Some(node))), deadline: Arc::default(), end: OnceLock::new() }
+    }
+
+    /// The node, until it has ended.
+    pub(crate) fn node(&self) -> Option<Arc<Node>> {
+        lock(&self.node).clone()
+    }
+
+    /// Stops taking work, lets running work finish until the earliest deadline that any call has asked for, and
+    /// resolves when nothing of the node runs. A timeout of zero makes no provider call.
+    pub(crate) async fn within(self: Arc<Self>, timeout: Duration) {
+        let Some(end) = self.ask(timeout) else { return };
+        drop(self);
+        end.await;
+    }
+
+    /// The shared end of the node; `None` if it has ended already.
+    fn ask(&self, timeout: Duration) -> Option<Shared<BoxFuture>> {
+        // The node is only borrowed: a clone here could outlive the end that another call sees.
+        let slot = lock(&self.node);
+        let node = slot.as_ref()?;
+        self.deadline.bring_forward(&node.env, timeout);
+        if let Some(asked_before) = self.end.get() {
+            return Some(asked_before.clone());
+        }
+        let whole: BoxFuture =
+            Box::pin(end(Arc::clone(node), Arc::clone(&self.deadline), Arc::clone(&self.node)));
+        let end = self.end.get_or_init(|| whole.shared()).clone();
+        let env = Arc::clone(&node.env);
+        drop(slot);
+        env.spawn(Box::pin(end.clone()));
+        Some(end)
     }
 }
 
 impl fmt::Debug for Shutdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shutdown").field("ended", &*self.ended.borrow()).finish_non_exhaustive()
+        f.debug_struct("Shutdown").field("node", &*lock(&self.node)).finish_non_exhaustive()
     }
 }
 
-impl Shutdown {
-    /// Stops taking work and lets what runs finish until the deadline. The work is done in a task of its own, so
-    /// that a caller who gives up waiting stops nothing.
-    pub(crate) async fn within(self: Arc<Self>, node: Arc<Node>, timeout: Duration) {
-        let env = Arc::clone(&node.env);
-        if self.hurry(env.moment().after(timeout)) {
-            let shutdown = Arc::clone(&self);
-            env.spawn(Box::pin(async move {
-                shutdown.drive(&node).await;
-                // Whoever waits for the end may count on the store being free.
-                drop(node);
-                shutdown.ended.send_replace(true);
-            }));
-        } else {
-            drop(node);
-        }
-        self.wait().await;
-    }
-
-    /// Ends everything at once: no provider call, nothing given back, no executor needed.
-    pub(crate) async fn now(self: Arc<Self>, node: Arc<Node>) {
-        self.hurry(Moment::default());
-        node.stopping.cancel();
-        abort(&node);
-        node.work.ended().await;
-        node.background.ended().await;
-        node.membership.leave();
-        node.retire(node.cache.clear());
-        drop(node.env.close_turns());
-        drop(node);
-        self.ended.send_replace(true);
-    }
-
-    /// Notes a deadline and says whether it is the first.
-    fn hurry(&self, asked: Moment) -> bool {
-        let mut first = false;
-        self.deadline.send_modify(|deadline| {
-            first = deadline.is_none();
-            *deadline = Some(deadline.map_or(asked, |earlier| earlier.min(asked)));
-        });
-        first
-    }
-
-    async fn wait(&self) {
-        // The sender is in `self`, so waiting cannot fail.
-        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
-    }
-
-    async fn drive(&self, node: &Arc<Node>) {
-        node.stopping.cancel();
-        select(pin!(node.work.ended()), pin!(self.deadline_passed(&node.env))).await;
-        abort(node);
-        node.work.ended().await;
-        node.background.ended().await;
-        if within(&node.env, STUCK_MAX, node.user_code.ended()).await.is_none() {
-            for task in node.user_code.labels() {
-                warn!(target: "duroxide::runtime", task, "left behind at shutdown: it does not return");
-            }
-        }
-        if !self.is_immediate() {
-            within(&node.env, RELEASE_MAX, release(node)).await;
-        }
-        node.membership.leave();
-        node.retire(node.cache.clear());
-        let turns = node.env.close_turns();
-        if within(&node.env, STUCK_MAX, turns).await.is_none() {
-            for instance in node.turns.instances() {
-                warn!(target: "duroxide::runtime", instance, "left behind at shutdown: its turn does not return");
-            }
-        }
-    }
-
-    fn is_immediate(&self) -> bool {
-        *self.deadline.borrow() == Some(Moment::default())
-    }
-
-    /// Resolves when the deadline has passed, also if it is brought forward meanwhile.
-    async fn deadline_passed(&self, env: &Arc<dyn Env>) {
-        let mut deadlines = self.deadline.subscribe();
-        loop {
-            let deadline = *deadlines.borrow_and_update();
-            let passed = async {
-                match deadline {
-                    Some(deadline) => env.sleep_until(deadline).await,
-                    None => std::future::pending().await,
-                }
-            };
-            if let Either::Left(_) = select(pin!(passed), pin!(deadlines.changed())).await {
-                return;
-            }
-        }
-    }
-}
-
-fn abort(node: &Node) {
+/// The whole shutdown. When it resolves, nothing of the node is left, and nothing of it holds the store.
+async fn end(node: Arc<Node>, deadline: Arc<Deadline>, slot: NodeSlot) {
+    node.stopping.cancel();
+    select(pin!(node.work.ended()), pin!(deadline.passed(&node.env))).await;
     node.work.abort_all();
     node.background.abort_all();
     node.user_code.abort_all();
+    node.work.ended().await;
+    node.background.ended().await;
+    left_running::wait(&node, &deadline).await;
+    release(&node, &deadline, &BTreeSet::new()).await;
+    node.membership.leave();
+    node.retire(node.cache.clear());
+    close_turns(&node).await;
+    drop(node);
+    let last = lock(&slot).take();
+    drop(last);
 }
 
-/// Gives back what is still locked, attempt taken back.
-async fn release(node: &Node) {
-    let held = node.held.take_all();
-    join_all(held.iter().map(|(token, kind)| node.abandon(*kind, token, None, true))).await;
+/// Gives back what is still locked, attempt taken back, apart from the locks to `keep`. The store is called by a task
+/// of its own, because the caller of a shutdown may be outside of the executor that the store needs.
+async fn release(node: &Arc<Node>, deadline: &Deadline, keep: &BTreeSet<String>) {
+    if deadline.is_immediate() {
+        return;
+    }
+    let held = node.held.take_except(keep);
+    if held.is_empty() {
+        return;
+    }
+    let calls = Tasks::new(Arc::clone(&node.env));
+    let caller = Arc::clone(node);
+    calls.spawn("release", async move {
+        join_all(held.iter().map(|(token, kind)| caller.abandon(*kind, token, None, true))).await;
+    });
+    within(&node.env, RELEASE_MAX, calls.ended()).await;
+    calls.abort_all();
+    calls.ended().await;
 }
 
+/// Ends the turn threads. A thread that is stuck in user code cannot be ended.
+async fn close_turns(node: &Node) {
+    within(&node.env, STUCK_TURN_MAX, node.env.close_turns()).await;
+    for instance in node.turns.list() {
+        warn!(target: "duroxide::runtime", instance, "left behind at shutdown: its turn does not return");
+    }
+}
+
+/// Waits for `work` no longer than `limit`, also where nothing drives the timers of the executor.
 async fn within<T>(env: &Arc<dyn Env>, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-    match select(pin!(work), env.sleep(limit)).await {
+    match select(pin!(work), env.sleep_off_executor(limit)).await {
         Either::Left((done, _)) => Some(done),
         Either::Right(_) => None,
     }

@@ -1,4 +1,7 @@
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Mutex,
+};
 
 use crate::env::lock;
 
@@ -25,7 +28,12 @@ impl HeldLocks {
         lock(&self.tokens).remove(token);
     }
 
-    pub(crate) fn take_all(&self) -> BTreeMap<String, LockKind> {
-        std::mem::take(&mut *lock(&self.tokens))
+    /// Takes all locks out that are not to be kept.
+    pub(crate) fn take_except(&self, keep: &BTreeSet<String>) -> BTreeMap<String, LockKind> {
+        let mut tokens = lock(&self.tokens);
+        let (kept, taken) =
+            std::mem::take(&mut *tokens).into_iter().partition(|(token, _)| keep.contains(token));
+        *tokens = kept;
+        taken
     }
 }

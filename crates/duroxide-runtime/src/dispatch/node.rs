@@ -11,11 +11,11 @@ use super::{
     descriptors::Descriptors,
     guarded,
     held::{HeldLocks, LockKind},
+    in_progress::InProgress,
     membership::Membership,
     quarantine::Quarantine,
-    running::RunningActivities,
+    running::{ActivityRun, RunningActivities},
     timing::{WORK_RENEWAL_MAX, renewal_interval},
-    turns::RunningTurns,
 };
 use crate::{
     ActivityRegistry, Client, OrchestrationRegistry, RuntimeOptions,
@@ -54,7 +54,9 @@ pub(crate) struct Node {
     pub membership: Membership,
     pub quarantine: Arc<Quarantine>,
     /// The instances whose turns run right now.
-    pub turns: Arc<RunningTurns>,
+    pub turns: Arc<InProgress<String>>,
+    /// The activities whose code runs, or whose context is still held by something they started.
+    pub activity_code: Arc<InProgress<ActivityRun>>,
     /// Fires when no more work is taken.
     pub stopping: CancellationToken,
     /// The dispatch loops and their crews.
@@ -87,6 +89,7 @@ impl Node {
             descriptors: Descriptors::default(),
             running: Arc::default(),
             turns: Arc::default(),
+            activity_code: Arc::default(),
             held: HeldLocks::default(),
             membership: Membership::new(Arc::clone(&env)),
             quarantine: Arc::default(),

@@ -6,7 +6,7 @@ use std::{
 use duroxide_provider::ScheduledActivityIdentifier;
 use tokio_util::sync::CancellationToken;
 
-use crate::env::lock;
+use crate::env::{Moment, lock};
 
 type Key = (String, u64, u64);
 
@@ -30,6 +30,16 @@ pub(crate) struct RunningActivity {
     key: Key,
     number: u64,
     pub token: CancellationToken,
+}
+
+/// One run of an activity's code, for a shutdown that has to wait for it.
+#[derive(Debug, Clone)]
+pub(crate) struct ActivityRun {
+    pub instance: String,
+    pub activity_name: String,
+    pub activity_id: u64,
+    pub lock_token: String,
+    pub began: Moment,
 }
 
 impl RunningActivities {

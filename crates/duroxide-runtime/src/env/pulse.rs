@@ -10,10 +10,13 @@ use std::{
     time::Duration,
 };
 
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::Notify,
+};
 use tracing::error;
 
-use super::lock;
+use super::{BoxFuture, lock, wait_for};
 
 /// How often a worker is woken while user code runs.
 const BEAT: Duration = Duration::from_millis(100);
@@ -30,6 +33,7 @@ pub(super) struct Pulse {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    ended: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +42,7 @@ struct State {
     running: usize,
     /// Whether the thread is.
     beating: bool,
+    closed: bool,
 }
 
 /// Some user code that is alive.
@@ -53,7 +58,7 @@ impl Pulse {
         }
         let mut state = lock(&self.shared.state);
         state.running += 1;
-        if !state.beating {
+        if !state.beating && !state.closed {
             let (shared, handle) = (Arc::clone(&self.shared), handle.clone());
             let spawned =
                 thread::Builder::new().name("duroxide-pulse".into()).spawn(move || shared.run(&handle));
@@ -66,10 +71,24 @@ impl Pulse {
         }
         Some(Beating { shared: Arc::clone(&self.shared) })
     }
+
+    /// Beats no more. Resolves when the thread has ended.
+    pub(super) fn close(&self) -> BoxFuture {
+        lock(&self.shared.state).closed = true;
+        self.shared.changed.notify_all();
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move { wait_for(&shared.ended, || !lock(&shared.state).beating).await })
+    }
 }
 
 impl Shared {
+    /// The life of the thread.
     fn run(&self, handle: &Handle) {
+        self.beat(handle);
+        self.ended.notify_waiters();
+    }
+
+    fn beat(&self, handle: &Handle) {
         let mut state = lock(&self.state);
         loop {
             let idle = state.running == 0;
@@ -77,7 +96,7 @@ impl Shared {
             let (woken, timeout) =
                 self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
             state = woken;
-            if idle && timeout.timed_out() && state.running == 0 {
+            if state.closed || idle && timeout.timed_out() && state.running == 0 {
                 state.beating = false;
                 return;
             }
@@ -109,6 +128,17 @@ mod tests {
         assert!(lock(&pulse.shared.state).beating);
         drop(beating);
         assert_eq!(lock(&pulse.shared.state).running, 0);
+    }
+
+    /// 21.1: nothing of a node runs after its end.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_thread_ends_when_the_pulse_is_closed() {
+        let pulse = Pulse::default();
+        let _beating = pulse.beat(&Handle::current());
+        pulse.close().await;
+        assert!(!lock(&pulse.shared.state).beating);
+        let _late = pulse.beat(&Handle::current());
+        assert!(!lock(&pulse.shared.state).beating);
     }
 
     #[tokio::test]

@@ -1,10 +1,14 @@
-use std::{fmt, time::SystemTime};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 use duroxide_core::{Clock, Timestamp};
 use tokio::runtime::Handle;
 
 use super::{
-    BoxFuture, Env, Moment, RunningTurn, Timer, TokioTimer, TurnJob, pulse::Pulse, turn_threads::TurnThreads,
+    BoxFuture, Env, Moment, RunningTurn, Timer, TokioTimer, TurnJob, pulse::Pulse, thread_sleep,
+    turn_threads::TurnThreads,
 };
 
 /// The environment in production: a tokio runtime for tasks and timers, plain threads for turns.
@@ -67,8 +71,16 @@ impl Env for RealEnv {
         Box::new(self.turns.run(job))
     }
 
+    fn sleep_off_executor(&self, delay: Duration) -> BoxFuture {
+        Box::pin(thread_sleep::sleep(delay))
+    }
+
     fn close_turns(&self) -> BoxFuture {
-        self.turns.close()
+        let (turns, pulse) = (self.turns.close(), self.pulse.close());
+        Box::pin(async move {
+            turns.await;
+            pulse.await;
+        })
     }
 
     fn random(&self) -> u128 {

@@ -102,11 +102,11 @@ impl TurnThreads {
         Ticket { shared: Arc::clone(&self.shared), phase }
     }
 
-    /// Lets the threads end after what is queued. Resolves when those that are not given up have ended.
+    /// Lets the threads end after what is queued. Resolves when those that are not given up and the lookout have ended.
     pub(super) fn close(&self) -> BoxFuture {
         self.shared.close();
         let shared = Arc::clone(&self.shared);
-        Box::pin(async move { wait_for(&shared.ended, || lock(&shared.state).alive == 0).await })
+        Box::pin(async move { wait_for(&shared.ended, || lock(&shared.state).has_ended()).await })
     }
 }
 
@@ -123,6 +123,12 @@ impl fmt::Debug for TurnThreads {
             .field("alive", &state.alive)
             .field("given_up", &state.given_up)
             .finish_non_exhaustive()
+    }
+}
+
+impl State {
+    fn has_ended(&self) -> bool {
+        self.alive == 0 && !self.looked_after
     }
 }
 
@@ -320,6 +326,7 @@ mod tests {
             }));
         }
         assert_eq!(lock(&threads.shared.state).alive, awake_max);
+        lock(&threads.shared.state).looked_after = false;
         drop(release);
         threads.close().await;
     }

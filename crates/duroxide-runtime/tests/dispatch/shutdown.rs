@@ -1,13 +1,18 @@
 //! Shutdown: what runs may finish, what does not is given back, nothing is held afterwards (21.1).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use duroxide_provider::Provider;
 use duroxide_runtime::{ActivityContext, ActivityRegistry, Client, Runtime};
 use duroxide_store::MemoryProvider;
+use futures_util::FutureExt;
 use tokio::sync::Notify;
 
 use crate::{
+    PATIENCE,
     faults::faulty,
     scene::{Counter, brisk, callers, echo, output, run, start, stuck},
 };
@@ -150,6 +155,95 @@ async fn overlapping_shutdowns_end_together_at_the_earliest_deadline() {
     runtime.shutdown(Some(20)).await;
     patient.await.unwrap();
     assert_eq!(Arc::strong_count(&store), 1);
+}
+
+/// What becomes of a call that another one overlaps.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Awaited,
+    DroppedAfterOnePoll,
+    /// It is only made, and still there at the end.
+    NeverPolled,
+}
+
+/// 21.1: whichever call asked first and whatever became of it, nothing holds the store when another call returns.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_holds_the_store_after_overlapping_and_dropped_shutdowns() {
+    for first in [0, 20, 3_600_000] {
+        for second in [0, 20] {
+            for fate in [Fate::Awaited, Fate::DroppedAfterOnePoll, Fate::NeverPolled] {
+                let case = format!("{first} then {second}, the first {fate:?}");
+                overlap(first, second, fate, &case).await;
+            }
+        }
+    }
+}
+
+async fn overlap(first: u64, second: u64, fate: Fate, case: &str) {
+    let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (activities, mut begins, _go) = gated();
+    let runtime = start(&store, activities, callers(), brisk()).await;
+    Client::new(Arc::clone(&store)).start_orchestration("i", "one", "in").await.unwrap();
+    begins.recv().await.unwrap();
+    let mut early = Some(Box::pin(Arc::clone(&runtime).shutdown(Some(first))));
+    let awaited = match fate {
+        Fate::Awaited => early.take().map(tokio::spawn),
+        Fate::DroppedAfterOnePoll => {
+            let _ = early.take().unwrap().now_or_never();
+            None
+        }
+        Fate::NeverPolled => None,
+    };
+    tokio::time::timeout(PATIENCE, runtime.shutdown(Some(second))).await.expect(case);
+    if let Some(awaited) = awaited {
+        awaited.await.unwrap();
+    }
+    assert_eq!(Arc::strong_count(&store), 1, "{case}");
+    if let Some(early) = early {
+        tokio::time::timeout(PATIENCE, early).await.expect(case);
+    }
+}
+
+/// 21.1: a handle that is kept holds no store either, and a later call returns at once.
+#[tokio::test]
+async fn a_handle_that_is_kept_holds_no_store_after_shutdown() {
+    let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let runtime = start(&store, echo(&Counter::default()), callers(), brisk()).await;
+    run(&Client::new(Arc::clone(&store)), "i", "one").await;
+    Arc::clone(&runtime).shutdown(None).await;
+    assert_eq!(Arc::strong_count(&store), 1);
+    assert!(runtime.get_orchestration_descriptor("i").await.is_none());
+    runtime.shutdown(None).await;
+}
+
+/// 21.1: an activity may ask for the end of its own node. It is aborted like all others, and the end comes.
+#[tokio::test]
+async fn an_activity_can_end_its_own_node() {
+    for timeout in [0, 20] {
+        let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+        let node: Arc<OnceLock<Arc<Runtime>>> = Arc::default();
+        let inside = Arc::clone(&node);
+        let activities = ActivityRegistry::builder()
+            .register("echo", move |_ctx: ActivityContext, input: String| {
+                let runtime = inside.get().cloned();
+                async move {
+                    runtime.unwrap().shutdown(Some(timeout)).await;
+                    Ok(input)
+                }
+            })
+            .build();
+        let runtime = start(&store, activities, callers(), brisk()).await;
+        node.set(runtime).unwrap();
+        let alive = Arc::downgrade(&store);
+        Client::new(store).start_orchestration("i", "one", "in").await.unwrap();
+        tokio::time::timeout(PATIENCE, async {
+            while alive.strong_count() > 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .expect("the store is free");
+    }
 }
 
 /// 21.1: shutdown is no cancellation.

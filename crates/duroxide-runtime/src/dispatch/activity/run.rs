@@ -15,6 +15,7 @@ use crate::{
     ActivityContext, ActivityHandler,
     activity_context::ActivityCall,
     dispatch::{
+        ActivityRun, InProgressGuard,
         commit::{Insisted, insist},
         renewal::LeaseEnd,
         store_call::panic_text,
@@ -97,7 +98,18 @@ impl ActivityWork {
             // A child: user code that cancels its own token must not look like a cancelled activity.
             cancellation: self.cancellation.child_token(),
             client: self.node.client.clone(),
+            code: Some(Arc::new(self.begin_code(call))),
         }))
+    }
+
+    fn begin_code(&self, call: &Call) -> InProgressGuard<ActivityRun> {
+        self.node.activity_code.begin(ActivityRun {
+            instance: call.instance.clone(),
+            activity_name: call.name.clone(),
+            activity_id: call.id,
+            lock_token: self.token.clone(),
+            began: self.node.env.moment(),
+        })
     }
 
     async fn read_descriptor(&mut self, call: &Call) -> Option<(String, String)> {
@@ -132,8 +144,10 @@ impl ActivityWork {
     ) -> Verdict {
         let (answer, mut answered) = oneshot::channel();
         let input = std::mem::take(&mut call.input);
-        let label = format!("activity {}#{} of {}", call.name, call.id, call.instance);
-        let task = self.node.user_code.spawn(label, async move {
+        let code = context.code();
+        let task = self.node.user_code.spawn("activity", async move {
+            // Code that drops its context early has not ended with that.
+            let _code = code;
             let run = async move { handler.invoke(context, input).await }.instrument(span);
             let result = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
                 let text = panic_text(panic.as_ref()).unwrap_or("not a text");

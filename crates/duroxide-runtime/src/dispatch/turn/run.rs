@@ -136,7 +136,7 @@ impl InstanceWork {
         messages: Vec<WorkItem>,
     ) -> Option<(Box<CachedExecution>, Turn)> {
         let (answer, mut answered) = oneshot::channel();
-        let running = self.node.turns.enter(&self.claim.instance);
+        let running = self.node.turns.begin(self.claim.instance.clone());
         let span = turn_span(&source.turn_of(&self.claim.instance));
         let job = move || {
             let _running = running;

@@ -48,6 +48,8 @@ fn look_out(shared: &Arc<Shared>) {
         taken_before = Some(state.taken);
         if state.queue.is_empty() && (state.closed || quiet > QUIET_MAX) {
             state.looked_after = false;
+            drop(state);
+            shared.ended.notify_waiters();
             return;
         }
     }
