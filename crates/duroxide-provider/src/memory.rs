@@ -94,6 +94,7 @@ impl MemoryEngine {
             Op::RenewActivity { token, extend_for } => self.renew_activity(token, *extend_for, handed_in),
             Op::DeadLetterActivity { token, reason } => self.dead_letter_activity(token, reason, handed_in),
             Op::EnqueueMessage(row) => self.enqueue_message(row),
+            Op::StartIfNew(row) => self.start_if_new(row),
             Op::EnqueueActivity(row) => self.enqueue_activity(row),
             Op::Append { instance, execution_id, events, changes } => {
                 self.append(instance, *execution_id, events, changes)

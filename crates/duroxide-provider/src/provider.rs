@@ -6,7 +6,8 @@ use duroxide_core::{Event, EventKind, OrchestrationDescriptor, SystemStats, Work
 use crate::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
     NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, ProviderAdmin, ProviderError,
-    Round, ScheduledActivityIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter, WorkClaim, WorkFetch,
+    Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot, TagFilter,
+    WorkClaim, WorkFetch,
 };
 
 /// Durable storage and queues for instances.
@@ -265,6 +266,16 @@ pub trait Provider: Any + Send + Sync {
     async fn mailbox_holds(&self, instance: &str, at_least: u64) -> Result<Option<bool>, ProviderError> {
         let _ = (instance, at_least);
         Ok(None)
+    }
+
+    /// Queues a start, visible at once, unless the instance exists or another start of it is queued, and tells which. Of
+    /// several calls at the same time exactly one is told [`StartOutcome::Created`]. Messages that wait for an instance
+    /// without a start do not make it exist.
+    ///
+    /// The default is a permanent error, and queues nothing: by the plain methods no answer would be certain.
+    async fn start_if_new(&self, start: WorkItem) -> Result<StartOutcome, ProviderError> {
+        let _ = start;
+        Err(ProviderError::permanent("start_if_new", "this store cannot tell whether a start is new"))
     }
 
     /// Moves a locked activity to the dead letters. The default hides it for a minute.

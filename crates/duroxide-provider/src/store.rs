@@ -64,7 +64,7 @@ pub use delivery::{Arrival, sort_for_delivery};
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfWrite};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use node::{NodeRow, StoredNode};
-pub use op::{Answer, Ended, Op, Readies};
+pub use op::{Answer, Ended, Op, Readies, StoredStart};
 pub use order::{ActivityOrder, HeldBack, HeldBackBy, InstanceOrder};
 pub use pending::pending_info;
 pub use reader::{

@@ -32,6 +32,7 @@ pub use client::{Client, ClientError};
 pub use duroxide_core::{
     FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, RuntimeLimits, limits,
 };
+pub use duroxide_provider::StartOutcome;
 pub use observability::{LogFormat, MetricsSnapshot, ObservabilityConfig, ObservabilityHandle};
 pub use options::{RuntimeOptions, UnregisteredBackoffConfig};
 pub use registry::{

@@ -10,8 +10,8 @@ use std::{sync::Arc, time::Duration};
 use duroxide_core::{ErrorDetails, Event, EventKind, WorkItem};
 use duroxide_provider::{ExecutionMetadata, InstanceFilter, InstanceQuery, Provider, PruneOptions, Round};
 use duroxide_runtime::{
-    Client, ClientError, ObservabilityConfig, OrchestrationStatus, instrumented::InstrumentedProvider,
-    observability::MetricsProvider,
+    Client, ClientError, ObservabilityConfig, OrchestrationStatus, StartOutcome,
+    instrumented::InstrumentedProvider, observability::MetricsProvider,
 };
 use duroxide_store::MemoryProvider;
 use recorder::Recorder;
@@ -91,6 +91,33 @@ async fn an_accepted_start_is_visible_before_its_first_turn() {
     assert_eq!(client.count_pending_instances().await.unwrap(), Some(0));
     client.delete_instance("order", true).await.unwrap();
     assert_eq!(client.get_orchestration_status("order").await.unwrap(), OrchestrationStatus::NotFound);
+}
+
+/// 20.1
+#[tokio::test]
+async fn exactly_one_of_several_starts_creates_the_instance() {
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    let starts = (0..20).map(|_| client.start_orchestration_if_new("order", "Order", "apples"));
+    let outcomes = futures_util::future::join_all(starts).await;
+    let created = |outcome: &StartOutcome| *outcome == StartOutcome::Created;
+    let outcomes: Vec<_> = outcomes.into_iter().map(Result::unwrap).collect();
+    assert_eq!(outcomes.iter().filter(|outcome| created(outcome)).count(), 1);
+    assert!(outcomes.iter().all(|outcome| created(outcome) || *outcome == StartOutcome::Found));
+    commit_turn(&*store, vec![completed("1")], Some("Completed")).await;
+    let again = |name: &'static str, input: &'static str| {
+        let client = client.clone();
+        async move { client.start_orchestration_if_new("order", name, input).await.unwrap() }
+    };
+    assert_eq!(again("Order", "apples").await, StartOutcome::Found);
+    assert_eq!(again("Order", "pears").await, StartOutcome::FoundDifferent);
+    assert_eq!(again("Bill", "apples").await, StartOutcome::FoundDifferent);
+    client.start_orchestration_if_new_typed("typed", "Order", vec![1, 2]).await.unwrap();
+    let typed =
+        client.start_orchestration_versioned_if_new("typed", "Order", "2.0.0", "[1,2]").await.unwrap();
+    assert_eq!(typed, StartOutcome::Found);
+    client.delete_instance("order", false).await.unwrap();
+    assert_eq!(again("Order", "pears").await, StartOutcome::Created);
 }
 
 /// 20.2

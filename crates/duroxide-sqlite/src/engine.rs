@@ -206,6 +206,7 @@ impl SqliteEngine {
                 let begun = self.enqueue_from(None, row).map_err(ApplyError::Broken)?;
                 Ok(if begun { Answer::Begun } else { Answer::Done })
             }
+            Op::StartIfNew(row) => self.start_if_new(row).map_err(ApplyError::Broken),
             Op::EnqueueActivity(row) => done(self.enqueue_activity(row)),
             Op::Append { instance, execution_id, events, changes } => {
                 self.append(instance, *execution_id, events, changes)

@@ -5,14 +5,17 @@ mod visible;
 
 use std::sync::Arc;
 
-use duroxide_core::{Timestamp, WorkItem};
-use duroxide_provider::store::{MessageKind, MessageRow, StartTarget, StoreFailure, Visibility, timer_key};
+use duroxide_core::{INITIAL_EXECUTION_ID, Timestamp, WorkItem};
+use duroxide_provider::store::{
+    Answer, MessageKind, MessageRow, StartTarget, StoreFailure, StoredStart, Visibility, timer_key,
+};
 
 use crate::{
     SqliteEngine,
     db::{lossy_text, micros},
     instances::InstanceRow,
     payloads::{kept_in_row, whole_data},
+    reads::first_event,
     routes::ORPHANS,
 };
 
@@ -34,6 +37,11 @@ const START_TARGET: &str = concat!(
     whole_data!("message.seq"),
     " FROM message INDEXED BY message_start WHERE instance = ?1 AND kind <= 1 AND kind = ?2 AND due_at <= ?3 AND hidden_until <= ?3
     ORDER BY due_at, seq LIMIT 1"
+);
+const FIRST_START: &str = concat!(
+    "SELECT ",
+    whole_data!("message.seq"),
+    " FROM message WHERE instance = ?1 AND kind <= 1 ORDER BY kind, due_at, seq LIMIT 1"
 );
 const OLDEST: &str = "SELECT min(max(enqueued_at, due_at)) FROM message WHERE instance = ?1";
 
@@ -83,6 +91,31 @@ impl SqliteEngine {
         }
         let row = self.open_instance(&message.instance)?;
         self.enqueue_to(&row, message).map(|()| false)
+    }
+
+    /// Queues a start, unless its instance exists or has one. Most are of new instances, so the row is made first.
+    pub(crate) fn start_if_new(&mut self, start: &MessageRow) -> Result<Answer, StoreFailure> {
+        if let Some(target) = &start.start
+            && let Some(id) = self.insert_ready_mailbox(&start.instance, target, None)?
+        {
+            self.insert_message(id, start)?;
+            return Ok(Answer::Begun);
+        }
+        let row = self.open_instance(&start.instance)?;
+        match self.stored_start(&row)? {
+            Some(found) => Ok(Answer::Found(found)),
+            None => self.enqueue_to(&row, start).map(|()| Answer::Done),
+        }
+    }
+
+    /// How an instance was started; `None` for a mailbox without a start.
+    fn stored_start(&self, row: &InstanceRow) -> Result<Option<StoredStart>, StoreFailure> {
+        if row.known {
+            let first = first_event(&self.db, row.id, INITIAL_EXECUTION_ID)?;
+            return Ok(Some(first.map_or(StoredStart::Unknown, StoredStart::Recorded)));
+        }
+        let queued = self.db.first(FIRST_START, [row.id], |row| lossy_text(row, 0))?;
+        Ok(queued.map(StoredStart::Queued))
     }
 
     /// Queues a message of this instance.

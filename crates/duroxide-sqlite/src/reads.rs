@@ -132,8 +132,13 @@ fn read_status(row: &Row<'_>) -> rusqlite::Result<StoredStatus> {
 
 pub(crate) fn descriptor(db: &Db, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure> {
     let Some(row) = known(db, instance)? else { return Ok(None) };
-    let first = db.first(FIRST_EVENT, (row.id, number(row.execution_id)), |row| lossy_text(row, 0))?;
+    let first = first_event(db, row.id, row.execution_id)?;
     Ok(first.map(|first_event| StoredDescriptor { first_event }))
+}
+
+/// The first event of an execution.
+pub(crate) fn first_event(db: &Db, id: i64, execution_id: u64) -> Result<Option<String>, StoreFailure> {
+    db.first(FIRST_EVENT, (id, number(execution_id)), |row| lossy_text(row, 0))
 }
 
 pub(crate) fn last_event_id(db: &Db, instance: &str, execution_id: u64) -> Result<Option<u64>, StoreFailure> {
@@ -194,7 +199,7 @@ pub(crate) fn identity_in_history(
     id: i64,
     execution_id: u64,
 ) -> Result<(String, Option<String>), StoreFailure> {
-    let first = db.first(FIRST_EVENT, (id, number(execution_id)), |row| lossy_text(row, 0))?;
+    let first = first_event(db, id, execution_id)?;
     let event = first.and_then(|data| serde_json::from_str::<Event>(&data).ok());
     Ok(match event.map(|event| event.kind) {
         Some(EventKind::OrchestrationStarted { name, version, .. }) => (name, Some(version)),

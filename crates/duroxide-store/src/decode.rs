@@ -1,9 +1,9 @@
 //! Stored text back to events, on the caller's thread. No event that cannot be decoded is ever skipped.
 
-use duroxide_core::{Event, EventKind, OrchestrationDescriptor};
+use duroxide_core::{Event, EventKind, OrchestrationDescriptor, WorkItem};
 use duroxide_provider::{
-    LoadedExecution, ProviderError, RawEvent, StatusSnapshot,
-    store::{EventRow, StoredExecution, StoredStatus},
+    LoadedExecution, ProviderError, RawEvent, StartOutcome, StatusSnapshot,
+    store::{EventRow, StoredExecution, StoredStart, StoredStatus},
 };
 use serde::Deserialize;
 
@@ -73,6 +73,38 @@ pub(crate) fn descriptor_of(first: Event) -> Option<OrchestrationDescriptor> {
         EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } => {
             Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
         }
+        _ => None,
+    }
+}
+
+/// Whether an instance that was found is the one that a start asks for: by name and input. The version plays no part, because
+/// a start without one is recorded with the version that a node chose.
+pub(crate) fn compare_starts(asked: &WorkItem, found: &StoredStart) -> StartOutcome {
+    let WorkItem::StartOrchestration { orchestration: asked_name, input: asked_input, .. } = asked else {
+        return StartOutcome::FoundUnknown;
+    };
+    let stored = match found {
+        StoredStart::Recorded(event) => serde_json::from_str::<Event>(event).ok().and_then(recorded_start),
+        StoredStart::Queued(start) => serde_json::from_str::<WorkItem>(start).ok().and_then(queued_start),
+        StoredStart::Unknown => None,
+    };
+    match stored {
+        Some((name, input)) if (&name, &input) == (asked_name, asked_input) => StartOutcome::Found,
+        Some(_) => StartOutcome::FoundDifferent,
+        None => StartOutcome::FoundUnknown,
+    }
+}
+
+fn recorded_start(first: Event) -> Option<(String, String)> {
+    match first.kind {
+        EventKind::OrchestrationStarted { name, input, .. } => Some((name, input)),
+        _ => None,
+    }
+}
+
+fn queued_start(item: WorkItem) -> Option<(String, String)> {
+    match item {
+        WorkItem::StartOrchestration { orchestration, input, .. } => Some((orchestration, input)),
         _ => None,
     }
 }

@@ -303,6 +303,12 @@ macro_rules! impl_provider_by_delegation {
             ) -> Result<Option<bool>, $crate::delegate::ProviderError> {
                 $crate::delegate::Provider::mailbox_holds(&self.$store, instance, at_least).await
             }
+            async fn start_if_new(
+                &self,
+                start: $crate::delegate::WorkItem,
+            ) -> Result<$crate::delegate::StartOutcome, $crate::delegate::ProviderError> {
+                $crate::delegate::Provider::start_if_new(&self.$store, start).await
+            }
             async fn dead_letter_work_item(
                 &self,
                 token: &str,

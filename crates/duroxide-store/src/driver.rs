@@ -317,7 +317,9 @@ impl StoreDriver {
             (Op::CommitRound(round), Answer::RoundCommitted { instance, ended: Some(ended) }) => {
                 self.watchers.tell_end(instance, || round.status_after(ended));
             }
-            (Op::EnqueueMessage(start), Answer::Begun) => self.watchers.note_begun(&start.instance),
+            (Op::EnqueueMessage(start) | Op::StartIfNew(start), Answer::Begun) => {
+                self.watchers.note_begun(&start.instance);
+            }
             (_, Answer::RoundCommitted { instance, .. }) | (Op::Append { instance, .. }, _) => {
                 self.watchers.tell(instance);
             }

@@ -89,7 +89,7 @@ impl Job {
             | Op::RenewSessions { .. }
             | Op::CleanupSessions { .. }
             | Op::RenewNodes { .. } => JobClass::Renewal,
-            Op::EnqueueMessage(_) | Op::EnqueueActivity(_) => JobClass::Enqueue,
+            Op::EnqueueMessage(_) | Op::StartIfNew(_) | Op::EnqueueActivity(_) => JobClass::Enqueue,
             _ => JobClass::Commit,
         }
     }
@@ -121,7 +121,7 @@ pub(crate) fn provider_error(error: ApplyError, operation: &str) -> ProviderErro
 pub(crate) fn op_bytes(op: &Op) -> usize {
     match op {
         Op::CommitRound(round) => round_bytes(round),
-        Op::EnqueueMessage(message) => message.data.len(),
+        Op::EnqueueMessage(message) | Op::StartIfNew(message) => message.data.len(),
         Op::EnqueueActivity(activity) => activity.data.len(),
         Op::AckActivity { completion, .. } => completion.as_ref().map_or(0, |message| message.data.len()),
         Op::Append { events, changes, .. } => event_bytes(events) + change_bytes(changes),

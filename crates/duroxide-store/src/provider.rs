@@ -100,7 +100,11 @@ impl StoreProvider {
     }
 
     /// Has a client's message queued, once there is room for it.
-    async fn enqueue(&self, operation: &'static str, op: Result<Op, Refusal>) -> Result<(), ProviderError> {
+    async fn enqueue(
+        &self,
+        operation: &'static str,
+        op: Result<Op, Refusal>,
+    ) -> Result<Answer, ProviderError> {
         let op = op.map_err(|refusal| refusal.into_provider_error(operation))?;
         let bytes = op_bytes(&op);
         let answer = match self.admission.admit_now(bytes) {
@@ -114,7 +118,7 @@ impl StoreProvider {
                 self.submitter.apply(*op, Some(place))
             }
         };
-        answer.await.map(|_| ()).map_err(|error| provider_error(error, operation))
+        answer.await.map_err(|error| provider_error(error, operation))
     }
 
     /// Waits for work.

@@ -74,7 +74,7 @@ pub use duroxide_core::{
 pub use duroxide_provider::{
     DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter, InstanceInfo,
     InstancePage, InstanceQuery, InstanceTree, ProviderAdmin, PruneOptions, PruneResult, QueueDepths,
-    ScheduledActivityIdentifier, SemverRange, SessionFetchConfig, SystemMetrics, TagFilter,
+    ScheduledActivityIdentifier, SemverRange, SessionFetchConfig, StartOutcome, SystemMetrics, TagFilter,
 };
 pub use duroxide_runtime::{
     ActivityContext, Client, ClientError, OrchestrationRegistry, OrchestrationRegistryBuilder,

@@ -3,7 +3,7 @@
 pub use crate::{
     ActivityContext, BackoffStrategy, Client, ClientError, DurableFuture, Either2, Either3, ErrorDetails,
     Event, EventKind, OrchestrationContext, OrchestrationRegistry, OrchestrationStatus, RetryPolicy,
-    RuntimeOptions, not_retryable,
+    RuntimeOptions, StartOutcome, not_retryable,
     providers::Provider,
     runtime::{Runtime, registry::ActivityRegistry},
 };

@@ -8,8 +8,8 @@ pub use duroxide_provider::{
     InstanceQuery, InstanceTree, InstanceWatch, KvEntry, LoadedExecution, NextExecution, OpenRound,
     OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin, ProviderError,
     PruneOptions, PruneResult, QueueDepths, RawEvent, Round, ScheduledActivityIdentifier,
-    ScheduledTimerIdentifier, SemverRange, SessionFetchConfig, StatusSnapshot, StorePosition, SystemMetrics,
-    TagFilter, WorkClaim, WorkFetch, WorkItem, current_build_version, management, run_round,
+    ScheduledTimerIdentifier, SemverRange, SessionFetchConfig, StartOutcome, StatusSnapshot, StorePosition,
+    SystemMetrics, TagFilter, WorkClaim, WorkFetch, WorkItem, current_build_version, management, run_round,
 };
 
 /// What a failed provider call says.

@@ -316,6 +316,7 @@ macro_rules! for_each_validation {
             module status {
                 test_status_of_unknown_instance,
                 test_queued_start_is_visible_to_clients,
+                test_start_if_new,
                 test_status_of_running_instance,
                 test_status_of_ended_instance,
                 test_status_across_continue_as_new,

@@ -1,12 +1,12 @@
 //! The cheap reads: how an instance stands and what it is, without its history.
 
 use duroxide_core::{EventKind, OrchestrationDescriptor};
-use duroxide_provider::{InstanceQuery, StatusSnapshot};
+use duroxide_provider::{InstanceQuery, StartOutcome, StatusSnapshot};
 
 use crate::{
     factory::ProviderFactory,
     fixture::Fixture,
-    message::{ORCHESTRATION, raised, start},
+    message::{ORCHESTRATION, raised, start, start_of},
     round::{
         activity_scheduled, completion, continuation, failure, first_round, started, status_updated,
         turn_round,
@@ -167,4 +167,39 @@ pub async fn test_last_event_id<F: ProviderFactory + ?Sized>(factory: &F) {
     let unknown =
         fixture.provider.last_event_id("unknown", 1).await.expect("an unknown instance is no error");
     assert!(matches!(unknown, None | Some(0)), "an unknown instance has no events, but {unknown:?} was said");
+}
+
+/// Of several starts of one id exactly one creates the instance, whatever its state; the others find it, and are told
+/// whether it was started alike. A provider may be unable to tell; then it starts nothing (20.1, 20.2a).
+pub async fn test_start_if_new<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    let provider = &fixture.provider;
+    let first = provider.start_if_new(start("one")).await;
+    if let Err(error) = &first {
+        assert!(
+            !error.is_retryable(),
+            "a provider that cannot tell must say so for good, but said {error:?}"
+        );
+        assert!(fixture.try_claim().await.is_none(), "a refused start must not be queued");
+        return;
+    }
+    assert_eq!(first, Ok(StartOutcome::Created));
+    let same = || async { provider.start_if_new(start("one")).await.expect("start_if_new must work") };
+    let different = || async {
+        let other = start_of("one", "Another", None);
+        provider.start_if_new(other).await.expect("start_if_new must work")
+    };
+    assert_eq!([same().await, different().await], [StartOutcome::Found, StartOutcome::FoundDifferent]);
+    let claim = fixture.claim_instance("one").await;
+    fixture.commit(&claim, first_round("one")).await;
+    assert_eq!([same().await, different().await], [StartOutcome::Found, StartOutcome::FoundDifferent]);
+    fixture.completed("two").await;
+    let ended = provider.start_if_new(start("two")).await;
+    assert_eq!(ended, Ok(StartOutcome::Found), "an instance that has ended exists");
+
+    let calls = (0..8).map(|_| provider.start_if_new(start("three")));
+    let outcomes = futures_util::future::join_all(calls).await;
+    let created = outcomes.iter().filter(|outcome| **outcome == Ok(StartOutcome::Created)).count();
+    assert_eq!(created, 1, "exactly one of several starts creates the instance, but {outcomes:?}");
+    assert_eq!(fixture.claim_instance("three").await.item.messages.len(), 1, "only one start is queued");
 }

@@ -15,7 +15,7 @@ use crate::{
     ExecutionMetadata, InstanceInfo,
     store::{
         Ended, EventRow, MessageKind, PreparedExecution, PreparedRound, Refusal, StartTarget, StateChange,
-        pending_info,
+        StoredStart, pending_info,
     },
 };
 
@@ -140,6 +140,15 @@ impl Instance {
             updated_at: self.updated_at.as_millis(),
             parent_instance_id: self.parent.clone(),
         }
+    }
+
+    /// How it was started; `None` for a mailbox without a start.
+    pub(super) fn stored_start(&self) -> Option<StoredStart> {
+        if !self.is_known() {
+            return self.mailbox.first_start().map(|start| StoredStart::Queued(start.data.clone()));
+        }
+        let first = self.executions.get(&INITIAL_EXECUTION_ID).and_then(Execution::first_event);
+        Some(first.cloned().map_or(StoredStart::Unknown, StoredStart::Recorded))
     }
 
     /// What listings show of it: nothing of a mailbox without a start.

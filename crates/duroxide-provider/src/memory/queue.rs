@@ -8,6 +8,7 @@ use super::{
     MemoryEngine,
     activities::{Activity, ActivityKey},
     dead_letters::Undelivered,
+    instance::Instance,
 };
 use crate::store::{ActivityRow, Answer, EventRow, MessageRow, Refusal, StateChange, Visibility};
 
@@ -18,6 +19,14 @@ impl MemoryEngine {
             && self.instances.find(&row.instance).is_none();
         self.instances.enqueue(row, self.now);
         Ok(if begins { Answer::Begun } else { Answer::Done })
+    }
+
+    pub(super) fn start_if_new(&mut self, row: &MessageRow) -> Result<Answer, Refusal> {
+        let found = self.instances.find(&row.instance).and_then(|key| self.instances.get(key));
+        match found.and_then(Instance::stored_start) {
+            Some(start) => Ok(Answer::Found(start)),
+            None => self.enqueue_message(row),
+        }
     }
 
     pub(super) fn enqueue_activity(&mut self, row: &ActivityRow) -> Result<Answer, Refusal> {

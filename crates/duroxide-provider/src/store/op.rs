@@ -59,6 +59,8 @@ pub enum Op {
     },
     /// [`Provider::enqueue_for_orchestrator`](crate::Provider::enqueue_for_orchestrator).
     EnqueueMessage(MessageRow),
+    /// [`Provider::start_if_new`](crate::Provider::start_if_new). The message is a start that is visible at once.
+    StartIfNew(MessageRow),
     /// [`Provider::enqueue_for_worker`](crate::Provider::enqueue_for_worker).
     EnqueueActivity(ActivityRow),
     /// [`Provider::append_with_execution`](crate::Provider::append_with_execution).
@@ -164,6 +166,7 @@ impl Op {
             Self::AbandonInstance { .. }
             | Self::AckActivity { .. }
             | Self::EnqueueMessage(_)
+            | Self::StartIfNew(_)
             | Self::Append { .. }
             | Self::DeleteInstances { .. }
             | Self::DeleteTree { .. }
@@ -195,6 +198,17 @@ pub struct Ended {
     pub custom_status_version: u64,
 }
 
+/// How an instance was started, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoredStart {
+    /// The first event of its first execution.
+    Recorded(String),
+    /// The queued start that is first in line; nothing is recorded yet.
+    Queued(String),
+    /// Its first execution has no events, or was pruned.
+    Unknown,
+}
+
 /// What an operation answers.
 #[derive(Debug, Clone)]
 pub enum Answer {
@@ -202,6 +216,9 @@ pub enum Answer {
     Done,
     /// The message was the start of an instance that was not there before, not even as a mailbox.
     Begun,
+    /// The instance of an [`Op::StartIfNew`] exists already, and nothing was queued. Any other answer says that the start
+    /// was queued.
+    Found(StoredStart),
     /// A round was committed to this instance; its watchers are told.
     RoundCommitted {
         /// The instance.

@@ -119,6 +119,18 @@ impl MessageRow {
 }
 
 impl MessageRow {
+    /// The row of a start that is visible at once.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidWorkItemType`] for anything but a `StartOrchestration`.
+    pub fn start(item: impl Into<Arc<WorkItem>>) -> Result<Self, Refusal> {
+        let item = item.into();
+        match *item {
+            WorkItem::StartOrchestration { .. } => Self::new(item, None),
+            _ => Err(Refusal::InvalidWorkItemType { kind: item.kind() }),
+        }
+    }
+
     /// The row of an activity's completion. Nothing else may take an activity's place.
     ///
     /// # Errors

@@ -175,7 +175,8 @@ impl Driver {
         };
         let keep_last = [None, Some(0), Some(2)][usize::try_from(dice.roll(3)).unwrap()];
         let options = PruneOptions { keep_last, completed_before: before };
-        Step::Apply(match dice.roll(9) {
+        Step::Apply(match dice.roll(10) {
+            9 => Op::StartIfNew(MessageRow::start(items::start(&instance)).unwrap()),
             0 => Op::DeleteTree { instance, force: dice.one_in(3) },
             1 => Op::DeleteInstances { ids: vec![instance, "nobody".to_owned()], force: dice.one_in(3) },
             2 => Op::DeleteBulk(filter),

@@ -8,8 +8,8 @@ use duroxide_core::{Event, OrchestrationDescriptor, SystemStats, WorkItem};
 use crate::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
     NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin,
-    ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter,
-    WorkClaim, WorkFetch, provider::ack_round,
+    ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot,
+    TagFilter, WorkClaim, WorkFetch, provider::ack_round,
 };
 
 type Answer<T> = Result<T, ProviderError>;
@@ -332,6 +332,10 @@ impl_intercepted!(FullyIntercepted, {
 
     async fn mailbox_holds(&self, instance: &str, at_least: u64) -> Answer<Option<bool>> {
         self.intercept.around("mailbox_holds", self.store.mailbox_holds(instance, at_least)).await
+    }
+
+    async fn start_if_new(&self, start: WorkItem) -> Answer<StartOutcome> {
+        self.intercept.around("start_if_new", self.store.start_if_new(start)).await
     }
 
     async fn dead_letter_work_item(&self, token: &str, reason: &str) -> Answer<()> {

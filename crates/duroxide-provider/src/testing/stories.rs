@@ -42,6 +42,8 @@ macro_rules! engine_stories {
                 an_item_with_a_key_is_queued_once,
                 a_key_is_free_again_once_its_item_is_consumed,
                 items_of_clients_are_never_deduplicated,
+                a_start_if_new_is_queued_once,
+                how_a_pruned_execution_was_started_is_unknown,
             ];
             locks: [
                 one_instance_is_claimed_once,

@@ -1,4 +1,5 @@
 use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
+use duroxide_provider::StartOutcome;
 use serde::Serialize;
 
 use super::{Client, ClientError, door};
@@ -8,7 +9,8 @@ const INPUT: &str = "orchestration input";
 impl Client {
     /// Starts an instance. The handler version is the one that the policy of the processing node chooses.
     ///
-    /// A start of an id that exists is accepted and then ignored.
+    /// A start of an id that exists is accepted and then ignored; [`Self::start_orchestration_if_new`] tells. When the call
+    /// has returned, clients see the instance as running.
     ///
     /// # Errors
     /// `InvalidInput` for a reserved or empty id and for an oversized input; otherwise the store's error.
@@ -66,6 +68,73 @@ impl Client {
         self.start_orchestration_versioned(instance, orchestration, version, input).await
     }
 
+    /// Starts an instance unless it exists, and tells which: whether this call created it, or found it with the same or with
+    /// another orchestration name or input. Of several calls at the same time exactly one is told `Created`. Whatever was
+    /// found is left as it is.
+    ///
+    /// The caller of a start whose answer was lost can simply call again, and takes `Found` for success.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use duroxide_runtime::{Client, ClientError, StartOutcome};
+    /// # use duroxide_store::MemoryProvider;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ClientError> {
+    /// # let client = Client::new(Arc::new(MemoryProvider::new()));
+    /// let first = client.start_orchestration_if_new("order-7", "Order", "teapot").await?;
+    /// assert_eq!(first, StartOutcome::Created);
+    /// let again = client.start_orchestration_if_new("order-7", "Order", "teapot").await?;
+    /// assert_eq!(again, StartOutcome::Found);
+    /// let other = client.start_orchestration_if_new("order-7", "Order", "cup").await?;
+    /// assert_eq!(other, StartOutcome::FoundDifferent);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::start_orchestration`]; with a store that cannot tell, the permanent error of
+    /// [`Provider::start_if_new`](duroxide_provider::Provider::start_if_new), and nothing is started.
+    pub async fn start_orchestration_if_new(
+        &self,
+        instance: impl Into<String>,
+        orchestration: impl Into<String>,
+        input: impl Into<String>,
+    ) -> Result<StartOutcome, ClientError> {
+        let start = self.new_start(instance.into(), orchestration.into(), None, input.into())?;
+        Ok(self.store.start_if_new(start).await?)
+    }
+
+    /// The same with a typed input. Inputs are compared as they are encoded.
+    ///
+    /// # Errors
+    /// As [`Self::start_orchestration_if_new`], and `InvalidInput` for an input that does not encode.
+    pub async fn start_orchestration_if_new_typed<In: Serialize>(
+        &self,
+        instance: impl Into<String>,
+        orchestration: impl Into<String>,
+        input: In,
+    ) -> Result<StartOutcome, ClientError> {
+        let input = self.encode(INPUT, &input)?;
+        self.start_orchestration_if_new(instance, orchestration, input).await
+    }
+
+    /// The same with exactly this handler version, if the instance is new. Versions are not compared.
+    ///
+    /// # Errors
+    /// As [`Self::start_orchestration_if_new`], and `InvalidInput` for a version that is not a semantic version.
+    pub async fn start_orchestration_versioned_if_new(
+        &self,
+        instance: impl Into<String>,
+        orchestration: impl Into<String>,
+        version: impl Into<String>,
+        input: impl Into<String>,
+    ) -> Result<StartOutcome, ClientError> {
+        let version = version.into();
+        door::check_version(&version)?;
+        let start = self.new_start(instance.into(), orchestration.into(), Some(version), input.into())?;
+        Ok(self.store.start_if_new(start).await?)
+    }
+
     async fn enqueue_start(
         &self,
         instance: String,
@@ -73,11 +142,23 @@ impl Client {
         version: Option<String>,
         input: String,
     ) -> Result<(), ClientError> {
+        let start = self.new_start(instance, orchestration, version, input)?;
+        Ok(self.store.enqueue_for_orchestrator(start, None).await?)
+    }
+
+    /// The message of a start that is let in.
+    fn new_start(
+        &self,
+        instance: String,
+        orchestration: String,
+        version: Option<String>,
+        input: String,
+    ) -> Result<WorkItem, ClientError> {
         self.check_name("instance id", &instance)?;
         door::check_not_reserved(&instance)?;
         self.check_name("orchestration name", &orchestration)?;
         self.check_size(INPUT, &input)?;
-        let start = WorkItem::StartOrchestration {
+        Ok(WorkItem::StartOrchestration {
             instance,
             orchestration,
             input,
@@ -86,7 +167,6 @@ impl Client {
             parent_id: None,
             parent_execution_id: None,
             execution_id: INITIAL_EXECUTION_ID,
-        };
-        Ok(self.store.enqueue_for_orchestrator(start, None).await?)
+        })
     }
 }

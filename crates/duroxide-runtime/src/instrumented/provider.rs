@@ -5,8 +5,8 @@ use duroxide_core::{Event, OrchestrationDescriptor, SystemStats, WorkItem};
 use duroxide_provider::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
     NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin,
-    ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter,
-    WorkClaim, WorkFetch,
+    ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot,
+    TagFilter, WorkClaim, WorkFetch,
 };
 
 use super::InstrumentedProvider;
@@ -234,6 +234,10 @@ impl Provider for InstrumentedProvider {
 
     async fn mailbox_holds(&self, instance: &str, at_least: u64) -> Result<Option<bool>, ProviderError> {
         self.measured("mailbox_holds", self.inner.mailbox_holds(instance, at_least)).await
+    }
+
+    async fn start_if_new(&self, start: WorkItem) -> Result<StartOutcome, ProviderError> {
+        self.measured("start_if_new", self.inner.start_if_new(start)).await
     }
 
     async fn dead_letter_work_item(&self, token: &str, reason: &str) -> Result<(), ProviderError> {

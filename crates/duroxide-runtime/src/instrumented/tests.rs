@@ -12,7 +12,7 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The async methods of the trait, in the order in which [`call_everything`] calls them.
-const OPERATIONS: [&str; 30] = [
+const OPERATIONS: [&str; 31] = [
     "fetch_orchestration_item",
     "ack_orchestration_item",
     "abandon_orchestration_item",
@@ -42,6 +42,7 @@ const OPERATIONS: [&str; 30] = [
     "read_descriptor",
     "last_event_id",
     "mailbox_holds",
+    "start_if_new",
     "dead_letter_work_item",
 ];
 
@@ -82,6 +83,7 @@ async fn call_everything(store: &dyn Provider) {
     store.read_descriptor("order").await.unwrap();
     store.last_event_id("order", 1).await.unwrap();
     store.mailbox_holds("order", 1).await.unwrap();
+    store.start_if_new(cancel()).await.unwrap();
     store.dead_letter_work_item("t", "why").await.unwrap();
 }
 

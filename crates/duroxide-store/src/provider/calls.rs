@@ -1,14 +1,14 @@
 //! The calls of the runtime and the client, one by one.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use duroxide_core::{Event, OrchestrationDescriptor, SystemStats, WorkItem};
 use duroxide_provider::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
     NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin,
-    ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter,
-    WorkClaim, WorkFetch,
+    ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot,
+    TagFilter, WorkClaim, WorkFetch,
     store::{
         ActivityOrder, ActivityRow, Answer, EventRow, InstanceOrder, MessageRow, NodeRow, Op, PreparedRound,
         StateChange,
@@ -17,7 +17,10 @@ use duroxide_provider::{
 
 use super::StoreProvider;
 use crate::{
-    decode::{HistoryOf, carried_messages, decode_event, decode_history, decode_status, descriptor_of},
+    decode::{
+        HistoryOf, carried_messages, compare_starts, decode_event, decode_history, decode_status,
+        descriptor_of,
+    },
     log,
     nodes::Leaves,
     submit::Request,
@@ -173,7 +176,7 @@ impl Provider for StoreProvider {
     // ---- queues ---------------------------------------------------------------------------------------------
 
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
-        self.enqueue("enqueue_for_worker", ActivityRow::new(item).map(Op::EnqueueActivity)).await
+        self.enqueue("enqueue_for_worker", ActivityRow::new(item).map(Op::EnqueueActivity)).await.map(done)
     }
 
     async fn enqueue_for_orchestrator(
@@ -181,7 +184,17 @@ impl Provider for StoreProvider {
         item: WorkItem,
         delay: Option<Duration>,
     ) -> Result<(), ProviderError> {
-        self.enqueue("enqueue_for_orchestrator", MessageRow::new(item, delay).map(Op::EnqueueMessage)).await
+        let op = MessageRow::new(item, delay).map(Op::EnqueueMessage);
+        self.enqueue("enqueue_for_orchestrator", op).await.map(done)
+    }
+
+    async fn start_if_new(&self, start: WorkItem) -> Result<StartOutcome, ProviderError> {
+        let start = Arc::new(start);
+        let op = MessageRow::start(Arc::clone(&start)).map(Op::StartIfNew);
+        Ok(match self.enqueue("start_if_new", op).await? {
+            Answer::Found(found) => compare_starts(&start, &found),
+            _ => StartOutcome::Created,
+        })
     }
 
     async fn fetch_work_item(

@@ -9,7 +9,7 @@ use std::{
 use duroxide::{
     Client, ClientError, DeleteInstanceResult, Event, ExecutionInfo, InstanceFilter, InstanceInfo,
     InstancePage, InstanceQuery, InstanceTree, OrchestrationStatus, PruneOptions, PruneResult, QueueDepths,
-    SystemMetrics, SystemStats,
+    StartOutcome, SystemMetrics, SystemStats,
     providers::{DeadLetter, Provider, ProviderError},
     runtime::RuntimeLimits,
 };
@@ -35,6 +35,9 @@ async fn starts_and_signals(client: &Client) -> CRes<()> {
     client.start_orchestration_versioned("i", "o", "1.0.0", "x").await?;
     client.start_orchestration_typed("i", "o", vec![1, 2]).await?;
     client.start_orchestration_versioned_typed::<u32>("i", "o", "1.0.0", 5).await?;
+    let _: StartOutcome = client.start_orchestration_if_new("i", "o", "x").await?;
+    let _: StartOutcome = client.start_orchestration_if_new_typed("i", "o", 5).await?;
+    let _: StartOutcome = client.start_orchestration_versioned_if_new("i", "o", "1.0.0", "x").await?;
     client.raise_event("i", "e", "d").await?;
     client.raise_event_typed("i", "e", &5).await?;
     client.enqueue_event("i", "q", "d").await?;

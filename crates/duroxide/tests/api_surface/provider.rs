@@ -9,8 +9,8 @@ use duroxide::{
     providers::{
         DequeuedItem, DispatcherCapabilityFilter, ExecutionMetadata, NextExecution, OpenRound,
         OrchestrationItem, Provider, ProviderAdmin, ProviderError, RawEvent, Round,
-        ScheduledActivityIdentifier, ScheduledTimerIdentifier, SessionFetchConfig, StatusSnapshot, TagFilter,
-        WorkItem, run_round,
+        ScheduledActivityIdentifier, ScheduledTimerIdentifier, SessionFetchConfig, StartOutcome,
+        StatusSnapshot, TagFilter, WorkItem, run_round,
     },
 };
 
@@ -190,6 +190,9 @@ async fn added_methods_have_default_bodies() {
     assert_eq!(provider.read_descriptor("i").await.unwrap(), None::<duroxide::OrchestrationDescriptor>);
     assert_eq!(provider.last_event_id("i", 1).await.unwrap(), None::<u64>);
     assert_eq!(provider.mailbox_holds("i", 1).await.unwrap(), None::<bool>);
+    let start = WorkItem::CancelInstance { instance: "i".into(), reason: "any item".into() };
+    let refused = provider.start_if_new(start).await.map(|_: StartOutcome| ()).unwrap_err();
+    assert!(!refused.retryable && refused.message.contains("cannot tell"), "{refused}");
     provider.dead_letter_work_item("token", "reason").await.unwrap();
 
     let admin: &dyn ProviderAdmin = &Plain;

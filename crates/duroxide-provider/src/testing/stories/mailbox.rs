@@ -5,8 +5,8 @@ use std::time::Duration;
 use duroxide_core::WorkItem;
 
 use crate::{
-    Round,
-    store::{InstanceOrder, Op, PreparedRound, bounds::CLAIM_MESSAGES_MAX},
+    PruneOptions, Round,
+    store::{Answer, InstanceOrder, MessageRow, Op, PreparedRound, StoredStart, bounds::CLAIM_MESSAGES_MAX},
     testing::{Scenario, Turn, items::*, scenario::batch_order},
 };
 
@@ -300,4 +300,47 @@ pub fn items_of_clients_are_never_deduplicated(mut s: Scenario) {
         s.send(&item);
     }
     assert_eq!(s.claim().unwrap().messages.len(), 8);
+}
+
+/// 20.1: whether a start creates its instance is decided in the store, whatever waits for it or has become of it.
+pub fn a_start_if_new_is_queued_once(mut s: Scenario) {
+    let start_if_new = |s: &mut Scenario, instance: &str| {
+        let row = MessageRow::start(start(instance)).unwrap();
+        s.apply(&Op::StartIfNew(row)).unwrap()
+    };
+    assert!(matches!(start_if_new(&mut s, "a"), Answer::Begun));
+    let Answer::Found(StoredStart::Queued(queued)) = start_if_new(&mut s, "a") else {
+        panic!("it is queued")
+    };
+    assert_eq!(serde_json::from_str::<WorkItem>(&queued).unwrap(), start("a"));
+    let claim = s.claim().unwrap();
+    assert_eq!(claim.messages.len(), 1);
+    assert!(matches!(start_if_new(&mut s, "a"), Answer::Found(StoredStart::Queued(_))), "its turn runs");
+    s.commit(&claim, Turn::first("a").complete("done")).unwrap();
+    let Answer::Found(StoredStart::Recorded(event)) = start_if_new(&mut s, "a") else {
+        panic!("it has ended")
+    };
+    assert!(event.contains("OrchestrationStarted"), "{event}");
+    assert!(s.claim().is_none(), "nothing was queued");
+
+    s.send(&raise("b", "before the start"));
+    assert!(matches!(start_if_new(&mut s, "b"), Answer::Done), "a stray message makes no instance");
+    assert_eq!(s.claim().unwrap().messages.len(), 2);
+    s.send_later(&start("c"), Duration::from_secs(5));
+    assert!(
+        matches!(start_if_new(&mut s, "c"), Answer::Found(StoredStart::Queued(_))),
+        "a hidden start counts"
+    );
+    s.force_delete("a");
+    assert!(matches!(start_if_new(&mut s, "a"), Answer::Begun));
+}
+
+/// 19.3: what a pruned execution was started with is not known.
+pub fn how_a_pruned_execution_was_started_is_unknown(mut s: Scenario) {
+    s.run_first_turn(Turn::first("a").continue_with(Turn::start_of("a", 2)), &start("a"));
+    let options = PruneOptions::default();
+    let pruned = s.prune(&Op::Prune { instance: "a".to_owned(), options }).unwrap();
+    assert_eq!(pruned.executions_deleted, 1);
+    let row = MessageRow::start(start("a")).unwrap();
+    assert!(matches!(s.apply(&Op::StartIfNew(row)).unwrap(), Answer::Found(StoredStart::Unknown)));
 }
