@@ -280,9 +280,12 @@ impl Instances {
         self.rows.insert(key, Row { instance, ready, wake_at: None });
     }
 
-    /// Files all restored rows where they belong.
+    /// Files restored rows where they belong. A row that was ready and still is stays as it was: what becomes visible
+    /// beside its messages is looked at when it is claimed.
     pub(super) fn file_restored(&mut self, now: Timestamp) {
-        let keys: Vec<_> = self.rows.keys().copied().collect();
+        let stays =
+            |row: &Row| row.ready.is_some() && row.instance.has_work(now) && !row.instance.is_locked(now);
+        let keys: Vec<_> = self.rows.iter().filter(|(_, row)| !stays(row)).map(|(key, _)| *key).collect();
         keys.into_iter().for_each(|key| self.file(key, now));
     }
 

@@ -202,6 +202,7 @@ impl Mailbox {
             self.hidden_queue.remove(&place.arrival);
             if let Some(message) = self.messages.get_mut(&place) {
                 message.hidden_until = Timestamp::ZERO;
+                self.touched.change(place);
             }
         }
     }
