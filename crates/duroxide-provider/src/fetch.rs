@@ -217,4 +217,23 @@ pub struct WorkClaim {
     pub lock_token: String,
     /// How often it has been fetched.
     pub attempt_count: u32,
+    /// Whether an earlier claim may have begun it. An attempt that was taken back counts too.
+    pub claimed_before: bool,
+    /// Whether it was asked to stop while an earlier claim held it; see [`ActivityStop`](crate::ActivityStop).
+    pub stop_requested: bool,
+}
+
+/// What the renewal of an activity's lock says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RenewedWorkItem {
+    /// Whether the activity was asked to stop; see [`ActivityStop`](crate::ActivityStop).
+    pub stop_requested: bool,
+}
+
+impl RenewedWorkItem {
+    /// A renewal that says this.
+    pub fn new(stop_requested: bool) -> Self {
+        Self { stop_requested }
+    }
 }

@@ -39,6 +39,26 @@ pub struct ExecutionMetadata {
     pub parent_instance_id: Option<String>,
     /// The duroxide version that started the execution; given with OrchestrationStarted.
     pub pinned_duroxide_version: Option<Version>,
+    /// Activities that are asked to stop. A provider that does not know this field ignores it: the activities then run
+    /// to their end, and their outcome is delivered as always.
+    pub stop_activities: Vec<ActivityStop>,
+}
+
+/// Asks an activity of the round's execution to stop, and to deliver its outcome.
+///
+/// If nobody holds the activity's lock, its row is deleted and one of the two messages is queued instead, in the round's
+/// transaction. If somebody does, the row keeps the request: the holder is told by the next
+/// [`renew_work_item`](crate::Provider::renew_work_item), and whoever claims the row after the lock ended by
+/// [`WorkClaim::stop_requested`](crate::WorkClaim::stop_requested). A row that does not exist is no error: its completion
+/// is on its way.
+#[derive(Debug, Clone)]
+pub struct ActivityStop {
+    /// The event id of the schedule.
+    pub activity_id: u64,
+    /// Queued if nobody ever claimed the activity.
+    pub never_started: WorkItem,
+    /// Queued if somebody claimed it and gave it back, or lost it.
+    pub interrupted: WorkItem,
 }
 
 /// An activity by what scheduled it.

@@ -34,13 +34,16 @@ pub use admin::ProviderAdmin;
 pub use dead_letter::{DeadLetter, DeadLetterQueue, RawEvent};
 pub use error::ProviderError;
 pub use fetch::{
-    LoadedExecution, OrchestrationClaim, OrchestrationFetch, StorePosition, WorkClaim, WorkFetch,
+    LoadedExecution, OrchestrationClaim, OrchestrationFetch, RenewedWorkItem, StorePosition, WorkClaim,
+    WorkFetch,
 };
 pub use filter::{
     DispatcherCapabilityFilter, HandlerCapability, SemverRange, TagFilter, VersionRange, VersionTriple,
 };
 pub use instance_query::{InstancePage, InstanceQuery};
-pub use item::{ExecutionMetadata, OrchestrationItem, ScheduledActivityIdentifier, SessionFetchConfig};
+pub use item::{
+    ActivityStop, ExecutionMetadata, OrchestrationItem, ScheduledActivityIdentifier, SessionFetchConfig,
+};
 pub use management::{
     DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, PruneOptions,
     PruneResult, QueueDepths, SystemMetrics,

@@ -6,8 +6,8 @@ use duroxide_core::{Event, EventKind, OrchestrationDescriptor, SystemStats, Work
 use crate::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
     NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, ProviderAdmin, ProviderError,
-    Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot, TagFilter,
-    WorkClaim, WorkFetch,
+    RenewedWorkItem, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot,
+    TagFilter, WorkClaim, WorkFetch,
 };
 
 /// Durable storage and queues for instances.
@@ -217,9 +217,25 @@ pub trait Provider: Any + Send + Sync {
             .fetch_work_item(request.lock_timeout, request.poll_timeout, request.session, request.tag_filter)
             .await?;
         Ok(fetched
-            .map(|(item, lock_token, attempt_count)| WorkClaim { item, lock_token, attempt_count })
+            .map(|(item, lock_token, attempt_count)| WorkClaim {
+                item,
+                lock_token,
+                attempt_count,
+                claimed_before: attempt_count > 1,
+                stop_requested: false,
+            })
             .into_iter()
             .collect())
+    }
+
+    /// Like [`Self::renew_work_item_lock`], and says whether the activity was asked to stop. The default cannot tell.
+    async fn renew_work_item(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<RenewedWorkItem, ProviderError> {
+        self.renew_work_item_lock(token, extend_for).await?;
+        Ok(RenewedWorkItem::default())
     }
 
     /// How an instance stands; `None` for an unknown one. The default reads the history; ours read one row and

@@ -71,7 +71,7 @@ pub use reader::{
     InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreReader, StoredDescriptor,
     StoredExecution, StoredStatus,
 };
-pub use round::{PreparedExecution, PreparedRound};
+pub use round::{PreparedExecution, PreparedRound, PreparedStop};
 pub use row::{
     ActivityRow, CANCELLATION, EventRow, MessageKind, MessageRow, StartTarget, Visibility, calling_parent,
     timer_key,

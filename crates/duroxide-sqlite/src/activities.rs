@@ -9,8 +9,8 @@ use duroxide_core::{Timestamp, WorkItem};
 use duroxide_provider::{
     DeadLetterQueue, ScheduledActivityIdentifier,
     store::{
-        ActivityRow, Answer, ApplyError, DeadLetterNote, DeadLetterReason, MessageKind, MessageRow, Refusal,
-        StoreFailure, Visibility, token_row,
+        ActivityRow, Answer, ApplyError, DeadLetterNote, DeadLetterReason, MessageKind, MessageRow,
+        PreparedStop, Refusal, StoreFailure, Visibility, token_row,
     },
 };
 use rusqlite::Row;
@@ -30,11 +30,11 @@ const INSERT: &str =
     ON CONFLICT (instance, execution_id, activity_id) DO NOTHING";
 const SELECT: &str =
     "SELECT id, instance, execution_id, activity_id, lane, session_id, lock_token, lock_until,
-        attempt_count
+        attempt_count, claimed, stop_requested
     FROM activity WHERE id = ?1";
 const SELECT_WITH_DATA: &str = concat!(
     "SELECT id, instance, execution_id, activity_id, lane, session_id, lock_token, lock_until,
-        attempt_count, ",
+        attempt_count, claimed, stop_requested, ",
     whole_data!("activity.id"),
     " FROM activity WHERE id = ?1"
 );
@@ -44,6 +44,7 @@ const CANCEL: &str = "DELETE FROM activity WHERE instance = ?1 AND execution_id 
 const DELETE: &str = "DELETE FROM activity WHERE id = ?1";
 const RENEW: &str =
     "UPDATE activity SET lock_until = ?2, wake_at = ?2, lease = ?3, ready = NULL WHERE id = ?1";
+const REQUEST_STOP: &str = "UPDATE activity SET stop_requested = 1 WHERE id = ?1";
 const ABANDON: &str = "UPDATE activity SET lock_token = NULL, lock_until = NULL, lease = NULL,
         hidden_until = coalesce(?2, 0), wake_at = ?2, ready = CASE WHEN ?2 IS NULL THEN 1 END,
         attempt_count = max(0, attempt_count - ?3)
@@ -62,6 +63,9 @@ pub(crate) struct Activity {
     pub(crate) session_id: Option<String>,
     pub(crate) lock: Option<Lock>,
     pub(crate) attempt_count: u32,
+    /// Whether it was ever claimed, also by a claim whose attempt was taken back.
+    pub(crate) claimed: bool,
+    pub(crate) stop_requested: bool,
 }
 
 impl Activity {
@@ -75,6 +79,8 @@ impl Activity {
             session_id: row.get(5)?,
             lock: Lock::read(row, 6)?,
             attempt_count: count(row.get(8)?),
+            claimed: row.get(9)?,
+            stop_requested: row.get(10)?,
         })
     }
 }
@@ -102,6 +108,8 @@ impl SqliteEngine {
             session_id: row.session_id.clone(),
             lock: None,
             attempt_count: 0,
+            claimed: false,
+            stop_requested: false,
         };
         self.insert_activity(activity, &row.data, row.item.clone())
     }
@@ -131,7 +139,7 @@ impl SqliteEngine {
 
     /// An activity with what it is asked to do.
     fn activity_with_data(&self, id: i64) -> Result<Option<(Activity, String)>, StoreFailure> {
-        self.db.first(SELECT_WITH_DATA, [id], |row| Ok((Activity::read(row)?, lossy_text(row, 9)?)))
+        self.db.first(SELECT_WITH_DATA, [id], |row| Ok((Activity::read(row)?, lossy_text(row, 11)?)))
     }
 
     /// The activity a token locks, whether its lease is live or not.
@@ -188,7 +196,7 @@ impl SqliteEngine {
         let until = self.now.saturating_add(extend_for);
         self.db.execute(RENEW, (activity.id, micros(until), lease(extend_for)))?;
         self.touch_session(activity.session_id.as_deref())?;
-        Ok(Answer::Done)
+        Ok(Answer::Renewed { stop_requested: activity.stop_requested })
     }
 
     /// Gives an activity back. Only the token counts, not the lease: nobody else holds it.
@@ -271,6 +279,25 @@ impl SqliteEngine {
             self.kept_activities.take(id);
         }
         Ok(())
+    }
+
+    /// Asks an activity of this instance to stop. If nobody holds it, its row is deleted, and the message that is
+    /// returned has to be sent to the instance instead.
+    pub(crate) fn stop_activity<'a>(
+        &mut self,
+        instance: i64,
+        execution_id: u64,
+        stop: &'a PreparedStop,
+    ) -> Result<Option<&'a MessageRow>, StoreFailure> {
+        let ids = (instance, number(execution_id), number(stop.activity_id));
+        let id: Option<i64> = self.db.first(FIND, ids, |row| row.get(0))?;
+        let Some(activity) = id.map(|id| self.activity(id)).transpose()?.flatten() else { return Ok(None) };
+        if activity.lock.as_ref().is_some_and(|lock| lock.is_live(self.now)) {
+            self.db.execute(REQUEST_STOP, [activity.id])?;
+            return Ok(None);
+        }
+        self.db.execute(DELETE, [activity.id])?;
+        Ok(Some(stop.message(activity.claimed)))
     }
 
     fn delete_activity(&mut self, activity: &Activity) -> Result<(), StoreFailure> {

@@ -163,6 +163,8 @@ impl SqliteEngine {
             session_id: row.session_id.clone(),
             lock: None,
             attempt_count: 0,
+            claimed: false,
+            stop_requested: false,
         };
         self.insert_activity(activity, &row.payload, None)
     }

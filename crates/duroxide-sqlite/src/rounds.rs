@@ -121,6 +121,7 @@ impl SqliteEngine {
             sent |= self.hand_out(row, held.parent, part)?;
         }
         self.cancel_work(row, round)?;
+        sent |= self.stop_work(row, round)?;
         if row.known && row.route.is_none() && !row.waits_for_successor() {
             // Whatever wakes it next finds its route.
             row.route = Some(self.route_of_execution(row, held.execution.as_ref())?);
@@ -202,6 +203,20 @@ impl SqliteEngine {
             self.stand_in_line(row)?;
         }
         Ok(())
+    }
+
+    /// Asks activities to stop. Returns whether one of them ended at once, which the instance is told.
+    fn stop_work(&mut self, row: &mut InstanceRow, round: &PreparedRound) -> Result<bool, StoreFailure> {
+        let mut sent = false;
+        for part in parts(round) {
+            for stop in &part.stops {
+                if let Some(message) = self.stop_activity(row.id, part.execution_id, stop)? {
+                    self.send_to_itself(row, message)?;
+                    sent = true;
+                }
+            }
+        }
+        Ok(sent)
     }
 
     /// Deletes cancelled work, after the inserts: what a round schedules and cancels is never handed out.

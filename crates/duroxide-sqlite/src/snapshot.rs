@@ -33,7 +33,7 @@ const MESSAGES: &str = concat!(
     WHERE message.instance = ?1 ORDER BY due_at, seq"
 );
 const ACTIVITIES: &str = concat!(
-    "SELECT execution_id, activity_id, hidden_until, attempt_count, lock_token, lock_until, ",
+    "SELECT execution_id, activity_id, hidden_until, attempt_count, lock_token, lock_until, claimed, stop_requested, ",
     whole_data!("activity.id"),
     " FROM activity WHERE instance = ?1 ORDER BY id"
 );
@@ -111,7 +111,9 @@ fn activity(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<ActivitySnapshot>
         hidden_until: still_hidden(row.get(2)?, now),
         attempt_count: count(row.get(3)?),
         lock: Lock::read(row, 4)?.map(lock_snapshot),
-        data: lossy_text(row, 6)?,
+        claimed: row.get(6)?,
+        stop_requested: row.get(7)?,
+        data: lossy_text(row, 8)?,
     })
 }
 

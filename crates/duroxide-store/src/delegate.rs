@@ -176,6 +176,13 @@ macro_rules! impl_provider_by_delegation {
             ) -> Result<(), $crate::delegate::ProviderError> {
                 $crate::delegate::Provider::renew_work_item_lock(&self.$store, token, extend_for).await
             }
+            async fn renew_work_item(
+                &self,
+                token: &str,
+                extend_for: $crate::delegate::Duration,
+            ) -> Result<$crate::delegate::RenewedWorkItem, $crate::delegate::ProviderError> {
+                $crate::delegate::Provider::renew_work_item(&self.$store, token, extend_for).await
+            }
             async fn abandon_work_item(
                 &self,
                 token: &str,

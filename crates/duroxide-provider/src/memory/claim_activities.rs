@@ -51,9 +51,19 @@ impl MemoryEngine {
     ) -> Option<WorkClaim> {
         let lock = Lock::new(key.0, nonce, self.now, order.lock_timeout, order.node);
         let lock_token = lock.token().to_owned();
-        self.count_activity(key, |activity| activity.lock = Some(lock));
+        let claimed_before = self.activities.get(key)?.claimed;
+        self.count_activity(key, |activity| {
+            activity.lock = Some(lock);
+            activity.claimed = true;
+        });
         let activity = self.activities.get(key)?;
-        let claim = WorkClaim { item, lock_token, attempt_count: activity.attempt_count };
+        let claim = WorkClaim {
+            item,
+            lock_token,
+            attempt_count: activity.attempt_count,
+            claimed_before,
+            stop_requested: activity.stop_requested,
+        };
         if let (Some(session), Some(by)) = (activity.row.session_id.clone(), &order.session) {
             self.activities.sessions().claim(&session, by, self.now);
             self.activities.file_session(&session, self.now);

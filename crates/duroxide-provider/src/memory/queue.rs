@@ -99,7 +99,8 @@ impl MemoryEngine {
             }
         });
         self.touch_session(key);
-        Ok(Answer::Done)
+        let stop_requested = self.activities.get(key).is_some_and(|activity| activity.stop_requested);
+        Ok(Answer::Renewed { stop_requested })
     }
 
     pub(super) fn dead_letter_activity(

@@ -116,6 +116,12 @@ pub struct ActivityRecord {
     pub hidden_until: Timestamp,
     /// How often it was fetched.
     pub attempt_count: u32,
+    /// Whether it was ever claimed.
+    #[serde(default)]
+    pub claimed: bool,
+    /// Whether it was asked to stop.
+    #[serde(default)]
+    pub stop_requested: bool,
     /// Its lock, live or not.
     pub lock: Option<LockRecord>,
 }

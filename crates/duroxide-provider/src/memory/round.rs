@@ -34,6 +34,7 @@ impl MemoryEngine {
             self.hand_out(part);
         }
         self.cancel(round);
+        self.stop(key, round);
         let (instance, ended) = changed.unwrap_or_default();
         Ok(Answer::RoundCommitted { instance, ended })
     }
@@ -68,6 +69,25 @@ impl MemoryEngine {
             if let Some(key) = self.instances.find(&cancelled.instance) {
                 let timer = timer_key(cancelled.execution_id, cancelled.timer_id);
                 self.instances.change(key, self.now, |instance| instance.mailbox.remove_by_key(&timer));
+            }
+        }
+    }
+
+    /// Asks activities to stop. One that nobody holds ends at once.
+    fn stop(&mut self, instance: InstanceKey, round: &PreparedRound) {
+        for part in std::iter::once(&round.execution).chain(&round.next) {
+            for stop in &part.stops {
+                let id = (part.execution_id, stop.activity_id);
+                let queued = self.instances.get(instance).and_then(|instance| instance.activities.get(&id));
+                let Some(key) = queued.copied() else { continue };
+                let Some(activity) = self.activities.get(key) else { continue };
+                if activity.is_locked(self.now) {
+                    self.activities.change(key, self.now, |activity| activity.stop_requested = true);
+                } else {
+                    let message = stop.message(activity.claimed);
+                    self.remove_activity(key);
+                    self.instances.enqueue(message, self.now);
+                }
             }
         }
     }

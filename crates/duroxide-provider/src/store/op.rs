@@ -227,6 +227,11 @@ pub enum Answer {
         /// the end with it, and need not read; with `None` they read.
         ended: Option<Ended>,
     },
+    /// An activity's lock was renewed.
+    Renewed {
+        /// Whether the activity was asked to stop.
+        stop_requested: bool,
+    },
     /// How many sessions were touched.
     Count(usize),
     /// What was deleted.

@@ -3,7 +3,7 @@
 use duroxide_core::{Event, WorkItem};
 
 use super::{ActivityRow, Ended, EventRow, MessageRow, Refusal, StateChange, StoredStatus};
-use crate::{ExecutionMetadata, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier};
+use crate::{ActivityStop, ExecutionMetadata, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier};
 
 /// A round in the form a store keeps.
 #[derive(Debug, Clone)]
@@ -96,6 +96,32 @@ pub struct PreparedExecution {
     pub messages: Vec<MessageRow>,
     /// Status, output, name, version, parent and pin.
     pub metadata: ExecutionMetadata,
+    /// Activities that are asked to stop, after the inserts and deletes. Unknown ones are no error.
+    pub stops: Vec<PreparedStop>,
+}
+
+/// An [`ActivityStop`](crate::ActivityStop) in the form a store keeps.
+#[derive(Debug, Clone)]
+pub struct PreparedStop {
+    /// The event id of the schedule.
+    pub activity_id: u64,
+    never_started: MessageRow,
+    interrupted: MessageRow,
+}
+
+impl PreparedStop {
+    fn new(stop: ActivityStop) -> Result<Self, Refusal> {
+        Ok(Self {
+            activity_id: stop.activity_id,
+            never_started: MessageRow::new(stop.never_started, None)?,
+            interrupted: MessageRow::new(stop.interrupted, None)?,
+        })
+    }
+
+    /// What is queued instead of an activity that nobody holds.
+    pub fn message(&self, claimed: bool) -> &MessageRow {
+        if claimed { &self.interrupted } else { &self.never_started }
+    }
 }
 
 impl PreparedExecution {
@@ -104,8 +130,9 @@ impl PreparedExecution {
         events: &[Event],
         activities: &[WorkItem],
         messages: &[WorkItem],
-        metadata: ExecutionMetadata,
+        mut metadata: ExecutionMetadata,
     ) -> Result<Self, Refusal> {
+        let stops = std::mem::take(&mut metadata.stop_activities);
         Ok(Self {
             execution_id,
             events: events.iter().map(EventRow::new).collect(),
@@ -116,6 +143,7 @@ impl PreparedExecution {
                 .map(|item| MessageRow::new(item.clone(), None))
                 .collect::<Result<_, _>>()?,
             metadata,
+            stops: stops.into_iter().map(PreparedStop::new).collect::<Result<_, _>>()?,
         })
     }
 }

@@ -102,6 +102,10 @@ pub struct ActivitySnapshot {
     pub hidden_until: Timestamp,
     /// How often it was fetched.
     pub attempt_count: u32,
+    /// Whether it was ever claimed.
+    pub claimed: bool,
+    /// Whether it was asked to stop.
+    pub stop_requested: bool,
     /// Its lock, live or not.
     pub lock: Option<LockSnapshot>,
     /// Its JSON.

@@ -8,8 +8,8 @@ use duroxide_core::{Event, OrchestrationDescriptor, SystemStats, WorkItem};
 use crate::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
     NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin,
-    ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot,
-    TagFilter, WorkClaim, WorkFetch, provider::ack_round,
+    ProviderError, RenewedWorkItem, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome,
+    StatusSnapshot, TagFilter, WorkClaim, WorkFetch, provider::ack_round,
 };
 
 type Answer<T> = Result<T, ProviderError>;
@@ -219,6 +219,10 @@ macro_rules! impl_intercepted {
 
             async fn renew_work_item_lock(&self, token: &str, extend_for: Duration) -> Answer<()> {
                 self.intercept.around("renew_work_item_lock", self.store.renew_work_item_lock(token, extend_for)).await
+            }
+
+            async fn renew_work_item(&self, token: &str, extend_for: Duration) -> Answer<RenewedWorkItem> {
+                self.intercept.around("renew_work_item_lock", self.store.renew_work_item(token, extend_for)).await
             }
 
             async fn abandon_work_item(

@@ -191,6 +191,15 @@ impl Scenario {
         self.apply(&Op::RenewActivity { token, extend_for: LEASE }).map(|_| ())
     }
 
+    /// Renews an activity. Returns whether it was asked to stop.
+    pub fn renew_work_is_stopped(&mut self, work: &WorkClaim) -> Result<bool, Refusal> {
+        let token = work.lock_token.clone();
+        match self.apply(&Op::RenewActivity { token, extend_for: LEASE })? {
+            Answer::Renewed { stop_requested } => Ok(stop_requested),
+            answer => panic!("a renewal was answered with {answer:?}"),
+        }
+    }
+
     /// Appends events outside a round.
     pub fn append(&mut self, instance: &str, execution_id: u64, events: &[Event]) -> Result<(), Refusal> {
         let op = Op::Append {

@@ -47,6 +47,11 @@ impl Script {
                 {
                     self.event(Some(*id), EventKind::ActivityCompleted { result: result.clone() });
                 }
+                WorkItem::ActivityFailed { execution_id, id, details, .. }
+                    if *execution_id == current && self.model.activities.remove(id) =>
+                {
+                    self.event(Some(*id), EventKind::ActivityFailed { details: details.clone() });
+                }
                 WorkItem::TimerFired { execution_id, id, fire_at_ms, .. }
                     if *execution_id == current && self.model.timers.remove(id) =>
                 {
@@ -120,6 +125,11 @@ impl Script {
                 self.change(|turn| if dice.one_in(3) { turn.clear(&key) } else { turn.set(&key, "v") });
             }
             6 => self.change(|turn| turn.status(Some("busy").filter(|_| dice.one_in(2)))),
+            7 if dice.one_in(2) => {
+                if let Some(activity) = self.model.activities.first().copied() {
+                    self.change(|turn| turn.stop_activity(activity));
+                }
+            }
             7 => self.drop_activity(),
             8 => {
                 if let Some(timer) = self.model.timers.pop_first() {

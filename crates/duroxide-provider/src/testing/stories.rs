@@ -112,6 +112,11 @@ macro_rules! engine_stories {
             activities: [
                 the_lowest_activity_comes_first,
                 an_activity_is_queued_once,
+                a_stop_ends_an_activity_that_nobody_claimed,
+                a_stop_ends_an_activity_that_was_given_back,
+                the_holder_of_an_activity_is_told_of_a_stop,
+                an_activity_whose_holder_is_gone_keeps_its_stop,
+                a_stop_of_what_is_not_queued_changes_nothing,
                 an_ack_deletes_the_row_and_queues_the_completion,
                 an_ack_without_completion_only_deletes,
                 an_ended_activity_lease_is_redelivered_and_fenced,

@@ -1,9 +1,9 @@
-use duroxide_core::{Event, EventKind, WorkItem, build_child_instance_id};
+use duroxide_core::{ErrorDetails, Event, EventKind, WorkItem, build_child_instance_id};
 use semver::Version;
 
 use super::items::{self, ORDER, VERSION};
 use crate::{
-    ExecutionMetadata, NextExecution, OrchestrationClaim, Round, ScheduledActivityIdentifier,
+    ActivityStop, ExecutionMetadata, NextExecution, OrchestrationClaim, Round, ScheduledActivityIdentifier,
     ScheduledTimerIdentifier,
 };
 
@@ -166,6 +166,24 @@ impl Turn {
         let (instance, execution_id) = (self.instance.clone(), self.round.execution_id);
         let cancelled = ScheduledActivityIdentifier { instance, execution_id, activity_id };
         self.round.cancelled_activities.push(cancelled);
+        self
+    }
+
+    /// Asks an activity of this execution to stop. Its messages are a failure `never started` or `interrupted`.
+    #[must_use]
+    pub fn stop_activity(mut self, activity_id: u64) -> Self {
+        let message = |reason: &str| WorkItem::ActivityFailed {
+            instance: self.instance.clone(),
+            execution_id: self.round.execution_id,
+            id: activity_id,
+            details: ErrorDetails::cancelled(reason),
+        };
+        let stop = ActivityStop {
+            activity_id,
+            never_started: message("never started"),
+            interrupted: message("interrupted"),
+        };
+        self.round.metadata.stop_activities.push(stop);
         self
     }
 

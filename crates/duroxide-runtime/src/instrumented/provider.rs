@@ -5,8 +5,8 @@ use duroxide_core::{Event, OrchestrationDescriptor, SystemStats, WorkItem};
 use duroxide_provider::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
     NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin,
-    ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot,
-    TagFilter, WorkClaim, WorkFetch,
+    ProviderError, RenewedWorkItem, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome,
+    StatusSnapshot, TagFilter, WorkClaim, WorkFetch,
 };
 
 use super::InstrumentedProvider;
@@ -129,6 +129,14 @@ impl Provider for InstrumentedProvider {
 
     async fn renew_work_item_lock(&self, token: &str, extend_for: Duration) -> Result<(), ProviderError> {
         self.measured("renew_work_item_lock", self.inner.renew_work_item_lock(token, extend_for)).await
+    }
+
+    async fn renew_work_item(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<RenewedWorkItem, ProviderError> {
+        self.measured("renew_work_item_lock", self.inner.renew_work_item(token, extend_for)).await
     }
 
     async fn abandon_work_item(

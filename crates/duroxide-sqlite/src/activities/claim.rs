@@ -34,7 +34,7 @@ const READY_IN_SESSION_LANE: &str = "SELECT id FROM activity
 const READY_NAMED: &str = "SELECT activity.id FROM activity JOIN instance ON instance.id = activity.instance
     WHERE instance_id = ?1 AND activity.execution_id = ?2 AND activity_id = ?3 AND activity.ready IS NOT NULL";
 const LOCK: &str = "UPDATE activity SET ready = NULL, wake_at = ?3, hidden_until = 0, lock_token = ?2,
-        lock_until = ?3, lease = ?4, attempt_count = attempt_count + 1, node = ?5
+        lock_until = ?3, lease = ?4, attempt_count = attempt_count + 1, claimed = 1, node = ?5
     WHERE id = ?1";
 const HIDE_UNDECODABLE: &str = "UPDATE activity SET ready = NULL, wake_at = ?2, hidden_until = ?2,
         attempt_count = attempt_count + 1
@@ -129,9 +129,11 @@ impl SqliteEngine {
         }
         let attempt_count = activity.attempt_count.saturating_add(1);
         activity.attempt_count = attempt_count;
+        let claimed_before = std::mem::replace(&mut activity.claimed, true);
+        let stop_requested = activity.stop_requested;
         activity.lock = Some(Lock { token: lock_token.clone(), until });
         self.kept_activities.keep(activity, None);
-        Ok(WorkClaim { item, lock_token, attempt_count })
+        Ok(WorkClaim { item, lock_token, attempt_count, claimed_before, stop_requested })
     }
 
     /// Ready activities that the order accepts, lowest first, and one more than are wanted if there are more.

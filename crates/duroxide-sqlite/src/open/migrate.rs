@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0006_payloads.sql"),
     include_str!("../../migrations/0007_sole_messages.sql"),
     include_str!("../../migrations/0008_whole_mailboxes.sql"),
+    include_str!("../../migrations/0009_stopped_activities.sql"),
 ];
 
 /// The schema this build works with, and the newest it can open.

@@ -7,8 +7,8 @@ use duroxide_core::{Event, OrchestrationDescriptor, SystemStats, WorkItem};
 use duroxide_provider::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
     NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin,
-    ProviderError, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot,
-    TagFilter, WorkClaim, WorkFetch,
+    ProviderError, RenewedWorkItem, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome,
+    StatusSnapshot, TagFilter, WorkClaim, WorkFetch,
     store::{
         ActivityOrder, ActivityRow, Answer, EventRow, InstanceOrder, MessageRow, NodeRow, Op, PreparedRound,
         StateChange,
@@ -224,6 +224,18 @@ impl Provider for StoreProvider {
     async fn renew_work_item_lock(&self, token: &str, extend_for: Duration) -> Result<(), ProviderError> {
         let op = Op::RenewActivity { token: token.to_owned(), extend_for };
         self.apply("renew_work_item_lock", Ok(op)).await.map(done)
+    }
+
+    async fn renew_work_item(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<RenewedWorkItem, ProviderError> {
+        let op = Op::RenewActivity { token: token.to_owned(), extend_for };
+        match self.apply("renew_work_item_lock", Ok(op)).await? {
+            Answer::Renewed { stop_requested } => Ok(RenewedWorkItem::new(stop_requested)),
+            _ => Ok(RenewedWorkItem::default()),
+        }
     }
 
     async fn abandon_work_item(

@@ -43,6 +43,87 @@ pub fn an_activity_is_queued_once(mut s: Scenario) {
     assert!(s.work().is_some());
 }
 
+/// An instance whose first turn scheduled activity 2 is asked to stop it, by a turn that a raised event caused.
+fn stop(s: &mut Scenario) {
+    s.send(&raise("a", "stop"));
+    let claim = s.claim().unwrap();
+    s.commit(&claim, Turn::later(&claim).stop_activity(2)).unwrap();
+}
+
+fn scheduled(s: &mut Scenario) {
+    s.run_first_turn(Turn::first("a").activity(), &start("a"));
+}
+
+/// What the instance is told of a stopped activity.
+fn told(s: &mut Scenario) -> Vec<String> {
+    let messages = s.claim().map(|claim| claim.messages).unwrap_or_default();
+    let text = |message: &WorkItem| match message {
+        WorkItem::ActivityFailed { id: 2, details, .. } => details.display_message(),
+        other => other.kind().to_owned(),
+    };
+    messages.iter().map(text).collect()
+}
+
+/// 7.3
+pub fn a_stop_ends_an_activity_that_nobody_claimed(mut s: Scenario) {
+    scheduled(&mut s);
+    stop(&mut s);
+    assert!(s.instance("a").unwrap().activities.is_empty() && s.work().is_none());
+    assert_eq!(told(&mut s), ["canceled: never started"]);
+}
+
+/// 7.3, 16.9: an attempt that was taken back may have begun the activity all the same.
+pub fn a_stop_ends_an_activity_that_was_given_back(mut s: Scenario) {
+    scheduled(&mut s);
+    let work = s.work().unwrap();
+    assert!(!work.claimed_before);
+    s.abandon_work(&work, Some(LEASE), true).unwrap();
+    stop(&mut s);
+    assert!(s.instance("a").unwrap().activities.is_empty());
+    assert_eq!(told(&mut s), ["canceled: interrupted"]);
+    assert_eq!(s.ack(&work, Some(&completed("a", 2))), Err(Refusal::WorkItemLockLost));
+}
+
+/// 7.3: the lock stays, so the outcome is delivered as always, once.
+pub fn the_holder_of_an_activity_is_told_of_a_stop(mut s: Scenario) {
+    scheduled(&mut s);
+    let work = s.work().unwrap();
+    assert_eq!(s.renew_work_is_stopped(&work), Ok(false));
+    stop(&mut s);
+    assert_eq!(s.renew_work_is_stopped(&work), Ok(true));
+    assert!(s.claim().is_none(), "nothing is told before the activity ended");
+    s.ack(&work, Some(&completed("a", 2))).unwrap();
+    assert_eq!(told(&mut s), ["ActivityCompleted"]);
+}
+
+/// 7.3, 16.1: whoever claims it next knows that it must not run again.
+pub fn an_activity_whose_holder_is_gone_keeps_its_stop(mut s: Scenario) {
+    scheduled(&mut s);
+    let first = s.work().unwrap();
+    stop(&mut s);
+    s.pass_lease();
+    let second = s.work().unwrap();
+    assert!(second.stop_requested && second.claimed_before);
+    assert_eq!(s.renew_work_is_stopped(&second), Ok(true));
+    s.abandon_work(&second, None, true).unwrap();
+    let third = s.work().unwrap();
+    assert!(third.stop_requested && third.claimed_before, "an abandon forgets nothing");
+    assert_eq!(s.ack(&first, None), Err(Refusal::WorkItemLockLost));
+    s.ack(&third, Some(&failed("a", 2))).unwrap();
+    assert_eq!(told(&mut s), ["refused"]);
+}
+
+/// 7.3: it has just ended, and its completion is on its way.
+pub fn a_stop_of_what_is_not_queued_changes_nothing(mut s: Scenario) {
+    scheduled(&mut s);
+    let work = s.work().unwrap();
+    s.ack(&work, Some(&completed("a", 2))).unwrap();
+    let claim = s.claim().unwrap();
+    assert_eq!(claim.messages, [completed("a", 2)]);
+    s.commit(&claim, Turn::later(&claim).completed(2).stop_activity(2)).unwrap();
+    assert!(s.claim().is_none() && s.work().is_none());
+}
+
 /// S4.1
 pub fn an_ack_deletes_the_row_and_queues_the_completion(mut s: Scenario) {
     s.run_first_turn(Turn::first("a").activity(), &start("a"));

@@ -1,0 +1,6 @@
+-- An activity can be asked to stop while somebody holds it: its holder is told when it renews the lock, and whoever claims
+-- the row after the lock ended does not run it again. `claimed` says whether anybody may have begun the activity; an
+-- attempt count that is taken back says nothing of that.
+ALTER TABLE activity ADD COLUMN claimed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE activity ADD COLUMN stop_requested INTEGER NOT NULL DEFAULT 0;
+UPDATE activity SET claimed = 1 WHERE attempt_count > 0 OR lock_token IS NOT NULL;
