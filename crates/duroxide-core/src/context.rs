@@ -1,6 +1,7 @@
 //! What orchestration code sees of its execution: one file per capability.
 
 mod activities;
+mod cancel_and_wait;
 mod children;
 mod combinators;
 mod continue_as_new;
@@ -20,6 +21,7 @@ use crate::{
     engine::{Identity, Kind, Shared, State, Value},
 };
 
+pub use cancel_and_wait::ActivityOutcome;
 pub use trace::LogLevel;
 
 /// What orchestration code sees of its execution.
@@ -124,6 +126,7 @@ fn into_result(value: Value) -> Result<String, String> {
     match value {
         Value::Result(result) => result,
         Value::Data(data) => Ok(data),
+        Value::Stopped { text, .. } => Err(text),
         Value::Fired => Ok(String::new()),
     }
 }
@@ -136,7 +139,7 @@ fn into_typed_result<Out: DeserializeOwned>(value: Value) -> Result<Out, String>
 fn into_data(value: Value) -> String {
     match value {
         Value::Data(data) => data,
-        Value::Result(Ok(text) | Err(text)) => text,
+        Value::Result(Ok(text) | Err(text)) | Value::Stopped { text, .. } => text,
         Value::Fired => String::new(),
     }
 }

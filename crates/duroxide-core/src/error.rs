@@ -125,6 +125,17 @@ impl ErrorDetails {
         }
     }
 
+    /// What is recorded of an activity that was asked to stop before anybody started it.
+    pub fn activity_never_started() -> Self {
+        Self::cancelled("the activity never started")
+    }
+
+    /// What is recorded of an activity that was asked to stop and ended without an outcome of its own: it was dropped
+    /// after its grace period, or its worker is gone.
+    pub fn activity_stopped() -> Self {
+        Self::cancelled("the activity was stopped")
+    }
+
     /// The error of code that does not fit its history.
     pub fn nondeterminism(message: impl Into<String>) -> Self {
         Self::Configuration {

@@ -8,15 +8,16 @@ use std::{
 };
 
 use crate::{
-    Action,
+    Action, ActivityOutcome,
     engine::{Shared, Value},
 };
 
 /// A recorded step that has not resolved yet.
 ///
-/// Dropping it before it resolved is a decision to cancel the work: an activity is taken off its queue (or told
-/// through its cancellation token), a timer is removed, a child is cancelled.
-#[must_use = "dropping a durable future cancels its work"]
+/// Dropping it before it resolved asks the work to stop and waits for nothing: an activity is taken off its queue or, if
+/// it runs, told through its token, a timer is removed, a child is cancelled. To wait for an activity that is asked to
+/// stop, use [`cancel_and_wait`](crate::OrchestrationContext::cancel_and_wait).
+#[must_use = "dropping a durable future asks its work to stop"]
 pub struct DurableFuture<T> {
     source: Source,
     /// Turns the recorded value into what the caller asked for. Taken when the future resolves.
@@ -71,7 +72,7 @@ impl<T> DurableFuture<T> {
         Self { source: Source::Known(Some(value)), convert: Some(Box::new(convert)) }
     }
 
-    /// A future of the mapped value. It stands for the same work: dropping it cancels that.
+    /// A future of the mapped value. It is a future of the same work: dropping it asks that to stop.
     pub fn map<U>(mut self, f: impl FnOnce(T) -> U + Send + 'static) -> DurableFuture<U>
     where
         T: Send + 'static,
@@ -124,17 +125,9 @@ impl<T> DurableFuture<T> {
         self
     }
 
-    /// Returns the future unchanged. Older samples call it.
-    pub fn into_activity(self) -> Self {
-        self
-    }
-}
-
-impl<T> Future for DurableFuture<T> {
-    type Output = T;
-
+    /// The recorded value, before it is converted.
     #[expect(clippy::panic, reason = "a future that is polled after it resolved breaks its contract")]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+    fn poll_value(&mut self, cx: &mut Context<'_>) -> Poll<Value> {
         let value = match &mut self.source {
             Source::Call { shared, token, .. } => match shared.lock().poll_call(*token, cx.waker()) {
                 Poll::Ready(value) => value,
@@ -147,6 +140,52 @@ impl<T> Future for DurableFuture<T> {
         };
         // Resolved: from here on dropping it cancels nothing.
         self.source = Source::Known(None);
+        Poll::Ready(value)
+    }
+
+    /// Returns the future unchanged. Older samples call it.
+    pub fn into_activity(self) -> Self {
+        self
+    }
+}
+
+impl<T> DurableFuture<Result<T, String>> {
+    /// Asks the activity to stop. The future still waits for its outcome.
+    #[expect(clippy::panic, reason = "only activities can be asked to stop: a programming error")]
+    pub(crate) fn request_stop(&self) {
+        match &self.source {
+            Source::Call { shared, token, kind: ScheduleKind::Activity { .. } } => {
+                shared.lock().request_stop(*token);
+            }
+            Source::Call { kind, .. } => {
+                panic!("cancel_and_wait() can only be called on activity futures, got {kind:?}")
+            }
+            Source::Known(_) => {}
+        }
+    }
+
+    /// What became of an activity that was asked to stop.
+    pub(crate) fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<ActivityOutcome<T>> {
+        let Poll::Ready(value) = self.poll_value(cx) else { return Poll::Pending };
+        Poll::Ready(match value {
+            Value::Stopped { started: true, .. } => ActivityOutcome::Stopped,
+            Value::Stopped { started: false, .. } => ActivityOutcome::NeverStarted,
+            value => match self.convert.take().map(|convert| convert(value)) {
+                Some(Ok(output)) => ActivityOutcome::Completed(output),
+                Some(Err(error)) => ActivityOutcome::Failed(error),
+                // The conversion is taken only where a value was, which comes once.
+                None => ActivityOutcome::Stopped,
+            },
+        })
+    }
+}
+
+impl<T> Future for DurableFuture<T> {
+    type Output = T;
+
+    #[expect(clippy::panic, reason = "a future that is polled after it resolved breaks its contract")]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let Poll::Ready(value) = self.poll_value(cx) else { return Poll::Pending };
         match self.convert.take() {
             Some(convert) => Poll::Ready(convert(value)),
             None => panic!("DurableFuture polled after it resolved"),

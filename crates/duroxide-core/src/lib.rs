@@ -29,7 +29,7 @@ mod work_item;
 pub use action::Action;
 pub use activity_input::ActivityInput;
 pub use clock::{Clock, Timestamp};
-pub use context::{LogLevel, OrchestrationContext};
+pub use context::{ActivityOutcome, LogLevel, OrchestrationContext};
 pub use either::{Either2, Either3};
 pub use error::{AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType};
 pub use event::{Event, EventKind};

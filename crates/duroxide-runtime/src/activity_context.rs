@@ -136,12 +136,13 @@ impl ActivityContext {
         trace_activity!(debug, self.call, message.into());
     }
 
-    /// Whether the result is no longer wanted. The activity then has a grace period to clean up.
+    /// Whether the activity is asked to stop. It then has a grace period to clean up and return; what it returns is the
+    /// outcome if its caller waits for it with `cancel_and_wait`, and is discarded otherwise.
     pub fn is_cancelled(&self) -> bool {
         self.call.cancellation.is_cancelled()
     }
 
-    /// Resolves when the result is no longer wanted.
+    /// Resolves when the activity is asked to stop.
     pub async fn cancelled(&self) {
         self.call.cancellation.cancelled().await;
     }

@@ -65,8 +65,8 @@ pub mod providers;
 pub mod runtime;
 
 pub use duroxide_core::{
-    Action, AppErrorKind, BackoffStrategy, ConfigErrorKind, DurableFuture, Either2, Either3, ErrorDetails,
-    Event, EventKind, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, LogLevel, OrchestrationContext,
+    Action, ActivityOutcome, AppErrorKind, BackoffStrategy, ConfigErrorKind, DurableFuture, Either2, Either3,
+    ErrorDetails, Event, EventKind, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, LogLevel, OrchestrationContext,
     OrchestrationDescriptor, OrchestrationHandler, OrchestrationHandlerRef, PoisonMessageType, RetryOptions,
     RetryPolicy, SUB_ORCH_AUTO_PREFIX, ScheduleKind, SystemStats, build_child_instance_id,
     current_build_version, is_auto_generated_sub_orch_id, is_not_retryable, not_retryable,

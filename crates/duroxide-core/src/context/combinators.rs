@@ -47,7 +47,8 @@ impl OrchestrationContext {
         future::join3(f1, f2, f3).await
     }
 
-    /// Waits for the first of two futures. The other one is dropped, which cancels its work.
+    /// Waits for the first of two futures. The other one is dropped, which asks its work to stop. Pass `&mut future` to
+    /// keep a future that loses.
     pub async fn select2<T1, T2>(
         &self,
         f1: impl Future<Output = T1>,
@@ -63,7 +64,7 @@ impl OrchestrationContext {
         .await
     }
 
-    /// Waits for the first of three futures. The others are dropped, which cancels their work.
+    /// Waits for the first of three futures. The others are dropped, which asks their work to stop.
     pub async fn select3<T1, T2, T3>(
         &self,
         f1: impl Future<Output = T1>,

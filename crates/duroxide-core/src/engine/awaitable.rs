@@ -3,6 +3,8 @@
 
 use std::task::{Poll, Waker};
 
+use crate::ErrorDetails;
+
 /// What an awaited schedule is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -31,6 +33,13 @@ impl Kind {
 pub(crate) enum Value {
     /// An activity or a child ended.
     Result(Result<String, String>),
+    /// An activity that was asked to stop has no outcome of its own.
+    Stopped {
+        /// Whether anybody may have begun it.
+        started: bool,
+        /// The recorded failure, for code that only waits for a result.
+        text: String,
+    },
     /// A timer fired.
     Fired,
     /// An event or a queue message arrived.
@@ -38,9 +47,21 @@ pub(crate) enum Value {
 }
 
 impl Value {
+    /// What a failed activity or child resolves to.
+    pub(crate) fn failed(details: &ErrorDetails) -> Self {
+        let text = details.display_message();
+        if *details == ErrorDetails::activity_never_started() {
+            Self::Stopped { started: false, text }
+        } else if *details == ErrorDetails::activity_stopped() {
+            Self::Stopped { started: true, text }
+        } else {
+            Self::Result(Err(text))
+        }
+    }
+
     pub(crate) fn byte_len(&self) -> usize {
         match self {
-            Self::Result(Ok(text) | Err(text)) | Self::Data(text) => text.len(),
+            Self::Result(Ok(text) | Err(text)) | Self::Data(text) | Self::Stopped { text, .. } => text.len(),
             Self::Fired => 0,
         }
     }
@@ -52,6 +73,8 @@ pub(crate) struct Awaitable {
     pub(crate) kind: Kind,
     phase: Phase,
     waker: Option<Waker>,
+    /// Code asked an activity to stop before its schedule was recorded; whether that was in a live poll.
+    stop_asked: Option<bool>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -88,7 +111,7 @@ pub(crate) enum Recorded {
 
 impl Awaitable {
     pub(crate) fn new(kind: Kind) -> Self {
-        Self { kind, phase: Phase::Emitted, waker: None }
+        Self { kind, phase: Phase::Emitted, waker: None, stop_asked: None }
     }
 
     /// The schedule event was applied.
@@ -105,6 +128,23 @@ impl Awaitable {
                 Recorded::Open
             }
         }
+    }
+
+    /// Code asks the activity to stop. Returns its schedule if that is recorded; otherwise the request waits for it.
+    pub(crate) fn on_stop_asked(&mut self, live: bool) -> Option<u64> {
+        match self.phase {
+            Phase::Scheduled { event_id } => Some(event_id),
+            Phase::Emitted => {
+                self.stop_asked = Some(live);
+                None
+            }
+            Phase::DroppedUnrecorded { .. } | Phase::Completed { .. } => None,
+        }
+    }
+
+    /// Whether a request to stop, made in a live poll, waited for the schedule's record.
+    pub(crate) fn take_stop_asked(&mut self) -> bool {
+        self.stop_asked.take().unwrap_or(false)
     }
 
     /// The completion was applied. Returns whom to wake, after the lock is released.

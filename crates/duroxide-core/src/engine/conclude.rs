@@ -11,6 +11,8 @@ use crate::{Action, ActivityInput, ErrorDetails, EventKind, INITIAL_EXECUTION_ID
 
 /// The reason of breadcrumbs for futures that code dropped.
 pub(super) const DROPPED_FUTURE: &str = "dropped_future";
+/// The reason of breadcrumbs for activities that code asked to stop and waits for. Their schedules stay open.
+pub(super) const CANCEL_AND_WAIT: &str = "cancel_and_wait";
 /// The reason of breadcrumbs for waits that are open when their execution ends.
 pub(super) const TERMINAL: &str = "orchestration_terminal";
 const CHILD_DROPPED: &str = "parent dropped sub-orchestration future";
@@ -81,6 +83,7 @@ impl Execution {
     /// The execution goes on.
     fn stay(&mut self, mut draft: Draft, drops: &BTreeSet<(Kind, u64)>) -> Turn {
         self.append_drops(&mut draft, drops);
+        let stopped_activities = self.append_stops(&mut draft, drops);
         let scheduled = std::mem::take(&mut draft.scheduled);
         let mut activities = Vec::new();
         let mut messages = Vec::new();
@@ -108,6 +111,7 @@ impl Execution {
             activities,
             messages,
             cancelled_activities: earlier(Kind::Activity),
+            stopped_activities,
             cancelled_timers: earlier(Kind::Timer),
             outcome: Outcome::Running,
             parent: self.parent.clone(),
@@ -145,6 +149,8 @@ impl Execution {
             activities: Vec::new(),
             messages,
             cancelled_activities,
+            // What is open was taken back.
+            stopped_activities: Vec::new(),
             cancelled_timers,
             outcome: end.outcome,
             parent: self.parent.clone(),
@@ -164,6 +170,20 @@ impl Execution {
             };
             self.append(draft, Some(*event_id), breadcrumb);
         }
+    }
+
+    /// Breadcrumbs of activities that the code asked to stop, ascending. One that has ended meanwhile, or whose future was
+    /// dropped after all, needs none.
+    fn append_stops(&mut self, draft: &mut Draft, drops: &BTreeSet<(Kind, u64)>) -> Vec<u64> {
+        let asked: Vec<u64> = self.shared.lock().stops().iter().copied().collect();
+        let is_open = |id: &u64| self.check.schedule(*id).is_some_and(|schedule| !schedule.completed);
+        let stops: Vec<u64> =
+            asked.into_iter().filter(|id| is_open(id) && !drops.contains(&(Kind::Activity, *id))).collect();
+        for event_id in &stops {
+            let reason = CANCEL_AND_WAIT.to_owned();
+            self.append(draft, Some(*event_id), EventKind::ActivityCancelRequested { reason });
+        }
+        stops
     }
 
     /// Breadcrumbs of what is still open, then the terminal event.

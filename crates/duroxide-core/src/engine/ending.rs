@@ -76,6 +76,7 @@ pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn 
         activities: Vec::new(),
         messages,
         cancelled_activities,
+        stopped_activities: Vec::new(),
         cancelled_timers: timers,
         outcome,
         parent,

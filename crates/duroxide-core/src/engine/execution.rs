@@ -241,7 +241,7 @@ impl Execution {
                 self.complete(source, Value::Result(Ok(result)));
             }
             E::ActivityFailed { details } | E::SubOrchestrationFailed { details } => {
-                self.complete(source, Value::Result(Err(details.display_message())));
+                self.complete(source, Value::failed(&details));
             }
             E::TimerFired { .. } => self.complete(source, Value::Fired),
             E::ExternalEvent { name, data } => self.raise(&name, data, event.event_id),

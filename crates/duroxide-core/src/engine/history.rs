@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::Kind;
+use super::{Kind, conclude::CANCEL_AND_WAIT};
 use crate::{Event, EventKind, INITIAL_EVENT_ID};
 
 /// An incremental check of one execution's history, and the state of its schedules.
@@ -132,6 +132,8 @@ impl HistoryCheck {
             E::SubOrchestrationCompleted { .. } | E::SubOrchestrationFailed { .. } => {
                 return self.complete(event.source_event_id, Kind::Child);
             }
+            // Asked to stop, and still waited for: the schedule stays open.
+            E::ActivityCancelRequested { reason } if reason == CANCEL_AND_WAIT => {}
             E::ActivityCancelRequested { .. }
             | E::SubOrchestrationCancelRequested { .. }
             | E::ExternalSubscribedCancelled { .. }

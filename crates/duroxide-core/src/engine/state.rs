@@ -80,6 +80,8 @@ pub(crate) struct State {
     waits: BTreeMap<String, VecDeque<u64>>,
     /// Given up in a live poll of this turn.
     drops: BTreeSet<(Kind, u64)>,
+    /// Activities that a live poll of this turn asked to stop.
+    stops: BTreeSet<u64>,
     /// Given up in a replayed poll.
     replayed_drops: BTreeSet<(Kind, u64)>,
 }
@@ -211,6 +213,15 @@ impl State {
         self.forget_listener(kind, &name, event_id)
     }
 
+    /// Code asks an activity to stop and goes on waiting for it.
+    pub(crate) fn request_stop(&mut self, token: u64) {
+        let live = !self.replaying;
+        let Some(Call { life: Life::Awaited(awaitable), .. }) = self.calls.get_mut(&token) else { return };
+        if let Some(event_id) = awaitable.on_stop_asked(live).filter(|_| live) {
+            self.stops.insert(event_id);
+        }
+    }
+
     fn forget_listener(&mut self, kind: Kind, name: &str, event_id: u64) -> Option<Waker> {
         self.open.remove(&event_id);
         match kind {
@@ -247,6 +258,9 @@ impl State {
             Life::Awaited(awaitable) => match awaitable.on_recorded(event_id) {
                 Recorded::Open => {
                     self.open.insert(event_id, token);
+                    if awaitable.take_stop_asked() {
+                        self.stops.insert(event_id);
+                    }
                     if awaitable.kind == Kind::Wait {
                         self.waits.entry(call.name.clone()).or_default().push_back(event_id);
                     }
@@ -305,6 +319,7 @@ impl State {
         self.replayed_emissions_max = 0;
         self.emissions_in_turn = self.emitted.len();
         self.drops.clear();
+        self.stops.clear();
     }
 
     pub(crate) fn emissions_in_turn(&self) -> usize {
@@ -314,6 +329,11 @@ impl State {
     /// What this turn's live polls gave up, by kind and then by id.
     pub(crate) fn drops(&self) -> &BTreeSet<(Kind, u64)> {
         &self.drops
+    }
+
+    /// Activities that this turn's live polls asked to stop.
+    pub(crate) fn stops(&self) -> &BTreeSet<u64> {
+        &self.stops
     }
 
     /// What replay gave up. It is asked for once, when replay is over.

@@ -12,6 +12,8 @@ pub struct Turn {
     pub messages: Vec<WorkItem>,
     /// Schedule ids of activities to delete from the worker queue.
     pub cancelled_activities: Vec<u64>,
+    /// Schedule ids of activities to ask to stop; their outcome is awaited.
+    pub stopped_activities: Vec<u64>,
     /// Schedule ids of timers to delete from the orchestrator queue.
     pub cancelled_timers: Vec<u64>,
     /// How the execution stands now.

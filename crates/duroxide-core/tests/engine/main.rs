@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 mod calls;
+mod cancel_and_wait;
 mod cancellation;
 mod continuation;
 mod events;

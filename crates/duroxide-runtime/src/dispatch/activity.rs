@@ -13,7 +13,7 @@ use super::{
     node::Node,
     quarantine::{GIVE_WAY, Suspect},
     renewal::Lease,
-    running::RunningActivity,
+    running::{RunningActivity, Tokens},
     seat::Seat,
     worker::ClaimedActivity,
 };
@@ -30,6 +30,10 @@ pub(crate) struct ActivityWork {
     attempt_count: u32,
     /// Fires when nobody wants the result any more.
     cancellation: CancellationToken,
+    /// Fires when the activity is asked to stop and its outcome is awaited.
+    stop: CancellationToken,
+    /// An earlier claim may have begun it.
+    claimed_before: bool,
     lease: Lease,
     seat: Seat,
     suspect: Option<Suspect>,
@@ -53,8 +57,13 @@ struct Call {
 impl ActivityWork {
     pub(crate) fn new(node: Arc<Node>, claimed: ClaimedActivity, received: Moment, seat: Seat) -> Self {
         let ClaimedActivity { claim, running, suspect, .. } = claimed;
-        let lease = Lease::new(Arc::clone(&node), LockKind::Activity, claim.lock_token.clone(), received);
-        let cancellation = running.as_ref().map(|running| running.token.clone()).unwrap_or_default();
+        let Tokens { cancelled: cancellation, stop } =
+            running.as_ref().map(|running| running.tokens.clone()).unwrap_or_default();
+        if claim.stop_requested {
+            stop.cancel();
+        }
+        let token = claim.lock_token.clone();
+        let lease = Lease::told_to_stop(Arc::clone(&node), LockKind::Activity, token, received, stop.clone());
         Self {
             node,
             kind: claim.item.kind(),
@@ -62,6 +71,8 @@ impl ActivityWork {
             token: claim.lock_token,
             attempt_count: claim.attempt_count,
             cancellation,
+            stop,
+            claimed_before: claim.claimed_before,
             lease,
             seat,
             suspect,
@@ -72,6 +83,9 @@ impl ActivityWork {
     /// Carries the claim to its end: acked, given back, or left to its lease.
     pub(crate) async fn run(mut self) {
         let Some(mut call) = self.call.take() else { return self.dead_letter().await };
+        if self.stop.is_cancelled() {
+            return self.end_before_it_began(&call).await;
+        }
         if self.attempt_count > self.node.options.max_attempts {
             return self.poison(call).await;
         }

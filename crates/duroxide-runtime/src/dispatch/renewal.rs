@@ -4,6 +4,7 @@ use std::{future::Future, pin::pin, sync::Arc};
 
 use duroxide_provider::ProviderError;
 use futures_util::future::{Either, select};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{
@@ -32,8 +33,19 @@ pub(crate) struct Lease {
 
 impl Lease {
     pub(crate) fn new(node: Arc<Node>, kind: LockKind, token: String, granted: Moment) -> Self {
+        Self::told_to_stop(node, kind, token, granted, CancellationToken::new())
+    }
+
+    /// A lock whose renewals may say that its work is asked to stop; then they fire `stop`.
+    pub(crate) fn told_to_stop(
+        node: Arc<Node>,
+        kind: LockKind,
+        token: String,
+        granted: Moment,
+        stop: CancellationToken,
+    ) -> Self {
         let terms = node.lease_terms(kind);
-        let keeper = Keeper { node, kind, token, terms };
+        let keeper = Keeper { node, kind, token, terms, stop };
         Self { keeper: Box::pin(keeper.keep(granted)), ended: None }
     }
 
@@ -76,6 +88,7 @@ struct Keeper {
     kind: LockKind,
     token: String,
     terms: LeaseTerms,
+    stop: CancellationToken,
 }
 
 impl Keeper {
@@ -133,8 +146,11 @@ impl Keeper {
                 guarded("renew_orchestration_item_lock", call).await
             }
             LockKind::Activity => {
-                let call = store.renew_work_item_lock(&self.token, self.terms.timeout);
-                guarded("renew_work_item_lock", call).await
+                let call = store.renew_work_item(&self.token, self.terms.timeout);
+                if guarded("renew_work_item_lock", call).await?.stop_requested {
+                    self.stop.cancel();
+                }
+                Ok(())
             }
         }
     }

@@ -5,7 +5,8 @@ use duroxide_core::{
     engine::{Continuation, Outcome, Seed, Turn},
 };
 use duroxide_provider::{
-    ExecutionMetadata, NextExecution, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier,
+    ActivityStop, ExecutionMetadata, NextExecution, Round, ScheduledActivityIdentifier,
+    ScheduledTimerIdentifier,
 };
 use semver::Version;
 
@@ -63,9 +64,10 @@ pub(crate) fn round(who: Identity<'_>, turn: Turn, successor: &Successor, now: T
         execution_id: who.execution_id,
         timer_id,
     };
+    let stop_activities = turn.stopped_activities.iter().map(|id| activity_stop(who, *id)).collect();
     let mut round = Round {
         execution_id: who.execution_id,
-        metadata: metadata(&turn.delta, &turn.outcome),
+        metadata: ExecutionMetadata { stop_activities, ..metadata(&turn.delta, &turn.outcome) },
         history_delta: turn.delta,
         worker_items: turn.activities,
         orchestrator_items: turn.messages,
@@ -77,6 +79,21 @@ pub(crate) fn round(who: Identity<'_>, turn: Turn, successor: &Successor, now: T
         continue_as_new(&mut round, who, continuation, turn.parent, successor, now);
     }
     round
+}
+
+/// Asks an activity to stop, and says what its orchestration is told if nobody runs it.
+fn activity_stop(who: Identity<'_>, activity_id: u64) -> ActivityStop {
+    let failed = |details| WorkItem::ActivityFailed {
+        instance: who.instance.to_owned(),
+        execution_id: who.execution_id,
+        id: activity_id,
+        details,
+    };
+    ActivityStop {
+        activity_id,
+        never_started: failed(ErrorDetails::activity_never_started()),
+        interrupted: failed(ErrorDetails::activity_stopped()),
+    }
 }
 
 /// The round that drops a batch without an event.

@@ -10,8 +10,8 @@ use crate::env::{Moment, lock};
 
 type Key = (String, u64, u64);
 
-/// The activities this node has claimed, by what scheduled them. A round that cancels one fires its token as soon
-/// as it is committed, instead of at the next renewal (semantics 7.3).
+/// The activities this node has claimed, by what scheduled them. A round that cancels one, or asks it to stop, fires its
+/// token as soon as it is committed, instead of at the next renewal (semantics 7.3).
 #[derive(Debug, Default)]
 pub(crate) struct RunningActivities {
     entries: Mutex<Entries>,
@@ -20,7 +20,16 @@ pub(crate) struct RunningActivities {
 #[derive(Debug, Default)]
 struct Entries {
     next: u64,
-    tokens: HashMap<Key, (u64, CancellationToken)>,
+    tokens: HashMap<Key, (u64, Tokens)>,
+}
+
+/// What a claimed activity is told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tokens {
+    /// Nobody wants its result any more.
+    pub cancelled: CancellationToken,
+    /// It is asked to stop, and its outcome is awaited.
+    pub stop: CancellationToken,
 }
 
 /// A claimed activity; dropping it ends its entry.
@@ -29,7 +38,7 @@ pub(crate) struct RunningActivity {
     all: Arc<RunningActivities>,
     key: Key,
     number: u64,
-    pub token: CancellationToken,
+    pub tokens: Tokens,
 }
 
 /// One run of an activity's code, for a shutdown that has to wait for it.
@@ -45,20 +54,30 @@ pub(crate) struct ActivityRun {
 impl RunningActivities {
     /// Enters a claimed activity.
     pub(crate) fn enter(self: &Arc<Self>, activity: &ScheduledActivityIdentifier) -> RunningActivity {
-        let (key, token) = (key(activity), CancellationToken::new());
+        let (key, tokens) = (key(activity), Tokens::default());
         let mut entries = lock(&self.entries);
         entries.next += 1;
         let number = entries.next;
-        entries.tokens.insert(key.clone(), (number, token.clone()));
-        RunningActivity { all: Arc::clone(self), key, number, token }
+        entries.tokens.insert(key.clone(), (number, tokens.clone()));
+        RunningActivity { all: Arc::clone(self), key, number, tokens }
     }
 
     /// Fires the token of an activity that a committed round has deleted.
     pub(crate) fn cancel(&self, activity: &ScheduledActivityIdentifier) {
-        let token = lock(&self.entries).tokens.get(&key(activity)).map(|(_, token)| token.clone());
-        if let Some(token) = token {
-            token.cancel();
+        if let Some(tokens) = self.tokens(activity) {
+            tokens.cancelled.cancel();
         }
+    }
+
+    /// Asks an activity to stop, as a committed round wants it.
+    pub(crate) fn stop(&self, activity: &ScheduledActivityIdentifier) {
+        if let Some(tokens) = self.tokens(activity) {
+            tokens.stop.cancel();
+        }
+    }
+
+    fn tokens(&self, activity: &ScheduledActivityIdentifier) -> Option<Tokens> {
+        lock(&self.entries).tokens.get(&key(activity)).map(|(_, tokens)| tokens.clone())
     }
 }
 
@@ -90,8 +109,8 @@ mod tests {
         let running = all.enter(&activity());
         let other = all.enter(&ScheduledActivityIdentifier { activity_id: 3, ..activity() });
         all.cancel(&activity());
-        assert!(running.token.is_cancelled());
-        assert!(!other.token.is_cancelled());
+        assert!(running.tokens.cancelled.is_cancelled() && !running.tokens.stop.is_cancelled());
+        assert!(!other.tokens.cancelled.is_cancelled());
     }
 
     #[test]
@@ -101,6 +120,6 @@ mod tests {
         let second = all.enter(&activity());
         drop(first);
         all.cancel(&activity());
-        assert!(second.token.is_cancelled());
+        assert!(second.tokens.cancelled.is_cancelled());
     }
 }

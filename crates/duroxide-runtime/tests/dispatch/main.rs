@@ -22,6 +22,7 @@ mod panics;
 mod scene;
 mod shutdown;
 mod slots;
+mod stops;
 
 use std::time::Duration;
 

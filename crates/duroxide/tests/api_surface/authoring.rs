@@ -6,8 +6,8 @@ use std::{
 };
 
 use duroxide::{
-    ActivityContext, BackoffStrategy, Client, DurableFuture, Either2, Either3, Event, OrchestrationContext,
-    RetryOptions, RetryPolicy, SystemStats, is_not_retryable, not_retryable,
+    ActivityContext, ActivityOutcome, BackoffStrategy, Client, DurableFuture, Either2, Either3, Event,
+    OrchestrationContext, RetryOptions, RetryPolicy, SystemStats, is_not_retryable, not_retryable,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -195,6 +195,21 @@ fn retry_options() {
         let _: Res<String> = ctx.schedule_activity_with_retry_on_session("a", "b", options, "s").await;
     };
     assert!(is_not_retryable(&not_retryable("declined")) && !is_not_retryable("declined"));
+}
+
+/// Added: asking an activity to stop, and its outcome.
+#[test]
+fn cancel_and_wait() {
+    let _ = |ctx: OrchestrationContext| async move {
+        let stopped = ctx.cancel_and_wait(ctx.schedule_activity("a", "b")).await;
+        let _: bool = stopped.never_started();
+        match stopped {
+            ActivityOutcome::Completed(output) => output,
+            ActivityOutcome::Failed(error) => error,
+            ActivityOutcome::Stopped | ActivityOutcome::NeverStarted => String::new(),
+            _ => String::new(),
+        }
+    };
 }
 
 async fn activity_context(ctx: &ActivityContext) {

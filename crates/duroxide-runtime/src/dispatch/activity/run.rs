@@ -72,6 +72,8 @@ fn activity_failed(message: String) -> ErrorDetails {
 /// Why an activity is told to stop.
 enum Stop {
     Cancelled,
+    /// Its outcome is awaited.
+    Requested,
     /// It ran longer than this node lets any activity run.
     TimedOut,
     /// It ran longer than its caller allows for one attempt.
@@ -166,6 +168,10 @@ impl ActivityWork {
                 self.wind_down(&task, answered).await;
                 Verdict::TimedOut
             }
+            Ok(Either::Right((Stop::Requested, _))) => match self.wind_down(&task, answered).await {
+                Some(result) => Verdict::Finished(result.map_err(activity_failed)),
+                None => Verdict::Finished(Err(ErrorDetails::activity_stopped())),
+            },
             Ok(Either::Right((Stop::AttemptTimedOut(limit), _))) => {
                 self.wind_down(&task, answered).await;
                 self.attempt_timed_out(call, limit)
@@ -197,7 +203,7 @@ impl ActivityWork {
 
     /// Resolves when the activity must stop. Its time begins now.
     fn stop_signal(&self, attempt_timeout: Option<Duration>) -> BoxFuture<Stop> {
-        let cancellation = self.cancellation.clone();
+        let (cancellation, stop) = (self.cancellation.clone(), self.stop.clone());
         let node_limit = self.node.options.activity_execution_timeout;
         let limit = match (node_limit, attempt_timeout) {
             (Some(node), Some(attempt)) if node < attempt => Some((node, Stop::TimedOut)),
@@ -207,25 +213,33 @@ impl ActivityWork {
         };
         let limit = limit.map(|(limit, stop)| (self.node.env.sleep(limit), stop));
         Box::pin(async move {
-            let cancelled = Box::pin(cancellation.cancelled_owned());
+            let cancelled = cancellation.cancelled_owned().map(|()| Stop::Cancelled);
+            let requested = stop.cancelled_owned().map(|()| Stop::Requested);
+            let told = select(Box::pin(cancelled), Box::pin(requested)).map(|told| told.factor_first().0);
             match limit {
-                None => {
-                    cancelled.await;
-                    Stop::Cancelled
-                }
-                Some((limit, stop)) => match select(cancelled, limit).await {
-                    Either::Left(_) => Stop::Cancelled,
-                    Either::Right(_) => stop,
+                None => told.await,
+                Some((limit, late)) => match select(told, limit).await {
+                    Either::Left((told, _)) => told,
+                    Either::Right(_) => late,
                 },
             }
         })
     }
 
     /// Fires the token, waits for the grace period, then drops the task. A slot never waits longer for user code.
-    async fn wind_down(&mut self, task: &Task, answered: oneshot::Receiver<Result<String, String>>) {
+    /// Returns what the code said meanwhile.
+    async fn wind_down(
+        &mut self,
+        task: &Task,
+        answered: oneshot::Receiver<Result<String, String>>,
+    ) -> Option<Result<String, String>> {
         self.cancellation.cancel();
         let grace = self.node.env.sleep(self.node.options.activity_cancellation_grace_period);
-        self.lease.beside(select(answered, grace)).await;
+        let answer = match self.lease.beside(select(answered, grace)).await {
+            Either::Left((answer, _)) => answer.ok(),
+            Either::Right(_) => None,
+        };
         task.abort();
+        answer
     }
 }

@@ -69,6 +69,15 @@ impl ActivityWork {
         }
     }
 
+    /// It was asked to stop before this claim could begin it: it does not run, and its outcome says why.
+    pub(super) async fn end_before_it_began(&mut self, call: &Call) {
+        let started = self.claimed_before;
+        debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, started, "activity asked to stop");
+        let details =
+            if started { ErrorDetails::activity_stopped() } else { ErrorDetails::activity_never_started() };
+        self.complete(call, Err(details), Duration::ZERO).await;
+    }
+
     /// No handler here: another node, or a later deployment, may have it (semantics 16.8).
     pub(super) async fn bounce(&mut self, call: &Call) {
         let options = &self.node.options;

@@ -30,6 +30,7 @@ fn turn(outcome: Outcome) -> Turn {
         activities: vec![],
         messages: vec![],
         cancelled_activities: vec![],
+        stopped_activities: vec![],
         cancelled_timers: vec![],
         outcome,
         parent: Some(link(Some(2))),

@@ -6,7 +6,7 @@ use duroxide_core::{
     INITIAL_EXECUTION_ID, ParentLink, WorkItem,
     engine::{Ending, Outcome, Turn, end_without_code},
 };
-use duroxide_provider::{ProviderError, Round};
+use duroxide_provider::{ProviderError, Round, ScheduledActivityIdentifier};
 use tracing::{debug, error, warn};
 
 use super::{InstanceWork, UNREADABLE_DELAY};
@@ -96,6 +96,13 @@ impl InstanceWork {
         node.held.let_go(&self.claim.lock_token);
         for activity in &round.cancelled_activities {
             node.running.cancel(activity);
+        }
+        for stop in &round.metadata.stop_activities {
+            node.running.stop(&ScheduledActivityIdentifier {
+                instance: self.claim.instance.clone(),
+                execution_id: round.execution_id,
+                activity_id: stop.activity_id,
+            });
         }
         if facts.end.is_some() {
             node.descriptors.forget(&self.claim.instance, facts.execution_id);
