@@ -2,6 +2,7 @@
 
 mod arrows;
 mod bench;
+mod beside;
 mod repeat;
 mod step;
 mod suite;
@@ -23,13 +24,19 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check everything a change must pass: formatting, dependency arrows, clippy, docs, doctests, all tests.
+    /// Check everything a change must pass: formatting, dependency arrows, clippy, docs, doctests, all tests, and that we fit
+    /// beside other crates that link SQLite.
     ///
     /// Needs only Rust and a C compiler; missing rustfmt and clippy components are installed through rustup. Stops
     /// at the first step that fails and prints its command, so that it can be run again alone.
     Test,
     /// Check that dependencies between the workspace's crates point inwards, and that the pure crates are pure.
     Arrows,
+    /// Build and run duroxide in one program with other crates that link SQLite, and run the SQLite tests with the
+    /// oldest rusqlite it takes.
+    ///
+    /// The packages stand below `testing/beside`, each with its own versions. Also part of `test`.
+    Beside,
     /// Run the timing-sensitive tests again and again and report every failure.
     ///
     /// These are all tests of the crates that know a clock, a thread or a process; the pure crates cannot be
@@ -60,6 +67,7 @@ fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Test => suite::run(),
         Command::Arrows => arrows::check_workspace(),
+        Command::Beside => beside::run(),
         Command::Repeat(options) => repeat::run(&options),
         Command::Bench(options) => bench::run(&options),
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    arrows,
+    arrows, beside,
     step::{Step, announce, answers},
     test_run::TestRun,
 };
@@ -12,7 +12,7 @@ use crate::{
 pub(crate) fn run() -> Result<(), String> {
     let begin = Instant::now();
     set_up()?;
-    for step in formatting_steps() {
+    for step in formatting_steps().into_iter().chain(beside::formatting_steps()) {
         step.run()?;
     }
     arrows::check_workspace()?;
@@ -20,6 +20,7 @@ pub(crate) fn run() -> Result<(), String> {
         step.run()?;
     }
     TESTS.run()?;
+    beside::run()?;
     println!("\nAll steps passed in {:.0} s.", begin.elapsed().as_secs_f64());
     Ok(())
 }
