@@ -148,6 +148,13 @@ impl StoreEngine for MemoryEngine {
         Ok(())
     }
 
+    fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
+        self.instances.move_leases(self.now, by);
+        self.activities.move_leases(self.now, by);
+        self.nodes.move_seen(self.now, by);
+        Ok(())
+    }
+
     fn claim_instances(
         &mut self,
         order: &InstanceOrder,

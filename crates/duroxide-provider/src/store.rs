@@ -28,7 +28,8 @@
 //! * **Suspect.** A counted abandon makes an instance suspect, and so does a lease that ended, until a commit under it
 //!   is served after all; a commit that leaves no attempted message makes it healthy again.
 //! * **Leases.** A lease is live while `now < until`. Commit, ack and renewal check it at the time they were handed in;
-//!   an abandon needs only the token. A lock whose lease ended keeps its token until the next claim.
+//!   an abandon needs only the token. A lock whose lease ended keeps its token until the next claim. If the clock was
+//!   set back, no lease lasts longer than its length from now; if it was set forward, leases move along with it.
 //! * **Times.** A delayed message is due at `now + delay`, rounded up to milliseconds. Hidden rows and leases keep
 //!   microseconds.
 //! * **Execution end.** A status other than `Running` ends an execution: its key-value changes are merged, its

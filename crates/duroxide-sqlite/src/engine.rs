@@ -297,6 +297,11 @@ impl StoreEngine for SqliteEngine {
         self.shorten_leases()
     }
 
+    fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
+        self.check_open()?;
+        self.move_live_leases(by)
+    }
+
     fn claim_instances(
         &mut self,
         order: &InstanceOrder,

@@ -12,7 +12,9 @@ use std::{
 };
 
 use duroxide_core::{Clock, Timestamp};
-use duroxide_provider::store::{Answer, ApplyError, Op, Readies, StoreEngine, StoreFailure, TellOfWrite};
+use duroxide_provider::store::{
+    Answer, ApplyError, Op, Readies, Refusal, StoreEngine, StoreFailure, TellOfWrite,
+};
 
 use self::{
     engine::GuardedEngine,
@@ -106,8 +108,8 @@ impl StoreDriver {
                 self.accept(request);
             }
             let now = self.clock.now();
-            if self.machine.observe(now, (self.steady_clock)(), self.watchers.any()) {
-                log::clock_was_set(&self.name);
+            if let Some(step) = self.machine.observe(now, (self.steady_clock)(), self.watchers.any()) {
+                log::clock_was_set(&self.name, step);
             }
             match self.machine.next_step(now) {
                 Step::Gather(until) => return Idle::Gathering(until),
@@ -228,10 +230,7 @@ impl StoreDriver {
                     log::upkeep_failed(&self.name, "promote", &failure);
                     self.machine.postpone_promotion(now);
                 }
-                Err(Fault::Clamp(failure)) => {
-                    log::upkeep_failed(&self.name, "clamp_leases", &failure);
-                    self.machine.postpone_clamp(now);
-                }
+                Err(Fault::Leases(failure)) => self.postpone_lease_change(&failure, now),
                 Err(Fault::Op(failure)) if jobs.is_empty() => return self.fail(jobs, &failure, now),
                 Err(Fault::Op(_)) => return self.run_one_by_one(jobs, now),
                 Err(Fault::Whole(failure)) => return self.fail(jobs, &failure, now),
@@ -255,7 +254,7 @@ impl StoreDriver {
     fn run_one_by_one(&mut self, jobs: Vec<Job>, now: Timestamp) {
         let mut jobs = jobs.into_iter();
         while let Some(job) = jobs.next() {
-            match self.transaction(now).run_alone(&job) {
+            match self.run_alone(&job, now) {
                 Ok(answer) => {
                     self.machine.committed(None);
                     if answer.is_ok() {
@@ -280,11 +279,31 @@ impl StoreDriver {
         self.maintain();
     }
 
+    fn run_alone(&mut self, job: &Job, now: Timestamp) -> Result<Result<Answer, Refusal>, Fault> {
+        loop {
+            match self.transaction(now).run_alone(job) {
+                Ok(alone) => {
+                    if alone.changed_leases {
+                        self.machine.changed_leases();
+                    }
+                    return Ok(alone.answer);
+                }
+                Err(Fault::Leases(failure)) => self.postpone_lease_change(&failure, now),
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    fn postpone_lease_change(&mut self, failure: &StoreFailure, now: Timestamp) {
+        log::upkeep_failed(&self.name, "change_leases", failure);
+        self.machine.postpone_lease_change(now);
+    }
+
     /// The transaction is committed: tells everyone.
     fn settle(&mut self, jobs: Vec<Job>, outcome: Outcome, now: Timestamp) {
         self.machine.committed(outcome.promoted.then_some(now));
-        if outcome.clamped {
-            self.machine.clamped();
+        if outcome.changed_leases {
+            self.machine.changed_leases();
         }
         let (operations, claims) =
             (outcome.answers.len(), outcome.instances.len() + outcome.activities.len());
@@ -333,7 +352,7 @@ impl StoreDriver {
     fn fail(&mut self, jobs: Vec<Job>, failure: &StoreFailure, now: Timestamp) {
         log::transaction_failed(&self.name, jobs.len(), failure);
         self.machine.postpone_promotion(now);
-        self.machine.postpone_clamp(now);
+        self.machine.retry_lease_change(now);
         self.machine.fail_fetches(failure);
         for job in jobs {
             self.answer(job, Err(failure.clone().into()));

@@ -6,6 +6,8 @@ use duroxide_provider::{
 };
 use tracing::{error, info, warn};
 
+use crate::machine::ClockStep;
+
 const TARGET: &str = "duroxide::providers::store";
 
 /// A row became a dead letter, and that is committed.
@@ -86,9 +88,14 @@ pub(crate) fn node_gone(store: &str, node: &str) {
     info!(target: TARGET, store, node, "a node is gone; what it held is given to others");
 }
 
-/// Somebody set the system's clock.
-pub(crate) fn clock_was_set(store: &str) {
-    warn!(target: TARGET, store, "the clock was set, no lease may last longer than it is");
+/// Somebody set the system's clock, or the machine slept.
+pub(crate) fn clock_was_set(store: &str, step: ClockStep) {
+    let (direction, by) = match step {
+        ClockStep::Back(by) => ("back", by),
+        ClockStep::Forward(by) => ("forward", by),
+    };
+    let seconds = by.as_secs_f64();
+    warn!(target: TARGET, store, direction, seconds, "the clock was set, leases are moved along with it");
 }
 
 /// A thread of the store ended by a panic of its own: a bug here, not in an engine.

@@ -8,6 +8,7 @@ mod backlog;
 mod clock_check;
 mod gathering;
 mod health;
+mod lease_change;
 mod looks;
 mod standing;
 #[cfg(test)]
@@ -18,10 +19,14 @@ use std::{collections::VecDeque, time::Duration};
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{ActivityOrder, InstanceOrder, Readies, StoreFailure};
 
-pub(crate) use self::standing::{Served, Taken};
 use self::{
     backlog::Backlog, clock_check::ClockCheck, gathering::Gathering, health::Health, looks::Looks,
     standing::StandingOrders,
+};
+pub(crate) use self::{
+    clock_check::ClockStep,
+    lease_change::LeaseChange,
+    standing::{Served, Taken},
 };
 use crate::{
     StoreOptions,
@@ -89,8 +94,8 @@ pub(crate) struct Machine {
     /// The latest time seen, to notice a clock that is set back.
     seen: Timestamp,
     clock_check: ClockCheck,
-    /// When to shorten leases that are too long, if the clock was set.
-    clamp_at: Option<Timestamp>,
+    /// What is to be done to leases, if the clock was set.
+    lease_change: Option<LeaseChange>,
 }
 
 /// When the store has something due.
@@ -121,7 +126,7 @@ impl Machine {
             closing: false,
             seen: Timestamp::ZERO,
             clock_check: ClockCheck::default(),
-            clamp_at: None,
+            lease_change: None,
         }
     }
 
@@ -156,13 +161,13 @@ impl Machine {
         }
     }
 
-    /// Notes the time, on the wall clock and on one that nobody sets, and whether clients watch. Returns whether
-    /// the wall clock was set.
-    pub(crate) fn observe(&mut self, now: Timestamp, steady: Duration, watched: bool) -> bool {
+    /// Notes the time, on the wall clock and on one that nobody sets, and whether clients watch. Returns how the
+    /// wall clock was set.
+    pub(crate) fn observe(&mut self, now: Timestamp, steady: Duration, watched: bool) -> Option<ClockStep> {
         self.watched = watched;
-        let was_set = self.clock_check.was_set(now, steady);
-        if was_set {
-            self.clamp_at = Some(now);
+        let step = self.clock_check.step(now, steady);
+        if let Some(step) = step {
+            self.lease_change = Some(LeaseChange::after(self.lease_change, step, now));
         }
         if self.seen == Timestamp::ZERO {
             self.looks.note_request(now);
@@ -184,7 +189,7 @@ impl Machine {
             }
         }
         self.seen = now;
-        was_set
+        step
     }
 
     /// Nobody can hand anything in any more. What nobody waits for, such as releases of claims, is still done.
@@ -241,7 +246,7 @@ impl Machine {
     fn wants_transaction(&self, now: Timestamp) -> bool {
         !self.backlog.is_empty()
             || self.promotion_is_due(now)
-            || self.clamp_is_due(now)
+            || self.lease_change.is_some_and(|change| change.at <= now)
             || self.instances.wants_claim()
             || self.activities.wants_claim()
     }
@@ -251,9 +256,9 @@ impl Machine {
         matches!(self.wake, Wake::Known(Some(at)) if at <= now)
     }
 
-    /// Whether leases are to be looked at, because the clock was set.
-    pub(crate) fn clamp_is_due(&self, now: Timestamp) -> bool {
-        self.clamp_at.is_some_and(|at| at <= now)
+    /// What the next transaction has to do to leases, because the clock was set.
+    pub(crate) fn lease_change_due(&self, now: Timestamp) -> Option<LeaseChange> {
+        self.lease_change.filter(|change| change.not_before <= now)
     }
 
     /// Others' changes matter only to someone who waits for them.
@@ -268,7 +273,8 @@ impl Machine {
         };
         let look = self.looks_elsewhere().then_some(self.looks.next());
         let deadlines = [self.instances.next_deadline(), self.activities.next_deadline()];
-        let upkeep = [wake, look, self.tend_nodes_at, self.clamp_at];
+        let lease_change = self.lease_change.map(|change| change.at);
+        let upkeep = [wake, look, self.tend_nodes_at, lease_change];
         upkeep.into_iter().chain(deadlines).flatten().min()
     }
 
@@ -327,15 +333,23 @@ impl Machine {
         }
     }
 
-    /// No lease is longer than it can be.
-    pub(crate) fn clamped(&mut self) {
-        self.clamp_at = None;
+    /// Leases are as the clock is.
+    pub(crate) fn changed_leases(&mut self) {
+        self.lease_change = None;
     }
 
-    /// Leases could not be looked at. That is tried again later, so that it holds nobody up.
-    pub(crate) fn postpone_clamp(&mut self, now: Timestamp) {
-        if self.clamp_is_due(now) {
-            self.clamp_at = Some(now.saturating_add(UPKEEP_PAUSE));
+    /// Leases could not be changed. That is tried again later, so that it holds nobody up.
+    pub(crate) fn postpone_lease_change(&mut self, now: Timestamp) {
+        if let Some(change) = &mut self.lease_change {
+            change.at = now.saturating_add(UPKEEP_PAUSE);
+            change.not_before = change.at;
+        }
+    }
+
+    /// A transaction had no effect for another reason. The next one must change leases all the same, before it ends any.
+    pub(crate) fn retry_lease_change(&mut self, now: Timestamp) {
+        if let Some(change) = &mut self.lease_change {
+            change.at = now.saturating_add(UPKEEP_PAUSE);
         }
     }
 

@@ -1,4 +1,7 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use duroxide_core::{Timestamp, WorkItem};
 
@@ -246,6 +249,20 @@ impl Activities {
         for session in self.sessions.clamp(now) {
             self.file_session(&session, now);
         }
+    }
+
+    /// Moves the leases that were live before the clock was set forward.
+    pub(super) fn move_leases(&mut self, now: Timestamp, by: Duration) {
+        let is_live = |lock: &Lock| lock.was_live_before(now, by);
+        let live = self
+            .keys_where(|activity| activity.lane.is_none() && activity.lock.as_ref().is_some_and(is_live));
+        let sessions = self.sessions.move_by(now, by);
+        for key in live {
+            self.change(key, now, |activity| {
+                activity.lock.iter_mut().for_each(|lock| lock.move_by(now, by));
+            });
+        }
+        sessions.iter().for_each(|session| self.file_session(session, now));
     }
 
     pub(super) fn next_wake(&self) -> Option<Timestamp> {

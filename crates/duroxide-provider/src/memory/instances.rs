@@ -6,7 +6,7 @@ use std::{
 
 use duroxide_core::Timestamp;
 
-use super::{instance::Instance, record::Changes, route::Route};
+use super::{instance::Instance, lock::Lock, record::Changes, route::Route};
 use crate::store::{HeldBack, InstanceNeeds, InstanceOrder, MessageRow, token_row};
 
 /// The number of an instance's row. Never reused, so an instance that was deleted and started again differs.
@@ -236,6 +236,18 @@ impl Instances {
             }
         }
         too_long.into_iter().for_each(|key| self.file(key, now));
+    }
+
+    /// Moves the leases that were live before the clock was set forward.
+    pub(super) fn move_leases(&mut self, now: Timestamp, by: Duration) {
+        let is_live = |lock: &Lock| lock.was_live_before(now, by);
+        let waiting = self.rows.iter().filter(|(_, row)| row.ready.is_none());
+        let live = waiting.filter(|(_, row)| row.instance.lock.as_ref().is_some_and(is_live));
+        for key in live.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.change(key, now, |instance| {
+                instance.lock.iter_mut().for_each(|lock| lock.move_by(now, by));
+            });
+        }
     }
 
     pub(super) fn take_stray_queues(&mut self) -> BTreeSet<InstanceKey> {

@@ -55,6 +55,16 @@ impl Lock {
         self.until = now.saturating_add(self.lease);
     }
 
+    /// Whether it was live before the clock was set forward by this much.
+    pub(super) fn was_live_before(&self, now: Timestamp, by: Duration) -> bool {
+        self.until.saturating_add(by) > now
+    }
+
+    /// Makes it end that much later, at most one lease from now.
+    pub(super) fn move_by(&mut self, now: Timestamp, by: Duration) {
+        self.until = self.until.saturating_add(by).min(now.saturating_add(self.lease));
+    }
+
     /// Makes it end now at the latest.
     pub(super) fn end(&mut self, now: Timestamp) {
         self.until = self.until.min(now);

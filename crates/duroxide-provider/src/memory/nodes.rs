@@ -1,6 +1,6 @@
 //! Nodes: who claims, and what becomes free when one of them is gone.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use duroxide_core::Timestamp;
 
@@ -43,6 +43,13 @@ impl Nodes {
             node.seen_at = now;
         }
         self.rows.retain(|_, node| now.saturating_since(node.seen_at) < NODE_FORGOTTEN_AFTER);
+    }
+
+    /// The clock was set forward by this much: nodes are no less there than before.
+    pub(super) fn move_seen(&mut self, now: Timestamp, by: Duration) {
+        for node in self.rows.values_mut() {
+            node.seen_at = node.seen_at.saturating_add(by).min(now);
+        }
     }
 
     pub(super) fn stored(&self) -> Vec<StoredNode> {

@@ -123,6 +123,22 @@ impl Sessions {
         live
     }
 
+    /// Moves leases that were live before the clock was set forward by this much, and the times of their last activity;
+    /// returns the names of those sessions.
+    pub(super) fn move_by(&mut self, now: Timestamp, by: Duration) -> Vec<String> {
+        let mut moved = Vec::new();
+        for (name, row) in &mut self.rows {
+            if row.until.saturating_add(by) > now {
+                self.wake.remove(&(row.until, name.clone()));
+                row.until = row.until.saturating_add(by).min(now.saturating_add(row.lease));
+                row.last_activity = row.last_activity.saturating_add(by).min(now);
+                self.wake.insert((row.until, name.clone()));
+                moved.push(name.clone());
+            }
+        }
+        moved
+    }
+
     /// Deletes ended sessions that no queued activity needs; returns how many.
     pub(super) fn clean_up(&mut self, now: Timestamp, is_needed: impl Fn(&str) -> bool) -> usize {
         let ended = |(name, row): &(&String, &Session)| row.until <= now && !is_needed(name);

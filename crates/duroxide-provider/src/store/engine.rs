@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
 
@@ -34,6 +34,11 @@ pub trait StoreEngine: StoreReader + 'static {
     /// Shortens every lease that would end later than its length from now: the clock was set back, and what is
     /// locked must not stay so until the clock has caught up. Leases that have ended stay so.
     fn clamp_leases(&mut self) -> Result<(), StoreFailure>;
+
+    /// Lets every lease that was live before the clock was set forward by this much end that much later, at most one
+    /// lease from now: for their holders no time has passed. What can already be claimed stays so. Sessions move too,
+    /// and the times at which nodes were last seen; timers and delays do not.
+    fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure>;
 
     /// Locks ready instances with their messages, those that have been ready longest first.
     fn claim_instances(

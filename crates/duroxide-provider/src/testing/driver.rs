@@ -50,6 +50,7 @@ impl Driver {
             8..=9 => Step::ClaimActivities(activity_order(&mut dice)),
             10..=13 => self.use_claim(&mut dice),
             14..=16 => self.use_work(&mut dice),
+            17 if dice.one_in(4) => Step::SetForward(pass(&mut dice)),
             17 => Step::Pass(pass(&mut dice)),
             18 if dice.one_in(2) => nodes(&mut dice),
             18 => sessions(&mut dice),

@@ -1,6 +1,6 @@
 //! Store engines around others.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use duroxide_core::{SystemStats, Timestamp};
 
@@ -70,6 +70,7 @@ engine_layer! {
         fn apply(op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError>;
         fn promote() -> Result<Vec<DeadLetterNote>, StoreFailure>;
         fn clamp_leases() -> Result<(), StoreFailure>;
+        fn move_leases(by: Duration) -> Result<(), StoreFailure>;
         fn claim_instances(order: &InstanceOrder, nonce: u128)
             -> Result<Claimed<OrchestrationClaim>, StoreFailure>;
         fn claim_activities(order: &ActivityOrder, nonce: u128) -> Result<Claimed<WorkClaim>, StoreFailure>;

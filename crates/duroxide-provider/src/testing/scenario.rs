@@ -76,6 +76,17 @@ impl Scenario {
         self.transact(|engine| engine.clamp_leases()).unwrap();
     }
 
+    /// Sets the clock forward, and the store notices before it does anything else.
+    pub fn notice_turn_forward(&mut self, time: Duration) {
+        self.pass(time);
+        self.notice_again(time);
+    }
+
+    /// Another process notices the same step.
+    pub fn notice_again(&mut self, time: Duration) {
+        self.transact(|engine| engine.move_leases(time)).unwrap();
+    }
+
     /// Makes visible what has become due.
     pub fn promote(&mut self) {
         self.transact(|engine| engine.promote()).unwrap();

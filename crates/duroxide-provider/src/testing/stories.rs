@@ -67,6 +67,10 @@ macro_rules! engine_stories {
                 a_clock_set_back_cuts_no_long_lease_short,
                 a_clock_set_back_gives_no_ended_lease_new_life,
                 a_clock_set_back_moves_no_timer,
+                a_clock_set_forward_moves_the_leases_of_its_holders,
+                a_step_forward_that_is_noticed_twice_adds_at_most_a_lease,
+                a_clock_set_forward_gives_no_ended_lease_new_life,
+                a_clock_set_forward_lets_timers_fire,
             ];
             rounds: [
                 an_instance_runs_from_start_to_end,
@@ -138,6 +142,7 @@ macro_rules! engine_stories {
                 a_batch_takes_several_activities_of_a_session_it_claims,
                 a_clock_set_back_frees_a_session_after_one_lease,
                 a_clock_set_back_makes_no_session_busy,
+                a_clock_set_forward_leaves_a_session_to_its_owner,
             ];
             nodes: [
                 what_died_with_its_node_before_is_left_to_its_lease,
@@ -150,6 +155,7 @@ macro_rules! engine_stories {
                 a_claim_counts_what_it_passes_over,
                 nodes_are_listed_until_they_end,
                 a_node_that_nobody_renews_is_forgotten,
+                a_clock_set_forward_makes_no_node_forgotten,
             ];
             admin: [
                 a_running_instance_is_deleted_only_by_force,

@@ -22,6 +22,8 @@ use crate::{
 pub enum Step {
     /// Time passes.
     Pass(Duration),
+    /// The clock is set forward, and the store notices.
+    SetForward(Duration),
     /// An operation without a lock.
     Apply(Op),
     /// A claim of instances.
@@ -129,14 +131,17 @@ impl Subject {
     /// # Errors
     /// If the store fails.
     pub fn take(&mut self, step: &Step) -> Result<Observation, StoreFailure> {
-        if let Step::Pass(time) = step {
+        if let Step::Pass(time) | Step::SetForward(time) = step {
             self.now = self.now.saturating_add(*time);
         }
         self.nonce += 1;
         self.engine.begin(self.now)?;
+        if let Step::SetForward(time) = step {
+            self.engine.move_leases(*time)?;
+        }
         let mut seen = Observation { buried: self.engine.promote()?, ..Observation::default() };
         match step {
-            Step::Pass(_) => {}
+            Step::Pass(_) | Step::SetForward(_) => {}
             Step::ClaimInstances(order) => self.claim_instances(order, &mut seen)?,
             Step::ClaimActivities(order) => self.claim_activities(order, &mut seen)?,
             _ => {
@@ -219,7 +224,7 @@ impl Subject {
                 Op::AbandonActivity { token: activity(work), delay: *delay, ignore_attempt: *ignore_attempt }
             }
             Step::RenewActivity { work } => Op::RenewActivity { token: activity(work), extend_for: LEASE },
-            Step::Pass(_) | Step::ClaimInstances(_) | Step::ClaimActivities(_) => {
+            Step::Pass(_) | Step::SetForward(_) | Step::ClaimInstances(_) | Step::ClaimActivities(_) => {
                 panic!("{step:?} is no operation")
             }
         };

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
@@ -47,6 +47,10 @@ impl GuardedEngine {
 
     pub(super) fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
         self.call("clamp_leases", FailureClass::Permanent, |engine| engine.clamp_leases())
+    }
+
+    pub(super) fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
+        self.call("move_leases", FailureClass::Permanent, |engine| engine.move_leases(by))
     }
 
     pub(super) fn claim<O: Order>(

@@ -34,11 +34,19 @@ pub(super) struct Outcome {
     pub(super) activities: Served<ActivityOrder>,
     /// Whether due rows were promoted.
     pub(super) promoted: bool,
-    /// Whether leases that were too long were shortened.
-    pub(super) clamped: bool,
+    /// Whether leases were changed because the clock was set.
+    pub(super) changed_leases: bool,
     pub(super) aside: Aside,
     /// How long the commit took, which is mostly the disk's time.
     pub(super) commit_took: Duration,
+}
+
+/// What a committed transaction of one operation did.
+#[derive(Debug)]
+pub(super) struct Alone {
+    pub(super) answer: Result<Answer, Refusal>,
+    /// Whether leases were changed because the clock was set.
+    pub(super) changed_leases: bool,
 }
 
 /// What a transaction put aside or passed over; the operator hears of it.
@@ -60,8 +68,8 @@ pub(super) enum Fault {
     Op(StoreFailure),
     /// Due rows could not be promoted.
     Promotion(StoreFailure),
-    /// Leases that are too long could not be shortened.
-    Clamp(StoreFailure),
+    /// Leases could not be changed as a clock that was set requires.
+    Leases(StoreFailure),
     /// The claim for this order broke.
     InstanceOrder(u64, StoreFailure),
     /// The claim for this order broke.
@@ -76,7 +84,7 @@ impl Fault {
             Self::Whole(failure)
             | Self::Op(failure)
             | Self::Promotion(failure)
-            | Self::Clamp(failure)
+            | Self::Leases(failure)
             | Self::InstanceOrder(_, failure)
             | Self::ActivityOrder(_, failure)
             | Self::Unknown { failure, .. } => failure,
@@ -97,7 +105,7 @@ impl Fault {
         let (Self::Whole(failure)
         | Self::Op(failure)
         | Self::Promotion(failure)
-        | Self::Clamp(failure)
+        | Self::Leases(failure)
         | Self::InstanceOrder(_, failure)
         | Self::ActivityOrder(_, failure)
         | Self::Unknown { failure, .. }) = self;
@@ -124,16 +132,16 @@ impl Transaction<'_> {
     }
 
     /// Runs one operation and serves nobody.
-    pub(super) fn run_alone(mut self, job: &Job) -> Result<Result<Answer, Refusal>, Fault> {
+    pub(super) fn run_alone(mut self, job: &Job) -> Result<Alone, Fault> {
         self.begin()?;
-        let answer = self.apply(job);
-        let answer = self.or_roll_back(answer)?;
+        let filled = self.change_leases().and_then(|changed| Ok((changed, self.apply(job)?)));
+        let (changed_leases, answer) = self.or_roll_back(filled)?;
         let committed = self.engine.commit().map_err(|failure| match failure.class {
             FailureClass::Permanent => Fault::Op(failure),
             FailureClass::Retryable | FailureClass::OutcomeUnknown => Fault::Whole(failure),
         });
         self.or_roll_back(committed)?;
-        Ok(answer)
+        Ok(Alone { answer, changed_leases })
     }
 
     fn begin(&mut self) -> Result<(), Fault> {
@@ -149,6 +157,7 @@ impl Transaction<'_> {
     }
 
     fn fill(&mut self, jobs: &[Job]) -> Result<Outcome, Fault> {
+        let changed_leases = self.change_leases()?;
         let mut readies = Readies::default();
         let mut answers = Vec::with_capacity(jobs.len());
         for job in jobs {
@@ -157,10 +166,6 @@ impl Transaction<'_> {
                 readies = union(readies, job.op().readies());
             }
             answers.push(answer);
-        }
-        let clamped = self.machine.clamp_is_due(self.now);
-        if clamped {
-            self.engine.clamp_leases().map_err(Fault::Clamp)?;
         }
         let mut aside = Aside::default();
         let promoted = self.machine.promotion_is_due(self.now);
@@ -177,7 +182,25 @@ impl Transaction<'_> {
             .activities
             .serve(readies.activities, |order| self.claim(order, &mut aside))
             .map_err(|(number, failure)| Fault::ActivityOrder(number, failure))?;
-        Ok(Outcome { answers, instances, activities, promoted, clamped, aside, commit_took: Duration::ZERO })
+        Ok(Outcome {
+            answers,
+            instances,
+            activities,
+            promoted,
+            changed_leases,
+            aside,
+            commit_took: Duration::ZERO,
+        })
+    }
+
+    /// If the clock was set, leases are changed before anything else happens: operations check them, promotions end them.
+    fn change_leases(&mut self) -> Result<bool, Fault> {
+        let Some(change) = self.machine.lease_change_due(self.now) else { return Ok(false) };
+        if !change.forward.is_zero() {
+            self.engine.move_leases(change.forward).map_err(Fault::Leases)?;
+        }
+        self.engine.clamp_leases().map_err(Fault::Leases)?;
+        Ok(true)
     }
 
     fn apply(&mut self, job: &Job) -> Result<Result<Answer, Refusal>, Fault> {

@@ -8,6 +8,14 @@ use duroxide_core::Timestamp;
 /// leases are looked at.
 const DRIFT_MAX: Duration = Duration::from_secs(1);
 
+/// Somebody set the wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClockStep {
+    Back(Duration),
+    /// Or the machine slept, and with it everything that runs on it.
+    Forward(Duration),
+}
+
 /// The wall clock beside a clock that nobody sets.
 #[derive(Debug, Default)]
 pub(super) struct ClockCheck {
@@ -16,21 +24,22 @@ pub(super) struct ClockCheck {
 }
 
 impl ClockCheck {
-    /// Whether the wall clock moved away from the steady one since they last agreed. From now on they agree again.
-    pub(super) fn was_set(&mut self, now: Timestamp, steady: Duration) -> bool {
+    /// How far the wall clock moved away from the steady one since they last agreed. From now on they agree again.
+    pub(super) fn step(&mut self, now: Timestamp, steady: Duration) -> Option<ClockStep> {
         let (then, steady_then) = *self.agreed.get_or_insert((now, steady));
         let expected = then.saturating_add(steady.saturating_sub(steady_then));
-        let moved = expected.saturating_since(now).max(now.saturating_since(expected)) > DRIFT_MAX;
-        if moved {
-            self.agreed = Some((now, steady));
+        let (back, forward) = (expected.saturating_since(now), now.saturating_since(expected));
+        if back.max(forward) <= DRIFT_MAX {
+            return None;
         }
-        moved
+        self.agreed = Some((now, steady));
+        Some(if forward.is_zero() { ClockStep::Back(back) } else { ClockStep::Forward(forward) })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{ClockStep::*, *};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -41,33 +50,33 @@ mod tests {
     #[test]
     fn time_that_passes_on_both_clocks_is_no_jump() {
         let mut check = ClockCheck::default();
-        assert!(!check.was_set(at(1_000), SECOND));
-        assert!(!check.was_set(at(9_000), 8_001 * SECOND));
+        assert_eq!(check.step(at(1_000), SECOND), None);
+        assert_eq!(check.step(at(9_000), 8_001 * SECOND), None);
     }
 
     #[test]
     fn both_directions_are_noticed_once() {
         let mut check = ClockCheck::default();
-        check.was_set(at(1_000), SECOND);
-        assert!(check.was_set(at(900), 2 * SECOND));
-        assert!(!check.was_set(at(901), 3 * SECOND));
-        assert!(check.was_set(at(5_000), 4 * SECOND));
-        assert!(!check.was_set(at(5_001), 5 * SECOND));
+        check.step(at(1_000), SECOND);
+        assert_eq!(check.step(at(900), 2 * SECOND), Some(Back(101 * SECOND)));
+        assert_eq!(check.step(at(901), 3 * SECOND), None);
+        assert_eq!(check.step(at(5_000), 4 * SECOND), Some(Forward(4_098 * SECOND)));
+        assert_eq!(check.step(at(5_001), 5 * SECOND), None);
     }
 
     /// A clock set back for less time than the store slept never shows an earlier time than before.
     #[test]
     fn a_set_back_clock_is_noticed_also_if_it_does_not_go_below_what_was_seen() {
         let mut check = ClockCheck::default();
-        check.was_set(at(1_000), SECOND);
-        assert!(check.was_set(at(1_001), 8 * SECOND));
+        check.step(at(1_000), SECOND);
+        assert_eq!(check.step(at(1_001), 8 * SECOND), Some(Back(6 * SECOND)));
     }
 
     #[test]
     fn slow_drift_adds_up() {
         let mut check = ClockCheck::default();
         let drifted = |seconds: u64| Timestamp::from_millis(seconds * 999);
-        let noticed = (0..=2_500).filter(|n| check.was_set(drifted(*n), SECOND * *n as u32)).count();
+        let noticed = (0..=2_500).filter(|n| check.step(drifted(*n), SECOND * *n as u32).is_some()).count();
         assert_eq!(noticed, 2);
     }
 }

@@ -213,14 +213,14 @@ fn a_shared_store_is_looked_at_only_while_someone_waits() {
 #[test]
 fn a_clock_that_was_set_wants_a_transaction_of_its_own() {
     let mut machine = idle_machine();
-    assert!(!machine.observe(at(60_000), SECOND, false));
-    assert!(machine.observe(at(30_000), 2 * SECOND, false));
+    assert_eq!(machine.observe(at(60_000), SECOND, false), None);
+    assert_eq!(machine.observe(at(30_000), 2 * SECOND, false), Some(ClockStep::Back(31 * SECOND)));
     machine.looked_ahead(None);
     assert_eq!(machine.next_step(at(30_000)), Step::Transact);
-    machine.postpone_clamp(at(30_000));
+    machine.postpone_lease_change(at(30_000));
     assert_eq!(machine.next_step(at(30_000)), Step::Sleep(Some(at(31_000))), "it failed");
     assert_eq!(machine.next_step(at(31_000)), Step::Transact);
-    machine.clamped();
+    machine.changed_leases();
     assert_eq!(machine.next_step(at(31_000)), Step::Sleep(None));
 }
 

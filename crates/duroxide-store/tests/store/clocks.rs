@@ -78,17 +78,75 @@ fn what_was_handed_in_before_a_jump_back_is_served() {
     answer(&mut commit).unwrap();
 }
 
-/// 16.1: leases end early when the clock is set forward. That is safe: the first holder is fenced.
+/// 16.1: a suspended laptop, or a clock that is corrected. The holder lives, and its lease moves with the step, however
+/// often that happens; nobody else gets the activity, and no attempt is counted.
 #[test]
-fn a_clock_set_forward_ends_leases_and_fences_their_holders() {
+fn ten_steps_forward_take_nothing_from_a_running_activity() {
     let mut f = fixture();
-    let first = claim_new(&mut f, "a");
+    let turn = claim_new(&mut f, "a");
+    complete(&mut f.store, f.provider.commit_round(&turn.lock_token, first_round("a"))).unwrap();
+    let work = complete(&mut f.store, fetch_activities(&f.provider, 1)).pop().unwrap();
+    for _ in 0..10 {
+        pass(&mut f, LOCK - Duration::from_secs(1));
+        f.clock.set_forward(DAY);
+        let taken = complete(&mut f.store, look_for_activities(&f.provider));
+        assert_eq!(taken.len(), 0);
+        complete(&mut f.store, f.provider.renew_work_item_lock(&work.lock_token, LOCK)).unwrap();
+    }
+    let done = completed("a", 2);
+    complete(&mut f.store, f.provider.ack_work_item(&work.lock_token, Some(done))).unwrap();
+}
+
+/// 16.1: whoever has died is replaced one lease later, in time that really passes.
+#[test]
+fn a_clock_set_forward_prolongs_no_lease_of_the_dead() {
+    let mut f = fixture();
+    claim_new(&mut f, "a");
+    pass(&mut f, LOCK / 2);
     f.clock.set_forward(DAY);
-    let second = complete(&mut f.store, fetch_instances(&f.provider, 1)).pop().unwrap();
-    assert_eq!(second.attempt_count, 2);
-    let late = complete(&mut f.store, f.provider.commit_round(&first.lock_token, first_round("a")));
-    assert!(late.unwrap_err().is_lock_lost());
-    complete(&mut f.store, f.provider.commit_round(&second.lock_token, first_round("a"))).unwrap();
+    f.store.run();
+    pass(&mut f, LOCK / 2 - MILLI);
+    assert_eq!(complete(&mut f.store, look_for_instances(&f.provider)).len(), 0);
+    f.clock.advance(MILLI);
+    assert_eq!(complete(&mut f.store, look_for_instances(&f.provider))[0].attempt_count, 2);
+}
+
+/// 16.1: also if the transaction that would have moved the leases fails, and the next one comes at once.
+#[test]
+fn no_lease_ends_because_the_first_transaction_after_a_step_failed() {
+    for (point, class) in [
+        (Point::Begin, FailureClass::Retryable),
+        (Point::Commit, FailureClass::Retryable),
+        (Point::Commit, FailureClass::Permanent),
+        (Point::Commit, FailureClass::OutcomeUnknown),
+    ] {
+        let mut f = fixture();
+        let claim = claim_new(&mut f, "a");
+        f.clock.set_forward(DAY);
+        f.plan.fail_next(point, class);
+        let _ = complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("b"), None));
+        f.clock.advance(Duration::from_millis(20));
+        let claims = complete(&mut f.store, look_for_instances(&f.provider));
+        assert!(claims.iter().all(|claim| claim.instance == "b"), "{point:?} {class:?}");
+        complete(&mut f.store, f.provider.commit_round(&claim.lock_token, first_round("a"))).unwrap();
+    }
+}
+
+/// 16.1: one operation of the first batch breaks, so that each runs in a transaction of its own.
+#[test]
+fn leases_move_before_operations_that_run_one_by_one() {
+    let mut f = fixture();
+    let claim = claim_new(&mut f, "a");
+    f.clock.set_forward(DAY);
+    f.plan.break_ops_with("broken", FailureClass::Permanent);
+    let (provider, mut store) = (f.provider, f.store);
+    let mut broken = pin!(provider.enqueue_for_orchestrator(start("broken"), None));
+    let mut commit = pin!(provider.commit_round(&claim.lock_token, first_round("a")));
+    hand_in(&mut broken);
+    hand_in(&mut commit);
+    store.run();
+    answer(&mut broken).unwrap_err();
+    answer(&mut commit).unwrap();
 }
 
 /// Leases given while the clock was ahead do not outlive its correction.

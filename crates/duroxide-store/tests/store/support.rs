@@ -244,6 +244,17 @@ pub(crate) async fn fetch_activities(provider: &StoreProvider, max: usize) -> Ve
     provider.fetch_work_items(&request).await.unwrap()
 }
 
+/// A fetch of one instance that does not wait.
+pub(crate) async fn look_for_instances(provider: &StoreProvider) -> Vec<OrchestrationClaim> {
+    provider.fetch_orchestration_items(&OrchestrationFetch::new(LOCK, Duration::ZERO)).await.unwrap()
+}
+
+/// A fetch of one activity that does not wait.
+pub(crate) async fn look_for_activities(provider: &StoreProvider) -> Vec<WorkClaim> {
+    let tags = TagFilter::default();
+    provider.fetch_work_items(&WorkFetch::new(LOCK, Duration::ZERO, &tags)).await.unwrap()
+}
+
 /// Starts an instance and claims it.
 pub(crate) fn claim_new(f: &mut Fixture, instance: &str) -> OrchestrationClaim {
     let Fixture { provider, store, .. } = f;

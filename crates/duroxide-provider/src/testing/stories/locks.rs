@@ -279,3 +279,69 @@ pub fn a_clock_set_back_moves_no_timer(mut s: Scenario) {
     s.pass(Duration::from_millis(700));
     assert!(s.claim().is_some());
 }
+
+/// Decisions 11: for a holder that lives no time has passed, so its lease goes on where it was.
+pub fn a_clock_set_forward_moves_the_leases_of_its_holders(mut s: Scenario) {
+    s.send(&start("a"));
+    let claim = s.claim().unwrap();
+    s.send(&activity("b", 2));
+    let work = s.work().unwrap();
+    let second = Duration::from_secs(1);
+    for _ in 0..10 {
+        s.pass(second);
+        s.notice_turn_forward(HOUR);
+        s.promote();
+        assert!(s.claim().is_none() && s.work().is_none());
+        s.renew(&claim).unwrap();
+        s.renew_work(&work).unwrap();
+    }
+    s.pass(second);
+    s.notice_turn_forward(HOUR);
+    assert_eq!(s.next_wake(), Some(s.now().saturating_add(LEASE - second)), "what has passed has passed");
+    s.pass(LEASE - second);
+    s.promote();
+    assert_eq!((s.claim().unwrap().attempt_count, s.work().unwrap().attempt_count), (2, 2));
+}
+
+/// Decisions 11: several processes may notice the same step. Together they add no more than one lease.
+pub fn a_step_forward_that_is_noticed_twice_adds_at_most_a_lease(mut s: Scenario) {
+    s.send(&start("a"));
+    s.claim().unwrap();
+    s.send(&activity("b", 2));
+    s.work().unwrap();
+    s.pass(LEASE / 2);
+    s.notice_turn_forward(HOUR);
+    s.notice_again(HOUR);
+    assert_eq!(s.next_wake(), Some(s.now().saturating_add(LEASE)));
+    s.pass_lease();
+    assert!(s.claim().is_some() && s.work().is_some());
+}
+
+/// Decisions 11: a lease that had ended stays so, and what somebody else may claim is not taken back.
+pub fn a_clock_set_forward_gives_no_ended_lease_new_life(mut s: Scenario) {
+    s.send(&start("a"));
+    let first = s.claim().unwrap();
+    s.send(&activity("b", 2));
+    let work = s.work().unwrap();
+    s.pass_lease();
+    s.promote();
+    s.notice_turn_forward(HOUR);
+    assert_eq!(s.renew(&first), Err(Refusal::InstanceLockExpired));
+    assert_eq!(s.renew_work(&work), Err(Refusal::WorkItemLockLost));
+    assert_eq!(s.claim().unwrap().attempt_count, 2);
+    assert_eq!(s.work().unwrap().attempt_count, 2);
+}
+
+/// Decisions 11: times that code asked for have come.
+pub fn a_clock_set_forward_lets_timers_fire(mut s: Scenario) {
+    s.running("a");
+    let fire_at = s.now_ms() + 700;
+    s.send(&timer("a", 2, fire_at));
+    s.running("b");
+    s.send(&raise("b", "e"));
+    let claim = s.claim().unwrap();
+    s.abandon(&claim, Some(Duration::from_secs(2)), false).unwrap();
+    s.notice_turn_forward(HOUR);
+    s.promote();
+    assert!(s.claim().is_some() && s.claim().is_some(), "the timer, and what was hidden");
+}

@@ -225,3 +225,15 @@ pub fn a_node_that_nobody_renews_is_forgotten(mut s: Scenario) {
     renew(&mut s, "busy");
     assert_eq!(names(&mut s), ["busy"]);
 }
+
+/// Decisions 11: nodes are no less there because the clock was set.
+pub fn a_clock_set_forward_makes_no_node_forgotten(mut s: Scenario) {
+    join(&mut s, "quiet");
+    join(&mut s, "busy");
+    s.pass(Duration::from_secs(5));
+    s.notice_turn_forward(NODE_FORGOTTEN_AFTER * 2);
+    renew(&mut s, "busy");
+    assert_eq!(names(&mut s), ["quiet", "busy"]);
+    let seen: Vec<_> = s.read().nodes().unwrap().into_iter().map(|node| node.seen_at).collect();
+    assert_eq!(s.now().saturating_since(seen[0]), Duration::from_secs(5));
+}

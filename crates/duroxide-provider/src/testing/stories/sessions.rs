@@ -147,3 +147,19 @@ pub fn a_clock_set_back_makes_no_session_busy(mut s: Scenario) {
     assert_eq!(renew(&mut s, "w1", LEASE / 2), 0);
     assert_eq!(renew(&mut s, "w1", LEASE), 1);
 }
+
+/// Decisions 11: its owner lives, and has not been idle for the time that nobody saw pass.
+pub fn a_clock_set_forward_leaves_a_session_to_its_owner(mut s: Scenario) {
+    send(&mut s, 1);
+    send(&mut s, 2);
+    s.session_work("w1").unwrap();
+    s.pass(LEASE / 2);
+    s.notice_turn_forward(HOUR);
+    s.promote();
+    assert!(s.session_work("w2").is_none());
+    assert_eq!(renew(&mut s, "w1", LEASE / 2), 0, "it was idle for half a lease");
+    assert_eq!(renew(&mut s, "w1", LEASE), 1);
+    s.pass_lease();
+    s.promote();
+    assert!(s.session_work("w2").is_some());
+}

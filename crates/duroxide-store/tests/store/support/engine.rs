@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use duroxide_core::Timestamp;
@@ -23,6 +24,7 @@ pub(crate) enum Point {
     Apply,
     Promote,
     ClampLeases,
+    MoveLeases,
     ClaimInstances,
     ClaimActivities,
     Commit,
@@ -209,6 +211,11 @@ impl EngineLayer for ScriptedEngine {
     fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
         self.plan.pass(Point::ClampLeases, "")?;
         self.inner.clamp_leases()
+    }
+
+    fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
+        self.plan.pass(Point::MoveLeases, "")?;
+        self.inner.move_leases(by)
     }
 
     fn claim_instances(

@@ -1,0 +1,58 @@
+//! What a clock that was set means for leases.
+
+use std::time::Duration;
+
+use duroxide_core::Timestamp;
+
+use super::ClockStep;
+
+/// What is to be done to leases before anything else is, because the clock was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaseChange {
+    /// When it is worth a transaction of its own.
+    pub(super) at: Timestamp,
+    /// Until when transactions leave it out, because it could not be done.
+    pub(super) not_before: Timestamp,
+    /// How far the clock was set forward, and leases have to move. Whatever happened, none may be too long afterwards.
+    pub(crate) forward: Duration,
+    /// How far the clock was set back before; a step forward that only undoes that moves no lease.
+    back: Duration,
+}
+
+impl LeaseChange {
+    /// What is to be done after another step, beside what has not been done yet.
+    pub(super) fn after(pending: Option<Self>, step: ClockStep, now: Timestamp) -> Self {
+        let (forward, back) = pending.map_or_else(Default::default, |change| (change.forward, change.back));
+        let (forward, back) = match step {
+            ClockStep::Forward(by) => (forward + by.saturating_sub(back), back.saturating_sub(by)),
+            ClockStep::Back(by) => (forward.saturating_sub(by), back + by.saturating_sub(forward)),
+        };
+        Self { at: now, not_before: now, forward, back }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn after(steps: &[ClockStep]) -> Duration {
+        let none = None;
+        let change =
+            steps.iter().fold(none, |change, step| Some(LeaseChange::after(change, *step, Timestamp::ZERO)));
+        change.unwrap().forward
+    }
+
+    #[test]
+    fn only_what_the_clock_is_ahead_by_moves_leases() {
+        use ClockStep::{Back, Forward};
+        assert_eq!(after(&[Forward(HOUR)]), HOUR);
+        assert_eq!(after(&[Forward(HOUR), Forward(HOUR)]), 2 * HOUR);
+        assert_eq!(after(&[Back(HOUR)]), Duration::ZERO);
+        assert_eq!(after(&[Forward(3 * HOUR), Back(HOUR)]), 2 * HOUR);
+        assert_eq!(after(&[Forward(HOUR), Back(HOUR)]), Duration::ZERO);
+        assert_eq!(after(&[Back(HOUR), Forward(HOUR)]), Duration::ZERO);
+        assert_eq!(after(&[Back(HOUR), Forward(3 * HOUR)]), 2 * HOUR);
+    }
+}
