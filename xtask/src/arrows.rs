@@ -1,7 +1,7 @@
 //! Dependencies between the workspace's crates point inwards; the pure crates stay pure.
 //!
 //! ```text
-//! core <- provider <- store <- {sqlite, runtime} ; runtime <- conformance ; all <- duroxide
+//! core <- provider <- store <- {sqlite, peek-lock, runtime} ; runtime <- conformance ; all <- duroxide
 //! ```
 //!
 //! Only normal dependencies count: a crate's tests may use whatever they like.
@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("duroxide-provider", &["duroxide-core"]),
     ("duroxide-store", &["duroxide-core", "duroxide-provider"]),
     ("duroxide-sqlite", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
+    ("duroxide-peek-lock", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
     ("duroxide-runtime", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
     ("duroxide-conformance", &["duroxide-core", "duroxide-provider", "duroxide-store", "duroxide-runtime"]),
     (

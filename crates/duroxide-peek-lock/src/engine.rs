@@ -1,0 +1,247 @@
+mod reads;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    OrchestrationClaim, WorkClaim,
+    memory::{
+        MemoryEngine, MemoryOptions,
+        record::{InstanceRecord, Records},
+    },
+    store::{
+        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op,
+        StoreEngine, StoreFailure,
+    },
+};
+
+use crate::{
+    PeekLockStore, Step,
+    plan::{needs_note, plan},
+    recovery::{end_locks, end_partial_locks, recover},
+};
+
+/// A store engine on a [`PeekLockStore`]: the memory engine has the rules and answers all reads, the store keeps the rows.
+///
+/// A transaction plans its steps and carries them out at its commit, operation by operation. If one fails, the rows are
+/// read again from the store.
+#[derive(Debug)]
+pub struct PeekLockEngine<S> {
+    store: S,
+    memory: MemoryEngine,
+    /// The instance records as they are stored, to leave out those that did not change.
+    saved: BTreeMap<String, InstanceRecord>,
+    planned: Vec<Plan>,
+    /// Whether memory and store may differ.
+    stale: bool,
+    reload: Reload,
+    /// Whether the rows were read again on request, and nobody was told yet.
+    reloaded: bool,
+}
+
+/// Asks an engine to read its store again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reload {
+    requested: Arc<AtomicBool>,
+}
+
+impl Reload {
+    pub(crate) fn request(&self) {
+        self.requested.store(true, Ordering::SeqCst);
+    }
+
+    fn is_requested(&self) -> bool {
+        self.requested.swap(false, Ordering::SeqCst)
+    }
+}
+
+/// The steps of one operation or claim.
+#[derive(Debug)]
+struct Plan {
+    steps: Vec<Step>,
+    noted: bool,
+}
+
+impl<S: PeekLockStore> PeekLockEngine<S> {
+    /// Opens a store and finishes what was left unfinished in it.
+    ///
+    /// # Errors
+    /// If the store cannot be read, or not be repaired.
+    pub fn open(mut store: S, options: MemoryOptions) -> Result<Self, StoreFailure> {
+        let mut records = recover(&mut store)?;
+        let saved = instance_records(&records);
+        end_partial_locks(&mut records);
+        if store.former_user_is_gone() {
+            end_locks(&mut records);
+        }
+        let memory = MemoryEngine::restore(options, records);
+        Ok(Self {
+            store,
+            memory,
+            saved,
+            planned: Vec::new(),
+            stale: false,
+            reload: Reload::default(),
+            reloaded: false,
+        })
+    }
+
+    pub(crate) fn reload_handle(&self) -> Reload {
+        self.reload.clone()
+    }
+
+    /// The store behind it.
+    pub fn store(&mut self) -> &mut S {
+        &mut self.store
+    }
+
+    /// Reads the store again. Locks stay as they are: their holders are in this process.
+    fn read_store(&mut self) -> Result<(), StoreFailure> {
+        self.planned.clear();
+        self.stale = true;
+        let mut records = recover(&mut self.store)?;
+        self.saved = instance_records(&records);
+        end_partial_locks(&mut records);
+        self.memory.replace(records);
+        self.stale = false;
+        Ok(())
+    }
+
+    /// Reads the store again if memory may differ from it.
+    fn refresh(&mut self) -> Result<(), StoreFailure> {
+        if self.reload.is_requested() {
+            self.stale = true;
+            self.reloaded = true;
+        }
+        if self.stale { self.read_store() } else { Ok(()) }
+    }
+
+    /// Plans the steps of what the memory engine has just done.
+    fn plan(&mut self, is_round: bool) {
+        let changes = self.memory.take_changes();
+        let (removed, records) = (changes.removed_instances.clone(), changes.instances.clone());
+        let steps = plan(changes, &self.saved);
+        removed.iter().for_each(|instance| drop(self.saved.remove(instance)));
+        self.saved.extend(records.into_iter().map(|record| (record.instance.clone(), record)));
+        if !steps.is_empty() {
+            let noted = needs_note(is_round, &steps);
+            self.planned.push(Plan { steps, noted });
+        }
+    }
+
+    /// Carries out the planned steps. `begun` says whether anything may have been written.
+    fn carry_out(&mut self, begun: &mut bool) -> Result<(), StoreFailure> {
+        for plan in std::mem::take(&mut self.planned) {
+            if plan.noted {
+                self.store.note_unfinished(&plan.steps)?;
+                *begun = true;
+            }
+            for step in &plan.steps {
+                step.run(&mut self.store)?;
+                *begun = true;
+            }
+            if plan.noted {
+                self.store.clear_unfinished()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn instance_records(records: &Records) -> BTreeMap<String, InstanceRecord> {
+    records
+        .instances
+        .iter()
+        .map(|stored| (stored.instance.instance.clone(), stored.instance.clone()))
+        .collect()
+}
+
+impl<S: PeekLockStore> StoreEngine for PeekLockEngine<S> {
+    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
+        self.refresh()?;
+        self.memory.begin(now)
+    }
+
+    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
+        let answer = self.memory.apply(op, handed_in)?;
+        self.plan(matches!(op, Op::CommitRound(_)));
+        Ok(answer)
+    }
+
+    fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
+        let notes = self.memory.promote()?;
+        self.plan(false);
+        Ok(notes)
+    }
+
+    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
+        self.memory.clamp_leases()?;
+        self.plan(false);
+        Ok(())
+    }
+
+    fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
+        self.memory.move_leases(by)?;
+        self.plan(false);
+        Ok(())
+    }
+
+    fn claim_instances(
+        &mut self,
+        order: &InstanceOrder,
+        nonce: u128,
+    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
+        let claimed = self.memory.claim_instances(order, nonce)?;
+        self.plan(false);
+        Ok(claimed)
+    }
+
+    fn claim_activities(
+        &mut self,
+        order: &ActivityOrder,
+        nonce: u128,
+    ) -> Result<Claimed<WorkClaim>, StoreFailure> {
+        let claimed = self.memory.claim_activities(order, nonce)?;
+        self.plan(false);
+        Ok(claimed)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreFailure> {
+        let mut begun = false;
+        self.carry_out(&mut begun).map_err(|failure| {
+            self.stale = true;
+            // A part of it is stored, and a repair will store the rest, or the caller repeats it.
+            let class = if begun { FailureClass::OutcomeUnknown } else { failure.class };
+            StoreFailure { class, ..failure }
+        })?;
+        self.memory.commit()
+    }
+
+    /// The memory engine cannot go back, so the rows are read again.
+    fn rollback(&mut self) {
+        self.stale |= !self.planned.is_empty();
+        if let Err(failure) = self.refresh() {
+            tracing::warn!(target: "duroxide::providers::peek_lock", %failure, "the store cannot be read again yet");
+        }
+    }
+
+    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
+        self.memory.next_wake()
+    }
+
+    fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
+        self.refresh()?;
+        Ok(std::mem::take(&mut self.reloaded))
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreFailure> {
+        self.read_store()
+    }
+}

@@ -1,0 +1,42 @@
+//! A provider on a store without transactions.
+//!
+//! A [`PeekLockStore`] writes one record at a time: it appends events, enqueues, locks, abandons and acknowledges queue
+//! items, and each of its calls may be repeated. [`PeekLockProvider`] makes a
+//! [`Provider`](duroxide_provider::Provider) of it.
+//!
+//! # How a round survives a crash
+//!
+//! Every operation becomes a list of [`Step`]s, in an order in which a crash between any two of them does no harm:
+//!
+//! 1. **events** are appended, so nothing is ever enqueued whose schedule is not in the history; at a continue-as-new the
+//!    end of the old execution comes first, then the first events of the next one;
+//! 2. **work** is enqueued;
+//! 3. the records of the instance and its executions are replaced;
+//! 4. consumed queue items are **acknowledged**, last.
+//!
+//! A round also writes down its steps before the first of them ([`PeekLockStore::note_unfinished`]), because the history
+//! alone does not say everything that a turn enqueued (the version that a child was asked for, for example). Whoever opens
+//! the store next repeats the steps that were written down. Enqueues, fetches, abandons and acknowledgements of activities
+//! need no note: their order is enough, and the fast path ([`already_recorded`]) acknowledges queue items whose completion is already recorded.
+//!
+//! # What it does not do
+//!
+//! One adapter at a time may use a store. It keeps all rows in memory, under the same rules as the memory provider, and
+//! reads the store only when it opens or after a failed write. Somebody who reads the store directly sees the steps of a
+//! round one after the other.
+
+mod engine;
+mod fast_path;
+mod plan;
+mod provider;
+mod recovery;
+mod step;
+mod store;
+
+pub use engine::PeekLockEngine;
+pub use fast_path::already_recorded;
+pub use provider::PeekLockProvider;
+pub use step::{QueueItem, QueueItemId, Step, WhichQueue};
+pub use store::{PeekLockStore, Stored};
+
+pub use duroxide_provider::memory::{MemoryOptions, record};

@@ -1,0 +1,73 @@
+//! Which steps carry out a change, and in which order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use duroxide_provider::memory::record::{ActivityRecord, Changes, InstanceRecord, MessageRecord};
+
+use crate::{QueueItem, QueueItemId, Step, WhichQueue};
+
+/// The steps of a change, in an order in which a crash between any two of them does no harm: nothing is enqueued before
+/// its schedule is in the history, and nothing is acknowledged before everything that came of it is stored.
+pub(crate) fn plan(changes: Changes, saved: &BTreeMap<String, InstanceRecord>) -> Vec<Step> {
+    let removed: BTreeSet<String> = changes.removed_instances.iter().cloned().collect();
+    let there: BTreeSet<String> = changes.instances.iter().map(|record| record.instance.clone()).collect();
+    let (replaced, gone): (Vec<String>, Vec<String>) =
+        changes.removed_instances.into_iter().partition(|instance| there.contains(instance));
+    let is_new =
+        |record: &InstanceRecord| removed.contains(&record.instance) || !saved.contains_key(&record.instance);
+    let (new, old): (Vec<_>, Vec<_>) = changes.instances.into_iter().partition(is_new);
+    let changed = old.into_iter().filter(|record| saved.get(&record.instance) != Some(record));
+
+    let mut steps: Vec<Step> = Vec::new();
+    steps.extend(replaced.into_iter().map(Step::RemoveInstance));
+    steps.extend(new.into_iter().map(Step::PutInstance));
+    steps.extend(changes.appended.into_iter().map(|(instance, execution_id, events)| Step::Append {
+        instance,
+        execution_id,
+        events,
+    }));
+    let added = items(changes.messages.added, changes.activities.added);
+    steps.extend(added.map(Step::Enqueue));
+    steps.extend(changes.executions.into_iter().map(Step::PutExecution));
+    steps.extend(changed.map(Step::PutInstance));
+    let touched = items(changes.messages.changed, changes.activities.changed);
+    steps.extend(
+        touched.map(|item| if item.is_locked() { Step::PeekLock(item) } else { Step::Abandon(item) }),
+    );
+    steps.extend(changes.added_dead_letters.into_iter().map(Step::PutDeadLetter));
+    steps.extend(ids(WhichQueue::Orchestrator, changes.messages.removed).map(Step::Ack));
+    steps.extend(ids(WhichQueue::Worker, changes.activities.removed).map(Step::Ack));
+    steps.extend(changes.removed_dead_letters.into_iter().map(Step::RemoveDeadLetter));
+    steps.extend(
+        changes
+            .removed_executions
+            .into_iter()
+            .map(|(instance, execution_id)| Step::RemoveExecution { instance, execution_id }),
+    );
+    // Children before their parents: a tree can only be deleted from its root.
+    steps.extend(gone.into_iter().rev().map(Step::RemoveInstance));
+    steps
+}
+
+/// Whether a crash between these steps leaves something that order and repetition alone do not mend.
+pub(crate) fn needs_note(is_round: bool, steps: &[Step]) -> bool {
+    let is_kept_whole = |step: &Step| {
+        matches!(
+            step,
+            Step::Append { .. }
+                | Step::PutDeadLetter(_)
+                | Step::RemoveDeadLetter(_)
+                | Step::RemoveExecution { .. }
+                | Step::RemoveInstance(_)
+        )
+    };
+    steps.len() > 1 && (is_round || steps.iter().any(is_kept_whole))
+}
+
+fn items(messages: Vec<MessageRecord>, activities: Vec<ActivityRecord>) -> impl Iterator<Item = QueueItem> {
+    messages.into_iter().map(QueueItem::Message).chain(activities.into_iter().map(QueueItem::Activity))
+}
+
+fn ids(queue: WhichQueue, rows: Vec<(String, u64)>) -> impl Iterator<Item = QueueItemId> {
+    rows.into_iter().map(move |(instance, number)| QueueItemId { queue, instance, number })
+}

@@ -1,0 +1,51 @@
+use std::time::Duration;
+
+use duroxide_provider::{ProviderError, memory::MemoryOptions};
+use duroxide_store::{StoreBuilder, StoreError, StoreOptions, StoreProvider, impl_provider_by_delegation};
+
+use crate::{PeekLockEngine, PeekLockStore, engine::Reload};
+
+/// How often to look whether somebody asked for a reload, while a fetch waits.
+const RELOAD_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// A provider on a store without transactions.
+#[derive(Debug)]
+pub struct PeekLockProvider {
+    store: StoreProvider,
+    reload: Reload,
+}
+
+impl_provider_by_delegation!(PeekLockProvider, store);
+
+impl PeekLockProvider {
+    /// Opens a store and serves it. `name` and `version` are for logs.
+    ///
+    /// This reads the whole store, so an async program calls it on a thread that may block.
+    ///
+    /// # Errors
+    /// If the store cannot be read or repaired, or the system has no thread to give.
+    pub fn open(
+        store: impl PeekLockStore,
+        options: MemoryOptions,
+        name: &str,
+        version: &str,
+    ) -> Result<Self, StoreError> {
+        let engine = PeekLockEngine::open(store, options)
+            .map_err(|failure| StoreError::from_failure("open", failure))?;
+        let reload = engine.reload_handle();
+        let options =
+            StoreOptions { shared: true, check_interval: RELOAD_CHECK_INTERVAL, ..StoreOptions::default() };
+        let store = StoreBuilder::new(engine).named(name, version).with_options(options).start()?;
+        Ok(Self { store, reload })
+    }
+
+    /// Reads the store again, after somebody changed it by hand while the provider was open. A change of an instance
+    /// whose turn is running may be lost.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn reload(&self) -> Result<(), ProviderError> {
+        self.reload.request();
+        self.store.query("reload", |reader| reader.queue_depths()).await.map(drop)
+    }
+}

@@ -1,0 +1,118 @@
+use duroxide_provider::{
+    memory::record::{ActivityRecord, DeadLetterRecord, ExecutionRecord, InstanceRecord, MessageRecord},
+    store::{EventRow, StoreFailure},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::PeekLockStore;
+
+/// One write to a store. Repeating a step changes nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Step {
+    /// [`PeekLockStore::put_instance`]
+    PutInstance(InstanceRecord),
+    /// [`PeekLockStore::append`]
+    Append {
+        /// The instance.
+        instance: String,
+        /// Its execution, which begins with its first events.
+        execution_id: u64,
+        /// The events.
+        events: Vec<EventRow>,
+    },
+    /// [`PeekLockStore::put_execution`]
+    PutExecution(ExecutionRecord),
+    /// [`PeekLockStore::enqueue`]
+    Enqueue(QueueItem),
+    /// [`PeekLockStore::peek_lock`]
+    PeekLock(QueueItem),
+    /// [`PeekLockStore::abandon`]
+    Abandon(QueueItem),
+    /// [`PeekLockStore::ack`]
+    Ack(QueueItemId),
+    /// [`PeekLockStore::put_dead_letter`]
+    PutDeadLetter(DeadLetterRecord),
+    /// [`PeekLockStore::remove_dead_letter`]
+    RemoveDeadLetter(u64),
+    /// [`PeekLockStore::remove_execution`]
+    RemoveExecution {
+        /// The instance.
+        instance: String,
+        /// Its execution.
+        execution_id: u64,
+    },
+    /// [`PeekLockStore::remove_instance`]
+    RemoveInstance(String),
+}
+
+/// An item of one of the two queues.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum QueueItem {
+    /// A message to an instance, in the orchestrator queue.
+    Message(MessageRecord),
+    /// An activity, in the worker queue.
+    Activity(ActivityRecord),
+}
+
+/// Names an item of a queue.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct QueueItemId {
+    /// Its queue.
+    pub queue: WhichQueue,
+    /// The instance it belongs to.
+    pub instance: String,
+    /// Its number, which no other item of the queue has.
+    pub number: u64,
+}
+
+/// One of the two queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum WhichQueue {
+    /// Messages to instances.
+    Orchestrator,
+    /// Activities.
+    Worker,
+}
+
+impl QueueItem {
+    /// The name of this item.
+    pub fn id(&self) -> QueueItemId {
+        let (queue, instance, number) = match self {
+            Self::Message(message) => (WhichQueue::Orchestrator, &message.instance, message.number),
+            Self::Activity(activity) => (WhichQueue::Worker, &activity.row.instance, activity.number),
+        };
+        QueueItemId { queue, instance: instance.clone(), number }
+    }
+
+    /// Whether a lock holds it.
+    pub fn is_locked(&self) -> bool {
+        match self {
+            Self::Message(message) => message.locked,
+            Self::Activity(activity) => activity.lock.is_some(),
+        }
+    }
+}
+
+impl Step {
+    /// Carries the step out.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn run(&self, store: &mut (impl PeekLockStore + ?Sized)) -> Result<(), StoreFailure> {
+        match self {
+            Self::PutInstance(record) => store.put_instance(record),
+            Self::Append { instance, execution_id, events } => store.append(instance, *execution_id, events),
+            Self::PutExecution(record) => store.put_execution(record),
+            Self::Enqueue(item) => store.enqueue(item),
+            Self::PeekLock(item) => store.peek_lock(item),
+            Self::Abandon(item) => store.abandon(item),
+            Self::Ack(id) => store.ack(id),
+            Self::PutDeadLetter(record) => store.put_dead_letter(record),
+            Self::RemoveDeadLetter(number) => store.remove_dead_letter(*number),
+            Self::RemoveExecution { instance, execution_id } => {
+                store.remove_execution(instance, *execution_id)
+            }
+            Self::RemoveInstance(instance) => store.remove_instance(instance),
+        }
+    }
+}
