@@ -87,11 +87,34 @@ impl std::io::Write for Meter {
 /// The value of a text.
 ///
 /// # Errors
-/// The `serde_json` text if it is neither the JSON of a `T` nor, taken as a JSON string, a `T`.
+/// The `serde_json` text if it is neither the JSON of a `T` nor, taken as a JSON string, a `T`. A string that is quoted
+/// there is given by its size: the text may be anybody's secret.
 pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text)
         .or_else(|error| serde_json::from_value(Value::String(text.to_owned())).map_err(|_| error))
-        .map_err(|error| error.to_string())
+        .map_err(|error| without_content(error.to_string()))
+}
+
+/// The value of a text whose place is known, such as `input of activity 'Charge'`.
+///
+/// # Errors
+/// The error of [`decode`], with the place, the type and the size of the text.
+pub fn decode_at<T: DeserializeOwned>(text: &str, place: impl FnOnce() -> String) -> Result<T, String> {
+    decode(text).map_err(|error| {
+        let (place, wanted, bytes) = (place(), std::any::type_name::<T>(), text.len());
+        format!("{place} does not decode as {wanted}: {error} ({bytes} bytes)")
+    })
+}
+
+/// Replaces a quoted string of a decode error by its size.
+fn without_content(error: String) -> String {
+    const QUOTED: &str = "string \"";
+    const AFTER: &str = "\", expected";
+    let Some((before, rest)) = error.split_once(QUOTED) else { return error };
+    match rest.rsplit_once(AFTER) {
+        Some((content, after)) => format!("{before}string of {} bytes, expected{after}", content.len()),
+        None => error,
+    }
 }
 
 #[cfg(test)]
@@ -124,5 +147,22 @@ mod tests {
     #[test]
     fn what_does_not_decode_says_so() {
         assert!(decode::<u32>("abc").unwrap_err().contains("expected"));
+    }
+
+    #[test]
+    fn an_error_gives_a_string_by_its_size() {
+        let error = decode::<u32>(r#"  "my secret, \"expected\"" "#).unwrap_err();
+        assert_eq!(error, "invalid type: string of 23 bytes, expected u32 at line 1 column 27");
+        assert_eq!(without_content("string \"half".to_owned()), "string \"half", "not a quotation");
+    }
+
+    #[test]
+    fn an_error_names_its_place() {
+        let place = || "input of activity 'Charge'".to_owned();
+        assert_eq!(decode_at::<u32>("7", place), Ok(7));
+        assert_eq!(
+            decode_at::<u32>("seven", place).unwrap_err(),
+            "input of activity 'Charge' does not decode as u32: expected value at line 1 column 1 (5 bytes)"
+        );
     }
 }

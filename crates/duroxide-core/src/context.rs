@@ -18,7 +18,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Action, Clock, DurableFuture, Event, ScheduleKind, Timestamp, codec,
-    engine::{Identity, Kind, Shared, State, Value},
+    engine::{Identity, Kind, Shared, State, Undecodable, Value},
 };
 
 pub use cancel_and_wait::ActivityOutcome;
@@ -100,6 +100,11 @@ impl OrchestrationContext {
         DurableFuture::call(Arc::clone(&self.shared), token, schedule, convert)
     }
 
+    /// Where a text comes from, for its decode error.
+    fn place(&self, what: &'static str, name: &str) -> Place {
+        Place { what, name: name.to_owned(), shared: Arc::clone(&self.shared) }
+    }
+
     /// Asks for something that is complete once it is recorded.
     fn emit(&self, action: Action) {
         self.shared.lock().emit(action);
@@ -131,8 +136,25 @@ fn into_result(value: Value) -> Result<String, String> {
     }
 }
 
-fn into_typed_result<Out: DeserializeOwned>(value: Value) -> Result<Out, String> {
-    into_result(value).and_then(|text| codec::decode(&text))
+/// Decodes the output of an activity or a child.
+fn into_typed_result<Out: DeserializeOwned>(
+    place: Place,
+) -> impl FnOnce(Value) -> Result<Out, String> + Send + 'static {
+    move |value| into_result(value).and_then(|text| codec::decode_at(&text, || place.to_string()))
+}
+
+/// A text that comes from outside the code, for its decode error.
+struct Place {
+    what: &'static str,
+    name: String,
+    shared: Arc<Shared>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Identity { instance, name, version, .. } = &self.shared.identity;
+        write!(f, "{} '{}' (instance '{instance}', orchestration '{name}' {version})", self.what, self.name)
+    }
 }
 
 /// The data of an event or a queue message.
@@ -150,8 +172,9 @@ fn encode_or_panic<In: Serialize>(input: &In) -> String {
     codec::encode(input).unwrap_or_else(|error| panic!("encode: {error}"))
 }
 
-/// Data that does not decode is a mistake of the sender that the code has no way to handle.
-#[expect(clippy::panic, reason = "the published contract of typed waits")]
-fn decode_or_panic<T: DeserializeOwned>(data: &str) -> T {
-    codec::decode(data).unwrap_or_else(|error| panic!("decode: {error}"))
+/// Data that does not decode is a mistake of the sender that the code has no way to handle: the future has no error. So
+/// the code is left, and its execution fails with the decode error. No panic hook runs: it is nobody's panic.
+fn decode_or_fail<T: DeserializeOwned>(data: &str, place: &Place) -> T {
+    codec::decode_at(data, || place.to_string())
+        .unwrap_or_else(|error| std::panic::resume_unwind(Box::new(Undecodable(error))))
 }

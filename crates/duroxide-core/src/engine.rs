@@ -33,6 +33,7 @@ pub(crate) use awaitable::{Kind, Value};
 pub use ending::{Ending, Record, end_without_code};
 pub use execution::{Execution, Setup};
 pub use history::{HistoryCheck, HistoryViolation};
+pub(crate) use poll::Undecodable;
 pub use seed::Seed;
 pub(crate) use state::{Identity, Shared, State};
 pub use turn::{Continuation, Outcome, Turn};

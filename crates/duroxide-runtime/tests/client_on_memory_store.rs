@@ -178,6 +178,27 @@ async fn status_and_waits_never_read_a_long_history() {
     assert_eq!(calls, [only]);
 }
 
+/// A misspelt status would silently select nothing.
+#[tokio::test]
+async fn a_status_that_no_instance_can_have_is_refused() {
+    let client = Client::new(memory_store());
+    for known in ["Running", "Completed", "Failed", "ContinuedAsNew", "Pending"] {
+        client.list_instances_by_status(known).await.unwrap();
+        client.query_instances(&InstanceQuery::default().status(known)).await.unwrap();
+    }
+    for misspelt in ["running", "Runing", ""] {
+        let listed = client.list_instances_by_status(misspelt).await.unwrap_err();
+        let query = InstanceQuery::default().status(misspelt);
+        let selected = client.query_instances(&query).await.unwrap_err();
+        for error in [listed, selected] {
+            let ClientError::InvalidInput { message } = &error else { panic!("{error:?}") };
+            assert!(
+                message.starts_with(&format!("unknown status '{misspelt}': an instance is one of Running, "))
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn instances_are_listed_inspected_and_deleted() {
     let store = memory_store();
@@ -191,6 +212,11 @@ async fn instances_are_listed_inspected_and_deleted() {
     assert_eq!(client.list_all_instances().await.unwrap().len(), 2);
     assert_eq!(client.list_instances_by_status("Running").await.unwrap(), ["open"]);
     assert_eq!(client.get_instance_info("done").await.unwrap().status, "Failed");
+    let unknown = client.get_instance_info("nobody").await.unwrap_err();
+    assert!(
+        matches!(&unknown, ClientError::InstanceNotFound { instance_id } if instance_id == "nobody"),
+        "{unknown:?}"
+    );
     assert_eq!(client.list_executions("done").await.unwrap(), [1]);
     assert_eq!(client.get_execution_info("done", 1).await.unwrap().event_count, 2);
     assert_eq!(client.read_execution_history("done", 1).await.unwrap().len(), 2);

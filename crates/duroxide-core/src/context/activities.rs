@@ -9,6 +9,7 @@ use crate::{
     is_not_retryable,
 };
 
+const OUTPUT: &str = "output of activity";
 const TIMED_OUT: &str = "timeout: activity timed out";
 
 /// # Activities: where side effects happen
@@ -31,7 +32,9 @@ impl OrchestrationContext {
         name: impl Into<String>,
         input: &In,
     ) -> DurableFuture<Result<Out, String>> {
-        self.activity(name.into(), encode_or_panic(input), None, into_typed_result)
+        let name = name.into();
+        let place = self.place(OUTPUT, &name);
+        self.activity(name, encode_or_panic(input), None, into_typed_result(place))
     }
 
     /// Calls an activity of a session: activities of one session run on one worker while it lives.
@@ -54,7 +57,9 @@ impl OrchestrationContext {
         input: &In,
         session_id: impl Into<String>,
     ) -> DurableFuture<Result<Out, String>> {
-        self.activity(name.into(), encode_or_panic(input), Some(session_id.into()), into_typed_result)
+        let name = name.into();
+        let place = self.place(OUTPUT, &name);
+        self.activity(name, encode_or_panic(input), Some(session_id.into()), into_typed_result(place))
     }
 
     /// Calls an activity until it succeeds, as often and with such waits as the policy says. Returns the last
@@ -79,8 +84,10 @@ impl OrchestrationContext {
         input: &In,
         policy: impl Into<RetryOptions>,
     ) -> Result<Out, String> {
-        let output = self.retry(name.into(), encode_or_panic(input), &policy.into(), None).await?;
-        codec::decode(&output)
+        let name = name.into();
+        let place = self.place(OUTPUT, &name);
+        let output = self.retry(name, encode_or_panic(input), &policy.into(), None).await?;
+        codec::decode_at(&output, || place.to_string())
     }
 
     /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry) on a session.
@@ -106,9 +113,10 @@ impl OrchestrationContext {
         policy: impl Into<RetryOptions>,
         session_id: impl Into<String>,
     ) -> Result<Out, String> {
-        let session_id = Some(session_id.into());
-        let output = self.retry(name.into(), encode_or_panic(input), &policy.into(), session_id).await?;
-        codec::decode(&output)
+        let (name, session_id) = (name.into(), Some(session_id.into()));
+        let place = self.place(OUTPUT, &name);
+        let output = self.retry(name, encode_or_panic(input), &policy.into(), session_id).await?;
+        codec::decode_at(&output, || place.to_string())
     }
 
     pub(super) fn activity<T>(

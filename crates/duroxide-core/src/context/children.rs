@@ -7,6 +7,8 @@ use crate::{
     is_auto_generated_sub_orch_id, is_reserved_root_id,
 };
 
+const OUTPUT: &str = "output of sub-orchestration";
+
 /// # Children and detached orchestrations
 impl OrchestrationContext {
     /// Calls a child under an automatic id.
@@ -58,7 +60,9 @@ impl OrchestrationContext {
         name: impl Into<String>,
         input: &In,
     ) -> DurableFuture<Result<Out, String>> {
-        self.child(name.into(), None, String::new(), encode_or_panic(input), into_typed_result)
+        let name = name.into();
+        let place = self.place(OUTPUT, &name);
+        self.child(name, None, String::new(), encode_or_panic(input), into_typed_result(place))
     }
 
     /// Calls a child under the given id with a typed input and output.
@@ -71,7 +75,9 @@ impl OrchestrationContext {
         instance: impl Into<String>,
         input: &In,
     ) -> DurableFuture<Result<Out, String>> {
-        self.child(name.into(), None, instance.into(), encode_or_panic(input), into_typed_result)
+        let name = name.into();
+        let place = self.place(OUTPUT, &name);
+        self.child(name, None, instance.into(), encode_or_panic(input), into_typed_result(place))
     }
 
     /// Starts another instance without waiting for it. If the id exists already nothing happens.

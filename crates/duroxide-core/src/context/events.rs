@@ -2,7 +2,7 @@ use std::future::Future;
 
 use serde::de::DeserializeOwned;
 
-use super::{OrchestrationContext, decode_or_panic, into_data};
+use super::{OrchestrationContext, decode_or_fail, into_data};
 use crate::{
     Action, DurableFuture,
     engine::{Kind, Value},
@@ -16,15 +16,15 @@ impl OrchestrationContext {
         self.wait(name.into(), into_data)
     }
 
-    /// Waits for an external event with typed data.
-    ///
-    /// # Panics
-    /// The future panics if the data does not decode.
+    /// Waits for an external event with typed data. An event whose data does not decode fails the orchestration with the
+    /// decode error.
     pub fn schedule_wait_typed<T: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
     ) -> DurableFuture<T> {
-        self.wait(name.into(), |value| decode_or_panic(&into_data(value)))
+        let name = name.into();
+        let place = self.place("data of event", &name);
+        self.wait(name, move |value| decode_or_fail(&into_data(value), &place))
     }
 
     /// Reads the next message of an event queue. Messages are kept, in order, until they are read.
@@ -34,16 +34,16 @@ impl OrchestrationContext {
         self.call(Kind::Queue, &name, action, into_data)
     }
 
-    /// Reads the next message of an event queue with typed data.
-    ///
-    /// # Panics
-    /// The future panics if the data does not decode.
+    /// Reads the next message of an event queue with typed data. A message that does not decode fails the orchestration
+    /// with the decode error.
     pub fn dequeue_event_typed<T: DeserializeOwned>(
         &self,
         queue: impl Into<String>,
     ) -> impl Future<Output = T> {
-        let data = self.dequeue_event(queue.into());
-        async move { decode_or_panic(&data.await) }
+        let queue = queue.into();
+        let place = self.place("message of queue", &queue);
+        let data = self.dequeue_event(queue);
+        async move { decode_or_fail(&data.await, &place) }
     }
 
     /// The older name of [`dequeue_event`](Self::dequeue_event).

@@ -42,7 +42,7 @@ impl OrchestrationContext {
     /// # Errors
     /// If the value is not the JSON of a `T`.
     pub fn get_kv_value_typed<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, String> {
-        decode_kv(key, self.get_kv_value(key))
+        decode_kv(key, &self.shared.identity.instance, self.get_kv_value(key))
     }
 
     /// All keys with their values.
@@ -106,8 +106,9 @@ impl OrchestrationContext {
         key: impl Into<String>,
     ) -> DurableFuture<Result<Option<T>, String>> {
         let key = key.into();
-        let named = key.clone();
-        self.foreign_kv(&instance.into(), &key, move |value| decode_kv(&named, decode_foreign(value)?))
+        let (instance, named) = (instance.into(), key.clone());
+        let of = instance.clone();
+        self.foreign_kv(&instance, &key, move |value| decode_kv(&named, &of, decode_foreign(value)?))
     }
 
     /// The request is a JSON object of instance and key, the answer the JSON of the optional value.
@@ -122,11 +123,16 @@ impl OrchestrationContext {
     }
 }
 
-fn decode_kv<T: DeserializeOwned>(key: &str, value: Option<String>) -> Result<Option<T>, String> {
-    value
-        .map(|json| serde_json::from_str(&json))
-        .transpose()
-        .map_err(|error| format!("KV deserialization error for key '{key}': {error}"))
+fn decode_kv<T: DeserializeOwned>(
+    key: &str,
+    instance: &str,
+    value: Option<String>,
+) -> Result<Option<T>, String> {
+    let Some(json) = value else { return Ok(None) };
+    serde_json::from_str(&json).map_err(|error| {
+        let bytes = json.len();
+        format!("KV deserialization error for key '{key}': {error} (instance '{instance}', {bytes} bytes)")
+    })
 }
 
 fn decode_foreign(value: Value) -> Result<Option<String>, String> {

@@ -50,6 +50,8 @@ pub struct Execution {
     pub(super) children: BTreeMap<u64, String>,
     /// The code returned or panicked.
     pub(super) ended: Option<Result<String, ErrorDetails>>,
+    /// The code was left because typed data did not decode.
+    pub(super) undecodable: bool,
     /// The turn cannot go on: changed code, a system error, a self-waking loop.
     pub(super) failure: Option<ErrorDetails>,
     /// The first continue-as-new the code asked for.
@@ -159,7 +161,7 @@ impl Execution {
         let mut check = HistoryCheck::new();
         let failure = match &first {
             None => Some(ErrorDetails::nondeterminism("corrupted history: empty")),
-            Some(first) => check.push(first).err().as_ref().map(violation),
+            Some(first) => check.push(first).err().map(|broken| violation(&broken, first.event_id)),
         };
         let parent = first.as_ref().and_then(Event::parent_link);
         let started_at_ms = first.as_ref().map_or(0, |event| event.timestamp_ms);
@@ -179,6 +181,7 @@ impl Execution {
             parent,
             children: BTreeMap::new(),
             ended: None,
+            undecodable: false,
             failure,
             continuation: None,
             cancel_reason: None,
@@ -262,7 +265,9 @@ impl Execution {
         match (agree(action, kind, &self.shared.identity.instance), emission) {
             (Ok(()), Some(emission)) => self.open(&emission, event_id, kind),
             (Ok(()), None) => {}
-            (Err(text), _) => self.fail(ErrorDetails::nondeterminism(text)),
+            (Err(text), _) => {
+                self.fail(ErrorDetails::nondeterminism(format!("{text} (event {event_id})")));
+            }
         }
     }
 
@@ -321,6 +326,10 @@ impl Execution {
                     retryable: false,
                 }));
             }
+            Polled::Undecodable(error) => {
+                self.undecodable = true;
+                self.ended = Some(Err(ErrorDetails::orchestration_failed(error)));
+            }
             Polled::SelfWaking => self.fail(ErrorDetails::Infrastructure {
                 operation: "quiescence_loop".to_owned(),
                 message: format!("the code woke itself more than {MAX_SELF_WAKES} times without an event"),
@@ -353,7 +362,7 @@ impl Execution {
     /// Notes an event, stored or new, whatever the code makes of it.
     pub(super) fn take(&mut self, event: &Event) {
         if let Err(broken) = self.check.push(event) {
-            self.fail(violation(&broken));
+            self.fail(violation(&broken, event.event_id));
         }
         if let EventKind::SubOrchestrationScheduled { instance, .. } = &event.kind {
             let child = build_child_instance_id(&self.shared.identity.instance, instance);
@@ -394,8 +403,17 @@ impl Opening {
     }
 }
 
-fn violation(broken: &HistoryViolation) -> ErrorDetails {
-    ErrorDetails::nondeterminism(broken.to_string())
+/// The error of a recorded event that breaks a rule. Texts that do not say which event it is get its number.
+fn violation(broken: &HistoryViolation, event_id: u64) -> ErrorDetails {
+    let text = match broken {
+        HistoryViolation::NotOpen { .. } | HistoryViolation::WrongKind { .. } => {
+            format!("{broken} (event {event_id})")
+        }
+        HistoryViolation::MisplacedStart
+        | HistoryViolation::NotContiguous { .. }
+        | HistoryViolation::AfterEnd { .. } => broken.to_string(),
+    };
+    ErrorDetails::nondeterminism(text)
 }
 
 /// Wakers are user code: they run after every lock is released.

@@ -33,9 +33,14 @@ pub(crate) enum Polled {
     Returned(Result<String, String>),
     /// The code panicked with this text.
     Panicked(String),
+    /// The code waited for typed data that does not decode.
+    Undecodable(String),
     /// The code kept waking itself without anything happening.
     SelfWaking,
 }
+
+/// Unwinds the code when typed data does not decode: the text of the decode error.
+pub(crate) struct Undecodable(pub(crate) String);
 
 /// Notices that something woke the code during its own poll.
 struct RootWaker(AtomicBool);
@@ -88,7 +93,10 @@ impl UserCode {
                 }
                 Err(payload) => {
                     self.discard();
-                    return Polled::Panicked(panic_text(payload.as_ref()));
+                    return match payload.downcast::<Undecodable>() {
+                        Ok(undecodable) => Polled::Undecodable(undecodable.0),
+                        Err(payload) => Polled::Panicked(panic_text(payload.as_ref())),
+                    };
                 }
                 Ok(Poll::Pending) if !self.root.0.load(Ordering::Relaxed) => return Polled::Pending,
                 Ok(Poll::Pending) => {

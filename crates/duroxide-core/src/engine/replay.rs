@@ -43,6 +43,11 @@ impl Execution {
             if self.failure.is_some() {
                 continue;
             }
+            if let (true, Some(Err(error))) = (self.undecodable, &self.ended) {
+                // The rest of the record cannot fit code that was left: what it could not read is the cause.
+                self.fail(error.clone());
+                continue;
+            }
             if self.returned() {
                 self.fail(ErrorDetails::nondeterminism(format!(
                     "orchestration ended before its recorded history: event {} ({}) was not reached",

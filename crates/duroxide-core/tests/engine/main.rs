@@ -6,6 +6,7 @@ mod calls;
 mod cancel_and_wait;
 mod cancellation;
 mod continuation;
+mod decode_errors;
 mod events;
 mod fan_in;
 mod limits;

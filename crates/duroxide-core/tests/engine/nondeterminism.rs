@@ -86,7 +86,7 @@ fn key_and_status_changes_that_are_gone_are_found() {
     let nothing = |_: OrchestrationContext, _| std::future::pending();
     assert_nondeterministic(
         &redeploy(wait, None, nothing, raised("w", "")),
-        "history schedule but no emitted action",
+        "history schedule but no emitted action (event 2)",
     );
 }
 
@@ -172,15 +172,22 @@ fn messages_for_unknown_or_other_schedules_fail_the_turn() {
 fn corrupted_histories_are_reported() {
     let code = |ctx: OrchestrationContext, _: String| async move { Ok(ctx.schedule_wait("w").await) };
     type Damage = fn(&mut Vec<Event>);
-    let broken: [(Damage, &str); 3] = [
+    let broken: [(Damage, &str); 4] = [
         (|history| drop(history.remove(0)), "corrupted history: first event must be OrchestrationStarted"),
+        (
+            |history| {
+                let kind = duroxide_core::EventKind::TimerFired { fire_at_ms: 1 };
+                history.push(Event::with_event_id(3, INSTANCE, 1, Some(9), kind));
+            },
+            "completion without open schedule (event 3)",
+        ),
         (|history| history[1].event_id = 7, "corrupted history: expected event 2, found 7"),
         (
             |history| {
                 let kind = duroxide_core::EventKind::TimerFired { fire_at_ms: 1 };
                 history.push(Event::with_event_id(3, INSTANCE, 1, Some(2), kind));
             },
-            "completion kind mismatch: expected timer",
+            "completion kind mismatch: expected timer (event 3)",
         ),
     ];
     for (damage, text) in broken {
@@ -203,6 +210,7 @@ fn a_nondeterministic_end_takes_open_work_back() {
     story.deploy(|ctx, _| async move { Ok(ctx.schedule_wait("w").await) });
     let turn = story.turn([raised("w", "")]);
     assert_nondeterministic(&turn.outcome, "schedule mismatch");
+    assert!(failure(&turn).ends_with("(event 2)"), "the place in the history: {}", failure(&turn));
     assert_eq!(turn.cancelled_activities, [2]);
     assert_eq!(turn.parent.unwrap().instance, "p");
     assert_eq!(

@@ -22,7 +22,7 @@ impl Client {
         instance: &str,
         key: &str,
     ) -> Result<Option<T>, ClientError> {
-        self.get_kv_value(instance, key).await?.map(|value| decode(&value)).transpose()
+        self.get_kv_value(instance, key).await?.map(|value| decode(&value, instance, key)).transpose()
     }
 
     /// All values of an instance's key-value store.
@@ -57,12 +57,16 @@ impl Client {
         key: &str,
         timeout: Duration,
     ) -> Result<T, ClientError> {
-        decode(&self.wait_for_kv_value(instance, key, timeout).await?)
+        decode(&self.wait_for_kv_value(instance, key, timeout).await?, instance, key)
     }
 }
 
 /// Values are plain JSON here, as the typed calls of orchestration code write them.
-fn decode<T: DeserializeOwned>(value: &str) -> Result<T, ClientError> {
-    serde_json::from_str(value)
-        .map_err(|error| ClientError::invalid_input(format!("KV deserialization error: {error}")))
+fn decode<T: DeserializeOwned>(value: &str, instance: &str, key: &str) -> Result<T, ClientError> {
+    serde_json::from_str(value).map_err(|error| {
+        let bytes = value.len();
+        ClientError::invalid_input(format!(
+            "KV deserialization error: {error} (key '{key}' of instance '{instance}', {bytes} bytes)"
+        ))
+    })
 }

@@ -35,8 +35,9 @@ impl Client {
     /// Instances whose current execution has this status, newest first.
     ///
     /// # Errors
-    /// The store's error.
+    /// `InvalidInput` for a status that no instance can have; otherwise the store's error.
     pub async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ClientError> {
+        check_status(status)?;
         Ok(self.admin()?.list_instances_by_status(status).await?)
     }
 
@@ -64,8 +65,10 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// `InvalidInput` for a cursor that no page of this store had; otherwise the store's error.
+    /// `InvalidInput` for a cursor that no page of this store had, or a status that no instance can have; otherwise the
+    /// store's error.
     pub async fn query_instances(&self, query: &InstanceQuery) -> Result<InstancePage, ClientError> {
+        query.status.as_deref().map_or(Ok(()), check_status)?;
         let page = self.admin()?.query_instances(query).await;
         page.map_err(|error| {
             if error.is_invalid_cursor() {
@@ -78,9 +81,16 @@ impl Client {
     /// What the store knows about an instance.
     ///
     /// # Errors
-    /// The store's error; for an unknown instance too.
+    /// `InstanceNotFound`, or the store's error.
     pub async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ClientError> {
-        Ok(self.admin()?.get_instance_info(instance).await?)
+        match self.admin()?.get_instance_info(instance).await {
+            Ok(info) => Ok(info),
+            // The store's error says it as text only; whether the instance is there can be asked.
+            Err(error) if !error.is_retryable() && self.store.read_status(instance).await?.is_none() => {
+                Err(ClientError::InstanceNotFound { instance_id: instance.to_owned() })
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What the store knows about an execution.
@@ -230,6 +240,17 @@ impl Client {
     fn admin(&self) -> Result<&dyn ProviderAdmin, ClientError> {
         self.store.as_management_capability().ok_or(ClientError::ManagementNotAvailable)
     }
+}
+
+/// What an instance can be in. A misspelt status would silently select nothing.
+const STATUSES: [&str; 5] = ["Running", "Completed", "Failed", "ContinuedAsNew", InstanceQuery::PENDING];
+
+fn check_status(status: &str) -> Result<(), ClientError> {
+    if STATUSES.contains(&status) {
+        return Ok(());
+    }
+    let known = STATUSES.join(", ");
+    Err(ClientError::invalid_input(format!("unknown status '{status}': an instance is one of {known}")))
 }
 
 /// Why a delete was refused. The published contract gives these reasons as texts only.

@@ -55,9 +55,11 @@ impl Client {
         timeout: Duration,
     ) -> Result<Result<Out, String>, ClientError> {
         match self.wait_for_orchestration(instance, timeout).await? {
-            OrchestrationStatus::Completed { output, .. } => codec::decode(&output)
-                .map(Ok)
-                .map_err(|error| ClientError::invalid_input(format!("decode failed: {error}"))),
+            OrchestrationStatus::Completed { output, .. } => {
+                codec::decode_at(&output, || format!("output of instance '{instance}'"))
+                    .map(Ok)
+                    .map_err(|error| ClientError::invalid_input(format!("decode failed: {error}")))
+            }
             OrchestrationStatus::Failed { details, .. } => Ok(Err(details.display_message())),
             // The wait above returns ended instances only.
             OrchestrationStatus::NotFound | OrchestrationStatus::Running { .. } => Err(ClientError::Timeout),

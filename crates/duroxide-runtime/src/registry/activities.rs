@@ -33,7 +33,9 @@ impl ActivityRegistryBuilder {
         let texts = move |ctx: ActivityContext, input: String| {
             let handler = handler.clone();
             async move {
-                let input = codec::decode(&input)?;
+                let input = codec::decode_at(&input, || {
+                    format!("input of activity '{}' (instance '{}')", ctx.activity_name(), ctx.instance_id())
+                })?;
                 let output = handler(ctx, input).await?;
                 codec::encode(&output)
             }

@@ -16,7 +16,8 @@ impl<H: ?Sized> RegistryBuilder<H> {
         Self { handlers, policies, errors: Vec::new() }
     }
 
-    /// The registry, whatever went wrong: the first registration of a name and version stays.
+    /// The registry, whatever went wrong: the first registration of a name and version stays, unless `register_typed` has
+    /// put an orchestration in its place.
     pub fn build(self) -> Registry<H> {
         Registry::new(self.handlers, self.policies)
     }
@@ -72,9 +73,18 @@ impl<H: ?Sized> RegistryBuilder<H> {
         }
     }
 
-    /// Adds a handler, or puts it in the place of an earlier one.
-    pub(super) fn replace(&mut self, name: &str, version: Version, handler: Arc<H>) {
-        self.handlers.entry(name.to_owned()).or_default().insert(version, handler);
+    /// Adds a handler, or puts it in the place of an earlier one; then `duplicate` words the error.
+    pub(super) fn replace(
+        &mut self,
+        name: &str,
+        version: Version,
+        handler: Arc<H>,
+        duplicate: impl FnOnce(String) -> String,
+    ) {
+        let at = format!("{name}@{version}");
+        if self.handlers.entry(name.to_owned()).or_default().insert(version, handler).is_some() {
+            self.errors.push(duplicate(at));
+        }
     }
 
     pub(super) fn latest(&self, name: &str) -> Option<&Version> {

@@ -21,7 +21,8 @@ impl OrchestrationRegistryBuilder {
         self
     }
 
-    /// Registers a handler of typed input and output as version 1.0.0, in the place of an earlier one.
+    /// Registers a handler of typed input and output as version 1.0.0. It takes the place of an earlier one, which
+    /// [`build_result`](Self::build_result) reports.
     #[must_use]
     pub fn register_typed<In, Out, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
     where
@@ -30,7 +31,8 @@ impl OrchestrationRegistryBuilder {
         F: Fn(OrchestrationContext, In) -> Fut + Send + Sync + Clone + 'static,
         Fut: Future<Output = Result<Out, String>> + Send + 'static,
     {
-        self.replace(&name.into(), DEFAULT_VERSION, typed(handler));
+        let duplicate = |at| format!("duplicate orchestration registration: {at}");
+        self.replace(&name.into(), DEFAULT_VERSION, typed(handler), duplicate);
         self
     }
 
@@ -130,7 +132,10 @@ where
     Arc::new(FnOrchestration(move |ctx: OrchestrationContext, input: String| {
         let handler = handler.clone();
         async move {
-            let input = codec::decode(&input)?;
+            let input = codec::decode_at(&input, || {
+                let (name, version) = (ctx.orchestration_name(), ctx.orchestration_version());
+                format!("input of orchestration '{name}' {version} (instance '{}')", ctx.instance_id())
+            })?;
             let output = handler(ctx, input).await?;
             codec::encode(&output)
         }

@@ -111,12 +111,19 @@ fn duplicates_are_reported_together_and_the_first_stays() {
 }
 
 #[test]
-fn a_typed_orchestration_replaces_an_earlier_one_silently() {
-    let registry = OrchestrationRegistry::builder()
-        .register("Order", echo)
-        .register_typed::<u32, u32, _, _>("Order", |_ctx, count| async move { Ok(count + 1) })
-        .build_result();
-    assert_eq!(registry.unwrap().count(), 1);
+fn a_typed_orchestration_that_replaces_an_earlier_one_is_reported() {
+    let builder = || {
+        OrchestrationRegistry::builder()
+            .register_typed::<u32, u32, _, _>("Other", |_ctx, count| async move { Ok(count) })
+            .register("Order", echo)
+            .register_typed::<u32, u32, _, _>("Order", |_ctx, count| async move { Ok(count + 1) })
+    };
+    assert_eq!(
+        builder().build_result().unwrap_err(),
+        "duplicate orchestration registration: Order@1.0.0",
+        "like any other registration of a name that exists"
+    );
+    assert_eq!(builder().build().count(), 2);
 }
 
 #[test]
@@ -203,7 +210,11 @@ async fn typed_orchestrations_take_and_give_values() {
     assert_eq!(run(&registry, "Shout", "bare").await, Ok("BARE".to_owned()), "strings travel bare");
     assert_eq!(run(&registry, "Fail", "null").await, Err("no stock".to_owned()));
     let undecodable = run(&registry, "Double", "many").await.unwrap_err();
-    assert!(undecodable.contains("expected"), "the decoder's own words: {undecodable}");
+    assert_eq!(
+        undecodable,
+        "input of orchestration 'Double' 1.0.0 (instance 'order-1') does not decode as u32: expected value at line 1 \
+         column 1 (4 bytes)"
+    );
 }
 
 #[tokio::test]
@@ -215,7 +226,12 @@ async fn typed_activities_take_and_give_values() {
     assert_eq!(version, DEFAULT_VERSION);
     let ctx = || ActivityContext::new(charge_on(FakeStore::silent()));
     assert_eq!(handler.invoke(ctx(), "[1,2]".to_owned()).await, Ok("3".to_owned()));
-    assert!(handler.invoke(ctx(), "{}".to_owned()).await.is_err());
+    let undecodable = handler.invoke(ctx(), "{}".to_owned()).await.unwrap_err();
+    assert!(
+        undecodable.starts_with("input of activity 'Charge' (instance 'order-7') does not"),
+        "{undecodable}"
+    );
+    assert!(undecodable.ends_with("at line 1 column 0 (2 bytes)"), "{undecodable}");
 }
 
 #[test]
