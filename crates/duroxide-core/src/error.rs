@@ -1,6 +1,10 @@
+mod poison_reason;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+pub use poison_reason::with_poison_reason;
 
 /// Why an orchestration, or one step of it, failed.
 ///
@@ -43,7 +47,7 @@ pub enum ErrorDetails {
         max_attempts: u32,
         /// What was poisoned.
         message_type: PoisonMessageType,
-        /// The JSON of the poisoned messages, or the decode error.
+        /// The JSON of the poisoned messages, or the decode error. See also [`ErrorDetails::poison_reason`].
         message: String,
     },
 }

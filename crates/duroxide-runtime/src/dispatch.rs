@@ -17,6 +17,7 @@ mod condemn;
 mod crew;
 mod descriptors;
 mod ending;
+mod failure_log;
 mod held;
 mod in_progress;
 mod measure;

@@ -5,7 +5,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};
 use crate::{
     Action, DurableFuture, Either2, RetryOptions, codec,
-    engine::{Kind, Value},
+    engine::{Identity, Kind, Value},
     is_not_retryable,
 };
 
@@ -144,17 +144,39 @@ impl OrchestrationContext {
             let call = self
                 .activity(name.clone(), input.clone(), session_id.clone(), into_result)
                 .bounded(*attempt_timeout);
+            let delay = policy.delay_for_attempt(attempt);
             match self.attempt(call, policy.timeout).await {
-                Attempt::Done(Err(error)) if attempt < policy.max_attempts && !is_not_retryable(&error) => {}
+                Attempt::Done(Err(error)) if attempt < policy.max_attempts && !is_not_retryable(&error) => {
+                    self.log_retry(&name, attempt, policy.max_attempts, delay);
+                }
                 Attempt::Done(result) => return result,
                 Attempt::TimedOut => return Err(TIMED_OUT.to_owned()),
             }
-            let delay = policy.delay_for_attempt(attempt);
             if !delay.is_zero() {
                 self.schedule_timer(delay).await;
             }
             attempt += 1;
         }
+    }
+
+    /// Logs that an activity runs again. Its failure is logged where it ran.
+    fn log_retry(&self, activity_name: &str, failed_attempts: u32, max_attempts: u32, delay: Duration) {
+        if self.is_replaying() {
+            return;
+        }
+        let Identity { instance, execution_id, name, version, .. } = &self.shared.identity;
+        tracing::info!(
+            target: "duroxide::runtime",
+            instance,
+            execution_id,
+            orchestration_name = name,
+            version,
+            activity_name,
+            failed_attempts,
+            max_attempts,
+            delay_ms = delay.as_millis() as u64,
+            "retrying a failed activity"
+        );
     }
 
     async fn attempt(

@@ -59,6 +59,8 @@ pub(crate) struct Policy<'a> {
     pub max_attempts: u32,
     pub supported: &'a [SemverRange],
     pub handlers: &'a dyn Handlers,
+    /// The id of this node.
+    pub node: &'a str,
     /// Whether a cancelled execution ends here that cannot be replayed here.
     pub cancel_only_fallback: bool,
 }

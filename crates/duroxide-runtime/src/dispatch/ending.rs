@@ -1,13 +1,12 @@
 //! Ending an execution without running its code: poison, unsupported version, cancellation without a handler, a
 //! round that the store refused.
 
+use super::admit::Subject;
+use crate::kind_of;
 use duroxide_core::{
     Event, EventKind, INITIAL_EXECUTION_ID, ParentLink, WorkItem,
     engine::{Record, Seed},
 };
-use tracing::{info, warn};
-
-use super::admit::{Cause, Claimed, Subject, Termination};
 
 /// The event id of a failure where the store cannot tell how long the history is (semantics 16.6).
 const UNKNOWN_LAST_EVENT_ID: u64 = 99_998;
@@ -86,44 +85,35 @@ pub(crate) fn call_in_history(history: &[Event], child: &str) -> Option<ParentLi
     })
 }
 
-/// Says why an execution is ended.
-pub(crate) fn log_termination(claim: Claimed<'_>, termination: &Termination, max_attempts: u32) {
-    let (instance, attempt_count) = (claim.instance, claim.attempt_count);
-    match &termination.cause {
-        Cause::Poison { reason: None } => warn!(
-            target: "duroxide::runtime",
-            instance, attempt_count, max_attempts,
-            "Orchestration message exceeded max attempts, marking as poison"
-        ),
-        Cause::Poison { reason: Some(reason) } => warn!(
-            target: "duroxide::runtime",
-            instance, attempt_count, max_attempts, reason,
-            "Orchestration message exceeded max attempts, marking as poison"
-        ),
-        Cause::UnsupportedVersion => warn!(
-            target: "duroxide::runtime",
-            instance, attempt_count, max_attempts,
-            "no node could replay this execution, failing it"
-        ),
-        Cause::Stranded { missing } => warn!(
-            target: "duroxide::runtime",
-            instance, missing, "no node could take this instance for too long, failing it"
-        ),
-        Cause::CancelledUnsupported => info!(
-            target: "duroxide::runtime",
-            instance, orchestration_name = claim.name, "cancelled without replay, which is not supported here"
-        ),
-        Cause::CancelledWithoutHandler => info!(
-            target: "duroxide::runtime",
-            instance, orchestration_name = claim.name,
-            "cancelled without running its code, which is not registered here"
-        ),
-    }
+/// What the messages of a dropped batch are, for the log: kind, and what tells one from another of its kind. Payloads are
+/// given by size.
+pub(crate) fn labels_of(messages: &[WorkItem]) -> Vec<String> {
+    messages.iter().map(label_of).collect()
 }
 
-/// The kinds of a dropped batch, for the log.
-pub(crate) fn kinds_of(messages: &[WorkItem]) -> Vec<&'static str> {
-    messages.iter().map(WorkItem::kind).collect()
+fn label_of(message: &WorkItem) -> String {
+    let kind = kind_of(message);
+    match message {
+        WorkItem::ActivityExecute { execution_id, id, .. }
+        | WorkItem::ActivityCompleted { execution_id, id, .. }
+        | WorkItem::ActivityFailed { execution_id, id, .. }
+        | WorkItem::TimerFired { execution_id, id, .. }
+        | WorkItem::SubOrchCompleted { parent_execution_id: execution_id, parent_id: id, .. }
+        | WorkItem::SubOrchFailed { parent_execution_id: execution_id, parent_id: id, .. } => {
+            format!("{kind} of event {id} of execution {execution_id}")
+        }
+        WorkItem::ExternalRaised { name, data, .. } | WorkItem::QueueMessage { name, data, .. } => {
+            format!("{kind} '{name}' ({} bytes)", data.len())
+        }
+        WorkItem::StartOrchestration { orchestration, input, parent_instance, .. } => {
+            let from = parent_instance.as_deref().map(|parent| format!(" from {parent}")).unwrap_or_default();
+            format!("{kind} {orchestration}{from} ({} bytes)", input.len())
+        }
+        WorkItem::ContinueAsNew { orchestration, input, .. } => {
+            format!("{kind} {orchestration} ({} bytes)", input.len())
+        }
+        WorkItem::CancelInstance { reason, .. } => format!("{kind} '{reason}'"),
+    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use duroxide_core::{ErrorDetails, INITIAL_EXECUTION_ID, ParentLink, Timestamp, engine::Outcome};
 
-use super::{guarded, node::Node};
+use super::{failure_log::RuntimeEnd, guarded, node::Node};
 use crate::observability::{EndedExecution, ExecutionEnd};
 
-/// What a committed round tells the metrics.
+/// What a committed round tells the metrics and the log.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub name: String,
@@ -21,6 +21,8 @@ pub(crate) struct Facts {
     pub history_events: u64,
     pub started_at_ms: Option<u64>,
     pub parent: Option<ParentLink>,
+    /// How the runtime ended it, if its code did not.
+    pub ended: Option<RuntimeEnd>,
 }
 
 /// How an execution ended.

@@ -70,7 +70,7 @@ impl InstanceWork {
         match self.admit(&loaded, ended) {
             Admission::Run(run) => self.begin(run, loaded).await,
             Admission::Bounce(reason) => Box::pin(self.bounce(reason)).await,
-            Admission::End(termination) => Box::pin(self.terminate(termination, loaded, ended)).await,
+            Admission::End(termination) => Box::pin(self.terminate(termination, loaded)).await,
             Admission::Drain => Box::pin(self.drain(recorded_parent(&loaded.history).as_ref())).await,
             Admission::Stray => Box::pin(self.drop_strays()).await,
         }
@@ -112,6 +112,7 @@ impl InstanceWork {
             max_attempts: self.node.options.max_attempts,
             supported: &self.node.filter.supported_duroxide_versions,
             handlers: &self.node.orchestrations,
+            node: &self.node.id,
             cancel_only_fallback: self.node.options.cancel_only_fallback,
         }
     }
@@ -201,7 +202,12 @@ impl InstanceWork {
                 UNREADABLE_DELAY
             }
             Unprocessable::UndecodableHistory { error } => {
-                warn!(target: "duroxide::runtime", instance, error, attempt_count, "history cannot be decoded");
+                warn!(
+                    target: "duroxide::runtime",
+                    instance, execution_id = self.claim.execution_id,
+                    orchestration_name = self.claim.orchestration_name, version = self.claim.version,
+                    error, attempt_count, "history cannot be decoded"
+                );
                 UNREADABLE_DELAY
             }
             Unprocessable::WaitingForSuccessor => {

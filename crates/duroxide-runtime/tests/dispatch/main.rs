@@ -14,9 +14,15 @@ mod attempts;
 mod bounds;
 mod cache;
 mod children;
+mod failure_logs;
 mod faults;
 mod first_steps;
+#[path = "../../src/fixture/listen.rs"]
+mod listen;
 mod locks;
+#[path = "../../src/fixture/logs.rs"]
+#[expect(dead_code, reason = "other tests use the rest of it")]
+mod logs;
 mod lost_answers;
 mod panics;
 mod scene;

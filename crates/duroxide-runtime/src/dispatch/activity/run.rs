@@ -8,7 +8,7 @@ use futures_util::{
     future::{Either, select},
 };
 use tokio::sync::oneshot;
-use tracing::{Instrument, Span, warn};
+use tracing::{Instrument, Span};
 
 use super::{ActivityWork, Call};
 use crate::{
@@ -174,7 +174,7 @@ impl ActivityWork {
             },
             Ok(Either::Right((Stop::AttemptTimedOut(limit), _))) => {
                 self.wind_down(&task, answered).await;
-                self.attempt_timed_out(call, limit)
+                attempt_timed_out(limit)
             }
             Ok(Either::Right((Stop::Cancelled, _))) | Err(LeaseEnd::Lost) => {
                 self.wind_down(&task, answered).await;
@@ -185,20 +185,6 @@ impl ActivityWork {
                 Verdict::Interrupted
             }
         }
-    }
-
-    /// The failed attempt of an activity that ran longer than its caller allows. What the activity said after it was
-    /// asked to stop does not count: the caller's policy decides about the next attempt.
-    fn attempt_timed_out(&self, call: &Call, limit: Duration) -> Verdict {
-        let limit_ms = limit.as_millis() as u64;
-        warn!(
-            target: "duroxide::runtime",
-            instance = call.instance, execution_id = call.execution_id, activity_name = call.name,
-            activity_id = call.id, limit_ms, "activity attempt timed out"
-        );
-        Verdict::Finished(Err(activity_failed(format!(
-            "timeout: activity attempt timed out after {limit_ms} ms"
-        ))))
     }
 
     /// Resolves when the activity must stop. Its time begins now.
@@ -242,4 +228,13 @@ impl ActivityWork {
         task.abort();
         answer
     }
+}
+
+/// The failed attempt of an activity that ran longer than its caller allows. What the activity said after it was
+/// asked to stop does not count: the caller's policy decides about the next attempt.
+fn attempt_timed_out(limit: Duration) -> Verdict {
+    let limit_ms = limit.as_millis() as u64;
+    Verdict::Finished(Err(activity_failed(format!(
+        "timeout: activity attempt timed out after {limit_ms} ms"
+    ))))
 }

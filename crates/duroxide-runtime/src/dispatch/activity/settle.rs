@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duroxide_core::{ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem};
+use duroxide_core::{ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem, with_poison_reason};
 use duroxide_provider::MissingCapability;
 use tracing::{debug, error, warn};
 
@@ -11,6 +11,7 @@ use crate::{
     backoff_log::{UnregisteredActivity, warn_unregistered_activity},
     dispatch::{
         commit::{Insisted, insist},
+        failure_log::{FailedActivity, activity_failed},
         round::item_bytes,
         worker::worker_id,
     },
@@ -54,6 +55,9 @@ impl ActivityWork {
         match insist(&self.node, &mut self.lease, timeout, "ack_work_item", ack).await {
             Insisted::Done(()) => {
                 self.node.held.let_go(&self.token);
+                if let Some(details) = &failure {
+                    self.log_failure(call, details);
+                }
                 let end = failure.as_ref().map_or(ActivityEnd::Completed, ActivityEnd::Failed);
                 self.count(call, end, ran);
             }
@@ -100,11 +104,6 @@ impl ActivityWork {
     /// No node can take it: it fails, and says what is missing.
     pub(crate) async fn fail_stranded(mut self, missing: &MissingCapability) {
         let Some(call) = self.call.take() else { return self.dead_letter().await };
-        warn!(
-            target: "duroxide::runtime",
-            instance = call.instance, activity_name = call.name, activity_id = call.id, missing = %missing,
-            "no node could take this activity for too long, failing it"
-        );
         let details = ErrorDetails::Configuration {
             kind: ConfigErrorKind::UnsupportedVersion,
             resource: call.name.clone(),
@@ -116,11 +115,6 @@ impl ActivityWork {
     /// It was attempted too often: it fails, and by that its orchestration (semantics 16.7).
     pub(super) async fn poison(&mut self, call: Call) {
         let (attempt_count, max_attempts) = (self.attempt_count, self.node.options.max_attempts);
-        warn!(
-            target: "duroxide::runtime",
-            instance = call.instance, activity_name = call.name, activity_id = call.id,
-            attempt_count, max_attempts, "Activity message exceeded max attempts, marking as poison"
-        );
         let details = ErrorDetails::Poison {
             attempt_count,
             max_attempts,
@@ -130,10 +124,35 @@ impl ActivityWork {
                 activity_name: call.name.clone(),
                 activity_id: call.id,
             },
-            message: serde_json::to_string(&call.clone().into_item())
-                .unwrap_or_else(|error| error.to_string()),
+            message: self.poisoned_json(&call),
         };
         self.complete(&call, Err(details), Duration::ZERO).await;
+    }
+
+    /// The poisoned item, and why it could not be processed if that is known.
+    fn poisoned_json(&self, call: &Call) -> String {
+        let json = serde_json::to_string(&call.clone().into_item()).unwrap_or_else(|error| error.to_string());
+        match self.node.activities.resolve_handler(&call.name) {
+            Some(_) => json,
+            None => {
+                let (name, node) = (&call.name, &self.node.id);
+                with_poison_reason(json, &format!("activity {name} is not registered on node {node}"))
+            }
+        }
+    }
+
+    fn log_failure(&self, call: &Call, details: &ErrorDetails) {
+        let version = self.node.activities.resolve_version(&call.name).map(|version| version.to_string());
+        activity_failed(&FailedActivity {
+            instance: &call.instance,
+            execution_id: call.execution_id,
+            activity_name: &call.name,
+            version: version.as_deref().unwrap_or("unknown"),
+            activity_id: call.id,
+            attempt_count: self.attempt_count,
+            worker_id: &worker_id(&self.node, self.seat.slot()),
+            details,
+        });
     }
 
     /// Only activities belong into the worker queue (semantics 16.10).

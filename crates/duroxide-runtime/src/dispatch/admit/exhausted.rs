@@ -1,6 +1,8 @@
 //! How an execution ends that was attempted too often.
 
-use duroxide_core::{ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem, engine::Ending};
+use duroxide_core::{
+    ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem, engine::Ending, with_poison_reason,
+};
 use duroxide_provider::VersionTriple;
 
 use super::{Admission, Cause, Claimed, NOT_PROCESSED_HERE, Policy, Standing, Subject, Termination, doomed};
@@ -16,13 +18,14 @@ pub(super) fn poison(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing
         Subject::Unstarted(seed) => seed.execution_id,
         Subject::Stored | Subject::Unreadable => claim.execution_id,
     };
+    let missing = missing_handler(claim, policy, standing);
     let details = ErrorDetails::Poison {
         attempt_count: claim.attempt_count,
         max_attempts: policy.max_attempts,
         message_type: PoisonMessageType::Orchestration { instance: claim.instance.to_owned(), execution_id },
-        message: json_of(claim.messages),
+        message: poisoned_json(claim.messages, missing.as_ref(), policy),
     };
-    let reason = missing_handler(claim, policy, standing);
+    let reason = missing.map(|missing| missing.sentence(claim, policy));
     Admission::End(Termination { subject, ending: Ending::Failed(details), cause: Cause::Poison { reason } })
 }
 
@@ -65,24 +68,50 @@ pub(super) fn unsupported(
     Admission::End(Termination { subject, ending: Ending::Failed(details), cause: Cause::UnsupportedVersion })
 }
 
-/// The sentence for the log if this node lacks the handler of what it ends (C6).
-fn missing_handler(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Option<String> {
+/// The handler that an execution needs.
+struct MissingHandler<'a> {
+    name: &'a str,
+    version: &'a str,
+}
+
+impl MissingHandler<'_> {
+    /// The sentence for the log (C6).
+    fn sentence(&self, claim: Claimed<'_>, policy: &Policy<'_>) -> String {
+        let (Self { name, version }, attempt, max) = (self, claim.attempt_count, policy.max_attempts);
+        format!(
+            "{NOT_PROCESSED_HERE}: orchestration {name}@{version} is not registered, attempt {attempt} (max {max})"
+        )
+    }
+}
+
+/// The handler of what is ended, if this node lacks it.
+fn missing_handler<'a>(
+    claim: Claimed<'a>,
+    policy: &Policy<'_>,
+    standing: Standing,
+) -> Option<MissingHandler<'a>> {
     let (name, version) = match standing {
         Standing::Running => recorded_handler(claim.history).map(|(name, version)| (name, Some(version))),
         Standing::New => start_item(claim.messages).and_then(wanted_handler),
         Standing::Continued => successor_item(claim.messages).and_then(wanted_handler),
         Standing::Ended => None,
     }?;
-    if policy.handlers.find(name, version).is_some() {
-        return None;
-    }
-    let (attempt, max) = (claim.attempt_count, policy.max_attempts);
-    let version = version.unwrap_or("latest");
-    Some(format!(
-        "{NOT_PROCESSED_HERE}: orchestration {name}@{version} is not registered, attempt {attempt} (max {max})"
-    ))
+    let missing = MissingHandler { name, version: version.unwrap_or("latest") };
+    policy.handlers.find(name, version).is_none().then_some(missing)
 }
 
-fn json_of(messages: &[WorkItem]) -> String {
-    serde_json::to_string(messages).unwrap_or_else(|reason| format!("{} messages: {reason}", messages.len()))
+/// The poisoned messages, and why they could not be processed if that is known.
+fn poisoned_json(messages: &[WorkItem], missing: Option<&MissingHandler<'_>>, policy: &Policy<'_>) -> String {
+    let json = serde_json::to_string(messages)
+        .unwrap_or_else(|reason| format!("{} messages: {reason}", messages.len()));
+    match missing {
+        Some(MissingHandler { name, version }) => {
+            let node = policy.node;
+            with_poison_reason(
+                json,
+                &format!("orchestration {name}@{version} is not registered on node {node}"),
+            )
+        }
+        None => json,
+    }
 }

@@ -50,6 +50,7 @@ fn decide(ask: &Ask) -> Admission {
         max_attempts: MAX_ATTEMPTS,
         supported: &supported,
         handlers: &OnlyOrder,
+        node: "node-1",
         cancel_only_fallback: ask.cancel_only_fallback,
     };
     let claim = Claimed {
@@ -281,7 +282,8 @@ fn poison_for_want_of_a_handler_says_so() {
          history is unsupported)"
     ));
     assert!(reason.ends_with("ghost@latest is not registered, attempt 4 (max 3)"), "{reason}");
-    poison_details(&poisoned);
+    let told = poison_details(&poisoned).poison_reason();
+    assert_eq!(told.as_deref(), Some("orchestration ghost@latest is not registered on node node-1"));
 }
 
 /// S0.A1, 8.6: the successor fails as its own execution, with nothing carried into it.

@@ -116,6 +116,7 @@ impl InstanceWork {
             history_events: live.execution.last_event_id(),
             started_at_ms: Some(live.execution.started_at_ms()),
             parent: turn.parent.clone(),
+            ended: None,
         };
         self.settle(Decided { turn, facts, collisions, live: Some(live) }).await;
     }

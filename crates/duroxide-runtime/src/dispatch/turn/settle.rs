@@ -15,7 +15,8 @@ use crate::{
     dispatch::{
         admit::{Handlers, Subject},
         commit::{Insisted, insist},
-        ending::{kinds_of, record_of, seed_of},
+        ending::{labels_of, record_of, seed_of},
+        failure_log::{FailedExecution, execution_failed},
         guarded,
         measure::{End, Facts, count},
         round::{Identity, Notice, Successor, empty_round, notice_of, refused_starts, round, round_bytes},
@@ -110,6 +111,17 @@ impl InstanceWork {
         if let Some(live) = live {
             node.retire(node.cache.put(&self.claim.instance, live));
         }
+        if let Some(End::Failed(details)) = &facts.end {
+            execution_failed(&FailedExecution {
+                instance: &self.claim.instance,
+                execution_id: facts.execution_id,
+                orchestration_name: &facts.name,
+                version: &facts.version,
+                event_id: round.history_delta.last().map_or(0, |event| event.event_id),
+                details,
+                ended: facts.ended.as_ref(),
+            });
+        }
         count(node, facts).await;
     }
 
@@ -187,6 +199,7 @@ impl InstanceWork {
         let record = record_of(subject, &instance, refused.execution_id, history, last_event_id);
         let turn = end_without_code(record, Ending::Failed(error.to_infrastructure_error()), node.now());
         facts.end = End::of(&turn.outcome);
+        facts.ended = None;
         let notices = collisions.into_iter().chain(notice_of(&turn)).collect();
         let items = self.address(notices).await?;
         let who = Identity { instance: &instance, execution_id: refused.execution_id, name: &facts.name };
@@ -207,14 +220,14 @@ impl InstanceWork {
         let refused = refused_starts(&instance, &messages, None, recorded, true);
         warn!(
             target: "duroxide::runtime",
-            instance, messages = ?kinds_of(&messages), "dropping messages for an instance that has ended"
+            instance, messages = ?labels_of(&messages), "dropping messages for an instance that has ended"
         );
         self.drop_batch(refused.notices).await;
     }
 
     /// Nothing ever started this instance, and nothing in the batch does.
     pub(super) async fn drop_strays(&mut self) {
-        let (instance, messages) = (&self.claim.instance, kinds_of(&self.claim.messages));
+        let (instance, messages) = (&self.claim.instance, labels_of(&self.claim.messages));
         warn!(target: "duroxide::runtime", instance, ?messages, "dropping messages for an unknown instance");
         self.drop_batch(Vec::new()).await;
     }

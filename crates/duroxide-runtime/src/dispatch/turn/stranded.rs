@@ -20,7 +20,7 @@ impl InstanceWork {
         let ended = loaded.history_error.is_some() && self.has_ended().await;
         let admission = condemn(self.claimed(&loaded, ended), &self.policy(), sentence);
         match admission {
-            Some(Admission::End(termination)) => self.terminate(termination, loaded, ended).await,
+            Some(Admission::End(termination)) => self.terminate(termination, loaded).await,
             Some(Admission::Drain) => self.drain(recorded_parent(&loaded.history).as_ref()).await,
             Some(Admission::Stray) => self.drop_strays().await,
             Some(Admission::Run(_) | Admission::Bounce(_)) | None => self.give_back(None, true).await,

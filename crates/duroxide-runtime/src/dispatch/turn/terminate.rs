@@ -9,17 +9,23 @@ use super::{InstanceWork, settle::Decided};
 use crate::dispatch::{
     admit::{Subject, Termination},
     batch::start_item,
-    ending::{call_in_history, link_of_automatic_id, log_termination, record_of},
+    ending::{call_in_history, link_of_automatic_id, record_of},
+    failure_log::RuntimeEnd,
     guarded,
     measure::{End, Facts},
     record::recorded_parent,
 };
 
 impl InstanceWork {
-    pub(super) async fn terminate(&mut self, termination: Termination, loaded: LoadedExecution, ended: bool) {
-        log_termination(self.claimed(&loaded, ended), &termination, self.node.options.max_attempts);
-        let Termination { subject, ending, .. } = termination;
+    pub(super) async fn terminate(&mut self, termination: Termination, loaded: LoadedExecution) {
+        let Termination { subject, ending, cause } = termination;
         let mut facts = self.facts_of(&subject, &loaded);
+        facts.ended = Some(RuntimeEnd {
+            cause,
+            attempt_count: self.claim.attempt_count,
+            max_attempts: self.node.options.max_attempts,
+            node: self.node.id.clone(),
+        });
         let (accepted, recorded, unreadable_parent) = match &subject {
             Subject::Unstarted(seed) => (start_item(&self.claim.messages), seed.parent.clone(), None),
             Subject::Stored => (None, recorded_parent(&loaded.history), None),
@@ -70,6 +76,7 @@ impl InstanceWork {
             history_events: 0,
             started_at_ms,
             parent: None,
+            ended: None,
         }
     }
 
