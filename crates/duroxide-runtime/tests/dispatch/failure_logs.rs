@@ -202,13 +202,18 @@ async fn dropped_messages_are_named() {
     failure(&client, "f").await;
     client.raise_event("f", "paid", "secret").await.unwrap();
     client.enqueue_event("f", "inbox", "1").await.unwrap();
-    while client.get_queue_depths().await.unwrap().orchestrator_queue > 0 {
-        tokio::task::yield_now().await;
-    }
+    let dropped = || -> String {
+        let lines = logs.lines().into_iter().filter(|line| line.message.contains("has ended"));
+        lines.map(|line| line.fields["messages"].clone()).collect()
+    };
+    let both_are_logged = async {
+        while !(dropped().contains("'paid'") && dropped().contains("'inbox'")) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, both_are_logged).await.unwrap();
     runtime.shutdown(None).await;
-    let dropped: Vec<_> =
-        logs.lines().into_iter().filter(|line| line.message.contains("has ended")).collect();
-    let named: String = dropped.iter().map(|line| line.fields["messages"].clone()).collect();
+    let named = dropped();
     for message in ["ExternalRaised 'paid' (6 bytes)", "ExternalRaisedPersistent 'inbox' (1 bytes)"] {
         assert_eq!(named.matches(message).count(), 1, "{named}");
     }
