@@ -13,12 +13,14 @@ use duroxide_provider::OrchestrationClaim;
 
 use self::expected::Expectations;
 pub(crate) use self::expected::Expected;
-use crate::env::lock;
+use crate::{dispatch::event_bytes, env::lock};
 
-/// Payload bytes of all cached executions together.
-const BYTES_MAX: usize = 256 << 20;
-/// What an execution is taken to cost beside its payloads; nobody can measure a live future.
-const BYTES_EACH: usize = 1 << 10;
+/// The memory of a waiting execution beside what [`Execution::held_bytes`] counts: the parked code, its entry here and the
+/// maps of the engine. Measured with an orchestration that waits for one event.
+const BYTES_EACH: usize = 6 << 10;
+/// An allocator keeps a part of what was freed, such as the copies of a text on its way to an execution: one byte for so
+/// many that are held.
+const ALLOCATOR_SHARE: usize = 4;
 
 /// A live execution and where it stands.
 pub(crate) struct CachedExecution {
@@ -112,8 +114,14 @@ impl CachedExecution {
         self.stand.advance(delta);
     }
 
+    /// Estimates the memory that this takes while it is cached.
     fn bytes(&self) -> usize {
-        self.execution.payload_bytes().saturating_add(BYTES_EACH)
+        let stand = match &self.stand {
+            Stand::Position { .. } | Stand::Empty => 0,
+            Stand::Ends(ends) => event_bytes(&ends.0) + event_bytes(&ends.1),
+        };
+        let payloads = self.execution.held_bytes().saturating_add(stand);
+        payloads.saturating_add(payloads / ALLOCATOR_SHARE).saturating_add(BYTES_EACH)
     }
 }
 
@@ -129,6 +137,7 @@ pub(crate) enum Lookup {
 /// Live executions by instance, bounded in number and bytes; the least recently used goes first.
 pub(crate) struct ExecutionCache {
     executions_max: usize,
+    bytes_max: usize,
     entries: Mutex<Entries>,
     expectations: Expectations,
 }
@@ -148,8 +157,8 @@ struct Entry {
 }
 
 impl ExecutionCache {
-    pub(crate) fn new(executions_max: usize) -> Self {
-        Self { executions_max, entries: Mutex::default(), expectations: Expectations::default() }
+    pub(crate) fn new(executions_max: usize, bytes_max: usize) -> Self {
+        Self { executions_max, bytes_max, entries: Mutex::default(), expectations: Expectations::default() }
     }
 
     /// Says that an execution comes back once its round is confirmed. Ends when what is returned is dropped.
@@ -175,14 +184,16 @@ impl ExecutionCache {
     /// Puts an execution in and returns what had to go.
     #[must_use]
     pub(crate) fn put(&self, instance: &str, execution: Box<CachedExecution>) -> Vec<CachedExecution> {
-        // What this node could not replay it must not go on with either: the next fetch has to see that.
-        if self.executions_max == 0 || !execution.replayable {
+        let bytes = execution.bytes();
+        // What this node could not replay it must not go on with either: the next fetch has to see that. An execution
+        // that is too large by itself must not push out all the others.
+        if self.executions_max == 0 || !execution.replayable || bytes > self.bytes_max {
             return vec![*execution];
         }
         let mut entries = lock(&self.entries);
         let mut gone: Vec<_> = entries.remove(instance).into_iter().map(|gone| *gone).collect();
-        entries.insert(instance, execution);
-        while entries.by_instance.len() > self.executions_max || entries.bytes > BYTES_MAX {
+        entries.insert(instance, execution, bytes);
+        while entries.by_instance.len() > self.executions_max || entries.bytes > self.bytes_max {
             gone.extend(entries.pop_oldest().map(|gone| *gone));
         }
         gone
@@ -207,9 +218,9 @@ impl fmt::Debug for ExecutionCache {
 }
 
 impl Entries {
-    fn insert(&mut self, instance: &str, execution: Box<CachedExecution>) {
+    fn insert(&mut self, instance: &str, execution: Box<CachedExecution>, bytes: usize) {
         self.uses += 1;
-        let entry = Entry { used: self.uses, bytes: execution.bytes(), execution };
+        let entry = Entry { used: self.uses, bytes, execution };
         self.bytes = self.bytes.saturating_add(entry.bytes);
         self.by_use.insert(entry.used, instance.to_owned());
         self.by_instance.insert(instance.to_owned(), entry);

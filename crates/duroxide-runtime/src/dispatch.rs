@@ -45,6 +45,7 @@ use std::sync::Arc;
 pub(crate) use in_progress::InProgressGuard;
 pub(crate) use node::{Node, NodeParts};
 pub(crate) use pin::describe_ranges;
+pub(crate) use round::event_bytes;
 pub(crate) use running::ActivityRun;
 pub(crate) use store_call::guarded;
 

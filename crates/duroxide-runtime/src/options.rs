@@ -58,6 +58,9 @@ pub struct RuntimeOptions {
     pub limits: RuntimeLimits,
     /// Live executions kept between turns; 0 replays every turn.
     pub execution_cache_size: usize,
+    /// Memory for these executions, in bytes; 256 MiB by default. Inputs, results and events that reached the code, unread
+    /// messages and key-values count; the least recently used execution goes first, and a larger one is not kept.
+    pub execution_cache_bytes: usize,
     /// Whether fetches ask only for what this node has handlers for.
     pub handler_capability_filter: bool,
     /// Pinned versions this node replays besides `supported_replay_versions`.
@@ -96,6 +99,7 @@ impl Default for RuntimeOptions {
             activity_execution_timeout: None,
             limits: RuntimeLimits::default(),
             execution_cache_size: 10_000,
+            execution_cache_bytes: 256 << 20,
             handler_capability_filter: false,
             extra_replay_versions: Vec::new(),
             sweep_unsupported_after: None,
@@ -215,7 +219,7 @@ mod tests {
         assert_eq!(options.worker_tag_filter, TagFilter::DefaultOnly);
         assert_eq!(options.turn_timeout, Some(Duration::from_secs(60)));
         assert_eq!(options.activity_execution_timeout, None);
-        assert_eq!(options.execution_cache_size, 10_000);
+        assert_eq!((options.execution_cache_size, options.execution_cache_bytes), (10_000, 256 << 20));
         assert!(!options.handler_capability_filter);
     }
 

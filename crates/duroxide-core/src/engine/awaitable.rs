@@ -96,8 +96,8 @@ pub(crate) enum Dropped {
     Unrecorded,
     /// A scheduled call is given up.
     Scheduled { event_id: u64 },
-    /// The call had ended; there is nothing to give up.
-    AlreadyCompleted,
+    /// The call had ended; there is nothing to give up. The code never sees its value, which has so many bytes.
+    AlreadyCompleted { bytes: usize },
 }
 
 /// What recording a schedule event means.
@@ -183,7 +183,7 @@ impl Awaitable {
             }
             Phase::DroppedUnrecorded { .. } => Dropped::Unrecorded,
             Phase::Scheduled { event_id } => Dropped::Scheduled { event_id },
-            Phase::Completed { .. } => Dropped::AlreadyCompleted,
+            Phase::Completed { ref value } => Dropped::AlreadyCompleted { bytes: value.byte_len() },
         }
     }
 }
@@ -225,7 +225,7 @@ mod tests {
     fn a_drop_gives_up_a_scheduled_call_but_not_a_completed_one() {
         assert_eq!(scheduled().on_dropped(true), Dropped::Scheduled { event_id: 7 });
         let mut call = scheduled();
-        call.on_completed(Value::Fired);
-        assert_eq!(call.on_dropped(true), Dropped::AlreadyCompleted);
+        call.on_completed(Value::Data("data".into()));
+        assert_eq!(call.on_dropped(true), Dropped::AlreadyCompleted { bytes: 4 });
     }
 }

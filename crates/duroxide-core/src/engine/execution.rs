@@ -58,6 +58,10 @@ pub struct Execution {
     pub(super) continuation: Option<(String, Option<String>)>,
     pub(super) cancel_reason: Option<String>,
     started_at_ms: u64,
+    /// Bytes of the input, which the code has.
+    input_bytes: usize,
+    /// Bytes of the ids in `children`.
+    child_bytes: usize,
     code: UserCode,
     poll_needed: bool,
     /// The last recorded event that was replayed.
@@ -143,14 +147,15 @@ impl Execution {
         self.shared.lock().kv.entries.clone()
     }
 
-    /// A lower bound of what the execution holds in memory: the payload bytes that were delivered to the code, and the
-    /// messages it was handed and has not seen yet.
-    pub fn payload_bytes(&self) -> usize {
+    /// Estimates the memory that the execution holds between two turns: its input, the values its code got, messages
+    /// nobody has read, key-values and open calls. Nobody can look into the parked code: the input and every value it
+    /// got count as held, and what else it allocated does not count.
+    pub fn held_bytes(&self) -> usize {
         let carried = self.unapplied.iter().map(|event| match &event.kind {
-            EventKind::QueueEventDelivered { data, .. } => data.len(),
+            EventKind::QueueEventDelivered { name, data } => name.len() + data.len(),
             _ => 0,
         });
-        self.shared.lock().delivered_bytes + carried.sum::<usize>()
+        self.input_bytes + self.child_bytes + carried.sum::<usize>() + self.shared.lock().held_bytes()
     }
 
     /// An execution that stands at its seed: parked before its first poll.
@@ -166,6 +171,7 @@ impl Execution {
         let parent = first.as_ref().and_then(Event::parent_link);
         let started_at_ms = first.as_ref().map_or(0, |event| event.timestamp_ms);
         let Opening { identity, input, custom_status } = Opening::of(first, worker_id);
+        let input_bytes = input.len();
         let kv = KvState { entries: kv, recorded_times: VecDeque::new() };
         let state = State::new(kv, custom_status, limits.max_actions_per_turn);
         let shared = Arc::new(Shared::new(identity, clock, state));
@@ -186,6 +192,8 @@ impl Execution {
             continuation: None,
             cancel_reason: None,
             started_at_ms,
+            input_bytes,
+            child_bytes: 0,
             code,
             poll_needed: true,
             replayed_to: 0,
@@ -366,6 +374,7 @@ impl Execution {
         }
         if let EventKind::SubOrchestrationScheduled { instance, .. } = &event.kind {
             let child = build_child_instance_id(&self.shared.identity.instance, instance);
+            self.child_bytes += child.len();
             self.children.insert(event.event_id, child);
         }
     }

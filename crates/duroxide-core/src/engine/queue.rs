@@ -16,6 +16,7 @@ pub(crate) struct Queues {
     by_name: BTreeMap<String, Queue>,
     /// Arrival number of the next message, over all names: unread messages are carried in this order.
     next_arrival: u64,
+    unread_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +43,7 @@ impl Queues {
     pub(crate) fn deliver(&mut self, name: &str, data: String) -> Option<Waker> {
         let arrival = self.next_arrival;
         self.next_arrival += 1;
+        self.unread_bytes += data.len();
         let queue = self.queue(name);
         queue.unread.push_back(Message { arrival, data });
         let position = queue.unread.len() - 1;
@@ -63,6 +65,7 @@ impl Queues {
         if let Some(message) = queue.unread.remove(position) {
             // Younger reads and younger messages move up together: they stay matched.
             queue.reads.remove(position);
+            self.unread_bytes -= message.data.len();
             return Poll::Ready(message.data);
         }
         if let Some(read) = queue.reads.get_mut(position) {
@@ -89,6 +92,11 @@ impl Queues {
             .collect();
         messages.sort_by_key(|(message, _)| message.arrival);
         messages.into_iter().map(|(message, name)| (name.clone(), message.data.clone())).collect()
+    }
+
+    /// Bytes of all unread messages.
+    pub(crate) fn unread_bytes(&self) -> usize {
+        self.unread_bytes
     }
 
     /// Event ids of open reads, ascending.

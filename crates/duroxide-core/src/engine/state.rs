@@ -65,8 +65,8 @@ pub(crate) struct State {
     pub(crate) queues: Queues,
     pub(crate) kv: KvState,
     pub(crate) custom_status: Option<String>,
-    /// Payload bytes that went to the code.
-    pub(crate) delivered_bytes: usize,
+    /// Bytes of the values that calls got and the code may still hold.
+    value_bytes: usize,
     next_token: u64,
     emitted: VecDeque<Emission>,
     emissions_in_turn: usize,
@@ -185,7 +185,9 @@ impl State {
             }
         };
         if let Poll::Ready(value) = &polled {
-            self.delivered_bytes += value.byte_len();
+            if let Life::Read { .. } = call.life {
+                self.value_bytes += value.byte_len();
+            }
             self.calls.remove(&token);
         }
         polled
@@ -198,7 +200,10 @@ impl State {
         let given_up = match &mut call.life {
             Life::Awaited(awaitable) => match awaitable.on_dropped(live) {
                 Dropped::Unrecorded => return None,
-                Dropped::AlreadyCompleted => None,
+                Dropped::AlreadyCompleted { bytes } => {
+                    self.value_bytes -= bytes;
+                    None
+                }
                 Dropped::Scheduled { event_id } => Some((awaitable.kind, event_id)),
             },
             Life::Read { event_id: None, dropped, .. } => {
@@ -290,7 +295,10 @@ impl State {
     pub(crate) fn complete(&mut self, event_id: u64, value: Value) -> Option<Option<Waker>> {
         let token = self.open.remove(&event_id)?;
         match &mut self.calls.get_mut(&token)?.life {
-            Life::Awaited(awaitable) => Some(awaitable.on_completed(value)),
+            Life::Awaited(awaitable) => {
+                self.value_bytes += value.byte_len();
+                Some(awaitable.on_completed(value))
+            }
             Life::Read { .. } => None,
         }
     }
@@ -320,6 +328,19 @@ impl State {
         self.emissions_in_turn = self.emitted.len();
         self.drops.clear();
         self.stops.clear();
+    }
+
+    /// Estimates the memory that all of this and the values handed to the code take. Whether code has dropped a value
+    /// that it got is not known: such a value counts as held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        /// An open call with its place in the maps here, and with the future that waits for it.
+        const CALL_BYTES: usize = 512;
+        let key_values = self.kv.entries.iter().map(|(key, entry)| key.len() + entry.value.len());
+        self.value_bytes
+            + self.queues.unread_bytes()
+            + key_values.sum::<usize>()
+            + self.custom_status.as_ref().map_or(0, String::len)
+            + self.calls.len() * CALL_BYTES
     }
 
     pub(crate) fn emissions_in_turn(&self) -> usize {

@@ -9,6 +9,7 @@ mod continuation;
 mod decode_errors;
 mod events;
 mod fan_in;
+mod held_bytes;
 mod limits;
 mod nondeterminism;
 mod races;

@@ -131,6 +131,11 @@ impl Story {
         turn
     }
 
+    /// What the execution says it holds between two turns.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.live.as_ref().map_or_else(|| self.load().held_bytes(), Execution::held_bytes)
+    }
+
     fn load(&self) -> Execution {
         let setup = Setup {
             handler: Arc::clone(&self.handler),

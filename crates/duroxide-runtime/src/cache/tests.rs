@@ -32,6 +32,10 @@ fn seed(input: &str) -> Seed {
 }
 
 fn cached(stand: Stand) -> Box<CachedExecution> {
+    cached_with("in", stand)
+}
+
+fn cached_with(input: &str, stand: Stand) -> Box<CachedExecution> {
     let setup = Setup {
         handler: Arc::new(FnOrchestration(|_, input| async move { Ok(input) })),
         clock: Arc::new(Noon),
@@ -40,7 +44,7 @@ fn cached(stand: Stand) -> Box<CachedExecution> {
         kv: BTreeMap::new(),
     };
     Box::new(CachedExecution {
-        execution: Execution::start(seed("in"), setup),
+        execution: Execution::start(seed(input), setup),
         execution_id: 1,
         name: "wait".into(),
         version: "1.0.0".into(),
@@ -78,7 +82,7 @@ fn position(incarnation: u64, last_event_id: u64) -> Option<StorePosition> {
 }
 
 fn is_live(stand: Stand, claim: &OrchestrationClaim) -> bool {
-    let cache = ExecutionCache::new(10);
+    let cache = ExecutionCache::new(10, usize::MAX);
     assert!(cache.put("i", cached(stand)).is_empty());
     let found = cache.take(claim);
     assert!(matches!(cache.take(claim), Lookup::Absent), "it is out while its turn runs");
@@ -126,7 +130,7 @@ fn a_successor_stands_behind_its_seed() {
 
 #[test]
 fn the_least_recently_used_goes_first() {
-    let cache = ExecutionCache::new(2);
+    let cache = ExecutionCache::new(2, usize::MAX);
     assert!(cache.put("a", cached(at(1, 1))).is_empty());
     assert!(cache.put("b", cached(at(2, 1))).is_empty());
     assert!(cache.put("a", cached(at(1, 2))).len() == 1, "the older one of the same instance");
@@ -137,7 +141,7 @@ fn the_least_recently_used_goes_first() {
 
 #[test]
 fn size_zero_keeps_nothing() {
-    let cache = ExecutionCache::new(0);
+    let cache = ExecutionCache::new(0, usize::MAX);
     assert_eq!(cache.put("a", cached(at(1, 1))).len(), 1);
     assert!(cache.clear().is_empty());
 }
@@ -145,9 +149,58 @@ fn size_zero_keeps_nothing() {
 /// S3.16, 17.4: what this node could not replay, it does not keep alive either.
 #[test]
 fn an_execution_that_could_not_be_replayed_is_not_kept() {
-    let cache = ExecutionCache::new(10);
+    let cache = ExecutionCache::new(10, usize::MAX);
     let mut own = cached(at(1, 2));
     own.replayable = false;
     assert_eq!(cache.put("i", own).len(), 1);
     assert!(cache.clear().is_empty());
+}
+
+/// The cached instances, oldest use first.
+fn instances(cache: &ExecutionCache) -> Vec<String> {
+    lock(&cache.entries).by_use.values().cloned().collect()
+}
+
+/// At the bound everything stays; one byte more, and the least recently used goes.
+#[test]
+fn the_byte_bound_holds_at_the_limit_and_one_beyond() {
+    let input = "x".repeat(1 << 20);
+    let each = cached_with(&input, at(1, 1)).bytes();
+    assert!(each >= 1 << 20, "the input counts");
+    let fill = |bytes_max| {
+        let cache = ExecutionCache::new(10, bytes_max);
+        for instance in ["a", "b"] {
+            assert!(cache.put(instance, cached_with(&input, at(1, 1))).is_empty());
+        }
+        cache
+    };
+    let full = fill(3 * each);
+    assert!(full.put("c", cached_with(&input, at(1, 1))).is_empty());
+    assert_eq!(instances(&full), ["a", "b", "c"]);
+    assert_eq!(lock(&full.entries).bytes, 3 * each);
+
+    let over = fill(3 * each - 1);
+    assert_eq!(over.put("c", cached_with(&input, at(1, 1))).len(), 1);
+    assert_eq!(instances(&over), ["b", "c"]);
+    assert_eq!(lock(&over.entries).bytes, 2 * each);
+    assert_eq!(over.clear().len(), 2);
+    assert_eq!(lock(&over.entries).bytes, 0);
+}
+
+#[test]
+fn an_execution_above_the_whole_bound_is_not_kept_and_pushes_nobody_out() {
+    let small = cached(at(1, 1));
+    let large = cached_with(&"x".repeat(1 << 20), at(2, 1));
+    let cache = ExecutionCache::new(10, large.bytes() - 1);
+    assert!(cache.put("small", small).is_empty());
+    assert_eq!(cache.put("large", large).len(), 1);
+    assert_eq!(instances(&cache), ["small"]);
+}
+
+/// A store that only hands out histories makes the cache keep their first and last event.
+#[test]
+fn events_kept_for_comparison_count() {
+    let events = seed(&"x".repeat(1 << 20)).into_events(Noon.now());
+    let ends = Stand::of(&claim(1, None, None), &events);
+    assert!(cached(ends).bytes() > cached(at(1, 1)).bytes() + (2 << 20));
 }

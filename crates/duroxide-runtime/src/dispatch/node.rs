@@ -85,7 +85,7 @@ impl Node {
                 .handler_capability_filter
                 .then(|| handler_capability(&orchestrations, &activities)),
             id: format!("{:032x}", env.random()),
-            cache: ExecutionCache::new(options.execution_cache_size),
+            cache: ExecutionCache::new(options.execution_cache_size, options.execution_cache_bytes),
             descriptors: Descriptors::default(),
             running: Arc::default(),
             turns: Arc::default(),

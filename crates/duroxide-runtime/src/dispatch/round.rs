@@ -264,7 +264,7 @@ fn carried_bytes<'a>(carried: impl IntoIterator<Item = &'a (String, String)>) ->
     carried.into_iter().map(|(name, data)| name.len() + data.len()).sum()
 }
 
-fn event_bytes(event: &Event) -> usize {
+pub(crate) fn event_bytes(event: &Event) -> usize {
     const ENVELOPE: usize = 128;
     let payload = match &event.kind {
         EventKind::OrchestrationStarted { input, carry_forward_events, .. } => {
