@@ -50,6 +50,8 @@ pub struct SqliteEngine {
     pub(crate) now: Timestamp,
     /// The time of the last promotion: sessions whose lease ended by then have been looked at.
     pub(crate) promoted_at: Timestamp,
+    /// The same as of the last commit.
+    promoted_before: Timestamp,
     pub(crate) sequence: Sequence,
     pub(crate) routes: Routes,
     pub(crate) lanes: Lanes,
@@ -103,6 +105,7 @@ impl SqliteEngine {
             db: Db::new(conn),
             now: Timestamp::ZERO,
             promoted_at: Timestamp::ZERO,
+            promoted_before: Timestamp::ZERO,
             sequence: Sequence::default(),
             routes: Routes::default(),
             lanes: Lanes::default(),
@@ -272,6 +275,7 @@ impl StoreEngine for SqliteEngine {
         self.now = now;
         // Under a clock that was set back, sessions end that had been looked at before.
         self.promoted_at = self.promoted_at.min(now);
+        self.promoted_before = self.promoted_at;
         self.changes_before = self.db.conn().total_changes();
         self.notice_other_writers()?;
         if !std::mem::replace(&mut self.leases_checked, true) {
@@ -334,6 +338,8 @@ impl StoreEngine for SqliteEngine {
         {
             tracing::warn!(target: "duroxide::providers::sqlite", %error, "rollback failed");
         }
+        // Sessions whose end was noticed in this transaction have to be noticed again.
+        self.promoted_at = self.promoted_before;
         self.routes.clear();
         self.lanes.clear();
         self.known_version = None;

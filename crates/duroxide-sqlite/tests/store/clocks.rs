@@ -1,9 +1,12 @@
-//! Clocks that jump between two openings of a store.
+//! Times that a store waits for: clocks that jump between two openings, and transactions that fail.
 
 use std::time::Duration;
 
-use duroxide_core::Timestamp;
-use duroxide_provider::store::Op;
+use duroxide_core::{Timestamp, WorkItem};
+use duroxide_provider::{
+    SessionFetchConfig,
+    store::{ActivityOrder, Op, StoreEngine},
+};
 
 use crate::fixture::*;
 
@@ -51,4 +54,30 @@ fn a_renewed_lease_survives_a_reopen_in_full() {
     assert!(store.claim().is_none());
     store.pass(Duration::from_millis(1));
     assert!(store.claim().is_some());
+}
+
+/// 13.1, I10: a commit that failed has noticed nothing, so the end of a session is still to come.
+#[test]
+fn the_end_of_a_session_is_noticed_again_after_a_failed_commit() {
+    let mut store = Store::in_memory();
+    for id in [2, 3] {
+        let mut item = activity("order-1", id);
+        if let WorkItem::ActivityExecute { session_id, .. } = &mut item {
+            *session_id = Some("s".to_owned());
+        }
+        store.queue(&item);
+    }
+    let session = |owner: &str| SessionFetchConfig { owner_id: owner.to_owned(), lock_timeout: LEASE };
+    let order = |owner: &str| ActivityOrder { session: Some(session(owner)), ..one_activity() };
+    let held = store.claim_work_with(&order("w1")).items.remove(0);
+    store.apply(&Op::RenewActivity { token: held.lock_token, extend_for: HOUR });
+    let end = store.now.saturating_add(LEASE);
+    assert_eq!(store.engine.next_wake().unwrap(), Some(end));
+
+    store.pass(LEASE);
+    store.engine.begin(store.now).unwrap();
+    store.engine.promote().unwrap();
+    store.engine.rollback();
+    assert_eq!(store.engine.next_wake().unwrap(), Some(end));
+    assert_eq!(store.claim_work_with(&order("w2")).items.len(), 1);
 }
