@@ -56,7 +56,13 @@ impl Provider for StoreProvider {
         let of = HistoryOf { instance: &claim.instance, execution_id: claim.execution_id };
         // The claim is committed. Until the history is here it stays in the delivery, which gives it back if the
         // read fails or the caller goes away.
-        let loaded = self.load(OPERATION, of).await?;
+        let loaded = match self.load(OPERATION, of).await {
+            // It will not be readable later either. The attempt counts, so that the instance ends as poison.
+            Err(error) if !error.is_retryable() => {
+                LoadedExecution { history_error: Some(error.message), ..LoadedExecution::default() }
+            }
+            loaded => loaded?,
+        };
         Ok(delivery.take().pop().map(|claim| plain_item(claim, loaded)))
     }
 

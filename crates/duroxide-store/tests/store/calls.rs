@@ -32,6 +32,27 @@ fn a_fetch_of_corrupt_history_returns_what_can_be_read_and_says_what_cannot() {
     assert!(error.contains("instance a") && error.contains("execution 1"), "{error}");
 }
 
+/// C9, S3.35: rows that cannot even be read are told like events that cannot be decoded, so that attempts count and the
+/// instance ends as poison. What may be readable later is given back uncounted.
+#[test]
+fn a_plain_fetch_of_an_unreadable_history_counts_its_attempts() {
+    let mut f = fixture();
+    run_first_round(&mut f, "a", Vec::new());
+    complete(&mut f.store, f.provider.enqueue_for_orchestrator(completed("a", 2), None)).unwrap();
+    for attempt in 1..=3 {
+        f.plan.fail_next(Point::Read, FailureClass::Retryable);
+        let fetch = f.provider.fetch_orchestration_item(LOCK, Duration::ZERO, None);
+        assert!(complete(&mut f.store, fetch).unwrap_err().is_retryable());
+
+        f.plan.fail_next(Point::Read, FailureClass::Permanent);
+        let fetch = f.provider.fetch_orchestration_item(LOCK, Duration::ZERO, None);
+        let (item, token, attempt_count) = complete(&mut f.store, fetch).unwrap().unwrap();
+        assert_eq!((item.instance.as_str(), attempt_count), ("a", attempt));
+        assert!(item.history.is_empty() && item.history_error.unwrap().contains("planned failure"));
+        complete(&mut f.store, f.provider.abandon_orchestration_item(&token, None, false)).unwrap();
+    }
+}
+
 /// S3.40: a plain read never skips an event; the raw read shows it.
 #[test]
 fn reads_of_corrupt_history_are_permanent_errors_and_the_raw_read_shows_it() {
