@@ -1,6 +1,7 @@
 //! Carries out what the machine decides.
 
 mod engine;
+mod lease_start;
 mod news;
 mod nodes;
 mod transaction;
@@ -18,6 +19,7 @@ use duroxide_provider::store::{
 
 use self::{
     engine::GuardedEngine,
+    lease_start::LeaseAllowance,
     news::News,
     nodes::Nodes,
     transaction::{Fault, Outcome, Transaction},
@@ -54,6 +56,7 @@ pub struct StoreDriver {
     tell: TellOfWrite,
     name: Arc<str>,
     nodes: Nodes,
+    lease_allowance: LeaseAllowance,
 }
 
 /// What a store waits for.
@@ -98,6 +101,7 @@ impl StoreDriver {
             tell: Arc::new(move || submitter.send(Request::Stirred)),
             name: parts.name,
             nodes: Nodes::new(parts.node_locks),
+            lease_allowance: LeaseAllowance::default(),
         }
     }
 
@@ -221,8 +225,15 @@ impl StoreDriver {
     /// round there is less that can fail.
     fn transact(&mut self, now: Timestamp) {
         let jobs = self.machine.take_batch();
+        let began = (self.steady_clock)();
         loop {
-            match self.transaction(now).run(&jobs) {
+            let result = self.transaction(now).run(&jobs);
+            let took = (self.steady_clock)().saturating_sub(began);
+            if let Ok(outcome) = &result {
+                self.renew_late_leases(&jobs, outcome, took, now);
+            }
+            self.note_duration(took);
+            match result {
                 Ok(outcome) => return self.settle(jobs, outcome, now),
                 Err(Fault::InstanceOrder(number, failure)) => self.machine.instances.fail(number, failure),
                 Err(Fault::ActivityOrder(number, failure)) => self.machine.activities.fail(number, failure),
@@ -246,6 +257,7 @@ impl StoreDriver {
             nonces: &mut self.nonces,
             steady_clock: &self.steady_clock,
             now,
+            allowance: self.lease_allowance,
         }
     }
 
@@ -254,7 +266,14 @@ impl StoreDriver {
     fn run_one_by_one(&mut self, jobs: Vec<Job>, now: Timestamp) {
         let mut jobs = jobs.into_iter();
         while let Some(job) = jobs.next() {
-            match self.run_alone(&job, now) {
+            let began = (self.steady_clock)();
+            let result = self.run_alone(&job, now);
+            let took = (self.steady_clock)().saturating_sub(began);
+            if result.is_ok() {
+                self.renew_late_lease(&job, took, now);
+            }
+            self.note_duration(took);
+            match result {
                 Ok(answer) => {
                     self.machine.committed(None);
                     if answer.is_ok() {

@@ -1,10 +1,10 @@
 //! What instance orders and activity orders have in common, so that waiting and serving are written once.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    OrchestrationClaim, WorkClaim,
+    OrchestrationClaim, SessionFetchConfig, WorkClaim,
     store::{ActivityOrder, Claimed, InstanceOrder, Op, StoreEngine, StoreFailure},
 };
 use tokio::sync::oneshot;
@@ -27,6 +27,15 @@ pub(crate) trait Order: Debug + Clone + Send + 'static {
 
     /// The operation that gives a claim back as if it had never been made.
     fn release(claim: &Self::Claim) -> Op;
+
+    /// For how long each item is locked.
+    fn lock_timeout(&self) -> Duration;
+
+    /// The same order with longer leases.
+    fn with_longer_leases(&self, by: Duration) -> Self;
+
+    /// The operation that gives a claim a lease anew.
+    fn renewal(claim: &Self::Claim, extend_for: Duration) -> Op;
 
     /// How many items at most.
     fn max(&self) -> usize;
@@ -57,6 +66,18 @@ impl Order for InstanceOrder {
         Op::AbandonInstance { token: claim.lock_token.clone(), delay: None, ignore_attempt: true }
     }
 
+    fn lock_timeout(&self) -> Duration {
+        self.lock_timeout
+    }
+
+    fn with_longer_leases(&self, by: Duration) -> Self {
+        Self { lock_timeout: self.lock_timeout.saturating_add(by), ..self.clone() }
+    }
+
+    fn renewal(claim: &OrchestrationClaim, extend_for: Duration) -> Op {
+        Op::RenewInstance { token: claim.lock_token.clone(), extend_for }
+    }
+
     fn max(&self) -> usize {
         self.max
     }
@@ -83,6 +104,23 @@ impl Order for ActivityOrder {
 
     fn release(claim: &WorkClaim) -> Op {
         Op::AbandonActivity { token: claim.lock_token.clone(), delay: None, ignore_attempt: true }
+    }
+
+    fn lock_timeout(&self) -> Duration {
+        self.lock_timeout
+    }
+
+    fn with_longer_leases(&self, by: Duration) -> Self {
+        let longer = |time: Duration| time.saturating_add(by);
+        let session = self
+            .session
+            .clone()
+            .map(|session| SessionFetchConfig { lock_timeout: longer(session.lock_timeout), ..session });
+        Self { lock_timeout: longer(self.lock_timeout), session, ..self.clone() }
+    }
+
+    fn renewal(claim: &WorkClaim, extend_for: Duration) -> Op {
+        Op::RenewActivity { token: claim.lock_token.clone(), extend_for }
     }
 
     fn max(&self) -> usize {

@@ -8,7 +8,7 @@ use duroxide_provider::store::{
     StoreFailure,
 };
 
-use super::{Nonces, SteadyClock, engine::GuardedEngine};
+use super::{Nonces, SteadyClock, engine::GuardedEngine, lease_start::LeaseAllowance};
 use crate::{
     job::Job,
     machine::{Machine, Served, Taken},
@@ -23,6 +23,7 @@ pub(super) struct Transaction<'a> {
     pub(super) steady_clock: &'a SteadyClock,
     /// The time of everything in it.
     pub(super) now: Timestamp,
+    pub(super) allowance: LeaseAllowance,
 }
 
 /// What a committed transaction did. Nobody has been told yet.
@@ -206,12 +207,16 @@ impl Transaction<'_> {
     fn apply(&mut self, job: &Job) -> Result<Result<Answer, Refusal>, Fault> {
         // A clock that was set back meanwhile must not end a lease that its holder has.
         let handed_in = job.handed_in().min(self.now);
-        self.engine.apply(job.op(), handed_in).map_err(Fault::Op)
+        let op = self.allowance.applied_to(job.op());
+        self.engine.apply(&op, handed_in).map_err(Fault::Op)
     }
 
     fn claim<O: Order>(&mut self, order: &O, aside: &mut Aside) -> Result<Taken<O>, StoreFailure> {
         let nonce = (self.nonces)();
-        let claimed = self.engine.claim(order, nonce)?;
+        let claimed = match self.allowance.get() {
+            Some(allowance) => self.engine.claim(&order.with_longer_leases(allowance), nonce)?,
+            None => self.engine.claim(order, nonce)?,
+        };
         aside.dead_letters.extend(claimed.dead_letters);
         aside.dropped_orphans.extend(claimed.dropped_orphans);
         aside.held_back.add(claimed.held_back);

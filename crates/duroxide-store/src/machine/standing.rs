@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::StoreFailure;
+use duroxide_provider::store::{Op, StoreFailure};
 
 use crate::{
     order::{FetchReply, Order},
@@ -170,6 +170,22 @@ impl<O: Order> StandingOrders<O> {
         }
     }
 
+    /// Operations that renew what was claimed for the orders with such leases.
+    pub(crate) fn renewals<'a>(
+        &'a self,
+        served: &'a Served<O>,
+        is_late: impl Fn(Duration) -> bool + 'a,
+    ) -> impl Iterator<Item = Op> + 'a {
+        let lease_of = |number: u64| {
+            let found = self.waiting.iter().find(|standing| standing.number == number);
+            found.map(|standing| standing.order.lock_timeout())
+        };
+        let late = served.claims.iter().filter_map(move |(number, claims)| {
+            lease_of(*number).filter(|lease| is_late(*lease)).map(|lease| (lease, claims))
+        });
+        late.flat_map(|(lease, claims)| claims.iter().map(move |claim| O::renewal(claim, lease)))
+    }
+
     /// Goes through the waiting orders, oldest first, and claims for each that may get something. `refreshed`
     /// says that the transaction itself may have made something ready.
     ///
@@ -234,7 +250,7 @@ impl<O: Order> Served<O> {
     }
 
     /// The operations that give everything back, for when nobody knows whether the commit happened.
-    pub(crate) fn releases(&self) -> impl Iterator<Item = duroxide_provider::store::Op> + '_ {
+    pub(crate) fn releases(&self) -> impl Iterator<Item = Op> + '_ {
         self.claims.iter().flat_map(|(_, claims)| claims).map(O::release)
     }
 }

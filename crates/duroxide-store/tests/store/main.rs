@@ -11,4 +11,5 @@ mod held_back;
 mod lifecycle;
 mod logs;
 mod nodes;
+mod slow_commits;
 mod support;

@@ -44,7 +44,7 @@ enum Harm {
     Panic,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Script {
     calls: BTreeMap<Point, usize>,
     harms: Vec<(Point, String, Harm)>,
@@ -54,10 +54,12 @@ struct Script {
     reads_before_first_commit: usize,
     /// Instances whose second event reads as nonsense.
     corrupt: BTreeSet<String>,
+    /// What each commit does first, such as let time pass.
+    during_commit: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 /// What the engine has done and what it will fail at; shared between a test and its engine.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Plan(Arc<Mutex<Script>>);
 
 impl Plan {
@@ -117,6 +119,11 @@ impl Plan {
     /// Whether an engine with this plan is alive.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
+    }
+
+    /// Every commit does this first.
+    pub(crate) fn during_commit(&self, act: impl Fn() + Send + Sync + 'static) {
+        self.0.lock().unwrap().during_commit = Some(Arc::new(act));
     }
 
     /// How many reads came before the first commit.
@@ -237,6 +244,8 @@ impl EngineLayer for ScriptedEngine {
     }
 
     fn commit(&mut self) -> Result<(), StoreFailure> {
+        let act = self.plan.0.lock().unwrap().during_commit.clone();
+        act.iter().for_each(|act| act());
         self.plan.pass(Point::Commit, "")?;
         self.before = None;
         self.plan.0.lock().unwrap().batches.push(self.applied);
