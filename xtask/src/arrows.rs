@@ -1,7 +1,7 @@
 //! Dependencies between the workspace's crates point inwards; the pure crates stay pure.
 //!
 //! ```text
-//! core <- provider <- store <- {sqlite, peek-lock, runtime} ; runtime <- conformance ; all <- duroxide
+//! core <- provider <- store <- {sqlite, peek-lock, runtime} ; peek-lock <- fs ; runtime <- conformance ; all <- duroxide
 //! ```
 //!
 //! Only normal dependencies count: a crate's tests may use whatever they like.
@@ -22,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("duroxide-store", &["duroxide-core", "duroxide-provider"]),
     ("duroxide-sqlite", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
     ("duroxide-peek-lock", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
+    ("duroxide-fs", &["duroxide-core", "duroxide-provider", "duroxide-store", "duroxide-peek-lock"]),
     ("duroxide-runtime", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
     ("duroxide-conformance", &["duroxide-core", "duroxide-provider", "duroxide-store", "duroxide-runtime"]),
     (
@@ -31,6 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "duroxide-provider",
             "duroxide-store",
             "duroxide-sqlite",
+            "duroxide-fs",
             "duroxide-runtime",
             "duroxide-conformance",
         ],

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use duroxide_provider::{ProviderError, memory::MemoryOptions};
+use duroxide_provider::{ProviderError, memory::MemoryOptions, store::StoreSnapshot};
 use duroxide_store::{StoreBuilder, StoreError, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
 use crate::{PeekLockEngine, PeekLockStore, engine::Reload};
@@ -37,6 +37,14 @@ impl PeekLockProvider {
             StoreOptions { shared: true, check_interval: RELOAD_CHECK_INTERVAL, ..StoreOptions::default() };
         let store = StoreBuilder::new(engine).named(name, version).with_options(options).start()?;
         Ok(Self { store, reload })
+    }
+
+    /// Everything in the store, for invariant checks and comparisons.
+    ///
+    /// # Errors
+    /// If the store has ended.
+    pub async fn snapshot(&self) -> Result<StoreSnapshot, ProviderError> {
+        self.store.snapshot().await
     }
 
     /// Reads the store again, after somebody changed it by hand while the provider was open. A change of an instance

@@ -7,8 +7,9 @@ use crate::{QueueItem, QueueItemId, Step};
 
 /// A store that writes one record at a time.
 ///
-/// Every write is all or nothing and durable when it returns. Every write may be repeated, and a repetition changes
-/// nothing: after a crash the adapter does not know how far it came. Nothing relates two writes to each other.
+/// Every write is durable when it returns, and all or nothing, except that a crash may leave the first events of an append.
+/// Every write may be repeated, and a repetition does only what is missing: after a crash the adapter does not know how far
+/// it came. Nothing relates two writes to each other.
 ///
 /// A failure is [`Retryable`](duroxide_provider::store::FailureClass::Retryable) or
 /// [`Permanent`](duroxide_provider::store::FailureClass::Permanent) if the write has not happened, and
@@ -44,8 +45,8 @@ pub trait PeekLockStore: Send + 'static {
     /// If it cannot be written.
     fn put_instance(&mut self, record: &InstanceRecord) -> Result<(), StoreFailure>;
 
-    /// Appends events to an execution, all or none. Events whose id is stored are skipped. An execution without events
-    /// begins, which makes a continue-as-new repeatable.
+    /// Appends events to an execution, in order. Events whose id is stored are skipped. An execution without events begins,
+    /// which makes a continue-as-new repeatable.
     ///
     /// # Errors
     /// If they cannot be written.

@@ -1,0 +1,44 @@
+//! A provider on plain files: to look at, to teach with, and for tests.
+//!
+//! Everything is text that a person can read, in one folder per instance:
+//!
+//! ```text
+//! store/
+//!   format.json                       which version of this layout
+//!   lock                              held by the process that uses the store
+//!   unfinished.json                   the steps of a round that is being written
+//!   instances/+order-17/
+//!     instance.json                   name, version, lock, custom status, key-value state
+//!     execution-1.json                status, output, pinned version
+//!     history-1.jsonl                 one event per line
+//!     inbox/00000000000000000003.json       one message: how it stands, then the message itself
+//!     activities/00000000000000000001.json  one activity, likewise
+//!   dead-letters/00000000000000000001.json
+//! ```
+//!
+//! Instance ids become file names: letters, digits, `-` and `_` stay, a capital gets a `+` before it (so that names differ on
+//! file systems that ignore case), everything else is percent-encoded, and very long ids end in a hash.
+//!
+//! # What it promises
+//!
+//! What SQLite promises: an acknowledged call survives a kill and a power failure, and a round is never half visible to
+//! callers. A file is replaced by writing another one beside it, which is synced, renamed and made durable with its folder.
+//! Several files cannot be changed at once; `duroxide-peek-lock` has the order and the repetition that make up for it, so
+//! somebody who looks at the files sees the steps of a round one after the other.
+//!
+//! # What it is not for
+//!
+//! One process at a time uses a store. Everything is held in memory and read when the store is opened. Each change costs
+//! several syncs of the disk. Use SQLite for anything that has to be fast, large or shared.
+
+mod error;
+mod file;
+mod item_file;
+mod layout;
+mod load;
+mod lock_file;
+mod provider;
+mod store;
+
+pub use error::FsError;
+pub use provider::{FsOptions, FsProvider};

@@ -1,0 +1,190 @@
+//! Reading a whole store.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use duroxide_peek_lock::{
+    Stored, WhichQueue,
+    record::{ExecutionRecord, InstanceRecord, Records, StoredInstance},
+};
+use duroxide_provider::store::EventRow;
+use serde::{Deserialize, de::DeserializeOwned};
+
+use crate::{
+    FsError,
+    file::BEING_WRITTEN,
+    item_file,
+    layout::{InstanceFolder, Layout, safe_name},
+};
+
+/// Reads everything, and deletes what a crash left behind of writes that never happened.
+pub(crate) fn load(layout: &Layout) -> Result<Stored, FsError> {
+    remove_folder(&layout.deleted())?;
+    let unfinished = read_json(&layout.unfinished())?.unwrap_or_default();
+    let mut records = Records::default();
+    for path in entries(&layout.instances())? {
+        records.instances.extend(instance(&InstanceFolder { path })?);
+    }
+    for path in entries(&layout.dead_letters())? {
+        records.dead_letters.extend(read_json(&path)?);
+    }
+    Ok(Stored { records, unfinished })
+}
+
+fn instance(folder: &InstanceFolder) -> Result<Option<StoredInstance>, FsError> {
+    let Some(record) = read_json::<InstanceRecord>(&folder.record())? else {
+        return unborn(folder);
+    };
+    let is_its_own = folder.path.file_name() == Some(OsStr::new(&safe_name(&record.instance)));
+    if !is_its_own {
+        let message = format!("the instance '{}' does not belong into this folder", record.instance);
+        return Err(FsError::damaged(&folder.record(), message));
+    }
+    let (executions, id) = (executions(folder, &record)?, record.instance.clone());
+    let mut stored = StoredInstance { instance: record, executions, messages: vec![], activities: vec![] };
+    for path in entries(&folder.queue(WhichQueue::Orchestrator))? {
+        let content = read(&path)?.unwrap_or_default();
+        stored.messages.extend(item_file::message(&path, &id, &content));
+    }
+    for path in entries(&folder.queue(WhichQueue::Worker))? {
+        let content = read(&path)?.unwrap_or_default();
+        stored.activities.extend(item_file::activity(&path, &id, &content));
+    }
+    Ok(Some(stored))
+}
+
+/// A folder without a record: the record is the first that is written, so there is nothing else yet.
+fn unborn(folder: &InstanceFolder) -> Result<Option<StoredInstance>, FsError> {
+    if entries(&folder.path)?.is_empty() {
+        remove_folder(&folder.path)?;
+        return Ok(None);
+    }
+    Err(FsError::damaged(&folder.record(), "the file is missing"))
+}
+
+fn executions(
+    folder: &InstanceFolder,
+    instance: &InstanceRecord,
+) -> Result<Vec<(ExecutionRecord, Vec<EventRow>)>, FsError> {
+    let names = entries(&folder.path)?;
+    let ids: BTreeSet<u64> = names.iter().filter_map(|path| execution_of(path)).collect();
+    let mut executions = Vec::new();
+    for id in ids {
+        let record = read_json(&folder.execution(id))?.unwrap_or_else(|| begun(instance, id));
+        let history = HistoryFile::read(&folder.history(id))?;
+        executions.push((record, history.rows));
+    }
+    Ok(executions)
+}
+
+/// An execution of which only events are stored.
+fn begun(instance: &InstanceRecord, execution_id: u64) -> ExecutionRecord {
+    ExecutionRecord {
+        instance: instance.instance.clone(),
+        execution_id,
+        status: "Running".to_owned(),
+        output: None,
+        pinned: None,
+        turns: 0,
+        started_at: instance.updated_at,
+        completed_at: None,
+    }
+}
+
+/// The execution that a file belongs to.
+fn execution_of(path: &Path) -> Option<u64> {
+    let stem = path.file_stem()?.to_str()?;
+    stem.strip_prefix("execution-").or_else(|| stem.strip_prefix("history-"))?.parse().ok()
+}
+
+/// A history file, as far as it is whole.
+#[derive(Debug, Default)]
+pub(crate) struct HistoryFile {
+    /// Its events, in order of their ids.
+    pub(crate) rows: Vec<EventRow>,
+    /// How many bytes of it count.
+    pub(crate) bytes: u64,
+    /// Whether its last line has no end.
+    pub(crate) is_open: bool,
+}
+
+/// The part of an event that has to be readable.
+#[derive(Deserialize)]
+struct EventId {
+    event_id: u64,
+}
+
+impl HistoryFile {
+    /// Reads a history. A last line without its end was cut off by a crash and does not count, unless it is whole: some
+    /// editors leave the end out.
+    pub(crate) fn read(path: &Path) -> Result<Self, FsError> {
+        let content = read_bytes(path)?.unwrap_or_default();
+        let mut rows = BTreeMap::new();
+        let (mut bytes, mut last, mut is_open) = (0, 0, false);
+        for line in content.split_inclusive(|byte| *byte == b'\n') {
+            is_open = !line.ends_with(b"\n");
+            let text = String::from_utf8_lossy(line);
+            let text = text.trim_end_matches('\n');
+            let id = serde_json::from_str::<EventId>(text).map(|event| event.event_id);
+            if is_open && id.is_err() {
+                is_open = false;
+                break;
+            }
+            bytes += line.len() as u64;
+            // A damaged line stays an event, which nobody can decode.
+            last = id.unwrap_or(last + 1);
+            rows.entry(last).or_insert_with(|| text.to_owned());
+        }
+        let rows = rows.into_iter().map(|(event_id, data)| EventRow { event_id, data }).collect();
+        Ok(Self { rows, bytes, is_open })
+    }
+}
+
+/// The files and folders in a folder, in the order of their names. Files that were being written are deleted.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, FsError> {
+    let listing = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        listing => listing.map_err(|error| FsError::io(folder, &error))?,
+    };
+    let mut paths = Vec::new();
+    for entry in listing {
+        let path = entry.map_err(|error| FsError::io(folder, &error))?.path();
+        if path.extension() == Some(OsStr::new(BEING_WRITTEN)) {
+            fs::remove_file(&path).map_err(|error| FsError::io(&path, &error))?;
+        } else {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+pub(crate) fn remove_folder(folder: &Path) -> Result<(), FsError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(FsError::io(folder, &error)),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, FsError> {
+    let Some(content) = read(path)? else { return Ok(None) };
+    serde_json::from_str(&content).map(Some).map_err(|error| FsError::damaged(path, error))
+}
+
+/// A file's text. Bytes that are no text are shown as such; whoever decodes the text refuses it.
+fn read(path: &Path) -> Result<Option<String>, FsError> {
+    Ok(read_bytes(path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, FsError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FsError::io(path, &error)),
+    }
+}
