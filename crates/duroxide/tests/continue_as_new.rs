@@ -1,6 +1,7 @@
 //! Continue-as-new: nothing falls between two executions (B27), and the second is not read back.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
+#![allow(clippy::indexing_slicing, reason = "this is a test")]
 #![allow(unreachable_pub, reason = "the fixture is shared with other tests")]
 
 mod fixture;
@@ -74,6 +75,14 @@ enum Methods {
 }
 
 impl Methods {
+    /// The longest time in milliseconds between the starts of two executions, while there are messages for both.
+    fn delay_max(self) -> Option<u64> {
+        match self {
+            Self::All => Some(1_000),
+            Self::RequiredOnly => None,
+        }
+    }
+
     fn before_crash(self, store: &Arc<dyn Provider>, crash: Crash) -> Arc<dyn Provider> {
         match self {
             Self::All => FullyIntercepted::new(Arc::clone(store), crash),
@@ -192,8 +201,16 @@ async fn nothing_falls_between(methods: Methods) {
     let executions = client.list_executions("reader").await.unwrap();
     let expected = u64::try_from(CLIENTS).unwrap() * u64::from(MESSAGES_EACH);
     assert_eq!(executions, (1..=expected).collect::<Vec<_>>(), "one execution per message, without gaps");
-    for execution in 1..expected {
-        assert_eq!(client.get_execution_info("reader", execution).await.unwrap().status, "ContinuedAsNew");
+    let mut begun = Vec::new();
+    for execution in 1..=expected {
+        let info = client.get_execution_info("reader", execution).await.unwrap();
+        assert_eq!(info.status, if execution < expected { "ContinuedAsNew" } else { "Completed" });
+        begun.push(info.started_at);
+    }
+    // The first one began before any message was sent.
+    let delay = begun[1..].windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap();
+    if let Some(delay_max) = methods.delay_max() {
+        assert!(delay <= delay_max, "an execution began {delay} ms after the one before it");
     }
 }
 

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use duroxide_core::WorkItem;
 use duroxide_provider::Provider;
 use duroxide_runtime::Client;
 use duroxide_store::MemoryProvider;
@@ -45,25 +44,5 @@ async fn panic_once_everywhere(inner: Arc<dyn Provider>, store: Arc<dyn Provider
         run(&client, &format!("i-{number}"), "three").await;
     }
     assert!(panicked.lock().unwrap().len() >= 4, "{panicked:?}");
-    runtime.shutdown(None).await;
-}
-
-/// B14, S1.25, 16.10: an item that is no activity becomes a dead letter; the slot goes on.
-#[tokio::test]
-async fn an_item_that_is_no_activity_becomes_a_dead_letter() {
-    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
-    let (store, faults) = faulty(Arc::clone(&inner));
-    let store: Arc<dyn Provider> = store;
-    let odd = WorkItem::CancelInstance { instance: "i".into(), reason: "misplaced".into() };
-    if inner.enqueue_for_worker(odd).await.is_err() {
-        // A store may refuse it at the door, which is as good.
-        return;
-    }
-    let mut options = brisk();
-    options.worker_concurrency = 1;
-    let runtime = start(&store, echo(&Counter::default()), callers(), options).await;
-    let client = Client::new(Arc::clone(&inner));
-    run(&client, "i", "one").await;
-    faults.until_reached("dead_letter_work_item", 1).await;
     runtime.shutdown(None).await;
 }

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use duroxide::{
-    ActivityContext, Client, Either3, Event, EventKind, OrchestrationContext, OrchestrationRegistry,
+    ActivityContext, Client, Either2, Either3, Event, EventKind, OrchestrationContext, OrchestrationRegistry,
     OrchestrationStatus,
     providers::{ExecutionMetadata, Provider, WorkItem},
     runtime::registry::ActivityRegistry,
@@ -25,6 +25,9 @@ const CONTINUED: &str = include_str!("golden/continued.jsonl");
 
 /// [`older`], without the fields that were added later.
 const OLDER: &str = include_str!("golden/older.jsonl");
+
+/// [`races`], with results, timers and events in another order than they were asked for.
+const RACES: &str = include_str!("golden/races.jsonl");
 
 /// Instances that have ended, each in its own way.
 const ENDS: &str = include_str!("golden/ends.jsonl");
@@ -77,8 +80,26 @@ async fn older(ctx: OrchestrationContext, _input: String) -> Result<String, Stri
     Ok(format!("{done}, {go}, {pruned} pruned"))
 }
 
+/// Everything whose outcome depends on how the engine matches events with what the code asked for.
+async fn races(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
+    let (first, second) =
+        ctx.join2(ctx.schedule_activity("Works", "a"), ctx.schedule_activity("Works", "b")).await;
+    let timers = (ctx.schedule_timer(Duration::from_secs(1)), ctx.schedule_timer(Duration::from_secs(1)));
+    let timer = match ctx.select2(timers.0, timers.1).await {
+        Either2::First(()) => "first timer",
+        Either2::Second(()) => "second timer",
+    };
+    let signal = match ctx.select2(ctx.schedule_wait("left"), ctx.schedule_wait("right")).await {
+        Either2::First(data) | Either2::Second(data) => data,
+    };
+    let same = ctx.join2(ctx.schedule_wait("same"), ctx.schedule_wait("same")).await;
+    let go = ctx.schedule_wait("go").await;
+    Ok([first?, second?, timer.to_owned(), signal, same.0, same.1, go].join(", "))
+}
+
 fn orchestrations() -> OrchestrationRegistry {
     OrchestrationRegistry::builder()
+        .register("Races", races)
         .register("EveryStep", every_step)
         .register("Carries", carries)
         .register("Older", older)
@@ -223,6 +244,22 @@ async fn recorded_histories_are_replayed_and_go_on() {
     assert_eq!(after[..before.len()], before[..], "S2.4: what was recorded is not rewritten");
     let build = env!("CARGO_PKG_VERSION");
     assert!(after[before.len()..].iter().all(|event| event.duroxide_version == build), "{after:?}");
+    runtime.shutdown(None).await;
+}
+
+/// S2.11, 2.4, 2.7, 4.2, 5.1, 9.2: whoever changes how completions find their schedules (here the second activity completed
+/// first), how timers, selects, joins or events are matched, or what a kind means, breaks executions that are running. If this
+/// test fails, the change is such a one: see "Changing what the engine means" in CONTRIBUTING.md. Never change the file.
+#[tokio::test]
+async fn what_a_recorded_race_means_never_changes() {
+    let file = File::new();
+    let store = file.open().await;
+    store_executions(&store, &histories(RACES)).await;
+    let client = Client::new(store.clone());
+    client.raise_event("races", "go", "went").await.unwrap();
+    let runtime = node(&store, activities(), orchestrations(), quick_options()).await;
+    let expected = "first done, second done, second timer, from the right, one, two, went";
+    assert_eq!(output(ended(&client, "races").await), expected);
     runtime.shutdown(None).await;
 }
 

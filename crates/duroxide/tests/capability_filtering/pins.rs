@@ -7,6 +7,7 @@ use duroxide::{
     current_build_version,
     providers::{DispatcherCapabilityFilter, Provider},
 };
+use duroxide_provider::VersionTriple;
 use semver::Version;
 
 use crate::{
@@ -80,6 +81,22 @@ async fn sub_orchestration_gets_own_pinned_version() {
     assert_eq!(client.read_execution_history("parent", 1).await.unwrap()[0].duroxide_version, "0.1.0");
     assert_eq!(client.read_execution_history("child", 1).await.unwrap()[0].duroxide_version, BUILD);
     runtime.shutdown(None).await;
+    let build = current_build_version();
+    let stored: Vec<_> = file
+        .snapshot()
+        .instances
+        .into_iter()
+        .map(|instance| (instance.instance, instance.parent, instance.executions[0].pinned))
+        .collect();
+    let triple = |version: &Version| VersionTriple::from(version);
+    assert_eq!(
+        stored,
+        [
+            ("child".to_owned(), Some("parent".to_owned()), Some(triple(&build))),
+            ("parent".to_owned(), None, Some(triple(&Version::new(0, 1, 0)))),
+        ],
+        "the store keeps each pin for itself"
+    );
 }
 
 /// S2.13, S2.14: only running instances count, by the version of their current execution's start.

@@ -6,7 +6,10 @@ use duroxide::{
     runtime::registry::ActivityRegistry,
 };
 
-use crate::fixture::{File, ended, failure, node, output, quick_options, until};
+use crate::{
+    fixture::{File, ended, failure, node, output, quick_options},
+    queues::{damage_activities, work_for},
+};
 
 async fn calls(ctx: OrchestrationContext, activity: String) -> Result<String, String> {
     ctx.schedule_activity(activity, "x").await
@@ -23,8 +26,10 @@ async fn poisoned_messages_of_several_kinds_block_nobody() {
     client.start_orchestration("panics", "Calls", "Panics").await.unwrap();
     let stray = WorkItem::TimerFired { instance: "nobody".into(), execution_id: 1, id: 2, fire_at_ms: 0 };
     store.enqueue_for_orchestrator(stray, None).await.unwrap();
-    let not_an_activity = WorkItem::CancelInstance { instance: "nobody".into(), reason: "misplaced".into() };
-    let misplaced = store.enqueue_for_worker(not_an_activity).await;
+    store.enqueue_for_worker(work_for("misplaced", 7)).await.unwrap();
+    let no_activity =
+        WorkItem::CancelInstance { instance: "misplaced".into(), reason: "lost its way".into() };
+    damage_activities(&file, "misplaced", &serde_json::to_string(&no_activity).unwrap());
     for n in 0..50 {
         client.start_orchestration(format!("healthy-{n}"), "Calls", "Echo").await.unwrap();
     }
@@ -47,11 +52,13 @@ async fn poisoned_messages_of_several_kinds_block_nobody() {
         details.category() == "application" && details.display_message().contains("on purpose"),
         "{details:?}"
     );
-    // A store may refuse what does not belong into the worker queue; if it takes it, it becomes a dead letter (S1.25).
-    if misplaced.is_ok() {
-        let letters = async || client.list_dead_letters(None).await.unwrap();
-        let put_aside = async || letters().await.iter().any(|letter| letter.queue == DeadLetterQueue::Worker);
-        until("the misplaced item is put aside", put_aside).await;
-    }
+    // S1.25: what is no activity becomes a dead letter.
+    let letters = client.list_dead_letters(None).await.unwrap();
+    let of_workers: Vec<&str> = letters
+        .iter()
+        .filter(|letter| letter.queue == DeadLetterQueue::Worker)
+        .map(|letter| letter.reason.as_str())
+        .collect();
+    assert_eq!(of_workers, ["unexpected work item kind CancelInstance"]);
     runtime.shutdown(None).await;
 }

@@ -178,7 +178,7 @@ fn echo(runs: &Arc<Mutex<Vec<String>>>) -> ActivityRegistry {
         .build()
 }
 
-fn work_for(instance: &str, id: u64) -> WorkItem {
+pub(crate) fn work_for(instance: &str, id: u64) -> WorkItem {
     WorkItem::ActivityExecute {
         instance: instance.to_owned(),
         execution_id: 1,
@@ -198,7 +198,7 @@ fn damage_messages(file: &File, instance: &str) {
     assert_eq!(damaged.unwrap(), 1);
 }
 
-fn damage_activities(file: &File, instance: &str, data: &str) {
+pub(crate) fn damage_activities(file: &File, instance: &str, data: &str) {
     let damaged = file.connect().execute(
         "UPDATE activity SET data = ?1 WHERE instance = (SELECT id FROM instance WHERE instance_id = ?2)",
         [data, instance],

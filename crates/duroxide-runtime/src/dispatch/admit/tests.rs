@@ -212,6 +212,46 @@ fn an_unregistered_name_or_version_bounces_and_writes_nothing() {
     }
 }
 
+/// S0.23, S0.24: why a turn cannot run is decided once, as a value that can be read, kept and compared; whatever else is
+/// decided can be processed here.
+#[test]
+fn why_a_claim_cannot_be_processed_is_one_value() {
+    let unregistered = Unprocessable::UnregisteredOrchestration { name: "ghost".into(), version: None };
+    let incompatible = Unprocessable::IncompatibleVersion {
+        pinned: VersionTriple::from(&Version::new(2, 0, 0)),
+        supported: ">=0.0.0, <=1.9.99".into(),
+    };
+    let undecodable = Unprocessable::UndecodableHistory { error: "no JSON".into() };
+    let reasons = [
+        (Ask { messages: vec![start("ghost", None)], ..Ask::default() }, unregistered),
+        (
+            Ask { messages: vec![raised()], history: vec![started_as("order", "2.0.0")], ..Ask::default() },
+            incompatible,
+        ),
+        (Ask { messages: vec![raised()], history_error: Some("no JSON"), ..Ask::default() }, undecodable),
+        (
+            Ask { messages: vec![raised()], history: vec![started(), continued()], ..Ask::default() },
+            Unprocessable::WaitingForSuccessor,
+        ),
+    ];
+    for (ask, expected) in reasons {
+        let admission = decide(&ask);
+        assert!(!admission.is_processable(), "{expected:?}");
+        let Admission::Bounce(reason) = &admission else { panic!("{admission:?}") };
+        let kept = reason.clone();
+        assert_eq!(kept, expected);
+    }
+    for processable in [
+        Ask { messages: vec![start("order", None)], ..Ask::default() },
+        Ask { messages: vec![start("order", None)], attempt_count: MAX_ATTEMPTS + 1, ..Ask::default() },
+        Ask { messages: vec![raised()], history: vec![started(), completed()], ..Ask::default() },
+        Ask { messages: vec![start("ghost", None), cancel()], ..Ask::default() },
+    ] {
+        let admission = decide(&processable);
+        assert!(admission.is_processable(), "{admission:?}");
+    }
+}
+
 /// 6.3: the one case in which an unregistered handler writes history.
 #[test]
 fn a_cancelled_instance_needs_no_handler_to_end() {
