@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
+mod bounds;
 mod calls;
 mod cancel_and_wait;
 mod cancellation;
