@@ -3,6 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use duroxide_core::{Event, KvEntry, WorkItem};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     DispatcherCapabilityFilter, HandlerCapability, NodeId, ScheduledActivityIdentifier, SessionFetchConfig,
@@ -179,6 +180,8 @@ pub struct OrchestrationClaim {
     pub lock_token: String,
     /// The highest attempt count among the messages.
     pub attempt_count: u32,
+    /// Earlier claims that ended without an answer; `None` if the provider cannot tell them from counted abandons.
+    pub losses: Option<Losses>,
     /// Where the store stands.
     pub position: Option<StorePosition>,
     /// History and key-value state, if the provider read them with the claim. Otherwise
@@ -221,6 +224,8 @@ pub struct WorkClaim {
     pub claimed_before: bool,
     /// Whether it was asked to stop while an earlier claim held it; see [`ActivityStop`](crate::ActivityStop).
     pub stop_requested: bool,
+    /// Earlier claims that ended without an answer; `None` if the provider cannot tell them from counted abandons.
+    pub losses: Option<Losses>,
 }
 
 /// What the renewal of an activity's lock says.
@@ -235,5 +240,37 @@ impl RenewedWorkItem {
     /// A renewal that says this.
     pub fn new(stop_requested: bool) -> Self {
         Self { stop_requested }
+    }
+}
+
+/// How often a claim of an instance or activity ended without an answer, because its lease or its node ended. An abandon
+/// is an answer; a commit sets both counts to zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Losses {
+    /// Claims that were lost.
+    pub lost: u32,
+    /// How many of them were noted as just starting when their process ended, see
+    /// [`NodeMembership::note_starting`](crate::NodeMembership::note_starting).
+    pub blamed: u32,
+}
+
+impl Losses {
+    /// The counts after a claim that follows another one, which left its lock behind if it was lost.
+    #[must_use]
+    pub fn claimed_again(self, was_lost: bool) -> Self {
+        Self { lost: self.lost.saturating_add(u32::from(was_lost)), ..self }
+    }
+
+    /// The counts of a claim that is to blame for the end of its node. That it was lost is counted by the next claim.
+    #[must_use]
+    pub fn blamed_again(self) -> Self {
+        Self { blamed: self.blamed.saturating_add(1), ..self }
+    }
+
+    /// The counts of another claim of that node, which gets its attempt back. The first blame may have hit the wrong one,
+    /// so it counts as a loss of all; after that the killer is known.
+    #[must_use]
+    pub fn beside(self, killer: Self) -> Self {
+        self.claimed_again(killer.blamed <= 1)
     }
 }

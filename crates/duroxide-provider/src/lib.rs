@@ -34,8 +34,8 @@ pub use admin::ProviderAdmin;
 pub use dead_letter::{DeadLetter, DeadLetterQueue, RawEvent};
 pub use error::ProviderError;
 pub use fetch::{
-    LoadedExecution, OrchestrationClaim, OrchestrationFetch, RenewedWorkItem, StorePosition, WorkClaim,
-    WorkFetch,
+    LoadedExecution, Losses, OrchestrationClaim, OrchestrationFetch, RenewedWorkItem, StorePosition,
+    WorkClaim, WorkFetch,
 };
 pub use filter::{
     DispatcherCapabilityFilter, HandlerCapability, SemverRange, TagFilter, VersionRange, VersionTriple,
@@ -48,7 +48,7 @@ pub use management::{
     DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, PruneOptions,
     PruneResult, QueueDepths, SystemMetrics,
 };
-pub use node::{NodeAnnouncement, NodeCapability, NodeId, NodeMembership};
+pub use node::{ClaimToken, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, NotAClaimToken};
 pub use provider::Provider;
 pub use round::{NextExecution, Round, ScheduledTimerIdentifier};
 pub use run_round::{DequeuedItem, OpenRound, run_round};

@@ -116,7 +116,7 @@ impl MemoryEngine {
             Op::DiscardDeadLetter { id } => self.discard_dead_letter(id),
             Op::JoinNode(row) => Ok(self.join_node(row)),
             Op::RenewNodes { names } => Ok(self.renew_nodes(names)),
-            Op::EndNode { name } => Ok(self.end_node(name)),
+            Op::EndNode { name, blamed } => Ok(self.end_node(name, blamed.as_ref())),
         }
     }
 }

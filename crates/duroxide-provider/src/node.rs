@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    str::FromStr,
 };
 
 use semver::Version;
@@ -52,4 +53,55 @@ pub struct NodeCapability {
 pub trait NodeMembership: fmt::Debug + Send + Sync {
     /// The number under which the node's fetches claim.
     fn node(&self) -> NodeId;
+
+    /// Notes which claim is just starting to run user code, or that none is. Whoever takes over the work of a node whose
+    /// process has ended reads the note and knows which claim ended it. So the note must survive the death of the process;
+    /// it need not survive a loss of power. The call must be cheap, and may be made on any thread.
+    ///
+    /// The default notes nothing.
+    fn note_starting(&self, claim: Option<&ClaimToken>) {
+        let _ = claim;
+    }
+}
+
+/// A claim, by its lock token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClaimToken {
+    /// A locked instance.
+    Instance(String),
+    /// A locked activity.
+    Activity(String),
+}
+
+impl fmt::Display for ClaimToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Instance(token) => write!(f, "instance {token}"),
+            Self::Activity(token) => write!(f, "activity {token}"),
+        }
+    }
+}
+
+/// A text that is no [`ClaimToken`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAClaimToken;
+
+impl fmt::Display for NotAClaimToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a claim token")
+    }
+}
+
+impl std::error::Error for NotAClaimToken {}
+
+impl FromStr for ClaimToken {
+    type Err = NotAClaimToken;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once(' ') {
+            Some(("instance", token)) => Ok(Self::Instance(token.to_owned())),
+            Some(("activity", token)) => Ok(Self::Activity(token.to_owned())),
+            _ => Err(NotAClaimToken),
+        }
+    }
 }

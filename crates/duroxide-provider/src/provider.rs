@@ -223,6 +223,7 @@ pub trait Provider: Any + Send + Sync {
                 attempt_count,
                 claimed_before: attempt_count > 1,
                 stop_requested: false,
+                losses: None,
             })
             .into_iter()
             .collect())
@@ -336,6 +337,7 @@ impl From<(OrchestrationItem, String, u32)> for OrchestrationClaim {
             messages: item.messages,
             lock_token,
             attempt_count,
+            losses: None,
             position: None,
             loaded: Some(LoadedExecution {
                 history: item.history,

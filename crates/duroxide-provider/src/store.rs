@@ -40,7 +40,10 @@
 //!   execution continued as new and a `ContinueAsNew` is queued, at what that start asks for.
 //! * **Nodes** are numbered from 1 and never reuse a number; one that joins again under its name keeps it. A claim notes
 //!   the node of its order, or none. A node that ends leaves its live leases ended as of now, in the order of their
-//!   rows: suspect, and ready if they have something to do.
+//!   rows: suspect, and ready if they have something to do. If one of its claims is to blame, that one keeps its lease and
+//!   the others are abandoned, their attempt taken back.
+//! * **Losses.** A claim that finds the lock of an earlier one counts it as lost; an abandon leaves the counts as they are,
+//!   and the commit that makes an instance healthy sets them to zero.
 //! * **Dead letters** are numbered from 1 and never reuse a number. A retried one is read again from its payload; if
 //!   that cannot be decoded it keeps its kind.
 //! * **Deleting** counts messages and activities as queue rows. Unknown ids in a list are passed over. An instance that

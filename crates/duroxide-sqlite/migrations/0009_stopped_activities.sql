@@ -4,3 +4,10 @@
 ALTER TABLE activity ADD COLUMN claimed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE activity ADD COLUMN stop_requested INTEGER NOT NULL DEFAULT 0;
 UPDATE activity SET claimed = 1 WHERE attempt_count > 0 OR lock_token IS NOT NULL;
+
+-- How many claims of an instance or activity were lost (their lease or node ended without an answer), and how many of them
+-- ended their node. Claims that were lost before are not known; they count from now on.
+ALTER TABLE instance ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE instance ADD COLUMN blamed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE activity ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE activity ADD COLUMN blamed INTEGER NOT NULL DEFAULT 0;

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{Timestamp, WorkItem};
 use duroxide_provider::{
-    DeadLetterQueue, ScheduledActivityIdentifier,
+    DeadLetterQueue, Losses, ScheduledActivityIdentifier,
     store::{
         ActivityRow, Answer, ApplyError, DeadLetterNote, DeadLetterReason, MessageKind, MessageRow,
         PreparedStop, Refusal, StoreFailure, Visibility, token_row,
@@ -18,7 +18,7 @@ use rusqlite::Row;
 use crate::{
     SqliteEngine,
     db::{count, lossy_text, micros, number},
-    instances::{InstanceRow, Lock, lease},
+    instances::{InstanceRow, Lock, lease, read_losses},
     payloads::{kept_in_row, whole_data},
 };
 
@@ -30,11 +30,11 @@ const INSERT: &str =
     ON CONFLICT (instance, execution_id, activity_id) DO NOTHING";
 const SELECT: &str =
     "SELECT id, instance, execution_id, activity_id, lane, session_id, lock_token, lock_until,
-        attempt_count, claimed, stop_requested
+        attempt_count, claimed, stop_requested, lost, blamed
     FROM activity WHERE id = ?1";
 const SELECT_WITH_DATA: &str = concat!(
     "SELECT id, instance, execution_id, activity_id, lane, session_id, lock_token, lock_until,
-        attempt_count, claimed, stop_requested, ",
+        attempt_count, claimed, stop_requested, lost, blamed, ",
     whole_data!("activity.id"),
     " FROM activity WHERE id = ?1"
 );
@@ -66,6 +66,7 @@ pub(crate) struct Activity {
     /// Whether it was ever claimed, also by a claim whose attempt was taken back.
     pub(crate) claimed: bool,
     pub(crate) stop_requested: bool,
+    pub(crate) losses: Losses,
 }
 
 impl Activity {
@@ -81,6 +82,7 @@ impl Activity {
             attempt_count: count(row.get(8)?),
             claimed: row.get(9)?,
             stop_requested: row.get(10)?,
+            losses: read_losses(row, 11)?,
         })
     }
 }
@@ -110,6 +112,7 @@ impl SqliteEngine {
             attempt_count: 0,
             claimed: false,
             stop_requested: false,
+            losses: Losses::default(),
         };
         self.insert_activity(activity, &row.data, row.item.clone())
     }
@@ -139,7 +142,7 @@ impl SqliteEngine {
 
     /// An activity with what it is asked to do.
     fn activity_with_data(&self, id: i64) -> Result<Option<(Activity, String)>, StoreFailure> {
-        self.db.first(SELECT_WITH_DATA, [id], |row| Ok((Activity::read(row)?, lossy_text(row, 11)?)))
+        self.db.first(SELECT_WITH_DATA, [id], |row| Ok((Activity::read(row)?, lossy_text(row, 13)?)))
     }
 
     /// The activity a token locks, whether its lease is live or not.

@@ -2,7 +2,7 @@
 
 use duroxide_core::WorkItem;
 use duroxide_provider::{
-    DeadLetter, DeadLetterQueue,
+    DeadLetter, DeadLetterQueue, Losses,
     store::{
         ActivityRow, Answer, ApplyError, DeadLetterNote, DeadLetterReason, MessageRow, Refusal, StoreFailure,
         Visibility,
@@ -165,6 +165,7 @@ impl SqliteEngine {
             attempt_count: 0,
             claimed: false,
             stop_requested: false,
+            losses: Losses::default(),
         };
         self.insert_activity(activity, &row.payload, None)
     }

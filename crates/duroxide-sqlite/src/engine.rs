@@ -231,7 +231,7 @@ impl SqliteEngine {
             Op::DiscardDeadLetter { id } => self.discard_dead_letter(id),
             Op::JoinNode(row) => self.join_node(row),
             Op::RenewNodes { names } => self.renew_nodes(names),
-            Op::EndNode { name } => self.end_node(name),
+            Op::EndNode { name, blamed } => self.end_node(name, blamed.as_ref()),
         }
     }
 

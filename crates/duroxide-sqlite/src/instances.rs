@@ -9,7 +9,7 @@ mod standing;
 
 pub(crate) use kept::{Kept, KeptInstances};
 pub(crate) use lock::lease;
-pub(crate) use row::{Batch, Changed, Held, InstanceRow, Lock, Place};
+pub(crate) use row::{Batch, Changed, Held, InstanceRow, Lock, Place, read_losses};
 
 /// Status of an execution that has not ended.
 pub(crate) const RUNNING: &str = "Running";

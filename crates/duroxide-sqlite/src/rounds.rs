@@ -2,7 +2,7 @@
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    ExecutionMetadata,
+    ExecutionMetadata, Losses,
     store::{Answer, ApplyError, MessageRow, PreparedExecution, PreparedRound, StoreFailure},
 };
 
@@ -113,6 +113,9 @@ impl SqliteEngine {
             row.route = None;
         }
         row.suspect = row.suspect && messages_left && self.has_attempted(row.id)?;
+        if !row.suspect {
+            row.losses = Losses::default();
+        }
         if messages_left {
             self.stand_in_line(row)?;
         }

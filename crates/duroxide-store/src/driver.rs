@@ -136,7 +136,7 @@ impl StoreDriver {
 
     fn accept(&mut self, request: Request) {
         match request {
-            Request::NodeGone(gone) => self.end_node(gone.name, gone.lock, self.clock.now()),
+            Request::NodeGone(gone) => self.end_node(gone.name, gone.lock, None, self.clock.now()),
             request => self.machine.accept(request),
         }
     }

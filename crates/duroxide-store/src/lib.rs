@@ -47,6 +47,6 @@ pub use clock::{SystemClock, random_nonce};
 pub use driver::{Idle, StoreDriver};
 pub use error::StoreError;
 pub use memory::MemoryProvider;
-pub use nodes::{NodeLock, NodeLocks};
+pub use nodes::{NodeLock, NodeLocks, NodeNote};
 pub use options::StoreOptions;
 pub use provider::StoreProvider;

@@ -1,7 +1,7 @@
 //! What the operator is told: structured logs and one counter. Payloads are never logged.
 
 use duroxide_provider::{
-    DeadLetterQueue,
+    ClaimToken, DeadLetterQueue,
     store::{DeadLetterNote, HeldBack, StoreFailure},
 };
 use tracing::{error, info, warn};
@@ -84,8 +84,14 @@ pub(crate) fn upkeep_failed(store: &str, what: &str, failure: &StoreFailure) {
 }
 
 /// A node's process has ended; what it held is given to others.
-pub(crate) fn node_gone(store: &str, node: &str) {
-    info!(target: TARGET, store, node, "a node is gone; what it held is given to others");
+pub(crate) fn node_gone(store: &str, node: &str, blamed: Option<&ClaimToken>) {
+    match blamed {
+        None => info!(target: TARGET, store, node, "a node is gone; what it held is given to others"),
+        Some(claim) => warn!(
+            target: TARGET, store, node, %claim,
+            "a node died while it started this claim; everything else it held is given to others"
+        ),
+    }
 }
 
 /// Somebody set the system's clock, or the machine slept.

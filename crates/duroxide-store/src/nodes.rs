@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use duroxide_provider::{NodeId, NodeMembership, store::StoreFailure};
+use duroxide_provider::{ClaimToken, NodeId, NodeMembership, store::StoreFailure};
 
 use crate::submit::{GoneNode, Request, Submitter};
 
@@ -45,15 +45,37 @@ pub trait NodeLocks: fmt::Debug + Send + Sync + 'static {
     }
 }
 
+/// A short text beside a node's lock. It survives the process that wrote it; it need not survive a loss of power.
+pub trait NodeNote: Send + Sync + 'static {
+    /// Replaces the text. One that cannot be written is lost: a note is only ever a hint.
+    fn write(&self, text: &str);
+
+    /// The text; empty if there is none.
+    fn read(&self) -> String;
+}
+
 /// A lock that is held. Dropping it lets it go.
 pub struct NodeLock {
     _held: Box<dyn Any + Send + Sync>,
+    note: Option<Box<dyn NodeNote>>,
 }
 
 impl NodeLock {
     /// A lock that lasts as long as this value.
     pub fn new(held: impl Any + Send + Sync) -> Self {
-        Self { _held: Box::new(held) }
+        Self { _held: Box::new(held), note: None }
+    }
+
+    /// The same lock with a note: the one that its holder writes, or that a dead holder has left.
+    #[must_use]
+    pub fn with_note(mut self, note: impl NodeNote) -> Self {
+        self.note = Some(Box::new(note));
+        self
+    }
+
+    /// The claim that was just starting when the last holder of the lock died, if it left a note.
+    pub(crate) fn starting(&self) -> Option<ClaimToken> {
+        self.note.as_ref()?.read().parse().ok()
     }
 }
 
@@ -122,7 +144,7 @@ impl Joining {
 #[derive(Debug)]
 pub(crate) struct Membership {
     node: NodeId,
-    _leaves: Leaves,
+    leaves: Leaves,
 }
 
 /// What leaves a store when it is dropped: a node that has joined, or one that gave up joining.
@@ -140,13 +162,19 @@ impl Leaves {
 
     /// The node has joined under this number.
     pub(crate) fn joined(self, node: NodeId) -> Membership {
-        Membership { node, _leaves: self }
+        Membership { node, leaves: self }
     }
 }
 
 impl NodeMembership for Membership {
     fn node(&self) -> NodeId {
         self.node
+    }
+
+    fn note_starting(&self, claim: Option<&ClaimToken>) {
+        if let Some(note) = self.leaves.lock.as_ref().and_then(|lock| lock.note.as_ref()) {
+            note.write(&claim.map(ClaimToken::to_string).unwrap_or_default());
+        }
     }
 }
 

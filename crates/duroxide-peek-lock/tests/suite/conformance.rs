@@ -109,6 +109,7 @@ fn mailbox(instance: &str) -> InstanceRecord {
         execution_id: 1,
         lock: None,
         suspect: false,
+        losses: Default::default(),
         ready: None,
         custom_status: None,
         kv: Default::default(),
@@ -151,6 +152,7 @@ fn undecodable_activity(instance: &str) -> QueueItem {
         attempt_count: 0,
         lock: None,
         claimed: false,
+        losses: Default::default(),
         stop_requested: false,
     })
 }

@@ -12,7 +12,10 @@ use super::{
     sessions::{Holder, Sessions},
     touched::{Touch, Touched},
 };
-use crate::store::{ActivityOrder, ActivityRow, ActivitySnapshot, token_row};
+use crate::{
+    Losses,
+    store::{ActivityOrder, ActivityRow, ActivitySnapshot, token_row},
+};
 
 /// The number of an activity's row; lower ones are taken first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +29,7 @@ pub(super) struct Activity {
     pub(super) attempt_count: u32,
     pub(super) claimed: bool,
     pub(super) stop_requested: bool,
+    pub(super) losses: Losses,
     pub(super) hidden_until: Timestamp,
     pub(super) lock: Option<Lock>,
     lane: Option<Lane>,
@@ -69,6 +73,7 @@ impl Activities {
             attempt_count: 0,
             claimed: false,
             stop_requested: false,
+            losses: Losses::default(),
             hidden_until: Timestamp::ZERO,
             lock: None,
             lane: None,
@@ -102,6 +107,7 @@ impl Activities {
             attempt_count: record.attempt_count,
             claimed: record.claimed,
             stop_requested: record.stop_requested,
+            losses: record.losses,
             hidden_until: record.hidden_until,
             lock: record.lock.map(Lock::restore),
             lane: None,
@@ -321,6 +327,7 @@ impl Activity {
             attempt_count: self.attempt_count,
             claimed: self.claimed,
             stop_requested: self.stop_requested,
+            losses: self.losses,
             lock: self.lock.as_ref().map(Lock::record),
         }
     }

@@ -53,6 +53,7 @@ impl MemoryEngine {
         let lock_token = lock.token().to_owned();
         let claimed_before = self.activities.get(key)?.claimed;
         self.count_activity(key, |activity| {
+            activity.losses = activity.losses.claimed_again(activity.lock.is_some());
             activity.lock = Some(lock);
             activity.claimed = true;
         });
@@ -61,6 +62,7 @@ impl MemoryEngine {
             item,
             lock_token,
             attempt_count: activity.attempt_count,
+            losses: Some(activity.losses),
             claimed_before,
             stop_requested: activity.stop_requested,
         };

@@ -151,6 +151,7 @@ impl MemoryEngine {
         let lock_token = lock.token().to_owned();
         self.instances.change(key, self.now, |instance| {
             instance.suspect = instance.is_suspect();
+            instance.losses = instance.losses.claimed_again(instance.lock.is_some());
             instance.lock = Some(lock);
             let places = batch.messages.iter().map(|(place, _)| *place);
             instance.mailbox.lock(places.clone());
@@ -189,6 +190,7 @@ fn claim(
         messages: batch.messages.iter().map(|(_, item)| item.clone()).collect(),
         lock_token,
         attempt_count,
+        losses: Some(instance.losses),
         position: Some(StorePosition {
             incarnation: key.0,
             last_event_id: current.and_then(Execution::last_event_id).unwrap_or_default(),

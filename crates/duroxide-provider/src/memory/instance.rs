@@ -12,7 +12,7 @@ use super::{
     route::Route,
 };
 use crate::{
-    ExecutionMetadata, InstanceInfo,
+    ExecutionMetadata, InstanceInfo, Losses,
     store::{
         Ended, EventRow, MessageKind, PreparedExecution, PreparedRound, Refusal, StartTarget, StateChange,
         StoredStart, pending_info,
@@ -34,6 +34,7 @@ pub(super) struct Instance {
     pub(super) lock: Option<Lock>,
     /// Whether a claim followed an ended lease, or an abandon was counted, since the last healthy commit.
     pub(super) suspect: bool,
+    pub(super) losses: Losses,
     pub(super) mailbox: Mailbox,
     /// Queued activities by execution and activity id.
     pub(super) activities: BTreeMap<(u64, u64), ActivityKey>,
@@ -172,6 +173,7 @@ impl Instance {
             execution_id: self.execution_id,
             lock: self.lock.as_ref().map(Lock::record),
             suspect: self.suspect,
+            losses: self.losses,
             ready,
             custom_status: self.custom_status.clone(),
             kv: self.kv.left().clone(),
@@ -191,6 +193,7 @@ impl Instance {
             execution_id: record.execution_id,
             lock: record.lock.map(Lock::restore),
             suspect: record.suspect,
+            losses: record.losses,
             custom_status: record.custom_status,
             kv: KeyValues::restore(record.kv, record.kv_changes),
             ..Self::default()

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use duroxide_core::Timestamp;
 
-use super::{MemoryEngine, activities::Activity, lock::Lock};
+use super::{MemoryEngine, lock::Lock};
 use crate::{
-    NodeId,
+    ClaimToken, Losses, NodeId,
     store::{Answer, NodeRow, StoredNode, bounds::NODE_FORGOTTEN_AFTER},
 };
 
@@ -74,31 +74,85 @@ impl MemoryEngine {
         Answer::Done
     }
 
-    /// Ends what a node held. The attempts stay counted: it may have died of them. What was attempted before is left to
-    /// its lease: it may be what killed the node, and while it rests the others get ahead of it.
-    pub(super) fn end_node(&mut self, name: &str) -> Answer {
+    /// Ends what a node held. Its attempts stay counted, because any of them may have ended the node. If one is known to
+    /// have ended it, that one keeps its lease, so that the others get ahead of it, and they get their attempt back.
+    pub(super) fn end_node(&mut self, name: &str, blamed: Option<&ClaimToken>) -> Answer {
         let Some((id, node)) = self.nodes.find(name).and_then(|id| self.nodes.rows.remove_entry(&id)) else {
             return Answer::Done;
         };
+        let held = self.held_by(id);
+        match blamed.filter(|blamed| held.contains(blamed)) {
+            None => held.iter().for_each(|claim| self.end_claim(claim)),
+            Some(blamed) => {
+                let killer = self.change_losses(blamed, Losses::blamed_again);
+                held.iter().filter(|claim| *claim != blamed).for_each(|claim| self.spare(claim, killer));
+            }
+        }
         let now = self.now;
-        let held = |lock: &Option<Lock>| lock.as_ref().is_some_and(|lock| lock.is_held_by(id, now));
-        let instances: Vec<_> = self
-            .instances
-            .iter()
-            .filter(|(_, row)| held(&row.lock) && !row.suspect)
-            .map(|(key, _)| key)
-            .collect();
-        for key in instances {
-            self.instances.change(key, now, |instance| end(&mut instance.lock, now));
-        }
-        let is_first_attempt = |activity: &Activity| activity.attempt_count <= 1;
-        for key in self.activities.keys_where(|activity| held(&activity.lock) && is_first_attempt(activity)) {
-            self.activities.change(key, now, |activity| end(&mut activity.lock, now));
-        }
         for session in self.activities.sessions().end_of(&node.row.session_owners, now) {
             self.activities.file_session(&session, now);
         }
         Answer::Done
+    }
+
+    /// The claims of a node: instances before activities, each in the order of their rows.
+    fn held_by(&self, node: NodeId) -> Vec<ClaimToken> {
+        let held = |lock: &Option<Lock>| {
+            lock.as_ref().filter(|lock| lock.is_held_by(node, self.now)).map(|lock| lock.token().to_owned())
+        };
+        let instances =
+            self.instances.iter().filter_map(|(_, row)| held(&row.lock)).map(ClaimToken::Instance);
+        let activities = self.activities.iter().filter_map(|row| held(&row.lock)).map(ClaimToken::Activity);
+        instances.chain(activities).collect()
+    }
+
+    fn end_claim(&mut self, claim: &ClaimToken) {
+        let now = self.now;
+        match claim {
+            ClaimToken::Instance(token) => {
+                if let Some((key, _)) = self.instances.holder_of(token) {
+                    self.instances.change(key, now, |instance| end(&mut instance.lock, now));
+                }
+            }
+            ClaimToken::Activity(token) => {
+                if let Some((key, _)) = self.activities.holder_of(token) {
+                    self.activities.change(key, now, |activity| end(&mut activity.lock, now));
+                }
+            }
+        }
+    }
+
+    /// Gives back a claim that did not end its node.
+    fn spare(&mut self, claim: &ClaimToken, killer: Losses) {
+        self.change_losses(claim, |losses| losses.beside(killer));
+        // It was found by its token just now.
+        let _ = match claim {
+            ClaimToken::Instance(token) => self.abandon_instance(token, None, true),
+            ClaimToken::Activity(token) => self.abandon_activity(token, None, true),
+        };
+    }
+
+    /// Changes what is counted of a claim, and returns it.
+    fn change_losses(&mut self, claim: &ClaimToken, change: impl FnOnce(Losses) -> Losses) -> Losses {
+        let mut changed = Losses::default();
+        match claim {
+            ClaimToken::Instance(token) => {
+                if let Some((key, instance)) = self.instances.holder_of(token) {
+                    changed = change(instance.losses);
+                    self.instances.change(key, self.now, |instance| {
+                        instance.losses = changed;
+                        instance.suspect |= changed.lost > 0;
+                    });
+                }
+            }
+            ClaimToken::Activity(token) => {
+                if let Some((key, activity)) = self.activities.holder_of(token) {
+                    changed = change(activity.losses);
+                    self.activities.change(key, self.now, |activity| activity.losses = changed);
+                }
+            }
+        }
+        changed
     }
 }
 

@@ -6,7 +6,7 @@ use duroxide_core::{KvEntry, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    NodeId, VersionTriple,
+    Losses, NodeId, VersionTriple,
     store::{ActivityRow, EventRow, MessageKind, StartTarget},
 };
 
@@ -33,6 +33,9 @@ pub struct InstanceRecord {
     pub lock: Option<LockRecord>,
     /// Whether it may be poison.
     pub suspect: bool,
+    /// Its lost claims.
+    #[serde(default)]
+    pub losses: Losses,
     /// Its place among the ready instances.
     pub ready: Option<u64>,
     /// The custom status and its version.
@@ -122,6 +125,9 @@ pub struct ActivityRecord {
     /// Whether it was asked to stop.
     #[serde(default)]
     pub stop_requested: bool,
+    /// Its lost claims.
+    #[serde(default)]
+    pub losses: Losses,
     /// Its lock, live or not.
     pub lock: Option<LockRecord>,
 }

@@ -5,7 +5,10 @@ use std::time::Duration;
 use duroxide_core::Timestamp;
 
 use super::{MemoryEngine, instances::InstanceKey};
-use crate::store::{Answer, PreparedExecution, PreparedRound, Refusal, timer_key};
+use crate::{
+    Losses,
+    store::{Answer, PreparedExecution, PreparedRound, Refusal, timer_key},
+};
 
 impl MemoryEngine {
     pub(super) fn commit_round(
@@ -28,6 +31,9 @@ impl MemoryEngine {
                 instance.commit(next, now);
             }
             instance.suspect = instance.suspect && instance.mailbox.has_attempted();
+            if !instance.suspect {
+                instance.losses = Losses::default();
+            }
             (instance.id.clone(), instance.ended_by(round))
         });
         for part in std::iter::once(&round.execution).chain(&round.next) {

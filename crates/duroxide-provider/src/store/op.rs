@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{ActivityRow, EventRow, MessageRow, NodeRow, PreparedRound, StateChange};
-use crate::{DeleteInstanceResult, InstanceFilter, NodeId, PruneOptions, PruneResult};
+use crate::{ClaimToken, DeleteInstanceResult, InstanceFilter, NodeId, PruneOptions, PruneResult};
 
 /// One operation. An engine checks everything before its first write, so that a refused operation changes
 /// nothing and the transaction can go on.
@@ -139,10 +139,13 @@ pub enum Op {
         /// Their names.
         names: Vec<String>,
     },
-    /// A node is gone. The leases it holds end now, its sessions too, and its row goes away. Attempts stay counted.
+    /// A node is gone. The leases it holds end now, its sessions too, and its row goes away. Attempts stay counted,
+    /// unless one claim is to blame.
     EndNode {
         /// Its name. An unknown one is no error.
         name: String,
+        /// The claim that ended its process. It keeps its lease and is charged alone: the others get their attempt back.
+        blamed: Option<ClaimToken>,
     },
 }
 

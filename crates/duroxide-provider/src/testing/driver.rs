@@ -52,7 +52,7 @@ impl Driver {
             14..=16 => self.use_work(&mut dice),
             17 if dice.one_in(4) => Step::SetForward(pass(&mut dice)),
             17 => Step::Pass(pass(&mut dice)),
-            18 if dice.one_in(2) => nodes(&mut dice),
+            18 if dice.one_in(2) => self.nodes(&mut dice),
             18 => sessions(&mut dice),
             _ => self.operate(&mut dice),
         }
@@ -69,6 +69,18 @@ impl Driver {
             && seen.answer.as_ref().is_some_and(Result::is_ok)
         {
             self.instances.insert(id, model);
+        }
+    }
+
+    fn nodes(&self, dice: &mut Dice) -> Step {
+        let name = node_name(dice);
+        let (session_owners, capability) = (vec!["w1".to_owned()], "{}".to_owned());
+        match (dice.roll(7), dice.pick(&self.held_claims), dice.pick(&self.held_works)) {
+            (0..=1, _, _) => Step::Apply(Op::JoinNode(NodeRow { name, session_owners, capability })),
+            (2, _, _) => Step::Apply(Op::RenewNodes { names: vec![name] }),
+            (3, Some(claim), _) => Step::EndNodeByInstance { name, claim: *claim },
+            (4, _, Some(work)) => Step::EndNodeByActivity { name, work: *work },
+            _ => Step::Apply(Op::EndNode { name, blamed: None }),
         }
     }
 
@@ -273,14 +285,8 @@ fn node(dice: &mut Dice) -> Option<NodeId> {
     dice.one_in(2).then(|| NodeId(1 + dice.roll(4)))
 }
 
-fn nodes(dice: &mut Dice) -> Step {
-    let name = ["n1", "n2", "n3"][usize::try_from(dice.roll(3)).unwrap()].to_owned();
-    let (session_owners, capability) = (vec!["w1".to_owned()], "{}".to_owned());
-    Step::Apply(match dice.roll(5) {
-        0..=1 => Op::JoinNode(NodeRow { name, session_owners, capability }),
-        2 => Op::RenewNodes { names: vec![name] },
-        _ => Op::EndNode { name },
-    })
+fn node_name(dice: &mut Dice) -> String {
+    ["n1", "n2", "n3"][usize::try_from(dice.roll(3)).unwrap()].to_owned()
 }
 
 fn sessions(dice: &mut Dice) -> Step {

@@ -145,7 +145,11 @@ macro_rules! engine_stories {
                 a_clock_set_forward_leaves_a_session_to_its_owner,
             ];
             nodes: [
-                what_died_with_its_node_before_is_left_to_its_lease,
+                lost_claims_are_counted_apart_from_abandoned_ones,
+                what_died_with_its_node_is_free_at_once_however_often,
+                the_claim_that_ended_its_node_is_charged_alone,
+                whoever_is_beside_a_known_killer_loses_nothing,
+                a_node_that_ended_by_an_unknown_claim_leaves_all_counted,
                 what_a_dead_node_held_is_free_at_once_and_counted,
                 what_a_dead_node_held_is_suspect,
                 only_live_leases_end_with_a_node,

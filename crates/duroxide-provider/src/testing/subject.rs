@@ -9,7 +9,7 @@ use super::{
     told_end::check_told_end,
 };
 use crate::{
-    DeadLetter, InstanceQuery, OrchestrationClaim, Round, WorkClaim,
+    ClaimToken, DeadLetter, InstanceQuery, OrchestrationClaim, Round, WorkClaim,
     store::{
         ActivityOrder, Answer, ApplyError, DeadLetterNote, HeldBack, InstanceOrder, MessageRow, Op,
         PreparedRound, StoreEngine, StoreFailure, StoreReader, StoreSnapshot,
@@ -71,6 +71,20 @@ pub enum Step {
     },
     /// A renewed activity.
     RenewActivity {
+        /// The claim.
+        work: usize,
+    },
+    /// A node is gone, because of an instance that it had claimed.
+    EndNodeByInstance {
+        /// The node's name.
+        name: String,
+        /// The claim.
+        claim: usize,
+    },
+    /// A node is gone, because of an activity that it had claimed.
+    EndNodeByActivity {
+        /// The node's name.
+        name: String,
         /// The claim.
         work: usize,
     },
@@ -224,6 +238,12 @@ impl Subject {
                 Op::AbandonActivity { token: activity(work), delay: *delay, ignore_attempt: *ignore_attempt }
             }
             Step::RenewActivity { work } => Op::RenewActivity { token: activity(work), extend_for: LEASE },
+            Step::EndNodeByInstance { name, claim } => {
+                Op::EndNode { name: name.clone(), blamed: Some(ClaimToken::Instance(instance(claim))) }
+            }
+            Step::EndNodeByActivity { name, work } => {
+                Op::EndNode { name: name.clone(), blamed: Some(ClaimToken::Activity(activity(work))) }
+            }
             Step::Pass(_) | Step::SetForward(_) | Step::ClaimInstances(_) | Step::ClaimActivities(_) => {
                 panic!("{step:?} is no operation")
             }

@@ -72,6 +72,7 @@ fn claim(
         messages: Vec::<WorkItem>::new(),
         lock_token: "t".into(),
         attempt_count: 1,
+        losses: None,
         position,
         loaded: history.map(|history| LoadedExecution { history, ..LoadedExecution::default() }),
     }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     held::LockKind,
     node::Node,
-    quarantine::{GIVE_WAY, Suspect},
+    quarantine::{GIVE_WAY, Stay, Suspect},
     renewal::Lease,
     running::{RunningActivity, Tokens},
     seat::Seat,
@@ -98,16 +98,17 @@ impl ActivityWork {
         };
         let Some(context) = self.context(&call).await else { return };
         // Until its result is recorded: what comes next may be a killer.
-        let _stay = match &self.suspect {
+        let mut stay = match &self.suspect {
             None => None,
             Some(suspect) => match self.lease.beside(suspect.enter(&self.node.env)).await {
                 Some(stay) => Some(stay),
-                // Another suspect runs: this one comes back when that is over.
+                // Other suspects run: this one comes back when they are done.
                 None => return self.give_back(Some(GIVE_WAY), true).await,
             },
         };
         let span = context.span(self.attempt_count);
-        let verdict = self.execute(&mut call, handler, context, span.clone()).await;
+        let starting = stay.as_mut().and_then(Stay::starting);
+        let verdict = self.execute(&mut call, handler, context, span.clone(), starting).await;
         let ran = self.seat.elapsed();
         self.node.metrics.record_worker_dispatcher_execution_duration(ran.as_millis() as u64);
         let verdict = verdict.limited(self.node.options.limits.max_payload_bytes);

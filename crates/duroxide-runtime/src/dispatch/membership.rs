@@ -37,7 +37,7 @@ impl Membership {
         self.held.abort_all();
     }
 
-    fn hold(&self, membership: Box<dyn NodeMembership>) {
+    fn hold(&self, membership: Arc<dyn NodeMembership>) {
         let _ = self.node.set(membership.node());
         self.held.spawn("membership", async move {
             let _membership = membership;
@@ -66,7 +66,11 @@ async fn join_later(node: Arc<Node>) {
 async fn try_join(node: &Node) -> bool {
     match guarded("join_node", node.store.join_node(&announcement(node))).await {
         Ok(membership) => {
-            membership.into_iter().for_each(|membership| node.membership.hold(membership));
+            if let Some(membership) = membership {
+                let membership: Arc<dyn NodeMembership> = Arc::from(membership);
+                node.quarantine.note_in(Arc::downgrade(&membership));
+                node.membership.hold(membership);
+            }
             true
         }
         Err(error) => {

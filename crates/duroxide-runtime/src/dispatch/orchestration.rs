@@ -9,7 +9,7 @@ use super::{
     guarded,
     held::LockKind,
     node::Node,
-    quarantine::Suspect,
+    quarantine::{ClaimRecord, Suspect},
     queue::WorkQueue,
     seat::Seat,
     slots::{Slots, Wanted},
@@ -33,13 +33,20 @@ impl Orchestrations {
 /// A locked instance. Its claim is boxed, because it goes from queue to queue.
 pub(crate) struct ClaimedInstance {
     pub claim: Box<OrchestrationClaim>,
-    /// Given if it failed repeatedly.
+    /// Given if its claims were lost repeatedly.
     pub suspect: Option<Suspect>,
 }
 
 impl ClaimedInstance {
     pub(crate) fn new(node: &Node, claim: OrchestrationClaim) -> Self {
-        let suspect = node.quarantine.hold(claim.attempt_count, node.options.max_attempts);
+        let record = ClaimRecord {
+            kind: LockKind::Instance,
+            attempt_count: claim.attempt_count,
+            max_attempts: node.options.max_attempts,
+            losses: claim.losses,
+            slots: node.options.orchestration_concurrency,
+        };
+        let suspect = node.quarantine.hold(&claim.lock_token, record);
         Self { claim: Box::new(claim), suspect }
     }
 }

@@ -1,69 +1,177 @@
-//! Items that failed again and again run alone among their like.
+//! Isolates code that kills its process, without slowing down everything else that a crash has hit.
 //!
-//! When code takes its process with it, everything claimed beside it dies too. All leases end together, the next claim
-//! takes the same items together again, and a killer would take its bystanders along until all of them are poison. So
-//! of the items that have failed repeatedly only one runs at a time on a node; the others are given back, their attempt
-//! taken back, *before* its code starts. If it is the killer, it dies alone, and the others are free while its lease
-//! lasts.
+//! A crash loses every claim of its node, and whoever takes over claims the same items again. A killer among them would
+//! take the others along until all are poison. So an item whose claims were lost repeatedly is a *suspect*:
+//!
+//! * Suspects start one after the other: the next one starts when the code of the one before has returned from its first
+//!   poll, or its turn is over. Meanwhile the node's lock file names the one that is starting. A process that dies then
+//!   leaves the name, and the store *blames* that claim: it rests until its lease ends and nobody else is charged an attempt.
+//! * A suspect that was blamed, or is on its last attempt, runs while no other suspect does.
+//! * For code that kills later: with each further loss only half as many suspects run at once. Those that have lost less
+//!   go first, because more of them may run.
+//!
+//! What may not run yet is given back, its attempt taken back. Nothing of this concerns items that were only abandoned,
+//! such as those without a handler here.
+
+#[cfg(test)]
+mod tests;
 
 use std::{
-    sync::{Arc, Mutex},
+    collections::BTreeMap,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{Arc, Mutex, OnceLock, Weak},
     time::Duration,
 };
 
+use duroxide_provider::{ClaimToken, Losses, NodeMembership};
 use tokio::sync::Notify;
 
+use super::held::LockKind;
 use crate::env::{Env, Moment, lock};
 
-/// From this attempt on an item is under suspicion. Not earlier: after a crash of a busy node everything it held is on
-/// its second attempt, and most of it is innocent.
-const SUSPICIOUS_ATTEMPT: u32 = 3;
+/// From this many losses on an item is a suspect. After one or two crashes of a busy node everything it held has been lost
+/// that often, and most of it is innocent.
+const SUSPICIOUS_LOSSES: u32 = 2;
+/// Up to this many losses any number of suspects may run at once. The last crash may have been the first one that a note
+/// tells about.
+const LOSSES_BEFORE_HALVING: u32 = 3;
+/// A suspect whose first poll takes longer than this lets the next one start.
+const FIRST_POLL_MAX: Duration = Duration::from_millis(20);
+/// A suspect that has not been polled by then, because all threads are busy, lets the next one start.
+const UNPOLLED_MAX: Duration = Duration::from_millis(200);
+/// A suspect that has run this long keeps no other from running.
+const PROBATION: Duration = Duration::from_secs(60);
 /// Both queues may bring suspects out of one transaction, one a moment after the other.
 const SETTLE: Duration = Duration::from_millis(20);
-/// How long a suspect waits for the others to be given back.
-const WAIT_MAX: Duration = Duration::from_secs(1);
-/// Code that has run this long does not kill at once; it keeps nobody waiting any longer.
-const STAY_MAX: Duration = Duration::from_secs(1);
-/// For how long the others rest.
+/// How long a suspect that runs alone waits for the others to be given back.
+const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(1);
+/// For how long a suspect rests that may not run yet.
 pub(crate) const GIVE_WAY: Duration = Duration::from_millis(100);
 
-/// The suspects a node holds, and the one that runs.
+/// What is known of a claim before its code runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClaimRecord {
+    pub kind: LockKind,
+    pub attempt_count: u32,
+    pub max_attempts: u32,
+    /// `None` if the store cannot tell a lost claim from an abandoned one. Then all are taken for lost.
+    pub losses: Option<Losses>,
+    /// The slots of its queue.
+    pub slots: usize,
+}
+
+/// How many other suspects may run beside one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Company {
+    /// None, of either queue.
+    Nobody,
+    /// As many of its own queue as make this group.
+    Group(usize),
+}
+
+impl ClaimRecord {
+    /// `None` if it is no suspect. One beyond `max_attempts` is none: its code does not run any more.
+    fn company(&self) -> Option<Company> {
+        let lost = self.losses.map_or(self.attempt_count.saturating_sub(1), |losses| losses.lost);
+        let attempts_left = self.max_attempts.checked_sub(self.attempt_count)?;
+        if lost < SUSPICIOUS_LOSSES && (lost == 0 || attempts_left > 0) {
+            return None;
+        }
+        if attempts_left == 0 || self.losses.is_some_and(|losses| losses.blamed > 0) {
+            return Some(Company::Nobody);
+        }
+        let halvings = lost.saturating_sub(LOSSES_BEFORE_HALVING);
+        let by_losses = self.slots.checked_shr(halvings).unwrap_or(0);
+        // The last attempt is made alone, the one before by two, and so on.
+        let by_attempts = 1_usize.checked_shl(attempts_left).unwrap_or(usize::MAX);
+        Some(Company::Group(by_losses.min(by_attempts).max(1)))
+    }
+}
+
+/// The suspects that a node holds and runs.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine {
     state: Mutex<State>,
     changed: Notify,
+    /// Where the node notes which claim is starting. It is held elsewhere, and gone when the node has left.
+    note: OnceLock<Weak<dyn NodeMembership>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    last: u64,
     held: usize,
-    /// When the one that runs began.
-    occupied: Option<Moment>,
+    running: BTreeMap<u64, Running>,
+    starting: Option<Start>,
 }
 
-/// A suspect that this node holds.
 #[derive(Debug)]
-pub(crate) struct Suspect {
-    quarantine: Arc<Quarantine>,
-}
-
-/// The right of a suspect to run.
-#[derive(Debug)]
-pub(crate) struct Stay {
-    quarantine: Arc<Quarantine>,
+struct Running {
+    kind: LockKind,
     since: Moment,
+    company: Company,
+}
+
+/// The suspect whose code is being polled for the first time.
+#[derive(Debug)]
+struct Start {
+    number: u64,
+    /// Then another may start.
+    until: Moment,
+}
+
+impl State {
+    /// The number under which it runs; `None` if others keep it from running.
+    fn admit(&mut self, kind: LockKind, company: Company, now: Moment) -> Option<u64> {
+        let mut others = self.running.values().filter(|other| now.since(other.since) < PROBATION);
+        let kept_from_it = match company {
+            Company::Nobody => others.next().is_some(),
+            Company::Group(size) => {
+                let mut beside = 0;
+                others.any(|other| {
+                    beside += usize::from(other.kind == kind);
+                    other.company == Company::Nobody || beside >= size
+                })
+            }
+        };
+        if kept_from_it {
+            return None;
+        }
+        self.last += 1;
+        self.running.insert(self.last, Running { kind, since: now, company });
+        Some(self.last)
+    }
+
+    /// When to ask again, if another suspect is starting.
+    fn start(&mut self, number: u64, now: Moment) -> Result<(), Moment> {
+        if let Some(other) = self.starting.as_ref().filter(|other| now < other.until) {
+            return Err(other.until);
+        }
+        self.starting = Some(Start { number, until: now.after(UNPOLLED_MAX) });
+        Ok(())
+    }
+
+    fn is_starting(&self, number: u64) -> bool {
+        self.starting.as_ref().is_some_and(|start| start.number == number)
+    }
 }
 
 impl Quarantine {
-    /// Takes note of a claimed item; `None` if it is not under suspicion. One beyond `max_attempts` is not: its code
-    /// does not run any more.
-    pub(crate) fn hold(self: &Arc<Self>, attempt_count: u32, max_attempts: u32) -> Option<Suspect> {
-        let threshold = SUSPICIOUS_ATTEMPT.min(max_attempts).max(2);
-        if !(threshold..=max_attempts).contains(&attempt_count) {
-            return None;
-        }
+    /// Sets where the node notes which claim is starting.
+    pub(crate) fn note_in(&self, membership: Weak<dyn NodeMembership>) {
+        let _ = self.note.set(membership);
+    }
+
+    /// Takes note of a claimed item; `None` if it is no suspect.
+    pub(crate) fn hold(self: &Arc<Self>, token: &str, record: ClaimRecord) -> Option<Suspect> {
+        let company = record.company()?;
         lock(&self.state).held += 1;
-        Some(Suspect { quarantine: Arc::clone(self) })
+        let token = match record.kind {
+            LockKind::Instance => ClaimToken::Instance(token.to_owned()),
+            LockKind::Activity => ClaimToken::Activity(token.to_owned()),
+        };
+        Some(Suspect { quarantine: Arc::clone(self), token, kind: record.kind, company })
     }
 
     async fn until_alone(&self) {
@@ -75,27 +183,57 @@ impl Quarantine {
             changed.await;
         }
     }
+
+    /// Waits until no other suspect is starting.
+    async fn start(&self, number: u64, env: &Arc<dyn Env>) {
+        loop {
+            let changed = self.changed.notified();
+            let Err(until) = lock(&self.state).start(number, env.moment()) else { return };
+            tokio::select! {
+                () = changed => {}
+                () = env.sleep_until(until) => {}
+            }
+        }
+    }
+
+    fn write_note(&self, claim: Option<&ClaimToken>) {
+        if let Some(membership) = self.note.get().and_then(Weak::upgrade) {
+            membership.note_starting(claim);
+        }
+    }
+}
+
+/// A suspect that this node holds.
+#[derive(Debug)]
+pub(crate) struct Suspect {
+    quarantine: Arc<Quarantine>,
+    token: ClaimToken,
+    kind: LockKind,
+    company: Company,
 }
 
 impl Suspect {
-    /// Waits until no other suspect is held, and runs. `None` if another one runs: then this one has to give way.
+    /// Waits until the suspect may run. `None` if others keep it from running: then it has to be given back.
     pub(crate) async fn enter(&self, env: &Arc<dyn Env>) -> Option<Stay> {
-        let stay = self.occupy(env.moment())?;
-        env.sleep(SETTLE).await;
-        tokio::select! {
-            () = self.quarantine.until_alone() => {}
-            () = env.sleep(WAIT_MAX) => {}
+        let quarantine = &self.quarantine;
+        let number = lock(&quarantine.state).admit(self.kind, self.company, env.moment())?;
+        let mut stay = Stay { quarantine: Arc::clone(quarantine), number, starting: None };
+        if self.company == Company::Nobody {
+            env.sleep(SETTLE).await;
+            tokio::select! {
+                () = quarantine.until_alone() => {}
+                () = env.sleep(GIVEN_BACK_WITHIN) => {}
+            }
         }
+        // Made first, so that it is dropped if the wait is.
+        stay.starting = Some(Starting {
+            quarantine: Arc::clone(quarantine),
+            number,
+            token: self.token.clone(),
+            env: Arc::clone(env),
+        });
+        quarantine.start(number, env).await;
         Some(stay)
-    }
-
-    fn occupy(&self, now: Moment) -> Option<Stay> {
-        let mut state = lock(&self.quarantine.state);
-        if state.occupied.is_some_and(|since| now.since(since) < SETTLE + WAIT_MAX + STAY_MAX) {
-            return None;
-        }
-        state.occupied = Some(now);
-        Some(Stay { quarantine: Arc::clone(&self.quarantine), since: now })
     }
 }
 
@@ -106,73 +244,74 @@ impl Drop for Suspect {
     }
 }
 
+/// The right of a suspect to run, until its result is in the store.
+#[derive(Debug)]
+pub(crate) struct Stay {
+    quarantine: Arc<Quarantine>,
+    number: u64,
+    starting: Option<Starting>,
+}
+
+impl Stay {
+    /// What its code starts with. It is there once.
+    pub(crate) fn starting(&mut self) -> Option<Starting> {
+        self.starting.take()
+    }
+}
+
 impl Drop for Stay {
     fn drop(&mut self) {
+        lock(&self.quarantine.state).running.remove(&self.number);
+    }
+}
+
+/// A suspect that starts. Dropping it lets the next one start.
+#[derive(Debug)]
+pub(crate) struct Starting {
+    quarantine: Arc<Quarantine>,
+    number: u64,
+    token: ClaimToken,
+    env: Arc<dyn Env>,
+}
+
+impl Starting {
+    /// Its code begins now: if the process dies, this was it.
+    pub(crate) fn begin(&self) {
+        let now = self.env.moment();
         let mut state = lock(&self.quarantine.state);
-        // Somebody else may have come in after this one had stayed long enough.
-        if state.occupied == Some(self.since) {
-            state.occupied = None;
+        if let Some(running) = state.running.get_mut(&self.number) {
+            running.since = now;
+        }
+        if let Some(start) = state.starting.as_mut().filter(|start| start.number == self.number) {
+            start.until = now.after(FIRST_POLL_MAX);
+            // Under the lock, so that notes are written in the order of starts.
+            self.quarantine.write_note(Some(&self.token));
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use futures_util::FutureExt;
-
-    use super::*;
-
-    const MAX_ATTEMPTS: u32 = 10;
-
-    fn at(millis: u64) -> Moment {
-        Moment::new(Duration::from_millis(millis))
+impl Drop for Starting {
+    fn drop(&mut self) {
+        let mut state = lock(&self.quarantine.state);
+        if state.is_starting(self.number) {
+            state.starting = None;
+            self.quarantine.write_note(None);
+        }
+        drop(state);
+        self.quarantine.changed.notify_waiters();
     }
+}
 
-    #[test]
-    fn only_what_failed_repeatedly_and_may_still_run_is_under_suspicion() {
-        let quarantine = Arc::new(Quarantine::default());
-        let suspects = [1, 2, 3, 10, 11].map(|attempt| quarantine.hold(attempt, MAX_ATTEMPTS).is_some());
-        assert_eq!(suspects, [false, false, true, true, false]);
-        assert!(
-            quarantine.hold(2, 2).is_some(),
-            "the last attempt is always under suspicion, except the first"
-        );
-    }
-
-    /// S1.33, S1.36
-    #[test]
-    fn one_suspect_runs_at_a_time() {
-        let quarantine = Arc::new(Quarantine::default());
-        let [killer, bystander] = [3, 3].map(|attempt| quarantine.hold(attempt, MAX_ATTEMPTS).unwrap());
-        let stay = killer.occupy(at(0));
-        assert!(stay.is_some());
-        assert!(bystander.occupy(at(10)).is_none());
-        drop(stay);
-        assert!(bystander.occupy(at(20)).is_some());
-    }
-
-    #[test]
-    fn long_running_code_keeps_nobody_waiting() {
-        let quarantine = Arc::new(Quarantine::default());
-        let [slow, next] = [3, 3].map(|attempt| quarantine.hold(attempt, MAX_ATTEMPTS).unwrap());
-        let stay = slow.occupy(at(0));
-        let second = next.occupy(at(10_000));
-        assert!(second.is_some());
-        drop(stay);
-        assert!(slow.occupy(at(10_001)).is_none(), "the one that left late did not open the door for others");
-    }
-
-    #[tokio::test]
-    async fn the_one_that_runs_waits_until_the_others_are_given_back() {
-        let quarantine = Arc::new(Quarantine::default());
-        let [_killer, bystander] = [3, 3].map(|attempt| quarantine.hold(attempt, MAX_ATTEMPTS).unwrap());
-        assert!(quarantine.until_alone().now_or_never().is_none());
-        let waiting = tokio::spawn({
-            let quarantine = Arc::clone(&quarantine);
-            async move { quarantine.until_alone().await }
-        });
-        tokio::task::yield_now().await;
-        drop(bystander);
-        waiting.await.unwrap();
-    }
+/// Runs code; what it starts with ends with its first poll.
+pub(crate) async fn started<T>(starting: Option<Starting>, code: impl Future<Output = T>) -> T {
+    let (mut starting, mut code) = (starting, pin!(code));
+    poll_fn(|cx| {
+        if let Some(starting) = &starting {
+            starting.begin();
+        }
+        let polled = code.as_mut().poll(cx);
+        starting = None;
+        polled
+    })
+    .await
 }

@@ -13,7 +13,7 @@ use super::{
     guarded,
     held::LockKind,
     node::Node,
-    quarantine::Suspect,
+    quarantine::{ClaimRecord, Suspect},
     queue::WorkQueue,
     running::RunningActivity,
     seat::Seat,
@@ -82,7 +82,7 @@ pub(crate) struct ClaimedActivity {
     pub claim: WorkClaim,
     /// `None` for an item that is no activity.
     pub running: Option<RunningActivity>,
-    /// Given if it failed repeatedly.
+    /// Given if its claims were lost repeatedly.
     pub suspect: Option<Suspect>,
     /// Its place in its session, given when it starts; `None` if that session would be one too many.
     pub in_session: Option<InFlight>,
@@ -100,7 +100,14 @@ impl ClaimedActivity {
             }
             _ => None,
         };
-        let suspect = node.quarantine.hold(claim.attempt_count, node.options.max_attempts);
+        let record = ClaimRecord {
+            kind: LockKind::Activity,
+            attempt_count: claim.attempt_count,
+            max_attempts: node.options.max_attempts,
+            losses: claim.losses,
+            slots: node.options.worker_concurrency,
+        };
+        let suspect = node.quarantine.hold(&claim.lock_token, record);
         Self { claim, running, suspect, in_session: None }
     }
 }

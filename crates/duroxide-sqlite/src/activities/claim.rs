@@ -34,7 +34,8 @@ const READY_IN_SESSION_LANE: &str = "SELECT id FROM activity
 const READY_NAMED: &str = "SELECT activity.id FROM activity JOIN instance ON instance.id = activity.instance
     WHERE instance_id = ?1 AND activity.execution_id = ?2 AND activity_id = ?3 AND activity.ready IS NOT NULL";
 const LOCK: &str = "UPDATE activity SET ready = NULL, wake_at = ?3, hidden_until = 0, lock_token = ?2,
-        lock_until = ?3, lease = ?4, attempt_count = attempt_count + 1, claimed = 1, node = ?5
+        lock_until = ?3, lease = ?4, attempt_count = attempt_count + 1, claimed = 1, node = ?5,
+        lost = ?6
     WHERE id = ?1";
 const HIDE_UNDECODABLE: &str = "UPDATE activity SET ready = NULL, wake_at = ?2, hidden_until = ?2,
         attempt_count = attempt_count + 1
@@ -122,7 +123,8 @@ impl SqliteEngine {
         let lock_token = lock_token(unsigned(activity.id), nonce);
         let until = self.now.saturating_add(order.lock_timeout);
         let node = nodes::column(order.node);
-        let columns = (activity.id, &lock_token, micros(until), lease(order.lock_timeout), node);
+        let losses = activity.losses.claimed_again(activity.lock.is_some());
+        let columns = (activity.id, &lock_token, micros(until), lease(order.lock_timeout), node, losses.lost);
         self.db.execute(LOCK, columns)?;
         if let (Some(session), Some(by)) = (&activity.session_id, &order.session) {
             self.claim_session(session, by)?;
@@ -131,9 +133,17 @@ impl SqliteEngine {
         activity.attempt_count = attempt_count;
         let claimed_before = std::mem::replace(&mut activity.claimed, true);
         let stop_requested = activity.stop_requested;
+        activity.losses = losses;
         activity.lock = Some(Lock { token: lock_token.clone(), until });
         self.kept_activities.keep(activity, None);
-        Ok(WorkClaim { item, lock_token, attempt_count, claimed_before, stop_requested })
+        Ok(WorkClaim {
+            item,
+            lock_token,
+            attempt_count,
+            losses: Some(losses),
+            claimed_before,
+            stop_requested,
+        })
     }
 
     /// Ready activities that the order accepts, lowest first, and one more than are wanted if there are more.

@@ -30,7 +30,7 @@ const READY_NAMED: &str =
     "SELECT id FROM instance WHERE instance_id = ?1 AND ready IS NOT NULL AND route <> ?2";
 const LOCK: &str =
     "UPDATE instance SET ready = NULL, lock_token = ?2, lock_until = ?3, wake_at = ?3, lease = ?4,
-        batch = ?5, batch_due_at = ?6, batch_seq = ?7, suspect = ?8, node = ?9
+        batch = ?5, batch_due_at = ?6, batch_seq = ?7, suspect = ?8, node = ?9, lost = ?10
     WHERE id = ?1";
 const STRAYS: &str = "SELECT id, instance_id FROM instance WHERE route = ?1 AND ready IS NOT NULL";
 const DROP_STRAYS: &str = "DELETE FROM message WHERE instance = ?1";
@@ -218,6 +218,7 @@ impl SqliteEngine {
         nonce: u128,
     ) -> Result<String, StoreFailure> {
         let token = lock_token(unsigned(row.id), nonce);
+        row.losses = row.losses.claimed_again(row.lock.is_some());
         let until = micros(self.now.saturating_add(order.lock_timeout));
         let columns = (
             row.id,
@@ -229,6 +230,7 @@ impl SqliteEngine {
             batch.last_seq,
             row.suspect,
             nodes::column(order.node),
+            row.losses.lost,
         );
         self.db.execute(LOCK, columns)?;
         row.ready = None;
@@ -258,6 +260,7 @@ impl SqliteEngine {
             messages: items,
             lock_token,
             attempt_count: attempts.saturating_add(1),
+            losses: Some(row.losses),
             position: Some(StorePosition {
                 incarnation: unsigned(row.id),
                 last_event_id: execution.as_ref().map_or(0, |execution| execution.last_event_id),

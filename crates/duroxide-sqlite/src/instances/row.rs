@@ -1,46 +1,50 @@
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{StartTarget, StoreFailure, token_row};
+use duroxide_provider::{
+    Losses,
+    store::{StartTarget, StoreFailure, token_row},
+};
 use rusqlite::{Row, ToSql, params_from_iter};
 
 use super::{CONTINUED_AS_NEW, Kept};
 use crate::{
     SqliteEngine,
-    db::{micros, number, time, unsigned},
+    db::{count, micros, number, time, unsigned},
     executions::ExecutionRow,
     routes::{ORPHANS, Route},
 };
 
 const BY_ID: &str = "SELECT id, instance_id, known, name, version, parent, status, execution_id, created_at,
-        updated_at, route, ready, lock_token, lock_until, batch, batch_due_at, batch_seq, suspect, wake_at
+        updated_at, route, ready, lock_token, lock_until, batch, batch_due_at, batch_seq, suspect, wake_at, lost, blamed
     FROM instance WHERE id = ?1";
 const BY_INSTANCE_ID: &str =
     "SELECT id, instance_id, known, name, version, parent, status, execution_id, created_at,
-        updated_at, route, ready, lock_token, lock_until, batch, batch_due_at, batch_seq, suspect, wake_at
+        updated_at, route, ready, lock_token, lock_until, batch, batch_due_at, batch_seq, suspect, wake_at, lost, blamed
     FROM instance WHERE instance_id = ?1";
 const WITH_EXECUTION: &str =
     "SELECT i.id, i.instance_id, i.known, i.name, i.version, i.parent, i.status, i.execution_id, i.created_at,
         i.updated_at, i.route, i.ready, i.lock_token, i.lock_until, i.batch, i.batch_due_at, i.batch_seq,
-        i.suspect, i.wake_at,
+        i.suspect, i.wake_at, i.lost, i.blamed,
         e.status, e.output, e.major, e.minor, e.patch, e.last_event_id, e.turns, e.started_at, e.completed_at,
         NOT EXISTS (SELECT 1 FROM custom_status c WHERE c.instance = i.id)
     FROM instance i LEFT JOIN execution e ON e.instance = i.id AND e.execution_id = i.execution_id
     WHERE i.id = ?1";
-const FIRST_OF_EXECUTION: usize = 19;
-const CUSTOM_STATUS_UNSET: usize = 28;
+const FIRST_OF_EXECUTION: usize = 21;
+const CUSTOM_STATUS_UNSET: usize = 30;
 const INSERT_MAILBOX: &str = "INSERT INTO instance (id, instance_id, created_at, updated_at, route, ready)
     VALUES (?1, ?2, ?3, ?3, ?4, ?5) ON CONFLICT (instance_id) DO NOTHING";
 /// What every round and every release changes. Only the indexes of what can be claimed have any of it.
 macro_rules! moving_columns {
     () => {
         "execution_id = ?2, updated_at = ?3, lock_token = ?4, lock_until = ?5, batch = ?6, batch_due_at = ?7,
-        batch_seq = ?8, suspect = ?9, route = ?10, ready = ?11, wake_at = ?12"
+        batch_seq = ?8, suspect = ?9, route = ?10, ready = ?11, wake_at = ?12, lost = ?13,
+        blamed = ?14"
     };
 }
 const MOVE: &str = concat!("UPDATE instance SET ", moving_columns!(), " WHERE id = ?1");
 const CHANGE_STATUS: &str =
-    concat!("UPDATE instance SET status = ?13, ", moving_columns!(), " WHERE id = ?1");
+    concat!("UPDATE instance SET status = ?15, ", moving_columns!(), " WHERE id = ?1");
 const UPDATE: &str = concat!(
-    "UPDATE instance SET status = ?13, known = ?14, name = ?15, version = ?16, parent = ?17, created_at = ?18, ",
+    "UPDATE instance SET status = ?15, known = ?16, name = ?17, version = ?18, parent = ?19, created_at = ?20, ",
     moving_columns!(),
     " WHERE id = ?1"
 );
@@ -68,6 +72,7 @@ pub(crate) struct InstanceRow {
     pub(crate) lock: Option<Lock>,
     pub(crate) batch: Option<Batch>,
     pub(crate) suspect: bool,
+    pub(crate) losses: Losses,
 }
 
 /// A lease with its token. It stays after the lease ended, until someone else takes the row.
@@ -90,6 +95,11 @@ impl Lock {
             _ => None,
         })
     }
+}
+
+/// What is known of lost claims, out of two columns.
+pub(crate) fn read_losses(row: &Row<'_>, first: usize) -> rusqlite::Result<Losses> {
+    Ok(Losses { lost: count(row.get(first)?), blamed: count(row.get(first + 1)?) })
 }
 
 /// The messages a claim took, as it is stored: all rows of this number, none of which stands behind (`last_due_at`,
@@ -181,6 +191,7 @@ impl InstanceRow {
             },
             suspect: row.get(17)?,
             wake_at: row.get(18)?,
+            losses: read_losses(row, 19)?,
         })
     }
 
@@ -283,6 +294,7 @@ impl SqliteEngine {
             lock: None,
             batch: None,
             suspect: false,
+            losses: Losses::default(),
         }
     }
 
@@ -302,7 +314,7 @@ impl SqliteEngine {
         changed: Changed,
     ) -> Result<(), StoreFailure> {
         self.kept.forget(row.id);
-        let columns: [&dyn ToSql; 18] = [
+        let columns: [&dyn ToSql; 20] = [
             &row.id,
             &number(row.execution_id),
             &micros(row.updated_at),
@@ -315,6 +327,8 @@ impl SqliteEngine {
             &place.route,
             &place.ready,
             &place.wake_at,
+            &row.losses.lost,
+            &row.losses.blamed,
             &row.status,
             &row.known,
             &row.name,
@@ -323,9 +337,9 @@ impl SqliteEngine {
             &micros(row.created_at),
         ];
         let (statement, parameters) = match changed {
-            Changed::Nothing => (MOVE, 12),
-            Changed::Status => (CHANGE_STATUS, 13),
-            Changed::Description => (UPDATE, 18),
+            Changed::Nothing => (MOVE, 14),
+            Changed::Status => (CHANGE_STATUS, 15),
+            Changed::Description => (UPDATE, 20),
         };
         self.db.execute(statement, params_from_iter(columns.into_iter().take(parameters))).map(|_| ())
     }

@@ -10,6 +10,8 @@ use std::{
 use duroxide_provider::store::{FailureClass, StoreFailure};
 use duroxide_store::{NodeLock, NodeLocks};
 
+use super::note::lock_with_note;
+
 /// A file beside the database for each node, `{database}-node-{name}`, locked for as long as the node lives. The system
 /// ends such a lock with the process that holds it, however it ends; a process that is only stopped keeps it.
 ///
@@ -49,7 +51,7 @@ const HOLD_TRIES: usize = 8;
 /// Locks the file at `path`, which another try of the same node may have left there. `None` if the file was removed
 /// before it was locked, by someone who found nobody at it.
 fn lock_in_place(path: &Path) -> io::Result<Option<File>> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     match file.try_lock() {
         Ok(()) => Ok(is_in_place(&file, path).then_some(file)),
         Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
@@ -100,7 +102,7 @@ impl NodeLocks for NodeFiles {
         for _ in 0..HOLD_TRIES {
             if let Some(file) = lock_in_place(&path).map_err(|error| cannot(&error))? {
                 self.note_join_attempt(node);
-                return Ok(NodeLock::new(file));
+                return Ok(lock_with_note(file));
             }
         }
         Err(cannot(&"it is removed again and again"))
@@ -109,10 +111,10 @@ impl NodeLocks for NodeFiles {
     /// Without its file nobody can tell whether the node is there: it may use the database by another path.
     fn take_over(&self, node: &str) -> Option<NodeLock> {
         let path = self.path(node);
-        let file = OpenOptions::new().write(true).open(&path).ok()?;
+        let file = OpenOptions::new().read(true).write(true).open(&path).ok()?;
         file.try_lock().ok()?;
         // The node may have joined again with a new file, after this one was removed.
-        is_in_place(&file, &path).then(|| NodeLock::new(file))
+        is_in_place(&file, &path).then(|| lock_with_note(file))
     }
 
     /// The file goes before its lock does, so that nobody takes over what has gone.

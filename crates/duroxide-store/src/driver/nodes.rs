@@ -6,7 +6,10 @@ use std::{
 };
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{Answer, ApplyError, Op};
+use duroxide_provider::{
+    ClaimToken,
+    store::{Answer, ApplyError, Op},
+};
 
 use super::StoreDriver;
 use crate::{
@@ -63,18 +66,25 @@ impl StoreDriver {
         };
         for name in others.collect::<Vec<_>>() {
             if let Some(lock) = locks.take_over(&name) {
-                log::node_gone(&self.name, &name);
-                self.end_node(name, Some(lock), now);
+                let blamed = lock.starting();
+                log::node_gone(&self.name, &name, blamed.as_ref());
+                self.end_node(name, Some(lock), blamed, now);
             }
         }
     }
 
     /// Has everything ended that a node holds.
-    pub(super) fn end_node(&mut self, name: String, lock: Option<NodeLock>, now: Timestamp) {
+    pub(super) fn end_node(
+        &mut self,
+        name: String,
+        lock: Option<NodeLock>,
+        blamed: Option<ClaimToken>,
+        now: Timestamp,
+    ) {
         self.nodes.own.remove(&name);
         self.nodes.ending.insert(name.clone(), lock);
         self.machine.has_nodes(!self.nodes.own.is_empty());
-        self.machine.accept(Request::Job(Job::unattended(Op::EndNode { name }, now)));
+        self.machine.accept(Request::Job(Job::unattended(Op::EndNode { name, blamed }, now)));
     }
 
     /// Takes note of what became of an operation on nodes.
@@ -87,7 +97,7 @@ impl StoreDriver {
                 self.nodes.own.insert(row.name.clone());
                 self.machine.has_nodes(true);
             }
-            Op::EndNode { name } => self.nodes.ended(name, answer.is_ok()),
+            Op::EndNode { name, .. } => self.nodes.ended(name, answer.is_ok()),
             _ => {}
         }
     }

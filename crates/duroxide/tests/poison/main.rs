@@ -16,6 +16,7 @@ mod crashes;
 mod first_check;
 mod panics;
 mod queues;
+mod recovery;
 mod strays;
 mod stuck;
 
@@ -29,6 +30,7 @@ fn plays_a_role() {
     match role.name.as_str() {
         "worker" => process::play(crashes::work(&role.folder)),
         "wide worker" => process::play(crashes::work_side_by_side(&role.folder)),
+        "recovery worker" => process::play(recovery::work(&role.folder, &role.detail)),
         "stuck turn" => process::play(stuck::turn(&role.folder)),
         "stuck activity" => process::play(stuck::activity(&role.folder)),
         other => panic!("no such role: {other}"),

@@ -6,7 +6,8 @@ use std::{
 };
 
 use crate::{
-    HandlerCapability, NodeId, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter,
+    ClaimToken, HandlerCapability, Losses, NodeId, ScheduledActivityIdentifier, SessionFetchConfig,
+    TagFilter,
     store::{ActivityOrder, Answer, HeldBack, InstanceOrder, NodeRow, Op, bounds::NODE_FORGOTTEN_AFTER},
     testing::{
         Scenario, Turn,
@@ -28,7 +29,11 @@ fn join(s: &mut Scenario, name: &str) -> NodeId {
 }
 
 fn end(s: &mut Scenario, name: &str) {
-    s.apply(&Op::EndNode { name: name.to_owned() }).unwrap();
+    s.apply(&Op::EndNode { name: name.to_owned(), blamed: None }).unwrap();
+}
+
+fn end_by(s: &mut Scenario, name: &str, blamed: ClaimToken) {
+    s.apply(&Op::EndNode { name: name.to_owned(), blamed: Some(blamed) }).unwrap();
 }
 
 fn renew(s: &mut Scenario, name: &str) {
@@ -47,22 +52,111 @@ fn work_of(node: NodeId, max: usize) -> ActivityOrder {
     ActivityOrder { node: Some(node), ..work_order(max) }
 }
 
-/// S1.33: what dies with its node again may be what kills it. It rests until its lease ends, and the others get ahead.
-pub fn what_died_with_its_node_before_is_left_to_its_lease(mut s: Scenario) {
+fn losses(lost: u32, blamed: u32) -> Option<Losses> {
+    Some(Losses { lost, blamed })
+}
+
+/// S1.33: a lost claim is counted apart from one that was given back, which nobody dies of.
+pub fn lost_claims_are_counted_apart_from_abandoned_ones(mut s: Scenario) {
     s.send(&start("a"));
     s.send(&activity("c", 1));
-    for name in ["first", "second"] {
-        let node = join(&mut s, name);
-        assert_eq!(s.claim_all(&turns_of(node, 5)).items.len(), 1);
-        assert_eq!(s.work_all(&work_of(node, 5)).items.len(), 1);
-        end(&mut s, name);
+    for _ in 0..3 {
+        let (turn, work) = (s.claim().unwrap(), s.work().unwrap());
+        assert_eq!((turn.losses, work.losses), (losses(0, 0), losses(0, 0)));
+        s.abandon(&turn, None, false).unwrap();
+        s.abandon_work(&work, None, false).unwrap();
     }
-    let third = join(&mut s, "third");
-    assert!(s.claim_all(&turns_of(third, 5)).items.is_empty());
-    assert!(s.work_all(&work_of(third, 5)).items.is_empty());
+    for lost in 0..2 {
+        let (turn, work) = (s.claim().unwrap(), s.work().unwrap());
+        assert_eq!((turn.losses, work.losses), (losses(lost, 0), losses(lost, 0)));
+        assert_eq!((turn.attempt_count, work.attempt_count), (lost + 4, lost + 4));
+        s.pass_lease();
+    }
+    let (turn, work) = (s.claim().unwrap(), s.work().unwrap());
+    assert_eq!((turn.losses, work.losses), (losses(2, 0), losses(2, 0)));
+    s.commit(&turn, Turn::first("a")).unwrap();
+    s.send(&raise("a", "go"));
+    assert_eq!(s.claim().unwrap().losses, losses(0, 0), "a turn that was committed did not kill");
+}
+
+/// S1.33: nobody waits for a lease because of a crash that cannot be pinned on one claim.
+pub fn what_died_with_its_node_is_free_at_once_however_often(mut s: Scenario) {
+    s.send(&start("a"));
+    s.send(&activity("c", 1));
+    for lost in 0..4 {
+        let name = format!("node {lost}");
+        let node = join(&mut s, &name);
+        let turn = s.claim_all(&turns_of(node, 5)).items.pop().unwrap();
+        let work = s.work_all(&work_of(node, 5)).items.pop().unwrap();
+        assert_eq!((turn.losses, turn.attempt_count), (losses(lost, 0), lost + 1));
+        assert_eq!((work.losses, work.attempt_count), (losses(lost, 0), lost + 1));
+        end(&mut s, &name);
+    }
+}
+
+/// S1.33, S1.36: the claim that ended its node rests until its lease ends. The others get ahead, and their attempt back.
+pub fn the_claim_that_ended_its_node_is_charged_alone(mut s: Scenario) {
+    let node = join(&mut s, "node");
+    for id in ["a", "b"] {
+        s.send(&start(id));
+        s.send(&activity(id, 1));
+    }
+    let turns = s.claim_all(&turns_of(node, 5)).items;
+    let works = s.work_all(&work_of(node, 5)).items;
+    assert_eq!((turns.len(), works.len()), (2, 2));
+    end_by(&mut s, "node", ClaimToken::Activity(works[0].lock_token.clone()));
+
+    let free = s.claim_all(&batch_order(5)).items;
+    let counts: Vec<_> = free.iter().map(|claim| (claim.attempt_count, claim.losses)).collect();
+    assert_eq!(counts, [(1, losses(1, 0)), (1, losses(1, 0))], "it may have been another, so it is a loss");
+    let free = s.work_all(&work_order(5)).items;
+    assert_eq!(free.len(), 1);
+    assert_eq!((&free[0].item, free[0].attempt_count), (&works[1].item, 1));
     s.pass_lease();
-    assert_eq!(s.claim_all(&turns_of(third, 5)).items.pop().unwrap().attempt_count, 3);
-    assert_eq!(s.work_all(&work_of(third, 5)).items.pop().unwrap().attempt_count, 3);
+    let mut late = s.work_all(&work_order(5)).items;
+    late.retain(|work| work.item == works[0].item);
+    assert_eq!((late[0].attempt_count, late[0].losses), (2, losses(1, 1)));
+}
+
+/// S1.33: a claim that ends its node again is the killer. From then on nobody else is charged with anything.
+pub fn whoever_is_beside_a_known_killer_loses_nothing(mut s: Scenario) {
+    s.send(&start("killer"));
+    for (name, blamed) in [("first", 0), ("second", 1), ("third", 2)] {
+        let node = join(&mut s, name);
+        let id = format!("beside {name}");
+        s.send(&start(&id));
+        s.send(&activity(&id, 1));
+        let turns = s.claim_all(&turns_of(node, 9)).items;
+        assert_eq!(s.work_all(&work_of(node, 9)).items.len(), 1);
+        let killer = turns.iter().find(|claim| claim.instance == "killer").unwrap();
+        assert_eq!((killer.losses, killer.attempt_count), (losses(blamed, blamed), blamed + 1));
+        end_by(&mut s, name, ClaimToken::Instance(killer.lock_token.clone()));
+
+        let bystander = s.claim_all(&batch_order(9)).items.pop().unwrap();
+        let work = s.work().unwrap();
+        let expected = losses(u32::from(blamed == 0), 0);
+        assert_eq!((bystander.attempt_count, bystander.losses), (1, expected));
+        assert_eq!((work.attempt_count, work.losses), (1, expected));
+        s.commit(&bystander, Turn::first(&id)).unwrap();
+        s.ack(&work, None).unwrap();
+        s.pass_lease();
+    }
+}
+
+/// A note that names no claim of the node proves nothing: the attempts stay counted.
+pub fn a_node_that_ended_by_an_unknown_claim_leaves_all_counted(mut s: Scenario) {
+    let (node, other) = (join(&mut s, "node"), join(&mut s, "other"));
+    s.send(&start("a"));
+    s.send(&activity("c", 1));
+    s.send(&activity("c", 2));
+    s.claim_all(&turns_of(node, 1)).items.pop().unwrap();
+    s.work_all(&work_of(node, 1)).items.pop().unwrap();
+    let elsewhere = s.work_all(&work_of(other, 1)).items.pop().unwrap();
+    end_by(&mut s, "node", ClaimToken::Activity(elsewhere.lock_token.clone()));
+    let turn = s.claim().unwrap();
+    assert_eq!((turn.attempt_count, turn.losses), (2, losses(1, 0)));
+    assert_eq!(s.work().unwrap().attempt_count, 2);
+    s.ack(&elsewhere, None).unwrap();
 }
 
 /// Decisions 10

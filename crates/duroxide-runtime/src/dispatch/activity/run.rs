@@ -17,6 +17,7 @@ use crate::{
     dispatch::{
         ActivityRun, InProgressGuard,
         commit::{Insisted, insist},
+        quarantine::{Starting, started},
         renewal::LeaseEnd,
         store_call::panic_text,
         worker::worker_id,
@@ -143,6 +144,7 @@ impl ActivityWork {
         handler: Arc<dyn ActivityHandler>,
         context: ActivityContext,
         span: Span,
+        starting: Option<Starting>,
     ) -> Verdict {
         let (answer, mut answered) = oneshot::channel();
         let input = std::mem::take(&mut call.input);
@@ -151,6 +153,7 @@ impl ActivityWork {
             // Code that drops its context early has not ended with that.
             let _code = code;
             let run = async move { handler.invoke(context, input).await }.instrument(span);
+            let run = started(starting, run);
             let result = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
                 let text = panic_text(panic.as_ref()).unwrap_or("not a text");
                 Err(format!("activity panicked: {text}"))

@@ -22,7 +22,7 @@ use crate::{
         admit::Run,
         batch::start_item,
         measure::{End, Facts},
-        quarantine::GIVE_WAY,
+        quarantine::{GIVE_WAY, Starting, Stay},
         record::{is_seed_only, recorded_parent},
         round::{Notice, refused_starts},
     },
@@ -93,7 +93,7 @@ impl InstanceWork {
             );
         }
         // Until its round is committed: what comes next may be a killer.
-        let _stay = match &self.suspect {
+        let mut stay = match &self.suspect {
             None => None,
             Some(suspect) => match self.lease.beside(suspect.enter(&self.node.env)).await {
                 Some(stay) => Some(stay),
@@ -101,7 +101,8 @@ impl InstanceWork {
             },
         };
         let messages = std::mem::take(&mut self.claim.messages);
-        let Some((live, turn)) = self.run_turn(source, messages).await else { return };
+        let starting = stay.as_mut().and_then(Stay::starting);
+        let Some((live, turn)) = self.run_turn(source, messages, starting).await else { return };
         if self.lease.ended().is_some() {
             self.node.retire([*live]);
             return self.lost("during a turn");
@@ -121,7 +122,7 @@ impl InstanceWork {
         self.settle(Decided { turn, facts, collisions, live: Some(live) }).await;
     }
 
-    /// Another suspect runs: this one comes back when that is over, its attempt not counted.
+    /// Other suspects run: this one comes back when they are done, its attempt not counted.
     async fn give_way(&mut self, source: Source) {
         if let Source::Live(live) = source {
             self.node.retire([*live]);
@@ -135,13 +136,18 @@ impl InstanceWork {
         &mut self,
         source: Source,
         messages: Vec<WorkItem>,
+        starting: Option<Starting>,
     ) -> Option<(Box<CachedExecution>, Turn)> {
         let (answer, mut answered) = oneshot::channel();
         let running = self.node.turns.begin(self.claim.instance.clone());
         let span = turn_span(&source.turn_of(&self.claim.instance));
         let job = move || {
             let _running = running;
+            if let Some(starting) = &starting {
+                starting.begin();
+            }
             let (live, turn) = span.in_scope(|| source.run(messages));
+            drop(starting);
             span.record("outcome", turn_outcome(&turn.outcome));
             // It ends before anybody learns of the turn.
             drop(span);
