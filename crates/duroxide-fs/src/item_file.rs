@@ -72,6 +72,7 @@ pub(crate) fn activity(path: &Path, instance: &str, content: &str) -> Option<Act
         row,
         hidden_until: Default::default(),
         attempt_count: 0,
+        losses: Default::default(),
         claimed: false,
         stop_requested: false,
         lock: None,
