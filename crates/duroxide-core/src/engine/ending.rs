@@ -267,6 +267,44 @@ mod tests {
         assert_eq!(turn.messages, [cancel]);
     }
 
+    /// 3.2 group 5: reads that have no message, waits that have no event, and nothing that code gave up.
+    #[test]
+    fn what_listens_is_told_apart_from_what_was_served() {
+        let mut history = seed().into_events(Timestamp::ZERO);
+        let mut add = |source, kind| {
+            let id = history.len() as u64 + 1;
+            history.push(Event::with_event_id(id, "i", 1, source, kind));
+        };
+        let read = |name: &str| EventKind::QueueSubscribed { name: name.into() };
+        let message = |name: &str| EventKind::QueueEventDelivered { name: name.into(), data: String::new() };
+        add(None, message("q")); // 2
+        add(None, read("q")); // 3, served by 2
+        add(None, read("q")); // 4, served by 6
+        add(None, read("q")); // 5, open
+        add(None, message("q")); // 6
+        add(None, read("other")); // 7, given up
+        let reason = || "dropped_future".to_owned();
+        add(Some(7), EventKind::QueueSubscriptionCancelled { reason: reason() });
+        add(None, EventKind::ExternalSubscribed { name: "e".into() }); // 9, given up
+        add(Some(9), EventKind::ExternalSubscribedCancelled { reason: reason() });
+        add(None, EventKind::ExternalSubscribed { name: "f".into() }); // 11, open
+        add(None, EventKind::ExternalEvent { name: "nobody".into(), data: String::new() });
+        let ending = Ending::Failed(ErrorDetails::orchestration_failed("no"));
+        let turn = end_without_code(Record::Stored(history), ending, Timestamp::ZERO);
+        let open: Vec<_> =
+            turn.delta.iter().map(|event| (event.kind.wire_name(), event.source_event_id)).collect();
+        assert_eq!(
+            open,
+            [
+                ("ExternalSubscribedCancelled", Some(11)),
+                ("ExternalSubscribedPersistentCancelled", Some(5)),
+                ("OrchestrationFailed", None)
+            ]
+        );
+        assert!(turn.messages.is_empty(), "a failure cancels no children");
+        assert_eq!(turn.delta[0].event_id, 13);
+    }
+
     /// 16.6: with an undecodable history the end is the next event.
     #[test]
     fn an_unreadable_execution_ends_after_its_last_event() {

@@ -150,6 +150,127 @@ mod tests {
         assert!(agree(Some(&explicit), &automatic_event, "p").is_err());
     }
 
+    fn activity(name: &str, input: &str, session: Option<&str>, tag: Option<&str>) -> Action {
+        Action::CallActivity {
+            scheduling_event_id: 0,
+            name: name.into(),
+            input: input.into(),
+            session_id: session.map(str::to_owned),
+            tag: tag.map(str::to_owned),
+        }
+    }
+
+    fn child_of(name: &str, instance: &str, input: &str) -> Action {
+        let (name, instance, input) = (name.into(), instance.into(), input.into());
+        Action::StartSubOrchestration { scheduling_event_id: 0, name, version: None, instance, input }
+    }
+
+    fn detached(name: &str, instance: &str, input: &str) -> Action {
+        let (name, instance, input) = (name.into(), instance.into(), input.into());
+        Action::StartOrchestrationDetached { scheduling_event_id: 0, name, version: None, instance, input }
+    }
+
+    fn set(key: &str, value: &str, last_updated_at_ms: u64) -> Action {
+        Action::SetKeyValue { key: key.into(), value: value.into(), last_updated_at_ms }
+    }
+
+    /// 4.1: whatever is compared makes a difference, alone.
+    #[test]
+    fn every_compared_field_is_compared() {
+        let wait = |name: &str| Action::WaitExternal { scheduling_event_id: 0, name: name.into() };
+        let read = |name: &str| Action::DequeueEvent { scheduling_event_id: 0, name: name.into() };
+        let clear = |key: &str| Action::ClearKeyValue { key: key.into() };
+        let differing = [
+            vec![
+                activity("a", "i", Some("s"), Some("t")),
+                activity("b", "i", Some("s"), Some("t")),
+                activity("a", "j", Some("s"), Some("t")),
+                activity("a", "i", None, Some("t")),
+                activity("a", "i", Some("s"), None),
+            ],
+            vec![
+                child_of("c", "x", "i"),
+                child_of("d", "x", "i"),
+                child_of("c", "y", "i"),
+                child_of("c", "x", "j"),
+            ],
+            vec![
+                detached("c", "x", "i"),
+                detached("d", "x", "i"),
+                detached("c", "y", "i"),
+                detached("c", "x", "j"),
+            ],
+            vec![set("k", "v", 1), set("l", "v", 1), set("k", "w", 1)],
+            vec![wait("w"), wait("v")],
+            vec![read("q"), read("p"), wait("q")],
+            vec![clear("k"), clear("l"), Action::ClearKeyValues],
+        ];
+        for actions in differing {
+            for (position, action) in actions.iter().enumerate() {
+                let event = event_for(action, 1, 4).unwrap();
+                for (other_position, other) in actions.iter().enumerate() {
+                    let agrees = agree(Some(other), &event, "p").is_ok();
+                    assert_eq!(agrees, position == other_position, "{other:?} against {event:?}");
+                }
+            }
+        }
+    }
+
+    /// 4.1: times and the text of a status are not compared.
+    #[test]
+    fn what_is_not_compared_makes_no_difference() {
+        let timer = |fire_at_ms| Action::CreateTimer { scheduling_event_id: 0, fire_at_ms };
+        let status = |status: Option<&str>| Action::UpdateCustomStatus { status: status.map(str::to_owned) };
+        let pairs = [
+            (timer(1), timer(2)),
+            (set("k", "v", 1), set("k", "v", 2)),
+            (status(Some("s")), status(None)),
+            (Action::ClearKeyValues, Action::ClearKeyValues),
+        ];
+        for (action, other) in pairs {
+            assert_eq!(agree(Some(&other), &event_for(&action, 1, 4).unwrap(), "p"), Ok(()));
+        }
+    }
+
+    /// 4.1: an automatic id is recorded as suffix, or in full with the parent's own id; that of another parent is not.
+    #[test]
+    fn an_automatic_id_may_be_recorded_in_full() {
+        let recorded = |instance: &str| EventKind::SubOrchestrationScheduled {
+            name: "c".into(),
+            instance: instance.into(),
+            input: "x".into(),
+        };
+        let (automatic, _) = child("");
+        for (instance, agrees) in
+            [("sub::4", true), ("p::sub::4", true), ("q::sub::4", false), ("p::other", false), ("p", false)]
+        {
+            assert_eq!(agree(Some(&automatic), &recorded(instance), "p").is_ok(), agrees, "{instance}");
+        }
+    }
+
+    /// 4.5
+    #[test]
+    fn a_missing_action_is_told_apart_by_the_event() {
+        let chained = event_for(&detached("c", "x", ""), 1, 2).unwrap();
+        assert_eq!(
+            agree(None, &chained, "p").unwrap_err(),
+            "history OrchestrationChained but no emitted action"
+        );
+        let timer = EventKind::TimerCreated { fire_at_ms: 1 };
+        assert_eq!(agree(None, &timer, "p").unwrap_err(), "history schedule but no emitted action");
+        let wrong = Action::ClearKeyValues;
+        for (kind, text) in [
+            (EventKind::CustomStatusUpdated { status: None }, "custom status mismatch: "),
+            (event_for(&set("k", "v", 1), 1, 2).unwrap(), "kv set mismatch: "),
+            (EventKind::KeyValueCleared { key: "k".into() }, "kv clear mismatch: "),
+            (chained, "schedule mismatch: "),
+        ] {
+            assert!(agree(Some(&wrong), &kind, "p").unwrap_err().starts_with(text));
+        }
+        let text = agree(Some(&child("").0), &EventKind::KeyValuesCleared, "p").unwrap_err();
+        assert!(text.starts_with("kv clear_all mismatch: "));
+    }
+
     #[test]
     fn a_mismatch_shows_both_sides() {
         let (action, _) = child("mine");

@@ -159,6 +159,37 @@ mod tests {
         assert_eq!(poll(&mut queues, 3).as_deref(), Some("m1"));
     }
 
+    /// 10.1: only the read that a change has given a message is woken.
+    #[test]
+    fn a_read_is_woken_exactly_when_it_gets_a_message() {
+        let waker = || Some(Waker::noop().clone());
+        let mut queues = Queues::default();
+        assert!(queues.open("q", 2, waker()).is_none(), "no message yet");
+        assert!(queues.open("q", 3, waker()).is_none());
+        assert!(queues.open("q", 4, waker()).is_none());
+        assert!(queues.deliver("other", "m".into()).is_none());
+        assert!(queues.deliver("q", "m1".into()).is_some(), "the oldest read");
+        assert!(queues.close("q", 4).is_none(), "a read without a message changes nothing for the others");
+        assert!(queues.deliver("q", "m2".into()).is_some(), "the second read");
+        assert!(queues.deliver("q", "m3".into()).is_none(), "nobody waits for it");
+        assert!(queues.open("q", 5, waker()).is_some(), "its message is there");
+        assert_eq!(queues.open_reads(), [2, 3, 5]);
+        assert!(queues.close("q", 9).is_none(), "unknown");
+        assert_eq!(poll(&mut queues, 9), None, "unknown");
+        assert_eq!([2, 3, 5].map(|read| poll(&mut queues, read).unwrap()), ["m1", "m2", "m3"]);
+        assert!(queues.open("q", 6, waker()).is_none());
+        assert!(queues.close("q", 6).is_none(), "there is no message to move up to");
+    }
+
+    #[test]
+    fn open_reads_come_in_the_order_of_their_events() {
+        let mut queues = Queues::default();
+        for (name, event_id) in [("b", 2), ("a", 3), ("b", 4)] {
+            queues.open(name, event_id, None);
+        }
+        assert_eq!(queues.open_reads(), [2, 3, 4]);
+    }
+
     #[test]
     fn unread_messages_keep_the_order_of_arrival_over_all_names() {
         let mut queues = Queues::default();

@@ -19,3 +19,4 @@ mod state;
 mod stored_form;
 mod story;
 mod traces;
+mod views;

@@ -1,0 +1,59 @@
+//! What the shell may ask a live execution.
+
+use std::sync::Arc;
+
+use duroxide_core::{
+    Clock, FnOrchestration, OrchestrationContext, RuntimeLimits,
+    engine::{Execution, HistoryCheck, Setup},
+};
+
+use crate::story::*;
+
+fn setup(clock: &Arc<ManualClock>) -> Setup {
+    let code = |ctx: OrchestrationContext, _| async move {
+        ctx.set_kv_value("k", "v");
+        ctx.schedule_wait("e").await;
+        ctx.dequeue_event("q").await;
+        Ok(ctx.schedule_activity("a", "").await.unwrap_or_default())
+    };
+    Setup {
+        handler: Arc::new(FnOrchestration(code)),
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        limits: RuntimeLimits::default(),
+        worker_id: None,
+        kv: Default::default(),
+    }
+}
+
+/// Where it stands, who called it, and its keys.
+#[test]
+fn an_execution_says_where_it_stands() {
+    let link = duroxide_core::ParentLink { instance: "p".into(), event_id: 4, execution_id: Some(2) };
+    let mut story = Story::new(|_, _| std::future::pending(), Mode::Live);
+    story.seed.parent = Some(link.clone());
+    story.clock.advance_ms(5_000);
+    let mut live = Execution::start(story.seed.clone(), setup(&story.clock));
+    assert_eq!((live.last_event_id(), live.started_at_ms()), (1, 5_000));
+    story.clock.advance_ms(1);
+    let turn = live.turn(vec![]);
+    let replayed = Execution::replay(turn.delta, setup(&story.clock));
+    for execution in [live, replayed] {
+        assert_eq!((execution.last_event_id(), execution.started_at_ms()), (3, 5_000));
+        assert_eq!(execution.parent(), Some(&link));
+        assert_eq!(execution.key_values()["k"].value, "v");
+        assert!(format!("{execution:?}").contains("last_event_id: 3"));
+    }
+}
+
+/// A check knows the end.
+#[test]
+fn a_history_check_knows_the_last_event_and_the_end() {
+    let mut story = Story::new(|_, _| async { Ok("done".into()) }, Mode::Live);
+    story.start();
+    let mut check = HistoryCheck::new();
+    assert_eq!((check.last_event_id(), check.has_ended()), (0, false));
+    for (event, ended) in story.history.iter().zip([false, true]) {
+        check.push(event).unwrap();
+        assert_eq!((check.last_event_id(), check.has_ended()), (event.event_id, ended));
+    }
+}
