@@ -35,7 +35,8 @@
 //! * **Execution end.** A status other than `Running` ends an execution: its key-value changes are merged, its
 //!   completion time is stored. Changes left by an execution that was never ended are merged when a later one begins.
 //! * **Orphans.** Each message of an unknown instance without a queued start becomes a dead letter `orphan_message_ttl`
-//!   after it was enqueued or due, whichever is later; a mailbox of only queue messages is dropped by the next claim.
+//!   after it was enqueued or due, whichever is later; the messages of a mailbox of only
+//!   queue messages become dead letters at the next claim, oldest first.
 //! * **Route.** The handler filter looks at the instance's name and version; before the instance is known, or when its
 //!   execution continued as new and a `ContinueAsNew` is queued, at what that start asks for.
 //! * **Nodes** are numbered from 1 and never reuse a number; one that joins again under its name keeps it. A claim notes

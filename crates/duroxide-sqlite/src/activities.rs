@@ -238,8 +238,8 @@ impl SqliteEngine {
         attempt_count: u32,
     ) -> Result<DeadLetterNote, StoreFailure> {
         let reason = DeadLetterReason::Undeserializable { error: error.to_string() };
-        let instance = self.bury_activity(activity, data, &reason.to_string(), attempt_count)?;
-        Ok(DeadLetterNote { queue: DeadLetterQueue::Worker, instance, reason })
+        let (id, instance) = self.bury_activity(activity, data, &reason.to_string(), attempt_count)?;
+        Ok(DeadLetterNote { id, queue: DeadLetterQueue::Worker, instance, reason })
     }
 
     fn bury_activity(
@@ -248,11 +248,11 @@ impl SqliteEngine {
         data: &str,
         reason: &str,
         attempt_count: u32,
-    ) -> Result<Option<String>, StoreFailure> {
+    ) -> Result<(u64, Option<String>), StoreFailure> {
         let instance: Option<String> = self.db.first(INSTANCE_ID, [activity.instance], |row| row.get(0))?;
-        self.insert_dead_activity(activity, data, instance.as_deref(), reason, attempt_count)?;
+        let id = self.insert_dead_activity(activity, data, instance.as_deref(), reason, attempt_count)?;
         self.delete_activity(activity)?;
-        Ok(instance)
+        Ok((id, instance))
     }
 
     /// Deletes an activity that a round cancelled; unknown ones are no error.

@@ -13,7 +13,7 @@ use rusqlite::Row;
 use crate::{
     SqliteEngine,
     activities::Activity,
-    db::{Db, count, lossy_text, micros, time},
+    db::{Db, count, lossy_text, micros, time, unsigned},
     mailbox::{Message, kind_number, kind_of},
 };
 
@@ -62,30 +62,33 @@ impl Undelivered {
 }
 
 impl SqliteEngine {
-    /// Keeps a message as a dead letter. The caller has taken it out of its queue.
+    /// Keeps a message of an instance as a dead letter. The caller has taken it out of its queue.
     pub(crate) fn bury_message(
         &self,
-        note: &DeadLetterNote,
+        instance_id: &str,
         message: &Message,
+        reason: DeadLetterReason,
         attempt_count: u32,
-    ) -> Result<(), StoreFailure> {
-        let kind = match note.reason {
+    ) -> Result<DeadLetterNote, StoreFailure> {
+        let kind = match reason {
             DeadLetterReason::Undeserializable { .. } => message.kind_put_aside(),
             DeadLetterReason::NoInstance | DeadLetterReason::UnexpectedKind { .. } => message.kind,
         };
         let columns = (
-            &note.instance,
+            instance_id,
             &message.data,
-            note.reason.to_string(),
+            reason.to_string(),
             attempt_count,
             micros(self.now),
             kind_number(kind),
             &message.key,
         );
-        self.db.execute(INSERT_MESSAGE, columns).map(|_| ())
+        let id = unsigned(self.db.insert(INSERT_MESSAGE, columns)?);
+        let instance = Some(instance_id.to_owned());
+        Ok(DeadLetterNote { id, queue: DeadLetterQueue::Orchestrator, instance, reason })
     }
 
-    /// Keeps an activity as a dead letter. The caller takes it out of its queue.
+    /// Keeps an activity as a dead letter, and returns its number. The caller takes it out of its queue.
     pub(crate) fn insert_dead_activity(
         &self,
         activity: &Activity,
@@ -93,7 +96,7 @@ impl SqliteEngine {
         instance: Option<&str>,
         reason: &str,
         attempt_count: u32,
-    ) -> Result<(), StoreFailure> {
+    ) -> Result<u64, StoreFailure> {
         let columns = (
             instance,
             data,
@@ -105,7 +108,7 @@ impl SqliteEngine {
             activity.lane,
             &activity.session_id,
         );
-        self.db.execute(INSERT_ACTIVITY, columns).map(|_| ())
+        self.db.insert(INSERT_ACTIVITY, columns).map(unsigned)
     }
 
     /// Puts a dead letter back into its queue, visible, with attempt count 0. It is read again from its payload,

@@ -10,7 +10,7 @@ use duroxide_provider::{
 
 use crate::db::{Db, triple, triple_columns};
 
-/// The route of mailboxes that hold only queue messages. Every claim visits it, to drop them.
+/// The route of mailboxes that hold only queue messages. Every claim visits it, to make dead letters of them.
 pub(crate) const ORPHANS: i64 = 0;
 
 const LOAD: &str = "SELECT name, version, major, minor, patch FROM route WHERE id = ?1";

@@ -335,7 +335,6 @@ impl StoreDriver {
         self.machine.activities.settle(outcome.activities, |claims| Delivery::new(claims, submitter.clone()));
         outcome.aside.dead_letters.iter().for_each(|note| log::dead_letter(&self.name, note));
         log::held_back(outcome.aside.held_back);
-        outcome.aside.dropped_orphans.iter().for_each(|instance| log::dropped_orphan(&self.name, instance));
         self.maintain();
     }
 

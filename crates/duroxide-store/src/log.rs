@@ -14,7 +14,11 @@ const TARGET: &str = "duroxide::providers::store";
 pub(crate) fn dead_letter(store: &str, note: &DeadLetterNote) {
     let queue = queue_label(&note.queue);
     let instance = note.instance.as_deref().unwrap_or("");
-    warn!(target: TARGET, store, queue, instance, reason = %note.reason, "message moved to the dead letters");
+    warn!(
+        target: TARGET,
+        store, queue, instance, dead_letter = note.id, reason = %note.reason,
+        "message moved to the dead letters"
+    );
     count_dead_letter(queue, note.reason.label());
 }
 
@@ -33,11 +37,6 @@ fn queue_label(queue: &DeadLetterQueue) -> &'static str {
         DeadLetterQueue::Orchestrator => "orchestrator",
         DeadLetterQueue::Worker => "worker",
     }
-}
-
-/// Queue messages were dropped because their instance does not exist.
-pub(crate) fn dropped_orphan(store: &str, instance: &str) {
-    warn!(target: TARGET, store, instance, "queue messages for an unknown instance dropped");
 }
 
 /// Claims passed over ready work for lack of a capability (S3.46). Counted where the filter is applied, so that it costs no

@@ -138,7 +138,8 @@ pub async fn test_worker_delayed_visibility_skips_future_items<F: ProviderFactor
     hidden.times.assert_kept_for(delay, again.times);
 }
 
-/// Queue messages for an unknown instance are dropped by the next fetch, and block nothing (16.11, 10.3, B1).
+/// Queue messages for an unknown instance leave their queue at the next fetch, and block nothing. A provider that keeps dead
+/// letters keeps them there (16.11, B1).
 pub async fn test_orphan_queue_messages_dropped<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(queue_message("ghost", "dropped")).await;
@@ -149,7 +150,19 @@ pub async fn test_orphan_queue_messages_dropped<F: ProviderFactory + ?Sized>(fac
 
     fixture.send(start("ghost")).await;
     let ghost = fixture.claim_instance("ghost").await;
-    assert_eq!(ghost.item.messages, [start("ghost")], "queue messages sent before the start must be dropped");
+    assert_eq!(
+        ghost.item.messages,
+        [start("ghost")],
+        "queue messages sent before the start must not be seen"
+    );
+    if factory.orphan_message_ttl().is_some() {
+        let letters = fixture.admin().list_dead_letters(None).await.expect("list_dead_letters must work");
+        let [letter] = letters.as_slice() else {
+            panic!("one dead letter must be kept, but there are {letters:?}")
+        };
+        assert_eq!((letter.instance_id.as_deref(), &*letter.reason), (Some("ghost"), "no such instance"));
+        assert!(letter.payload.contains("dropped"), "nothing that was acknowledged may be lost: {letter:?}");
+    }
 }
 
 /// Other messages for an unknown instance block nothing, and join a start that comes later, in arrival order (16.11, B1).

@@ -84,8 +84,8 @@ impl MemoryEngine {
         let reason = DeadLetterReason::Undeserializable { error };
         let instance = activity.row.instance.clone();
         let undelivered = Undelivered::Activity(activity.row);
-        self.dead_letters.insert(undelivered, reason.to_string(), activity.attempt_count, self.now);
-        Some(DeadLetterNote { queue: DeadLetterQueue::Worker, instance: Some(instance), reason })
+        let id = self.dead_letters.insert(undelivered, reason.to_string(), activity.attempt_count, self.now);
+        Some(DeadLetterNote { id, queue: DeadLetterQueue::Worker, instance: Some(instance), reason })
     }
 
     fn count_activity(&mut self, key: ActivityKey, change: impl FnOnce(&mut Activity)) {

@@ -67,12 +67,12 @@ impl MemoryEngine {
     }
 
     fn bury(&mut self, key: InstanceKey, place: Place, reason: DeadLetterReason) -> Option<DeadLetterNote> {
-        let id = self.instances.get(key)?.id.clone();
+        let instance = self.instances.get(key)?.id.clone();
         let message = self.instances.change(key, self.now, |instance| instance.mailbox.remove(place))??;
         let attempt_count = message.attempt_count;
-        let undelivered = Undelivered::message(&id, message);
-        self.dead_letters.insert(undelivered, reason.to_string(), attempt_count, self.now);
-        Some(DeadLetterNote { queue: DeadLetterQueue::Orchestrator, instance: Some(id), reason })
+        let undelivered = Undelivered::message(&instance, message);
+        let id = self.dead_letters.insert(undelivered, reason.to_string(), attempt_count, self.now);
+        Some(DeadLetterNote { id, queue: DeadLetterQueue::Orchestrator, instance: Some(instance), reason })
     }
 
     pub(super) fn take_instances(
@@ -80,7 +80,7 @@ impl MemoryEngine {
         order: &InstanceOrder,
         nonce: u128,
     ) -> Claimed<OrchestrationClaim> {
-        let mut claimed = Claimed { dropped_orphans: self.drop_stray_queues(), ..Claimed::default() };
+        let mut claimed = Claimed { dead_letters: self.bury_stray_queues(), ..Claimed::default() };
         let routes = match order.only {
             None => self.instances.accepted_routes(order, &mut claimed.held_back),
             Some(_) => Vec::new(),
@@ -106,16 +106,19 @@ impl MemoryEngine {
         claimed
     }
 
-    /// Nobody started the instance, and queue messages do not wait for that (semantics 10.3).
-    fn drop_stray_queues(&mut self) -> Vec<String> {
-        let keys = self.instances.take_stray_queues();
-        keys.into_iter().filter_map(|key| self.drop_messages(key)).collect()
-    }
-
-    fn drop_messages(&mut self, key: InstanceKey) -> Option<String> {
-        let id = self.instances.get(key)?.id.clone();
-        self.instances.change(key, self.now, |instance| instance.mailbox.clear());
-        Some(id)
+    /// Nobody started the instance, and queue messages do not wait for that (semantics 16.11).
+    fn bury_stray_queues(&mut self) -> Vec<DeadLetterNote> {
+        let mut notes = Vec::new();
+        for key in self.instances.take_stray_queues() {
+            let places =
+                self.instances.get(key).map(|instance| instance.mailbox.by_age()).unwrap_or_default();
+            for place in places {
+                notes.extend(self.bury(key, place, DeadLetterReason::NoInstance));
+            }
+        }
+        // Each change filed the mailbox anew as long as something was left in it.
+        self.instances.take_stray_queues();
+        notes
     }
 
     fn read_batch(&self, key: InstanceKey, order: &InstanceOrder) -> Batch {

@@ -35,16 +35,18 @@ struct Letter {
 }
 
 impl DeadLetters {
+    /// Keeps a row; returns its number.
     pub(super) fn insert(
         &mut self,
         undelivered: Undelivered,
         reason: String,
         attempt_count: u32,
         now: Timestamp,
-    ) {
+    ) -> u64 {
         self.last_row += 1;
         self.touched.add(self.last_row);
         self.put(self.last_row, undelivered, reason, attempt_count, now.as_millis());
+        self.last_row
     }
 
     fn put(

@@ -167,11 +167,6 @@ impl Mailbox {
         Some(message)
     }
 
-    pub(super) fn clear(&mut self) {
-        let places: Vec<Place> = self.messages.keys().copied().collect();
-        places.into_iter().for_each(|place| drop(self.remove(place)));
-    }
-
     pub(super) fn remove_by_key(&mut self, key: &str) {
         if let Some(place) = self.keys.get(key).copied() {
             self.remove(place);
@@ -363,6 +358,11 @@ impl Mailbox {
     /// When the oldest message has waited too long for an instance.
     pub(super) fn next_orphan(&self, ttl: Duration) -> Option<Timestamp> {
         self.ages.first().map(|(age, _)| age.saturating_add(ttl))
+    }
+
+    /// All messages, those that have waited longest first.
+    pub(super) fn by_age(&self) -> Vec<Place> {
+        self.ages.iter().map(|(_, place)| *place).collect()
     }
 
     /// The messages that have waited too long for an instance.

@@ -65,7 +65,7 @@ const FACTS: [&str; 16] = [
     "a redelivered batch",
     "an undecodable row",
     "an orphan",
-    "dropped queue messages",
+    "a stray queue message",
     "a delete",
     "a refused delete",
     "a prune",
@@ -79,9 +79,11 @@ fn facts(step: &Step, seen: &Observation) -> Vec<&'static str> {
     let mut note = |holds: bool, fact| facts.extend(holds.then_some(fact));
     note(seen.instances.len() > 1, "a batch of instances");
     note(seen.instances.iter().any(|claim| claim.attempt_count > 1), "a redelivered batch");
-    note(!seen.dropped.is_empty(), "dropped queue messages");
     for buried in &seen.buried {
-        note(buried.reason == DeadLetterReason::NoInstance, "an orphan");
+        let letter = seen.dead_letters.iter().find(|letter| letter.id == buried.id.to_string());
+        let queued = letter.is_some_and(|letter| letter.payload.starts_with("{\"QueueMessage\""));
+        note(buried.reason == DeadLetterReason::NoInstance && queued, "a stray queue message");
+        note(buried.reason == DeadLetterReason::NoInstance && !queued, "an orphan");
         note(buried.reason != DeadLetterReason::NoInstance, "an undecodable row");
     }
     let delete = matches!(step, Step::Apply(Op::DeleteTree { .. } | Op::DeleteInstances { .. }));

@@ -97,8 +97,6 @@ pub struct Claimed<T> {
     pub items: Vec<T>,
     /// Rows that became dead letters on the way.
     pub dead_letters: Vec<DeadLetterNote>,
-    /// Instances whose queue messages were dropped because the instance does not exist.
-    pub dropped_orphans: Vec<String>,
     /// What was ready and did not pass the filter.
     pub held_back: HeldBack,
     /// Whether nothing is left that the order would take. An engine that cannot tell leaves it unset: the shell then asks
@@ -108,19 +106,15 @@ pub struct Claimed<T> {
 
 impl<T> Default for Claimed<T> {
     fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            dead_letters: Vec::new(),
-            dropped_orphans: Vec::new(),
-            held_back: HeldBack::default(),
-            took_all: false,
-        }
+        Self { items: Vec::new(), dead_letters: Vec::new(), held_back: HeldBack::default(), took_all: false }
     }
 }
 
 /// Tells the shell that a row became a dead letter, for its log and its counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetterNote {
+    /// The number of the dead letter.
+    pub id: u64,
     /// The queue it came from.
     pub queue: DeadLetterQueue,
     /// The instance it was for, if that could be told.

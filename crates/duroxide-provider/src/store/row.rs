@@ -56,7 +56,7 @@ pub enum MessageKind {
     Start,
     /// `ContinueAsNew`: the same for the next execution.
     ContinueAsNew,
-    /// `QueueMessage`: kept in order behind hidden ones; dropped if the instance does not exist.
+    /// `QueueMessage`: kept in order behind hidden ones; a dead letter at the next claim if the instance does not exist.
     Queue,
     /// `TimerFired`: deleted by `cancelled_timers`.
     Timer,

@@ -99,8 +99,6 @@ pub struct Observation {
     pub activities: Vec<WorkClaim>,
     /// Rows that became dead letters.
     pub buried: Vec<DeadLetterNote>,
-    /// Instances whose queue messages were dropped.
-    pub dropped: Vec<String>,
     /// What a claim passed over.
     pub held_back: HeldBack,
     /// The answer to an operation, or why it was refused.
@@ -187,7 +185,6 @@ impl Subject {
     fn claim_instances(&mut self, order: &InstanceOrder, seen: &mut Observation) -> Result<(), StoreFailure> {
         let claimed = self.engine.claim_instances(order, self.nonce)?;
         seen.buried.extend(claimed.dead_letters);
-        seen.dropped = claimed.dropped_orphans;
         seen.held_back = claimed.held_back;
         for mut claim in claimed.items {
             self.instance_tokens.push(std::mem::take(&mut claim.lock_token));

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_provider::{
-    DeadLetterQueue, OrchestrationClaim, StorePosition,
+    OrchestrationClaim, StorePosition,
     store::{
         Claimed, DeadLetterNote, DeadLetterReason, HeldBack, InstanceOrder, StoreFailure,
         bounds::UNDECODABLE_HIDDEN_FOR, lock_token,
@@ -32,8 +32,7 @@ const LOCK: &str =
     "UPDATE instance SET ready = NULL, lock_token = ?2, lock_until = ?3, wake_at = ?3, lease = ?4,
         batch = ?5, batch_due_at = ?6, batch_seq = ?7, suspect = ?8, node = ?9, lost = ?10
     WHERE id = ?1";
-const STRAYS: &str = "SELECT id, instance_id FROM instance WHERE route = ?1 AND ready IS NOT NULL";
-const DROP_STRAYS: &str = "DELETE FROM message WHERE instance = ?1";
+const STRAYS: &str = "SELECT id FROM instance WHERE route = ?1 AND ready IS NOT NULL";
 
 /// What came of a candidate.
 enum Candidate {
@@ -52,7 +51,7 @@ impl SqliteEngine {
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
         let mut claimed = Claimed::default();
         let mut visited = HashSet::new();
-        // Strays are dropped once, on the first look: what a claim makes stray is left to the next.
+        // Strays are buried once, on the first look: what a claim makes stray is left to the next.
         let mut first_route = ORPHANS;
         while claimed.items.len() < order.max {
             let wanted = order.max - claimed.items.len();
@@ -87,7 +86,7 @@ impl SqliteEngine {
     }
 
     /// Ready instances that the order accepts, longest ready first, and one more than are wanted if there are more. Strays
-    /// stand on the first of all routes and are dropped on the way.
+    /// stand on the first of all routes and become dead letters on the way.
     fn ready_instances(
         &mut self,
         order: &InstanceOrder,
@@ -104,7 +103,7 @@ impl SqliteEngine {
         while let Some(next) = self.db.first(NEXT_READY_ROUTE, [route], |row| row.get(0))? {
             route = next;
             if route == ORPHANS {
-                claimed.dropped_orphans.extend(self.drop_strays()?);
+                claimed.dead_letters.extend(self.bury_strays()?);
                 continue;
             }
             match self.routes.held_back_by(&self.db, route, order)? {
@@ -124,7 +123,7 @@ impl SqliteEngine {
         instance: &str,
         claimed: &mut Claimed<OrchestrationClaim>,
     ) -> Result<Vec<i64>, StoreFailure> {
-        claimed.dropped_orphans.extend(self.drop_strays()?);
+        claimed.dead_letters.extend(self.bury_strays()?);
         self.db.all(READY_NAMED, (instance, ORPHANS), |row| row.get(0))
     }
 
@@ -199,14 +198,9 @@ impl SqliteEngine {
             self.hide_undecodable(row.id, message, until)?;
             return Ok(None);
         }
-        let note = DeadLetterNote {
-            queue: DeadLetterQueue::Orchestrator,
-            instance: Some(row.instance_id.clone()),
-            reason: DeadLetterReason::Undeserializable { error: error.to_string() },
-        };
+        let reason = DeadLetterReason::Undeserializable { error: error.to_string() };
         self.delete_message(row.id, message)?;
-        self.bury_message(&note, message, attempt_count)?;
-        Ok(Some(note))
+        self.bury_message(&row.instance_id, message, reason, attempt_count).map(Some)
     }
 
     /// Locks an instance and with it the messages a turn gets.
@@ -283,18 +277,19 @@ impl SqliteEngine {
         }
     }
 
-    /// Drops mailboxes that hold only queue messages: nobody will ever read them (10.3).
-    fn drop_strays(&mut self) -> Result<Vec<String>, StoreFailure> {
-        let mut strays: Vec<(i64, String)> =
-            self.db.all(STRAYS, [ORPHANS], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    /// Moves the messages of mailboxes that hold only queue messages to the dead letters: they wait for no start (16.11).
+    fn bury_strays(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
+        let mut strays: Vec<i64> = self.db.all(STRAYS, [ORPHANS], |row| row.get(0))?;
         strays.sort_unstable();
-        for (id, _) in &strays {
-            self.db.execute(DROP_STRAYS, [id])?;
-            if let Some(row) = self.instance(*id)? {
+        let mut notes = Vec::new();
+        for id in strays {
+            let Some(row) = self.instance(id)? else { continue };
+            notes.extend(self.bury_older_than(&row, i64::MAX)?);
+            if let Some(row) = self.instance(id)? {
                 self.settle_at_the_back(&row)?;
             }
         }
-        Ok(strays.into_iter().map(|(_, instance)| instance).collect())
+        Ok(notes)
     }
 }
 

@@ -1,9 +1,6 @@
 //! What has become due: timers, hidden rows, ended leases, orphans whose time ran out.
 
-use duroxide_provider::{
-    DeadLetterQueue,
-    store::{DeadLetterNote, DeadLetterReason, StoreFailure},
-};
+use duroxide_provider::store::{DeadLetterNote, DeadLetterReason, StoreFailure};
 
 use super::InstanceRow;
 use crate::{
@@ -48,18 +45,20 @@ impl SqliteEngine {
     /// Moves messages that waited too long for an unknown instance to the dead letters (16.11).
     fn bury_orphans(&mut self, row: &InstanceRow) -> Result<Vec<DeadLetterNote>, StoreFailure> {
         let ttl = i64::try_from(self.orphan_message_ttl.as_micros()).unwrap_or(i64::MAX);
-        let oldest_kept = micros(self.now).saturating_sub(ttl);
-        let orphans = self.db.all(ORPHANS, (row.id, oldest_kept), Message::read)?;
+        self.bury_older_than(row, micros(self.now).saturating_sub(ttl))
+    }
+
+    /// Moves the messages of an unknown instance to the dead letters that were enqueued or became due by this time.
+    pub(super) fn bury_older_than(
+        &mut self,
+        row: &InstanceRow,
+        time: i64,
+    ) -> Result<Vec<DeadLetterNote>, StoreFailure> {
         let mut notes = Vec::new();
-        for message in orphans {
+        for message in self.db.all(ORPHANS, (row.id, time), Message::read)? {
             self.delete_message(row.id, &message)?;
-            let note = DeadLetterNote {
-                queue: DeadLetterQueue::Orchestrator,
-                instance: Some(row.instance_id.clone()),
-                reason: DeadLetterReason::NoInstance,
-            };
-            self.bury_message(&note, &message, message.attempt_count)?;
-            notes.push(note);
+            let reason = DeadLetterReason::NoInstance;
+            notes.push(self.bury_message(&row.instance_id, &message, reason, message.attempt_count)?);
         }
         Ok(notes)
     }

@@ -54,8 +54,6 @@ pub(super) struct Alone {
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     pub(super) dead_letters: Vec<DeadLetterNote>,
-    /// Instances that do not exist and whose queue messages were dropped.
-    pub(super) dropped_orphans: Vec<String>,
     /// What claims passed over for lack of a capability.
     pub(super) held_back: HeldBack,
 }
@@ -218,7 +216,6 @@ impl Transaction<'_> {
             None => self.engine.claim(order, nonce)?,
         };
         aside.dead_letters.extend(claimed.dead_letters);
-        aside.dropped_orphans.extend(claimed.dropped_orphans);
         aside.held_back.add(claimed.held_back);
         Ok(Taken { claims: claimed.items, was_all: claimed.took_all })
     }

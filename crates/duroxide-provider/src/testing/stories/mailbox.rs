@@ -171,23 +171,35 @@ pub fn messages_wait_for_a_hidden_start(mut s: Scenario) {
     assert_eq!(data(&s.claim().unwrap().messages), ["StartOrchestration", "q", "e"]);
 }
 
-/// 10.3, 16.11
-pub fn stray_queue_messages_are_dropped_by_the_next_claim(mut s: Scenario) {
-    s.send(&queue("ghost", "1"));
-    s.send(&queue("ghost", "2"));
+/// 16.11: what was acknowledged is never dropped.
+pub fn stray_queue_messages_become_dead_letters_at_the_next_claim(mut s: Scenario) {
+    let large = "x".repeat(10_000);
+    for (instance, data) in [("ghost", "1"), ("spirit", large.as_str()), ("ghost", "2")] {
+        s.send(&queue(instance, data));
+        s.pass(Duration::from_millis(1));
+    }
     let claimed = s.claim_all(&batch_order(1));
     assert!(claimed.items.is_empty());
-    assert_eq!(claimed.dropped_orphans, ["ghost"]);
-    assert!(s.instance("ghost").is_none());
+    let told: Vec<_> = claimed.dead_letters.iter().map(|note| (note.id, note.instance.as_deref())).collect();
+    assert_eq!(told, [(1, Some("ghost")), (2, Some("ghost")), (3, Some("spirit"))]);
+    assert!(s.instance("ghost").is_none() && s.instance("spirit").is_none());
+    let letters = s.dead_letters();
+    for (letter, item) in
+        letters.iter().zip([queue("ghost", "1"), queue("ghost", "2"), queue("spirit", &large)])
+    {
+        assert_eq!(serde_json::from_str::<WorkItem>(&letter.payload).unwrap(), item);
+        assert_eq!((letter.reason.as_str(), letter.attempt_count), ("no such instance", 0));
+    }
     s.send(&start("ghost"));
-    assert_eq!(s.claim().unwrap().messages.len(), 1);
+    assert_eq!(s.claim().unwrap().messages.len(), 1, "a start that comes later does not see them");
+    assert!(s.claim_all(&batch_order(1)).dead_letters.is_empty(), "each becomes one dead letter");
 }
 
 /// 16.11
 pub fn queue_messages_beside_others_wait_for_the_start(mut s: Scenario) {
     s.send(&queue("ghost", "q"));
     s.send(&raise("ghost", "e"));
-    assert!(s.claim_all(&batch_order(1)).dropped_orphans.is_empty());
+    assert!(s.claim_all(&batch_order(1)).dead_letters.is_empty());
     s.send(&start("ghost"));
     assert_eq!(data(&s.claim().unwrap().messages), ["q", "e", "StartOrchestration"]);
 }
