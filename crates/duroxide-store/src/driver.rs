@@ -235,8 +235,12 @@ impl StoreDriver {
             self.note_duration(took);
             match result {
                 Ok(outcome) => return self.settle(jobs, outcome, now),
-                Err(Fault::InstanceOrder(number, failure)) => self.machine.instances.fail(number, failure),
-                Err(Fault::ActivityOrder(number, failure)) => self.machine.activities.fail(number, failure),
+                Err(Fault::InstanceOrder(number, failure)) => {
+                    self.machine.instances.fail(number, failure, now);
+                }
+                Err(Fault::ActivityOrder(number, failure)) => {
+                    self.machine.activities.fail(number, failure, now);
+                }
                 Err(Fault::Promotion(failure)) => {
                     log::upkeep_failed(&self.name, "promote", &failure);
                     self.machine.postpone_promotion(now);

@@ -10,6 +10,7 @@ mod gathering;
 mod health;
 mod lease_change;
 mod looks;
+mod refusals;
 mod standing;
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,9 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{Op, StoreFailure};
+use duroxide_provider::store::{FailureClass, Op, StoreFailure};
 
+use super::refusals::Refusals;
 use crate::{
     order::{FetchReply, Order},
     submit::{Delivery, Fetch},
@@ -20,6 +21,7 @@ pub(crate) struct StandingOrders<O: Order> {
     /// Orders that took all there was to take and for which nothing can have become ready since. A new fetch with
     /// the same filter need not ask the store.
     exhausted: Vec<Arc<O>>,
+    refusals: Refusals<O>,
     next_number: u64,
 }
 
@@ -68,7 +70,12 @@ impl<O: Order> Taken<O> {
 
 impl<O: Order> Default for StandingOrders<O> {
     fn default() -> Self {
-        Self { waiting: VecDeque::new(), exhausted: Vec::new(), next_number: 0 }
+        Self {
+            waiting: VecDeque::new(),
+            exhausted: Vec::new(),
+            refusals: Refusals::default(),
+            next_number: 0,
+        }
     }
 }
 
@@ -84,7 +91,7 @@ impl<O: Order> StandingOrders<O> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.refusals.is_empty()
     }
 
     /// Something may have become ready: everyone is to be looked at anew.
@@ -102,16 +109,18 @@ impl<O: Order> StandingOrders<O> {
 
     /// Whether someone's time is up. Nobody leaves before the store was asked once.
     pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
-        self.waiting.iter().any(|standing| standing.has_expired(now, &self.exhausted))
+        self.refusals.next().is_some_and(|at| at <= now)
+            || self.waiting.iter().any(|standing| standing.has_expired(now, &self.exhausted))
     }
 
     /// When the next one's time is up.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        self.waiting.iter().map(|standing| standing.deadline).min()
+        self.waiting.iter().map(|standing| standing.deadline).chain(self.refusals.next()).min()
     }
 
     /// Answers those whose time is up with nothing, and forgets those whose caller has gone away.
     pub(crate) fn expire(&mut self, now: Timestamp) {
+        self.refusals.tell(now);
         for standing in std::mem::take(&mut self.waiting) {
             if standing.has_expired(now, &self.exhausted) {
                 let _ = standing.reply.send(Ok(Delivery::empty()));
@@ -127,10 +136,12 @@ impl<O: Order> StandingOrders<O> {
             let micros = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
             standing.deadline = Timestamp::from_micros(standing.deadline.as_micros().saturating_sub(micros));
         }
+        self.refusals.tell_all();
     }
 
     /// Answers everyone with this failure.
     pub(crate) fn fail_all(&mut self, failure: &StoreFailure) {
+        self.refusals.tell_all();
         for standing in self.waiting.drain(..) {
             let _ = standing.reply.send(Err(failure.clone()));
         }
@@ -147,9 +158,13 @@ impl<O: Order> StandingOrders<O> {
         }
     }
 
-    /// Answers one order with this failure.
-    pub(crate) fn fail(&mut self, number: u64, failure: StoreFailure) {
-        if let Some(standing) = self.remove(number) {
+    /// Answers one order with this failure, at once if it may succeed when it is tried again. What fails for good is
+    /// told after a pause that grows, at most when the order's time is up: its caller would only ask again.
+    pub(crate) fn fail(&mut self, number: u64, failure: StoreFailure, now: Timestamp) {
+        let Some(standing) = self.remove(number) else { return };
+        if failure.class == FailureClass::Permanent {
+            self.refusals.push(standing.order, standing.deadline, standing.reply, failure, now);
+        } else {
             let _ = standing.reply.send(Err(failure));
         }
     }
@@ -161,6 +176,10 @@ impl<O: Order> StandingOrders<O> {
         }
         self.exhausted = served.exhausted;
         for (number, claims) in served.claims {
+            self.refusals.end_streak(|| {
+                let found = self.waiting.iter().find(|standing| standing.number == number);
+                found.map(|standing| Arc::clone(&standing.order))
+            });
             if claims.is_empty() {
                 self.mark_tried(number);
             } else if let Some(standing) = self.remove(number) {

@@ -1,8 +1,8 @@
 //! What one failure may take with it, and what it may not.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, task::Poll, time::Duration};
 
-use duroxide_core::WorkItem;
+use duroxide_core::{Clock, WorkItem};
 use duroxide_provider::{OrchestrationFetch, Provider, ProviderAdmin, store::FailureClass};
 use duroxide_store::Idle;
 
@@ -126,6 +126,47 @@ fn a_broken_claim_fails_only_its_fetch() {
     assert!(!answer(&mut unlucky).unwrap_err().is_retryable());
     answer(&mut enqueue).unwrap();
     assert_eq!(answer(&mut other)[0].instance, "a");
+}
+
+/// Fetches that wait: the answer to one that fails for good comes after a pause that grows, and at once if one in between
+/// did not fail. One that does not wait is told at once.
+#[test]
+fn claims_that_fail_for_good_are_tried_more_and_more_rarely() {
+    let Fixture { provider, mut store, clock, plan } = fixture();
+    let mut pauses = || {
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            plan.fail_next(Point::ClaimInstances, FailureClass::Permanent);
+            let request = OrchestrationFetch::new(LOCK, LONG);
+            let mut fetch = pin!(provider.fetch_orchestration_items(&request));
+            hand_in(&mut fetch);
+            let asked = clock.elapsed();
+            let told = loop {
+                let idle = store.run();
+                if let Poll::Ready(answer) = poll(&mut fetch) {
+                    break answer;
+                }
+                let Idle::Until(due) = idle else { panic!("{idle:?}") };
+                clock.advance(due.saturating_since(clock.now()));
+            };
+            assert!(!told.unwrap_err().is_retryable());
+            pauses.push((clock.elapsed() - asked).as_millis());
+        }
+        plan.fail_next(Point::ClaimInstances, FailureClass::Permanent);
+        let request = OrchestrationFetch::new(LOCK, Duration::ZERO);
+        let mut fetch = pin!(provider.fetch_orchestration_items(&request));
+        hand_in(&mut fetch);
+        store.run();
+        answer(&mut fetch).unwrap_err();
+        complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+        assert!(!complete(&mut store, look_for_instances(&provider)).is_empty());
+        // Without this nothing would be asked of a store that is known to have nothing.
+        complete(&mut store, provider.enqueue_for_orchestrator(start("b"), None)).unwrap();
+        pauses
+    };
+    let growing = [0, 100, 200, 400, 800, 1_600, 3_000, 3_000];
+    assert_eq!(pauses(), growing);
+    assert_eq!(pauses(), growing, "a fetch did not fail in between");
 }
 
 #[test]

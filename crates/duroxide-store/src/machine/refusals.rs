@@ -1,0 +1,104 @@
+//! Fetches that failed for good, as on a damaged page, and are told so after a pause.
+
+use std::{sync::Arc, time::Duration};
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::StoreFailure;
+
+use crate::order::{FetchReply, Order};
+
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(3);
+/// How many filters are counted. Fetches of one runtime all have the same.
+const STREAKS_MAX: usize = 8;
+
+/// The answers to such fetches. Whoever fetches asks again right after an error, so the pause is made here: the more
+/// fetches with one filter failed in a row, the longer.
+#[derive(Debug)]
+pub(super) struct Refusals<O: Order> {
+    waiting: Vec<Refusal<O>>,
+    streaks: Vec<(Arc<O>, u32)>,
+}
+
+#[derive(Debug)]
+struct Refusal<O: Order> {
+    at: Timestamp,
+    reply: FetchReply<O>,
+    failure: StoreFailure,
+}
+
+impl<O: Order> Default for Refusals<O> {
+    fn default() -> Self {
+        Self { waiting: Vec::new(), streaks: Vec::new() }
+    }
+}
+
+impl<O: Order> Refusals<O> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// When the next one is due.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.waiting.iter().map(|refusal| refusal.at).min()
+    }
+
+    pub(super) fn push(
+        &mut self,
+        order: Arc<O>,
+        deadline: Timestamp,
+        reply: FetchReply<O>,
+        failure: StoreFailure,
+        now: Timestamp,
+    ) {
+        let at = now.saturating_add(self.pause(order)).min(deadline);
+        self.waiting.push(Refusal { at, reply, failure });
+        self.tell(now);
+    }
+
+    /// The pause after another failure with this filter. The first one is told at once.
+    fn pause(&mut self, order: Arc<O>) -> Duration {
+        let found = self.streaks.iter().position(|(other, _)| other.passes_the_same_as(&order));
+        let failures = match found.and_then(|place| self.streaks.get_mut(place)) {
+            Some((_, failures)) => {
+                *failures = failures.saturating_add(1);
+                *failures
+            }
+            None => {
+                self.streaks.truncate(STREAKS_MAX - 1);
+                self.streaks.insert(0, (order, 0));
+                0
+            }
+        };
+        match failures.checked_sub(1) {
+            None => Duration::ZERO,
+            Some(doublings) => PAUSE_MIN.saturating_mul(2_u32.saturating_pow(doublings)).min(PAUSE_MAX),
+        }
+    }
+
+    /// A fetch with the filter of this order did not fail.
+    pub(super) fn end_streak(&mut self, order: impl FnOnce() -> Option<Arc<O>>) {
+        if !self.streaks.is_empty()
+            && let Some(order) = order()
+        {
+            self.streaks.retain(|(other, _)| !other.passes_the_same_as(&order));
+        }
+    }
+
+    /// Tells those whose pause is over.
+    pub(super) fn tell(&mut self, now: Timestamp) {
+        for refusal in std::mem::take(&mut self.waiting) {
+            if refusal.at <= now {
+                let _ = refusal.reply.send(Err(refusal.failure));
+            } else if !refusal.reply.is_closed() {
+                self.waiting.push(refusal);
+            }
+        }
+    }
+
+    pub(super) fn tell_all(&mut self) {
+        for refusal in self.waiting.drain(..) {
+            let _ = refusal.reply.send(Err(refusal.failure));
+        }
+    }
+}
