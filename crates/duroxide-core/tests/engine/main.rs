@@ -12,6 +12,7 @@ mod events;
 mod fan_in;
 mod held_bytes;
 mod limits;
+mod logs;
 mod nondeterminism;
 mod races;
 mod random_programs;

@@ -167,6 +167,49 @@ fn messages_for_unknown_or_other_schedules_fail_the_turn() {
     }
 }
 
+/// 4.4: for each kind of future, with both sides of the mismatch. Dropping more than was recorded is allowed.
+#[test]
+fn a_drop_of_each_kind_must_be_repeated() {
+    let code = |keeps: bool| {
+        move |ctx: OrchestrationContext, kind: String| async move {
+            let activity = ctx.schedule_activity("a", "");
+            let child = ctx.schedule_sub_orchestration_with_id("c", "child", "");
+            let wait = ctx.schedule_wait("w");
+            let read = ctx.dequeue_event("q");
+            ctx.schedule_wait("go").await;
+            let mut kept = (Some(activity), Some(child), Some(wait), Some(read));
+            if !keeps {
+                match kind.as_str() {
+                    "activities" => drop(kept.0.take()),
+                    "sub-orchestrations" => drop(kept.1.take()),
+                    "external waits" => drop(kept.2.take()),
+                    _ => drop(kept.3.take()),
+                }
+            }
+            let end = ctx.schedule_wait("end").await;
+            drop(kept);
+            Ok(end)
+        }
+    };
+    let kinds =
+        [("activities", 2), ("sub-orchestrations", 3), ("external waits", 4), ("persistent waits", 5)];
+    for (kind, id) in kinds {
+        let redeployed = |before: bool, after: bool| {
+            let mut story = Story::new(code(before), Mode::Live);
+            story.seed.input = kind.into();
+            story.start();
+            story.turn([raised("go", "")]);
+            story.deploy(code(after));
+            story.turn([raised("end", "done")]).outcome
+        };
+        let text =
+            format!("cancellation mismatch ({kind}): history says [{id}] were dropped, the code dropped []");
+        assert_nondeterministic(&redeployed(false, true), &text);
+        assert_eq!(redeployed(true, false), completed("done"), "more is allowed: {kind}");
+        assert_eq!(redeployed(false, false), completed("done"));
+    }
+}
+
 /// 4.2, I04: a stored history that makes no sense is reported, not run.
 #[test]
 fn corrupted_histories_are_reported() {

@@ -57,3 +57,54 @@ fn a_history_check_knows_the_last_event_and_the_end() {
         assert_eq!((check.last_event_id(), check.has_ended()), (event.event_id, ended));
     }
 }
+
+/// 2.9: a waker counts, by whichever of its two methods it is woken.
+#[test]
+fn code_that_wakes_itself_is_polled_again() {
+    tell(
+        |_, _| async move {
+            for by_value in [true, false] {
+                let mut woken = false;
+                std::future::poll_fn(|cx| {
+                    if woken {
+                        return std::task::Poll::Ready(());
+                    }
+                    woken = true;
+                    if by_value {
+                        cx.waker().clone().wake()
+                    } else {
+                        cx.waker().wake_by_ref()
+                    }
+                    std::task::Poll::Pending
+                })
+                .await;
+            }
+            Ok("both".into())
+        },
+        |story| assert_eq!(story.start().outcome, completed("both")),
+    );
+}
+
+/// Panics when it is dropped.
+struct Grumpy;
+
+impl Drop for Grumpy {
+    fn drop(&mut self) {
+        panic!("not now");
+    }
+}
+
+/// 2.11: destructors of parked code are user code, and may panic wherever an execution is dropped.
+#[test]
+fn an_execution_whose_code_panics_when_dropped_can_be_dropped() {
+    let mut story = Story::new(
+        |ctx, _| async move {
+            let _grumpy = Grumpy;
+            Ok(ctx.schedule_wait("never").await)
+        },
+        Mode::Live,
+    );
+    story.start();
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(story)));
+    assert!(outcome.is_ok());
+}
