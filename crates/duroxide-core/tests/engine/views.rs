@@ -70,10 +70,11 @@ fn code_that_wakes_itself_is_polled_again() {
                         return std::task::Poll::Ready(());
                     }
                     woken = true;
+                    let waker = cx.waker().clone();
                     if by_value {
-                        cx.waker().clone().wake()
+                        waker.wake();
                     } else {
-                        cx.waker().wake_by_ref()
+                        waker.wake_by_ref();
                     }
                     std::task::Poll::Pending
                 })
