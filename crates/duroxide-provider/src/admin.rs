@@ -94,7 +94,8 @@ pub trait ProviderAdmin: Any + Send + Sync {
         Ok(InstanceTree { root_id: instance.to_owned(), all_ids })
     }
 
-    /// Deletes a root instance with all its descendants. A running one needs `force`.
+    /// Deletes a root instance with all its descendants. A running one needs `force`. All of it is gone at once for
+    /// everybody; its rows may be removed step by step until the call returns, and after it if the call stops.
     async fn delete_instance(
         &self,
         instance: &str,

@@ -35,7 +35,7 @@ use duroxide_core::Timestamp;
 
 use self::{activities::Activities, dead_letters::DeadLetters, instances::Instances, nodes::Nodes};
 use crate::{
-    OrchestrationClaim, WorkClaim,
+    DeleteInstanceResult, OrchestrationClaim, WorkClaim,
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, InstanceOrder, Op, Refusal, StoreEngine,
         StoreFailure,
@@ -112,6 +112,8 @@ impl MemoryEngine {
             Op::DeleteBulk(filter) => self.delete_bulk(filter),
             Op::Prune { instance, options } => self.prune(instance, options),
             Op::PruneBulk { filter, options } => self.prune_bulk(filter, options),
+            // A delete leaves nothing behind here.
+            Op::RemoveRows { .. } => Ok(Answer::Deleted(DeleteInstanceResult::default())),
             Op::RetryDeadLetter { id } => self.retry_dead_letter(id),
             Op::DiscardDeadLetter { id } => self.discard_dead_letter(id),
             Op::JoinNode(row) => Ok(self.join_node(row)),

@@ -48,7 +48,8 @@
 //! * **Dead letters** are numbered from 1 and never reuse a number. A retried one is read again from its payload; if
 //!   that cannot be decoded it keeps its kind.
 //! * **Deleting** counts messages and activities as queue rows. Unknown ids in a list are passed over. An instance that
-//!   waits for its successor counts as running. Bulk calls visit instances in the order of their rows.
+//!   waits for its successor counts as running. Bulk calls visit instances in the order of their rows. An operation that
+//!   deletes or prunes may leave rows to remove, but nothing that any read, claim or commit finds.
 
 pub mod bounds;
 mod delivery;
@@ -69,7 +70,7 @@ pub use delivery::{Arrival, sort_for_delivery};
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfWrite};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use node::{NodeRow, StoredNode};
-pub use op::{Answer, Ended, Op, Readies, StoredStart};
+pub use op::{Answer, Ended, Op, Readies, RemovalTask, StoredStart, Unfinished};
 pub use order::{ActivityOrder, HeldBack, HeldBackBy, InstanceOrder};
 pub use pending::pending_info;
 pub use reader::{

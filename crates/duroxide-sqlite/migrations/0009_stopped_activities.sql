@@ -11,3 +11,20 @@ ALTER TABLE instance ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE instance ADD COLUMN blamed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE activity ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE activity ADD COLUMN blamed INTEGER NOT NULL DEFAULT 0;
+
+-- Rows of deleted instances and pruned executions that are still to be removed. Nothing leads to them any more: the row of
+-- the instance or execution is gone. A call removes them in steps (`task`); if it stops, anyone may from `remove_at` on.
+CREATE TABLE removal_task (
+    id        INTEGER PRIMARY KEY,
+    remove_at INTEGER NOT NULL
+);
+CREATE INDEX removal_task_due ON removal_task (remove_at);
+CREATE TABLE removal (
+    id           INTEGER PRIMARY KEY,
+    task         INTEGER NOT NULL,
+    instance     INTEGER NOT NULL,
+    -- NULL: everything of the instance.
+    execution_id INTEGER
+);
+CREATE INDEX removal_of_task ON removal (task, id);
+CREATE INDEX removal_of_execution ON removal (instance, execution_id);

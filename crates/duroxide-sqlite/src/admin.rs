@@ -5,42 +5,30 @@ use std::collections::{BTreeSet, VecDeque};
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     DeleteInstanceResult, InstanceFilter, PruneOptions, PruneResult,
-    store::{Answer, ApplyError, Refusal, StoreFailure, bounds::BULK_LIMIT_DEFAULT, calling_parent},
+    store::{Answer, ApplyError, Refusal, RemovalTask, StoreFailure, Unfinished, calling_parent},
 };
 
 use crate::{
     SqliteEngine,
-    db::{micros, number},
+    bulk::{self, Selected},
+    db::{micros, number, unsigned},
     instances::{CONTINUED_AS_NEW, Changed, InstanceRow, RUNNING},
+    removal::Budget,
 };
 
 const CHILDREN: &str = "SELECT id FROM instance WHERE parent = ?1 ORDER BY id";
-/// Ended roots, or with `?1` all known instances. An instance that waits for its successor has not ended.
-const SELECTED: &str = "SELECT instance.id, instance.instance_id FROM instance
-    LEFT JOIN execution
-        ON execution.instance = instance.id AND execution.execution_id = instance.execution_id
-    WHERE known = 1
-      AND (?1 OR (instance.parent IS NULL AND execution.status NOT IN ('Running', 'ContinuedAsNew')))
-      AND (?2 IS NULL OR (execution.status NOT IN ('Running', 'ContinuedAsNew') AND execution.completed_at < ?2))
-    ORDER BY instance.id";
 /// The first two conditions are those of the index.
 const CALLS_IN_RANGE: &str = "SELECT instance, key FROM message
     WHERE key >= 'ST/' AND key < 'ST0' AND key >= ?1 AND key < ?2";
-const DELETE_EXECUTIONS: &str = "DELETE FROM execution WHERE instance = ?1";
-const DELETE_HISTORY: &str = "DELETE FROM history WHERE instance = ?1";
-const DELETE_MESSAGES: &str = "DELETE FROM message WHERE instance = ?1";
 const DELETE_ACTIVITIES: &str = "DELETE FROM activity WHERE instance = ?1";
-const DELETE_KV: &str = "DELETE FROM kv WHERE instance = ?1";
-const DELETE_KV_CHANGES: &str = "DELETE FROM kv_change WHERE instance = ?1";
-const DELETE_CUSTOM_STATUS: &str = "DELETE FROM custom_status WHERE instance = ?1";
 const DELETE_DEAD_LETTERS: &str = "DELETE FROM dead_letter WHERE instance_id = ?1";
-/// Old executions beyond the newest `?2` that ended, before `?4` if given. Never the current one.
-const PRUNABLE: &str = "SELECT execution_id FROM
-        (SELECT execution_id, status, completed_at FROM execution WHERE instance = ?1
-         ORDER BY execution_id DESC LIMIT -1 OFFSET ?2)
-    WHERE status <> 'Running' AND execution_id <> ?3 AND (?4 IS NULL OR completed_at < ?4)";
+/// Old executions beyond the newest `?2` that ended, before `?4` if given, oldest first. Never the current one.
+const PRUNABLE: &str = "SELECT execution_id FROM execution
+    WHERE instance = ?1 AND status <> 'Running' AND execution_id <> ?3 AND (?4 IS NULL OR completed_at < ?4)
+      AND execution_id < (SELECT execution_id FROM execution WHERE instance = ?1
+        ORDER BY execution_id DESC LIMIT 1 OFFSET ?2 - 1)
+    ORDER BY execution_id LIMIT ?5";
 const PRUNE_EXECUTION: &str = "DELETE FROM execution WHERE instance = ?1 AND execution_id = ?2";
-const PRUNE_HISTORY: &str = "DELETE FROM history WHERE instance = ?1 AND execution_id = ?2";
 
 impl SqliteEngine {
     /// Deletes these instances. Unknown ids are passed over.
@@ -52,7 +40,7 @@ impl SqliteEngine {
         }
         check_ended(&rows, force)?;
         self.check_no_child_left(&rows)?;
-        Ok(Answer::Deleted(self.delete(&rows)?))
+        Ok(self.delete(&rows)?)
     }
 
     /// Deletes a root with all its descendants.
@@ -63,18 +51,27 @@ impl SqliteEngine {
         }
         let rows = self.tree([root.id])?;
         check_ended(&rows, force)?;
-        Ok(Answer::Deleted(self.delete(&rows)?))
+        Ok(self.delete(&rows)?)
     }
 
+    /// Deletes trees until the step has removed as many rows as it may.
     pub(crate) fn delete_bulk(&mut self, filter: &InstanceFilter) -> Result<Answer, ApplyError> {
-        let roots = self.select(filter, false)?;
-        let rows = self.tree(roots)?;
-        Ok(Answer::Deleted(self.delete(&rows)?))
+        let mut roots = bulk::select(&self.db, filter, false)?.into_iter();
+        let (mut result, mut budget) = (DeleteInstanceResult::default(), Budget::OF_STEP);
+        let mut rows = None;
+        while rows.is_none() && !budget.is_spent() {
+            let Some((id, _)) = roots.next() else { break };
+            let tree = self.tree([id])?;
+            let task = self.detach(&tree, &mut result)?;
+            let rows_left = self.remove_rows(task, &mut budget, &mut result)?;
+            rows = rows_left.then_some(task);
+        }
+        Ok(deleted(result, unfinished(rows, roots)))
     }
 
     pub(crate) fn prune(&mut self, id: &str, options: &PruneOptions) -> Result<Answer, ApplyError> {
         let row = self.known_instance(id)?;
-        Ok(Answer::Pruned(self.prune_each([row.id], options)?))
+        Ok(self.prune_each(vec![(row.id, row.instance_id)], options)?)
     }
 
     pub(crate) fn prune_bulk(
@@ -82,8 +79,16 @@ impl SqliteEngine {
         filter: &InstanceFilter,
         options: &PruneOptions,
     ) -> Result<Answer, ApplyError> {
-        let ids = self.select(filter, true)?;
-        Ok(Answer::Pruned(self.prune_each(ids, options)?))
+        let selected = bulk::select(&self.db, filter, true)?;
+        Ok(self.prune_each(selected, options)?)
+    }
+
+    /// Goes on removing what a delete or a prune has left.
+    pub(crate) fn go_on_removing(&mut self, task: RemovalTask) -> Result<Answer, ApplyError> {
+        let (mut result, mut budget) = (DeleteInstanceResult::default(), Budget::OF_STEP);
+        let task = number(task.0);
+        let rows = self.remove_rows(task, &mut budget, &mut result)?.then_some(task);
+        Ok(deleted(result, unfinished(rows, [])))
     }
 
     fn known_instance(&self, id: &str) -> Result<InstanceRow, ApplyError> {
@@ -120,45 +125,61 @@ impl SqliteEngine {
         Ok(tree)
     }
 
-    fn delete(&mut self, rows: &[InstanceRow]) -> Result<DeleteInstanceResult, StoreFailure> {
-        let mut result = DeleteInstanceResult::default();
-        for row in rows {
-            self.delete_one(row, &mut result)?;
-        }
-        for row in rows {
-            self.delete_unborn(&row.instance_id, &mut result)?;
-        }
-        Ok(result)
+    /// Deletes instances: all of them are gone at once, but rows may be left to remove.
+    fn delete(&mut self, rows: &[InstanceRow]) -> Result<Answer, StoreFailure> {
+        let (mut result, mut budget) = (DeleteInstanceResult::default(), Budget::OF_STEP);
+        let task = self.detach(rows, &mut result)?;
+        let rows = self.remove_rows(task, &mut budget, &mut result)?.then_some(task);
+        Ok(deleted(result, unfinished(rows, [])))
     }
 
-    fn delete_one(
+    /// Takes instances away from every read, claim and commit. Their rows are left to a task.
+    fn detach(
         &mut self,
+        rows: &[InstanceRow],
+        result: &mut DeleteInstanceResult,
+    ) -> Result<i64, StoreFailure> {
+        let task = self.new_removal_task();
+        for row in rows {
+            self.detach_one(task, row, result)?;
+        }
+        for row in rows {
+            self.delete_unborn(task, &row.instance_id, result)?;
+        }
+        Ok(task)
+    }
+
+    /// Activities and dead letters are found without their instance, so they go with it.
+    fn detach_one(
+        &mut self,
+        task: i64,
         row: &InstanceRow,
         result: &mut DeleteInstanceResult,
     ) -> Result<(), StoreFailure> {
         result.instances_deleted += u64::from(row.known);
-        result.executions_deleted += self.db.execute(DELETE_EXECUTIONS, [row.id])? as u64;
-        result.events_deleted += self.db.execute(DELETE_HISTORY, [row.id])? as u64;
-        result.queue_messages_deleted += self.db.execute(DELETE_MESSAGES, [row.id])? as u64;
         self.kept_activities.clear();
         result.queue_messages_deleted += self.db.execute(DELETE_ACTIVITIES, [row.id])? as u64;
-        self.db.execute(DELETE_KV, [row.id])?;
-        self.db.execute(DELETE_KV_CHANGES, [row.id])?;
-        self.db.execute(DELETE_CUSTOM_STATUS, [row.id])?;
         self.db.execute(DELETE_DEAD_LETTERS, [&row.instance_id])?;
-        self.delete_instance_row(row.id)
+        self.delete_instance_row(row.id)?;
+        self.add_removal(task, row.id, None)
     }
 
     /// Deletes the calls of a deleted parent that were not carried out yet: their children belong to the tree, although
     /// there is nothing of them but a start. A turn that is about to make one loses its lock.
-    fn delete_unborn(&mut self, parent: &str, result: &mut DeleteInstanceResult) -> Result<(), StoreFailure> {
+    fn delete_unborn(
+        &mut self,
+        task: i64,
+        parent: &str,
+        result: &mut DeleteInstanceResult,
+    ) -> Result<(), StoreFailure> {
         // The character behind the slash ends the range.
         let range = (format!("ST/{parent}/"), format!("ST/{parent}0"));
         let calls: Vec<(i64, String)> =
             self.db.all(CALLS_IN_RANGE, range, |row| Ok((row.get(0)?, row.get(1)?)))?;
         for (child, call) in calls.iter().filter(|(_, call)| calling_parent(call) == Some(parent)) {
-            result.queue_messages_deleted += self.delete_by_key(*child, call)?;
+            // Without its row the child is being removed already.
             let Some(mut row) = self.instance(*child)? else { continue };
+            result.queue_messages_deleted += self.delete_by_key(*child, call)?;
             if row.known {
                 self.settle(&row)?;
             } else if self.has_start(row.id)? {
@@ -166,42 +187,75 @@ impl SqliteEngine {
                 (row.lock, row.batch) = (None, None);
                 self.write_settled(&row, Changed::Nothing)?;
             } else {
-                self.delete_one(&row, result)?;
+                self.detach_one(task, &row, result)?;
             }
         }
         Ok(())
     }
 
-    /// Known instances that match the filter, in the order of their rows. The limit comes last.
-    fn select(&self, filter: &InstanceFilter, running_too: bool) -> Result<Vec<i64>, StoreFailure> {
-        let wanted = filter.instance_ids.as_ref().map(|ids| ids.iter().collect::<BTreeSet<_>>());
-        let before = filter.completed_before.map(|millis| micros(Timestamp::from_millis(millis)));
-        let limit = filter.limit.unwrap_or(BULK_LIMIT_DEFAULT) as usize;
-        let rows: Vec<(i64, String)> =
-            self.db.all(SELECTED, (running_too, before), |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let matching = rows.into_iter().filter(|(_, id)| wanted.as_ref().is_none_or(|ids| ids.contains(id)));
-        Ok(matching.map(|(id, _)| id).take(limit).collect())
-    }
-
+    /// Prunes instances until the step has removed as many rows as it may.
     fn prune_each(
         &mut self,
-        ids: impl IntoIterator<Item = i64>,
+        selected: Vec<Selected>,
         options: &PruneOptions,
-    ) -> Result<PruneResult, StoreFailure> {
-        let keep = i64::from(options.keep_last.unwrap_or(1).max(1));
-        let before = options.completed_before.map(|millis| micros(Timestamp::from_millis(millis)));
-        let mut result = PruneResult::default();
-        for id in ids {
-            let Some(row) = self.instance(id)? else { continue };
-            let columns = (id, keep, number(row.execution_id), before);
-            for execution_id in self.db.all(PRUNABLE, columns, |row| row.get::<_, i64>(0))? {
-                result.executions_deleted += self.db.execute(PRUNE_EXECUTION, (id, execution_id))? as u64;
-                result.events_deleted += self.db.execute(PRUNE_HISTORY, (id, execution_id))? as u64;
+    ) -> Result<Answer, StoreFailure> {
+        let (mut result, mut removed) = (PruneResult::default(), DeleteInstanceResult::default());
+        let mut budget = Budget::OF_STEP;
+        let task = self.new_removal_task();
+        let mut selected = selected.into_iter().peekable();
+        while let Some((id, _)) = selected.peek() {
+            let pruned_whole = self.prune_executions(task, *id, options, &mut budget, &mut result)?;
+            if !pruned_whole {
+                break;
             }
+            selected.next();
             result.instances_processed += 1;
         }
-        Ok(result)
+        let rows = self.remove_rows(task, &mut budget, &mut removed)?.then_some(task);
+        result.events_deleted += removed.events_deleted;
+        let unfinished = unfinished(rows, selected);
+        Ok(if unfinished.is_empty() {
+            Answer::Pruned(result)
+        } else {
+            Answer::PrunedPart(result, unfinished)
+        })
     }
+
+    /// Takes old executions of an instance away from every read. Returns whether none is left within the budget.
+    fn prune_executions(
+        &mut self,
+        task: i64,
+        id: i64,
+        options: &PruneOptions,
+        budget: &mut Budget,
+        result: &mut PruneResult,
+    ) -> Result<bool, StoreFailure> {
+        let keep = i64::from(options.keep_last.unwrap_or(1).max(1));
+        let before = options.completed_before.map(|millis| micros(Timestamp::from_millis(millis)));
+        // Visiting an instance costs something, also if there is nothing to prune.
+        if !budget.spend(0) {
+            return Ok(false);
+        }
+        let Some(row) = self.instance(id)? else { return Ok(true) };
+        let columns = (id, keep, number(row.execution_id), before, budget.rows());
+        for execution_id in self.db.all(PRUNABLE, columns, |row| row.get::<_, i64>(0))? {
+            budget.spend(0);
+            result.executions_deleted += self.db.execute(PRUNE_EXECUTION, (id, execution_id))? as u64;
+            self.add_removal(task, id, Some(execution_id))?;
+        }
+        Ok(!budget.is_spent())
+    }
+}
+
+fn unfinished(rows: Option<i64>, instances: impl IntoIterator<Item = Selected>) -> Unfinished {
+    Unfinished {
+        rows: rows.map(|task| RemovalTask(unsigned(task))),
+        instances: instances.into_iter().map(|(_, id)| id).collect(),
+    }
+}
+
+fn deleted(result: DeleteInstanceResult, unfinished: Unfinished) -> Answer {
+    if unfinished.is_empty() { Answer::Deleted(result) } else { Answer::DeletedPart(result, unfinished) }
 }
 
 fn check_ended(rows: &[InstanceRow], force: bool) -> Result<(), Refusal> {

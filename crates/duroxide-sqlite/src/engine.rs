@@ -30,14 +30,15 @@ pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
 pub(crate) const COMMIT: &str = "COMMIT";
 const ROLLBACK: &str = "ROLLBACK";
 const DATA_VERSION: &str = "PRAGMA data_version";
-/// When the next instance, activity or session is due: three seeks in one statement, since it runs after every
+/// When the next instance, activity, session or removal is due: four seeks in one statement, since it runs after every
 /// transaction. A session counts if a queued activity may wait for the end of its lease.
 const NEXT_WAKE: &str = "SELECT
     (SELECT wake_at FROM instance WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
     (SELECT wake_at FROM activity WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
     (SELECT lock_until FROM session WHERE lock_until > ?1
         AND EXISTS (SELECT 1 FROM activity WHERE activity.session_id = session.session_id)
-     ORDER BY lock_until LIMIT 1)";
+     ORDER BY lock_until LIMIT 1),
+    (SELECT remove_at FROM removal_task ORDER BY remove_at LIMIT 1)";
 /// Must change something: SQLite writes and syncs nothing for an update that leaves a row as it was. A number that is
 /// left out does no harm.
 const PROBE: &str = "UPDATE sequence SET next = next + 1 WHERE id = 1";
@@ -227,6 +228,7 @@ impl SqliteEngine {
             Op::DeleteBulk(filter) => self.delete_bulk(filter),
             Op::Prune { instance, options } => self.prune(instance, options),
             Op::PruneBulk { filter, options } => self.prune_bulk(filter, options),
+            Op::RemoveRows { task } => self.go_on_removing(*task),
             Op::RetryDeadLetter { id } => self.retry_dead_letter(id),
             Op::DiscardDeadLetter { id } => self.discard_dead_letter(id),
             Op::JoinNode(row) => self.join_node(row),
@@ -292,6 +294,7 @@ impl StoreEngine for SqliteEngine {
     fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
         self.check_open()?;
         self.promoted_at = self.now;
+        self.remove_due_rows()?;
         self.promote_activities()?;
         self.promote_instances()
     }
@@ -347,8 +350,9 @@ impl StoreEngine for SqliteEngine {
 
     fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
         let columns = [micros(self.promoted_at)];
-        let times: Option<[Option<i64>; 3]> =
-            self.db.first(NEXT_WAKE, columns, |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
+        let times: Option<[Option<i64>; 4]> = self
+            .db
+            .first(NEXT_WAKE, columns, |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
         Ok(times.into_iter().flatten().flatten().min().map(time))
     }
 

@@ -12,7 +12,7 @@
 //!   change of a mailbox or a lock ends there. `routes` holds what fetches filter by.
 //! * `rounds`, `executions`, `history`, `kv`, `custom_status`: what a commit writes.
 //! * `activities`, `lanes`, `sessions`: the worker queue.
-//! * `dead_letters`, `admin`, `reads`, `snapshot`: what operators and clients ask for.
+//! * `dead_letters`, `admin`, `removal`, `reads`, `snapshot`: what operators and clients ask for.
 //! * `checkpoint`, `leases`, `trace`: upkeep and diagnosis. `sentry`: word of what other processes write.
 //!
 //! Every statement stands in a constant next to the function that runs it. Nothing scans a queue: an instance or an
@@ -32,6 +32,7 @@
 
 mod activities;
 mod admin;
+mod bulk;
 mod checkpoint;
 mod custom_status;
 mod db;
@@ -55,6 +56,7 @@ mod provider;
 mod reader;
 mod reads;
 mod ready;
+mod removal;
 mod rounds;
 mod routes;
 mod sentry;

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use duroxide_core::{SystemStats, Timestamp};
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
     store::{
         EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreFailure, StoreReader,
         StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
     },
 };
 
-use crate::{SqliteEngine, SqliteReader, dead_letters, listing, nodes, reads, ready, snapshot};
+use crate::{SqliteEngine, SqliteReader, bulk, dead_letters, listing, nodes, reads, ready, snapshot};
 
 impl SqliteEngine {
     /// The time of reads: that of the last transaction.
@@ -87,6 +87,15 @@ macro_rules! read_through_db {
                 max: usize,
             ) -> Result<Vec<SelectedInstance>, StoreFailure> {
                 self.db.in_one_state(|db| listing::select(db, query, below, max))
+            }
+
+            fn bulk_selection(
+                &mut self,
+                filter: &InstanceFilter,
+                running_too: bool,
+            ) -> Result<Vec<String>, StoreFailure> {
+                let selected = self.db.in_one_state(|db| bulk::select(db, filter, running_too))?;
+                Ok(selected.into_iter().map(|(_, id)| id).collect())
             }
 
             fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure> {

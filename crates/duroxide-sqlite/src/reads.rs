@@ -19,10 +19,11 @@ use crate::{
 };
 
 const KNOWN: &str = "SELECT id, execution_id FROM instance WHERE instance_id = ?1 AND known = 1";
-const HISTORY: &str =
-    "SELECT event_id, data FROM history WHERE instance = ?1 AND execution_id = ?2 ORDER BY event_id";
+const HISTORY: &str = "SELECT event_id, data FROM history WHERE instance = ?1 AND execution_id = ?2
+      AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2) ORDER BY event_id";
 const FIRST_EVENT: &str =
-    "SELECT data FROM history WHERE instance = ?1 AND execution_id = ?2 ORDER BY event_id LIMIT 1";
+    "SELECT data FROM history WHERE instance = ?1 AND execution_id = ?2
+      AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2) ORDER BY event_id LIMIT 1";
 /// What [`read_status`] reads of an instance, whatever else it must be.
 macro_rules! status {
     () => {
@@ -41,6 +42,7 @@ const STATUS_OR_PENDING: &str = concat!(
     "(i.known = 1 OR EXISTS (SELECT 1 FROM message m WHERE m.instance = i.id AND m.kind <= 1))"
 );
 const LAST_EVENT_ID: &str = "SELECT event_id FROM history WHERE instance = ?1 AND execution_id = ?2
+      AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2)
     ORDER BY event_id DESC LIMIT 1";
 const HISTORY_SIZE: &str = "SELECT count(*), coalesce(sum(octet_length(data)), 0) FROM history
     WHERE instance = ?1 AND execution_id = ?2";
@@ -50,11 +52,15 @@ const EXECUTION_INFO: &str = "SELECT status, output, started_at, completed_at,
     FROM execution WHERE instance = ?1 AND execution_id = ?2";
 const SYSTEM_METRICS: &str = "SELECT
         (SELECT count(*) FROM instance WHERE known = 1),
-        (SELECT count(*) FROM execution),
+        (SELECT count(*) FROM execution)
+            - (SELECT count(*) FROM removal JOIN execution ON execution.instance = removal.instance
+               WHERE removal.execution_id IS NULL),
         (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Running'),
         (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Completed'),
         (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Failed'),
-        (SELECT count(*) FROM history)";
+        (SELECT count(*) FROM history)
+            - (SELECT count(*) FROM removal JOIN history ON history.instance = removal.instance
+               AND history.execution_id = coalesce(removal.execution_id, history.execution_id))";
 const QUEUE_DEPTHS: &str = concat!(
     "SELECT
         (SELECT count(*) FROM message JOIN instance ON instance.id = message.instance

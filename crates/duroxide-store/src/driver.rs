@@ -364,8 +364,10 @@ impl StoreDriver {
             (_, Answer::RoundCommitted { instance, .. }) | (Op::Append { instance, .. }, _) => {
                 self.watchers.tell(instance);
             }
+            // Nobody can see what it removes.
+            (Op::RemoveRows { .. }, _) => {}
             // The answer gives only numbers, and deletes are rare.
-            (_, Answer::Deleted(_)) => self.watchers.tell_all(),
+            (_, Answer::Deleted(_) | Answer::DeletedPart(..)) => self.watchers.tell_all(),
             _ => {}
         }
     }

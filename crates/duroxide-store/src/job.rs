@@ -45,6 +45,8 @@ pub(crate) enum JobClass {
     Commit,
     /// New work from clients.
     Enqueue,
+    /// Deletes and prunes, step by step. They yield to everything else.
+    Management,
 }
 
 impl Job {
@@ -90,6 +92,12 @@ impl Job {
             | Op::CleanupSessions { .. }
             | Op::RenewNodes { .. } => JobClass::Renewal,
             Op::EnqueueMessage(_) | Op::StartIfNew(_) | Op::EnqueueActivity(_) => JobClass::Enqueue,
+            Op::DeleteInstances { .. }
+            | Op::DeleteTree { .. }
+            | Op::DeleteBulk(_)
+            | Op::Prune { .. }
+            | Op::PruneBulk { .. }
+            | Op::RemoveRows { .. } => JobClass::Management,
             _ => JobClass::Commit,
         }
     }

@@ -1,7 +1,7 @@
 //! What the operator is told: structured logs and one counter. Payloads are never logged.
 
 use duroxide_provider::{
-    ClaimToken, DeadLetterQueue,
+    ClaimToken, DeadLetterQueue, DeleteInstanceResult, ProviderError,
     store::{DeadLetterNote, HeldBack, StoreFailure},
 };
 use tracing::{error, info, warn};
@@ -20,6 +20,25 @@ pub(crate) fn dead_letter(store: &str, note: &DeadLetterNote) {
         "message moved to the dead letters"
     );
     count_dead_letter(queue, note.reason.label());
+}
+
+/// A delete or prune takes long.
+pub(crate) fn removal_goes_on(operation: &str, deleted: &DeleteInstanceResult, instances_left: usize) {
+    let DeleteInstanceResult { instances_deleted, executions_deleted, events_deleted, .. } = deleted;
+    info!(
+        target: TARGET,
+        operation, instances_deleted, executions_deleted, events_deleted, instances_left,
+        "rows are being removed"
+    );
+}
+
+/// A delete has happened, but not all of its rows are removed.
+pub(crate) fn removal_stopped(operation: &str, error: &ProviderError) {
+    warn!(
+        target: TARGET,
+        operation, %error,
+        "not all rows of the deleted instances are removed; the store goes on later, and they are not in the counts"
+    );
 }
 
 /// The runtime handed in an activity that nobody can run.

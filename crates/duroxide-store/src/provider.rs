@@ -2,6 +2,7 @@
 
 mod admin;
 mod calls;
+mod steps;
 
 use std::{fmt, future::Future, sync::Arc, thread::JoinHandle, time::Duration};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use duroxide_core::SystemStats;
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
     store::{
         EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreFailure, StoreReader,
         StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
@@ -39,6 +39,7 @@ read_from_memory! {
     fn stats(instance: &str) -> Option<SystemStats>;
     fn instances(status: Option<&str>) -> Vec<String>;
     fn select_instances(query: &InstanceQuery, below: Option<u64>, max: usize) -> Vec<SelectedInstance>;
+    fn bulk_selection(filter: &InstanceFilter, running_too: bool) -> Vec<String>;
     fn mailbox_holds(instance: &str, at_least: u64) -> bool;
     fn executions(instance: &str) -> Vec<u64>;
     fn current_execution(instance: &str) -> Option<u64>;

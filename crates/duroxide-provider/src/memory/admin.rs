@@ -36,7 +36,7 @@ impl MemoryEngine {
     }
 
     pub(super) fn delete_bulk(&mut self, filter: &InstanceFilter) -> Result<Answer, Refusal> {
-        let roots = self.select(filter, |instance| instance.parent.is_none() && !instance.is_running());
+        let roots = self.select(filter, is_ended_root);
         let keys = self.tree(roots);
         Ok(Answer::Deleted(self.delete(&keys)))
     }
@@ -139,6 +139,12 @@ impl MemoryEngine {
         }
     }
 
+    /// The ids of the instances that a bulk call visits.
+    pub(super) fn selected_ids(&self, filter: &InstanceFilter, running_too: bool) -> Vec<String> {
+        let keys = self.select(filter, |instance| running_too || is_ended_root(instance));
+        keys.into_iter().filter_map(|key| Some(self.instances.get(key)?.id.clone())).collect()
+    }
+
     /// Known instances that match the filter, in the order of their rows. The limit comes last.
     fn select(&self, filter: &InstanceFilter, accept: impl Fn(&Instance) -> bool) -> Vec<InstanceKey> {
         let ids = filter.instance_ids.as_ref().map(|ids| ids.iter().collect::<BTreeSet<_>>());
@@ -172,6 +178,10 @@ impl MemoryEngine {
         }
         result
     }
+}
+
+fn is_ended_root(instance: &Instance) -> bool {
+    instance.parent.is_none() && !instance.is_running()
 }
 
 /// Takes old executions out of an instance. The current one and running ones always stay.

@@ -7,8 +7,8 @@ use duroxide_core::SystemStats;
 
 use super::{MemoryEngine, history::Execution, instance::Instance, instances::InstanceKey};
 use crate::{
-    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, ScheduledActivityIdentifier,
-    SystemMetrics,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths,
+    ScheduledActivityIdentifier, SystemMetrics,
     store::{
         EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreFailure, StoreReader,
         StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
@@ -120,6 +120,14 @@ impl StoreReader for MemoryEngine {
     ) -> Result<Vec<SelectedInstance>, StoreFailure> {
         let selected = self.selected(query, below.map(InstanceKey)).take(max);
         Ok(selected.map(|(key, info)| SelectedInstance { row: key.0, info }).collect())
+    }
+
+    fn bulk_selection(
+        &mut self,
+        filter: &InstanceFilter,
+        running_too: bool,
+    ) -> Result<Vec<String>, StoreFailure> {
+        Ok(self.selected_ids(filter, running_too))
     }
 
     fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure> {

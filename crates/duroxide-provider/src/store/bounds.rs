@@ -13,6 +13,10 @@ pub const UNDECODABLE_HIDDEN_FOR: Duration = Duration::from_secs(1);
 pub const MAX_ATTEMPTS_DEFAULT: u32 = 10;
 /// How many instances a bulk delete or prune visits, unless its filter says otherwise.
 pub const BULK_LIMIT_DEFAULT: u32 = 1_000;
+/// Rows that one step of a delete or a prune removes at most, so that other work gets in between.
+pub const REMOVED_ROWS_MAX: usize = 1_000;
+/// Bytes of such rows, at most; one row is always removed.
+pub const REMOVED_BYTES_MAX: usize = 4 << 20;
 /// How long a message waits for an instance that was never started.
 pub const ORPHAN_MESSAGE_TTL_DEFAULT: Duration = Duration::from_secs(60);
 /// How long a node's row stays that nobody renews. Long after its leases: a row says little, and a node that was only

@@ -97,7 +97,8 @@ pub enum Op {
         /// Whether running ones are deleted too.
         force: bool,
     },
-    /// [`ProviderAdmin::delete_instance`](crate::ProviderAdmin::delete_instance), tree and all in one transaction.
+    /// [`ProviderAdmin::delete_instance`](crate::ProviderAdmin::delete_instance), tree and all. After this operation no
+    /// read, claim or commit finds any of it; rows may be left to remove.
     DeleteTree {
         /// The root.
         instance: String,
@@ -119,6 +120,11 @@ pub enum Op {
         filter: InstanceFilter,
         /// What is kept.
         options: PruneOptions,
+    },
+    /// Goes on with a delete or prune that has left rows to remove. An unknown task is done.
+    RemoveRows {
+        /// Which one.
+        task: RemovalTask,
     },
     /// [`ProviderAdmin::retry_dead_letter`](crate::ProviderAdmin::retry_dead_letter).
     RetryDeadLetter {
@@ -184,6 +190,7 @@ impl Op {
             | Self::SetMaxAttempts(_)
             | Self::Prune { .. }
             | Self::PruneBulk { .. }
+            | Self::RemoveRows { .. }
             | Self::DiscardDeadLetter { .. }
             | Self::JoinNode(_)
             | Self::RenewNodes { .. } => Readies::default(),
@@ -210,6 +217,27 @@ pub enum StoredStart {
     Queued(String),
     /// Its first execution has no events, or was pruned.
     Unknown,
+}
+
+/// Rows that a store removes step by step, as a delete or prune has left them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RemovalTask(pub u64);
+
+/// What a step of a delete or prune leaves to do. Each step is a transaction of its own and changes a bounded number of
+/// rows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Unfinished {
+    /// Rows that nothing leads to any more, to be removed by [`Op::RemoveRows`].
+    pub rows: Option<RemovalTask>,
+    /// Instances that were not visited, or not to their end, in order.
+    pub instances: Vec<String>,
+}
+
+impl Unfinished {
+    /// Whether nothing is left to do.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_none() && self.instances.is_empty()
+    }
 }
 
 /// What an operation answers.
@@ -239,8 +267,12 @@ pub enum Answer {
     Count(usize),
     /// What was deleted.
     Deleted(DeleteInstanceResult),
+    /// What was deleted by a step that leaves something to do.
+    DeletedPart(DeleteInstanceResult, Unfinished),
     /// What was pruned.
     Pruned(PruneResult),
+    /// What was pruned by a step that leaves something to do.
+    PrunedPart(PruneResult, Unfinished),
     /// A node has joined.
     Joined(NodeId),
 }

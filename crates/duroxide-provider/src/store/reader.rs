@@ -4,8 +4,8 @@ use duroxide_core::{INITIAL_EXECUTION_ID, KvEntry, SystemStats, Timestamp};
 
 use super::{EventRow, StoreFailure, StoreSnapshot, StoredNode};
 use crate::{
-    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, QueueDepths, ScheduledActivityIdentifier,
-    SystemMetrics, VersionTriple,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths,
+    ScheduledActivityIdentifier, SystemMetrics, VersionTriple,
 };
 
 /// Reads of a store. Each call sees one consistent state. Nothing here decodes an event.
@@ -56,6 +56,13 @@ pub trait StoreReader {
         below: Option<u64>,
         max: usize,
     ) -> Result<Vec<SelectedInstance>, StoreFailure>;
+
+    /// The ids that a bulk delete (ended roots) or, with `running_too`, a bulk prune visits, in the order of their rows.
+    fn bulk_selection(
+        &mut self,
+        filter: &InstanceFilter,
+        running_too: bool,
+    ) -> Result<Vec<String>, StoreFailure>;
 
     /// Whether at least this many visible-at-once messages without an idempotency key, starts aside, are queued for an
     /// instance or a mailbox: what clients sent to it.

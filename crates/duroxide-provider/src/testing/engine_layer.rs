@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use duroxide_core::{SystemStats, Timestamp};
 
 use crate::{
-    DeadLetter, ExecutionInfo, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths, SystemMetrics,
-    WorkClaim,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths,
+    SystemMetrics, WorkClaim,
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceNeeds, InstanceOrder,
         Op, Readies, ReadyActivity, ReadyInstance, SelectedInstance, StoreEngine, StoreFailure, StoreReader,
@@ -95,6 +95,7 @@ engine_layer! {
         fn stats(instance: &str) -> Option<SystemStats>;
         fn instances(status: Option<&str>) -> Vec<String>;
         fn select_instances(query: &InstanceQuery, below: Option<u64>, max: usize) -> Vec<SelectedInstance>;
+        fn bulk_selection(filter: &InstanceFilter, running_too: bool) -> Vec<String>;
         fn mailbox_holds(instance: &str, at_least: u64) -> bool;
         fn executions(instance: &str) -> Vec<u64>;
         fn current_execution(instance: &str) -> Option<u64>;

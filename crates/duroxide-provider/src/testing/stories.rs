@@ -164,6 +164,7 @@ macro_rules! engine_stories {
             admin: [
                 a_running_instance_is_deleted_only_by_force,
                 a_tree_is_deleted_from_its_root,
+                a_large_tree_is_gone_with_the_first_step,
                 a_list_must_hold_all_children,
                 calls_that_were_not_carried_out_are_deleted_with_their_parent,
                 a_first_turn_of_a_deleted_parents_child_loses_its_lock,

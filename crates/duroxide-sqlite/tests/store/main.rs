@@ -13,5 +13,6 @@ mod mailbox_cost;
 mod payloads;
 mod plans;
 mod refused_files;
+mod removal;
 mod sharing;
 mod timers;

@@ -7,13 +7,20 @@ use crate::{
     job::{Job, JobClass},
 };
 
-/// Operations that wait, in three classes, each in order of arrival.
+/// How many transactions of other operations a step of management waits for at most: however busy a store is, a delete
+/// goes on.
+const PASSED_OVER_MAX: usize = 16;
+
+/// Operations that wait, in four classes, each in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     renewals: VecDeque<Job>,
     commits: VecDeque<Job>,
     enqueues: VecDeque<Job>,
     enqueue_bytes: usize,
+    management: VecDeque<Job>,
+    /// Transactions since a step of management was the first to wait.
+    passed_over: usize,
 }
 
 /// What is left of a transaction's bounds.
@@ -32,10 +39,15 @@ impl Backlog {
                 self.enqueue_bytes += job.bytes();
                 self.enqueues.push_back(job);
             }
+            JobClass::Management => self.management.push_back(job),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
+        self.len_without_management() + self.management.len()
+    }
+
+    fn len_without_management(&self) -> usize {
         self.renewals.len() + self.commits.len() + self.enqueues.len()
     }
 
@@ -45,8 +57,14 @@ impl Backlog {
 
     /// The next transaction's operations: renewals, then commits, then enqueues. A quarter of the transaction is
     /// kept for enqueues that wait, so that clients get through however busy the workers are. An operation above
-    /// the byte bound goes alone.
+    /// the byte bound goes alone. So does a step of management, when nothing else waits: its rows make a transaction
+    /// of their own.
     pub(crate) fn take_batch(&mut self, options: &StoreOptions) -> Vec<Job> {
+        if self.is_turn_of_management() {
+            self.passed_over = 0;
+            return self.management.pop_front().into_iter().collect();
+        }
+        self.passed_over += usize::from(!self.management.is_empty());
         let kept = Budget {
             ops: self.enqueues.len().min(options.batch_ops_max / 4),
             bytes: self.enqueue_bytes.min(options.batch_bytes_max / 4),
@@ -55,7 +73,7 @@ impl Backlog {
             ops: options.batch_ops_max.saturating_sub(kept.ops),
             bytes: options.batch_bytes_max.saturating_sub(kept.bytes),
         };
-        let mut batch = Vec::with_capacity(self.len().min(options.batch_ops_max));
+        let mut batch = Vec::with_capacity(self.len_without_management().min(options.batch_ops_max));
         budget.fill(&mut batch, &mut self.renewals);
         budget.fill(&mut batch, &mut self.commits);
         budget.ops += kept.ops;
@@ -66,10 +84,15 @@ impl Backlog {
         batch
     }
 
+    fn is_turn_of_management(&self) -> bool {
+        !self.management.is_empty()
+            && (self.len_without_management() == 0 || self.passed_over >= PASSED_OVER_MAX)
+    }
+
     /// Everything that waits.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Job> + use<> {
-        let Self { renewals, commits, enqueues, .. } = std::mem::take(self);
-        renewals.into_iter().chain(commits).chain(enqueues)
+        let Self { renewals, commits, enqueues, management, .. } = std::mem::take(self);
+        renewals.into_iter().chain(commits).chain(enqueues).chain(management)
     }
 }
 
@@ -93,7 +116,7 @@ mod tests {
     use std::time::Duration;
 
     use duroxide_core::{Timestamp, WorkItem};
-    use duroxide_provider::store::{MessageRow, Op};
+    use duroxide_provider::store::{MessageRow, Op, RemovalTask};
 
     use super::*;
 
@@ -168,6 +191,30 @@ mod tests {
         assert_eq!(backlog.take_batch(&options(8, 1_000)).len(), 8);
         backlog.push(enqueue("e0", 1));
         assert_eq!(names(&backlog.take_batch(&options(4, 1_000))), ["c8", "c9", "c10", "e0"]);
+    }
+
+    /// Their rows take time, so a step of management never makes a commit longer; but it is not put off for ever.
+    #[test]
+    fn management_goes_alone_and_yields_to_everything_else_for_some_time() {
+        let mut backlog = Backlog::default();
+        for task in [1, 2] {
+            backlog.push(job(Op::RemoveRows { task: RemovalTask(task) }));
+        }
+        let options = options(512, 1_000);
+        let is_management = |batch: &[Job]| match batch {
+            [job] => job.class() == JobClass::Management,
+            _ => false,
+        };
+        for n in 0..PASSED_OVER_MAX {
+            backlog.push(commit(&format!("c{n}")));
+            backlog.push(enqueue("e", 1));
+            assert_eq!(names(&backlog.take_batch(&options)), [format!("c{n}").as_str(), "e"]);
+        }
+        backlog.push(commit("waits"));
+        assert!(is_management(&backlog.take_batch(&options)));
+        assert_eq!(names(&backlog.take_batch(&options)), ["waits"]);
+        assert!(is_management(&backlog.take_batch(&options)));
+        assert!(backlog.is_empty());
     }
 
     #[test]

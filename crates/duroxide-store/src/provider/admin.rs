@@ -8,7 +8,7 @@ use duroxide_provider::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter,
     InstanceInfo, InstancePage, InstanceQuery, OrchestrationFetch, ProviderAdmin, ProviderError,
     PruneOptions, PruneResult, QueueDepths, RawEvent, StrandedWork, SystemMetrics,
-    store::{Answer, InstanceOrder, Op, ReadyInstance, Refusal},
+    store::{InstanceOrder, Op, ReadyInstance, Refusal},
 };
 
 use super::StoreProvider;
@@ -167,7 +167,7 @@ impl ProviderAdmin for StoreProvider {
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
         let op = Op::DeleteInstances { ids: ids.to_vec(), force };
-        self.apply("delete_instances_atomic", Ok(op)).await.map(deleted)
+        self.delete_in_steps("delete_instances_atomic", op).await
     }
 
     async fn delete_instance(
@@ -176,14 +176,14 @@ impl ProviderAdmin for StoreProvider {
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
         let op = Op::DeleteTree { instance: instance.to_owned(), force };
-        self.apply("delete_instance", Ok(op)).await.map(deleted)
+        self.delete_in_steps("delete_instance", op).await
     }
 
     async fn delete_instance_bulk(
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.apply("delete_instance_bulk", Ok(Op::DeleteBulk(filter))).await.map(deleted)
+        self.delete_selected_in_steps("delete_instance_bulk", filter).await
     }
 
     async fn prune_executions(
@@ -191,8 +191,7 @@ impl ProviderAdmin for StoreProvider {
         instance: &str,
         options: PruneOptions,
     ) -> Result<PruneResult, ProviderError> {
-        let op = Op::Prune { instance: instance.to_owned(), options };
-        self.apply("prune_executions", Ok(op)).await.map(pruned)
+        self.prune_in_steps("prune_executions", instance, options).await
     }
 
     async fn prune_executions_bulk(
@@ -200,7 +199,7 @@ impl ProviderAdmin for StoreProvider {
         filter: InstanceFilter,
         options: PruneOptions,
     ) -> Result<PruneResult, ProviderError> {
-        self.apply("prune_executions_bulk", Ok(Op::PruneBulk { filter, options })).await.map(pruned)
+        self.prune_selected_in_steps("prune_executions_bulk", filter, options).await
     }
 
     async fn retry_dead_letter(&self, id: &str) -> Result<(), ProviderError> {
@@ -219,19 +218,5 @@ impl StoreProvider {
         info.ok_or_else(|| {
             Refusal::InstanceNotFound { instance: instance.to_owned() }.into_provider_error(operation)
         })
-    }
-}
-
-fn deleted(answer: Answer) -> DeleteInstanceResult {
-    match answer {
-        Answer::Deleted(result) => result,
-        _ => DeleteInstanceResult::default(),
-    }
-}
-
-fn pruned(answer: Answer) -> PruneResult {
-    match answer {
-        Answer::Pruned(result) => result,
-        _ => PruneResult::default(),
     }
 }

@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
+use duroxide_core::{Event, EventKind};
+
 use crate::{
     InstanceFilter, PruneOptions,
-    store::{Op, Refusal, bounds::ORPHAN_MESSAGE_TTL_DEFAULT},
+    store::{
+        Answer, Op, Refusal,
+        bounds::{ORPHAN_MESSAGE_TTL_DEFAULT, REMOVED_ROWS_MAX},
+    },
     testing::{Scenario, Turn, items::*, scenario::batch_order},
 };
 
@@ -62,6 +67,43 @@ pub fn a_tree_is_deleted_from_its_root(mut s: Scenario) {
     let deleted = s.delete(&tree("p", true)).unwrap();
     assert_eq!((deleted.instances_deleted, deleted.executions_deleted, deleted.events_deleted), (2, 2, 3));
     assert!(s.snapshot().instances.is_empty());
+}
+
+/// 19.1: the rows of a large tree may go later, but nobody finds them, and its ids are free at once.
+pub fn a_large_tree_is_gone_with_the_first_step(mut s: Scenario) {
+    family(&mut s);
+    let event = |event_id| Event {
+        event_id,
+        source_event_id: None,
+        instance_id: "c".to_owned(),
+        execution_id: 1,
+        timestamp_ms: 1,
+        duroxide_version: "0.5.0".to_owned(),
+        kind: EventKind::ExternalEvent { name: "e".to_owned(), data: "x".to_owned() },
+    };
+    let many = 2 * REMOVED_ROWS_MAX as u64;
+    s.append("c", 1, &(2..=many).map(event).collect::<Vec<_>>()).unwrap();
+    s.send(&raise("c", "unread"));
+    let claim = s.claim().unwrap();
+    let mut answer = s.apply(&tree("p", true)).unwrap();
+    assert!(s.snapshot().instances.is_empty());
+    assert!(s.read().history("c", Some(1)).unwrap().is_empty());
+    assert_eq!(s.read().system_metrics().unwrap().total_events, 0);
+    assert!(s.commit(&claim, Turn::later(&claim)).is_err());
+    s.running("c");
+    let mut events = 0;
+    loop {
+        let (result, task) = match answer {
+            Answer::Deleted(result) => (result, None),
+            Answer::DeletedPart(result, unfinished) => (result, unfinished.rows),
+            other => panic!("unexpected answer {other:?}"),
+        };
+        events += result.events_deleted;
+        let Some(task) = task else { break };
+        answer = s.apply(&Op::RemoveRows { task }).unwrap();
+    }
+    assert_eq!(events, many + 2, "of the child and of its parent");
+    assert_eq!(s.read().history("c", None).unwrap().len(), 1, "the new one is left alone");
 }
 
 /// 19.1
