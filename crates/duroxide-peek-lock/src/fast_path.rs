@@ -27,9 +27,8 @@ pub fn already_recorded(stored: &StoredInstance) -> Vec<QueueItemId> {
         return Vec::new();
     }
     let recorded = recorded_completions(stored);
-    let is_done = |schedule: &Schedule| {
-        recorded.contains(schedule) || completions.iter().any(|(_, queued)| queued == schedule)
-    };
+    let queued: BTreeSet<Schedule> = completions.iter().map(|(_, schedule)| *schedule).collect();
+    let is_done = |schedule: &Schedule| recorded.contains(schedule) || queued.contains(schedule);
     let messages = completions
         .iter()
         .filter(|(_, schedule)| recorded.contains(schedule))

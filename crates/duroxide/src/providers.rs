@@ -24,3 +24,9 @@ pub use duroxide_runtime::instrumented;
 pub mod sqlite {
     pub use duroxide_sqlite::{SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous};
 }
+
+/// A store of plain files, for looking at, teaching and tests: one folder per instance, one process at a time.
+#[cfg(feature = "fs")]
+pub mod fs {
+    pub use duroxide_fs::{FsError, FsOptions, FsProvider};
+}

@@ -15,6 +15,24 @@ fn activities() {
     );
 }
 
+#[cfg(feature = "fs")]
+#[test]
+fn plain_files() {
+    check(
+        "plain_files",
+        "shipped teapot from shelf 3
+a second user: refused
+1 OrchestrationStarted
+2 ActivityScheduled
+3 ActivityCompleted
+4 TimerCreated
+5 TimerFired
+6 ActivityScheduled
+7 ActivityCompleted
+8 OrchestrationCompleted",
+    );
+}
+
 #[test]
 fn timers() {
     check("timers", "the first runtime is gone\nthe tea is ready (not early)");

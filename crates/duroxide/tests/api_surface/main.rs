@@ -16,6 +16,8 @@ mod client;
 mod errors;
 mod events;
 mod filters;
+#[cfg(feature = "fs")]
+mod fs;
 #[cfg(feature = "provider-test")]
 mod kits;
 mod management;
