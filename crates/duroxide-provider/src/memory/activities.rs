@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Losses,
-    store::{ActivityOrder, ActivityRow, ActivitySnapshot, token_row},
+    store::{ActivityOrder, ActivityRow, ActivitySnapshot, HeldBack, HeldBackBy, token_row},
 };
 
 /// The number of an activity's row; lower ones are taken first.
@@ -207,11 +207,12 @@ impl Activities {
         self.get(key).is_some_and(|activity| activity.lane.is_some())
     }
 
-    /// How many kinds of ready activities without session this order passes over because it has no handler for them.
-    pub(super) fn held_back(&self, order: &ActivityOrder) -> u64 {
-        let anyones = self.ready.keys().filter(|lane| lane.holder == Holder::Anyone);
-        let lanes = anyones.filter(|lane| order.holds_back(&lane.name, lane.tag.as_deref()));
-        lanes.count() as u64
+    /// Counts the ready activities without session that this order passes over because it has no handler for them.
+    pub(super) fn count_held_back(&self, order: &ActivityOrder, held_back: &mut HeldBack) {
+        let anyones = self.ready.iter().filter(|(lane, _)| lane.holder == Holder::Anyone);
+        for (_, ready) in anyones.filter(|(lane, _)| order.holds_back(&lane.name, lane.tag.as_deref())) {
+            held_back.count(HeldBackBy::Activity, ready.len().min(order.max));
+        }
     }
 
     /// Ready activities in the lanes for which this holds, lowest first.

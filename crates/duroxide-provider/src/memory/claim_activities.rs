@@ -17,7 +17,7 @@ impl MemoryEngine {
     pub(super) fn take_activities(&mut self, order: &ActivityOrder, nonce: u128) -> Claimed<WorkClaim> {
         let mut claimed = Claimed::default();
         if order.only.is_none() {
-            claimed.held_back.activity = self.activities.held_back(order);
+            self.activities.count_held_back(order, &mut claimed.held_back);
         }
         while claimed.items.len() < order.max {
             let next = match &order.only {

@@ -180,9 +180,9 @@ impl Instances {
     /// The routes of ready instances that the order accepts; counts those that it does not.
     pub(super) fn accepted_routes(&self, order: &InstanceOrder, held_back: &mut HeldBack) -> Vec<Route> {
         let mut accepted = Vec::new();
-        for route in self.ready.keys() {
+        for (route, ready) in &self.ready {
             match route.held_back_by(order) {
-                Some(by) => held_back.count(by),
+                Some(by) => held_back.count(by, ready.len().min(order.max)),
                 None => accepted.push(route.clone()),
             }
         }

@@ -153,7 +153,8 @@ pub enum HeldBackBy {
     Activity,
 }
 
-/// How many kinds of ready work (handler and version, or activity and tag) a claim passed over for lack of a capability.
+/// How many ready items a claim passed over for lack of a capability. Of each kind of work (handler and version, or activity
+/// and tag) a claim counts at most as many as it asked for, so that it costs no more than if it could take them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeldBack {
     /// For lack of the pinned version.
@@ -165,13 +166,14 @@ pub struct HeldBack {
 }
 
 impl HeldBack {
-    /// Counts one kind of work.
-    pub fn count(&mut self, by: HeldBackBy) {
-        match by {
-            HeldBackBy::Version => self.version += 1,
-            HeldBackBy::Orchestration => self.orchestration += 1,
-            HeldBackBy::Activity => self.activity += 1,
-        }
+    /// Counts items of one kind of work.
+    pub fn count(&mut self, by: HeldBackBy, items: usize) {
+        let counter = match by {
+            HeldBackBy::Version => &mut self.version,
+            HeldBackBy::Orchestration => &mut self.orchestration,
+            HeldBackBy::Activity => &mut self.activity,
+        };
+        *counter = counter.saturating_add(items as u64);
     }
 
     /// Adds what another claim passed over.

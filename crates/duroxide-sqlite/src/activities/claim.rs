@@ -1,12 +1,13 @@
 //! Claiming activities: the lowest that lane and session admit, each lane one index seek.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use duroxide_core::WorkItem;
 use duroxide_provider::{
     ScheduledActivityIdentifier, SessionFetchConfig, WorkClaim,
     store::{
-        ActivityOrder, Claimed, DeadLetterNote, StoreFailure, bounds::UNDECODABLE_HIDDEN_FOR, lock_token,
+        ActivityOrder, Claimed, DeadLetterNote, HeldBack, HeldBackBy, StoreFailure,
+        bounds::UNDECODABLE_HIDDEN_FOR, lock_token,
     },
 };
 
@@ -51,7 +52,7 @@ impl SqliteEngine {
         while claimed.items.len() < order.max {
             let wanted = order.max - claimed.items.len();
             let mut candidates = match &order.only {
-                None => self.ready_activities(order, wanted, &mut claimed.held_back.activity)?,
+                None => self.ready_activities(order, wanted, &mut claimed.held_back)?,
                 Some(only) => self.ready_activity(only)?,
             };
             let were_all = candidates.len() <= wanted;
@@ -151,24 +152,26 @@ impl SqliteEngine {
         &mut self,
         order: &ActivityOrder,
         wanted: usize,
-        held_back: &mut u64,
+        held_back: &mut HeldBack,
     ) -> Result<Vec<i64>, StoreFailure> {
         let limit = i64::try_from(wanted.saturating_add(1)).unwrap_or(i64::MAX);
         let mut found = Vec::new();
-        let mut passed_over = BTreeSet::new();
+        let passed_over_max = i64::try_from(order.max).unwrap_or(i64::MAX);
+        // What a claim passes over it passes over each time it looks.
+        *held_back = HeldBack::default();
         let mut lane = i64::MIN;
         while let Some(next) = self.db.first(NEXT_READY_LANE, [lane], |row| row.get(0))? {
             lane = next;
             if self.lanes.accepts(&self.db, lane, order)? {
                 found.extend(self.db.all(READY_IN_LANE, (lane, limit), |row| row.get::<_, i64>(0))?);
             } else if self.lanes.holds_back(&self.db, lane, order)? {
-                passed_over.insert(lane);
+                let passed_over = self.db.all(READY_IN_LANE, (lane, passed_over_max), |_| Ok(()))?;
+                held_back.count(HeldBackBy::Activity, passed_over.len());
             }
         }
         if let Some(by) = &order.session {
             self.add_ready_in_sessions(order, by, limit, &mut found)?;
         }
-        *held_back = passed_over.len() as u64;
         found.sort_unstable();
         found.truncate(wanted.saturating_add(1));
         Ok(found)

@@ -98,6 +98,7 @@ impl SqliteEngine {
         claimed.held_back = HeldBack::default();
         let limit = wanted.saturating_add(1);
         let on_each = i64::try_from(limit).unwrap_or(i64::MAX);
+        let passed_over_max = i64::try_from(order.max).unwrap_or(i64::MAX);
         let mut found: Vec<(i64, i64)> = Vec::new();
         let mut route = first_route - 1;
         while let Some(next) = self.db.first(NEXT_READY_ROUTE, [route], |row| row.get(0))? {
@@ -107,7 +108,10 @@ impl SqliteEngine {
                 continue;
             }
             match self.routes.held_back_by(&self.db, route, order)? {
-                Some(by) => claimed.held_back.count(by),
+                Some(by) => {
+                    let passed_over = self.db.all(READY_ON_ROUTE, (route, passed_over_max), |_| Ok(()))?;
+                    claimed.held_back.count(by, passed_over.len());
+                }
                 None => found.extend(
                     self.db.all(READY_ON_ROUTE, (route, on_each), |row| Ok((row.get(0)?, row.get(1)?)))?,
                 ),

@@ -277,19 +277,24 @@ pub fn one_instance_or_activity_can_be_claimed_past_all_filters(mut s: Scenario)
 
 /// S3.46
 pub fn a_claim_counts_what_it_passes_over(mut s: Scenario) {
-    s.send(&start("a"));
+    for instance in ["a", "b", "c"] {
+        s.send(&start(instance));
+    }
     s.send(&activity("a", 1));
     s.send(&activity("a", 2));
-    let nothing = InstanceOrder { versions: Some(Vec::new()), ..batch_order(1) };
-    assert_eq!(s.claim_all(&nothing).held_back.version, 1);
+    let nothing = |max| InstanceOrder { versions: Some(Vec::new()), ..batch_order(max) };
+    assert_eq!(s.claim_all(&nothing(5)).held_back.version, 3, "items, not kinds");
+    assert_eq!(s.claim_all(&nothing(2)).held_back.version, 2, "at most as many as were asked for");
+    assert_eq!(s.claim_all(&nothing(5)).held_back.version, 3, "at every fetch");
     let handlers = HandlerCapability {
         supported_orchestrations: Some(BTreeMap::new()),
         supported_activities: Some(BTreeSet::new()),
     };
-    let unknown = InstanceOrder { handlers: Some(handlers.clone()), ..batch_order(1) };
-    assert_eq!(s.claim_all(&unknown).held_back.orchestration, 1);
-    let unknown = ActivityOrder { handlers: Some(handlers), ..work_order(1) };
-    assert_eq!(s.work_all(&unknown).held_back.activity, 1, "one kind, however many");
+    let unknown = InstanceOrder { handlers: Some(handlers.clone()), ..batch_order(5) };
+    assert_eq!(s.claim_all(&unknown).held_back.orchestration, 3);
+    let unknown = |max| ActivityOrder { handlers: Some(handlers.clone()), ..work_order(max) };
+    assert_eq!(s.work_all(&unknown(5)).held_back.activity, 2);
+    assert_eq!(s.work_all(&unknown(1)).held_back.activity, 1);
     assert_eq!(s.claim_all(&batch_order(5)).held_back, HeldBack::default());
 }
 
