@@ -70,6 +70,8 @@ pub(crate) struct State {
     next_token: u64,
     emitted: VecDeque<Emission>,
     emissions_in_turn: usize,
+    /// How many of them became events, or repeated one.
+    emissions_taken: usize,
     emissions_max: Option<usize>,
     /// Emissions that repeat a recorded event and do not count against `emissions_max`; 0 in a live turn.
     replayed_emissions_max: usize,
@@ -252,7 +254,9 @@ impl State {
 
     /// The oldest action that has no event yet.
     pub(crate) fn next_emission(&mut self) -> Option<Emission> {
-        self.emitted.pop_front()
+        let oldest = self.emitted.pop_front()?;
+        self.emissions_taken += 1;
+        Some(oldest)
     }
 
     /// An emission became an event. Returns whom to wake: a queue read may find its message waiting.
@@ -322,10 +326,12 @@ impl State {
         self.replayed_emissions_max = recorded_events;
     }
 
-    /// Actions that replay left without an event become events of this turn, so they count in it.
+    /// Actions that replay left without an event become events of this turn, so they count in it, also those that were
+    /// too many to be kept.
     pub(crate) fn begin_turn(&mut self) {
         self.replayed_emissions_max = 0;
-        self.emissions_in_turn = self.emitted.len();
+        self.emissions_in_turn = self.emissions_in_turn.saturating_sub(self.emissions_taken);
+        self.emissions_taken = 0;
         self.drops.clear();
         self.stops.clear();
     }

@@ -193,6 +193,26 @@ fn actions_that_no_event_repeats_count_in_the_turn_after_the_replay() {
     assert!(failure(&story.turn([])).contains("schedule mismatch"), "the record has no key-value event");
 }
 
+/// 15.1: what was recorded before stays known, down to the last recorded event: it is taken back with the rest.
+#[test]
+fn a_turn_over_a_limit_takes_back_what_earlier_turns_scheduled() {
+    let code = |statuses: usize| {
+        move |ctx: OrchestrationContext, _| async move {
+            let work = ctx.schedule_activity("a", "");
+            (0..statuses).for_each(|_| ctx.set_custom_status(""));
+            work.await
+        }
+    };
+    let mut story = Story::new(code(0), Mode::Replayed);
+    story.limits.max_actions_per_turn = Some(10);
+    story.start();
+    story.deploy(code(11));
+    let turn = story.turn([]);
+    assert_eq!(failure(&turn), "Actions in one turn (11) exceed limit (10)");
+    assert_eq!(turn.cancelled_activities, [2]);
+    assert_eq!(story.lines()[2..], ["3 ActivityCancelRequested <- 2", "4 OrchestrationFailed"]);
+}
+
 /// 15.2
 #[test]
 fn a_history_that_grows_too_long_fails() {
