@@ -15,6 +15,7 @@ use tracing::{debug, warn};
 
 use super::{
     admit::{Admission, Claimed, Policy, Unprocessable, admit},
+    batch::start_item,
     commit::{Insisted, insist},
     guarded,
     held::LockKind,
@@ -63,6 +64,9 @@ impl InstanceWork {
             Lookup::Absent => {}
         }
         // What is rare is boxed, so that the common way through a claim needs little memory.
+        if !self.is_new() && Box::pin(self.is_late()).await {
+            return Box::pin(self.drain(None)).await;
+        }
         let loaded =
             if self.is_new() { Some(LoadedExecution::default()) } else { Box::pin(self.load()).await };
         let Some(loaded) = loaded else { return };
@@ -161,6 +165,17 @@ impl InstanceWork {
     /// Whether the instance has ended, asked of the status because the history cannot be decoded.
     async fn has_ended(&mut self) -> bool {
         let status = guarded("read_status", self.node.store.read_status(&self.claim.instance)).await;
+        matches!(status, Ok(Some(status)) if status.terminal_event.is_some())
+    }
+
+    /// Whether nothing is to be done but to drop the messages, because the instance has ended. Asked of its status, which
+    /// costs one row, before a history is read that may be long. A start needs the history: a parent may have to be told.
+    async fn is_late(&mut self) -> bool {
+        if self.claim.loaded.is_some() || start_item(&self.claim.messages).is_some() {
+            return false;
+        }
+        let (node, instance) = (Arc::clone(&self.node), self.claim.instance.clone());
+        let status = self.lease.beside(guarded("read_status", node.store.read_status(&instance))).await;
         matches!(status, Ok(Some(status)) if status.terminal_event.is_some())
     }
 

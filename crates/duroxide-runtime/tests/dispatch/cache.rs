@@ -36,6 +36,24 @@ async fn with_and_without_the_cache_histories_are_the_same() {
     assert!(histories.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
+/// 2.2: whether an instance has ended is asked of its status, so a message that comes too late costs no history.
+#[tokio::test]
+async fn a_late_message_to_an_ended_instance_loads_no_history() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = faulty(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    let runtime = start(&store, echo(&Counter::default()), callers(), brisk()).await;
+    let client = Client::new(Arc::clone(&inner));
+    run(&client, "i", "three").await;
+    let before = kinds(&inner, "i").await;
+    let commits = faults.made("commit_round");
+    client.raise_event("i", "late", "").await.unwrap();
+    faults.until_reached("commit_round", commits + 1).await;
+    runtime.shutdown(None).await;
+    assert_eq!(faults.made("load_execution"), 0);
+    assert_eq!(kinds(&inner, "i").await, before);
+}
+
 /// Keeps back the answer to every commit until the instance's next claim has had time to read the history.
 #[derive(Default)]
 struct SlowAnswers {
