@@ -226,6 +226,8 @@ pub struct WorkClaim {
     pub stop_requested: bool,
     /// Earlier claims that ended without an answer; `None` if the provider cannot tell them from counted abandons.
     pub losses: Option<Losses>,
+    /// The number of the instance's row, as in [`StorePosition::incarnation`]; `None` if the provider cannot tell.
+    pub incarnation: Option<u64>,
 }
 
 /// What the renewal of an activity's lock says.

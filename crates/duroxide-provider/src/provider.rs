@@ -224,6 +224,7 @@ pub trait Provider: Any + Send + Sync {
                 claimed_before: attempt_count > 1,
                 stop_requested: false,
                 losses: None,
+                incarnation: None,
             })
             .into_iter()
             .collect())

@@ -65,6 +65,7 @@ impl MemoryEngine {
             losses: Some(activity.losses),
             claimed_before,
             stop_requested: activity.stop_requested,
+            incarnation: Some(activity.instance.0),
         };
         if let (Some(session), Some(by)) = (activity.row.session_id.clone(), &order.session) {
             self.activities.sessions().claim(&session, by, self.now);

@@ -93,7 +93,7 @@ pub enum Step {
 /// What a step led to, without what may differ between engines.
 #[derive(Debug, Default)]
 pub struct Observation {
-    /// Claimed instances; tokens and incarnations are blank.
+    /// Claimed instances; tokens and incarnations are blank here and in activities.
     pub instances: Vec<OrchestrationClaim>,
     /// Claimed activities; tokens are blank.
     pub activities: Vec<WorkClaim>,
@@ -206,6 +206,7 @@ impl Subject {
         seen.held_back = claimed.held_back;
         for mut claim in claimed.items {
             self.activity_tokens.push(std::mem::take(&mut claim.lock_token));
+            claim.incarnation = None;
             seen.activities.push(claim);
         }
         Ok(())

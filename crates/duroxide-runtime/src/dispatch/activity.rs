@@ -34,6 +34,8 @@ pub(crate) struct ActivityWork {
     stop: CancellationToken,
     /// An earlier claim may have begun it.
     claimed_before: bool,
+    /// The number of its instance's row.
+    incarnation: Option<u64>,
     lease: Lease,
     seat: Seat,
     suspect: Option<Suspect>,
@@ -73,6 +75,7 @@ impl ActivityWork {
             cancellation,
             stop,
             claimed_before: claim.claimed_before,
+            incarnation: claim.incarnation,
             lease,
             seat,
             suspect,

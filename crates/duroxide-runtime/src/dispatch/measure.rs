@@ -83,9 +83,9 @@ pub(crate) async fn count(node: &Node, facts: &Facts) {
 /// Counts the call that a child has ended. Labels name orchestrations, so the parent's name is looked up.
 async fn count_call(node: &Node, facts: &Facts, end: &End, duration: Duration) {
     let Some(link) = &facts.parent else { return };
-    let known = link.execution_id.and_then(|execution| node.descriptors.find(&link.instance, execution));
+    let known = link.execution_id.and_then(|execution| node.descriptors.last_name(&link.instance, execution));
     let parent = match known {
-        Some((name, _)) => Some(name),
+        Some(name) => Some(name),
         None => guarded("read_descriptor", node.store.read_descriptor(&link.instance))
             .await
             .ok()

@@ -136,6 +136,7 @@ impl SqliteEngine {
         let stop_requested = activity.stop_requested;
         activity.losses = losses;
         activity.lock = Some(Lock { token: lock_token.clone(), until });
+        let incarnation = Some(unsigned(activity.instance));
         self.kept_activities.keep(activity, None);
         Ok(WorkClaim {
             item,
@@ -144,6 +145,7 @@ impl SqliteEngine {
             losses: Some(losses),
             claimed_before,
             stop_requested,
+            incarnation,
         })
     }
 

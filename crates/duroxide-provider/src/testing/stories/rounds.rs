@@ -219,6 +219,7 @@ pub fn a_commit_after_a_delete_recreates_nothing(mut s: Scenario) {
     let work = s.work().unwrap();
     s.send(&raise("a", "e"));
     let claim = s.claim().unwrap();
+    assert_eq!(work.incarnation, claim.position.map(|position| position.incarnation));
     s.force_delete("a");
     assert_eq!(s.commit(&claim, Turn::later(&claim)), Err(Refusal::InvalidLockToken));
     assert_eq!(s.ack(&work, Some(&completed("a", 2))), Err(Refusal::WorkItemLockLost));

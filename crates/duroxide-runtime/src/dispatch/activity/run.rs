@@ -84,10 +84,11 @@ enum Stop {
 impl ActivityWork {
     /// What the activity is told. `None` if the store could not be asked and the claim was given back.
     pub(super) async fn context(&mut self, call: &Call) -> Option<ActivityContext> {
-        let (name, version) = match self.node.descriptors.find(&call.instance, call.execution_id) {
-            Some(known) => known,
-            None => self.read_descriptor(call).await?,
-        };
+        let (name, version) =
+            match self.node.descriptors.find(&call.instance, call.execution_id, self.incarnation) {
+                Some(known) => known,
+                None => self.read_descriptor(call).await?,
+            };
         Some(ActivityContext::new(ActivityCall {
             instance_id: call.instance.clone(),
             execution_id: call.execution_id,
@@ -121,7 +122,8 @@ impl ActivityWork {
         match insist(&self.node, &mut self.lease, timeout, "read_descriptor", read).await {
             Insisted::Done(found) => {
                 let found = found.map(|found| (found.name, found.version)).unwrap_or_default();
-                self.node.descriptors.remember(&call.instance, call.execution_id, &found.0, &found.1);
+                let known = &self.node.descriptors;
+                known.remember(&call.instance, call.execution_id, self.incarnation, &found.0, &found.1);
                 Some(found)
             }
             Insisted::Refused(_) => Some(Default::default()),

@@ -52,7 +52,8 @@ impl InstanceWork {
         }
         let (instance, execution_id) = (&self.claim.instance, facts.execution_id);
         if !(round.worker_items.is_empty() && round.orchestrator_items.is_empty()) {
-            self.node.descriptors.remember(instance, execution_id, &facts.name, &facts.version);
+            let incarnation = self.claim.position.map(|position| position.incarnation);
+            self.node.descriptors.remember(instance, execution_id, incarnation, &facts.name, &facts.version);
         }
         let node = Arc::clone(&self.node);
         let goes_on = facts.end.as_ref().is_none_or(|end| !end.ends_instance());
