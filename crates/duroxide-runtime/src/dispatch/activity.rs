@@ -34,6 +34,8 @@ pub(crate) struct ActivityWork {
     stop: CancellationToken,
     /// An earlier claim may have begun it.
     claimed_before: bool,
+    /// When it was fetched.
+    received: Moment,
     /// The number of its instance's row.
     incarnation: Option<u64>,
     lease: Lease,
@@ -75,6 +77,7 @@ impl ActivityWork {
             cancellation,
             stop,
             claimed_before: claim.claimed_before,
+            received,
             incarnation: claim.incarnation,
             lease,
             seat,
@@ -109,6 +112,12 @@ impl ActivityWork {
                 None => return self.give_back(Some(GIVE_WAY), true).await,
             },
         };
+        if !self.is_still_held().await {
+            return self.node.held.let_go(&self.token);
+        }
+        if self.stop.is_cancelled() {
+            return self.end_before_it_began(&call).await;
+        }
         let span = context.span(self.attempt_count);
         let starting = stay.as_mut().and_then(Stay::starting);
         let verdict = self.execute(&mut call, handler, context, span.clone(), starting).await;

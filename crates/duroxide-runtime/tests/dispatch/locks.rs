@@ -1,7 +1,11 @@
 //! Locks: renewed in time, given back when a commit fails, never a reason to lose work.
 
 use std::{
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
 
@@ -229,4 +233,40 @@ async fn a_dropped_activity_is_cancelled_as_soon_as_its_round_is_committed() {
     assert_eq!(output(&client, "i").await, "raced");
     tokio::time::timeout(Duration::from_secs(4), stops).await.expect("before any renewal").unwrap();
     runtime.shutdown(None).await;
+}
+
+/// 19.1, 7.3: an activity that is held up before it starts, here by a store that cannot say whose it is, asks whether it is
+/// still wanted. Otherwise it would run until its next renewal, seconds later.
+#[tokio::test]
+async fn an_activity_that_was_deleted_before_it_started_never_runs() {
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = faulty(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    let deleted = Arc::new(AtomicBool::new(false));
+    let is_deleted = Arc::clone(&deleted);
+    let asked = Counter::default();
+    let ask = asked.clone();
+    faults.inject(move |name, nth| {
+        if name != "read_descriptor" {
+            return None;
+        }
+        ask.add();
+        // Its tries are 10, 20, 40, 80 and 160 ms apart.
+        (nth <= 5 || !is_deleted.load(Ordering::SeqCst)).then_some(Fault::Retryable)
+    });
+    let (mut turns_only, mut activities_only) = (brisk(), brisk());
+    (turns_only.worker_concurrency, activities_only.orchestration_concurrency) = (0, 0);
+    let runs = Counter::default();
+    let turns = start(&inner, echo(&Counter::default()), callers(), turns_only).await;
+    let worker = start(&store, echo(&runs), callers(), activities_only).await;
+    let client = Client::new(inner);
+    client.start_orchestration("i", "one", "in").await.unwrap();
+    asked.until(1).await;
+    client.delete_instance("i", true).await.unwrap();
+    deleted.store(true, Ordering::SeqCst);
+    let renewed = faults.until_reached("renew_work_item_lock", 1);
+    tokio::time::timeout(PATIENCE, renewed).await.expect("the store is asked for the lock");
+    worker.shutdown(None).await;
+    assert_eq!(runs.get(), 0);
+    turns.shutdown(None).await;
 }

@@ -17,9 +17,11 @@ use crate::{
     dispatch::{
         ActivityRun, InProgressGuard,
         commit::{Insisted, insist},
+        guarded,
         quarantine::{Starting, started},
         renewal::LeaseEnd,
         store_call::panic_text,
+        timing::UNSTARTED_MAX,
         worker::worker_id,
     },
     env::{BoxFuture, Task},
@@ -135,6 +137,26 @@ impl ActivityWork {
                 self.give_back(None, !panicked).await;
                 None
             }
+        }
+    }
+
+    /// Whether the lock is still this node's. An activity that did not start at once asks the store: its row may have
+    /// been deleted meanwhile, and the next renewal would tell only after its code has run for seconds.
+    pub(super) async fn is_still_held(&mut self) -> bool {
+        if self.node.env.moment().since(self.received) < UNSTARTED_MAX {
+            return true;
+        }
+        let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
+        let call = guarded("renew_work_item_lock", store.renew_work_item(&self.token, timeout));
+        match self.lease.beside(call).await {
+            Ok(renewed) => {
+                if renewed.stop_requested {
+                    self.stop.cancel();
+                }
+                true
+            }
+            // A store that cannot answer now does not say that the lock is lost.
+            Err(error) => error.is_retryable(),
         }
     }
 
