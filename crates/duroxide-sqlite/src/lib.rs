@@ -34,6 +34,7 @@ mod activities;
 mod admin;
 mod bulk;
 mod checkpoint;
+mod compact;
 mod custom_status;
 mod db;
 mod dead_letters;

@@ -4,7 +4,7 @@ use duroxide_provider::store::StoreSnapshot;
 use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
 use crate::{
-    SqliteEngine, SqliteError, SqliteOptions, SqliteReader, checkpoint,
+    SqliteEngine, SqliteError, SqliteOptions, SqliteReader, checkpoint, compact,
     db::Db,
     open::{Location, open_writer},
     thread::run_on_a_thread,
@@ -67,6 +67,24 @@ impl SqliteProvider {
             checkpoint::run_full(&db).map_err(|failure| SqliteError::from_failure("checkpoint", failure))
         })
         .await
+    }
+
+    /// Gives pages that deleted rows have left back to the file system; returns how many bytes. A store in memory has
+    /// none to give.
+    ///
+    /// The first call of a file writes the whole file anew, which needs as much space again and lets nobody else
+    /// write meanwhile: make it when no node runs, or right after the file was made. Later calls go in steps of 1 MiB,
+    /// beside running nodes.
+    ///
+    /// # Errors
+    /// If the file cannot be opened or written, or others held it for too long. The store is as it was then, or has
+    /// given back less.
+    pub async fn compact(&self) -> Result<u64, SqliteError> {
+        if self.location == Location::Memory {
+            return Ok(0);
+        }
+        let (location, options) = (self.location.clone(), self.options.clone());
+        run_on_a_thread("compact", move || compact::run(&open_writer(&location, &options)?)).await
     }
 
     /// Everything that is queued or locked, as text for people. Payloads are shown by their size.

@@ -15,14 +15,22 @@ const EVENTS: u64 = 5 * REMOVED_ROWS_MAX as u64;
 
 struct Store {
     provider: SqliteProvider,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Store {
     async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", directory.path().join("store.db").display());
-        Self { provider: SqliteProvider::new(&url, None).await.unwrap(), _directory: directory }
+        Self { provider: SqliteProvider::new(&url, None).await.unwrap(), directory }
+    }
+
+    async fn file_bytes(&self) -> u64 {
+        // The store may be in the middle of a checkpoint of its own.
+        while self.provider.checkpoint().await.is_err_and(|error| error.retryable) {
+            tokio::task::yield_now().await;
+        }
+        std::fs::metadata(self.directory.path().join("store.db")).unwrap().len()
     }
 
     fn admin(&self) -> &dyn ProviderAdmin {
@@ -176,4 +184,25 @@ async fn prunes_count_exactly_over_many_steps() {
     let all = store.admin().prune_executions_bulk(InstanceFilter::default(), keep).await.unwrap();
     assert_eq!((all.instances_processed, all.executions_deleted, all.events_deleted), (2, 1, EVENTS));
     assert_eq!(store.admin().list_executions("order-2").await.unwrap(), [2]);
+}
+
+/// The first call writes the file anew; the second goes in steps. What is stored stays, and the store goes on.
+#[tokio::test]
+async fn compact_gives_the_pages_of_deleted_rows_back() {
+    let store = Store::new().await;
+    store.ended("kept", 10).await;
+    for round in 0..2 {
+        let id = format!("large-{round}");
+        store.ended(&id, 4 * EVENTS).await;
+        let full = store.file_bytes().await;
+        store.admin().delete_instance(&id, false).await.unwrap();
+        assert!(store.file_bytes().await >= full, "free pages are kept for later rows");
+        let given_back = store.provider.compact().await.unwrap();
+        let left = store.file_bytes().await;
+        assert!(given_back > full / 2 && left < full / 2, "{given_back} of {full} bytes, {left} are left");
+        assert_eq!(store.provider.read("kept").await.unwrap().len(), 10);
+    }
+    assert_eq!(store.provider.compact().await.unwrap(), 0);
+    store.ended("later", 10).await;
+    assert_eq!(SqliteProvider::new_in_memory().await.unwrap().compact().await.unwrap(), 0);
 }

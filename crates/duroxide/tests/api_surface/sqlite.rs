@@ -20,6 +20,7 @@ async fn constructors() -> Result<[SqliteProvider; 3], Box<dyn std::error::Error
 
 async fn maintenance(provider: &SqliteProvider) -> Result<String, ProviderError> {
     provider.checkpoint().await?;
+    let _bytes: u64 = provider.compact().await?;
     Ok(provider.debug_dump().await)
 }
 
