@@ -12,6 +12,12 @@ pub const MAX_TAG_NAME_BYTES: usize = 256;
 pub const MAX_KV_KEYS: usize = 150;
 /// Bytes of one value in the key-value store.
 pub const MAX_KV_VALUE_BYTES: usize = 65_536;
+/// Bytes of an instance id that a client starts, and of the name of an orchestration, event or queue that it names.
+pub const MAX_NAME_BYTES: usize = 1_024;
+/// Bytes of an instance id that a client sends a message to. Longer than what it may start, because the automatic id of a
+/// child begins with the id of its parent.
+pub const MAX_ADDRESSED_ID_BYTES: usize = 4_096;
+const _: () = assert!(MAX_NAME_BYTES < MAX_ADDRESSED_ID_BYTES);
 /// Times a future may wake itself in a row, with no event applied in between.
 pub const MAX_SELF_WAKES: usize = 10_000;
 

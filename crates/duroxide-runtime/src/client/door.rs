@@ -1,6 +1,10 @@
 //! What is refused at the door, before anything is stored.
 
-use duroxide_core::{codec, is_reserved_root_id, reserved_root_id_message};
+use duroxide_core::{
+    codec, is_reserved_root_id,
+    limits::{MAX_ADDRESSED_ID_BYTES, MAX_NAME_BYTES},
+    reserved_root_id_message,
+};
 use semver::Version;
 use serde::Serialize;
 
@@ -13,12 +17,7 @@ impl Client {
     }
 
     fn check_bytes(&self, what: &str, size: usize) -> Result<(), ClientError> {
-        match self.limits.max_payload_bytes {
-            Some(limit) if size > limit => Err(ClientError::invalid_input(format!(
-                "{what} size ({size} bytes) exceeds limit ({limit} bytes)"
-            ))),
-            _ => Ok(()),
-        }
+        self.limits.max_payload_bytes.map_or(Ok(()), |limit| check_limit(what, size, limit))
     }
 
     /// The text of a value, by the codec of every `_typed` method. It is measured first, so that a value over the limit is
@@ -43,13 +42,42 @@ impl Client {
         Ok(())
     }
 
-    /// Refuses ids and names that nobody could have meant.
+    /// Refuses ids and names that nobody could have meant. They are keys of the store and fields of the log, so their length
+    /// is limited, whatever payloads may have.
     pub(super) fn check_name(&self, what: &str, name: &str) -> Result<(), ClientError> {
-        if name.is_empty() {
-            return Err(ClientError::invalid_input(format!("{what} is empty")));
-        }
-        self.check_size(what, name)
+        check_not_empty(what, name)?;
+        self.check_length(what, name, MAX_NAME_BYTES)
     }
+
+    /// The same for an instance that a message is for: it may be a child with an automatic id.
+    pub(super) fn check_address(&self, instance: &str) -> Result<(), ClientError> {
+        check_not_empty(INSTANCE_ID, instance)?;
+        self.check_length(INSTANCE_ID, instance, MAX_ADDRESSED_ID_BYTES)
+    }
+
+    /// Refuses a name over its limit, or over that of payloads if that is lower.
+    pub(super) fn check_length(&self, what: &str, name: &str, limit: usize) -> Result<(), ClientError> {
+        self.check_size(what, name)?;
+        check_limit(what, name.len(), limit)
+    }
+}
+
+/// What an instance id is called in errors.
+pub(super) const INSTANCE_ID: &str = "instance id";
+
+fn check_limit(what: &str, size: usize, limit: usize) -> Result<(), ClientError> {
+    if size <= limit {
+        return Ok(());
+    }
+    let message = format!("{what} size ({size} bytes) exceeds limit ({limit} bytes)");
+    Err(ClientError::invalid_input(message))
+}
+
+fn check_not_empty(what: &str, name: &str) -> Result<(), ClientError> {
+    if name.is_empty() {
+        return Err(ClientError::invalid_input(format!("{what} is empty")));
+    }
+    Ok(())
 }
 
 /// Refuses ids that could be taken for automatic child ids.

@@ -1,4 +1,4 @@
-use duroxide_core::WorkItem;
+use duroxide_core::{WorkItem, limits::MAX_NAME_BYTES};
 use serde::Serialize;
 
 use super::{Client, ClientError};
@@ -8,7 +8,7 @@ impl Client {
     /// reaches nobody.
     ///
     /// # Errors
-    /// `InvalidInput` for an empty id, for oversized data and if `max_mailbox_messages` already wait; otherwise the
+    /// `InvalidInput` for an empty or overlong id or name, for oversized data and if `max_mailbox_messages` already wait; otherwise the
     /// store's error.
     pub async fn raise_event(
         &self,
@@ -39,7 +39,7 @@ impl Client {
     /// Puts a message into a queue of an instance. It waits there, over continue-as-new too, until it is read.
     ///
     /// # Errors
-    /// `InvalidInput` for an empty id, for oversized data and if `max_mailbox_messages` already wait; otherwise the
+    /// `InvalidInput` for an empty or overlong id or name, for oversized data and if `max_mailbox_messages` already wait; otherwise the
     /// store's error.
     pub async fn enqueue_event(
         &self,
@@ -84,21 +84,21 @@ impl Client {
     /// Ends an instance as cancelled; its open children too. On an instance that has ended it does nothing.
     ///
     /// # Errors
-    /// `InvalidInput` for an empty id and for an oversized reason; otherwise the store's error.
+    /// `InvalidInput` for an empty or overlong id and for an oversized reason; otherwise the store's error.
     pub async fn cancel_instance(
         &self,
         instance: impl Into<String>,
         reason: impl Into<String>,
     ) -> Result<(), ClientError> {
         let (instance, reason) = (instance.into(), reason.into());
-        self.check_name("instance id", &instance)?;
+        self.check_address(&instance)?;
         self.check_size("cancellation reason", &reason)?;
         self.send(WorkItem::CancelInstance { instance, reason }).await
     }
 
     fn check_message(&self, what: &str, instance: &str, name: &str, data: &str) -> Result<(), ClientError> {
-        self.check_name("instance id", instance)?;
-        self.check_size(&format!("{what} name"), name)?;
+        self.check_address(instance)?;
+        self.check_length(&format!("{what} name"), name, MAX_NAME_BYTES)?;
         self.check_size(&format!("{what} data"), data)
     }
 

@@ -13,7 +13,7 @@ impl Client {
     /// has returned, clients see the instance as running.
     ///
     /// # Errors
-    /// `InvalidInput` for a reserved or empty id and for an oversized input; otherwise the store's error.
+    /// `InvalidInput` for a reserved, empty or overlong id or name and for an oversized input; otherwise the store's error.
     pub async fn start_orchestration(
         &self,
         instance: impl Into<String>,
@@ -154,7 +154,7 @@ impl Client {
         version: Option<String>,
         input: String,
     ) -> Result<WorkItem, ClientError> {
-        self.check_name("instance id", &instance)?;
+        self.check_name(door::INSTANCE_ID, &instance)?;
         door::check_not_reserved(&instance)?;
         self.check_name("orchestration name", &orchestration)?;
         self.check_size(INPUT, &input)?;

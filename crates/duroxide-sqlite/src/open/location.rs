@@ -47,7 +47,8 @@ impl Location {
         }
         let Some(path) = without_file_scheme(path) else { return refuse("a file on another host") };
         match (path, mode) {
-            (":memory:", _) | (_, "memory") => Ok(Self::Memory),
+            (path, _) if is_memory(path) => Ok(Self::Memory),
+            (_, "memory") => Ok(Self::Memory),
             ("", _) => refuse("no path"),
             (path, mode) => Ok(Self::File { path: percent_decoded(path).into(), create: mode == "rwc", vfs }),
         }
@@ -154,6 +155,12 @@ impl std::fmt::Display for Location {
     }
 }
 
+/// Whether a path means `:memory:`, however many colons and slashes the URL put before it (`sqlite:::memory:`,
+/// `sqlite:///:memory:`). Nobody who writes that wants a file of such a name.
+fn is_memory(path: &str) -> bool {
+    path.strip_suffix(":memory:").is_some_and(|before| before.chars().all(|c| matches!(c, ':' | '/')))
+}
+
 /// `%20` is a space; a `%` that starts no such code stands for itself.
 fn percent_decoded(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
@@ -200,6 +207,10 @@ mod tests {
             ("sqlite:100%.db", file("100%.db", true)),
             ("sqlite::memory:", Location::Memory),
             ("sqlite://:memory:", Location::Memory),
+            ("sqlite:::memory:", Location::Memory),
+            ("sqlite:///:memory:", Location::Memory),
+            ("sqlite:./:memory:", file("./:memory:", true)),
+            ("sqlite:my:memory:", file("my:memory:", true)),
             ("sqlite::memory:?cache=shared", Location::Memory),
             ("sqlite:x?mode=memory&cache=private", Location::Memory),
         ] {

@@ -116,6 +116,32 @@ async fn empty_names_and_malformed_versions_are_refused() {
     assert!(store.enqueued().is_empty());
 }
 
+/// Ids and names are keys: their length has a limit of its own. Children, whose ids begin with those of their parents, can
+/// still be reached.
+#[tokio::test]
+async fn overlong_ids_and_names_are_refused() {
+    let store = FakeStore::telling();
+    let client = client_on(&store);
+    let (fits, long) = ("x".repeat(1_024), "x".repeat(1_025));
+    client.start_orchestration(&fits, &fits, "").await.unwrap();
+    let child = format!("{fits}::sub::2");
+    client.raise_event(&child, &fits, "").await.unwrap();
+    client.enqueue_event(&child, &fits, "").await.unwrap();
+    client.cancel_instance(&child, "enough").await.unwrap();
+    assert_eq!(store.enqueued().len(), 4);
+    let too_long = |what: &str| format!("{what} size (1025 bytes) exceeds limit (1024 bytes)");
+    assert_eq!(refusal(client.start_orchestration(&long, "Order", "").await), too_long("instance id"));
+    assert_eq!(refusal(client.start_orchestration_if_new(&long, "Order", "").await), too_long("instance id"));
+    assert_eq!(refusal(client.start_orchestration("o", &long, "").await), too_long("orchestration name"));
+    assert_eq!(refusal(client.raise_event("o", &long, "").await), too_long("event name"));
+    assert_eq!(refusal(client.enqueue_event("o", &long, "").await), too_long("queue message name"));
+    let nowhere = "x".repeat(4_097);
+    let unreachable = "instance id size (4097 bytes) exceeds limit (4096 bytes)";
+    assert_eq!(refusal(client.raise_event(&nowhere, "e", "").await), unreachable);
+    assert_eq!(refusal(client.cancel_instance(&nowhere, "enough").await), unreachable);
+    assert_eq!(store.enqueued().len(), 4);
+}
+
 /// 15.3, I20
 #[tokio::test]
 async fn what_is_too_large_is_refused_before_anything_is_stored() {
