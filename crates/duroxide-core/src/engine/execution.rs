@@ -305,11 +305,17 @@ impl Execution {
             // Only a new event is news; a recorded one was reported when it arrived.
             None if event_id > self.replayed_to => {
                 let Identity { instance, execution_id, .. } = &self.shared.identity;
+                let (awaited_events, awaited_queues) = {
+                    let state = self.shared.lock();
+                    (state.awaited_events(), state.queues.awaited())
+                };
                 tracing::warn!(
                     target: "duroxide::runtime",
                     %instance,
                     execution_id,
                     event_name = name,
+                    ?awaited_events,
+                    ?awaited_queues,
                     "skipping ExternalEvent delivery: no pending subscription slot for event '{name}'"
                 );
             }

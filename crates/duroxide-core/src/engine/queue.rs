@@ -39,6 +39,15 @@ struct Message {
 }
 
 impl Queues {
+    /// The names of queues that the code reads, in order.
+    pub(crate) fn awaited(&self) -> Vec<String> {
+        self.by_name
+            .iter()
+            .filter(|(_, queue)| !queue.reads.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
     /// A message arrived. Returns whom to wake.
     pub(crate) fn deliver(&mut self, name: &str, data: String) -> Option<Waker> {
         let arrival = self.next_arrival;

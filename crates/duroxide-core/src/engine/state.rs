@@ -320,6 +320,11 @@ impl State {
         ids
     }
 
+    /// The names of events that the code waits for, in order.
+    pub(crate) fn awaited_events(&self) -> Vec<String> {
+        self.waits.iter().filter(|(_, waits)| !waits.is_empty()).map(|(name, _)| name.clone()).collect()
+    }
+
     /// The code is about to repeat the actions of all earlier turns: at most one for each recorded event. The limit of
     /// one turn does not apply to their sum.
     pub(crate) fn begin_replay(&mut self, recorded_events: usize) {

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use duroxide_core::WorkItem;
+use duroxide_core::{OrchestrationContext, WorkItem};
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -14,9 +14,9 @@ use tracing::{
 
 use crate::story::*;
 
-/// Keeps the level and the message of every log line.
+/// Keeps the level and the message of every log line, and what it says of open waits.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<(Level, String)>>>);
+struct Lines(Arc<Mutex<Vec<(Level, Message)>>>);
 
 impl Subscriber for Lines {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
@@ -34,7 +34,7 @@ impl Subscriber for Lines {
     fn event(&self, event: &Event<'_>) {
         let mut message = Message::default();
         event.record(&mut message);
-        self.0.lock().unwrap().push((*event.metadata().level(), message.0));
+        self.0.lock().unwrap().push((*event.metadata().level(), message));
     }
 
     fn enter(&self, _: &span::Id) {}
@@ -42,19 +42,28 @@ impl Subscriber for Lines {
     fn exit(&self, _: &span::Id) {}
 }
 
-#[derive(Default)]
-struct Message(String);
+#[derive(Clone, Default)]
+struct Message {
+    text: String,
+    awaited: String,
+}
 
 impl Visit for Message {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            self.0 = format!("{value:?}");
+        match field.name() {
+            "message" => self.text = format!("{value:?}"),
+            name if name.starts_with("awaited") => self.awaited += &format!("{name}={value:?} "),
+            _ => {}
         }
     }
 }
 
 /// The warnings of a story.
 fn warnings(script: impl FnOnce()) -> Vec<String> {
+    whole_warnings(script).into_iter().map(|message| message.text).collect()
+}
+
+fn whole_warnings(script: impl FnOnce()) -> Vec<Message> {
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.clone(), script);
     let lines = lines.0.lock().unwrap();
@@ -112,4 +121,26 @@ fn an_event_for_nobody_is_reported_once() {
         };
         assert_eq!(found, [text("early"), text("other")], "{mode:?}");
     }
+}
+
+/// 9.1: whoever misspelt a name sees which ones would have been heard, queues too.
+#[test]
+fn an_event_for_nobody_names_what_is_waited_for() {
+    let found = whole_warnings(|| {
+        let code = |ctx: OrchestrationContext, _| async move {
+            ctx.join3(ctx.schedule_wait("paid"), ctx.schedule_wait("sent"), ctx.dequeue_event("inbox")).await;
+            Ok(String::new())
+        };
+        let mut story = Story::new(code, Mode::Live);
+        story.start();
+        story.turn([raised("payed", "")]);
+        story.turn([raised("paid", "")]);
+        story.turn([raised("paid", "")]);
+    });
+    let awaited: Vec<_> = found.iter().map(|message| message.awaited.trim_end()).collect();
+    let expected = [
+        r#"awaited_events=["paid", "sent"] awaited_queues=["inbox"]"#,
+        r#"awaited_events=["sent"] awaited_queues=["inbox"]"#,
+    ];
+    assert_eq!(awaited, expected);
 }
