@@ -315,5 +315,6 @@ mod tests {
             Timestamp::ZERO,
         );
         assert_eq!(kinds(&turn), [(42, "OrchestrationFailed")]);
+        assert_eq!((turn.delta[0].instance_id.as_str(), turn.delta[0].execution_id), ("i", 2));
     }
 }
