@@ -35,6 +35,8 @@ pub(crate) struct ActivityCall {
     pub(crate) session_id: Option<String>,
     /// Its routing tag.
     pub(crate) tag: Option<String>,
+    /// How often it has been fetched.
+    pub(crate) attempt: u32,
     /// Fires when the result is no longer wanted.
     pub(crate) cancellation: CancellationToken,
     /// A client on the same store.
@@ -116,6 +118,12 @@ impl ActivityContext {
         self.call.tag.as_deref()
     }
 
+    /// Which attempt to run the activity this is, counted from 1. Attempts that were given back without counting, as at a
+    /// shutdown, have the same number as the next one. A retry by a `RetryPolicy` is a new activity, which starts at 1 again.
+    pub fn attempt(&self) -> u32 {
+        self.call.attempt
+    }
+
     /// Logs at INFO with the fields that say which activity speaks.
     pub fn trace_info(&self, message: impl Into<String>) {
         trace_activity!(info, self.call, message.into());
@@ -178,6 +186,7 @@ pub(crate) mod tests {
             worker_id: "work-0-abc".to_owned(),
             session_id: Some("s-1".to_owned()),
             tag: None,
+            attempt: 3,
             cancellation: CancellationToken::new(),
             client: Client::new(store),
             code: None,
@@ -191,6 +200,7 @@ pub(crate) mod tests {
         assert_eq!((ctx.orchestration_name(), ctx.orchestration_version()), ("Order", "1.0.0"));
         assert_eq!((ctx.activity_name(), ctx.worker_id()), ("Charge", "work-0-abc"));
         assert_eq!((ctx.session_id(), ctx.tag()), (Some("s-1"), None));
+        assert_eq!(ctx.attempt(), 3);
     }
 
     #[test]

@@ -5,4 +5,4 @@ pub use duroxide_runtime::{
     OrchestrationHandler, OrchestrationRegistry, OrchestrationRegistryBuilder, OrchestrationStatus, Runtime,
     RuntimeLimits, RuntimeOptions, UnregisteredBackoffConfig, VersionPolicy, kind_of,
 };
-pub use duroxide_runtime::{limits, observability, registry};
+pub use duroxide_runtime::{env, limits, observability, registry};

@@ -217,6 +217,7 @@ async fn activity_context(ctx: &ActivityContext) {
     let _: [&str; 2] = [ctx.activity_name(), ctx.worker_id()];
     let _: u64 = ctx.execution_id();
     let _: [Option<&str>; 2] = [ctx.session_id(), ctx.tag()];
+    let _: u32 = ctx.attempt();
     ctx.trace_info("m");
     ctx.trace_warn("m");
     ctx.trace_error("m");

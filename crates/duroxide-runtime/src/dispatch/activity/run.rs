@@ -101,6 +101,7 @@ impl ActivityWork {
             worker_id: worker_id(&self.node, self.seat.slot()),
             session_id: call.session_id.clone(),
             tag: call.tag.clone(),
+            attempt: self.attempt_count,
             // A child: user code that cancels its own token must not look like a cancelled activity.
             cancellation: self.cancellation.child_token(),
             client: self.node.client.clone(),
