@@ -9,7 +9,7 @@ mod terminate;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use duroxide_provider::{LoadedExecution, OrchestrationClaim, StorePosition};
+use duroxide_provider::{LoadedExecution, OrchestrationClaim, ProviderError, StorePosition};
 use futures_util::future::select;
 use tracing::{debug, warn};
 
@@ -70,7 +70,12 @@ impl InstanceWork {
         let loaded =
             if self.is_new() { Some(LoadedExecution::default()) } else { Box::pin(self.load()).await };
         let Some(loaded) = loaded else { return };
-        let ended = exhausted && loaded.history_error.is_some() && Box::pin(self.has_ended()).await;
+        let ended = if exhausted && loaded.history_error.is_some() {
+            let Some(ended) = Box::pin(self.has_ended()).await else { return };
+            ended
+        } else {
+            false
+        };
         match self.admit(&loaded, ended) {
             Admission::Run(run) => self.begin(run, loaded).await,
             Admission::Bounce(reason) => Box::pin(self.bounce(reason)).await,
@@ -162,10 +167,29 @@ impl InstanceWork {
             || self.claim.position.is_none_or(|position| position.last_event_id == last)
     }
 
-    /// Whether the instance has ended, asked of the status because the history cannot be decoded.
-    async fn has_ended(&mut self) -> bool {
-        let status = guarded("read_status", self.node.store.read_status(&self.claim.instance)).await;
-        matches!(status, Ok(Some(status)) if status.terminal_event.is_some())
+    /// Whether the instance has ended, by its stored status, because the history cannot be decoded. `None` if the store
+    /// does not say: then the claim was given back, uncounted, because an ended instance must not fail again.
+    async fn has_ended(&mut self) -> Option<bool> {
+        let answer = self.stored_end().await;
+        if let Err(error) = &answer {
+            let instance = &self.claim.instance;
+            warn!(target: "duroxide::runtime", instance, %error, "cannot tell whether the instance has ended, giving back");
+            self.give_back(Some(UNREADABLE_DELAY), true).await;
+        }
+        answer.ok()
+    }
+
+    /// The management calls know the status without decoding an event; a provider without them has only `read_status`.
+    async fn stored_end(&mut self) -> Result<bool, ProviderError> {
+        let (store, instance) = (Arc::clone(&self.node.store), &self.claim.instance);
+        if let Some(admin) = store.as_management_capability() {
+            let info = guarded("get_instance_info", admin.get_instance_info(instance)).await;
+            if !info.as_ref().is_err_and(|error| !error.is_retryable()) {
+                return info.map(|info| matches!(info.status.as_str(), "Completed" | "Failed"));
+            }
+        }
+        let status = guarded("read_status", store.read_status(instance)).await?;
+        Ok(status.is_some_and(|status| status.terminal_event.is_some()))
     }
 
     /// Whether nothing is to be done but to drop the messages, because the instance has ended. Asked of its status, which

@@ -2,12 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use duroxide::{Client, ErrorDetails, OrchestrationStatus, PoisonMessageType, providers::Provider};
+use async_trait::async_trait;
+use duroxide::{
+    Client, ErrorDetails, OrchestrationStatus, PoisonMessageType,
+    providers::{Provider, ProviderAdmin, ProviderError},
+};
 
 use crate::{
     fixture::{
         File, ended, failure,
-        intercept::{Intercept, Intercepted, Queue},
+        intercept::{FullyIntercepted, Intercept, Intercepted, Queue},
         logs::Logs,
         node, output, quick_options,
     },
@@ -120,4 +124,87 @@ async fn an_excluded_history_is_never_decoded() {
 
     assert!(matches!(status, OrchestrationStatus::Running { .. }), "{status:?}");
     runtime.shutdown(None).await;
+}
+
+/// Makes every abandoned item visible at once, has no management calls, and fails the first questions about an instance's
+/// status.
+#[derive(Default)]
+struct ForgetfulOfStatus {
+    questions: std::sync::atomic::AtomicU32,
+}
+
+#[async_trait]
+impl Intercept for ForgetfulOfStatus {
+    fn management<'a>(&'a self, _: &'a dyn Provider) -> Option<&'a dyn ProviderAdmin> {
+        None
+    }
+
+    fn abandon(&self, _: Queue, _: Option<Duration>, _: bool) -> Option<Duration> {
+        None
+    }
+
+    async fn before(&self, method: &'static str) -> Result<(), ProviderError> {
+        let asked =
+            method == "read_status" && self.questions.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2;
+        if asked { Err(ProviderError::retryable(method, "come back later")) } else { Ok(()) }
+    }
+}
+
+/// An instance that has completed, one of whose events cannot be decoded any more, and a message for it.
+async fn completed_and_damaged(file: &File, which: &str) -> Client {
+    let store = file.open().await;
+    pinned(&store, "ended", "0.1.0").await;
+    let runtime = node(&store, no_activities(), waiting(), quick_options()).await;
+    let client = Client::new(store);
+    assert_eq!(output(ended(&client, "ended").await), "went");
+    runtime.shutdown(None).await;
+    let damaged: u32 = file
+        .connect()
+        .query_row(&format!("SELECT {which}(event_id) FROM history"), [], |row| row.get(0))
+        .expect("the history is there");
+    file.overwrite_event("ended", damaged, "not even JSON");
+    client.raise_event("ended", "late", "").await.unwrap();
+    client
+}
+
+/// Whether the instance is as it was: completed, with nothing behind its last event, and its messages dropped.
+async fn stays_completed(file: &File, client: &Client, store: Arc<dyn Provider>) {
+    let rows = |table: &str| -> u32 {
+        let count = format!("SELECT count(*) FROM {table}");
+        file.connect().query_row(&count, [], |row| row.get(0)).expect("a number")
+    };
+    assert_eq!(rows("message"), 1);
+    let before = rows("history");
+    let runtime = node(&store, no_activities(), waiting(), quick_options()).await;
+    crate::fixture::until("the message is gone", async || rows("message") == 0).await;
+    runtime.shutdown(None).await;
+    assert_eq!(rows("history"), before, "3.3: nothing stands behind the terminal event");
+    assert_eq!(client.get_instance_info("ended").await.unwrap().status, "Completed");
+}
+
+/// 2.2 (a) and (d), 16.10: ended is decided by the stored status, without decoding.
+#[tokio::test]
+async fn an_ended_instance_whose_last_event_is_damaged_is_not_failed() {
+    let file = File::new();
+    let client = completed_and_damaged(&file, "max").await;
+    let store: Arc<dyn Provider> = FullyIntercepted::new(file.open().await, Impatient);
+    stays_completed(&file, &client, store).await;
+}
+
+/// 2.2 (a) and (d): the same with the default bodies of the contract.
+#[tokio::test]
+async fn an_ended_instance_is_not_failed_by_a_provider_with_default_bodies() {
+    let file = File::new();
+    let client = completed_and_damaged(&file, "max").await;
+    let store: Arc<dyn Provider> = Intercepted::new(file.open().await, Impatient);
+    stays_completed(&file, &client, store).await;
+}
+
+/// 2.2 (d), 16.9: a store that cannot say now whether the instance has ended is asked again.
+#[tokio::test]
+async fn an_ended_instance_is_not_failed_by_a_transient_error() {
+    let file = File::new();
+    let client = completed_and_damaged(&file, "min").await;
+    let store: Arc<dyn Provider> = FullyIntercepted::new(file.open().await, ForgetfulOfStatus::default());
+    stays_completed(&file, &client, store).await;
 }

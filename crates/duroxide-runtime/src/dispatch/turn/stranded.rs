@@ -17,7 +17,13 @@ impl InstanceWork {
             self.node.retire([*unused]);
         }
         let Some(loaded) = self.load().await else { return };
-        let ended = loaded.history_error.is_some() && self.has_ended().await;
+        let ended = match &loaded.history_error {
+            None => false,
+            Some(_) => {
+                let Some(ended) = self.has_ended().await else { return };
+                ended
+            }
+        };
         let admission = condemn(self.claimed(&loaded, ended), &self.policy(), sentence);
         match admission {
             Some(Admission::End(termination)) => self.terminate(termination, loaded).await,
