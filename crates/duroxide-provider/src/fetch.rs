@@ -30,7 +30,8 @@ pub struct OrchestrationFetch<'a> {
     pub free_slots: usize,
     /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
     pub node: Option<NodeId>,
-    /// Only this instance, and then whatever the filters say: to end what nobody can run.
+    /// Only this instance, and then whatever the filters say: to end what nobody can run. A provider that knows nodes
+    /// checks, in the transaction that claims it, that none of them can take it.
     pub only: Option<&'a str>,
 }
 
@@ -106,7 +107,8 @@ pub struct WorkFetch<'a> {
     pub free_slots: usize,
     /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
     pub node: Option<NodeId>,
-    /// Only this activity, and then whatever tags, handlers and sessions say: to end what nobody can run.
+    /// Only this activity, and then whatever tags, handlers and sessions say: to end what nobody can run; see
+    /// [`OrchestrationFetch::only`].
     pub only: Option<&'a ScheduledActivityIdentifier>,
 }
 

@@ -4,7 +4,7 @@ use std::{fmt::Debug, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    OrchestrationClaim, SessionFetchConfig, WorkClaim,
+    OrchestrationClaim, SessionFetchConfig, StrandedWork, WorkClaim,
     store::{ActivityOrder, Claimed, InstanceOrder, Op, StoreEngine, StoreFailure},
 };
 use tokio::sync::oneshot;
@@ -45,6 +45,12 @@ pub(crate) trait Order: Debug + Clone + Send + 'static {
 
     /// Whether `other` passes exactly the same rows.
     fn passes_the_same_as(&self, other: &Self) -> bool;
+
+    /// Whether it asks for one item by name, to end it because no node can take it.
+    fn is_to_end(&self) -> bool;
+
+    /// Whether this is the item it asks for by name.
+    fn names(&self, work: &StrandedWork) -> bool;
 }
 
 impl Order for InstanceOrder {
@@ -88,6 +94,14 @@ impl Order for InstanceOrder {
 
     fn passes_the_same_as(&self, other: &Self) -> bool {
         self.versions == other.versions && self.handlers == other.handlers && self.only == other.only
+    }
+
+    fn is_to_end(&self) -> bool {
+        self.only.is_some()
+    }
+
+    fn names(&self, work: &StrandedWork) -> bool {
+        work.activity.is_none() && self.only.as_ref() == Some(&work.instance)
     }
 }
 
@@ -137,5 +151,13 @@ impl Order for ActivityOrder {
             && self.tag_filter == other.tag_filter
             && self.handlers == other.handlers
             && self.only == other.only
+    }
+
+    fn is_to_end(&self) -> bool {
+        self.only.is_some()
+    }
+
+    fn names(&self, work: &StrandedWork) -> bool {
+        work.activity.is_some() && self.only == work.activity
     }
 }

@@ -334,6 +334,7 @@ macro_rules! for_each_validation {
             module nodes {
                 test_a_node_that_leaves_frees_what_it_holds,
                 test_stranded_work_is_what_no_node_can_take,
+                test_work_is_claimed_to_be_ended_only_while_it_is_stranded,
                 test_stuck_instances_are_those_the_filter_does_not_pass,
             }
             module race_replay {

@@ -89,6 +89,41 @@ pub async fn test_stranded_work_is_what_no_node_can_take<F: ProviderFactory + ?S
     drop(capable);
 }
 
+/// Work is claimed past all filters to end it, and only while no node can take it: the claim itself checks that again.
+pub async fn test_work_is_claimed_to_be_ended_only_while_it_is_stranded<F: ProviderFactory + ?Sized>(
+    factory: &F,
+) {
+    let fixture = Fixture::new(factory).await;
+    let any_version = || vec![SemverRange::new(Version::new(0, 0, 0), Version::new(9, 0, 0))];
+    let weak = NodeCapability {
+        replay_versions: any_version(),
+        asks_for_registered_only: true,
+        ..NodeCapability::default()
+    };
+    // It takes everything, and gives back what it has no handler for.
+    let able =
+        NodeCapability { replay_versions: any_version(), tags: TagFilter::Any, ..NodeCapability::default() };
+    let Some(_weak) = join(&fixture, "weak", weak).await else { return };
+    fixture.send(start_of("a", "Nobodys", None)).await;
+    let scheduled = activity("a", 1, 1);
+    fixture.provider.enqueue_for_worker(scheduled).await.expect("enqueue_for_worker must work");
+    let admin = fixture.provider.as_management_capability().expect("nodes need the management calls");
+    let stranded = admin.list_stranded_work(10).await.expect("list_stranded_work must work");
+    let activity = stranded.iter().find_map(|work| work.activity.clone()).expect("the activity is stranded");
+
+    let able = join(&fixture, "able", able).await;
+    let turn = OrchestrationFetch::new(LONG_LEASE, Duration::ZERO).with_only("a");
+    let work = WorkFetch::new(LONG_LEASE, Duration::ZERO, &TagFilter::None).with_only(&activity);
+    let turns =
+        async || fixture.provider.fetch_orchestration_items(&turn).await.expect("the fetch must work");
+    let works = async || fixture.provider.fetch_work_items(&work).await.expect("the fetch must work");
+    assert!(turns().await.is_empty(), "a node has come that can take the instance");
+    assert!(works().await.is_empty(), "a node has come that can take the activity");
+    drop(able);
+    assert_eq!(turns().await.len(), 1, "it has gone again");
+    assert_eq!(works().await.len(), 1, "it has gone again");
+}
+
 /// Instances that a filter does not pass are stuck as soon as their messages are old enough (api 17.3).
 pub async fn test_stuck_instances_are_those_the_filter_does_not_pass<F: ProviderFactory + ?Sized>(
     factory: &F,

@@ -35,6 +35,10 @@ impl Nodes {
         Self { locks, ..Self::default() }
     }
 
+    pub(super) fn locks(&self) -> Option<&dyn NodeLocks> {
+        self.locks.as_deref()
+    }
+
     /// Forgets the lock of a node that has ended; of one that could not be ended it lets go, to be tried again.
     fn ended(&mut self, name: &str, success: bool) {
         if let (Some(Some(lock)), Some(locks), true) = (self.ending.remove(name), &self.locks, success) {

@@ -12,7 +12,9 @@ use super::{Nonces, SteadyClock, engine::GuardedEngine, lease_start::LeaseAllowa
 use crate::{
     job::Job,
     machine::{Machine, Served, Taken},
+    nodes::NodeLocks,
     order::Order,
+    stranded,
 };
 
 /// A transaction about to run.
@@ -24,7 +26,11 @@ pub(super) struct Transaction<'a> {
     /// The time of everything in it.
     pub(super) now: Timestamp,
     pub(super) allowance: LeaseAllowance,
+    pub(super) node_locks: Option<&'a dyn NodeLocks>,
 }
+
+/// How much stranded work is looked at for one item. Whoever ends stranded work begins with what has waited longest.
+const STRANDED_MAX: usize = 1_000;
 
 /// What a committed transaction did. Nobody has been told yet.
 #[derive(Debug)]
@@ -210,6 +216,9 @@ impl Transaction<'_> {
     }
 
     fn claim<O: Order>(&mut self, order: &O, aside: &mut Aside) -> Result<Taken<O>, StoreFailure> {
+        if order.is_to_end() && !self.is_stranded(order)? {
+            return Ok(Taken { claims: Vec::new(), was_all: false });
+        }
         let nonce = (self.nonces)();
         let claimed = match self.allowance.get() {
             Some(allowance) => self.engine.claim(&order.with_longer_leases(allowance), nonce)?,
@@ -218,6 +227,13 @@ impl Transaction<'_> {
         aside.dead_letters.extend(claimed.dead_letters);
         aside.held_back.add(claimed.held_back);
         Ok(Taken { claims: claimed.items, was_all: claimed.took_all })
+    }
+
+    /// Whether still no node can take the item that is to be ended. Nodes join in transactions too, so one that can take
+    /// it has either joined, and is seen here, or finds the item locked.
+    fn is_stranded<O: Order>(&mut self, order: &O) -> Result<bool, StoreFailure> {
+        let found = stranded::find(self.engine.reader(), self.node_locks, self.now, STRANDED_MAX)?;
+        Ok(found.iter().any(|work| order.names(work)))
     }
 }
 
