@@ -14,7 +14,7 @@ use std::{
 
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::store::{
-    Answer, ApplyError, Op, Readies, Refusal, StoreEngine, StoreFailure, TellOfWrite,
+    Answer, ApplyError, FailureClass, Op, Readies, Refusal, StoreEngine, StoreFailure, TellOfWrite,
 };
 
 use self::{
@@ -296,7 +296,11 @@ impl StoreDriver {
                 Err(fault) => {
                     let failure = fault.into_failure();
                     log::transaction_failed(&self.name, 1, &failure);
-                    self.answer(job, Err(failure.into()));
+                    if failure.class == FailureClass::Retryable && job.is_tried_again() {
+                        self.machine.try_again(vec![job], now);
+                    } else {
+                        self.answer(job, Err(failure.into()));
+                    }
                 }
             }
         }
@@ -379,18 +383,22 @@ impl StoreDriver {
         self.machine.postpone_promotion(now);
         self.machine.retry_lease_change(now);
         self.machine.fail_fetches(failure);
-        for job in jobs {
+        let (again, told): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_tried_again);
+        for job in told {
             self.answer(job, Err(failure.clone().into()));
         }
+        self.machine.try_again(again, now);
     }
 
     /// Nobody knows whether the batch happened. A caller who tries again finds its lock, or an invalid token.
     fn lose(&mut self, jobs: Vec<Job>, failure: StoreFailure, releases: Vec<Op>, now: Timestamp) {
         log::outcome_unknown(&self.name, jobs.len(), &failure);
-        for job in jobs {
+        let (again, told): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_tried_again);
+        for job in told {
             self.answer(job, Err(failure.clone().into()));
         }
-        self.machine.lost(failure, releases, now);
+        let later = again.into_iter().map(Job::into_op).chain(releases).collect();
+        self.machine.lost(failure, later, now);
     }
 
     fn maintain(&mut self) {

@@ -84,6 +84,16 @@ impl Job {
         self.errand.reply.is_none()
     }
 
+    /// Whether it is tried again if its transaction had no effect: nobody waits for it, and nobody else would do it. Nodes are
+    /// ended by the next look at them, and a lease that was not renewed is its holder's concern.
+    pub(crate) fn is_tried_again(&self) -> bool {
+        let is_needed = matches!(
+            self.op(),
+            Op::AbandonInstance { .. } | Op::AbandonActivity { .. } | Op::SetMaxAttempts(_)
+        );
+        self.is_unattended() && is_needed
+    }
+
     pub(crate) fn class(&self) -> JobClass {
         match self.op() {
             Op::RenewInstance { .. }

@@ -75,6 +75,9 @@ pub(crate) enum Step {
 pub(crate) struct Machine {
     options: StoreOptions,
     backlog: Backlog,
+    /// Operations that nobody waits for, of transactions that had no effect, and when they are worth another one.
+    tried_again: Vec<Job>,
+    try_again_at: Timestamp,
     reads: VecDeque<Read>,
     /// Reads and transactions take turns.
     reads_had_their_turn: bool,
@@ -112,6 +115,8 @@ impl Machine {
         Self {
             options,
             backlog: Backlog::default(),
+            tried_again: Vec::new(),
+            try_again_at: Timestamp::ZERO,
             reads: VecDeque::new(),
             reads_had_their_turn: false,
             instances: StandingOrders::default(),
@@ -183,6 +188,7 @@ impl Machine {
             self.activities.shift_back(back);
             self.looks.set_back(now, &self.options);
             self.promote_not_before = Timestamp::ZERO;
+            self.try_again_at = Timestamp::ZERO;
             self.tend_nodes_at = self.tend_nodes_at.map(|_| now);
             self.wake = Wake::Unknown;
             if let Health::Lost { retry_at, .. } = &mut self.health {
@@ -248,6 +254,7 @@ impl Machine {
         !self.backlog.is_empty()
             || self.promotion_is_due(now)
             || self.lease_change.is_some_and(|change| change.at <= now)
+            || (!self.tried_again.is_empty() && self.try_again_at <= now)
             || self.instances.wants_claim()
             || self.activities.wants_claim()
     }
@@ -275,7 +282,8 @@ impl Machine {
         let look = self.looks_elsewhere().then_some(self.looks.next());
         let deadlines = [self.instances.next_deadline(), self.activities.next_deadline()];
         let lease_change = self.lease_change.map(|change| change.at);
-        let upkeep = [wake, look, self.tend_nodes_at, lease_change];
+        let try_again = (!self.tried_again.is_empty()).then_some(self.try_again_at);
+        let upkeep = [wake, look, self.tend_nodes_at, lease_change, try_again];
         upkeep.into_iter().chain(deadlines).flatten().min()
     }
 
@@ -284,6 +292,7 @@ impl Machine {
     /// The operations of the next transaction.
     pub(crate) fn take_batch(&mut self) -> Vec<Job> {
         self.reads_had_their_turn = false;
+        self.tried_again.drain(..).for_each(|job| self.backlog.push(job));
         self.backlog.take_batch(&self.options)
     }
 
@@ -352,6 +361,12 @@ impl Machine {
         if let Some(change) = &mut self.lease_change {
             change.at = now.saturating_add(UPKEEP_PAUSE);
         }
+    }
+
+    /// These operations had no effect and are tried again, with the next transaction or in a moment.
+    pub(crate) fn try_again(&mut self, jobs: Vec<Job>, now: Timestamp) {
+        self.tried_again.extend(jobs);
+        self.try_again_at = now.saturating_add(UPKEEP_PAUSE);
     }
 
     /// Someone looked whether another process changed the store. What that made ready is told separately.

@@ -54,6 +54,8 @@ struct Script {
     reads_before_first_commit: usize,
     /// Instances whose second event reads as nonsense.
     corrupt: BTreeSet<String>,
+    /// Calls that fail, by their number.
+    numbered: BTreeMap<(Point, usize), FailureClass>,
     /// What each commit does first, such as let time pass.
     during_commit: Option<Arc<dyn Fn() + Send + Sync>>,
 }
@@ -73,9 +75,18 @@ impl Plan {
         self.harm(point, "", Harm::Fail(class));
     }
 
+    /// The call there after the next `calls` fails, once.
+    pub(crate) fn fail_after(&self, point: Point, calls: usize, class: FailureClass) {
+        let mut script = self.0.lock().unwrap();
+        let so_far = script.calls.get(&point).copied().unwrap_or(0);
+        script.numbered.insert((point, so_far + calls + 1), class);
+    }
+
     /// Whatever was planned and has not happened does not happen.
     pub(crate) fn forgive_all(&self) {
-        self.0.lock().unwrap().harms.clear();
+        let mut script = self.0.lock().unwrap();
+        script.harms.clear();
+        script.numbered.clear();
     }
 
     /// Operations whose text contains `marker` fail, always.
@@ -144,7 +155,10 @@ impl Plan {
     fn pass(&self, point: Point, text: &str) -> Result<(), StoreFailure> {
         let harm = {
             let mut script = self.0.lock().unwrap();
-            *script.calls.entry(point).or_default() += 1;
+            let number = *script.calls.entry(point).and_modify(|calls| *calls += 1).or_insert(1);
+            if let Some(class) = script.numbered.remove(&(point, number)) {
+                return Err(StoreFailure::new(class, format!("planned failure at {point:?} {number}")));
+            }
             if point == Point::Read && script.batches.is_empty() {
                 script.reads_before_first_commit += 1;
             }
