@@ -130,7 +130,7 @@ fn starts() -> impl Iterator<Item = (String, u64)> {
     [
         ("TwoSteps", "1.0.0", "client", 2),
         ("Parent", "1.0.0", "client", 1),
-        ("Child", "1.0.0", "client", 1),
+        ("Child", "1.0.0", "suborchestration", 1),
         ("Refuses", "1.0.0", "client", 2),
         ("Changes", "1.0.0", "client", 1),
         ("Missing", "unknown", "client", 1),
@@ -468,4 +468,41 @@ async fn failures_of_the_engine_and_of_children_are_counted_once() {
     let snapshot = runtime.metrics_snapshot().unwrap();
     assert_eq!((snapshot.orch_failures, snapshot.orch_infrastructure_errors), (3, 1));
     assert_eq!((snapshot.orch_application_errors, snapshot.suborchestration_calls), (2, 1));
+}
+
+/// 22.1: a start is labelled by what caused it, also for a child that ends without running. A detached start has no parent
+/// in the store, so it counts as a client's.
+#[tokio::test]
+async fn children_are_not_counted_as_started_by_clients() {
+    let recorder = Recorder::default();
+    let guard = metrics::set_default_local_recorder(&recorder);
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("Continues", continues)
+        .register("Asks", |ctx: OrchestrationContext, _| async move {
+            ctx.schedule_orchestration("Continues", "loose", "last");
+            ctx.schedule_sub_orchestration("Continues", "first").await?;
+            ctx.schedule_sub_orchestration("Missing", "").await
+        })
+        .build();
+    let runtime = Runtime::start_with_options(store, activities(), orchestrations, options()).await;
+    client.start_orchestration("a", "Asks", "").await.unwrap();
+    for instance in ["a", "loose"] {
+        client.wait_for_orchestration(instance, PATIENCE).await.unwrap();
+    }
+    runtime.shutdown(None).await;
+    drop(guard);
+
+    let expected = [
+        ("Asks", "1.0.0", "client"),
+        ("Continues", "1.0.0", "client"),
+        ("Continues", "1.0.0", "suborchestration"),
+        ("Continues", "1.0.0", "continueAsNew"),
+        ("Missing", "unknown", "suborchestration"),
+    ]
+    .map(|(name, version, by)| {
+        (format!("{{initiated_by={by},orchestration_name={name},version={version}}}"), 1)
+    });
+    assert_eq!(counters_of(&recorder, "duroxide_orchestration_starts_total"), expected.into());
 }

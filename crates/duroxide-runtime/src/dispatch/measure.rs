@@ -52,10 +52,8 @@ impl End {
 pub(crate) async fn count(node: &Node, facts: &Facts) {
     let metrics = &node.metrics;
     if facts.first_turn {
-        let continued = facts.execution_id > INITIAL_EXECUTION_ID;
-        let initiated_by = if continued { "continueAsNew" } else { "client" };
-        metrics.record_orchestration_start(&facts.name, &facts.version, initiated_by);
-        if !continued {
+        metrics.record_orchestration_start(&facts.name, &facts.version, initiated_by(facts));
+        if !continued(facts) {
             metrics.increment_active_orchestrations();
         }
     }
@@ -77,6 +75,19 @@ pub(crate) async fn count(node: &Node, facts: &Facts) {
     if end.ends_instance() {
         metrics.decrement_active_orchestrations();
         count_call(node, facts, end, duration).await;
+    }
+}
+
+fn continued(facts: &Facts) -> bool {
+    facts.execution_id > INITIAL_EXECUTION_ID
+}
+
+/// A detached start has no parent link, so it counts as a client's.
+fn initiated_by(facts: &Facts) -> &'static str {
+    match &facts.parent {
+        _ if continued(facts) => "continueAsNew",
+        Some(_) => "suborchestration",
+        None => "client",
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use metrics::SharedString;
 
 /// What the runtime itself says of how something began or ended.
-const OUTCOMES: [&str; 10] = [
+const OUTCOMES: [&str; 11] = [
     "success",
     "error",
     "failed",
@@ -15,6 +15,7 @@ const OUTCOMES: [&str; 10] = [
     "infra_error",
     "config_error",
     "client",
+    "suborchestration",
     "continueAsNew",
     "continuedAsNew",
 ];

@@ -6,7 +6,8 @@ use super::MetricsProvider;
 use crate::observability::label;
 
 impl MetricsProvider {
-    /// The first turn of an execution was committed. `initiated_by` is `client` or `continueAsNew`.
+    /// The first turn of an execution was committed. `initiated_by` is `client`, `suborchestration` or
+    /// `continueAsNew`.
     pub fn record_orchestration_start(&self, name: &str, version: &str, initiated_by: &str) {
         counter!(
             "duroxide_orchestration_starts_total",
