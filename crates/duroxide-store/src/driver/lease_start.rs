@@ -2,8 +2,8 @@
 //!
 //! The store gives a lease as of the time of a transaction, and its holder learns of it after the commit. If that took
 //! longer than the lease, the work would be given to others before the holder had begun, again and again until it is
-//! poison. So a lease is longer by what recent transactions took, and if a transaction took longer than its leases allow
-//! for, they are renewed once by the next one.
+//! poison. So a lease that is short beside recent transactions is longer by what they took, and if a transaction took longer
+//! than its leases allow for, they are renewed once by the next one.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -31,17 +31,22 @@ impl LeaseAllowance {
         Self(if time < SLOW { Duration::ZERO } else { time.min(ALLOWANCE_MAX) })
     }
 
-    /// By how much leases are longer, if they are.
-    pub(super) fn get(self) -> Option<Duration> {
-        Some(self.0).filter(|time| !time.is_zero())
+    /// By how much a lease is longer. A lease that is long beside the transactions is as long as asked for: whoever waits
+    /// for its end can rely on it.
+    pub(super) fn beside(self, lease: Duration) -> Option<Duration> {
+        Some(self.0).filter(|time| *time > lease / PART_MAX)
+    }
+
+    /// Whether too much of a lease has passed after a transaction that took this long.
+    fn is_exceeded(self, took: Duration, lease: Duration) -> bool {
+        let late = took.saturating_sub(self.beside(lease).unwrap_or_default());
+        late >= SLOW && late > lease / PART_MAX
     }
 
     /// The operation with this allowance, if it gives a lease.
     pub(super) fn applied_to(self, op: &Op) -> Cow<'_, Op> {
-        match (self.get(), lease_of(op)) {
-            (Some(allowance), Some(lease)) => Cow::Owned(with_lease(op, lease.saturating_add(allowance))),
-            _ => Cow::Borrowed(op),
-        }
+        let longer = lease_of(op).and_then(|lease| Some(lease.saturating_add(self.beside(lease)?)));
+        longer.map_or(Cow::Borrowed(op), |lease| Cow::Owned(with_lease(op, lease)))
     }
 }
 
@@ -77,11 +82,8 @@ impl StoreDriver {
         took: Duration,
         now: Timestamp,
     ) {
-        let late = self.lateness(took);
-        if late < SLOW {
-            return;
-        }
-        let is_late = |lease: Duration| late > lease / PART_MAX;
+        let allowance = self.lease_allowance;
+        let is_late = |lease: Duration| allowance.is_exceeded(took, lease);
         let asked = jobs.iter().filter(|job| !job.is_unattended()).map(Job::op);
         let mut renewals: Vec<Op> = asked.filter(|op| lease_of(op).is_some_and(is_late)).cloned().collect();
         renewals.extend(self.machine.instances.renewals(&outcome.instances, is_late));
@@ -93,9 +95,8 @@ impl StoreDriver {
 
     /// The same of an operation that had a transaction of its own.
     pub(super) fn renew_late_lease(&mut self, job: &Job, took: Duration, now: Timestamp) {
-        let late = self.lateness(took);
-        let is_late = |lease: Duration| late > lease / PART_MAX;
-        if late >= SLOW && !job.is_unattended() && lease_of(job.op()).is_some_and(is_late) {
+        let is_late = |lease: Duration| self.lease_allowance.is_exceeded(took, lease);
+        if !job.is_unattended() && lease_of(job.op()).is_some_and(is_late) {
             self.machine.accept(Request::Job(Job::unattended(job.op().clone(), now)));
         }
     }
@@ -103,10 +104,5 @@ impl StoreDriver {
     /// Notes what the last transaction took.
     pub(super) fn note_duration(&mut self, took: Duration) {
         self.lease_allowance = self.lease_allowance.after(took);
-    }
-
-    /// How much longer a transaction took than its leases allow for.
-    fn lateness(&self, took: Duration) -> Duration {
-        took.saturating_sub(self.lease_allowance.0)
     }
 }

@@ -220,7 +220,7 @@ impl Transaction<'_> {
             return Ok(Taken { claims: Vec::new(), was_all: false });
         }
         let nonce = (self.nonces)();
-        let claimed = match self.allowance.get() {
+        let claimed = match self.allowance.beside(order.lock_timeout()) {
             Some(allowance) => self.engine.claim(&order.with_longer_leases(allowance), nonce)?,
             None => self.engine.claim(order, nonce)?,
         };
