@@ -1,6 +1,7 @@
 //! Logging, spans, the `metrics` facade and a snapshot of counters.
 
 mod config;
+mod description;
 mod handle;
 mod label;
 mod logging;

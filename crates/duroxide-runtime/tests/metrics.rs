@@ -9,7 +9,7 @@
 mod recorder;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -270,6 +270,7 @@ async fn every_fact_is_counted_once() {
     assert_eq!(history.get("TwoSteps"), Some(&vec![6.0, 6.0]), "start, two activities, end");
     assert_eq!(history.get("Missing"), Some(&vec![2.0]), "start, failure");
     assert_labels_are_bounded(&recorder);
+    assert_eq!(recorder.undescribed(), BTreeSet::new(), "a runtime describes its metrics when it starts");
 }
 
 /// 22.2

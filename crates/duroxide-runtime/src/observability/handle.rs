@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use super::{MetricsProvider, MetricsSnapshot, ObservabilityConfig, init_logging};
+use super::{
+    MetricsProvider, MetricsSnapshot, ObservabilityConfig, description::describe_metrics, init_logging,
+};
 
 /// The logging and metrics of one runtime.
 #[derive(Debug)]
@@ -9,7 +11,8 @@ pub struct ObservabilityHandle {
 }
 
 impl ObservabilityHandle {
-    /// Sets up logging and metrics. A logger that is already set stays and is no error.
+    /// Sets up logging and metrics, and describes the metrics to the installed recorder. A logger that is already set
+    /// stays and is no error.
     ///
     /// # Errors
     /// If the metrics cannot be set up.
@@ -22,6 +25,7 @@ impl ObservabilityHandle {
             service_version = config.service_version.as_deref(),
             "observability is set up"
         );
+        describe_metrics();
         Ok(Self { metrics: Arc::new(MetricsProvider::new(config)?) })
     }
 
