@@ -97,8 +97,11 @@ fn a_lease_that_is_long_beside_the_commits_is_as_long_as_asked_for() {
         let mut f = with_activity();
         make_commits_take(&f, commit);
         complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("busy"), None)).unwrap();
+        let given = f.clock.elapsed();
         fetch(&mut f).remove(0);
         f.clock.advance(SHORT - commit);
         assert_eq!(fetch(&mut f)[0].attempt_count, 2, "commits take {commit:?}");
+        // The lease had ended when the fetch came: one commit was enough.
+        assert_eq!(f.clock.elapsed() - given, SHORT + commit, "commits take {commit:?}");
     }
 }
