@@ -21,6 +21,7 @@ pub mod memory;
 mod node;
 mod provider;
 mod round;
+pub mod rules;
 mod run_round;
 mod start_outcome;
 mod status;

@@ -164,6 +164,14 @@ pub struct Readies {
     pub activities: bool,
 }
 
+impl Readies {
+    /// What either may have filled.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self { instances: self.instances || other.instances, activities: self.activities || other.activities }
+    }
+}
+
 impl Op {
     /// Which queues this operation may fill.
     pub fn readies(&self) -> Readies {

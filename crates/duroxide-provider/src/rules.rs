@@ -1,0 +1,239 @@
+//! Every rule of storage, once, over rows.
+//!
+//! [`Rules`] carries out operations and claims on a set of [`Tables`]. The rules know no SQL, no cache and no clock; the
+//! tables know no rule. What the rules promise, whatever the tables:
+//!
+//! * **Mailbox.** A message or an activity for an id that has no row makes one without a name. An instance is *known*
+//!   if it has a name or history. A mailbox that holds nothing any more goes away.
+//! * **Ready.** An instance is ready if no live lock holds it, a message is visible and, while it is not known, a
+//!   start is visible. It gets the next number when it becomes ready and keeps it until it is claimed; claims take
+//!   the lowest. What is still ready after a commit, an abandon or the end of a lease gets a new number, so it goes
+//!   to the back. Rows that become due in one `promote` get their numbers in the order of (time due, row).
+//! * **Batch.** Visible messages are selected in the order (due time, number), in which everything that is visible at
+//!   once is due at 0. A queue message waits behind an older hidden one of its instance. A bounded claim looks at
+//!   [`CLAIM_MESSAGES_MAX`](crate::store::bounds::CLAIM_MESSAGES_MAX) rows or
+//!   [`CLAIM_BYTES_MAX`](crate::store::bounds::CLAIM_BYTES_MAX) bytes (at least one row), and beyond that adds the first
+//!   visible start and the first visible `ContinueAsNew`. What was selected is delivered in the order in which it became
+//!   visible: [`sort_for_delivery`](crate::store::sort_for_delivery). An abandon changes neither order.
+//! * **Undecodable rows** are counted, hidden and left out; they count towards the bounds of a claim. If nothing is
+//!   left, or an unknown instance is left without its start, the instance is not locked and no other row of it is
+//!   counted. A hidden row that cannot be decoded holds no queue message back.
+//! * **Suspect.** A counted abandon makes an instance suspect, and so does a lease that ended, until a commit under it
+//!   is served after all; a commit that leaves no attempted message makes it healthy again.
+//! * **Leases.** A lease is live while `now < until`. Commit, ack and renewal check it at the time they were handed in;
+//!   an abandon needs only the token. A lock whose lease ended keeps its token until the next claim. If the clock was
+//!   set back, no lease lasts longer than its length from now; if it was set forward, leases move along with it.
+//! * **Times.** A delayed message is due at `now + delay`, rounded up to milliseconds. Hidden rows and leases keep
+//!   microseconds.
+//! * **Execution end.** A status other than `Running` ends an execution: its key-value changes are merged, its
+//!   completion time is stored. Changes left by an execution that was never ended are merged when a later one begins.
+//! * **Orphans.** Each message of an unknown instance without a queued start becomes a dead letter `orphan_message_ttl`
+//!   after it was enqueued or due, whichever is later; the messages of a mailbox of only
+//!   queue messages become dead letters at the next claim, oldest first.
+//! * **Route.** The handler filter looks at the instance's name and version; before the instance is known, or when its
+//!   execution continued as new and a `ContinueAsNew` is queued, at what that start asks for.
+//! * **Nodes** are numbered from 1 and never reuse a number; one that joins again under its name keeps it. A claim notes
+//!   the node of its order, or none. A node that ends leaves its live leases ended as of now, in the order of their
+//!   rows: suspect, and ready if they have something to do. If one of its claims is to blame, that one keeps its lease and
+//!   the others are abandoned, their attempt taken back.
+//! * **Losses.** A claim that finds the lock of an earlier one counts it as lost; an abandon leaves the counts as they are,
+//!   and the commit that makes an instance healthy sets them to zero.
+//! * **Dead letters** are numbered from 1 and never reuse a number. A retried one is read again from its payload; if
+//!   that cannot be decoded it keeps its kind.
+//! * **Deleting** counts messages and activities as queue rows. Unknown ids in a list are passed over. An instance that
+//!   waits for its successor counts as running. Bulk calls visit instances in the order of their rows. An operation that
+//!   deletes or prunes may leave rows to remove, but nothing that any read, claim or commit finds.
+
+mod activities;
+mod batch;
+mod claim_activities;
+mod claim_instances;
+mod dead_letters;
+mod deletion;
+mod executions;
+mod key_values;
+mod leases;
+mod locks;
+mod mailbox;
+mod nodes;
+mod promotion;
+mod prune;
+mod readiness;
+mod removal;
+mod rounds;
+mod row;
+mod sessions;
+mod tables;
+
+use std::time::Duration;
+
+use duroxide_core::Timestamp;
+
+pub use self::{
+    batch::{Batch, BatchPart, Broken, Done, Submitted, WaitingFetch},
+    row::{
+        BatchBound, CONTINUED_AS_NEW, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
+        InstanceRow, Lane, LaneId, Lease, Loaded, Origin, QueuedActivity, QueuedMessage, RUNNING, Readiness,
+        Removal, Route, RouteId, SessionRow, VisibleMessages, is_start,
+    },
+    tables::{
+        ActivityItem, DueInstance, InstanceChange, NewMessage, RemovalBudget, RemovedRows, Rows, Tables,
+    },
+};
+use crate::store::{
+    Answer, ApplyError, DeadLetterNote, Op,
+    bounds::{MAX_ATTEMPTS_DEFAULT, ORPHAN_MESSAGE_TTL_DEFAULT},
+};
+
+/// The rules over a set of tables.
+#[derive(Debug, Clone)]
+pub struct Rules<T> {
+    tables: T,
+    /// The time of the transaction, or of the last one.
+    now: Timestamp,
+    options: RuleOptions,
+    max_attempts: u32,
+    /// The time of the last promotion: the ends of sessions up to then need no wake-up.
+    promoted_at: Timestamp,
+    /// The same as of the last commit.
+    promoted_before: Timestamp,
+    /// Whether leases that a clock set back made too long have been looked for since the store was opened.
+    leases_checked: bool,
+}
+
+/// What the rules leave to the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleOptions {
+    /// How long a message waits for an instance that was never started, before it becomes a dead letter.
+    pub orphan_message_ttl: Duration,
+}
+
+impl Default for RuleOptions {
+    fn default() -> Self {
+        Self { orphan_message_ttl: ORPHAN_MESSAGE_TTL_DEFAULT }
+    }
+}
+
+impl<T> Rules<T> {
+    /// The rules over these tables.
+    pub fn new(tables: T, options: RuleOptions) -> Self {
+        Self {
+            tables,
+            now: Timestamp::ZERO,
+            options,
+            max_attempts: MAX_ATTEMPTS_DEFAULT,
+            promoted_at: Timestamp::ZERO,
+            promoted_before: Timestamp::ZERO,
+            leases_checked: false,
+        }
+    }
+
+    /// The tables.
+    pub fn tables(&self) -> &T {
+        &self.tables
+    }
+
+    /// The tables.
+    pub fn tables_mut(&mut self) -> &mut T {
+        &mut self.tables
+    }
+
+    /// The time of the transaction, or of the last one.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The store was opened anew: leases are checked again by the next transaction.
+    pub fn reopened(&mut self) {
+        self.leases_checked = false;
+    }
+}
+
+impl<T: Tables> Rules<T> {
+    /// Opens a write transaction. `now` is the time of everything in it.
+    pub fn begin(&mut self, now: Timestamp) -> Rows<()> {
+        self.tables.begin()?;
+        self.now = now;
+        // Under a clock that was set back, sessions end again whose end was noticed before.
+        self.promoted_at = self.promoted_at.min(now);
+        self.promoted_before = self.promoted_at;
+        if !std::mem::replace(&mut self.leases_checked, true) {
+            self.clamp_leases()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the transaction; everything in it becomes durable and visible.
+    pub fn commit(&mut self) -> Rows<()> {
+        self.tables.commit(self.now)
+    }
+
+    /// Ends the transaction without effect.
+    pub fn rollback(&mut self) {
+        self.tables.rollback();
+        self.promoted_at = self.promoted_before;
+    }
+
+    /// The earliest time at which [`Self::promote`] will have something to do.
+    pub fn next_wake(&mut self) -> Rows<Option<Timestamp>> {
+        self.tables.next_due(self.promoted_at)
+    }
+
+    /// Makes everything visible that has become due: timers, hidden rows, ended leases. Moves messages that waited too
+    /// long for an unknown instance to the dead letters, and removes rows of deleted instances that nobody removes.
+    pub fn promote(&mut self) -> Rows<Vec<DeadLetterNote>> {
+        self.promoted_at = self.now;
+        self.remove_due_rows()?;
+        self.tables.wake_due_activities(self.now)?;
+        self.promote_instances()
+    }
+
+    /// Carries out one operation. A lease is checked against `handed_in`, the time at which the caller handed the
+    /// operation in; the token is checked now. Everything is checked before the first write.
+    pub fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
+        match op {
+            Op::CommitRound(round) => self.commit_round(round, handed_in),
+            Op::AbandonInstance { token, delay, ignore_attempt } => {
+                self.abandon_instance(token, *delay, *ignore_attempt)
+            }
+            Op::RenewInstance { token, extend_for } => self.renew_instance(token, *extend_for, handed_in),
+            Op::AckActivity { token, completion } => self.ack_activity(token, completion.as_ref(), handed_in),
+            Op::AbandonActivity { token, delay, ignore_attempt } => {
+                self.abandon_activity(token, *delay, *ignore_attempt)
+            }
+            Op::RenewActivity { token, extend_for } => self.renew_activity(token, *extend_for, handed_in),
+            Op::DeadLetterActivity { token, reason } => self.dead_letter_activity(token, reason, handed_in),
+            Op::EnqueueMessage(message) => Ok(self.enqueue(message)?),
+            Op::StartIfNew(start) => Ok(self.start_if_new(start)?),
+            Op::EnqueueActivity(activity) => done(self.enqueue_activity(activity)),
+            Op::Append { instance, execution_id, events, changes } => {
+                self.append(instance, *execution_id, events, changes)
+            }
+            Op::RenewSessions { owners, extend_for, idle_timeout } => {
+                Ok(Answer::Count(self.renew_sessions(owners, *extend_for, *idle_timeout, handed_in)?))
+            }
+            Op::CleanupSessions { idle_timeout: _ } => {
+                Ok(Answer::Count(self.tables.delete_ended_sessions(self.now)?))
+            }
+            Op::SetMaxAttempts(max_attempts) => {
+                self.max_attempts = *max_attempts;
+                Ok(Answer::Done)
+            }
+            Op::DeleteInstances { ids, force } => self.delete_instances(ids, *force),
+            Op::DeleteTree { instance, force } => self.delete_tree(instance, *force),
+            Op::DeleteBulk(filter) => self.delete_bulk(filter),
+            Op::Prune { instance, options } => self.prune(instance, options),
+            Op::PruneBulk { filter, options } => self.prune_bulk(filter, options),
+            Op::RemoveRows { task } => self.continue_removal(*task),
+            Op::RetryDeadLetter { id } => self.retry_dead_letter(id),
+            Op::DiscardDeadLetter { id } => self.discard_dead_letter(id),
+            Op::JoinNode(row) => Ok(Answer::Joined(self.tables.write_node(row, self.now)?)),
+            Op::RenewNodes { names } => done(self.renew_nodes(names)),
+            Op::EndNode { name, blamed } => self.end_node(name, blamed.as_ref()),
+        }
+    }
+}
+
+fn done(result: Rows<()>) -> Result<Answer, ApplyError> {
+    result.map(|()| Answer::Done).map_err(ApplyError::Broken)
+}

@@ -1,0 +1,96 @@
+//! Nodes: who claims, and what becomes free when one of them is gone.
+
+use super::{InstanceChange, Rows, Rules, Tables};
+use crate::{
+    ClaimToken, Losses,
+    store::{Answer, ApplyError, bounds::NODE_FORGOTTEN_AFTER},
+};
+
+impl<T: Tables> Rules<T> {
+    /// Notes that these nodes are there, and forgets those that nobody has renewed for a long time.
+    pub(super) fn renew_nodes(&mut self, names: &[String]) -> Rows<()> {
+        for name in names {
+            self.tables.touch_node(name, self.now)?;
+        }
+        for (node, seen_at) in self.tables.nodes_seen()? {
+            if self.now.saturating_since(seen_at) >= NODE_FORGOTTEN_AFTER {
+                self.tables.delete_node(node)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what a node held. Its attempts stay counted, because any of them may have ended the node. If one is known to
+    /// have ended it, that one keeps its lease, so that the others get ahead of it, and they get their attempt back.
+    pub(super) fn end_node(&mut self, name: &str, blamed: Option<&ClaimToken>) -> Result<Answer, ApplyError> {
+        let Some((node, session_owners)) = self.tables.node(name)? else { return Ok(Answer::Done) };
+        let held = self.tables.claims_of(node, self.now)?;
+        match blamed.filter(|blamed| held.contains(blamed)) {
+            None => {
+                for claim in &held {
+                    self.end_claim(claim)?;
+                }
+            }
+            Some(blamed) => {
+                let killer = self.change_losses(blamed, Losses::blamed_again)?;
+                for claim in held.iter().filter(|claim| *claim != blamed) {
+                    self.spare(claim, killer)?;
+                }
+            }
+        }
+        for owner in session_owners {
+            self.end_sessions(&owner)?;
+        }
+        self.tables.delete_node(node)?;
+        Ok(Answer::Done)
+    }
+
+    fn end_claim(&mut self, claim: &ClaimToken) -> Result<(), ApplyError> {
+        match claim {
+            ClaimToken::Instance(token) => {
+                let Some(mut row) = self.instance_locked_by(token)? else { return Ok(()) };
+                row.lock.iter_mut().for_each(|lock| lock.lease.until = lock.lease.until.min(self.now));
+                self.settle_with(row, InstanceChange::Lock)?;
+            }
+            ClaimToken::Activity(token) => {
+                let mut activity = self.activity_locked_by(token)?;
+                activity.lock.iter_mut().for_each(|lease| lease.until = lease.until.min(self.now));
+                self.settle_activity(activity)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back a claim that did not end its node.
+    fn spare(&mut self, claim: &ClaimToken, killer: Losses) -> Result<(), ApplyError> {
+        self.change_losses(claim, |losses| losses.beside(killer))?;
+        match claim {
+            ClaimToken::Instance(token) => self.abandon_instance(token, None, true)?,
+            ClaimToken::Activity(token) => self.abandon_activity(token, None, true)?,
+        };
+        Ok(())
+    }
+
+    /// Changes what is counted of a claim, and returns it.
+    fn change_losses(
+        &mut self,
+        claim: &ClaimToken,
+        change: impl FnOnce(Losses) -> Losses,
+    ) -> Result<Losses, ApplyError> {
+        match claim {
+            ClaimToken::Instance(token) => {
+                let Some(mut row) = self.instance_locked_by(token)? else { return Ok(Losses::default()) };
+                row.losses = change(row.losses);
+                row.suspect |= row.losses.lost > 0;
+                self.tables.update_instance(&row, InstanceChange::Lock)?;
+                Ok(row.losses)
+            }
+            ClaimToken::Activity(token) => {
+                let mut activity = self.activity_locked_by(token)?;
+                activity.losses = change(activity.losses);
+                self.tables.update_activity(&activity)?;
+                Ok(activity.losses)
+            }
+        }
+    }
+}
