@@ -1,7 +1,7 @@
 //! Dependencies between the workspace's crates point inwards; the pure crates stay pure.
 //!
 //! ```text
-//! core <- provider <- store <- {sqlite, peek-lock, runtime} ; peek-lock <- fs ; runtime <- conformance ; all <- duroxide
+//! core <- provider <- {postgres, store} ; store <- {sqlite, peek-lock, runtime} ; peek-lock <- fs ; runtime <- conformance ; all <- duroxide
 //! ```
 //!
 //! Only normal dependencies count: a crate's tests may use whatever they like.
@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("duroxide-core", &[]),
     ("duroxide-provider", &["duroxide-core"]),
     ("duroxide-store", &["duroxide-core", "duroxide-provider"]),
+    ("duroxide-postgres", &["duroxide-core", "duroxide-provider"]),
     ("duroxide-sqlite", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
     ("duroxide-peek-lock", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
     ("duroxide-fs", &["duroxide-core", "duroxide-provider", "duroxide-store", "duroxide-peek-lock"]),
@@ -38,6 +39,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("fault-vfs", &[]),
+    ("postgres-server", &[]),
     ("xtask", &[]),
 ];
 

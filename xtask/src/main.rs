@@ -3,6 +3,7 @@
 mod arrows;
 mod bench;
 mod beside;
+mod postgres;
 mod repeat;
 mod step;
 mod suite;
@@ -27,8 +28,9 @@ enum Command {
     /// Check everything a change must pass: formatting, dependency arrows, clippy, docs, doctests, all tests, and that we fit
     /// beside other crates that link SQLite.
     ///
-    /// Needs only Rust and a C compiler; missing rustfmt and clippy components are installed through rustup. Stops
-    /// at the first step that fails and prints its command, so that it can be run again alone.
+    /// Needs only Rust and a C compiler; missing rustfmt and clippy components are installed through rustup, a missing
+    /// PostgreSQL through apt-get if that is allowed, and skipped if not. Stops at the first step that fails and prints its
+    /// command, so that it can be run again alone.
     Test,
     /// Check that dependencies between the workspace's crates point inwards, and that the pure crates are pure.
     Arrows,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    arrows, beside,
+    arrows, beside, postgres,
     step::{Step, announce, answers},
     test_run::TestRun,
 };
@@ -36,6 +36,7 @@ fn set_up() -> Result<(), String> {
         }
     }
     println!("    rustfmt and clippy are there");
+    postgres::set_up();
     Ok(())
 }
 
