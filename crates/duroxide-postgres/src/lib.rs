@@ -1,1 +1,32 @@
 //! The PostgreSQL store engine of duroxide.
+//!
+//! [`PostgresTables`] are the rows below the storage rules of [`duroxide_provider::rules`], and [`PostgresEngine`] runs the
+//! rules on them. A network database answers in round trips, so the tables of a transaction are a *working set*: the rows
+//! read so far, locked, and the rows written and not sent. [`PostgresEngine::transact`] takes a whole batch and usually
+//! needs two round trips for it, however many operations it holds:
+//!
+//! 1. Begin, lock and load every row that the operations name, claim candidates for the fetches, draw numbers, read the
+//!    database's clock. All statements travel together.
+//! 2. The rules run in memory.
+//! 3. Write one statement for each touched table, and commit. All statements travel together.
+//!
+//! A row that the rules ask for and that was not foreseen costs one more round trip, and so does a question that only the
+//! database can answer; what was written so far travels in front of such a question.
+
+mod cache;
+mod connection;
+mod engine;
+mod fault;
+mod needs;
+mod open;
+mod options;
+mod reads;
+mod record;
+mod tables;
+mod value;
+
+pub use engine::{PostgresEngine, Transacted};
+pub use fault::Fault;
+pub use open::OpenError;
+pub use options::{InvalidSchemaName, PostgresOptions, SchemaName};
+pub use tables::PostgresTables;

@@ -1,0 +1,164 @@
+//! Rows of one table in the working set of a transaction.
+
+use std::{collections::BTreeMap, ops::RangeBounds};
+
+/// Rows read so far, and rows written and not sent.
+#[derive(Debug)]
+pub(crate) struct Cache<K, R> {
+    slots: BTreeMap<K, Slot<R>>,
+}
+
+#[derive(Debug)]
+struct Slot<R> {
+    /// `None`: there is no such row.
+    row: Option<R>,
+    /// Whether the database has the row, in this version or another.
+    is_stored: bool,
+    is_dirty: bool,
+}
+
+/// Rows that were written and not sent.
+#[derive(Debug)]
+pub(crate) struct Changes<'a, K, R> {
+    pub(crate) inserted: Vec<&'a R>,
+    pub(crate) updated: Vec<&'a R>,
+    pub(crate) deleted: Vec<&'a K>,
+}
+
+impl<K, R> Default for Cache<K, R> {
+    fn default() -> Self {
+        Self { slots: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord + Clone, R> Cache<K, R> {
+    /// Whether the row was read or written.
+    pub(crate) fn knows(&self, key: &K) -> bool {
+        self.slots.contains_key(key)
+    }
+
+    /// The row, if it is known and there.
+    pub(crate) fn get(&self, key: &K) -> Option<&R> {
+        self.slots.get(key)?.row.as_ref()
+    }
+
+    /// The row, to complete what was read of it. What is changed here is not written.
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut R> {
+        self.slots.get_mut(key)?.row.as_mut()
+    }
+
+    /// Known rows in the order of their keys.
+    pub(crate) fn range(&self, keys: impl RangeBounds<K>) -> impl DoubleEndedIterator<Item = &R> {
+        self.slots.range(keys).filter_map(|(_, slot)| slot.row.as_ref())
+    }
+
+    /// All known rows.
+    pub(crate) fn rows(&self) -> impl DoubleEndedIterator<Item = &R> {
+        self.slots.values().filter_map(|slot| slot.row.as_ref())
+    }
+
+    /// Known rows that the database does not have in this version.
+    pub(crate) fn unsent(&self) -> impl Iterator<Item = &R> {
+        self.slots.values().filter(|slot| slot.is_dirty).filter_map(|slot| slot.row.as_ref())
+    }
+
+    /// Whether the row was inserted by this transaction and has not been sent.
+    pub(crate) fn is_new(&self, key: &K) -> bool {
+        self.slots.get(key).is_some_and(|slot| slot.row.is_some() && !slot.is_stored)
+    }
+
+    /// Takes what the database said of a row, unless the row is known.
+    pub(crate) fn learn(&mut self, key: K, row: Option<R>) {
+        let is_stored = row.is_some();
+        self.slots.entry(key).or_insert(Slot { row, is_stored, is_dirty: false });
+    }
+
+    /// Writes a row. One that is not known is taken to be new.
+    pub(crate) fn put(&mut self, key: K, row: R) {
+        let slot = self.slots.entry(key).or_insert(Slot { row: None, is_stored: false, is_dirty: true });
+        slot.row = Some(row);
+        slot.is_dirty = true;
+    }
+
+    /// Writes a row without looking whether one is there: a later delete must reach the database.
+    pub(crate) fn overwrite(&mut self, key: K, row: R) {
+        let unknown = Slot { row: None, is_stored: true, is_dirty: true };
+        let slot = self.slots.entry(key).or_insert(unknown);
+        slot.row = Some(row);
+        slot.is_dirty = true;
+    }
+
+    /// Deletes a row. One that is not known is taken to be there.
+    pub(crate) fn delete(&mut self, key: &K) {
+        let unknown = Slot { row: None, is_stored: true, is_dirty: true };
+        let slot = self.slots.entry(key.clone()).or_insert(unknown);
+        slot.row = None;
+        slot.is_dirty = slot.is_stored;
+    }
+
+    /// Forgets rows that a statement deleted.
+    pub(crate) fn forget(&mut self, mut is_gone: impl FnMut(&R) -> bool) {
+        self.slots.retain(|_, slot| !slot.row.as_ref().is_some_and(&mut is_gone));
+    }
+
+    /// What has to be sent, by what has to be done.
+    pub(crate) fn changes(&self) -> Changes<'_, K, R> {
+        let mut changes = Changes { inserted: Vec::new(), updated: Vec::new(), deleted: Vec::new() };
+        for (key, slot) in self.slots.iter().filter(|(_, slot)| slot.is_dirty) {
+            match &slot.row {
+                Some(row) if slot.is_stored => changes.updated.push(row),
+                Some(row) => changes.inserted.push(row),
+                None => changes.deleted.push(key),
+            }
+        }
+        changes
+    }
+
+    /// Everything was sent.
+    pub(crate) fn sent(&mut self) {
+        for slot in self.slots.values_mut().filter(|slot| slot.is_dirty) {
+            slot.is_stored = slot.row.is_some();
+            slot.is_dirty = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(cache: &mut Cache<u8, &'static str>) -> (Vec<&'static str>, Vec<&'static str>, Vec<u8>) {
+        let changes = cache.changes();
+        let all = (
+            changes.inserted.into_iter().copied().collect(),
+            changes.updated.into_iter().copied().collect(),
+            changes.deleted.into_iter().copied().collect(),
+        );
+        cache.sent();
+        all
+    }
+
+    #[test]
+    fn a_row_is_sent_as_what_became_of_it() {
+        let mut cache = Cache::default();
+        cache.learn(1, Some("read"));
+        cache.learn(2, Some("changed later"));
+        cache.learn(3, Some("deleted later"));
+        cache.learn(4, None);
+        cache.put(2, "changed");
+        cache.delete(&3);
+        cache.put(4, "new");
+        cache.put(5, "new and deleted");
+        cache.delete(&5);
+        cache.delete(&6);
+        cache.overwrite(7, "not looked at and deleted");
+        cache.delete(&7);
+        assert_eq!(sent(&mut cache), (vec!["new"], vec!["changed"], vec![3, 6, 7]));
+        cache.put(4, "changed since");
+        cache.put(3, "there again");
+        assert_eq!(sent(&mut cache), (vec!["there again"], vec!["changed since"], vec![]));
+        assert_eq!(sent(&mut cache), (vec![], vec![], vec![]));
+        cache.learn(1, Some("read again"));
+        assert_eq!(cache.get(&1), Some(&"read"), "what is known stays");
+    }
+}

@@ -1,0 +1,208 @@
+//! A connection that counts its round trips.
+
+use std::{collections::HashMap, fmt, future::Future, pin::Pin, task::Poll};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement, types::ToSql};
+
+use crate::{
+    SchemaName,
+    fault::{Class, Trouble},
+    record::expand,
+};
+
+/// What the database says to a statement.
+type Answer = Result<Vec<Row>, Error>;
+
+/// A value for a parameter of a statement.
+pub(crate) type Parameter = Box<dyn ToSql + Sync>;
+
+/// Parameters of a [`Query`].
+macro_rules! parameters {
+    ($($value:expr),* $(,)?) => {
+        vec![$(Box::new($value) as $crate::connection::Parameter),*]
+    };
+}
+pub(crate) use parameters;
+
+/// A statement with its parameters. The text is a template, see [`expand`].
+pub(crate) struct Query {
+    pub(crate) sql: &'static str,
+    pub(crate) parameters: Vec<Parameter>,
+}
+
+impl Query {
+    pub(crate) fn new(sql: &'static str, parameters: Vec<Parameter>) -> Self {
+        Self { sql, parameters }
+    }
+}
+
+impl fmt::Debug for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.sql)
+    }
+}
+
+/// How a round trip stands to a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// Its statements are inside or outside of one, as before.
+    Plain,
+    /// It begins one that writes.
+    Begin,
+    /// It ends one.
+    Commit,
+    /// It is a whole one, begun and committed.
+    BeginAndCommit,
+    /// It is a whole one that reads one state.
+    Read,
+}
+
+impl Frame {
+    fn first(self) -> Option<&'static str> {
+        match self {
+            Self::Plain | Self::Commit => None,
+            Self::Begin | Self::BeginAndCommit => Some("BEGIN ISOLATION LEVEL READ COMMITTED"),
+            Self::Read => Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+        }
+    }
+
+    fn last(self) -> Option<&'static str> {
+        match self {
+            Self::Plain | Self::Begin => None,
+            Self::Commit | Self::BeginAndCommit | Self::Read => Some("COMMIT"),
+        }
+    }
+
+    fn commits(self) -> bool {
+        matches!(self, Self::Commit | Self::BeginAndCommit)
+    }
+}
+
+/// One connection, used by one thread, with a runtime of its own.
+pub(crate) struct Connection {
+    runtime: Runtime,
+    client: Client,
+    statements: HashMap<&'static str, Statement>,
+    schema: SchemaName,
+    round_trips: u64,
+}
+
+impl Connection {
+    /// Connects. Nothing is read or written.
+    pub(crate) fn open(config: &Config, schema: &SchemaName) -> Result<Self, Trouble> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Trouble::new(Class::Unavailable, error.to_string()))?;
+        let (client, connection) =
+            runtime.block_on(config.connect(NoTls)).map_err(|error| Trouble::of(&error))?;
+        runtime.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(target: "duroxide::providers::postgres", %error, "the connection ended");
+            }
+        });
+        Ok(Self { runtime, client, statements: HashMap::new(), schema: schema.clone(), round_trips: 0 })
+    }
+
+    /// How many round trips were made.
+    pub(crate) fn round_trips(&self) -> u64 {
+        self.round_trips
+    }
+
+    /// Runs statements that need no answers and are not prepared.
+    pub(crate) fn script(&mut self, sql: &str) -> Result<(), Trouble> {
+        self.round_trips += 1;
+        self.runtime.block_on(self.client.batch_execute(sql)).map_err(|error| Trouble::of(&error))
+    }
+
+    /// Sends all statements at once and waits for all answers: one round trip. If one fails, those behind it fail too, and
+    /// the first failure is returned.
+    pub(crate) fn trip(&mut self, queries: &[Query], frame: Frame) -> Result<Vec<Vec<Row>>, Trouble> {
+        self.prepare(queries)?;
+        self.round_trips += 1;
+        let Self { runtime, client, statements, .. } = self;
+        let answers = runtime.block_on(send_all(client, statements, queries, frame));
+        if frame.commits() { first_failure_of_commit(answers) } else { first_failure(answers) }.map(|rows| {
+            rows.into_iter().skip(usize::from(frame.first().is_some())).take(queries.len()).collect()
+        })
+    }
+
+    /// Prepares what was never used on this connection, in a round trip of its own.
+    fn prepare(&mut self, queries: &[Query]) -> Result<(), Trouble> {
+        let mut missing: Vec<&'static str> = Vec::new();
+        for query in queries {
+            if !self.statements.contains_key(query.sql) && !missing.contains(&query.sql) {
+                missing.push(query.sql);
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.round_trips += 1;
+        let texts: Vec<String> = missing.iter().map(|sql| expand(sql, &self.schema)).collect();
+        let client = &self.client;
+        let prepared =
+            self.runtime.block_on(in_order(texts.iter().map(|text| client.prepare(text)).collect()));
+        for (sql, statement) in missing.into_iter().zip(prepared) {
+            let statement = statement.map_err(|error| Trouble::of(&error))?;
+            self.statements.insert(sql, statement);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("schema", &self.schema)
+            .field("round_trips", &self.round_trips)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn send_all(
+    client: &Client,
+    statements: &HashMap<&'static str, Statement>,
+    queries: &[Query],
+    frame: Frame,
+) -> Vec<Answer> {
+    let mut sent: Vec<Pin<Box<dyn Future<Output = Answer> + '_>>> = Vec::new();
+    let command = |sql: &'static str| async move { client.batch_execute(sql).await.map(|()| Vec::new()) };
+    sent.extend(frame.first().map(|sql| Box::pin(command(sql)) as _));
+    for query in queries {
+        // All of them were prepared.
+        let Some(statement) = statements.get(query.sql) else { continue };
+        sent.push(Box::pin(async move {
+            let parameters: Vec<&(dyn ToSql + Sync)> =
+                query.parameters.iter().map(|parameter| &**parameter).collect();
+            client.query(statement, &parameters).await
+        }));
+    }
+    sent.extend(frame.last().map(|sql| Box::pin(command(sql)) as _));
+    in_order(sent).await
+}
+
+/// Waits for all futures. Each sends its request when it is polled for the first time, so the requests leave in this order.
+async fn in_order<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut waiting: Vec<_> =
+        futures.into_iter().map(|future| futures_util::future::maybe_done(Box::pin(future))).collect();
+    std::future::poll_fn(|context| {
+        let polled = waiting.iter_mut().map(|future| Pin::new(future).poll(context).is_ready());
+        // Every one is polled, also behind one that is pending.
+        if polled.fold(true, |all, is_done| all & is_done) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    waiting.iter_mut().filter_map(|future| Pin::new(future).take_output()).collect()
+}
+
+fn first_failure(answers: Vec<Answer>) -> Result<Vec<Vec<Row>>, Trouble> {
+    answers.into_iter().map(|answer| answer.map_err(|error| Trouble::of(&error))).collect()
+}
+
+fn first_failure_of_commit(answers: Vec<Answer>) -> Result<Vec<Vec<Row>>, Trouble> {
+    let last = answers.len().saturating_sub(1);
+    let check =
+        |(index, answer): (usize, Answer)| answer.map_err(|error| Trouble::of_commit(&error, index == last));
+    answers.into_iter().enumerate().map(check).collect()
+}

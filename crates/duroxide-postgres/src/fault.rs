@@ -1,0 +1,180 @@
+//! What can go wrong with a database, by what may be done about it.
+
+use duroxide_provider::{
+    rules::{BatchPart, Broken},
+    store::{FailureClass, StoreFailure},
+};
+use tokio_postgres::error::SqlState;
+
+/// Why a batch was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// A part of the batch can never be stored. Nothing happened; the rest of the batch can be tried without that part.
+    #[error("{}", broken.failure)]
+    Broken {
+        /// The part, and why.
+        broken: Broken,
+    },
+    /// The database refused what the batch wrote, and does not say for which operation. Nothing happened; operations that
+    /// are tried alone tell which one it was.
+    #[error("the database refused a write: {message}")]
+    WriteRefused {
+        /// What the database says.
+        message: String,
+    },
+    /// Another transaction was in the way (deadlock, serialization failure, the same row inserted twice). Nothing
+    /// happened; the whole batch can be tried again at once.
+    #[error("another transaction was in the way: {message}")]
+    LostRace {
+        /// What the database says.
+        message: String,
+    },
+    /// The database cannot be reached, or does not serve now. Nothing happened.
+    #[error("the database is unavailable: {message}")]
+    Unavailable {
+        /// What is known.
+        message: String,
+    },
+    /// The connection was lost during the commit: it may or may not have happened.
+    #[error("the outcome of a commit is unknown: {message}")]
+    OutcomeUnknown {
+        /// What is known.
+        message: String,
+    },
+}
+
+impl Fault {
+    /// The fault behind a failure that the rules passed on.
+    pub(crate) fn of_part(part: BatchPart, failure: StoreFailure, trouble: Option<Trouble>) -> Self {
+        match trouble {
+            Some(Trouble { class: Class::Refused, .. }) | None => {
+                Self::Broken { broken: Broken { part, failure } }
+            }
+            Some(trouble) => Self::of(trouble),
+        }
+    }
+
+    /// The fault behind a failure that belongs to no operation.
+    pub(crate) fn of(trouble: Trouble) -> Self {
+        let Trouble { class, message, .. } = trouble;
+        match class {
+            Class::Refused => Self::WriteRefused { message },
+            Class::LostRace => Self::LostRace { message },
+            Class::Unavailable => Self::Unavailable { message },
+            Class::OutcomeUnknown => Self::OutcomeUnknown { message },
+        }
+    }
+}
+
+/// What went wrong on a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) class: Class,
+    message: String,
+    code: Option<SqlState>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// The database does not take this statement with these values.
+    Refused,
+    LostRace,
+    Unavailable,
+    OutcomeUnknown,
+}
+
+impl Trouble {
+    pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
+        Self { class, message: message.into(), code: None }
+    }
+
+    /// What an error means for a statement that is not part of a commit.
+    pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
+        let class = match error.code() {
+            Some(code) => class_of(code),
+            None if error.is_closed() || std::error::Error::source(error).is_some_and(is_io) => {
+                Class::Unavailable
+            }
+            None => Class::Refused,
+        };
+        Self { class, message: describe(error), code: error.code().cloned() }
+    }
+
+    /// What an error means in a round trip that ends with a commit. An error that the database reports for a statement in
+    /// front of the commit makes the commit a rollback. Everything else leaves the outcome open.
+    pub(crate) fn of_commit(error: &tokio_postgres::Error, is_of_commit: bool) -> Self {
+        let trouble = Self::of(error);
+        let outcome_is_open = match error.code() {
+            Some(_) => is_of_commit && trouble.class == Class::Unavailable,
+            None => true,
+        };
+        if outcome_is_open { Self { class: Class::OutcomeUnknown, ..trouble } } else { trouble }
+    }
+
+    /// Whether the database reported this code.
+    pub(crate) fn has_code(&self, code: &SqlState) -> bool {
+        self.code.as_ref() == Some(code)
+    }
+
+    /// This trouble as the rules pass it on.
+    pub(crate) fn into_failure(self) -> StoreFailure {
+        let class = match self.class {
+            Class::Refused => FailureClass::Permanent,
+            Class::LostRace | Class::Unavailable => FailureClass::Retryable,
+            Class::OutcomeUnknown => FailureClass::OutcomeUnknown,
+        };
+        StoreFailure::new(class, self.message)
+    }
+}
+
+fn class_of(code: &SqlState) -> Class {
+    // A row that the working set did not find was inserted by another node in the meantime. Trying again finds it.
+    let races = [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::UNIQUE_VIOLATION,
+        SqlState::LOCK_NOT_AVAILABLE,
+    ];
+    if races.contains(code) {
+        return Class::LostRace;
+    }
+    // Connection exceptions, insufficient resources, operator intervention, system errors, and a standby that only reads.
+    let is_unavailable = ["08", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
+        || *code == SqlState::READ_ONLY_SQL_TRANSACTION;
+    if is_unavailable { Class::Unavailable } else { Class::Refused }
+}
+
+fn is_io(source: &(dyn std::error::Error + 'static)) -> bool {
+    source.is::<std::io::Error>()
+}
+
+fn describe(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => format!("{} ({})", db.message(), db.code().code()),
+        None => match std::error::Error::source(error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_says_what_may_be_done() {
+        let races = ["40001", "40P01", "23505", "55P03"];
+        let unavailable = ["08006", "53100", "53300", "57P01", "57P03", "58030", "25006"];
+        let refused = ["22021", "23514", "54000", "42P01"];
+        for (codes, class) in [
+            (&races[..], Class::LostRace),
+            (&unavailable[..], Class::Unavailable),
+            (&refused[..], Class::Refused),
+        ] {
+            for code in codes {
+                assert_eq!(class_of(&SqlState::from_code(code)), class, "{code}");
+            }
+        }
+    }
+}

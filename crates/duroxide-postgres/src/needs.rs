@@ -1,0 +1,227 @@
+//! Which rows a batch needs: whatever its operations name.
+//!
+//! This is a forecast. A row that is missing here costs a round trip, a row that is too many costs a look into an index.
+
+use std::collections::BTreeSet;
+
+use duroxide_provider::{
+    rules::{Batch, Lane, Route},
+    store::{
+        ActivityOrder, ActivityRow, InstanceOrder, MessageRow, Op, PreparedExecution, PreparedRound, Readies,
+        StateChange, token_row,
+    },
+};
+
+use crate::tables::Named;
+
+/// Rows to lock and load with the first round trip of a transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Needs<'a> {
+    pub(crate) instances: Named,
+    pub(crate) activities: BTreeSet<u64>,
+    /// Activities by instance, execution and id.
+    pub(crate) activity_keys: BTreeSet<(u64, u64, u64)>,
+    /// Instances whose changed keys are merged.
+    pub(crate) setting_changes: BTreeSet<u64>,
+    pub(crate) custom_status: BTreeSet<u64>,
+    /// Instances whose first event tells how they were started.
+    pub(crate) first_events: BTreeSet<String>,
+    pub(crate) routes: BTreeSet<Route>,
+    pub(crate) lanes: BTreeSet<Lane>,
+    /// How many numbers are drawn, about.
+    pub(crate) numbers: usize,
+    pub(crate) promotes: bool,
+    pub(crate) instance_fetches: Vec<&'a InstanceOrder>,
+    pub(crate) activity_fetches: Vec<&'a ActivityOrder>,
+}
+
+impl<'a> Needs<'a> {
+    pub(crate) fn of(batch: &'a Batch<'_>) -> Self {
+        let mut needs = Self { promotes: batch.promote, ..Self::default() };
+        let mut readies = Readies { instances: batch.promote, activities: batch.promote };
+        for submitted in &batch.operations {
+            needs.add(&submitted.op);
+            readies = readies.or(submitted.op.readies());
+        }
+        let instances = batch.instance_fetches.iter();
+        let wanted = instances.filter(|fetch| !fetch.was_tried || readies.instances);
+        needs.instance_fetches = wanted.map(|fetch| &*fetch.order).collect();
+        let activities = batch.activity_fetches.iter();
+        let wanted = activities.filter(|fetch| !fetch.was_tried || readies.activities);
+        needs.activity_fetches = wanted.map(|fetch| &*fetch.order).collect();
+        needs.add_fetches();
+        needs
+    }
+
+    fn add(&mut self, op: &Op) {
+        match op {
+            Op::CommitRound(round) => self.add_round(round),
+            Op::AbandonInstance { token, .. } | Op::RenewInstance { token, .. } => {
+                self.instances.numbers.extend(token_row(token));
+                self.numbers += 1;
+            }
+            Op::AckActivity { token, completion } => {
+                let activity = token_row(token);
+                self.activities.extend(activity);
+                self.instances.activities.extend(activity);
+                // The rules draw a number for a short cut that these tables do not take.
+                self.numbers += 1;
+                completion.iter().for_each(|message| self.add_message(message));
+            }
+            Op::AbandonActivity { token, .. } | Op::RenewActivity { token, .. } => {
+                self.activities.extend(token_row(token));
+            }
+            Op::DeadLetterActivity { token, .. } => {
+                self.activities.extend(token_row(token));
+                self.instances.activities.extend(token_row(token));
+            }
+            Op::EnqueueMessage(message) => self.add_message(message),
+            Op::StartIfNew(message) => {
+                self.add_message(message);
+                self.first_events.insert(message.instance.clone());
+            }
+            Op::EnqueueActivity(activity) => self.add_activity(activity),
+            Op::Append { instance, .. } | Op::DeleteTree { instance, .. } | Op::Prune { instance, .. } => {
+                self.instances.ids.insert(instance.clone());
+                self.numbers += 2;
+            }
+            Op::DeleteInstances { ids, .. } => self.instances.ids.extend(ids.iter().cloned()),
+            // These look for their rows themselves.
+            Op::RenewSessions { .. }
+            | Op::CleanupSessions { .. }
+            | Op::SetMaxAttempts(_)
+            | Op::DeleteBulk(_)
+            | Op::PruneBulk { .. }
+            | Op::RemoveRows { .. }
+            | Op::RetryDeadLetter { .. }
+            | Op::DiscardDeadLetter { .. }
+            | Op::JoinNode(_)
+            | Op::RenewNodes { .. }
+            | Op::EndNode { .. } => {}
+        }
+    }
+
+    fn add_round(&mut self, round: &PreparedRound) {
+        let Some(number) = token_row(&round.token) else { return };
+        self.instances.numbers.insert(number);
+        self.numbers += 2;
+        for part in std::iter::once(&round.execution).chain(&round.next) {
+            self.add_part(number, part);
+        }
+        if round.next.is_some() {
+            self.setting_changes.insert(number);
+        }
+        for cancelled in &round.cancelled_activities {
+            self.instances.ids.insert(cancelled.instance.clone());
+            self.activity_keys.insert((number, cancelled.execution_id, cancelled.activity_id));
+        }
+        self.instances.ids.extend(round.cancelled_timers.iter().map(|timer| timer.instance.clone()));
+    }
+
+    fn add_part(&mut self, number: u64, part: &PreparedExecution) {
+        for activity in &part.activities {
+            self.add_activity(activity);
+            self.activity_keys.insert((number, activity.execution_id, activity.activity_id));
+        }
+        part.messages.iter().for_each(|message| self.add_message(message));
+        for stop in &part.stops {
+            self.activity_keys.insert((number, part.execution_id, stop.activity_id));
+            self.numbers += 2;
+        }
+        let clears = |change: &StateChange| matches!(change, StateChange::KvClearAll);
+        if part.metadata.status.is_some() || part.changes.iter().any(clears) {
+            self.setting_changes.insert(number);
+        }
+        let sets_status = |change: &StateChange| matches!(change, StateChange::CustomStatus(_));
+        if part.metadata.status.is_some() || part.changes.iter().any(sets_status) {
+            self.custom_status.insert(number);
+        }
+        let metadata = &part.metadata;
+        if metadata.orchestration_name.is_some() {
+            self.routes.insert(Route {
+                name: metadata.orchestration_name.clone(),
+                version: metadata.orchestration_version.clone(),
+                pinned: metadata.pinned_duroxide_version.as_ref().map(Into::into),
+            });
+        }
+    }
+
+    fn add_message(&mut self, message: &MessageRow) {
+        self.instances.ids.insert(message.instance.clone());
+        // A row for the instance, a place among the ready ones, a number for the message; twice the first two, because a
+        // start draws them before it looks.
+        self.numbers += 5;
+        if let Some(start) = &message.start {
+            let (name, version) = (Some(start.name.clone()), start.version.clone());
+            self.routes.insert(Route { name, version, pinned: None });
+        }
+    }
+
+    fn add_activity(&mut self, activity: &ActivityRow) {
+        self.instances.ids.insert(activity.instance.clone());
+        self.lanes.insert(Lane { tag: activity.tag.clone(), name: activity.name.clone() });
+        self.numbers += 2;
+    }
+
+    /// Fetches of one instance or activity name it.
+    fn add_fetches(&mut self) {
+        for order in &self.instance_fetches {
+            self.instances.ids.extend(order.only.clone());
+            self.numbers += order.max.min(1_000);
+        }
+        for order in &self.activity_fetches {
+            self.instances.ids.extend(order.only.as_ref().map(|only| only.instance.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use duroxide_core::Timestamp;
+    use duroxide_provider::{
+        rules::Submitted,
+        store::lock_token,
+        testing::{Turn, items},
+    };
+
+    use super::*;
+
+    fn needs_of(ops: Vec<Op>, check: impl Fn(&Needs<'_>)) {
+        let submitted = |op| Submitted { op: Cow::Owned(op), handed_in: Timestamp::ZERO };
+        let batch = Batch { operations: ops.into_iter().map(submitted).collect(), ..Batch::default() };
+        check(&Needs::of(&batch));
+    }
+
+    #[test]
+    fn a_round_names_its_instance_and_all_that_it_sends_to() {
+        let turn = Turn::first("a").activity().child("b");
+        let round = PreparedRound::new(&lock_token(7, 1), &turn.round()).unwrap();
+        needs_of(vec![Op::CommitRound(Box::new(round))], |needs| {
+            assert_eq!(needs.instances.numbers, BTreeSet::from([7]));
+            assert!(needs.instances.ids.iter().any(|id| id.contains('b')), "{:?}", needs.instances);
+            assert_eq!(needs.activity_keys.iter().map(|key| key.0).collect::<Vec<_>>(), [7]);
+            assert!(!needs.lanes.is_empty() && !needs.routes.is_empty());
+        });
+    }
+
+    #[test]
+    fn an_ack_names_its_activity_and_through_it_its_instance() {
+        let token = lock_token(9, 1);
+        needs_of(vec![Op::AckActivity { token, completion: None }], |needs| {
+            assert_eq!(needs.activities, BTreeSet::from([9]));
+            assert_eq!(needs.instances.activities, BTreeSet::from([9]));
+        });
+    }
+
+    #[test]
+    fn a_start_names_its_instance_and_its_route() {
+        let start = MessageRow::start(items::start("a")).unwrap();
+        needs_of(vec![Op::StartIfNew(start)], |needs| {
+            assert_eq!(needs.instances.ids, BTreeSet::from(["a".to_owned()]));
+            assert_eq!(needs.first_events, BTreeSet::from(["a".to_owned()]));
+            assert_eq!(needs.routes.len(), 1);
+        });
+    }
+}

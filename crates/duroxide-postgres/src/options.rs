@@ -1,0 +1,93 @@
+use std::fmt;
+
+use duroxide_provider::rules::RuleOptions;
+
+/// How a store on PostgreSQL is opened.
+#[derive(Debug, Clone)]
+pub struct PostgresOptions {
+    /// Where the database is and who connects.
+    pub config: tokio_postgres::Config,
+    /// The schema that holds the tables. It is created if it is missing.
+    pub schema: SchemaName,
+    /// What the storage rules leave to the user.
+    pub rules: RuleOptions,
+}
+
+impl PostgresOptions {
+    /// Default options for a connection string such as `host=localhost user=app dbname=app` or
+    /// `postgres://app@localhost/app`.
+    ///
+    /// # Errors
+    /// If the string cannot be read.
+    pub fn new(url: &str) -> Result<Self, tokio_postgres::Error> {
+        Ok(Self { config: url.parse()?, schema: SchemaName::default(), rules: RuleOptions::default() })
+    }
+}
+
+/// The name of a schema: lowercase letters, digits and underscores, not beginning with a digit, at most 63 characters.
+///
+/// Statements are built with it, so nothing else is let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaName(String);
+
+impl SchemaName {
+    /// PostgreSQL cuts longer names off.
+    const BYTES_MAX: usize = 63;
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// If the name is not as described at the type, or if it is reserved (`pg_…`).
+    pub fn new(name: &str) -> Result<Self, InvalidSchemaName> {
+        let is_letter = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+        let is_identifier = name.as_bytes().first().is_some_and(is_letter)
+            && name.bytes().all(|byte| is_letter(&byte) || byte.is_ascii_digit());
+        if is_identifier && name.len() <= Self::BYTES_MAX && !name.starts_with("pg_") {
+            Ok(Self(name.to_owned()))
+        } else {
+            Err(InvalidSchemaName { name: name.to_owned() })
+        }
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for SchemaName {
+    fn default() -> Self {
+        Self("duroxide".to_owned())
+    }
+}
+
+impl fmt::Display for SchemaName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A schema name that is not one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name:?} is no schema name: use at most 63 lowercase letters, digits and underscores, not a digit first, not \
+     `pg_` first"
+)]
+pub struct InvalidSchemaName {
+    name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_name_is_a_plain_identifier() {
+        for name in ["duroxide", "_a", "tenant_7", &"a".repeat(63)] {
+            assert_eq!(SchemaName::new(name).unwrap().as_str(), name);
+        }
+        for name in ["", "7a", "Tenant", "a-b", "a\"; DROP TABLE x", "ä", "pg_x", &"a".repeat(64)] {
+            assert!(SchemaName::new(name).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Reads. Each call sees one state. Mailboxes are invisible to all but the queue depths and the snapshot; an instance whose
+//! start is queued is shown by those reads that say so.
+
+mod history;
+mod listing;
+mod overview;
+mod reader;
+mod snapshot;
+
+use duroxide_provider::store::StoreFailure;
+use tokio_postgres::Row;
+
+use crate::{
+    PostgresEngine,
+    connection::{Frame, Query},
+    fault::Trouble,
+};
+
+impl PostgresEngine {
+    /// Runs statements that read one state, in one round trip.
+    fn read_all(&mut self, queries: &[Query]) -> Result<Vec<Vec<Row>>, StoreFailure> {
+        // A single statement sees one state by itself.
+        let frame = if queries.len() == 1 { Frame::Plain } else { Frame::Read };
+        let answers = self.rules.tables_mut().connection().trip(queries, frame);
+        answers.map_err(|trouble| {
+            if frame == Frame::Read {
+                self.end_failed_read();
+            }
+            trouble.into_failure()
+        })
+    }
+
+    fn end_failed_read(&mut self) {
+        if let Err(trouble) = self.rules.tables_mut().connection().script("ROLLBACK") {
+            tracing::debug!(target: "duroxide::providers::postgres", ?trouble, "a rollback was not answered");
+        }
+    }
+
+    /// Runs a statement that reads.
+    fn read(&mut self, query: Query) -> Result<Vec<Row>, StoreFailure> {
+        Ok(self.read_all(&[query])?.into_iter().flatten().collect())
+    }
+
+    /// Runs a statement that reads, and makes something of each row.
+    fn read_each<T>(
+        &mut self,
+        query: Query,
+        make: impl Fn(&Row) -> Result<T, Trouble>,
+    ) -> Result<Vec<T>, StoreFailure> {
+        each(&self.read(query)?, make)
+    }
+
+    /// Runs a statement that reads, and makes something of its first row.
+    fn read_first<T>(
+        &mut self,
+        query: Query,
+        make: impl Fn(&Row) -> Result<T, Trouble>,
+    ) -> Result<Option<T>, StoreFailure> {
+        self.read(query)?.first().map(make).transpose().map_err(Trouble::into_failure)
+    }
+}
+
+fn each<T>(rows: &[Row], make: impl Fn(&Row) -> Result<T, Trouble>) -> Result<Vec<T>, StoreFailure> {
+    rows.iter().map(make).collect::<Result<_, Trouble>>().map_err(Trouble::into_failure)
+}

@@ -1,0 +1,216 @@
+//! What is stored of one instance.
+
+use std::collections::BTreeMap;
+
+use duroxide_core::{KvEntry, SystemStats};
+use duroxide_provider::{
+    ExecutionInfo,
+    store::{EventRow, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
+};
+use tokio_postgres::Row;
+
+use super::each;
+use crate::{
+    PostgresEngine,
+    connection::{Query, parameters},
+    fault::Trouble,
+    value::{Columns, number, time},
+};
+
+/// The number of a known instance.
+macro_rules! known {
+    () => {
+        "(SELECT number FROM {s}.instance WHERE id = $1 AND known)"
+    };
+}
+/// A removal takes the events of a pruned execution away from every read at once.
+const HISTORY: &str = "SELECT history.event_id, history.data FROM {s}.instance
+    JOIN {s}.history ON history.instance = instance.number
+        AND history.execution_id = coalesce($2, instance.execution_id)
+    WHERE instance.id = $1 AND instance.known AND NOT EXISTS (SELECT 1 FROM {s}.removal
+        WHERE removal.instance = instance.number AND removal.execution_id = history.execution_id)
+    ORDER BY history.event_id";
+const SETTINGS: &str =
+    concat!("SELECT key, value, last_updated_at_ms FROM {s}.kv WHERE instance = ", known!(), " ORDER BY key");
+/// With the changes of the current execution.
+const VALUES: &str = concat!(
+    "SELECT coalesce(kv_change.key, kv.key) AS key,
+        CASE WHEN kv_change.key IS NULL THEN kv.value ELSE kv_change.value END AS value
+    FROM (SELECT key, value FROM {s}.kv WHERE instance = ",
+    known!(),
+    ") AS kv FULL JOIN (SELECT key, value FROM {s}.kv_change WHERE instance = ",
+    known!(),
+    ") AS kv_change ON kv_change.key = kv.key
+    WHERE kv_change.key IS NULL OR kv_change.value IS NOT NULL"
+);
+/// What is read of an instance, whatever else it must be.
+macro_rules! status {
+    () => {
+        "SELECT instance.execution_id,
+            CASE WHEN instance.status NOT IN ('Running', 'ContinuedAsNew') THEN
+                (SELECT data FROM {s}.history WHERE history.instance = instance.number
+                    AND history.execution_id = instance.execution_id ORDER BY event_id DESC LIMIT 1)
+            END AS terminal_event,
+            custom_status.status AS custom_status, coalesce(custom_status.version, 0) AS version
+        FROM {s}.instance LEFT JOIN {s}.custom_status ON custom_status.instance = instance.number
+        WHERE instance.id = $1 AND "
+    };
+}
+const STATUS: &str = concat!(status!(), "instance.known");
+const STATUS_OR_PENDING: &str = concat!(
+    status!(),
+    "(instance.known OR EXISTS (SELECT 1 FROM {s}.message WHERE message.instance = instance.number AND kind <= 1))"
+);
+const FIRST_EVENT: &str = "SELECT first.data FROM {s}.instance CROSS JOIN LATERAL (
+        SELECT data FROM {s}.history WHERE history.instance = instance.number
+            AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1) AS first
+    WHERE instance.id = $1 AND instance.known";
+const CUSTOM_STATUS: &str =
+    concat!("SELECT status, version FROM {s}.custom_status WHERE instance = ", known!());
+const HISTORY_SIZE: &str = "SELECT count(history.event_id) AS events,
+        coalesce(sum(octet_length(history.data)), 0)::bigint AS bytes
+    FROM {s}.instance LEFT JOIN {s}.history ON history.instance = instance.number
+        AND history.execution_id = instance.execution_id
+    WHERE instance.id = $1 AND instance.known GROUP BY instance.number";
+const EXECUTIONS: &str =
+    concat!("SELECT execution_id FROM {s}.execution WHERE instance = ", known!(), " ORDER BY execution_id");
+const CURRENT_EXECUTION: &str = "SELECT execution_id FROM {s}.instance WHERE id = $1 AND known";
+const EXECUTION_INFO: &str = concat!(
+    "SELECT status, output, started_at, completed_at, (SELECT count(*) FROM {s}.history
+            WHERE history.instance = execution.instance AND history.execution_id = $2) AS events
+    FROM {s}.execution WHERE execution_id = $2 AND instance = ",
+    known!()
+);
+
+fn by_id(sql: &'static str, instance: &str) -> Query {
+    Query::new(sql, parameters![instance.to_owned()])
+}
+
+fn history_query(instance: &str, execution_id: Option<u64>) -> Query {
+    Query::new(HISTORY, parameters![instance.to_owned(), execution_id.map(number)])
+}
+
+fn read_event(row: &Row) -> Result<EventRow, Trouble> {
+    Ok(EventRow { event_id: row.number("event_id")?, data: row.column("data")? })
+}
+
+fn read_value(row: &Row) -> Result<(String, String), Trouble> {
+    Ok((row.column("key")?, row.column("value")?))
+}
+
+impl PostgresEngine {
+    pub(super) fn read_history(
+        &mut self,
+        instance: &str,
+        execution_id: Option<u64>,
+    ) -> Result<Vec<EventRow>, StoreFailure> {
+        self.read_each(history_query(instance, execution_id), read_event)
+    }
+
+    pub(super) fn read_execution(
+        &mut self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<StoredExecution, StoreFailure> {
+        let queries = [history_query(instance, Some(execution_id)), by_id(SETTINGS, instance)];
+        let [events, settings] = two(self.read_all(&queries)?);
+        let kv = each(&settings, |row| {
+            let last_updated_at_ms = row.number("last_updated_at_ms")?;
+            Ok((row.column("key")?, KvEntry { value: row.column("value")?, last_updated_at_ms }))
+        })?;
+        Ok(StoredExecution { events: each(&events, read_event)?, kv: kv.into_iter().collect() })
+    }
+
+    /// One row, and the last event only if the instance has ended.
+    pub(super) fn read_status(
+        &mut self,
+        instance: &str,
+        pending_too: bool,
+    ) -> Result<Option<StoredStatus>, StoreFailure> {
+        let sql = if pending_too { STATUS_OR_PENDING } else { STATUS };
+        self.read_first(by_id(sql, instance), |row| {
+            Ok(StoredStatus {
+                execution_id: row.number("execution_id")?,
+                terminal_event: row.column("terminal_event")?,
+                custom_status: row.column("custom_status")?,
+                custom_status_version: row.number("version")?,
+            })
+        })
+    }
+
+    pub(super) fn read_descriptor(
+        &mut self,
+        instance: &str,
+    ) -> Result<Option<StoredDescriptor>, StoreFailure> {
+        self.read_first(by_id(FIRST_EVENT, instance), |row| {
+            Ok(StoredDescriptor { first_event: row.column("data")? })
+        })
+    }
+
+    pub(super) fn read_last_event_id(
+        &mut self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Option<u64>, StoreFailure> {
+        let events = self.read_history(instance, Some(execution_id))?;
+        Ok(events.last().map(|event| event.event_id))
+    }
+
+    pub(super) fn read_custom_status(
+        &mut self,
+        instance: &str,
+    ) -> Result<Option<(Option<String>, u64)>, StoreFailure> {
+        self.read_first(by_id(CUSTOM_STATUS, instance), |row| {
+            Ok((row.column("status")?, row.number("version")?))
+        })
+    }
+
+    pub(super) fn read_values(&mut self, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure> {
+        Ok(self.read_each(by_id(VALUES, instance), read_value)?.into_iter().collect())
+    }
+
+    pub(super) fn read_stats(&mut self, instance: &str) -> Result<Option<SystemStats>, StoreFailure> {
+        let [sizes, values] = two(self.read_all(&[by_id(HISTORY_SIZE, instance), by_id(VALUES, instance)])?);
+        let sizes = each(&sizes, |row| Ok((row.number("events")?, row.number("bytes")?)))?;
+        let values = each(&values, read_value)?;
+        Ok(sizes.first().map(|(events, bytes)| SystemStats {
+            history_event_count: *events,
+            history_size_bytes: *bytes,
+            queue_pending_count: 0,
+            kv_user_key_count: values.len() as u64,
+            kv_total_value_bytes: values.iter().map(|(_, value)| value.len() as u64).sum(),
+        }))
+    }
+
+    pub(super) fn read_executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure> {
+        self.read_each(by_id(EXECUTIONS, instance), |row| row.number("execution_id"))
+    }
+
+    pub(super) fn read_current_execution(&mut self, instance: &str) -> Result<Option<u64>, StoreFailure> {
+        self.read_first(by_id(CURRENT_EXECUTION, instance), |row| row.number("execution_id"))
+    }
+
+    pub(super) fn read_execution_info(
+        &mut self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Option<ExecutionInfo>, StoreFailure> {
+        let query = Query::new(EXECUTION_INFO, parameters![instance.to_owned(), number(execution_id)]);
+        self.read_first(query, |row| {
+            Ok(ExecutionInfo {
+                execution_id,
+                status: row.column("status")?,
+                output: row.column("output")?,
+                started_at: row.time("started_at")?.as_millis(),
+                completed_at: row.column::<Option<i64>>("completed_at")?.map(|at| time(at).as_millis()),
+                event_count: usize::try_from(row.column::<i64>("events")?).unwrap_or_default(),
+            })
+        })
+    }
+}
+
+/// The answers to two statements.
+fn two(answers: Vec<Vec<Row>>) -> [Vec<Row>; 2] {
+    let mut answers = answers.into_iter();
+    [answers.next().unwrap_or_default(), answers.next().unwrap_or_default()]
+}

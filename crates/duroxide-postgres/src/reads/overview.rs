@@ -1,0 +1,202 @@
+//! Counts and lists over the whole store.
+
+use duroxide_provider::NodeId;
+use duroxide_provider::{
+    DeadLetter, DeadLetterQueue, QueueDepths, ScheduledActivityIdentifier, SystemMetrics,
+    rules::{Lane, Origin, Route},
+    store::{CANCELLATION, InstanceNeeds, ReadyActivity, ReadyInstance, StoreFailure, StoredNode},
+};
+use tokio_postgres::Row;
+
+use super::each;
+use crate::{
+    PostgresEngine,
+    connection::{Query, parameters},
+    fault::{Class, Trouble},
+    record::{Letter, Record},
+    value::{Columns, limit, micros, number, time},
+};
+
+/// Rows that wait for their removal are counted nowhere.
+const SYSTEM_METRICS: &str = "SELECT
+    (SELECT count(*) FROM {s}.instance WHERE known) AS instances,
+    (SELECT count(*) FROM {s}.execution) - (SELECT count(*) FROM {s}.removal
+        JOIN {s}.execution ON execution.instance = removal.instance
+        WHERE removal.execution_id IS NULL) AS executions,
+    (SELECT count(*) FROM {s}.instance WHERE known AND status = 'Running') AS running,
+    (SELECT count(*) FROM {s}.instance WHERE known AND status = 'Completed') AS completed,
+    (SELECT count(*) FROM {s}.instance WHERE known AND status = 'Failed') AS failed,
+    (SELECT count(*) FROM {s}.history) - (SELECT count(*) FROM {s}.removal
+        JOIN {s}.history ON history.instance = removal.instance
+            AND history.execution_id = coalesce(removal.execution_id, history.execution_id)) AS events";
+/// Rows that no live lock holds.
+const QUEUE_DEPTHS: &str = "SELECT
+    (SELECT count(*) FROM {s}.message JOIN {s}.instance ON instance.number = message.instance
+        WHERE instance.lock_until IS NULL OR instance.lock_until <= $1
+            OR (CASE instance.extent_kind WHEN 'marked' THEN message.mark = instance.extent_mark
+                ELSE message.number <= instance.extent_up_to AND message.due_at <= instance.extent_at
+                    AND message.hidden_until <= instance.extent_at END) IS NOT TRUE) AS messages,
+    (SELECT count(*) FROM {s}.activity WHERE lock_until IS NULL OR lock_until <= $1) AS activities";
+const PENDING: &str = "SELECT count(DISTINCT message.instance) AS pending FROM {s}.message
+    JOIN {s}.instance ON instance.number = message.instance WHERE message.kind <= 1 AND NOT instance.known";
+const CHILDREN: &str = "SELECT id FROM {s}.instance WHERE parent = $1 ORDER BY number";
+const RUNNING_STARTS: &str = "SELECT first.data FROM {s}.instance CROSS JOIN LATERAL (
+        SELECT data FROM {s}.history WHERE history.instance = instance.number
+            AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1) AS first
+    WHERE instance.known AND instance.status = 'Running' ORDER BY instance.number";
+const DEAD_LETTERS: &str =
+    "SELECT {columns dead_letter} FROM {s}.dead_letter ORDER BY dead_letter.number LIMIT $1";
+const NODES: &str = "SELECT id, name, started_at, seen_at, capability FROM {s}.node ORDER BY id";
+const MAILBOX_HOLDS: &str = "SELECT count(*) AS messages FROM (SELECT 1 FROM {s}.message
+    WHERE instance = (SELECT number FROM {s}.instance WHERE id = $1)
+        AND due_at = 0 AND kind > 1 AND key IS NULL LIMIT $2) AS counted";
+const ROUTES: &str = "SELECT id, definition FROM {s}.route ORDER BY id";
+const READY: &str = "SELECT instance.id, instance.ready_number, route.definition,
+        (SELECT min(greatest(enqueued_at, due_at)) FROM {s}.message WHERE message.instance = instance.number) AS since,
+        EXISTS (SELECT 1 FROM {s}.message WHERE message.instance = instance.number
+            AND left(message.data, length($3)) = $3) AS cancelled
+    FROM unnest($1::bigint[]) AS accepted (route) JOIN {s}.route ON route.id = accepted.route
+    CROSS JOIN LATERAL (SELECT * FROM {s}.instance WHERE instance.route = accepted.route
+        AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
+        ORDER BY instance.ready_number LIMIT $2) AS instance
+    ORDER BY instance.ready_number LIMIT $2";
+const LANES: &str = "SELECT id, definition FROM {s}.lane ORDER BY id";
+const READY_ACTIVITIES: &str =
+    "SELECT instance.id, activity.execution_id, activity.activity_id, lane.definition
+    FROM unnest($1::bigint[]) AS accepted (lane) JOIN {s}.lane ON lane.id = accepted.lane
+    CROSS JOIN LATERAL (SELECT * FROM {s}.activity WHERE activity.lane = accepted.lane
+        AND activity.wait_until IS NULL ORDER BY activity.number LIMIT $2) AS activity
+    JOIN {s}.instance ON instance.number = activity.instance
+    ORDER BY activity.number LIMIT $2";
+
+impl PostgresEngine {
+    pub(super) fn read_system_metrics(&mut self) -> Result<SystemMetrics, StoreFailure> {
+        let metrics = self.read_first(Query::new(SYSTEM_METRICS, Vec::new()), |row| {
+            Ok(SystemMetrics {
+                total_instances: row.number("instances")?,
+                total_executions: row.number("executions")?,
+                running_instances: row.number("running")?,
+                completed_instances: row.number("completed")?,
+                failed_instances: row.number("failed")?,
+                total_events: row.number("events")?,
+            })
+        })?;
+        Ok(metrics.unwrap_or_default())
+    }
+
+    pub(super) fn read_queue_depths(&mut self) -> Result<QueueDepths, StoreFailure> {
+        let query = Query::new(QUEUE_DEPTHS, parameters![micros(self.rules.now())]);
+        let depths = self.read_first(query, |row| {
+            Ok(QueueDepths {
+                orchestrator_queue: usize::try_from(row.column::<i64>("messages")?).unwrap_or_default(),
+                worker_queue: usize::try_from(row.column::<i64>("activities")?).unwrap_or_default(),
+                timer_queue: 0,
+            })
+        })?;
+        Ok(depths.unwrap_or_default())
+    }
+
+    pub(super) fn read_pending(&mut self) -> Result<u64, StoreFailure> {
+        let pending = self.read_first(Query::new(PENDING, Vec::new()), |row| row.number("pending"))?;
+        Ok(pending.unwrap_or_default())
+    }
+
+    pub(super) fn read_children(&mut self, instance: &str) -> Result<Vec<String>, StoreFailure> {
+        self.read_each(Query::new(CHILDREN, parameters![instance.to_owned()]), |row| row.column("id"))
+    }
+
+    pub(super) fn read_running_starts(&mut self) -> Result<Vec<String>, StoreFailure> {
+        self.read_each(Query::new(RUNNING_STARTS, Vec::new()), |row| row.column("data"))
+    }
+
+    pub(super) fn read_dead_letters(&mut self, max: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure> {
+        let query = Query::new(DEAD_LETTERS, parameters![max.map(i64::from)]);
+        self.read_each(query, |row| Letter::read(row).map(shown))
+    }
+
+    pub(super) fn read_nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
+        self.read_each(Query::new(NODES, Vec::new()), |row| {
+            Ok(StoredNode {
+                id: NodeId(row.number("id")?),
+                name: row.column("name")?,
+                started_at: row.time("started_at")?,
+                seen_at: row.time("seen_at")?,
+                capability: row.column("capability")?,
+            })
+        })
+    }
+
+    pub(super) fn read_mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure> {
+        let max = i64::try_from(at_least).unwrap_or(i64::MAX);
+        let query = Query::new(MAILBOX_HOLDS, parameters![instance.to_owned(), max]);
+        let held = self.read_first(query, |row| row.number("messages"))?;
+        Ok(held.unwrap_or_default() >= at_least)
+    }
+
+    pub(super) fn read_ready_instances(
+        &mut self,
+        wanted: &dyn Fn(&InstanceNeeds) -> bool,
+        max: usize,
+    ) -> Result<Vec<ReadyInstance>, StoreFailure> {
+        let routes = self.read(Query::new(ROUTES, Vec::new()))?;
+        let routes = each(&routes, |row| Ok((row.number("id")?, needs_of(row)?)))?;
+        let accepted: Vec<i64> =
+            routes.iter().filter(|(_, needs)| wanted(needs)).map(|(id, _)| number(*id)).collect();
+        let query = Query::new(READY, parameters![accepted, limit(max), CANCELLATION.to_owned()]);
+        self.read_each(query, |row| {
+            Ok(ReadyInstance {
+                instance: row.column("id")?,
+                needs: needs_of(row)?,
+                since: row.column::<Option<i64>>("since")?.map(time).unwrap_or_default(),
+                cancel_requested: row.column("cancelled")?,
+            })
+        })
+    }
+
+    pub(super) fn read_ready_activities(
+        &mut self,
+        wanted: &dyn Fn(&str, Option<&str>) -> bool,
+        max: usize,
+    ) -> Result<Vec<ReadyActivity>, StoreFailure> {
+        let lanes = self.read(Query::new(LANES, Vec::new()))?;
+        let lanes = each(&lanes, |row| Ok((row.number("id")?, defined::<Lane>(row)?)))?;
+        let picked = lanes.iter().filter(|(_, lane)| wanted(&lane.name, lane.tag.as_deref()));
+        let accepted: Vec<i64> = picked.map(|(id, _)| number(*id)).collect();
+        self.read_each(Query::new(READY_ACTIVITIES, parameters![accepted, limit(max)]), |row| {
+            let Lane { tag, name } = defined(row)?;
+            let id = ScheduledActivityIdentifier {
+                instance: row.column("id")?,
+                execution_id: row.number("execution_id")?,
+                activity_id: row.number("activity_id")?,
+            };
+            Ok(ReadyActivity { id, name, tag })
+        })
+    }
+}
+
+fn defined<T: serde::de::DeserializeOwned>(row: &Row) -> Result<T, Trouble> {
+    serde_json::from_str(&row.column::<String>("definition")?)
+        .map_err(|error| Trouble::new(Class::Refused, error.to_string()))
+}
+
+fn needs_of(row: &Row) -> Result<InstanceNeeds, Trouble> {
+    let Route { name, version, pinned } = defined(row)?;
+    Ok(InstanceNeeds { name, version, pinned })
+}
+
+/// A dead letter as users see it.
+pub(super) fn shown(letter: Letter) -> DeadLetter {
+    let queue = match letter.row.origin {
+        Origin::Message { .. } => DeadLetterQueue::Orchestrator,
+        Origin::Activity { .. } => DeadLetterQueue::Worker,
+    };
+    DeadLetter {
+        id: letter.number.to_string(),
+        queue,
+        instance_id: letter.row.instance_id,
+        payload: letter.row.payload,
+        reason: letter.row.reason,
+        attempt_count: letter.row.attempts,
+        dead_lettered_at_ms: letter.row.dead_lettered_at.as_millis(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Messages.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{rules::QueuedMessage, store::MessageKind};
+
+use super::record;
+use crate::value::{Columns, unsigned};
+
+/// A message in the mailbox of an instance.
+#[derive(Debug, Clone)]
+pub(crate) struct Message {
+    pub(crate) instance: u64,
+    /// Its text is empty as long as it was not loaded.
+    pub(crate) queued: QueuedMessage,
+    /// The length of its text.
+    pub(crate) bytes: usize,
+    pub(crate) has_data: bool,
+}
+
+impl Message {
+    /// Its key, in the order of its mailbox.
+    pub(crate) fn key(&self) -> (u64, Timestamp, u64) {
+        (self.instance, self.queued.due_at, self.queued.number)
+    }
+}
+
+// A statement that reads messages adds `bytes`, and may leave `data` out or make it NULL.
+record!(Message, "message", |it| {
+    Key instance: Int = it.instance;
+    Key due_at: Int = it.queued.due_at;
+    Key number: Int = it.queued.number;
+    Mutable kind: Int = kind_number(it.queued.kind);
+    Fixed key: Text = &it.queued.key;
+    Fixed enqueued_at: Int = it.queued.enqueued_at;
+    Mutable hidden_until: Int = it.queued.hidden_until;
+    Mutable attempts: Int = it.queued.attempts;
+    Mutable mark: Int = it.queued.mark;
+    Fixed data: Text = &it.queued.data;
+}, |row| {
+    let has_data_column = row.columns().iter().any(|column| column.name() == "data");
+    let data: Option<String> = if has_data_column { row.column("data")? } else { None };
+    Ok(Message {
+        instance: row.number("instance")?,
+        bytes: usize::try_from(row.column::<i64>("bytes")?).unwrap_or_default(),
+        has_data: data.is_some(),
+        queued: QueuedMessage {
+            number: row.number("number")?,
+            due_at: row.time("due_at")?,
+            kind: kind_of(row.column("kind")?),
+            key: row.column("key")?,
+            enqueued_at: row.time("enqueued_at")?,
+            hidden_until: row.time("hidden_until")?,
+            attempts: row.count("attempts")?,
+            mark: row.column::<Option<i64>>("mark")?.map(unsigned),
+            data: data.unwrap_or_default(),
+            item: None,
+        },
+    })
+});
+
+/// The kind of a message as it is stored. Starts have the lowest numbers: an index finds them.
+pub(crate) fn kind_number(kind: MessageKind) -> i64 {
+    match kind {
+        MessageKind::Start => 0,
+        MessageKind::ContinueAsNew => 1,
+        MessageKind::Queue => 2,
+        MessageKind::Timer => 3,
+        MessageKind::Other => 4,
+    }
+}
+
+/// A stored kind.
+pub(crate) fn kind_of(stored: i64) -> MessageKind {
+    match stored {
+        0 => MessageKind::Start,
+        1 => MessageKind::ContinueAsNew,
+        2 => MessageKind::Queue,
+        3 => MessageKind::Timer,
+        _ => MessageKind::Other,
+    }
+}

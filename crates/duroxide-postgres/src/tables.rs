@@ -1,0 +1,246 @@
+//! The tables below the rules: a working set in memory, and the database behind it.
+
+mod activities;
+mod dead_letters;
+mod delegate;
+mod executions;
+mod instances;
+mod key_values;
+mod large_mailbox;
+mod load;
+mod mailbox;
+mod named;
+mod nodes;
+mod prefetch;
+mod ready;
+mod removals;
+mod sessions;
+mod whole_mailbox;
+mod working_set;
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::StoreFailure;
+use tokio_postgres::Row;
+
+pub(crate) use self::{instances::bulk_query, load::Named, prefetch::Prefetched};
+use self::{load::Request, named::Names, working_set::WorkingSet};
+use crate::{
+    connection::{Connection, Frame, Query, parameters},
+    fault::Trouble,
+    needs::Needs,
+    value::{Columns, micros, number, time},
+};
+
+/// How many messages of a mailbox are loaded. A longer mailbox is asked by statements.
+pub(crate) const MAILBOX_LOADED_MAX: usize = 256;
+
+const NEXT_DUE: &str = "SELECT min(due.at) AS at FROM (
+    (SELECT wait_until AS at FROM {s}.instance WHERE wait_until IS NOT NULL ORDER BY wait_until LIMIT 1)
+    UNION ALL
+    (SELECT wait_until FROM {s}.activity WHERE wait_until IS NOT NULL ORDER BY wait_until LIMIT 1)
+    UNION ALL
+    (SELECT remove_at FROM {s}.removal_task ORDER BY remove_at LIMIT 1)
+    UNION ALL
+    (SELECT lock_until FROM {s}.session WHERE lock_until > $1
+        AND EXISTS (SELECT 1 FROM {s}.activity WHERE activity.session_id = session.id)
+        ORDER BY lock_until LIMIT 1)
+) AS due";
+
+/// Where a transaction stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// There is none.
+    Closed,
+    /// It has begun, and the database has not been told.
+    Unsent,
+    /// The database was told; the rules have not begun.
+    Prefetched,
+    /// The database was told.
+    Sent,
+}
+
+/// Rows of one schema of a PostgreSQL database, on one connection.
+#[derive(Debug)]
+pub struct PostgresTables {
+    connection: Connection,
+    phase: Phase,
+    set: WorkingSet,
+    routes: Names<duroxide_provider::rules::Route>,
+    lanes: Names<duroxide_provider::rules::Lane>,
+    /// Numbers of dead letters that were drawn and not used.
+    letter_numbers: std::collections::VecDeque<u64>,
+    /// The last failure, whose class the rules cannot pass on.
+    trouble: Option<Trouble>,
+    mailbox_loaded_max: usize,
+}
+
+impl PostgresTables {
+    pub(crate) fn new(connection: Connection) -> Self {
+        Self {
+            connection,
+            phase: Phase::Closed,
+            set: WorkingSet::default(),
+            routes: Names::default(),
+            lanes: Names::default(),
+            letter_numbers: std::collections::VecDeque::new(),
+            trouble: None,
+            mailbox_loaded_max: MAILBOX_LOADED_MAX,
+        }
+    }
+
+    /// How many round trips the connection has made.
+    pub fn round_trips(&self) -> u64 {
+        self.connection.round_trips()
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
+    pub(crate) fn set_mailbox_loaded_max(&mut self, messages: usize) {
+        self.mailbox_loaded_max = messages;
+    }
+
+    pub(crate) fn take_trouble(&mut self) -> Option<Trouble> {
+        self.trouble.take()
+    }
+
+    /// Remembers the class of a failure, and makes of it what the rules pass on.
+    fn remember(&mut self, trouble: Trouble) -> StoreFailure {
+        self.trouble = Some(trouble.clone());
+        trouble.into_failure()
+    }
+
+    // ---- transactions ------------------------------------------------------------------------------------------
+
+    fn begin(&mut self) {
+        if self.phase == Phase::Prefetched {
+            self.phase = Phase::Sent;
+            return;
+        }
+        self.forget();
+        self.phase = Phase::Unsent;
+    }
+
+    /// Begins a transaction and loads what a batch needs, in one round trip.
+    pub(crate) fn prefetch(&mut self, needs: &Needs<'_>) -> Result<Prefetched, Trouble> {
+        self.forget();
+        self.phase = Phase::Unsent;
+        let prefetched = self.load_needs(needs)?;
+        self.phase = Phase::Prefetched;
+        Ok(prefetched)
+    }
+
+    /// Sends what was written and commits, in one round trip. Nothing is sent if nothing was read or written.
+    fn commit(&mut self) -> Result<(), Trouble> {
+        self.finish(None).map(|_| ())
+    }
+
+    /// The same, and in the same round trip finds out when something is due.
+    pub(crate) fn commit_and_look(
+        &mut self,
+        sessions_after: Timestamp,
+    ) -> Result<Option<Timestamp>, Trouble> {
+        let rows = self.finish(Some(next_due_query(sessions_after)))?;
+        read_next_due(&rows)
+    }
+
+    fn finish(&mut self, question: Option<Query>) -> Result<Vec<Row>, Trouble> {
+        let mut queries = self.set.unsent();
+        let writes = queries.len();
+        queries.extend(question);
+        let frame = match self.phase {
+            Phase::Unsent if queries.is_empty() => {
+                self.forget();
+                return Ok(Vec::new());
+            }
+            Phase::Unsent => Frame::BeginAndCommit,
+            Phase::Closed | Phase::Prefetched | Phase::Sent => Frame::Commit,
+        };
+        // Whatever comes of it, the transaction is over unless `rollback` is called, which is harmless then.
+        let mut answers = self.connection.trip(&queries, frame)?;
+        self.routes.keep();
+        self.lanes.keep();
+        self.forget();
+        Ok(answers.split_off(writes).into_iter().next().unwrap_or_default())
+    }
+
+    fn rollback(&mut self) {
+        let was_sent = matches!(self.phase, Phase::Prefetched | Phase::Sent);
+        self.routes.drop_new();
+        self.lanes.drop_new();
+        self.forget();
+        if was_sent && let Err(trouble) = self.connection.script("ROLLBACK") {
+            tracing::debug!(target: "duroxide::providers::postgres", ?trouble, "a rollback was not answered");
+        }
+    }
+
+    fn forget(&mut self) {
+        self.set = WorkingSet::default();
+        self.phase = Phase::Closed;
+    }
+
+    // ---- round trips -------------------------------------------------------------------------------------------
+
+    /// Sends statements inside the transaction, which begins if the database was not told of it.
+    fn send(&mut self, queries: &[Query]) -> Result<Vec<Vec<Row>>, Trouble> {
+        let frame = if self.phase == Phase::Unsent { Frame::Begin } else { Frame::Plain };
+        if frame == Frame::Begin {
+            self.phase = Phase::Sent;
+        }
+        self.connection.trip(queries, frame)
+    }
+
+    /// Sends what was written and asks a question, in one round trip.
+    fn ask(&mut self, query: Query) -> Result<Vec<Row>, Trouble> {
+        self.ask_all(vec![query]).map(|answers| answers.into_iter().flatten().collect())
+    }
+
+    /// Sends what was written and asks questions, in one round trip.
+    fn ask_all(&mut self, questions: Vec<Query>) -> Result<Vec<Vec<Row>>, Trouble> {
+        let mut queries = self.set.unsent();
+        let writes = queries.len();
+        queries.extend(questions);
+        let mut answers = self.send(&queries)?;
+        self.set.sent();
+        Ok(answers.split_off(writes))
+    }
+
+    /// Sends what was written and a statement that returns nothing.
+    fn execute(&mut self, query: Query) -> Result<(), Trouble> {
+        self.ask(query).map(|_| ())
+    }
+
+    // ---- numbers and times -------------------------------------------------------------------------------------
+
+    fn next_number(&mut self) -> Result<u64, Trouble> {
+        if let Some(number) = self.set.numbers.next() {
+            return Ok(number);
+        }
+        self.load(vec![Request::numbers(1)])?;
+        self.set.numbers.next().ok_or_else(|| {
+            Trouble::new(crate::fault::Class::Refused, "the sequence of numbers gave none".to_owned())
+        })
+    }
+
+    fn next_due(&mut self, sessions_after: Timestamp) -> Result<Option<Timestamp>, Trouble> {
+        let rows = self.ask(next_due_query(sessions_after))?;
+        read_next_due(&rows)
+    }
+}
+
+fn next_due_query(sessions_after: Timestamp) -> Query {
+    Query::new(NEXT_DUE, parameters![micros(sessions_after)])
+}
+
+fn read_next_due(rows: &[Row]) -> Result<Option<Timestamp>, Trouble> {
+    match rows.first() {
+        Some(row) => Ok(row.column::<Option<i64>>("at")?.map(time)),
+        None => Ok(None),
+    }
+}
+
+/// Numbers as a statement takes them.
+fn numbers<'a>(values: impl IntoIterator<Item = &'a u64>) -> Vec<i64> {
+    values.into_iter().map(|value| number(*value)).collect()
+}

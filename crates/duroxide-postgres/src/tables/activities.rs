@@ -1,0 +1,151 @@
+//! The worker queue.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    rules::{ActivityItem, QueuedActivity},
+    store::ActivityRow,
+};
+
+use super::{
+    PostgresTables,
+    load::{Meaning, Request},
+};
+use crate::{
+    connection::{Query, parameters},
+    fault::Trouble,
+    record::Activity,
+    value::{Columns, micros, number},
+};
+
+const DATA: &str = "SELECT data FROM {s}.activity WHERE number = $1";
+const HAS_ACTIVITIES: &str = "SELECT 1 FROM {s}.activity WHERE instance = $1 LIMIT 1";
+const DELETE_ALL: &str = "DELETE FROM {s}.activity WHERE instance = $1 RETURNING number";
+const LEASED: &str = "SELECT {head activity} FROM {s}.activity
+    WHERE activity.lock_until > $1 ORDER BY activity.number FOR UPDATE";
+/// Whoever holds a row changes it; the next promotion finds it.
+const DUE: &str = "SELECT {columns activity} FROM {s}.activity
+    WHERE activity.wait_until <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint)
+    ORDER BY activity.number FOR UPDATE SKIP LOCKED";
+
+impl Request {
+    /// Activities that are due at this time, or when the transaction began.
+    pub(super) fn due_activities(at: Option<Timestamp>) -> Self {
+        Self::new(Meaning::DueActivities(at), DUE, parameters![at.map(micros)])
+    }
+}
+
+impl PostgresTables {
+    pub(super) fn activity(&mut self, activity: u64) -> Result<Option<QueuedActivity>, Trouble> {
+        if !self.set.activities.knows(&activity) {
+            self.load(vec![Request::activities(&[activity].into())])?;
+        }
+        Ok(self.set.activities.get(&activity).map(|activity| activity.queued.clone()))
+    }
+
+    pub(super) fn activity_with_item(
+        &mut self,
+        activity: u64,
+    ) -> Result<Option<(QueuedActivity, ActivityItem)>, Trouble> {
+        let Some(queued) = self.activity(activity)? else { return Ok(None) };
+        let known = self.set.activities.get(&activity);
+        if known.is_some_and(|known| known.data.is_none()) {
+            let answers = self.send(&[Query::new(DATA, parameters![number(activity)])])?;
+            let data = answers.iter().flatten().next().map(|row| row.column("data")).transpose()?;
+            if let Some(known) = self.set.activities.get_mut(&activity) {
+                known.data = data;
+            }
+        }
+        let known = self.set.activities.get(&activity);
+        let item = known.map(|known| match &known.item {
+            Some(item) => ActivityItem::Item(item.clone()),
+            None => ActivityItem::Data(known.data.clone().unwrap_or_default()),
+        });
+        Ok(item.map(|item| (queued, item)))
+    }
+
+    pub(super) fn find_activity(
+        &mut self,
+        instance: u64,
+        execution_id: u64,
+        activity_id: u64,
+    ) -> Result<Option<u64>, Trouble> {
+        let key = (instance, execution_id, activity_id);
+        if !self.set.activity_keys.contains_key(&key) && !self.set.instances.is_new(&instance) {
+            self.load(vec![Request::activities_by_key(&[key].into())])?;
+        }
+        Ok(self.set.activity_keys.get(&key).copied().flatten())
+    }
+
+    pub(super) fn insert_activity(
+        &mut self,
+        queued: &QueuedActivity,
+        prepared: &ActivityRow,
+    ) -> Result<bool, Trouble> {
+        if self.find_activity(queued.instance, queued.execution_id, queued.activity_id)?.is_some() {
+            return Ok(false);
+        }
+        let activity = Activity {
+            queued: queued.clone(),
+            data: Some(prepared.data.clone()),
+            item: prepared.item.clone(),
+        };
+        self.set.activity_keys.insert(activity.key(), Some(queued.number));
+        self.set.activities.put(queued.number, activity);
+        Ok(true)
+    }
+
+    pub(super) fn update_activity(&mut self, queued: &QueuedActivity) -> Result<(), Trouble> {
+        if let Some(known) = self.set.activities.get(&queued.number) {
+            let activity = Activity { queued: queued.clone(), ..known.clone() };
+            self.set.activities.put(queued.number, activity);
+        }
+        Ok(())
+    }
+
+    pub(super) fn delete_activity(&mut self, activity: u64) -> Result<(), Trouble> {
+        if let Some(known) = self.set.activities.get(&activity) {
+            self.set.activity_keys.insert(known.key(), None);
+        }
+        self.set.activities.delete(&activity);
+        Ok(())
+    }
+
+    pub(super) fn delete_activities(&mut self, instance: u64) -> Result<u64, Trouble> {
+        let rows = self.ask(Query::new(DELETE_ALL, parameters![number(instance)]))?;
+        self.set.activities.forget(|activity| activity.queued.instance == instance);
+        self.set.activity_keys.retain(|(of, _, _), _| *of != instance);
+        Ok(rows.len() as u64)
+    }
+
+    pub(super) fn has_activities(&mut self, instance: u64) -> Result<bool, Trouble> {
+        if self.set.activities.rows().any(|activity| activity.queued.instance == instance) {
+            return Ok(true);
+        }
+        Ok(!self.ask(Query::new(HAS_ACTIVITIES, parameters![number(instance)]))?.is_empty())
+    }
+
+    pub(super) fn wake_due_activities(&mut self, now: Timestamp) -> Result<(), Trouble> {
+        if self.set.due_activities_read_at.is_none_or(|read_at| read_at < now) {
+            let request = Request::due_activities(Some(now));
+            let rows = self.ask(request.query)?;
+            self.take_answers(vec![request.meaning], vec![rows])?;
+        }
+        let due = self
+            .set
+            .activities
+            .rows()
+            .filter(|activity| activity.queued.waits_until.is_some_and(|until| until <= now));
+        for mut queued in due.map(|activity| activity.queued.clone()).collect::<Vec<_>>() {
+            queued.waits_until = None;
+            self.update_activity(&queued)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn leased_activities(&mut self, after: Timestamp) -> Result<Vec<QueuedActivity>, Trouble> {
+        let rows = self.ask(Query::new(LEASED, parameters![micros(after)]))?;
+        let numbers = self.take_activities(&rows)?;
+        let known = numbers.iter().filter_map(|activity| self.set.activities.get(activity));
+        Ok(known.map(|activity| activity.queued.clone()).collect())
+    }
+}

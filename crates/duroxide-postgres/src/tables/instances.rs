@@ -1,0 +1,115 @@
+//! Instances by number and id.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    InstanceFilter,
+    rules::{InstanceChange, InstanceRow, Loaded, Readiness},
+    store::bounds::BULK_LIMIT_DEFAULT,
+};
+
+use super::{PostgresTables, load::Named, working_set::Mailbox};
+use crate::{
+    connection::{Query, parameters},
+    fault::Trouble,
+    value::{Columns, micros, unsigned},
+};
+
+const CHILDREN: &str = "SELECT number FROM {s}.instance WHERE parent = $1 ORDER BY number";
+const LEASED: &str = "SELECT {columns instance} FROM {s}.instance
+    WHERE instance.lock_until > $1 ORDER BY instance.number FOR UPDATE";
+/// Ended roots, or all known instances. An instance that waits for its successor has not ended.
+const BULK: &str = "SELECT instance.number, instance.id FROM {s}.instance
+    LEFT JOIN {s}.execution
+        ON execution.instance = instance.number AND execution.execution_id = instance.execution_id
+    WHERE instance.known
+      AND ($1 OR (instance.parent IS NULL AND execution.status NOT IN ('Running', 'ContinuedAsNew')))
+      AND ($2::bigint IS NULL
+        OR (execution.status NOT IN ('Running', 'ContinuedAsNew') AND execution.completed_at < $2))
+      AND ($3::text[] IS NULL OR instance.id = ANY ($3))
+    ORDER BY instance.number LIMIT $4";
+
+/// A statement for the instances that a bulk delete or prune visits.
+pub(crate) fn bulk_query(filter: &InstanceFilter, running_too: bool) -> Query {
+    let before = filter.completed_before.map(|millis| micros(Timestamp::from_millis(millis)));
+    let limit = i64::from(filter.limit.unwrap_or(BULK_LIMIT_DEFAULT));
+    Query::new(BULK, parameters![running_too, before, filter.instance_ids.clone(), limit])
+}
+
+impl PostgresTables {
+    pub(super) fn instance(&mut self, number: u64) -> Result<Option<InstanceRow>, Trouble> {
+        if !self.set.instances.knows(&number) {
+            self.load_instances(&Named { numbers: [number].into(), ..Named::default() }, false)?;
+        }
+        Ok(self.set.instances.get(&number).cloned())
+    }
+
+    pub(super) fn instance_named(&mut self, id: &str) -> Result<Option<InstanceRow>, Trouble> {
+        if !self.set.ids.contains_key(id) {
+            self.load_instances(&Named { ids: [id.to_owned()].into(), ..Named::default() }, false)?;
+        }
+        let number = self.set.ids.get(id).copied().flatten();
+        Ok(number.and_then(|number| self.set.instances.get(&number).cloned()))
+    }
+
+    pub(super) fn load_with_execution(&mut self, number: u64) -> Result<Option<Loaded>, Trouble> {
+        let Some(row) = self.instance(number)? else { return Ok(None) };
+        let execution = self.execution(number, row.execution_id)?;
+        Ok(Some(Loaded { row, execution }))
+    }
+
+    pub(super) fn store(&mut self, loaded: Loaded, change: InstanceChange) -> Result<(), Trouble> {
+        self.update_instance(&loaded.row, change)
+    }
+
+    pub(super) fn insert_instance(&mut self, row: &InstanceRow) -> Result<bool, Trouble> {
+        if self.instance_named(&row.id)?.is_some() {
+            return Ok(false);
+        }
+        self.set.ids.insert(row.id.clone(), Some(row.number));
+        self.set.instances.put(row.number, row.clone());
+        self.set.mailboxes.insert(row.number, Mailbox::Whole);
+        Ok(true)
+    }
+
+    /// All columns that can change travel together; PostgreSQL writes a whole new row anyway.
+    pub(super) fn update_instance(&mut self, row: &InstanceRow, _: InstanceChange) -> Result<(), Trouble> {
+        self.set.instances.put(row.number, row.clone());
+        Ok(())
+    }
+
+    pub(super) fn wake_instance(&mut self, number: u64, ready: u64) -> Result<(), Trouble> {
+        if let Some(mut row) = self.instance(number)? {
+            row.readiness = Readiness::Ready { number: ready };
+            self.set.instances.put(number, row);
+        }
+        Ok(())
+    }
+
+    pub(super) fn delete_instance(&mut self, number: u64) -> Result<(), Trouble> {
+        if let Some(row) = self.instance(number)? {
+            self.set.ids.insert(row.id, None);
+            self.set.instances.delete(&number);
+        }
+        Ok(())
+    }
+
+    pub(super) fn children(&mut self, id: &str) -> Result<Vec<u64>, Trouble> {
+        let rows = self.ask(Query::new(CHILDREN, parameters![id.to_owned()]))?;
+        rows.iter().map(|row| row.number("number")).collect()
+    }
+
+    pub(super) fn leased_instances(&mut self, after: Timestamp) -> Result<Vec<InstanceRow>, Trouble> {
+        let rows = self.ask(Query::new(LEASED, parameters![micros(after)]))?;
+        let numbers = self.take_instances(&rows)?;
+        Ok(numbers.iter().filter_map(|number| self.set.instances.get(number).cloned()).collect())
+    }
+
+    pub(super) fn bulk_selection(
+        &mut self,
+        filter: &InstanceFilter,
+        running_too: bool,
+    ) -> Result<Vec<(u64, String)>, Trouble> {
+        let rows = self.ask(bulk_query(filter, running_too))?;
+        rows.iter().map(|row| Ok((unsigned(row.column("number")?), row.column("id")?))).collect()
+    }
+}

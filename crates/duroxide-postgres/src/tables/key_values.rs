@@ -1,0 +1,100 @@
+//! Key-values and custom status.
+
+use duroxide_core::KvEntry;
+
+use super::{PostgresTables, load::Request};
+use crate::{
+    connection::{Query, parameters},
+    fault::Trouble,
+    record::{CustomStatus, Setting, SettingChange, read_all},
+    value::number,
+};
+
+const SETTINGS: &str = "SELECT {columns kv} FROM {s}.kv WHERE kv.instance = $1";
+
+impl PostgresTables {
+    pub(super) fn set_kv_change(
+        &mut self,
+        instance: u64,
+        key: &str,
+        entry: Option<&KvEntry>,
+    ) -> Result<(), Trouble> {
+        let change = SettingChange { instance, key: key.to_owned(), entry: entry.cloned() };
+        self.set.setting_changes.overwrite((instance, key.to_owned()), change);
+        Ok(())
+    }
+
+    pub(super) fn delete_kv_change(&mut self, instance: u64, key: &str) -> Result<(), Trouble> {
+        self.set.setting_changes.delete(&(instance, key.to_owned()));
+        Ok(())
+    }
+
+    pub(super) fn kv_changes(&mut self, instance: u64) -> Result<Vec<(String, Option<KvEntry>)>, Trouble> {
+        if !self.set.whole_setting_changes.contains(&instance) && !self.set.instances.is_new(&instance) {
+            self.load(vec![Request::setting_changes(&[instance].into())])?;
+        }
+        let changes =
+            self.set.setting_changes.range((instance, String::new())..(instance + 1, String::new()));
+        Ok(changes.map(|change| (change.key.clone(), change.entry.clone())).collect())
+    }
+
+    pub(super) fn has_kv(&mut self, instance: u64, key: &str) -> Result<bool, Trouble> {
+        self.load_settings(instance)?;
+        Ok(self.set.settings.get(&(instance, key.to_owned())).is_some())
+    }
+
+    pub(super) fn kv_keys(&mut self, instance: u64) -> Result<Vec<String>, Trouble> {
+        self.load_settings(instance)?;
+        let settings = self.set.settings.range((instance, String::new())..(instance + 1, String::new()));
+        Ok(settings.map(|setting| setting.key.clone()).collect())
+    }
+
+    fn load_settings(&mut self, instance: u64) -> Result<(), Trouble> {
+        if self.set.whole_settings.contains(&instance) || self.set.instances.is_new(&instance) {
+            return Ok(());
+        }
+        let answers = self.send(&[Query::new(SETTINGS, parameters![number(instance)])])?;
+        for rows in answers {
+            for setting in read_all::<Setting>(&rows)? {
+                self.set.settings.learn((instance, setting.key.clone()), Some(setting));
+            }
+        }
+        self.set.whole_settings.insert(instance);
+        Ok(())
+    }
+
+    pub(super) fn set_kv(&mut self, instance: u64, key: &str, entry: &KvEntry) -> Result<(), Trouble> {
+        let setting = Setting { instance, key: key.to_owned(), entry: entry.clone() };
+        self.set.settings.overwrite((instance, key.to_owned()), setting);
+        Ok(())
+    }
+
+    pub(super) fn delete_kv(&mut self, instance: u64, key: &str) -> Result<(), Trouble> {
+        self.set.settings.delete(&(instance, key.to_owned()));
+        Ok(())
+    }
+
+    pub(super) fn custom_status_version(&mut self, instance: u64) -> Result<u64, Trouble> {
+        if !self.set.custom_status.knows(&instance) && !self.set.instances.is_new(&instance) {
+            self.load(vec![Request::custom_status(&[instance].into())])?;
+        }
+        Ok(self.set.custom_status.get(&instance).map_or(0, |status| status.version))
+    }
+
+    pub(super) fn set_custom_status(
+        &mut self,
+        instance: u64,
+        status: Option<&str>,
+        version: u64,
+    ) -> Result<(), Trouble> {
+        let status = CustomStatus { instance, status: status.map(str::to_owned), version };
+        self.set.custom_status.put(instance, status);
+        Ok(())
+    }
+
+    pub(super) fn known_custom_status(&self, instance: u64) -> Option<Option<(Option<String>, u64)>> {
+        let is_known = self.set.custom_status.knows(&instance) || self.set.instances.is_new(&instance);
+        let status = || self.set.custom_status.get(&instance);
+        is_known.then(|| status().map(|status| (status.status.clone(), status.version)))
+    }
+}

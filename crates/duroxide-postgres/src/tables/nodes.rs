@@ -1,0 +1,74 @@
+//! Nodes. They change seldom, so every call is a statement.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{ClaimToken, NodeId, store::NodeRow};
+
+use super::PostgresTables;
+use crate::{
+    connection::{Query, parameters},
+    fault::Trouble,
+    value::{Columns, micros, number},
+};
+
+const NODE: &str = "SELECT id, session_owners FROM {s}.node WHERE name = $1 FOR UPDATE";
+const WRITE: &str = "INSERT INTO {s}.node (name, started_at, seen_at, session_owners, capability)
+    VALUES ($1, $2, $2, $3, $4)
+    ON CONFLICT (name) DO UPDATE SET started_at = excluded.started_at, seen_at = excluded.seen_at,
+        session_owners = excluded.session_owners, capability = excluded.capability
+    RETURNING id";
+const TOUCH: &str = "UPDATE {s}.node SET seen_at = $2 WHERE name = $1";
+const SEEN: &str = "SELECT id, seen_at FROM {s}.node ORDER BY id";
+const SET_SEEN: &str = "UPDATE {s}.node SET seen_at = $2 WHERE id = $1";
+const DELETE: &str = "DELETE FROM {s}.node WHERE id = $1";
+/// A live lease is what its row waits for, so the index of waiting rows finds it.
+const CLAIMED_INSTANCES: &str = "SELECT lock_token FROM {s}.instance
+    WHERE wait_until > $2 AND lock_until > $2 AND lock_node = $1 ORDER BY number";
+const CLAIMED_ACTIVITIES: &str = "SELECT lock_token FROM {s}.activity
+    WHERE wait_until > $2 AND lock_until > $2 AND lock_node = $1 ORDER BY number";
+
+impl PostgresTables {
+    pub(super) fn node(&mut self, name: &str) -> Result<Option<(NodeId, Vec<String>)>, Trouble> {
+        let rows = self.ask(Query::new(NODE, parameters![name.to_owned()]))?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let owners: String = row.column("session_owners")?;
+        Ok(Some((NodeId(row.number("id")?), serde_json::from_str(&owners).unwrap_or_default())))
+    }
+
+    pub(super) fn write_node(&mut self, node: &NodeRow, now: Timestamp) -> Result<NodeId, Trouble> {
+        // A list of texts: `serde_json` cannot fail.
+        let owners = serde_json::to_string(&node.session_owners).unwrap_or_default();
+        let parameters = parameters![node.name.clone(), micros(now), owners, node.capability.clone()];
+        let rows = self.ask(Query::new(WRITE, parameters))?;
+        let id = rows.first().map(|row| row.number("id")).transpose()?;
+        Ok(NodeId(id.unwrap_or_default()))
+    }
+
+    pub(super) fn touch_node(&mut self, name: &str, now: Timestamp) -> Result<(), Trouble> {
+        self.execute(Query::new(TOUCH, parameters![name.to_owned(), micros(now)]))
+    }
+
+    pub(super) fn nodes_seen(&mut self) -> Result<Vec<(NodeId, Timestamp)>, Trouble> {
+        let rows = self.ask(Query::new(SEEN, Vec::new()))?;
+        rows.iter().map(|row| Ok((NodeId(row.number("id")?), row.time("seen_at")?))).collect()
+    }
+
+    pub(super) fn set_node_seen(&mut self, node: NodeId, seen_at: Timestamp) -> Result<(), Trouble> {
+        self.execute(Query::new(SET_SEEN, parameters![number(node.0), micros(seen_at)]))
+    }
+
+    pub(super) fn delete_node(&mut self, node: NodeId) -> Result<(), Trouble> {
+        self.execute(Query::new(DELETE, parameters![number(node.0)]))
+    }
+
+    pub(super) fn claims_of(&mut self, node: NodeId, after: Timestamp) -> Result<Vec<ClaimToken>, Trouble> {
+        let query = |sql| Query::new(sql, parameters![number(node.0), micros(after)]);
+        let mut claims = Vec::new();
+        let answers = self.ask_all(vec![query(CLAIMED_INSTANCES), query(CLAIMED_ACTIVITIES)])?;
+        for (rows, claim) in answers.iter().zip([ClaimToken::Instance, ClaimToken::Activity]) {
+            for row in rows {
+                claims.push(claim(row.column("lock_token")?));
+            }
+        }
+        Ok(claims)
+    }
+}

@@ -1,0 +1,158 @@
+//! The first round trip of a batch.
+
+use std::collections::BTreeSet;
+
+use duroxide_core::Timestamp;
+use duroxide_provider::rules::{LaneId, RouteId};
+
+use super::{
+    PostgresTables,
+    load::{Meaning, Request, time_in},
+    named::{ADD_LANES, ADD_ROUTES, FIND_LANES, FIND_ROUTES, add, definition},
+    working_set::NUMBERS_IN_BLOCK,
+};
+use crate::{
+    connection::parameters,
+    fault::{Class, Trouble},
+    needs::Needs,
+};
+
+/// How each of these instances was started. Pruned executions have no first event.
+const FIRST_EVENTS: &str = "SELECT instance.number AS instance, first.execution_id, first.data
+    FROM {s}.instance CROSS JOIN LATERAL (
+        SELECT history.execution_id, history.data FROM {s}.history
+        WHERE history.instance = instance.number AND history.execution_id = 1
+            AND NOT EXISTS (SELECT 1 FROM {s}.removal
+                WHERE removal.instance = instance.number AND removal.execution_id = 1)
+        ORDER BY history.event_id LIMIT 1) AS first
+    WHERE instance.id = ANY ($1::text[])";
+/// The time of the transaction: not before anything that the locked rows say was committed.
+const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now";
+
+/// How many rows of one route or lane a batch locks for its claims.
+const CANDIDATES_MAX: usize = 1_000;
+
+/// What the first round trip told beside rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prefetched {
+    /// The database's clock.
+    pub(crate) now: Timestamp,
+}
+
+impl PostgresTables {
+    /// Locks and loads everything that a batch needs, in an order in which two nodes do not wait for each other: names,
+    /// instances by number, activities by number, then candidates, for which nobody waits.
+    pub(super) fn load_needs(&mut self, needs: &Needs<'_>) -> Result<Prefetched, Trouble> {
+        let mut requests = self.requests_for_names(needs);
+        if !needs.instances.is_empty() {
+            requests.extend(Request::instances(&needs.instances, self.mailbox_loaded_max, false));
+        }
+        requests.extend(requests_for_operations(needs));
+        if needs.promotes {
+            requests.push(Request::due_removal_task(None));
+            requests.extend(Request::due_instances(None, self.mailbox_loaded_max));
+            requests.push(Request::due_activities(None));
+        }
+        self.add_instance_candidates(needs, &mut requests);
+        self.add_activity_candidates(needs, &mut requests);
+        let blocks = (needs.numbers as u64).div_ceil(NUMBERS_IN_BLOCK).max(1);
+        requests.push(Request::numbers(i64::try_from(blocks).unwrap_or(i64::MAX)));
+        requests.push(Request::new(Meaning::Nothing, CLOCK, Vec::new()));
+        self.send_first(requests)
+    }
+
+    fn send_first(&mut self, requests: Vec<Request>) -> Result<Prefetched, Trouble> {
+        let (queries, meanings): (Vec<_>, Vec<_>) =
+            requests.into_iter().map(|request| (request.query, request.meaning)).unzip();
+        let mut answers = self.send(&queries)?;
+        let clock = answers.pop().unwrap_or_default();
+        let none = || Trouble::new(Class::Refused, "the database told no time");
+        let now = time_in(clock.first().ok_or_else(none)?, "now")?;
+        self.take_answers(meanings, answers)?;
+        Ok(Prefetched { now })
+    }
+
+    /// Routes and lanes that were never met are stored first.
+    fn requests_for_names(&self, needs: &Needs<'_>) -> Vec<Request> {
+        let routes = needs.routes.iter().filter(|route| self.routes.id(route).is_none());
+        let lanes = needs.lanes.iter().filter(|lane| self.lanes.id(lane).is_none());
+        let mut requests = Vec::new();
+        let mut store = |definitions: Vec<String>, insert, find, meaning| {
+            if !definitions.is_empty() {
+                let [insert, find] = add(insert, find, definitions);
+                requests.push(Request { query: insert, meaning: Meaning::Nothing });
+                requests.push(Request { query: find, meaning });
+            }
+        };
+        store(routes.map(definition).collect(), ADD_ROUTES, FIND_ROUTES, Meaning::NewRoutes);
+        store(lanes.map(definition).collect(), ADD_LANES, FIND_LANES, Meaning::NewLanes);
+        requests
+    }
+
+    fn add_instance_candidates(&self, needs: &Needs<'_>, requests: &mut Vec<Request>) {
+        if needs.instance_fetches.is_empty() {
+            return;
+        }
+        let fetches = &needs.instance_fetches;
+        let wanted = wanted(fetches.iter().map(|order| order.max));
+        let accepted = self.routes.all().filter(|(_, route)| {
+            let (name, version) = (route.name.as_deref(), route.version.as_deref());
+            fetches.iter().any(|order| order.only.is_none() && order.accepts(name, version, route.pinned))
+        });
+        let routes: BTreeSet<RouteId> = accepted.map(|(id, _)| RouteId(id)).collect();
+        requests.push(Request::strays());
+        requests.push(Request::route_counts(wanted));
+        if !routes.is_empty() {
+            let routes: Vec<RouteId> = routes.into_iter().collect();
+            requests.extend(Request::ready_instances(&routes, wanted, self.mailbox_loaded_max));
+        }
+    }
+
+    fn add_activity_candidates(&self, needs: &Needs<'_>, requests: &mut Vec<Request>) {
+        if needs.activity_fetches.is_empty() {
+            return;
+        }
+        let fetches = &needs.activity_fetches;
+        let wanted = wanted(fetches.iter().map(|order| order.max));
+        let accepted = self.lanes.all().filter(|(_, lane)| {
+            fetches.iter().any(|order| order.only.is_none() && order.accepts(&lane.name, lane.tag.as_deref()))
+        });
+        let lanes: BTreeSet<LaneId> = accepted.map(|(id, _)| LaneId(id)).collect();
+        requests.push(Request::lane_counts(wanted));
+        if !lanes.is_empty() {
+            let lanes: Vec<LaneId> = lanes.into_iter().collect();
+            requests.push(Request::ready_activities(&lanes, wanted));
+        }
+        if fetches.iter().any(|order| order.session.is_some()) {
+            requests.push(Request::session_lanes());
+        }
+    }
+}
+
+fn requests_for_operations(needs: &Needs<'_>) -> Vec<Request> {
+    let mut requests = Vec::new();
+    if !needs.activities.is_empty() {
+        requests.push(Request::activities(&needs.activities));
+        requests.push(Request::sessions_of(&needs.activities));
+    }
+    if !needs.activity_keys.is_empty() {
+        requests.push(Request::activities_by_key(&needs.activity_keys));
+    }
+    if !needs.setting_changes.is_empty() {
+        requests.push(Request::setting_changes(&needs.setting_changes));
+    }
+    if !needs.custom_status.is_empty() {
+        requests.push(Request::custom_status(&needs.custom_status));
+    }
+    if !needs.first_events.is_empty() {
+        let ids: Vec<String> = needs.first_events.iter().cloned().collect();
+        let meaning = Meaning::FirstEvents(needs.first_events.clone());
+        requests.push(Request::new(meaning, FIRST_EVENTS, parameters![ids]));
+    }
+    requests
+}
+
+/// All fetches together look at one row more than they take: whether anything is left is part of the answer.
+fn wanted(each: impl Iterator<Item = usize>) -> usize {
+    each.fold(1_usize, usize::saturating_add).min(CANDIDATES_MAX)
+}

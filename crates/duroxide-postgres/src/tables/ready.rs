@@ -1,0 +1,413 @@
+//! What can be claimed: ready instances by route, ready activities by lane and session, stray mailboxes, what is due.
+//!
+//! A claim gets only rows that this transaction has locked. Rows that others hold are passed over, so claims never wait. How
+//! far a list was read is remembered: up to there the working set answers, with all changes that this transaction made.
+
+use std::collections::BTreeSet;
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    rules::{DueInstance, InstanceRow, LaneId, QueuedActivity, Readiness, RouteId},
+    store::Readies,
+};
+use tokio_postgres::Row;
+
+use super::{
+    PostgresTables,
+    load::{DATA_BYTES_MAX, Meaning, Request, read_up_to},
+    working_set::ReadUpTo,
+};
+use crate::{
+    connection::{Query, parameters},
+    fault::Trouble,
+    value::{Columns, limit, micros, number},
+};
+
+/// The longest ready instances on each of these routes. `$1` are the routes, `$2` is how many on each.
+macro_rules! ready_instances {
+    ($columns:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM unnest($1::bigint[]) AS accepted (route) CROSS JOIN LATERAL (
+                SELECT * FROM {s}.instance WHERE instance.route = accepted.route
+                    AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
+                ORDER BY instance.ready_number LIMIT $2 FOR UPDATE SKIP LOCKED) AS instance"
+        )
+    };
+}
+/// Instances that are due. `$1` is the time; NULL: when the transaction began.
+macro_rules! due_instances {
+    ($columns:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM {s}.instance
+            WHERE instance.wait_until <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint)
+            ORDER BY instance.wait_until, instance.number FOR UPDATE SKIP LOCKED"
+        )
+    };
+}
+/// The messages of candidates, with small texts.
+///
+/// The candidates are found once more, by a statement that began after the one that locked them: only then is certain that
+/// their messages are those of the locked rows. Candidates that are not in both answers are left to the next claim.
+macro_rules! messages_of {
+    ($candidates:expr, $max:literal, $bytes:literal) => {
+        concat!(
+            "WITH candidate AS MATERIALIZED (",
+            $candidates,
+            ") SELECT {head message}, octet_length(message.data)::bigint AS bytes,
+                CASE WHEN octet_length(message.data) <= ",
+            $bytes,
+            " THEN message.data END AS data
+            FROM candidate CROSS JOIN LATERAL (
+                SELECT * FROM {s}.message WHERE message.instance = candidate.number
+                ORDER BY message.due_at, message.number LIMIT ",
+            $max,
+            ") AS message"
+        )
+    };
+}
+macro_rules! executions_of {
+    ($candidates:expr) => {
+        concat!(
+            "WITH candidate AS MATERIALIZED (",
+            $candidates,
+            ") SELECT {columns execution} FROM candidate JOIN {s}.execution
+                ON execution.instance = candidate.number AND execution.execution_id = candidate.execution_id"
+        )
+    };
+}
+
+const READY: &str = ready_instances!("{columns instance}");
+const MESSAGES_OF_READY: &str = messages_of!(ready_instances!("instance.number"), "$3", "$4::bigint");
+const EXECUTIONS_OF_READY: &str = executions_of!(ready_instances!("instance.number, instance.execution_id"));
+const DUE: &str = due_instances!("{columns instance}");
+const MESSAGES_OF_DUE: &str = messages_of!(due_instances!("instance.number"), "$2", "$3::bigint");
+const EXECUTIONS_OF_DUE: &str = executions_of!(due_instances!("instance.number, instance.execution_id"));
+const STRAYS: &str = "SELECT {columns instance} FROM {s}.instance WHERE instance.is_stray
+    ORDER BY instance.number FOR UPDATE SKIP LOCKED";
+const ROUTE_COUNTS: &str =
+    "SELECT route.id, route.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.instance
+        WHERE instance.route = route.id AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
+        LIMIT $1) AS counted) AS ready
+    FROM {s}.route";
+const LANE_COUNTS: &str = "SELECT lane.id, lane.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.activity
+        WHERE activity.lane = lane.id AND activity.wait_until IS NULL AND activity.session_id IS NULL
+        LIMIT $1) AS counted) AS ready
+    FROM {s}.lane";
+const READY_ACTIVITIES: &str = "SELECT {columns activity} FROM unnest($1::bigint[]) AS accepted (lane)
+    CROSS JOIN LATERAL (
+        SELECT * FROM {s}.activity WHERE activity.lane = accepted.lane
+            AND activity.wait_until IS NULL AND activity.session_id IS NULL
+        ORDER BY activity.number LIMIT $2 FOR UPDATE SKIP LOCKED) AS activity";
+const SESSION_LANES: &str = "SELECT DISTINCT session_id, lane FROM {s}.activity
+    WHERE wait_until IS NULL AND session_id IS NOT NULL";
+const READY_IN_SESSION: &str = "SELECT {columns activity} FROM {s}.activity
+    WHERE activity.session_id = $1 AND activity.lane = $2 AND activity.wait_until IS NULL
+        AND activity.session_id IS NOT NULL
+    ORDER BY activity.number LIMIT $3 FOR UPDATE SKIP LOCKED";
+const MAY_BE_READY: &str = "SELECT
+    EXISTS (SELECT 1 FROM {s}.instance WHERE ready_number IS NOT NULL AND NOT is_stray)
+        OR EXISTS (SELECT 1 FROM {s}.instance WHERE is_stray) AS instances,
+    EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NULL)
+        OR EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NOT NULL) AS activities";
+
+impl Request {
+    /// Locks ready instances and loads what belongs to them.
+    pub(super) fn ready_instances(routes: &[RouteId], at_most: usize, mailbox_max: usize) -> [Self; 3] {
+        let accepted = || routes.iter().map(|route| number(route.0)).collect::<Vec<_>>();
+        let messages_max = limit(mailbox_max.saturating_add(1));
+        [
+            Self::new(
+                Meaning::ReadyInstances(routes.to_vec(), at_most),
+                READY,
+                parameters![accepted(), limit(at_most)],
+            ),
+            Self::new(
+                Meaning::Messages,
+                MESSAGES_OF_READY,
+                parameters![accepted(), limit(at_most), messages_max, DATA_BYTES_MAX],
+            ),
+            Self::new(Meaning::Executions, EXECUTIONS_OF_READY, parameters![accepted(), limit(at_most)]),
+        ]
+    }
+
+    /// Locks instances that are due and loads what belongs to them.
+    pub(super) fn due_instances(at: Option<Timestamp>, mailbox_max: usize) -> [Self; 3] {
+        let time = at.map(micros);
+        let messages_max = limit(mailbox_max.saturating_add(1));
+        [
+            Self::new(Meaning::DueInstances(at), DUE, parameters![time]),
+            Self::new(Meaning::Messages, MESSAGES_OF_DUE, parameters![time, messages_max, DATA_BYTES_MAX]),
+            Self::new(Meaning::Executions, EXECUTIONS_OF_DUE, parameters![time]),
+        ]
+    }
+
+    pub(super) fn strays() -> Self {
+        Self::new(Meaning::Strays, STRAYS, Vec::new())
+    }
+
+    pub(super) fn route_counts(at_most: usize) -> Self {
+        Self::new(Meaning::RouteCounts, ROUTE_COUNTS, parameters![limit(at_most)])
+    }
+
+    pub(super) fn lane_counts(at_most: usize) -> Self {
+        Self::new(Meaning::LaneCounts, LANE_COUNTS, parameters![limit(at_most)])
+    }
+
+    pub(super) fn ready_activities(lanes: &[LaneId], at_most: usize) -> Self {
+        let accepted: Vec<i64> = lanes.iter().map(|lane| number(lane.0)).collect();
+        let meaning = Meaning::ReadyActivities(lanes.to_vec(), at_most);
+        Self::new(meaning, READY_ACTIVITIES, parameters![accepted, limit(at_most)])
+    }
+
+    pub(super) fn session_lanes() -> Self {
+        Self::new(Meaning::SessionLanes, SESSION_LANES, Vec::new())
+    }
+}
+
+impl PostgresTables {
+    /// Sends what was written and asks, in one round trip, then takes the answers.
+    pub(super) fn ask_requests(
+        &mut self,
+        requests: impl IntoIterator<Item = Request>,
+    ) -> Result<(), Trouble> {
+        let (queries, meanings): (Vec<_>, Vec<_>) =
+            requests.into_iter().map(|request| (request.query, request.meaning)).unzip();
+        let answers = self.ask_all(queries)?;
+        self.take_answers(meanings, answers)
+    }
+
+    // ---- instances ---------------------------------------------------------------------------------------------
+
+    pub(super) fn ready_routes(&mut self) -> Result<Vec<RouteId>, Trouble> {
+        if self.set.ready_routes.counts.is_none() {
+            self.ask_requests([Request::route_counts(1)])?;
+            // Only whether anything is ready was asked; how much is asked where that matters.
+            let stored = self.set.ready_routes.counts.take().unwrap_or_default();
+            return Ok(stored.into_keys().collect());
+        }
+        let counted = self.set.ready_routes.counts.iter().flat_map(|counts| counts.keys().copied());
+        let here = self.set.instances.rows().filter_map(ready_on).map(|(route, _)| route);
+        Ok(counted.chain(here).collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    pub(super) fn ready_on_route(
+        &mut self,
+        route: RouteId,
+        at_most: usize,
+    ) -> Result<Vec<(u64, u64)>, Trouble> {
+        if let Some(found) = self.known_ready(route, at_most) {
+            return Ok(found);
+        }
+        let requests = Request::ready_instances(&[route], at_most, self.mailbox_loaded_max);
+        self.ask_requests(requests.into_iter().chain([Request::numbers(1)]))?;
+        Ok(self.known_ready(route, at_most).unwrap_or_default())
+    }
+
+    /// The answer of the working set, if the list was read far enough.
+    fn known_ready(&self, route: RouteId, at_most: usize) -> Option<Vec<(u64, u64)>> {
+        let read = self.set.ready_routes.read.get(&route)?;
+        let ready = self.set.instances.rows().filter_map(|row| Some((ready_on(row)?, row.number)));
+        let here = ready.filter(|((on, _), _)| *on == route).map(|((_, ready), number)| (ready, number));
+        first_of(here.collect(), *read, at_most, |(ready, _)| *ready)
+    }
+
+    /// How many instances are ready on a route that a claim does not take. They are not locked, so that others can take
+    /// them.
+    pub(super) fn count_ready_on_route(&mut self, route: RouteId, at_most: usize) -> Result<usize, Trouble> {
+        if self.set.ready_routes.counts.is_none() {
+            self.ask_requests([Request::route_counts(at_most)])?;
+            let counts = self.set.ready_routes.counts.take().unwrap_or_default();
+            return Ok(counts.get(&route).copied().unwrap_or_default().min(at_most));
+        }
+        let counts = self.set.ready_routes.counts.as_ref();
+        let stored = counts.and_then(|counts| counts.get(&route)).copied().unwrap_or_default();
+        let new = self.set.instances.unsent().filter_map(ready_on).filter(|(on, _)| *on == route).count();
+        Ok(stored.saturating_add(new).min(at_most))
+    }
+
+    pub(super) fn take_ready_instances(
+        &mut self,
+        routes: &[RouteId],
+        at_most: usize,
+        rows: &[Row],
+    ) -> Result<(), Trouble> {
+        self.take_instances(rows)?;
+        for route in routes {
+            let mut found = Vec::new();
+            for row in rows.iter().filter(|row| row.number("route").ok() == Some(route.0)) {
+                found.push(row.number("ready_number")?);
+            }
+            self.set.ready_routes.read.insert(*route, read_up_to(&found, at_most));
+        }
+        Ok(())
+    }
+
+    pub(super) fn stray_instances(&mut self) -> Result<Vec<u64>, Trouble> {
+        if !self.set.strays_are_read {
+            self.ask_requests([Request::strays(), Request::numbers(1)])?;
+        }
+        let strays = self.set.instances.rows().filter(|row| matches!(row.readiness, Readiness::Stray { .. }));
+        Ok(strays.map(|row| row.number).collect())
+    }
+
+    pub(super) fn due_instances(&mut self, now: Timestamp) -> Result<Vec<DueInstance>, Trouble> {
+        if self.set.due_read_at.is_none_or(|read_at| read_at < now) {
+            let requests = Request::due_instances(Some(now), self.mailbox_loaded_max);
+            self.ask_requests(requests.into_iter().chain([Request::numbers(1)]))?;
+        }
+        let due = self.set.instances.rows().filter_map(|row| Some((waits_until(row)?, row.number)));
+        let mut due: Vec<(Timestamp, u64)> = due.filter(|(until, _)| *until <= now).collect();
+        due.sort_unstable();
+        // The mailbox is in the working set, so there is nothing to gain by a short cut.
+        Ok(due.into_iter().map(|(_, number)| DueInstance { number, is_plainly_ready: false }).collect())
+    }
+
+    pub(super) fn may_be_ready(&mut self) -> Result<Readies, Trouble> {
+        let rows = self.ask(Query::new(MAY_BE_READY, Vec::new()))?;
+        match rows.first() {
+            Some(row) => {
+                Ok(Readies { instances: row.column("instances")?, activities: row.column("activities")? })
+            }
+            None => Ok(Readies { instances: true, activities: true }),
+        }
+    }
+
+    // ---- activities --------------------------------------------------------------------------------------------
+
+    pub(super) fn ready_lanes(&mut self) -> Result<Vec<LaneId>, Trouble> {
+        if self.set.ready_lanes.counts.is_none() {
+            self.ask_requests([Request::lane_counts(1)])?;
+            let stored = self.set.ready_lanes.counts.take().unwrap_or_default();
+            return Ok(stored.into_keys().collect());
+        }
+        let counted = self.set.ready_lanes.counts.iter().flat_map(|counts| counts.keys().copied());
+        let ready = self.set.activities.rows().map(|activity| &activity.queued);
+        let here = ready.filter(|queued| is_ready(queued, None)).map(|queued| queued.lane);
+        Ok(counted.chain(here).collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    pub(super) fn ready_in_lane(&mut self, lane: LaneId, at_most: usize) -> Result<Vec<u64>, Trouble> {
+        if let Some(found) = self.known_in_lane(lane, at_most) {
+            return Ok(found);
+        }
+        self.ask_requests([Request::ready_activities(&[lane], at_most)])?;
+        Ok(self.known_in_lane(lane, at_most).unwrap_or_default())
+    }
+
+    fn known_in_lane(&self, lane: LaneId, at_most: usize) -> Option<Vec<u64>> {
+        let read = self.set.ready_lanes.read.get(&lane)?;
+        first_of(self.ready_here(lane, None), *read, at_most, |number| *number)
+    }
+
+    fn ready_here(&self, lane: LaneId, session: Option<&str>) -> Vec<u64> {
+        let activities = self.set.activities.rows().map(|activity| &activity.queued);
+        let ready = activities.filter(|queued| queued.lane == lane && is_ready(queued, session));
+        ready.map(|queued| queued.number).collect()
+    }
+
+    /// How many activities are ready in a lane that a claim does not take; they are not locked.
+    pub(super) fn count_ready_in_lane(&mut self, lane: LaneId, at_most: usize) -> Result<usize, Trouble> {
+        if self.set.ready_lanes.counts.is_none() {
+            self.ask_requests([Request::lane_counts(at_most)])?;
+            let counts = self.set.ready_lanes.counts.take().unwrap_or_default();
+            return Ok(counts.get(&lane).copied().unwrap_or_default().min(at_most));
+        }
+        let counts = self.set.ready_lanes.counts.as_ref();
+        let stored = counts.and_then(|counts| counts.get(&lane)).copied().unwrap_or_default();
+        let new = self.set.activities.unsent().map(|activity| &activity.queued);
+        let new = new.filter(|queued| queued.lane == lane && is_ready(queued, None)).count();
+        Ok(stored.saturating_add(new).min(at_most))
+    }
+
+    pub(super) fn take_ready_activities(
+        &mut self,
+        lanes: &[LaneId],
+        at_most: usize,
+        rows: &[Row],
+    ) -> Result<(), Trouble> {
+        self.take_activities(rows)?;
+        for lane in lanes {
+            let mut found = Vec::new();
+            for row in rows.iter().filter(|row| row.number("lane").ok() == Some(lane.0)) {
+                found.push(row.number("number")?);
+            }
+            self.set.ready_lanes.read.insert(*lane, read_up_to(&found, at_most));
+        }
+        Ok(())
+    }
+
+    pub(super) fn ready_session_lanes(&mut self) -> Result<Vec<(String, LaneId)>, Trouble> {
+        if self.set.session_lanes.is_none() {
+            self.ask_requests([Request::session_lanes()])?;
+            return Ok(self.set.session_lanes.take().unwrap_or_default().into_iter().collect());
+        }
+        let stored = self.set.session_lanes.iter().flatten().cloned();
+        let here = self.set.activities.rows().map(|activity| &activity.queued);
+        let here = here.filter(|queued| queued.waits_until.is_none());
+        let here = here.filter_map(|queued| Some((queued.session_id.clone()?, queued.lane)));
+        Ok(stored.chain(here).collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    pub(super) fn ready_in_session_lane(
+        &mut self,
+        session: &str,
+        lane: LaneId,
+        at_most: usize,
+    ) -> Result<Vec<u64>, Trouble> {
+        let key = (session.to_owned(), lane);
+        if let Some(read) = self.set.ready_session_lanes.get(&key)
+            && let Some(found) =
+                first_of(self.ready_here(lane, Some(session)), *read, at_most, |number| *number)
+        {
+            return Ok(found);
+        }
+        let parameters = parameters![session.to_owned(), number(lane.0), limit(at_most)];
+        let rows = self.ask(Query::new(READY_IN_SESSION, parameters))?;
+        let found = self.take_activities(&rows)?;
+        self.set.ready_session_lanes.insert(key, read_up_to(&found, at_most));
+        Ok(found)
+    }
+}
+
+/// The first rows of a list, if it was read far enough to tell. Rows that this transaction made ready may stand behind what
+/// was read; those in front of it count.
+fn first_of<T: Ord>(
+    mut here: Vec<T>,
+    read: ReadUpTo,
+    at_most: usize,
+    place: impl Fn(&T) -> u64,
+) -> Option<Vec<T>> {
+    here.sort_unstable();
+    if !read.is_end {
+        here.retain(|row| place(row) <= read.number);
+        if here.len() < at_most {
+            return None;
+        }
+    }
+    here.truncate(at_most);
+    Some(here)
+}
+
+/// Route and place of an instance that can be claimed.
+fn ready_on(row: &InstanceRow) -> Option<(RouteId, u64)> {
+    match row.readiness {
+        Readiness::Ready { number } => row.route.map(|route| (route, number)),
+        Readiness::Waiting { .. } | Readiness::Stray { .. } => None,
+    }
+}
+
+fn waits_until(row: &InstanceRow) -> Option<Timestamp> {
+    match row.readiness {
+        Readiness::Waiting { until } | Readiness::Stray { until, .. } => until,
+        Readiness::Ready { .. } => None,
+    }
+}
+
+/// Whether an activity of this session, or of none, can be claimed.
+fn is_ready(queued: &QueuedActivity, session: Option<&str>) -> bool {
+    queued.waits_until.is_none() && queued.session_id.as_deref() == session
+}

@@ -1,0 +1,68 @@
+//! Sessions.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::rules::SessionRow;
+
+use super::PostgresTables;
+use crate::{
+    connection::{Query, parameters},
+    fault::Trouble,
+    record::{Record, Session, read_all},
+    value::{Columns, micros},
+};
+
+const SESSION: &str = "SELECT {columns session} FROM {s}.session WHERE session.id = $1 FOR UPDATE";
+const LEASED: &str = "SELECT {columns session} FROM {s}.session
+    WHERE session.lock_until > $1 AND ($2::text IS NULL OR session.owner = $2) ORDER BY session.id FOR UPDATE";
+const DELETE_ENDED: &str = "DELETE FROM {s}.session WHERE lock_until <= $1
+      AND NOT EXISTS (SELECT 1 FROM {s}.activity WHERE activity.session_id = session.id)
+    RETURNING id";
+
+impl PostgresTables {
+    pub(super) fn session(&mut self, id: &str) -> Result<Option<SessionRow>, Trouble> {
+        let key = id.to_owned();
+        if !self.set.sessions.knows(&key) {
+            let answers = self.send(&[Query::new(SESSION, parameters![key.clone()])])?;
+            let found = answers.iter().flatten().next().map(Session::read).transpose()?;
+            self.set.sessions.learn(key.clone(), found);
+        }
+        Ok(self.set.sessions.get(&key).map(|session| session.0.clone()))
+    }
+
+    /// Whether a new session is inserted or an old one changed depends on what was read: two nodes that take a session which
+    /// nobody had must not both get it.
+    pub(super) fn write_session(&mut self, row: &SessionRow) -> Result<(), Trouble> {
+        self.session(&row.id)?;
+        self.set.sessions.put(row.id.clone(), Session(row.clone()));
+        Ok(())
+    }
+
+    pub(super) fn touch_session(&mut self, id: &str, now: Timestamp) -> Result<(), Trouble> {
+        if let Some(session) = self.session(id)? {
+            self.write_session(&SessionRow { last_activity_at: now, ..session })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn leased_sessions(
+        &mut self,
+        owner: Option<&str>,
+        after: Timestamp,
+    ) -> Result<Vec<SessionRow>, Trouble> {
+        let rows = self.ask(Query::new(LEASED, parameters![micros(after), owner.map(str::to_owned)]))?;
+        let sessions: Vec<Session> = read_all(&rows)?;
+        for session in &sessions {
+            self.set.sessions.learn(session.0.id.clone(), Some(session.clone()));
+        }
+        Ok(sessions.into_iter().map(|session| session.0).collect())
+    }
+
+    pub(super) fn delete_ended_sessions(&mut self, now: Timestamp) -> Result<usize, Trouble> {
+        let rows = self.ask(Query::new(DELETE_ENDED, parameters![micros(now)]))?;
+        for row in &rows {
+            let id: String = row.column("id")?;
+            self.set.sessions.forget(|session| session.0.id == id);
+        }
+        Ok(rows.len())
+    }
+}

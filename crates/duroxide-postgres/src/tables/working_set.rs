@@ -1,0 +1,183 @@
+//! What a transaction has read and written.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::Range,
+};
+
+use duroxide_core::Timestamp;
+use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
+
+use crate::{
+    cache::{Cache, Changes},
+    connection::Query,
+    record::{
+        Activity, CustomStatus, Event, Execution, Letter, Message, Record, Session, Setting, SettingChange,
+        delete, insert, update, upsert,
+    },
+    value::Value,
+};
+
+/// What is known of a mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mailbox {
+    /// All its messages are in the working set.
+    Whole,
+    /// It is too long for that.
+    Large,
+}
+
+/// How far a list of ready rows was read: those up to a number are in the working set, and locked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadUpTo {
+    pub(super) number: u64,
+    /// Whether there are none behind it.
+    pub(super) is_end: bool,
+}
+
+/// A list of ready rows, by what claims accept: routes, or lanes.
+#[derive(Debug)]
+pub(super) struct ReadyLists<K> {
+    /// Where rows were ready, and how many of them at most, when that was asked.
+    pub(super) counts: Option<BTreeMap<K, usize>>,
+    pub(super) read: BTreeMap<K, ReadUpTo>,
+}
+
+impl<K> Default for ReadyLists<K> {
+    fn default() -> Self {
+        Self { counts: None, read: BTreeMap::new() }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct WorkingSet {
+    pub(super) instances: Cache<u64, InstanceRow>,
+    /// The numbers of ids that were looked up; `None` if there is no such instance.
+    pub(super) ids: HashMap<String, Option<u64>>,
+    pub(super) executions: Cache<(u64, u64), Execution>,
+    /// Only what was appended.
+    pub(super) events: Cache<(u64, u64, u64), Event>,
+    /// The first events of executions that were looked up.
+    pub(super) first_events: HashMap<(u64, u64), Option<String>>,
+    pub(super) mailboxes: HashMap<u64, Mailbox>,
+    pub(super) messages: Cache<(u64, Timestamp, u64), Message>,
+    pub(super) activities: Cache<u64, Activity>,
+    pub(super) activity_keys: HashMap<(u64, u64, u64), Option<u64>>,
+    pub(super) sessions: Cache<String, Session>,
+    pub(super) settings: Cache<(u64, String), Setting>,
+    /// Instances of which all keys are in `settings`.
+    pub(super) whole_settings: HashSet<u64>,
+    pub(super) setting_changes: Cache<(u64, String), SettingChange>,
+    /// Instances of which all changes are in `setting_changes`.
+    pub(super) whole_setting_changes: HashSet<u64>,
+    pub(super) custom_status: Cache<u64, CustomStatus>,
+    pub(super) letters: Cache<u64, Letter>,
+    pub(super) ready_routes: ReadyLists<RouteId>,
+    pub(super) ready_lanes: ReadyLists<LaneId>,
+    pub(super) session_lanes: Option<BTreeSet<(String, LaneId)>>,
+    pub(super) ready_session_lanes: BTreeMap<(String, LaneId), ReadUpTo>,
+    pub(super) strays_are_read: bool,
+    /// Until when what became due was read.
+    pub(super) due_read_at: Option<Timestamp>,
+    pub(super) due_activities_read_at: Option<Timestamp>,
+    pub(super) due_removal_task: Option<Option<u64>>,
+    pub(super) numbers: Numbers,
+}
+
+/// Numbers drawn from the database.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    blocks: Vec<Range<u64>>,
+}
+
+/// How many numbers one draw gives.
+pub(super) const NUMBERS_IN_BLOCK: u64 = 1_024;
+
+impl Numbers {
+    pub(super) fn next(&mut self) -> Option<u64> {
+        let block = self.blocks.iter_mut().find(|block| !block.is_empty())?;
+        block.next()
+    }
+
+    /// Takes new blocks. What is left of older ones is never used: it was drawn before the rows were locked that were locked
+    /// since, and a message must not get a lower number than those that are in its mailbox.
+    pub(super) fn replace(&mut self, firsts: Vec<u64>) {
+        self.blocks = firsts.into_iter().map(|first| first..first.saturating_add(NUMBERS_IN_BLOCK)).collect();
+    }
+}
+
+impl WorkingSet {
+    /// Statements that bring the database up to date. What is deleted goes first, so that it is not in the way of what is
+    /// inserted.
+    pub(super) fn unsent(&self) -> Vec<Query> {
+        let mut queries = Vec::new();
+        write_changes(&self.instances.changes(), |key| vec![Value::from(*key)], &mut queries);
+        write_upserts(&self.executions.changes(), |key| vec![key.0.into(), key.1.into()], &mut queries);
+        write_changes(
+            &self.events.changes(),
+            |key| vec![key.0.into(), key.1.into(), key.2.into()],
+            &mut queries,
+        );
+        write_changes(
+            &self.messages.changes(),
+            |key| vec![key.0.into(), key.1.into(), key.2.into()],
+            &mut queries,
+        );
+        write_changes(&self.activities.changes(), |key| vec![Value::from(*key)], &mut queries);
+        write_changes(&self.sessions.changes(), |key| vec![Value::from(key)], &mut queries);
+        write_upserts(&self.settings.changes(), |key| vec![key.0.into(), (&key.1).into()], &mut queries);
+        write_upserts(
+            &self.setting_changes.changes(),
+            |key| vec![key.0.into(), (&key.1).into()],
+            &mut queries,
+        );
+        write_upserts(&self.custom_status.changes(), |key| vec![Value::from(*key)], &mut queries);
+        write_changes(&self.letters.changes(), |key| vec![Value::from(*key)], &mut queries);
+        queries
+    }
+
+    /// Everything was sent.
+    pub(super) fn sent(&mut self) {
+        self.instances.sent();
+        self.executions.sent();
+        self.events.sent();
+        self.messages.sent();
+        self.activities.sent();
+        self.sessions.sent();
+        self.settings.sent();
+        self.setting_changes.sent();
+        self.custom_status.sent();
+        self.letters.sent();
+    }
+}
+
+/// For tables of which it is known whether a row is there.
+fn write_changes<K, R: Record>(
+    changes: &Changes<'_, K, R>,
+    key: fn(&K) -> Vec<Value>,
+    queries: &mut Vec<Query>,
+) {
+    if !changes.deleted.is_empty() {
+        queries.push(delete::<R>(changes.deleted.iter().map(|deleted| key(deleted))));
+    }
+    if !changes.updated.is_empty() {
+        queries.push(update(changes.updated.iter().copied()));
+    }
+    if !changes.inserted.is_empty() {
+        queries.push(insert(changes.inserted.iter().copied()));
+    }
+}
+
+/// For tables that are written without looking whether the row is there.
+fn write_upserts<K, R: Record>(
+    changes: &Changes<'_, K, R>,
+    key: fn(&K) -> Vec<Value>,
+    queries: &mut Vec<Query>,
+) {
+    if !changes.deleted.is_empty() {
+        queries.push(delete::<R>(changes.deleted.iter().map(|deleted| key(deleted))));
+    }
+    if !changes.updated.is_empty() || !changes.inserted.is_empty() {
+        queries.push(upsert(changes.updated.iter().chain(&changes.inserted).copied()));
+    }
+}

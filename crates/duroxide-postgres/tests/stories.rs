@@ -1,0 +1,30 @@
+//! The stories that every store engine tells the same way, told once with mailboxes in the working set, and once with every
+//! mailbox left to statements.
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
+use duroxide_postgres::{PostgresEngine, PostgresOptions, SchemaName};
+use postgres_server::Server;
+
+fn open(server: &Server) -> PostgresEngine {
+    let mut options = PostgresOptions::new(&server.socket_url()).unwrap();
+    options.schema = SchemaName::new(&server.fresh_schema()).unwrap();
+    PostgresEngine::open(options).unwrap()
+}
+
+mod loaded_mailboxes {
+    use super::*;
+
+    duroxide_provider::engine_stories!({
+        let Some(server) = postgres_server::server() else { return };
+        open(server)
+    });
+}
+
+mod large_mailboxes {
+    use super::*;
+
+    duroxide_provider::engine_stories!({
+        let Some(server) = postgres_server::server() else { return };
+        open(server).with_mailbox_loaded_max(0)
+    });
+}
