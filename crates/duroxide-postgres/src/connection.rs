@@ -119,13 +119,27 @@ impl Connection {
     /// Sends all statements at once and waits for all answers: one round trip. If one fails, those behind it fail too, and
     /// the first failure is returned.
     pub(crate) fn trip(&mut self, queries: &[Query], frame: Frame) -> Result<Vec<Vec<Row>>, Trouble> {
+        self.trip_with_ahead(queries, 0, frame)
+    }
+
+    /// The same, with the first statements ahead of the transaction, each committed by itself.
+    pub(crate) fn trip_with_ahead(
+        &mut self,
+        queries: &[Query],
+        ahead: usize,
+        frame: Frame,
+    ) -> Result<Vec<Vec<Row>>, Trouble> {
         self.prepare(queries)?;
         self.round_trips += 1;
         let Self { runtime, client, statements, .. } = self;
-        let answers = runtime.block_on(send_all(client, statements, queries, frame));
-        if frame.commits() { first_failure_of_commit(answers) } else { first_failure(answers) }.map(|rows| {
-            rows.into_iter().skip(usize::from(frame.first().is_some())).take(queries.len()).collect()
-        })
+        let answers = runtime.block_on(send_all(client, statements, queries, ahead, frame));
+        let mut rows =
+            if frame.commits() { first_failure_of_commit(answers) } else { first_failure(answers) }?;
+        if frame.first().is_some() {
+            rows.remove(ahead);
+        }
+        rows.truncate(queries.len());
+        Ok(rows)
     }
 
     /// Prepares what was never used on this connection, in a round trip of its own.
@@ -165,12 +179,15 @@ async fn send_all(
     client: &Client,
     statements: &HashMap<&'static str, Statement>,
     queries: &[Query],
+    ahead: usize,
     frame: Frame,
 ) -> Vec<Answer> {
     let mut sent: Vec<Pin<Box<dyn Future<Output = Answer> + '_>>> = Vec::new();
     let command = |sql: &'static str| async move { client.batch_execute(sql).await.map(|()| Vec::new()) };
-    sent.extend(frame.first().map(|sql| Box::pin(command(sql)) as _));
-    for query in queries {
+    for (index, query) in queries.iter().enumerate() {
+        if index == ahead {
+            sent.extend(frame.first().map(|sql| Box::pin(command(sql)) as _));
+        }
         // All of them were prepared.
         let Some(statement) = statements.get(query.sql) else { continue };
         sent.push(Box::pin(async move {
@@ -178,6 +195,9 @@ async fn send_all(
                 query.parameters.iter().map(|parameter| &**parameter).collect();
             client.query(statement, &parameters).await
         }));
+    }
+    if queries.len() <= ahead {
+        sent.extend(frame.first().map(|sql| Box::pin(command(sql)) as _));
     }
     sent.extend(frame.last().map(|sql| Box::pin(command(sql)) as _));
     in_order(sent).await

@@ -23,6 +23,8 @@ pub(crate) struct Needs<'a> {
     pub(crate) activity_keys: BTreeSet<(u64, u64, u64)>,
     /// Instances whose changed keys are merged.
     pub(crate) setting_changes: BTreeSet<u64>,
+    /// Instances that remove keys.
+    pub(crate) setting_keys: BTreeSet<u64>,
     pub(crate) custom_status: BTreeSet<u64>,
     /// Instances whose first event tells how they were started.
     pub(crate) first_events: BTreeSet<String>,
@@ -128,9 +130,13 @@ impl<'a> Needs<'a> {
             self.activity_keys.insert((number, part.execution_id, stop.activity_id));
             self.numbers += 2;
         }
-        let clears = |change: &StateChange| matches!(change, StateChange::KvClearAll);
-        if part.metadata.status.is_some() || part.changes.iter().any(clears) {
+        let clears_all = |change: &StateChange| matches!(change, StateChange::KvClearAll);
+        if part.metadata.status.is_some() || part.changes.iter().any(clears_all) {
             self.setting_changes.insert(number);
+        }
+        let clears_one = |change: &StateChange| matches!(change, StateChange::KvClear { .. });
+        if part.changes.iter().any(|change| clears_all(change) || clears_one(change)) {
+            self.setting_keys.insert(number);
         }
         let sets_status = |change: &StateChange| matches!(change, StateChange::CustomStatus(_));
         if part.metadata.status.is_some() || part.changes.iter().any(sets_status) {

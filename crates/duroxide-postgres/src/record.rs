@@ -312,7 +312,7 @@ mod tests {
         check_kinds(&Execution { instance: 1, execution_id: 1, row: ExecutionRow::begun(Timestamp::ZERO) });
         check_kinds(&Event { instance: 1, execution_id: 1, event_id: 1, data: String::new() });
         let entry = KvEntry { value: String::new(), last_updated_at_ms: 0 };
-        check_kinds(&Setting { instance: 1, key: String::new(), entry: entry.clone() });
+        check_kinds(&Setting { instance: 1, key: String::new(), entry: Some(entry.clone()) });
         check_kinds(&SettingChange { instance: 1, key: String::new(), entry: Some(entry) });
         check_kinds(&CustomStatus { instance: 1, status: None, version: 1 });
     }

@@ -184,11 +184,16 @@ impl PostgresTables {
 
     /// Sends statements inside the transaction, which begins if the database was not told of it.
     fn send(&mut self, queries: &[Query]) -> Result<Vec<Vec<Row>>, Trouble> {
+        self.send_with_ahead(queries, 0)
+    }
+
+    /// The same, with the first statements ahead of the transaction that begins.
+    fn send_with_ahead(&mut self, queries: &[Query], ahead: usize) -> Result<Vec<Vec<Row>>, Trouble> {
         let frame = if self.phase == Phase::Unsent { Frame::Begin } else { Frame::Plain };
         if frame == Frame::Begin {
             self.phase = Phase::Sent;
         }
-        self.connection.trip(queries, frame)
+        self.connection.trip_with_ahead(queries, ahead, frame)
     }
 
     /// Sends what was written and asks a question, in one round trip.

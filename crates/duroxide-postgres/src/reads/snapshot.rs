@@ -1,7 +1,5 @@
 //! The whole content of a store, for invariant checks and comparisons.
 
-use std::collections::BTreeMap;
-
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     rules::{InstanceRow, Lease},
@@ -90,9 +88,7 @@ impl Content {
             executions: self.executions(of_instance),
             messages: messages.map(|message| message_snapshot(row, message, now)).collect(),
             activities: activities.map(|activity| activity_snapshot(activity, now)).collect(),
-            kv: settings
-                .map(|setting| (setting.key.clone(), setting.entry.clone()))
-                .collect::<BTreeMap<_, _>>(),
+            kv: settings.filter_map(|setting| Some((setting.key.clone(), setting.entry.clone()?))).collect(),
             kv_changes: changes.map(|change| (change.key.clone(), change.entry.clone())).collect(),
         }
     }

@@ -54,17 +54,18 @@ record!(Session, "session", |it| {
 pub(crate) struct Setting {
     pub(crate) instance: u64,
     pub(crate) key: String,
-    pub(crate) entry: KvEntry,
+    /// `None`: there is a value, and it was not read.
+    pub(crate) entry: Option<KvEntry>,
 }
 
 record!(Setting, "kv", |it| {
     Key instance: Int = it.instance;
     Key key: Text = &it.key;
-    Mutable value: Text = &it.entry.value;
-    Mutable last_updated_at_ms: Int = it.entry.last_updated_at_ms;
+    Mutable value: Text = it.entry.as_ref().map(|entry| entry.value.as_str());
+    Mutable last_updated_at_ms: Int = it.entry.as_ref().map(|entry| entry.last_updated_at_ms);
 }, |row| {
     let entry = KvEntry { value: row.column("value")?, last_updated_at_ms: row.number("last_updated_at_ms")? };
-    Ok(Setting { instance: row.number("instance")?, key: row.column("key")?, entry })
+    Ok(Setting { instance: row.number("instance")?, key: row.column("key")?, entry: Some(entry) })
 });
 
 /// A change of the current execution under a key; without an entry the key was removed.

@@ -32,7 +32,9 @@ impl PostgresTables {
         execution_id: u64,
     ) -> Result<Option<ExecutionRow>, Trouble> {
         let key = (instance, execution_id);
-        if !self.set.executions.knows(&key) && !self.set.instances.is_new(&instance) {
+        // An instance that was never started has no execution.
+        let never_ran = self.set.instances.get(&instance).is_some_and(|row| !row.known);
+        if !self.set.executions.knows(&key) && !never_ran {
             let query = Query::new(EXECUTION, parameters![number(instance), number(execution_id)]);
             let answers = self.send(&[query])?;
             let found = answers.iter().flatten().next().map(Execution::read).transpose()?;

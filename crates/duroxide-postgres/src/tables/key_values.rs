@@ -4,13 +4,9 @@ use duroxide_core::KvEntry;
 
 use super::{PostgresTables, load::Request};
 use crate::{
-    connection::{Query, parameters},
     fault::Trouble,
-    record::{CustomStatus, Setting, SettingChange, read_all},
-    value::number,
+    record::{CustomStatus, Setting, SettingChange},
 };
-
-const SETTINGS: &str = "SELECT {columns kv} FROM {s}.kv WHERE kv.instance = $1";
 
 impl PostgresTables {
     pub(super) fn set_kv_change(
@@ -49,22 +45,16 @@ impl PostgresTables {
         Ok(settings.map(|setting| setting.key.clone()).collect())
     }
 
+    /// Whether there is a value is all that anybody asks here.
     fn load_settings(&mut self, instance: u64) -> Result<(), Trouble> {
-        if self.set.whole_settings.contains(&instance) || self.set.instances.is_new(&instance) {
-            return Ok(());
+        if !self.set.whole_settings.contains(&instance) && !self.set.instances.is_new(&instance) {
+            self.load(vec![Request::setting_keys(&[instance].into())])?;
         }
-        let answers = self.send(&[Query::new(SETTINGS, parameters![number(instance)])])?;
-        for rows in answers {
-            for setting in read_all::<Setting>(&rows)? {
-                self.set.settings.learn((instance, setting.key.clone()), Some(setting));
-            }
-        }
-        self.set.whole_settings.insert(instance);
         Ok(())
     }
 
     pub(super) fn set_kv(&mut self, instance: u64, key: &str, entry: &KvEntry) -> Result<(), Trouble> {
-        let setting = Setting { instance, key: key.to_owned(), entry: entry.clone() };
+        let setting = Setting { instance, key: key.to_owned(), entry: Some(entry.clone()) };
         self.set.settings.overwrite((instance, key.to_owned()), setting);
         Ok(())
     }

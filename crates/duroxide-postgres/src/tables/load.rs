@@ -18,7 +18,7 @@ use super::{
 use crate::{
     connection::{Query, parameters},
     fault::Trouble,
-    record::{Activity, CustomStatus, Execution, Message, Session, SettingChange, read_all},
+    record::{Activity, CustomStatus, Execution, Message, Session, Setting, SettingChange, read_all},
     value::{Columns, limit, time},
 };
 
@@ -67,6 +67,7 @@ const LOCK_SESSIONS_OF_ACTIVITIES: &str = "SELECT {columns session} FROM {s}.ses
     ORDER BY session.id FOR UPDATE OF session";
 const SETTING_CHANGES: &str =
     "SELECT {columns kv_change} FROM {s}.kv_change WHERE kv_change.instance = ANY ($1::bigint[])";
+const SETTING_KEYS: &str = "SELECT instance, key FROM {s}.kv WHERE instance = ANY ($1::bigint[])";
 const CUSTOM_STATUS: &str = "SELECT {columns custom_status} FROM {s}.custom_status
     WHERE custom_status.instance = ANY ($1::bigint[])";
 /// None is drawn before the rows are locked that the numbers order.
@@ -123,6 +124,8 @@ pub(super) enum Meaning {
     SessionsOfActivities(BTreeSet<u64>),
     /// All changed keys of these instances.
     SettingChanges(BTreeSet<u64>),
+    /// All keys under which these instances have a value.
+    SettingKeys(BTreeSet<u64>),
     CustomStatus(BTreeSet<u64>),
     FirstEvents(BTreeSet<String>),
     /// Where instances are ready, and how many.
@@ -130,8 +133,8 @@ pub(super) enum Meaning {
     LaneCounts,
     SessionLanes,
     DueRemovalTask,
-    NewRoutes,
-    NewLanes,
+    Routes,
+    Lanes,
     Numbers,
     /// The statement has no answer that matters here.
     Nothing,
@@ -180,6 +183,10 @@ impl Request {
     pub(super) fn setting_changes(instances: &BTreeSet<u64>) -> Self {
         let parameters = parameters![numbers(instances)];
         Self::new(Meaning::SettingChanges(instances.clone()), SETTING_CHANGES, parameters)
+    }
+
+    pub(super) fn setting_keys(instances: &BTreeSet<u64>) -> Self {
+        Self::new(Meaning::SettingKeys(instances.clone()), SETTING_KEYS, parameters![numbers(instances)])
     }
 
     pub(super) fn custom_status(instances: &BTreeSet<u64>) -> Self {
@@ -271,6 +278,14 @@ impl PostgresTables {
                 }
                 self.set.whole_setting_changes.extend(instances);
             }
+            Meaning::SettingKeys(instances) => {
+                for row in rows {
+                    let (instance, key) = (row.number("instance")?, row.column::<String>("key")?);
+                    let setting = Setting { instance, key: key.clone(), entry: None };
+                    self.set.settings.learn((instance, key), Some(setting));
+                }
+                self.set.whole_settings.extend(instances);
+            }
             Meaning::CustomStatus(instances) => {
                 for status in read_all::<CustomStatus>(rows)? {
                     self.set.custom_status.learn(status.instance, Some(status));
@@ -294,8 +309,8 @@ impl PostgresTables {
                 let task = rows.first().map(|row| row.number("number")).transpose()?;
                 self.set.due_removal_task = Some(task);
             }
-            Meaning::NewRoutes => self.routes.learn_new(rows)?,
-            Meaning::NewLanes => self.lanes.learn_new(rows)?,
+            Meaning::Routes => self.routes.learn(rows)?,
+            Meaning::Lanes => self.lanes.learn(rows)?,
             Meaning::Numbers => {
                 let firsts = rows.iter().map(|row| row.number("first")).collect::<Result<_, _>>()?;
                 self.set.numbers.replace(firsts);

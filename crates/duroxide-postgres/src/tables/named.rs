@@ -13,11 +13,13 @@ use crate::{
     value::{Columns, number},
 };
 
-pub(super) const ADD_ROUTES: &str = "INSERT INTO {s}.route (definition) SELECT DISTINCT unnest($1::text[])
+pub(super) const ADD_ROUTES: &str =
+    "INSERT INTO {s}.route (definition) SELECT DISTINCT unnest($1::text[]) ORDER BY 1
     ON CONFLICT DO NOTHING";
 pub(super) const FIND_ROUTES: &str =
     "SELECT id, definition FROM {s}.route WHERE definition = ANY ($1::text[])";
-pub(super) const ADD_LANES: &str = "INSERT INTO {s}.lane (definition) SELECT DISTINCT unnest($1::text[])
+pub(super) const ADD_LANES: &str =
+    "INSERT INTO {s}.lane (definition) SELECT DISTINCT unnest($1::text[]) ORDER BY 1
     ON CONFLICT DO NOTHING";
 pub(super) const FIND_LANES: &str = "SELECT id, definition FROM {s}.lane WHERE definition = ANY ($1::text[])";
 const ROUTE: &str = "SELECT id, definition FROM {s}.route WHERE id = $1";
@@ -92,6 +94,8 @@ pub(super) fn definition<T: Serialize>(value: &T) -> String {
 }
 
 impl PostgresTables {
+    /// A route that was not foreseen is stored inside the transaction. Another node that stores the same one waits for its
+    /// end.
     pub(super) fn route_id(&mut self, route: &Route) -> Result<RouteId, Trouble> {
         if let Some(id) = self.routes.id(route) {
             return Ok(RouteId(id));

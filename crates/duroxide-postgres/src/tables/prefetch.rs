@@ -40,10 +40,11 @@ pub(crate) struct Prefetched {
 }
 
 impl PostgresTables {
-    /// Locks and loads everything that a batch needs, in an order in which two nodes do not wait for each other: names,
+    /// Locks and loads everything that a batch needs, in an order in which two nodes do not wait for each other in a circle:
     /// instances by number, activities by number, then candidates, for which nobody waits.
     pub(super) fn load_needs(&mut self, needs: &Needs<'_>) -> Result<Prefetched, Trouble> {
         let mut requests = self.requests_for_names(needs);
+        let ahead = requests.len();
         if !needs.instances.is_empty() {
             requests.extend(Request::instances(&needs.instances, self.mailbox_loaded_max, false));
         }
@@ -58,13 +59,13 @@ impl PostgresTables {
         let blocks = (needs.numbers as u64).div_ceil(NUMBERS_IN_BLOCK).max(1);
         requests.push(Request::numbers(i64::try_from(blocks).unwrap_or(i64::MAX)));
         requests.push(Request::new(Meaning::Nothing, CLOCK, Vec::new()));
-        self.send_first(requests)
+        self.send_first(requests, ahead)
     }
 
-    fn send_first(&mut self, requests: Vec<Request>) -> Result<Prefetched, Trouble> {
+    fn send_first(&mut self, requests: Vec<Request>, ahead: usize) -> Result<Prefetched, Trouble> {
         let (queries, meanings): (Vec<_>, Vec<_>) =
             requests.into_iter().map(|request| (request.query, request.meaning)).unzip();
-        let mut answers = self.send(&queries)?;
+        let mut answers = self.send_with_ahead(&queries, ahead)?;
         let clock = answers.pop().unwrap_or_default();
         let none = || Trouble::new(Class::Refused, "the database told no time");
         let now = time_in(clock.first().ok_or_else(none)?, "now")?;
@@ -72,7 +73,8 @@ impl PostgresTables {
         Ok(Prefetched { now })
     }
 
-    /// Routes and lanes that were never met are stored first.
+    /// Routes and lanes that were never met are stored ahead of the transaction, so that no other node, which may store the
+    /// same ones, has to wait for its end.
     fn requests_for_names(&self, needs: &Needs<'_>) -> Vec<Request> {
         let routes = needs.routes.iter().filter(|route| self.routes.id(route).is_none());
         let lanes = needs.lanes.iter().filter(|lane| self.lanes.id(lane).is_none());
@@ -84,8 +86,8 @@ impl PostgresTables {
                 requests.push(Request { query: find, meaning });
             }
         };
-        store(routes.map(definition).collect(), ADD_ROUTES, FIND_ROUTES, Meaning::NewRoutes);
-        store(lanes.map(definition).collect(), ADD_LANES, FIND_LANES, Meaning::NewLanes);
+        store(routes.map(definition).collect(), ADD_ROUTES, FIND_ROUTES, Meaning::Routes);
+        store(lanes.map(definition).collect(), ADD_LANES, FIND_LANES, Meaning::Lanes);
         requests
     }
 
@@ -140,6 +142,9 @@ fn requests_for_operations(needs: &Needs<'_>) -> Vec<Request> {
     }
     if !needs.setting_changes.is_empty() {
         requests.push(Request::setting_changes(&needs.setting_changes));
+    }
+    if !needs.setting_keys.is_empty() {
+        requests.push(Request::setting_keys(&needs.setting_keys));
     }
     if !needs.custom_status.is_empty() {
         requests.push(Request::custom_status(&needs.custom_status));

@@ -1,0 +1,199 @@
+//! A batch takes two round trips, at most three, however many operations it holds.
+//!
+//! Every tour is made once to prepare its statements, which costs a round trip each first time on a connection, and is
+//! counted after that.
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
+mod fixture;
+
+use duroxide_provider::{
+    SessionFetchConfig,
+    store::{Answer, Op},
+    testing::{Turn, items, scenario},
+};
+use fixture::{Node, ack, claims, commit, fresh_options, ids, send, start, works};
+
+/// Sizes of batches that are counted.
+const SIZES: [usize; 3] = [1, 7, 60];
+
+/// Round trips of the batches of a tour, by their names.
+type Counted = Vec<(&'static str, u64)>;
+
+/// Makes a tour with batches of growing size, and checks what each batch took.
+fn check(at_most: u64, tour: impl Fn(&mut Node, &str, usize) -> Counted) {
+    let Some(server) = postgres_server::server() else { return };
+    let mut node = Node::open(&fresh_options(server), 1);
+    tour(&mut node, "warm-up", 2);
+    for size in SIZES {
+        let counted = tour(&mut node, &format!("of-{size}"), size);
+        println!("batches of {size}: {counted:?}");
+        for (batch, round_trips) in counted {
+            assert!(round_trips <= at_most, "{batch} with {size} operations took {round_trips} round trips");
+        }
+    }
+}
+
+#[test]
+fn one_activity_from_start_to_end() {
+    check(2, |node, prefix, size| {
+        let ids = ids(prefix, size);
+        let mut counted = vec![("starts", node.run(ids.iter().map(|id| start(id)).collect()).1)];
+        let (claimed, trips) = node.claim(size + 5);
+        assert_eq!(claimed.len(), size);
+        counted.push(("claims", trips));
+        let turns = claimed.iter().map(|claim| commit(claim, Turn::first(&claim.instance).activity()));
+        counted.push(("commits that schedule", node.run(turns.collect()).1));
+        let (work, trips) = node.work(size + 5);
+        assert_eq!(work.len(), size);
+        counted.push(("activity claims", trips));
+        counted.push(("acks", node.run(work.iter().map(ack).collect()).1));
+        let (claimed, trips) = node.claim(size + 5);
+        assert_eq!(claimed.len(), size);
+        counted.push(("claims of completions", trips));
+        let turns =
+            claimed.iter().map(|claim| commit(claim, Turn::later(claim).completed(2).complete("done")));
+        let (done, trips) = node.run(turns.collect());
+        for answer in done.done.answers {
+            assert!(matches!(answer, Ok(Answer::RoundCommitted { ended: Some(_), .. })), "{answer:?}");
+        }
+        counted.push(("commits that complete", trips));
+        counted
+    });
+}
+
+/// Everything that makes work also hands it over.
+#[test]
+fn operations_and_fetches_in_one_batch() {
+    check(2, |node, prefix, size| {
+        let ids = ids(prefix, size);
+        let mut counted = Counted::new();
+        let batch = node.batch(ids.iter().map(|id| start(id)).collect(), size, size);
+        let (done, trips) = node.transact(&batch);
+        let claimed = claims(done);
+        assert_eq!(claimed.len(), size);
+        counted.push(("starts and claims", trips));
+        let turns = claimed.iter().map(|claim| commit(claim, Turn::first(&claim.instance).activity()));
+        let batch = node.batch(turns.collect(), size, size);
+        let (done, trips) = node.transact(&batch);
+        let work = works(done);
+        assert_eq!(work.len(), size);
+        counted.push(("commits and claims", trips));
+        let batch = node.batch(work.iter().map(ack).collect(), size, size);
+        let (done, trips) = node.transact(&batch);
+        let claimed = claims(done);
+        assert_eq!(claimed.len(), size);
+        counted.push(("acks and claims", trips));
+        let turns =
+            claimed.iter().map(|claim| commit(claim, Turn::later(claim).completed(2).complete("done")));
+        let batch = node.batch(turns.collect(), size, size);
+        counted.push(("ends and claims", node.transact(&batch).1));
+        counted
+    });
+}
+
+#[test]
+fn timers_children_values_and_cancellations() {
+    check(2, |node, prefix, size| {
+        let ids = ids(prefix, size);
+        let mut counted = Counted::new();
+        let batch = node.batch(ids.iter().map(|id| start(id)).collect(), size, 0);
+        let claimed = claims(node.transact(&batch).0);
+        let turns = claimed.iter().map(|claim| {
+            let turn = Turn::first(&claim.instance).activity().child("sub::3");
+            commit(claim, turn.set("key", "value").status(Some("busy")))
+        });
+        counted.push(("rounds with everything", node.run(turns.collect()).1));
+        let (children, trips) = node.claim(size);
+        assert_eq!(children.len(), size);
+        counted.push(("claims of children", trips));
+        let ends = children.iter().map(|claim| commit(claim, Turn::first(&claim.instance).complete("done")));
+        counted.push(("ends of children", node.run(ends.collect()).1));
+        let batch = node.batch(ids.iter().map(|id| send(items::raise(id, "go"))).collect(), size, 0);
+        let (done, trips) = node.transact(&batch);
+        counted.push(("events and claims", trips));
+        let soon = node.at.as_millis() + 10;
+        let turns = claims(done);
+        assert_eq!(turns.len(), size);
+        let turns = turns.iter().map(|claim| commit(claim, Turn::later(claim).timer(soon)));
+        counted.push(("timers", node.run(turns.collect()).1));
+        // The clock is the database's: it is asked again until it has passed the timers.
+        let mut claimed = Vec::new();
+        while claimed.len() < size {
+            let mut batch = node.batch(Vec::new(), size, 0);
+            batch.promote = true;
+            let (done, trips) = node.transact(&batch);
+            claimed.extend(claims(done));
+            counted.push(("timers that fire", trips));
+        }
+        counted.dedup();
+        let turns = claimed.iter().map(|claim| {
+            let turn =
+                Turn::later(claim).clear("key").status(None).cancel_activity(2).timer(u64::MAX / 4_000);
+            let timer = turn.last_event_id();
+            commit(claim, turn.cancel_timer(timer).complete("done"))
+        });
+        counted.push(("ends with cancellations", node.run(turns.collect()).1));
+        assert_eq!(node.work(size).0.len(), 0, "the activities were cancelled");
+        counted
+    });
+}
+
+#[test]
+fn messages_renewals_and_repeated_starts() {
+    check(2, |node, prefix, size| {
+        let ids = ids(prefix, size);
+        let batch = node.batch(ids.iter().map(|id| start(id)).collect(), size, 0);
+        let claimed = claims(node.transact(&batch).0);
+        let mut counted = Counted::new();
+        let renew = |claim: &duroxide_provider::OrchestrationClaim| Op::RenewInstance {
+            token: claim.lock_token.clone(),
+            extend_for: scenario::LEASE,
+        };
+        counted.push(("renewals", node.run(claimed.iter().map(renew).collect()).1));
+        let turns = claimed.iter().map(|claim| commit(claim, Turn::first(&claim.instance)));
+        node.run(turns.collect());
+        let (done, trips) = node.run(ids.iter().map(|id| start(id)).collect());
+        assert!(done.done.answers.iter().all(|answer| matches!(answer, Ok(Answer::Found(_)))));
+        counted.push(("starts of what is there", trips));
+        let events = ids.iter().flat_map(|id| [send(items::raise(id, "1")), send(items::queue(id, "2"))]);
+        counted.push(("events", node.run(events.collect()).1));
+        let (claimed, trips) = node.claim(size);
+        assert!(claimed.iter().all(|claim| claim.messages.len() == 2));
+        counted.push(("claims of events", trips));
+        let give_up = |claim: &duroxide_provider::OrchestrationClaim| Op::AbandonInstance {
+            token: claim.lock_token.clone(),
+            delay: None,
+            ignore_attempt: true,
+        };
+        counted.push(("abandons", node.run(claimed.iter().map(give_up).collect()).1));
+        let claimed = node.claim(size).0;
+        let turns = claimed.iter().map(|claim| commit(claim, Turn::later(claim).complete("done")));
+        node.run(turns.collect());
+        counted
+    });
+}
+
+/// Claims in sessions ask for each session; the rest of the life of such an activity costs what others cost.
+#[test]
+fn activities_of_a_session() {
+    check(2, |node, prefix, size| {
+        let ids = ids(prefix, size);
+        let batch = node.batch(ids.iter().map(|id| start(id)).collect(), size, 0);
+        let claimed = claims(node.transact(&batch).0);
+        let turns = claimed
+            .iter()
+            .map(|claim| commit(claim, Turn::first(&claim.instance).routed_activity(None, Some("session"))));
+        let mut counted = vec![("rounds", node.run(turns.collect()).1)];
+        let session = SessionFetchConfig { owner_id: "me".to_owned(), lock_timeout: scenario::LEASE };
+        let mut order = scenario::work_order(size);
+        order.session = Some(session);
+        let (work, trips) = node.work_with(order);
+        println!("claims in one session: {trips}");
+        assert_eq!(work.len(), size);
+        counted.push(("acks", node.run(work.iter().map(ack).collect()).1));
+        let claimed = node.claim(size).0;
+        let turns = claimed.iter().map(|claim| commit(claim, Turn::later(claim).complete("done")));
+        node.run(turns.collect());
+        counted
+    });
+}
