@@ -4,10 +4,11 @@ use duroxide_provider::store::StoreSnapshot;
 use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
 use crate::{
-    SqliteEngine, SqliteError, SqliteOptions, SqliteReader, checkpoint, compact,
+    SqliteEngine, SqliteError, SqliteOptions, SqliteReader, compact,
     db::Db,
     open::{Location, open_writer},
     thread::run_on_a_thread,
+    wal,
 };
 
 /// Connections that read beside the one that writes. A store in memory has one connection for everything.
@@ -64,7 +65,7 @@ impl SqliteProvider {
         let (location, options) = (self.location.clone(), self.options.clone());
         run_on_a_thread("checkpoint", move || {
             let db = Db::new(open_writer(&location, &options)?);
-            checkpoint::run_full(&db).map_err(|failure| SqliteError::from_failure("checkpoint", failure))
+            wal::checkpoint_fully(&db).map_err(|failure| SqliteError::from_failure("checkpoint", failure))
         })
         .await
     }

@@ -1,6 +1,13 @@
 //! Reads. Each call sees one state. Mailboxes are invisible to all but the queue depths and the snapshot; an instance whose
 //! start is queued is shown by those reads that say so.
 
+mod answers;
+pub(crate) mod bulk;
+mod fullness;
+mod listing;
+mod ready;
+mod snapshot;
+
 use std::collections::BTreeMap;
 
 use duroxide_core::{Event, EventKind, SystemStats, Timestamp};
@@ -11,19 +18,15 @@ use duroxide_provider::{
 
 use rusqlite::{Row, types::ValueRef};
 
+pub(crate) use self::fullness::Fullness;
 use crate::{
-    custom_status,
     db::{Db, lossy_text, micros, number, time, unsigned},
-    kv,
-    mailbox::held,
+    tables::{custom_status, executions::first_event, key_values, messages::held},
 };
 
 const KNOWN: &str = "SELECT id, execution_id FROM instance WHERE instance_id = ?1 AND known = 1";
 const HISTORY: &str = "SELECT event_id, data FROM history WHERE instance = ?1 AND execution_id = ?2
       AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2) ORDER BY event_id";
-const FIRST_EVENT: &str =
-    "SELECT data FROM history WHERE instance = ?1 AND execution_id = ?2
-      AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2) ORDER BY event_id LIMIT 1";
 /// What [`read_status`] reads of an instance, whatever else it must be.
 macro_rules! status {
     () => {
@@ -109,9 +112,10 @@ pub(crate) fn history(
 
 pub(crate) fn load(db: &Db, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure> {
     match known(db, instance)? {
-        Some(row) => {
-            Ok(StoredExecution { events: events(db, row.id, execution_id)?, kv: kv::left(db, row.id)? })
-        }
+        Some(row) => Ok(StoredExecution {
+            events: events(db, row.id, execution_id)?,
+            kv: key_values::left(db, row.id)?,
+        }),
         None => Ok(StoredExecution::default()),
     }
 }
@@ -142,11 +146,6 @@ pub(crate) fn descriptor(db: &Db, instance: &str) -> Result<Option<StoredDescrip
     Ok(first.map(|first_event| StoredDescriptor { first_event }))
 }
 
-/// The first event of an execution.
-pub(crate) fn first_event(db: &Db, id: i64, execution_id: u64) -> Result<Option<String>, StoreFailure> {
-    db.first(FIRST_EVENT, (id, number(execution_id)), |row| lossy_text(row, 0))
-}
-
 pub(crate) fn last_event_id(db: &Db, instance: &str, execution_id: u64) -> Result<Option<u64>, StoreFailure> {
     let Some(row) = known(db, instance)? else { return Ok(None) };
     Ok(db.first(LAST_EVENT_ID, (row.id, number(execution_id)), |row| row.get(0))?.map(unsigned))
@@ -161,14 +160,14 @@ pub(crate) fn custom_status(db: &Db, instance: &str) -> Result<Option<(Option<St
 
 pub(crate) fn kv_value(db: &Db, instance: &str, key: &str) -> Result<Option<String>, StoreFailure> {
     match known(db, instance)? {
-        Some(row) => kv::value(db, row.id, key),
+        Some(row) => key_values::value(db, row.id, key),
         None => Ok(None),
     }
 }
 
 pub(crate) fn kv_values(db: &Db, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure> {
     match known(db, instance)? {
-        Some(row) => kv::values(db, row.id),
+        Some(row) => key_values::values(db, row.id),
         None => Ok(BTreeMap::new()),
     }
 }
@@ -178,7 +177,7 @@ pub(crate) fn stats(db: &Db, instance: &str) -> Result<Option<SystemStats>, Stor
     let columns = (row.id, number(row.execution_id));
     let sizes = db.first(HISTORY_SIZE, columns, |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (events, bytes) = sizes.unwrap_or_default();
-    let values = kv::values(db, row.id)?;
+    let values = key_values::values(db, row.id)?;
     Ok(Some(SystemStats {
         history_event_count: unsigned(events),
         history_size_bytes: unsigned(bytes),
