@@ -1,4 +1,4 @@
-//! Section 5: errors.
+//! A5: errors.
 
 use duroxide::{
     AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType,

@@ -1,4 +1,4 @@
-//! Sections 11, 12 and 17.3: the provider traits, implemented with exactly their required methods.
+//! A11, A12, A17.3: the provider traits, implemented with exactly their required methods.
 
 use std::{any::Any, collections::HashMap, time::Duration};
 
@@ -179,7 +179,7 @@ fn plain_answers_are_the_documented_defaults() {
     provider.set_max_attempts(3);
 }
 
-/// Section 17.3, with the documented defaults.
+/// A17.3, with the documented defaults.
 #[tokio::test]
 async fn added_methods_have_default_bodies() {
     let provider: &dyn Provider = &Plain;
