@@ -35,7 +35,7 @@ fn tag_filters() {
     assert!(tags.matches(Some("a")) && !tags.matches(None) && both.matches(None));
 }
 
-/// S3.8, S3.9, S3.27.
+/// S3.8, S3.9, S3.27, C12.
 #[test]
 fn version_filters() {
     bounds::value::<SemverRange>();

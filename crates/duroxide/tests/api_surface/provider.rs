@@ -18,7 +18,8 @@ use crate::bounds;
 
 type PRes<T> = Result<T, ProviderError>;
 
-/// A third party's store: knows nothing of what was added later. Its signatures are S1.3, S1.6, S1.9 and S3.12.
+/// A third party's store: knows nothing of what was added later. Its signatures are S1.3, S1.6, S1.9,
+/// S3.12, C2 and C3.
 struct Plain;
 
 #[async_trait]
@@ -212,7 +213,7 @@ async fn added_methods_have_default_bodies() {
     let _: DeleteInstanceResult = admin.delete_instance("i", false).await.unwrap();
 }
 
-/// S4.4.
+/// S4.4, C17.
 #[test]
 fn rounds_are_built_in_full() {
     bounds::value::<Round>();
