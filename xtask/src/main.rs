@@ -3,6 +3,7 @@
 mod arrows;
 mod bench;
 mod beside;
+mod citations;
 mod repeat;
 mod step;
 mod suite;
@@ -24,7 +25,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check everything a change must pass: formatting, dependency arrows, clippy, docs, doctests, all tests, and that we fit
+    /// Check everything a change must pass: formatting, dependency arrows, citations, clippy, docs, doctests, all tests, and that we fit
     /// beside other crates that link SQLite.
     ///
     /// Needs only Rust and a C compiler; missing rustfmt and clippy components are installed through rustup. Stops
@@ -32,6 +33,12 @@ enum Command {
     Test,
     /// Check that dependencies between the workspace's crates point inwards, and that the pure crates are pure.
     Arrows,
+    /// Check that every rule, requirement and pitfall that a comment cites is defined, and that a test cites each of them.
+    ///
+    /// Ids such as `16.11`, `S3.T14` and `B7` are defined in `docs/semantics.md` and `docs/requirements.md`. They are
+    /// citations in comments of Rust and SQL, at the start of an assertion's message, and in Markdown. Also part of
+    /// `test`.
+    Citations,
     /// Build and run duroxide in one program with other crates that link SQLite, and run the SQLite tests with the
     /// oldest rusqlite it takes.
     ///
@@ -67,6 +74,7 @@ fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Test => suite::run(),
         Command::Arrows => arrows::check_workspace(),
+        Command::Citations => citations::check_repository(),
         Command::Beside => beside::run(),
         Command::Repeat(options) => repeat::run(&options),
         Command::Bench(options) => bench::run(&options),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    arrows, beside,
+    arrows, beside, citations,
     step::{Step, announce, answers},
     test_run::TestRun,
 };
@@ -16,6 +16,7 @@ pub(crate) fn run() -> Result<(), String> {
         step.run()?;
     }
     arrows::check_workspace()?;
+    citations::check_repository()?;
     for step in compiled_steps() {
         step.run()?;
     }

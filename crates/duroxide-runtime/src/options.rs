@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(flat.delay(1), Duration::from_millis(10), "the maximum holds for the base too");
     }
 
-    /// S0.30, S1.19, S3.30
+    /// S0.30, S1.19, S3.30, C1
     #[test]
     fn the_defaults_are_the_published_ones() {
         let options = RuntimeOptions::default();

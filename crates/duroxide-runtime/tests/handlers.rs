@@ -96,7 +96,7 @@ async fn a_policy_counts_for_new_executions_only() {
     world.runtime.shutdown(None).await;
 }
 
-/// 17.5
+/// A17.5
 #[tokio::test]
 async fn shared_registries_are_accepted() {
     let orchestrations =

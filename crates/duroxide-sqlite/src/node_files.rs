@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
-    /// Decisions 10
+    /// D10
     #[test]
     fn a_missing_file_proves_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -104,6 +104,19 @@ fn the_guide_says_how_to_drain_and_what_breaks() {
     );
 }
 
+/// S3.5: what filtering does not aim at.
+#[test]
+fn the_guide_says_what_filtering_does_not_do() {
+    assert_says(
+        "versioning.md",
+        &[
+            "no history is rewritten for another version",
+            "a provider may lack the filter",
+            "no node knows for sure which others are alive",
+        ],
+    );
+}
+
 /// S3.39: both requirements of filtering are told to authors of providers, with how they are tested.
 #[test]
 fn the_provider_page_says_filter_first_and_surface_decode_errors() {

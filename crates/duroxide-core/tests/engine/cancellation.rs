@@ -6,7 +6,8 @@ use duroxide_core::{AppErrorKind, ErrorDetails, WorkItem, engine::Outcome};
 
 use crate::story::*;
 
-/// 6.1, 6.2, 3.4: the code runs once more, its result does not count; open work is removed, children are told.
+/// 6.1, 6.2, 3.4, 2.4.4: the code runs once more, its result does not count; open work is removed, children are told. Of two
+/// cancellations the first is recorded.
 #[test]
 fn cancelling_ends_the_instance_and_tells_its_children() {
     tell(

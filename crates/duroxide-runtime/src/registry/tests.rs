@@ -82,7 +82,7 @@ fn the_builder_sets_policies_and_copies_them() {
     assert_eq!(registry.resolve_version("Order"), Some(version("1.0.0")), "a copy has policies of its own");
 }
 
-/// 17.5
+/// A17.5
 #[test]
 fn a_shared_registry_is_as_good_as_an_owned_one() {
     let shared = Arc::new(versioned_orders());

@@ -36,7 +36,7 @@ async fn with_and_without_the_cache_histories_are_the_same() {
     assert!(histories.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-/// 2.2: whether an instance has ended is asked of its status, so a message that comes too late costs no history.
+/// 2.2, 4.6: whether an instance has ended is asked of its status, so a message that comes too late costs no history.
 #[tokio::test]
 async fn a_late_message_to_an_ended_instance_loads_no_history() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());

@@ -72,7 +72,7 @@ async fn a_retried_commit_schedules_its_work_once() {
     runtime.shutdown(None).await;
 }
 
-/// The default bodies of 17.3: a wrapper of the required methods sees every call, and works.
+/// A17.3: with the default bodies a wrapper of the required methods sees every call, and works.
 #[tokio::test]
 async fn a_plain_wrapper_sees_every_call_one_by_one() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -88,7 +88,7 @@ async fn a_plain_wrapper_sees_every_call_one_by_one() {
     runtime.shutdown(None).await;
 }
 
-/// 17.3: an idle runtime keeps one plain fetch per slot open.
+/// A17.3: an idle runtime keeps one plain fetch per slot open.
 #[tokio::test]
 async fn an_idle_runtime_keeps_one_plain_fetch_per_slot() {
     let (store, faults) = plain_faulty(Arc::new(MemoryProvider::new()));

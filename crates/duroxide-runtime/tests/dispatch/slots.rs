@@ -8,7 +8,7 @@ use duroxide_store::MemoryProvider;
 
 use crate::scene::{Counter, brisk, callers, echo, output, start, stuck};
 
-/// S0.36, decisions 5: a fetch that was made while no slot was free takes nothing that was attempted before. Once
+/// S0.36, D5: a fetch that was made while no slot was free takes nothing that was attempted before. Once
 /// slots are free again it must not go on waiting like that.
 #[tokio::test]
 async fn work_that_rested_comes_back_to_slots_that_were_busy() {

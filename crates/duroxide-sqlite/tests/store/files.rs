@@ -145,7 +145,7 @@ fn an_empty_file_is_a_new_store() {
     assert!(store.claim().is_some());
 }
 
-/// Decisions 8: the log stays bounded under constant writes, because the writer checkpoints between transactions.
+/// D8: the log stays bounded under constant writes, because the writer checkpoints between transactions.
 #[test]
 fn the_log_stays_bounded_under_constant_writes() {
     let directory = tempfile::tempdir().unwrap();
@@ -162,7 +162,7 @@ fn the_log_stays_bounded_under_constant_writes() {
     assert!(log < 8 << 20, "32 MiB were written, and the log has {log} bytes");
 }
 
-/// Decisions 8: a reader of the newest state lets a checkpoint reach the end of the log, but keeps the log from starting
+/// D8: a reader of the newest state lets a checkpoint reach the end of the log, but keeps the log from starting
 /// over. It does so once the reader has gone.
 #[test]
 fn a_log_that_a_reader_kept_from_starting_over_does_so_later() {
@@ -188,7 +188,7 @@ fn a_log_that_a_reader_kept_from_starting_over_does_so_later() {
     assert!(log_bytes() < 8 << 20, "10 MiB were written, and the log has {} bytes", log_bytes());
 }
 
-/// Decisions 8: the log that a killed process left behind is moved into the database with the first work of the next.
+/// D8: the log that a killed process left behind is moved into the database with the first work of the next.
 #[test]
 fn a_long_log_found_at_the_start_is_checkpointed() {
     let directory = tempfile::tempdir().unwrap();
@@ -237,7 +237,7 @@ fn a_node_that_joins_finds_room_in_the_log() {
     assert_eq!(reopened.event_ids("order-1"), [1, 2]);
 }
 
-/// Section 8: after a commit whose outcome is unknown the store is opened anew and proves that it works.
+/// D8: after a commit whose outcome is unknown the store is opened anew and proves that it works.
 #[test]
 fn a_reopened_engine_goes_on() {
     let directory = tempfile::tempdir().unwrap();

@@ -111,7 +111,7 @@ fn a_round_that_fails_twice_is_stored_once_and_whole() {
     }
 }
 
-/// Decision 4, 8: a claim that its caller never saw is given back, also if that fails at first, and then again.
+/// D4, D8: a claim that its caller never saw is given back, also if that fails at first, and then again.
 #[test]
 fn a_release_that_fails_is_tried_again_before_the_lease_ends() {
     for (first, first_class) in SECONDS {

@@ -8,7 +8,7 @@ use duroxide_store::Idle;
 
 use crate::support::*;
 
-/// Decision 7, S4.22: the batch is rolled back and run one by one; the broken operation fails alone.
+/// D7, S4.22: the batch is rolled back and run one by one; the broken operation fails alone.
 #[test]
 fn a_broken_operation_fails_alone() {
     for class in [FailureClass::Retryable, FailureClass::Permanent] {
@@ -51,7 +51,7 @@ fn a_waiting_fetch_gets_what_a_broken_batch_left_standing() {
     assert_eq!(answer(&mut fetch)[0].instance, "good");
 }
 
-/// Decision 7: a refused operation was checked before its first write, so the batch goes on.
+/// D7: a refused operation was checked before its first write, so the batch goes on.
 #[test]
 fn a_refused_operation_leaves_the_rest_of_its_batch_alone() {
     let Fixture { provider, mut store, plan, .. } = fixture();
@@ -220,7 +220,7 @@ fn a_commit_that_did_not_happen_succeeds_after_the_reopen() {
     assert_eq!(plan.count(Point::Reopen), 1);
 }
 
-/// Decision 8: 10 ms, then twice as long each time up to 1 s; until then everyone is told to try again.
+/// D8: 10 ms, then twice as long each time up to 1 s; until then everyone is told to try again.
 #[test]
 fn the_store_is_reopened_with_growing_pauses_and_refuses_work_until_then() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -245,7 +245,7 @@ fn the_store_is_reopened_with_growing_pauses_and_refuses_work_until_then() {
     complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
 }
 
-/// Decision 8: nobody was told of the claims in a lost transaction, so they are given back.
+/// D8: nobody was told of the claims in a lost transaction, so they are given back.
 #[test]
 fn claims_of_a_lost_transaction_are_released_after_the_reopen() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -377,7 +377,7 @@ fn the_store_survives_a_panic_at_every_call() {
 
 // ---- leases -------------------------------------------------------------------------------------------------
 
-/// Decision 7: the lease counts at the time the caller handed the operation in, however busy the store is then.
+/// D7: the lease counts at the time the caller handed the operation in, however busy the store is then.
 #[test]
 fn a_lease_that_ends_while_the_commit_waits_for_the_store_is_still_good() {
     let mut f = fixture();

@@ -223,7 +223,7 @@ fn reads_and_transactions_take_turns_on_the_store_thread() {
 
 // ---- bounds -------------------------------------------------------------------------------------------------
 
-/// I20, decision 5: client enqueues wait outside once the queue is full.
+/// I20, D5: client enqueues wait outside once the queue is full.
 #[test]
 fn client_enqueues_wait_outside_a_full_queue() {
     let Fixture { provider, mut store, plan, .. } =

@@ -142,7 +142,7 @@ impl Shared {
     }
 }
 
-/// Decisions 10: a fetch that waits gets what a dead node held within a second, in one transaction.
+/// D10: a fetch that waits gets what a dead node held within a second, in one transaction.
 #[test]
 fn what_a_dead_process_held_is_handed_to_a_waiting_fetch() {
     let mut shared = with_claim_of_another_process();
@@ -178,7 +178,7 @@ fn the_first_node_to_join_finds_the_dead_at_once() {
     assert_eq!(shared.nodes(), ["own"]);
 }
 
-/// Decisions 10: what nobody can tell is left to the lease.
+/// D10: what nobody can tell is left to the lease.
 #[test]
 fn a_node_without_a_lock_is_left_to_its_lease() {
     let mut shared = with_claim_of_another_process();

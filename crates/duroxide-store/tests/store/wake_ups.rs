@@ -87,7 +87,7 @@ fn with_held_activity() -> (Fixture, String) {
     (f, work.lock_token)
 }
 
-/// Decision 4
+/// D4
 #[test]
 fn a_start_wakes_a_fetch_at_once_or_when_it_is_due() {
     for delay in [None, Some(PAUSE)] {

@@ -1,4 +1,4 @@
-//! Section 9: the client.
+//! A9: the client.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -1,4 +1,4 @@
-//! Sections 11, 12 and 17.3: the provider traits, implemented with exactly their required methods.
+//! A11, A12, A17.3: the provider traits, implemented with exactly their required methods.
 
 use std::{any::Any, collections::HashMap, time::Duration};
 
@@ -18,7 +18,8 @@ use crate::bounds;
 
 type PRes<T> = Result<T, ProviderError>;
 
-/// A third party's store: knows nothing of what was added later. Its signatures are S1.3, S1.6, S1.9 and S3.12.
+/// A third party's store: knows nothing of what was added later. Its signatures are S1.3, S1.6, S1.9,
+/// S3.12, C2 and C3.
 struct Plain;
 
 #[async_trait]
@@ -179,7 +180,7 @@ fn plain_answers_are_the_documented_defaults() {
     provider.set_max_attempts(3);
 }
 
-/// Section 17.3, with the documented defaults.
+/// A17.3, with the documented defaults.
 #[tokio::test]
 async fn added_methods_have_default_bodies() {
     let provider: &dyn Provider = &Plain;
@@ -212,7 +213,7 @@ async fn added_methods_have_default_bodies() {
     let _: DeleteInstanceResult = admin.delete_instance("i", false).await.unwrap();
 }
 
-/// S4.4.
+/// S4.4, C17.
 #[test]
 fn rounds_are_built_in_full() {
     bounds::value::<Round>();

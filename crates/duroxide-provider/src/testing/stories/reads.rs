@@ -10,7 +10,7 @@ use crate::{
     testing::{Scenario, Turn, items::*},
 };
 
-/// 16.11, decisions 13
+/// 16.11, D13
 pub fn a_mailbox_is_invisible(mut s: Scenario) {
     s.send(&raise("ghost", "e"));
     s.send(&start("started"));
@@ -153,7 +153,7 @@ pub fn an_end_is_told_as_a_read_shows_it(mut s: Scenario) {
     assert_eq!(s.commit_end(&claim, Turn::first("waits").continue_as_new()), None);
 }
 
-/// api 12
+/// A12
 pub fn instances_are_listed_newest_first(mut s: Scenario) {
     s.ended("a");
     s.running("b");
@@ -164,7 +164,7 @@ pub fn instances_are_listed_newest_first(mut s: Scenario) {
     assert_eq!(s.read().running_starts().unwrap().len(), 1);
 }
 
-/// api 12
+/// A12
 pub fn infos_and_counts_agree(mut s: Scenario) {
     s.running("a");
     s.pass(Duration::from_secs(2));
@@ -184,7 +184,7 @@ pub fn infos_and_counts_agree(mut s: Scenario) {
     assert_eq!((metrics.completed_instances, metrics.failed_instances, metrics.running_instances), (1, 1, 0));
 }
 
-/// api 12
+/// A12
 pub fn queue_depths_count_unlocked_rows(mut s: Scenario) {
     s.send(&start("a"));
     s.send(&start("b"));
@@ -200,7 +200,7 @@ pub fn queue_depths_count_unlocked_rows(mut s: Scenario) {
     assert_eq!((depths.orchestrator_queue, depths.worker_queue), (3, 2), "ended leases hold nothing");
 }
 
-/// api 12
+/// A12
 pub fn children_are_listed_in_order(mut s: Scenario) {
     s.run_first_turn(Turn::first("p").child("z").child("y"), &start("p"));
     for (child, call) in [("z", 2), ("y", 3)] {
@@ -212,7 +212,7 @@ pub fn children_are_listed_in_order(mut s: Scenario) {
     assert!(s.read().children("z").unwrap().is_empty());
 }
 
-/// api 11
+/// A11
 pub fn stats_show_the_current_execution(mut s: Scenario) {
     s.run_first_turn(Turn::first("a").set("k", "four").set("gone", "x").clear("gone"), &start("a"));
     let bytes: usize = s.read().history("a", None).unwrap().iter().map(|event| event.data.len()).sum();

@@ -67,7 +67,7 @@ fn child_start(parent_execution_id: Option<u64>, parent_id: u64) -> WorkItem {
     }
 }
 
-/// S3.23, S3.T19
+/// 2.16, S3.23, S3.T19
 #[test]
 fn the_first_round_tells_name_version_parent_and_pin() {
     let metadata = round(WHO, turn(Outcome::Running), &Successor::Elsewhere, NOW).metadata;
@@ -78,6 +78,7 @@ fn the_first_round_tells_name_version_parent_and_pin() {
     assert_eq!(metadata.status, None);
 }
 
+/// 2.16
 #[test]
 fn later_rounds_tell_only_how_it_ended() {
     let mut last = turn(Outcome::Completed { output: "done".into() });
@@ -92,6 +93,7 @@ fn later_rounds_tell_only_how_it_ended() {
     assert_eq!((failed.status.as_deref(), failed.output.as_deref()), (Some("Failed"), Some("no")));
 }
 
+/// 2.16
 #[test]
 fn cancelled_work_is_named_in_full() {
     let mut cancelled = turn(Outcome::Running);
