@@ -193,3 +193,40 @@ async fn a_refused_round_fails_the_execution_with_an_infrastructure_error() {
     assert_eq!(kinds(&inner, "p::sub::2").await, ["OrchestrationStarted", "OrchestrationFailed"]);
     runtime.shutdown(None).await;
 }
+
+/// 5.2, 16.5: a child that the code dropped in a turn whose round the store refused is cancelled all the same.
+#[tokio::test]
+async fn a_child_dropped_in_a_refused_round_is_cancelled() {
+    use duroxide_core::OrchestrationContext;
+    use duroxide_runtime::{OrchestrationRegistry, OrchestrationStatus};
+
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = faulty(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("child", |ctx: OrchestrationContext, _input: String| async move {
+            Ok(ctx.schedule_wait("never").await)
+        })
+        .register("parent", |ctx: OrchestrationContext, _input: String| async move {
+            let child = ctx.schedule_sub_orchestration_with_id("child", "child", "");
+            ctx.schedule_wait("drop").await;
+            drop(child);
+            drop(ctx.schedule_sub_orchestration_with_id("child", "unborn", ""));
+            Ok(ctx.schedule_wait("never").await)
+        })
+        .build();
+    let runtime = start(&store, echo(&Counter::default()), orchestrations, brisk()).await;
+    let client = Client::new(Arc::clone(&inner));
+    client.start_orchestration("p", "parent", "").await.unwrap();
+    // Parent and child have each committed their first turn; the next one is the parent's.
+    faults.until_reached("commit_round", 2).await;
+    faults.inject(|name, nth| (name == "commit_round" && nth == 3).then_some(Fault::Permanent));
+    client.raise_event("p", "drop", "").await.unwrap();
+    let parent = client.wait_for_orchestration("p", crate::PATIENCE).await.unwrap();
+    assert!(matches!(parent, OrchestrationStatus::Failed { .. }), "{parent:?}");
+    let child = client.wait_for_orchestration("child", crate::PATIENCE).await.unwrap();
+    let OrchestrationStatus::Failed { details, .. } = child else { panic!("{child:?}") };
+    assert_eq!(details.display_message(), "canceled: parent dropped sub-orchestration future");
+    assert!(inner.read("unborn").await.unwrap().is_empty());
+    runtime.shutdown(None).await;
+}

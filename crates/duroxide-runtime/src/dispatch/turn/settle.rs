@@ -20,7 +20,10 @@ use crate::{
         guarded,
         lost_answer::was_committed,
         measure::{End, Facts, count},
-        round::{Identity, Notice, Successor, empty_round, notice_of, refused_starts, round, round_bytes},
+        round::{
+            Identity, Notice, Successor, child_cancellations, empty_round, notice_of, refused_starts, round,
+            round_bytes,
+        },
     },
 };
 
@@ -210,7 +213,7 @@ impl InstanceWork {
         let items = self.address(notices).await?;
         let who = Identity { instance: &instance, execution_id: refused.execution_id, name: &facts.name };
         let mut round = round(who, turn, &Successor::Elsewhere, node.now());
-        round.orchestrator_items.extend(items);
+        round.orchestrator_items.extend(items.into_iter().chain(child_cancellations(refused)));
         let token = self.claim.lock_token.clone();
         let call = guarded("commit_round", node.store.commit_round_ref(&token, &round));
         self.lease.beside(call).await.map_err(drop)?;
