@@ -21,7 +21,7 @@ pub(crate) async fn was_recorded(node: &Node, outcome: &WorkItem, kept: bool) ->
     let Some((instance, execution_id, activity_id, recorded_as)) = event_of(outcome) else { return false };
     let history = history(node, instance, execution_id).await;
     let mut of_activity = history.iter().filter(|event| event.source_event_id == Some(activity_id)).map(kind);
-    if of_activity.clone().any(|kind| is_outcome(kind)) {
+    if of_activity.clone().any(is_outcome) {
         return of_activity.any(|kind| *kind == recorded_as);
     }
     let is_given_up = of_activity.next().is_some();
