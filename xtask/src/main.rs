@@ -4,6 +4,7 @@ mod arrows;
 mod bench;
 mod beside;
 mod citations;
+mod measure;
 mod repeat;
 mod step;
 mod suite;
@@ -55,6 +56,11 @@ enum Command {
     /// Builds both packages, lets the implementations take turns, prints a table with medians, spread, ratios and
     /// targets, and writes it below `bench/results` as Markdown, JSON and a chart. Progress goes to stderr.
     Bench(bench::Options),
+    /// Measure what is promised as a bound: memory of cached executions, recovery after crashes, what a bulk delete costs.
+    ///
+    /// Each measurement prints what it found and fails beyond its bound. They are no part of `test`, because a busy machine
+    /// can spoil them.
+    Measure(measure::Options),
 }
 
 fn main() -> ExitCode {
@@ -78,6 +84,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Beside => beside::run(),
         Command::Repeat(options) => repeat::run(&options),
         Command::Bench(options) => bench::run(&options),
+        Command::Measure(options) => measure::run(&options),
     }
 }
 

@@ -33,6 +33,12 @@ impl Step {
         }
     }
 
+    /// Adds an argument.
+    pub(crate) fn arg(mut self, arg: &'static str) -> Self {
+        self.args.push(arg);
+        self
+    }
+
     /// Runs this step in a folder.
     pub(crate) fn inside(mut self, folder: impl Into<String>) -> Self {
         self.folder = Some(folder.into());

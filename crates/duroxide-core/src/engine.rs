@@ -30,7 +30,7 @@ mod state;
 mod turn;
 
 pub(crate) use awaitable::{Kind, Value};
-pub use ending::{Ending, Record, end_without_code};
+pub use ending::{Ending, Record, end_without_code, recorded_cancellation};
 pub use execution::{Execution, Setup};
 pub use history::{HistoryCheck, HistoryViolation};
 pub(crate) use poll::Undecodable;

@@ -224,9 +224,10 @@ impl StoreDriver {
     /// Runs one batch. A claim or a promotion that fails is put aside and the rest is tried again, so each time
     /// round there is less that can fail.
     fn transact(&mut self, now: Timestamp) {
-        let jobs = self.machine.take_batch();
+        let mut jobs = self.machine.take_batch();
         let began = (self.steady_clock)();
         loop {
+            jobs = self.refuse_messages(jobs, now);
             let result = self.transaction(now).run(&jobs);
             let took = (self.steady_clock)().saturating_sub(began);
             if let Ok(outcome) = &result {
@@ -252,6 +253,19 @@ impl StoreDriver {
                 Err(Fault::Unknown { failure, releases }) => return self.lose(jobs, failure, releases, now),
             }
         }
+    }
+
+    /// A client must not be told that its message was taken while a damaged store hands out no instance: no turn would ever
+    /// see the message. Returns the other jobs.
+    fn refuse_messages(&mut self, jobs: Vec<Job>, now: Timestamp) -> Vec<Job> {
+        let Some(damage) = self.machine.instances.damage(now) else { return jobs };
+        let message = format!("the store takes no messages, because it cannot hand out instances: {damage}");
+        let failure = StoreFailure::new(FailureClass::Permanent, message);
+        let (refused, kept): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_message);
+        for job in refused {
+            self.answer(job, Err(failure.clone().into()));
+        }
+        kept
     }
 
     fn transaction(&mut self, now: Timestamp) -> Transaction<'_> {

@@ -134,10 +134,9 @@ impl Execution {
             .collect();
         let (children, reason) = if end.cancels_children {
             (earlier(&mut self.check.open_ids(Kind::Child)), PARENT_CANCELLED)
-        } else if end.records_drops {
-            (earlier(&mut dropped_ids(drops, Kind::Child)), CHILD_DROPPED)
         } else {
-            (Vec::new(), CHILD_DROPPED)
+            // Also in a turn over a limit: the child runs since an earlier turn, and nobody else would cancel it (5.2).
+            (earlier(&mut dropped_ids(drops, Kind::Child)), CHILD_DROPPED)
         };
         messages.extend(self.child_cancellations(children.into_iter(), reason));
         if end.records_drops {

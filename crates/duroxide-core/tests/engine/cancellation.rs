@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duroxide_core::{AppErrorKind, ErrorDetails, WorkItem, engine::Outcome};
+use duroxide_core::{AppErrorKind, ErrorDetails, Event, EventKind, WorkItem, engine::Outcome};
 
 use crate::story::*;
 
@@ -87,4 +87,31 @@ fn the_system_error_of_a_given_up_child_is_only_recorded() {
             assert_eq!(story.turn([raised("go", "on")]).outcome, completed("on"));
         },
     );
+}
+
+/// 2.10, 2.4: a request that was stored without the end of its execution ends it with the next turn, whatever that turn
+/// brings. The first reason stands, and the request is not recorded again.
+#[test]
+fn a_stored_request_without_an_end_is_honoured() {
+    for message in [raised("other", ""), cancel("again")] {
+        let code = |ctx: duroxide_core::OrchestrationContext, _| async move {
+            let child = ctx.schedule_sub_orchestration("c", "");
+            let go = ctx.schedule_wait("go").await;
+            drop(child);
+            Ok(go)
+        };
+        let mut story = Story::new(code, Mode::Replayed);
+        story.start();
+        let request = EventKind::OrchestrationCancelRequested { reason: "enough".into() };
+        let event_id = story.history.len() as u64 + 1;
+        story.history.push(Event::with_event_id(event_id, INSTANCE, 1, None, request));
+        let turn = story.turn([message]);
+        assert_eq!(failure(&turn), "canceled: enough");
+        let told =
+            WorkItem::CancelInstance { instance: "order::sub::2".into(), reason: "parent canceled".into() };
+        assert_eq!(turn.messages, [told]);
+        let requests =
+            story.lines().iter().filter(|line| line.contains("OrchestrationCancelRequested")).count();
+        assert_eq!(requests, 1, "{:?}", story.lines());
+    }
 }

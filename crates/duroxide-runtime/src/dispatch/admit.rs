@@ -12,7 +12,7 @@ use std::fmt;
 
 use duroxide_core::{
     Event, EventKind, OrchestrationHandlerRef, WorkItem, current_build_version,
-    engine::{Ending, Seed},
+    engine::{Ending, Seed, recorded_cancellation},
 };
 use duroxide_provider::{SemverRange, VersionTriple};
 
@@ -267,7 +267,8 @@ fn unregistered(
     version: Option<&str>,
     subject: Option<Subject>,
 ) -> Admission {
-    match (cancellation(claim.messages), subject) {
+    let recorded = (subject == Some(Subject::Stored)).then(|| recorded_cancellation(claim.history)).flatten();
+    match (recorded.or_else(|| cancellation(claim.messages)), subject) {
         (Some(reason), Some(subject)) => Admission::End(Termination {
             subject,
             ending: Ending::Cancelled { reason: reason.to_owned() },

@@ -17,8 +17,11 @@ use super::{
 pub(crate) enum Insisted<T> {
     /// It was done.
     Done(T),
-    /// The lock is gone. If this was a repetition, an earlier try may have succeeded without its answer.
-    LockLost,
+    /// The lock is gone.
+    LockLost {
+        /// An earlier try got no answer and may have succeeded.
+        unanswered: bool,
+    },
     /// The store could not be reached for one lock timeout.
     Unavailable {
         /// The last error.
@@ -51,10 +54,15 @@ where
             Err(Panicked(error)) => (error, true),
         };
         if !error.is_retryable() {
-            return if error.is_lock_lost() { Insisted::LockLost } else { Insisted::Refused(error) };
+            let unanswered = retry > 0;
+            return if error.is_lock_lost() {
+                Insisted::LockLost { unanswered }
+            } else {
+                Insisted::Refused(error)
+            };
         }
         if lease.ended() == Some(LeaseEnd::Lost) {
-            return Insisted::LockLost;
+            return Insisted::LockLost { unanswered: true };
         }
         let next = node.env.moment().after(commit_backoff(retry));
         if next >= deadline {

@@ -96,6 +96,20 @@ fn activity_stop(who: Identity<'_>, activity_id: u64) -> ActivityStop {
     }
 }
 
+/// The cancellations of children in a round that the store refused: code gave them up, whatever became of its turn. A child
+/// that the same round was to start is not there.
+pub(crate) fn child_cancellations(refused: &Round) -> impl Iterator<Item = WorkItem> + '_ {
+    let was_to_start = |child: &str| {
+        let starts = |item: &WorkItem| matches!(item, WorkItem::StartOrchestration { instance, .. } if instance == child);
+        refused.orchestrator_items.iter().any(starts)
+    };
+    let is_wanted = move |item: &&WorkItem| match item {
+        WorkItem::CancelInstance { instance, .. } => !was_to_start(instance),
+        _ => false,
+    };
+    refused.orchestrator_items.iter().filter(is_wanted).cloned()
+}
+
 /// The round that drops a batch without an event.
 pub(crate) fn empty_round(execution_id: u64) -> Round {
     Round { execution_id, ..Round::default() }

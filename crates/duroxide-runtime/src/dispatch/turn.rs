@@ -145,7 +145,7 @@ impl InstanceWork {
         let call = || store.load_execution(&instance, execution_id);
         match insist(&self.node, &mut self.lease, timeout, "load_execution", call).await {
             Insisted::Done(loaded) if self.stands_as_claimed(&loaded) => Some(loaded),
-            Insisted::Done(_) | Insisted::LockLost => {
+            Insisted::Done(_) | Insisted::LockLost { .. } => {
                 self.lost("while its history was read");
                 None
             }

@@ -130,7 +130,7 @@ impl ActivityWork {
                 Some(found)
             }
             Insisted::Refused(_) => Some(Default::default()),
-            Insisted::LockLost => {
+            Insisted::LockLost { .. } => {
                 self.give_back(None, true).await;
                 None
             }

@@ -12,6 +12,8 @@ use crate::{
     dispatch::{
         commit::{Insisted, insist},
         failure_log::{FailedActivity, activity_failed},
+        lost_answer,
+        renewal::LeaseEnd,
         round::item_bytes,
         worker::worker_id,
     },
@@ -53,15 +55,11 @@ impl ActivityWork {
         let token = &self.token;
         let ack = || store.ack_work_item(token, Some(completion.clone()));
         match insist(&self.node, &mut self.lease, timeout, "ack_work_item", ack).await {
-            Insisted::Done(()) => {
-                self.node.held.let_go(&self.token);
-                if let Some(details) = &failure {
-                    self.log_failure(call, details);
-                }
-                let end = failure.as_ref().map_or(ActivityEnd::Completed, ActivityEnd::Failed);
-                self.count(call, end, ran);
+            Insisted::Done(()) => self.recorded(call, failure.as_ref(), ran),
+            Insisted::LockLost { unanswered: true } if Box::pin(self.was_recorded(&completion)).await => {
+                self.recorded(call, failure.as_ref(), ran);
             }
-            Insisted::LockLost | Insisted::Refused(_) => {
+            Insisted::LockLost { .. } | Insisted::Refused(_) => {
                 let (instance, id) = (&call.instance, call.id);
                 debug!(target: "duroxide::runtime", instance, id, "lock lost, the activity's result is discarded");
                 self.node.held.let_go(&self.token);
@@ -71,6 +69,21 @@ impl ActivityWork {
                 self.give_back(None, !panicked).await;
             }
         }
+    }
+
+    /// The outcome is stored: it is logged and counted.
+    fn recorded(&self, call: &Call, failure: Option<&ErrorDetails>, ran: Duration) {
+        self.node.held.let_go(&self.token);
+        if let Some(details) = failure {
+            self.log_failure(call, details);
+        }
+        self.count(call, failure.map_or(ActivityEnd::Completed, ActivityEnd::Failed), ran);
+    }
+
+    /// Whether an earlier try to record the outcome succeeded, although its answer was lost.
+    async fn was_recorded(&mut self, completion: &WorkItem) -> bool {
+        let kept = self.lease.ended() != Some(LeaseEnd::Expired) && !self.cancellation.is_cancelled();
+        lost_answer::was_recorded(&self.node, completion, kept).await
     }
 
     /// It was asked to stop before this claim could begin it: it does not run, and its outcome says why.

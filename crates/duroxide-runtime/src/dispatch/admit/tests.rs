@@ -268,6 +268,16 @@ fn a_cancelled_instance_needs_no_handler_to_end() {
     assert_eq!(running.cause, Cause::CancelledWithoutHandler);
 }
 
+/// 6.3, 2.10: so is one whose request is stored, whatever message comes next.
+#[test]
+fn an_instance_with_a_stored_cancel_request_needs_no_handler_to_end() {
+    let request = EventKind::OrchestrationCancelRequested { reason: "stored".into() };
+    let history = vec![started_as("ghost", "0.5.0"), event(2, "0.5.0", request)];
+    let ended = ending(decide(&Ask { messages: vec![raised()], history, ..Ask::default() }));
+    assert_eq!((ended.subject, ended.cause), (Subject::Stored, Cause::CancelledWithoutHandler));
+    assert!(matches!(&ended.ending, Ending::Cancelled { reason } if reason == "stored"));
+}
+
 #[test]
 fn messages_for_an_ended_instance_are_drained_whatever_else_is_wrong() {
     let history = vec![started(), completed()];

@@ -18,8 +18,12 @@ use crate::{
         ending::{labels_of, record_of, seed_of},
         failure_log::{FailedExecution, execution_failed},
         guarded,
+        lost_answer::was_committed,
         measure::{End, Facts, count},
-        round::{Identity, Notice, Successor, empty_round, notice_of, refused_starts, round, round_bytes},
+        round::{
+            Identity, Notice, Successor, child_cancellations, empty_round, notice_of, refused_starts, round,
+            round_bytes,
+        },
     },
 };
 
@@ -64,9 +68,13 @@ impl InstanceWork {
                 let next = live.and_then(|live| self.next(live, &facts, &mut round));
                 self.committed(&round, &facts, next).await;
             }
-            Insisted::LockLost => {
+            Insisted::LockLost { unanswered } => {
                 self.node.retire(live.map(|live| *live));
-                self.lost("during a commit");
+                if unanswered && Box::pin(was_committed(&node, &self.claim.instance, &round)).await {
+                    self.committed(&round, &facts, None).await;
+                } else {
+                    self.lost("during a commit");
+                }
             }
             Insisted::Unavailable { error, panicked } => {
                 self.node.retire(live.map(|live| *live));
@@ -158,7 +166,7 @@ impl InstanceWork {
         match insist(&self.node, &mut self.lease, timeout, "read_status", call).await {
             Insisted::Done(status) => Ok(status.map_or(INITIAL_EXECUTION_ID, |status| status.execution_id)),
             Insisted::Refused(_) => Ok(INITIAL_EXECUTION_ID),
-            Insisted::LockLost | Insisted::Unavailable { .. } => Err(()),
+            Insisted::LockLost { .. } | Insisted::Unavailable { .. } => Err(()),
         }
     }
 
@@ -205,7 +213,7 @@ impl InstanceWork {
         let items = self.address(notices).await?;
         let who = Identity { instance: &instance, execution_id: refused.execution_id, name: &facts.name };
         let mut round = round(who, turn, &Successor::Elsewhere, node.now());
-        round.orchestrator_items.extend(items);
+        round.orchestrator_items.extend(items.into_iter().chain(child_cancellations(refused)));
         let token = self.claim.lock_token.clone();
         let call = guarded("commit_round", node.store.commit_round_ref(&token, &round));
         self.lease.beside(call).await.map_err(drop)?;
@@ -239,7 +247,7 @@ impl InstanceWork {
         round.orchestrator_items = items;
         match self.commit(&round).await {
             Insisted::Done(()) => self.node.held.let_go(&self.claim.lock_token),
-            Insisted::LockLost => self.lost("while messages were dropped"),
+            Insisted::LockLost { .. } => self.lost("while messages were dropped"),
             Insisted::Unavailable { panicked, .. } => self.give_back(None, !panicked).await,
             Insisted::Refused(error) => {
                 debug!(target: "duroxide::runtime", %error, "the store refused to drop messages");

@@ -8,7 +8,7 @@ use duroxide_provider::LoadedExecution;
 use super::{InstanceWork, settle::Decided};
 use crate::dispatch::{
     admit::{Subject, Termination},
-    batch::start_item,
+    batch::{start_item, successor_item},
     ending::{call_in_history, link_of_automatic_id, record_of},
     failure_log::RuntimeEnd,
     guarded,
@@ -27,7 +27,11 @@ impl InstanceWork {
             node: self.node.id.clone(),
         });
         let (accepted, recorded, unreadable_parent) = match &subject {
-            Subject::Unstarted(seed) => (start_item(&self.claim.messages), seed.parent.clone(), None),
+            // The successor of an execution that continued as new is not started by a plain start in its batch.
+            Subject::Unstarted(seed) if loaded.history.is_empty() => {
+                (start_item(&self.claim.messages), seed.parent.clone(), None)
+            }
+            Subject::Unstarted(seed) => (successor_item(&self.claim.messages), seed.parent.clone(), None),
             Subject::Stored => (None, recorded_parent(&loaded.history), None),
             Subject::Unreadable => {
                 let parent = self.find_parent(&loaded).await;

@@ -1,12 +1,4 @@
-//! A measurement: the resident memory of a node whose cached executions reach their byte bound.
-//!
-//! Run each test in a process of its own, as nextest does:
-//! `cargo nextest run --release -p duroxide --test cache_memory --run-ignored all --no-capture`
-
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
-#![allow(unreachable_pub, reason = "the fixture is shared with other tests")]
-
-mod fixture;
+//! The resident memory of a node whose cached executions reach their byte bound.
 
 use std::{sync::Arc, time::Duration};
 
