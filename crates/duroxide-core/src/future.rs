@@ -1,3 +1,5 @@
+//! [`DurableFuture`]: what the scheduling calls of the context return.
+
 use std::{
     fmt,
     future::Future,

@@ -1,3 +1,5 @@
+//! [`WorkItem`]: a message of one of the two queues, with its JSON.
+
 use serde::{Deserialize, Serialize};
 
 use crate::ErrorDetails;

@@ -1,3 +1,5 @@
+//! [`Provider`]: what a store must do for the runtime and the client.
+
 use std::{any::Any, collections::HashMap, time::Duration};
 
 use async_trait::async_trait;

@@ -1,3 +1,5 @@
+//! [`run_round`]: collects a round in a closure and commits it.
+
 use duroxide_core::{Event, WorkItem};
 
 use crate::{

@@ -1,3 +1,5 @@
+//! [`OrchestrationStatus`]: the status of an instance as clients see it.
+
 use duroxide_core::{ErrorDetails, EventKind, WorkItem};
 use duroxide_provider::StatusSnapshot;
 

@@ -1,3 +1,5 @@
+//! Ends an execution without running its code.
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{

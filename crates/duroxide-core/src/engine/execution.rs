@@ -1,3 +1,5 @@
+//! [`Execution`]: one live run of an orchestration.
+
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,

@@ -1,3 +1,5 @@
+//! [`Seed`]: what an execution begins with.
+
 use crate::{Event, EventKind, INITIAL_EVENT_ID, ParentLink, Timestamp, WorkItem, version::BUILD_VERSION};
 
 /// What an execution begins with: its start and the queue messages it inherits.

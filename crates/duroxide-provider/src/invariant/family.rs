@@ -1,3 +1,5 @@
+//! Invariants I16 and I17: executions in a row, parents and children.
+
 use duroxide_core::{EventKind, build_child_instance_id};
 
 use super::{

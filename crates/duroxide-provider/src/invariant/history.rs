@@ -1,3 +1,5 @@
+//! Invariants I01 to I05: well-formed histories.
+
 use duroxide_core::engine::{HistoryCheck, HistoryViolation};
 
 use super::{Violations, view::InstanceView};

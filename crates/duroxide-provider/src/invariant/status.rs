@@ -1,3 +1,5 @@
+//! Invariant I19: the stored status agrees with the history.
+
 use std::collections::BTreeMap;
 
 use duroxide_core::{Event, EventKind, KvEntry};

@@ -1,3 +1,5 @@
+//! Invariant I06: scheduled work is not lost.
+
 use duroxide_core::{EventKind, WorkItem, build_child_instance_id};
 
 use super::{

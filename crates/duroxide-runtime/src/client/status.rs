@@ -1,3 +1,5 @@
+//! Reading the status of an instance and waiting for its end.
+
 use std::time::Duration;
 
 use duroxide_core::codec;
