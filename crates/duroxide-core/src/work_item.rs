@@ -215,7 +215,15 @@ impl WorkItem {
                     execution_id: *parent_execution_id,
                 })
             }
-            _ => None,
+            Self::ActivityExecute { .. }
+            | Self::ActivityCompleted { .. }
+            | Self::ActivityFailed { .. }
+            | Self::TimerFired { .. }
+            | Self::ExternalRaised { .. }
+            | Self::QueueMessage { .. }
+            | Self::SubOrchCompleted { .. }
+            | Self::SubOrchFailed { .. }
+            | Self::CancelInstance { .. } => None,
         }
     }
 }

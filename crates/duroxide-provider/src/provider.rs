@@ -378,10 +378,8 @@ fn ends_instance(event: &Event) -> bool {
 }
 
 fn descriptor_of(first: Event) -> Option<OrchestrationDescriptor> {
-    match first.kind {
-        EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } => {
-            Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
-        }
-        _ => None,
-    }
+    let EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } = first.kind else {
+        return None;
+    };
+    Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
 }
