@@ -8,6 +8,7 @@ mod step;
 mod suite;
 mod test_program;
 mod test_run;
+mod tidy;
 mod time_limit;
 
 use std::{env, process::ExitCode};
@@ -24,14 +25,17 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check everything a change must pass: formatting, dependency arrows, clippy, docs, doctests, all tests, and that we fit
-    /// beside other crates that link SQLite.
+    /// Check everything a change must pass: formatting, dependency arrows, tidiness, clippy, docs, doctests, all tests, and
+    /// that we fit beside other crates that link SQLite.
     ///
     /// Needs only Rust and a C compiler; missing rustfmt and clippy components are installed through rustup. Stops
     /// at the first step that fails and prints its command, so that it can be run again alone.
     Test,
     /// Check that dependencies between the workspace's crates point inwards, and that the pure crates are pure.
     Arrows,
+    /// Check the code map of ARCHITECTURE.md, module docs, the lengths of files, functions and folders, and that wildcard
+    /// arms are refused.
+    Tidy,
     /// Build and run duroxide in one program with other crates that link SQLite, and run the SQLite tests with the
     /// oldest rusqlite it takes.
     ///
@@ -67,6 +71,7 @@ fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Test => suite::run(),
         Command::Arrows => arrows::check_workspace(),
+        Command::Tidy => tidy::check_workspace(),
         Command::Beside => beside::run(),
         Command::Repeat(options) => repeat::run(&options),
         Command::Bench(options) => bench::run(&options),

@@ -6,6 +6,7 @@ use crate::{
     arrows, beside,
     step::{Step, announce, answers},
     test_run::TestRun,
+    tidy,
 };
 
 /// Runs all steps, the quick ones first, and stops at the first that fails.
@@ -16,6 +17,7 @@ pub(crate) fn run() -> Result<(), String> {
         step.run()?;
     }
     arrows::check_workspace()?;
+    tidy::check_workspace()?;
     for step in compiled_steps() {
         step.run()?;
     }
