@@ -10,6 +10,7 @@ mod step;
 mod suite;
 mod test_program;
 mod test_run;
+mod tidy;
 mod time_limit;
 
 use std::{env, process::ExitCode};
@@ -26,8 +27,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check everything a change must pass: formatting, dependency arrows, citations, clippy, docs, doctests, all tests, and that we fit
-    /// beside other crates that link SQLite.
+    /// Check everything a change must pass: formatting, dependency arrows, citations, tidiness, clippy, docs, doctests, all
+    /// tests, and that we fit beside other crates that link SQLite.
     ///
     /// Needs only Rust and a C compiler; missing rustfmt and clippy components are installed through rustup. Stops
     /// at the first step that fails and prints its command, so that it can be run again alone.
@@ -40,6 +41,9 @@ enum Command {
     /// citations in comments of Rust and SQL, at the start of an assertion's message, and in Markdown. Also part of
     /// `test`.
     Citations,
+    /// Check the code map of ARCHITECTURE.md, module docs, the lengths of files, functions and folders, and that wildcard
+    /// arms are refused.
+    Tidy,
     /// Build and run duroxide in one program with other crates that link SQLite, and run the SQLite tests with the
     /// oldest rusqlite it takes.
     ///
@@ -81,6 +85,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Test => suite::run(),
         Command::Arrows => arrows::check_workspace(),
         Command::Citations => citations::check_repository(),
+        Command::Tidy => tidy::check_workspace(),
         Command::Beside => beside::run(),
         Command::Repeat(options) => repeat::run(&options),
         Command::Bench(options) => bench::run(&options),

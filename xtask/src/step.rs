@@ -1,3 +1,5 @@
+//! [`Step`]: one command of a longer job.
+
 use std::{
     fmt,
     process::{Command, Stdio},

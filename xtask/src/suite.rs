@@ -6,6 +6,7 @@ use crate::{
     arrows, beside, citations,
     step::{Step, announce, answers},
     test_run::TestRun,
+    tidy,
 };
 
 /// Runs all steps, the quick ones first, and stops at the first that fails.
@@ -17,6 +18,7 @@ pub(crate) fn run() -> Result<(), String> {
     }
     arrows::check_workspace()?;
     citations::check_repository()?;
+    tidy::check_workspace()?;
     for step in compiled_steps() {
         step.run()?;
     }

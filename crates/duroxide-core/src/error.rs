@@ -1,3 +1,5 @@
+//! [`ErrorDetails`]: how an execution or an activity failed, by category.
+
 mod poison_reason;
 
 use std::fmt;

@@ -7,6 +7,9 @@
 //! Start reading at [`engine::Execution`]: one live run of an orchestration. [`OrchestrationContext`] and
 //! [`DurableFuture`] are what orchestration code sees of it.
 
+// No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod action;
 mod activity_input;
 mod clock;

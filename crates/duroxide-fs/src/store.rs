@@ -1,3 +1,5 @@
+//! [`FsStore`]: the writes of a store in a folder of plain files.
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

@@ -1,3 +1,5 @@
+//! [`PeekLockEngine`]: the memory engine decides, the store keeps the rows.
+
 mod reads;
 
 use std::{

@@ -55,7 +55,12 @@ fn completed_by(item: &WorkItem) -> Option<Schedule> {
         | WorkItem::SubOrchFailed { parent_execution_id, parent_id, .. } => {
             Some((*parent_execution_id, *parent_id))
         }
-        _ => None,
+        WorkItem::StartOrchestration { .. }
+        | WorkItem::ActivityExecute { .. }
+        | WorkItem::ExternalRaised { .. }
+        | WorkItem::QueueMessage { .. }
+        | WorkItem::CancelInstance { .. }
+        | WorkItem::ContinueAsNew { .. } => None,
     }
 }
 
@@ -71,12 +76,33 @@ fn recorded_completions(stored: &StoredInstance) -> BTreeSet<Schedule> {
 }
 
 fn is_completion(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::ActivityCompleted { .. }
-            | EventKind::ActivityFailed { .. }
-            | EventKind::TimerFired { .. }
-            | EventKind::SubOrchestrationCompleted { .. }
-            | EventKind::SubOrchestrationFailed { .. }
-    )
+    use EventKind as E;
+    match kind {
+        E::ActivityCompleted { .. }
+        | E::ActivityFailed { .. }
+        | E::TimerFired { .. }
+        | E::SubOrchestrationCompleted { .. }
+        | E::SubOrchestrationFailed { .. } => true,
+        E::OrchestrationStarted { .. }
+        | E::OrchestrationCompleted { .. }
+        | E::OrchestrationFailed { .. }
+        | E::OrchestrationContinuedAsNew { .. }
+        | E::OrchestrationCancelRequested { .. }
+        | E::ActivityScheduled { .. }
+        | E::ActivityCancelRequested { .. }
+        | E::TimerCreated { .. }
+        | E::ExternalSubscribed { .. }
+        | E::ExternalEvent { .. }
+        | E::ExternalSubscribedCancelled { .. }
+        | E::QueueSubscribed { .. }
+        | E::QueueEventDelivered { .. }
+        | E::QueueSubscriptionCancelled { .. }
+        | E::OrchestrationChained { .. }
+        | E::SubOrchestrationScheduled { .. }
+        | E::SubOrchestrationCancelRequested { .. }
+        | E::CustomStatusUpdated { .. }
+        | E::KeyValueSet { .. }
+        | E::KeyValueCleared { .. }
+        | E::KeyValuesCleared => false,
+    }
 }

@@ -1,3 +1,5 @@
+//! Finishes what a crash or a failed write left unfinished, when a store is opened.
+
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     memory::record::{LockRecord, Records, StoredInstance},

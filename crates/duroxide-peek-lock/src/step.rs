@@ -1,3 +1,5 @@
+//! [`Step`]: one write to a store, as a value that may be repeated.
+
 use duroxide_provider::{
     memory::record::{ActivityRecord, DeadLetterRecord, ExecutionRecord, InstanceRecord, MessageRecord},
     store::{EventRow, StoreFailure},

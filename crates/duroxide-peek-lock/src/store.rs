@@ -1,3 +1,5 @@
+//! [`PeekLockStore`]: the trait that a store without transactions implements.
+
 use duroxide_provider::{
     memory::record::{DeadLetterRecord, ExecutionRecord, InstanceRecord, Records},
     store::{EventRow, StoreFailure},

@@ -1,3 +1,5 @@
+//! [`ProviderAdmin`]: the management calls of a store.
+
 use std::{
     any::Any,
     collections::{BTreeMap, BTreeSet, VecDeque},

@@ -1,3 +1,5 @@
+//! [`Provider`]: what a store must do for the runtime and the client.
+
 use std::{any::Any, collections::HashMap, time::Duration};
 
 use async_trait::async_trait;
@@ -376,10 +378,8 @@ fn ends_instance(event: &Event) -> bool {
 }
 
 fn descriptor_of(first: Event) -> Option<OrchestrationDescriptor> {
-    match first.kind {
-        EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } => {
-            Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
-        }
-        _ => None,
-    }
+    let EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } = first.kind else {
+        return None;
+    };
+    Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
 }

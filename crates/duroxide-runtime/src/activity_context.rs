@@ -1,3 +1,5 @@
+//! [`ActivityContext`]: what an activity knows about its run.
+
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;

@@ -1,3 +1,5 @@
+//! [`ActivityHandler`]: activity code as a trait object.
+
 use std::{fmt, future::Future};
 
 use async_trait::async_trait;

@@ -8,6 +8,9 @@
 //! * [`observability`]: logging, the `metrics` facade and a snapshot of counters.
 //! * [`instrumented`]: a provider that measures another one.
 
+// No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod activity_context;
 mod activity_handler;
 mod backoff_log;

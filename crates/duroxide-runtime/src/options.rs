@@ -1,3 +1,5 @@
+//! [`RuntimeOptions`]: every setting of a runtime with its default.
+
 use std::time::Duration;
 
 use duroxide_core::RuntimeLimits;

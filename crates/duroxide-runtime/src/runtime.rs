@@ -1,3 +1,5 @@
+//! [`Runtime`]: starts and stops a node.
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,

@@ -1,3 +1,5 @@
+//! [`OrchestrationStatus`]: the status of an instance as clients see it.
+
 use duroxide_core::{ErrorDetails, EventKind, WorkItem};
 use duroxide_provider::StatusSnapshot;
 
@@ -52,26 +54,50 @@ impl OrchestrationStatus {
 
 impl From<Option<StatusSnapshot>> for OrchestrationStatus {
     fn from(snapshot: Option<StatusSnapshot>) -> Self {
+        use EventKind as E;
         let Some(snapshot) = snapshot else { return Self::NotFound };
         let StatusSnapshot { terminal_event, custom_status, custom_status_version, .. } = snapshot;
-        match terminal_event.map(|event| event.kind) {
-            Some(EventKind::OrchestrationCompleted { output }) => {
+        let running = |custom_status| Self::Running { custom_status, custom_status_version };
+        let Some(terminal_event) = terminal_event else { return running(custom_status) };
+        match terminal_event.kind {
+            E::OrchestrationCompleted { output } => {
                 Self::Completed { output, custom_status, custom_status_version }
             }
-            Some(EventKind::OrchestrationFailed { details }) => {
+            E::OrchestrationFailed { details } => {
                 Self::Failed { details, custom_status, custom_status_version }
             }
-            _ => Self::Running { custom_status, custom_status_version },
+            // These do not end an instance.
+            E::OrchestrationStarted { .. }
+            | E::OrchestrationContinuedAsNew { .. }
+            | E::OrchestrationCancelRequested { .. }
+            | E::ActivityScheduled { .. }
+            | E::ActivityCompleted { .. }
+            | E::ActivityFailed { .. }
+            | E::ActivityCancelRequested { .. }
+            | E::TimerCreated { .. }
+            | E::TimerFired { .. }
+            | E::ExternalSubscribed { .. }
+            | E::ExternalEvent { .. }
+            | E::ExternalSubscribedCancelled { .. }
+            | E::QueueSubscribed { .. }
+            | E::QueueEventDelivered { .. }
+            | E::QueueSubscriptionCancelled { .. }
+            | E::OrchestrationChained { .. }
+            | E::SubOrchestrationScheduled { .. }
+            | E::SubOrchestrationCompleted { .. }
+            | E::SubOrchestrationFailed { .. }
+            | E::SubOrchestrationCancelRequested { .. }
+            | E::CustomStatusUpdated { .. }
+            | E::KeyValueSet { .. }
+            | E::KeyValueCleared { .. }
+            | E::KeyValuesCleared => running(custom_status),
         }
     }
 }
 
 /// The kind of a work item, for logs. Queue messages keep the name they are stored under in histories.
 pub fn kind_of(item: &WorkItem) -> &'static str {
-    match item {
-        WorkItem::QueueMessage { .. } => "ExternalRaisedPersistent",
-        other => other.kind(),
-    }
+    if matches!(item, WorkItem::QueueMessage { .. }) { "ExternalRaisedPersistent" } else { item.kind() }
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+//! Scheduling activities: plain, typed, on a session, with retries.
+
 use std::time::Duration;
 
 use serde::{Serialize, de::DeserializeOwned};

@@ -1,3 +1,5 @@
+//! Traces of orchestration code, silent during replay.
+
 use super::OrchestrationContext;
 use crate::engine::Identity;
 

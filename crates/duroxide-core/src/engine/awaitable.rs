@@ -166,7 +166,7 @@ impl Awaitable {
     pub(crate) fn on_polled(&mut self, waker: &Waker) -> Poll<Value> {
         match std::mem::replace(&mut self.phase, Phase::Emitted) {
             Phase::Completed { value } => Poll::Ready(value),
-            pending => {
+            pending @ (Phase::Emitted | Phase::DroppedUnrecorded { .. } | Phase::Scheduled { .. }) => {
                 self.phase = pending;
                 keep_waker(&mut self.waker, waker);
                 Poll::Pending

@@ -102,7 +102,16 @@ impl Execution {
                     }
                     activities.extend(item);
                 }
-                _ => messages.extend(self.work_item(event_id, action)),
+                Action::CreateTimer { .. }
+                | Action::WaitExternal { .. }
+                | Action::DequeueEvent { .. }
+                | Action::StartSubOrchestration { .. }
+                | Action::StartOrchestrationDetached { .. }
+                | Action::ContinueAsNew { .. }
+                | Action::UpdateCustomStatus { .. }
+                | Action::SetKeyValue { .. }
+                | Action::ClearKeyValue { .. }
+                | Action::ClearKeyValues => messages.extend(self.work_item(event_id, action)),
             }
         }
         messages.extend(self.child_cancellations(dropped_ids(drops, Kind::Child), CHILD_DROPPED));

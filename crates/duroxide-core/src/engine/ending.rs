@@ -1,3 +1,5 @@
+//! Ends an execution without running its code.
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
@@ -138,9 +140,9 @@ impl Remains {
             let _ = check.push(event);
             listeners.push(event);
         }
-        let children = history.iter().filter_map(|event| match &event.kind {
-            EventKind::SubOrchestrationScheduled { instance, .. } => Some((event, instance)),
-            _ => None,
+        let children = history.iter().filter_map(|event| {
+            let EventKind::SubOrchestrationScheduled { instance, .. } = &event.kind else { return None };
+            Some((event, instance))
         });
         let open_children: BTreeSet<u64> = check.open_ids(Kind::Child).collect();
         let first = history.first();
@@ -184,25 +186,47 @@ struct Listeners {
 
 impl Listeners {
     fn push(&mut self, event: &Event) {
+        use EventKind as E;
         match &event.kind {
-            EventKind::ExternalSubscribed { name } => {
+            E::ExternalSubscribed { name } => {
                 self.waits.entry(name.clone()).or_default().push_back(event.event_id);
             }
-            EventKind::ExternalEvent { name, .. } => {
+            E::ExternalEvent { name, .. } => {
                 self.waits.get_mut(name).and_then(VecDeque::pop_front);
             }
-            EventKind::QueueSubscribed { name } => {
+            E::QueueSubscribed { name } => {
                 let unread = self.unread.entry(name.clone()).or_default();
                 match unread.checked_sub(1) {
                     Some(left) => *unread = left,
                     None => self.reads.entry(name.clone()).or_default().push_back(event.event_id),
                 }
             }
-            EventKind::QueueEventDelivered { name, .. } => {
+            E::QueueEventDelivered { name, .. } => {
                 let reader = self.reads.get_mut(name).and_then(VecDeque::pop_front);
                 *self.unread.entry(name.clone()).or_default() += usize::from(reader.is_none());
             }
-            _ => {}
+            E::OrchestrationStarted { .. }
+            | E::OrchestrationCompleted { .. }
+            | E::OrchestrationFailed { .. }
+            | E::OrchestrationContinuedAsNew { .. }
+            | E::OrchestrationCancelRequested { .. }
+            | E::ActivityScheduled { .. }
+            | E::ActivityCompleted { .. }
+            | E::ActivityFailed { .. }
+            | E::ActivityCancelRequested { .. }
+            | E::TimerCreated { .. }
+            | E::TimerFired { .. }
+            | E::ExternalSubscribedCancelled { .. }
+            | E::QueueSubscriptionCancelled { .. }
+            | E::OrchestrationChained { .. }
+            | E::SubOrchestrationScheduled { .. }
+            | E::SubOrchestrationCompleted { .. }
+            | E::SubOrchestrationFailed { .. }
+            | E::SubOrchestrationCancelRequested { .. }
+            | E::CustomStatusUpdated { .. }
+            | E::KeyValueSet { .. }
+            | E::KeyValueCleared { .. }
+            | E::KeyValuesCleared => {}
         }
     }
 

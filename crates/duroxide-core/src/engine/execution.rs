@@ -1,3 +1,5 @@
+//! [`Execution`]: one live run of an orchestration.
+
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
@@ -8,7 +10,7 @@ use std::{
 
 use super::{
     HistoryCheck, HistoryViolation, Identity, Seed, Shared, Turn, Value,
-    matching::{agree, event_for, takes_action},
+    matching::{agree, event_for},
     poll::{Polled, UserCode},
     state::{Emission, KvState, State},
 };
@@ -151,9 +153,9 @@ impl Execution {
     /// nobody has read, key-values and open calls. Nobody can look into the parked code: the input and every value it
     /// got count as held, and what else it allocated does not count.
     pub fn held_bytes(&self) -> usize {
-        let carried = self.unapplied.iter().map(|event| match &event.kind {
-            EventKind::QueueEventDelivered { name, data } => name.len() + data.len(),
-            _ => 0,
+        let carried = self.unapplied.iter().map(|event| {
+            let EventKind::QueueEventDelivered { name, data } = &event.kind else { return 0 };
+            name.len() + data.len()
         });
         self.input_bytes + self.child_bytes + carried.sum::<usize>() + self.shared.lock().held_bytes()
     }
@@ -247,7 +249,17 @@ impl Execution {
         use EventKind as E;
         let source = event.source_event_id.unwrap_or_default();
         match event.kind {
-            kind if takes_action(&kind) => self.apply_schedule(event.event_id, &kind),
+            // What code asks for takes an action.
+            kind @ (E::ActivityScheduled { .. }
+            | E::TimerCreated { .. }
+            | E::ExternalSubscribed { .. }
+            | E::QueueSubscribed { .. }
+            | E::SubOrchestrationScheduled { .. }
+            | E::OrchestrationChained { .. }
+            | E::CustomStatusUpdated { .. }
+            | E::KeyValueSet { .. }
+            | E::KeyValueCleared { .. }
+            | E::KeyValuesCleared) => self.apply_schedule(event.event_id, &kind),
             E::ActivityCompleted { result } | E::SubOrchestrationCompleted { result } => {
                 self.complete(source, Value::Result(Ok(result)));
             }
@@ -261,7 +273,15 @@ impl Execution {
                 self.poll_needed = true;
                 wake(waker);
             }
-            _ => {}
+            E::OrchestrationStarted { .. }
+            | E::OrchestrationCompleted { .. }
+            | E::OrchestrationFailed { .. }
+            | E::OrchestrationContinuedAsNew { .. }
+            | E::OrchestrationCancelRequested { .. }
+            | E::ActivityCancelRequested { .. }
+            | E::ExternalSubscribedCancelled { .. }
+            | E::QueueSubscriptionCancelled { .. }
+            | E::SubOrchestrationCancelRequested { .. } => {}
         }
         self.code.event_applied();
     }
@@ -414,12 +434,15 @@ impl Opening {
             Some(first) => (first.instance_id, first.execution_id, Some(first.kind)),
             None => (String::new(), 0, None),
         };
-        let (name, version, input, custom_status) = match kind {
-            Some(EventKind::OrchestrationStarted { name, version, input, initial_custom_status, .. }) => {
+        let (name, version, input, custom_status) =
+            if let Some(EventKind::OrchestrationStarted {
+                name, version, input, initial_custom_status, ..
+            }) = kind
+            {
                 (name, version, input, initial_custom_status)
-            }
-            _ => (String::new(), String::new(), String::new(), None),
-        };
+            } else {
+                (String::new(), String::new(), String::new(), None)
+            };
         let identity = Identity { instance, execution_id, name, version, worker_id };
         Self { identity, input, custom_status }
     }

@@ -1,3 +1,5 @@
+//! [`Seed`]: what an execution begins with.
+
 use crate::{Event, EventKind, INITIAL_EVENT_ID, ParentLink, Timestamp, WorkItem, version::BUILD_VERSION};
 
 /// What an execution begins with: its start and the queue messages it inherits.
@@ -44,7 +46,15 @@ impl Seed {
                 initial_custom_status: custom_status,
                 ..
             } => Some(Self { instance, execution_id, name, version, input, parent, carried, custom_status }),
-            _ => None,
+            WorkItem::ActivityExecute { .. }
+            | WorkItem::ActivityCompleted { .. }
+            | WorkItem::ActivityFailed { .. }
+            | WorkItem::TimerFired { .. }
+            | WorkItem::ExternalRaised { .. }
+            | WorkItem::QueueMessage { .. }
+            | WorkItem::SubOrchCompleted { .. }
+            | WorkItem::SubOrchFailed { .. }
+            | WorkItem::CancelInstance { .. } => None,
         }
     }
 

@@ -1,3 +1,5 @@
+//! Tests of a store in a folder: engine stories, random steps beside the memory engine, refused folders, damaged files.
+
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,3 +1,5 @@
+//! Instances whose executions return to the cache when their commit is answered.
+
 use std::{collections::HashMap, sync::Mutex};
 
 use tokio::sync::Notify;

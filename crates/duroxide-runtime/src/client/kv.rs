@@ -1,3 +1,5 @@
+//! Reading the key-value store of an instance, and waiting for a value.
+
 use std::{collections::HashMap, time::Duration};
 
 use serde::de::DeserializeOwned;

@@ -1,3 +1,5 @@
+//! Management calls of the client: listing, reading, deleting and pruning instances.
+
 use std::collections::BTreeMap;
 
 use duroxide_core::{Event, SystemStats};

@@ -1,3 +1,5 @@
+//! Events, queue messages and cancellations from outside.
+
 use duroxide_core::{WorkItem, limits::MAX_NAME_BYTES};
 use serde::Serialize;
 

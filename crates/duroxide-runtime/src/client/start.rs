@@ -1,3 +1,5 @@
+//! Starting orchestrations.
+
 use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_provider::StartOutcome;
 use serde::Serialize;

@@ -1,3 +1,5 @@
+//! Reading the status of an instance and waiting for its end.
+
 use std::time::Duration;
 
 use duroxide_core::codec;
@@ -39,7 +41,9 @@ impl Client {
         let look = |heard| async {
             match heard {
                 Heard::NotEnded => Ok(None),
-                heard => self.look_at_status(instance, heard, OrchestrationStatus::is_terminal).await,
+                heard @ (Heard::Nothing | Heard::Standing(_)) => {
+                    self.look_at_status(instance, heard, OrchestrationStatus::is_terminal).await
+                }
             }
         };
         self.wait_until(instance, timeout, Pace::GROWING, look).await

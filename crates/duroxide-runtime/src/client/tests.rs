@@ -1,3 +1,5 @@
+//! Tests of the client on a fake store.
+
 mod door;
 mod management;
 mod wait;

@@ -137,13 +137,12 @@ impl ActivityWork {
 
 impl Call {
     fn of(item: WorkItem) -> Option<Self> {
-        match item {
-            WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag } => {
-                let ActivityInput { input, attempt_timeout } = ActivityInput::from_item_input(input);
-                Some(Self { instance, execution_id, id, name, input, attempt_timeout, session_id, tag })
-            }
-            _ => None,
-        }
+        let WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag } = item
+        else {
+            return None;
+        };
+        let ActivityInput { input, attempt_timeout } = ActivityInput::from_item_input(input);
+        Some(Self { instance, execution_id, id, name, input, attempt_timeout, session_id, tag })
     }
 
     /// The item that it was.

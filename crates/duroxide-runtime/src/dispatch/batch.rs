@@ -15,9 +15,9 @@ pub(crate) fn successor_item(messages: &[WorkItem]) -> Option<&WorkItem> {
 
 /// Why the instance is to be cancelled, if it is.
 pub(crate) fn cancellation(messages: &[WorkItem]) -> Option<&str> {
-    messages.iter().find_map(|item| match item {
-        WorkItem::CancelInstance { reason, .. } => Some(reason.as_str()),
-        _ => None,
+    messages.iter().find_map(|item| {
+        let WorkItem::CancelInstance { reason, .. } = item else { return None };
+        Some(reason.as_str())
     })
 }
 
@@ -26,7 +26,15 @@ pub(crate) fn wanted_handler(item: &WorkItem) -> Option<(&str, Option<&str>)> {
     match item {
         WorkItem::StartOrchestration { orchestration, version, .. }
         | WorkItem::ContinueAsNew { orchestration, version, .. } => Some((orchestration, version.as_deref())),
-        _ => None,
+        WorkItem::ActivityExecute { .. }
+        | WorkItem::ActivityCompleted { .. }
+        | WorkItem::ActivityFailed { .. }
+        | WorkItem::TimerFired { .. }
+        | WorkItem::ExternalRaised { .. }
+        | WorkItem::QueueMessage { .. }
+        | WorkItem::SubOrchCompleted { .. }
+        | WorkItem::SubOrchFailed { .. }
+        | WorkItem::CancelInstance { .. } => None,
     }
 }
 

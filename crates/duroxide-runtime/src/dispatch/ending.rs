@@ -75,13 +75,11 @@ pub(crate) fn link_of_automatic_id(instance: &str) -> Option<ParentLink> {
 
 /// The call of `child` in its parent's own history.
 pub(crate) fn call_in_history(history: &[Event], child: &str) -> Option<ParentLink> {
-    history.iter().rev().find_map(|event| match &event.kind {
-        EventKind::SubOrchestrationScheduled { instance, .. } if instance == child => Some(ParentLink {
-            instance: event.instance_id.clone(),
-            event_id: event.event_id,
-            execution_id: Some(event.execution_id),
-        }),
-        _ => None,
+    let calls_child = |event: &&Event| matches!(&event.kind, EventKind::SubOrchestrationScheduled { instance, .. } if instance == child);
+    history.iter().rev().find(calls_child).map(|event| ParentLink {
+        instance: event.instance_id.clone(),
+        event_id: event.event_id,
+        execution_id: Some(event.execution_id),
     })
 }
 

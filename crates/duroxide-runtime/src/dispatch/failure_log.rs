@@ -96,7 +96,11 @@ pub(crate) fn execution_failed(failed: &FailedExecution<'_>) {
         ErrorDetails::Application { .. } => {
             execution_line!(warn, failed, { category, reason, }, "orchestration failed");
         }
-        _ => execution_line!(error, failed, { category, reason, }, "orchestration failed"),
+        ErrorDetails::Infrastructure { .. }
+        | ErrorDetails::Configuration { .. }
+        | ErrorDetails::Poison { .. } => {
+            execution_line!(error, failed, { category, reason, }, "orchestration failed");
+        }
     }
 }
 
@@ -144,7 +148,9 @@ pub(crate) fn activity_failed(failed: &FailedActivity<'_>) {
         ErrorDetails::Application { .. } => {
             activity_line!(warn, failed, { category, reason, }, "activity failed");
         }
-        _ => activity_line!(error, failed, { category, reason, }, "activity failed"),
+        ErrorDetails::Infrastructure { .. } | ErrorDetails::Configuration { .. } => {
+            activity_line!(error, failed, { category, reason, }, "activity failed");
+        }
     }
 }
 

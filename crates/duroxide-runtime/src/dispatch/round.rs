@@ -10,7 +10,7 @@ use duroxide_provider::{
 };
 use semver::Version;
 
-use super::batch::is_wake_up;
+use super::batch::{is_wake_up, wanted_handler};
 
 /// Whose turn it was.
 #[derive(Debug, Clone, Copy)]
@@ -143,16 +143,18 @@ pub(crate) fn refused_starts(
 ) -> RefusedStarts {
     let mut refused = RefusedStarts::default();
     for item in messages {
-        let is_start = matches!(item, WorkItem::StartOrchestration { .. } | WorkItem::ContinueAsNew { .. });
-        if !is_start || is_wake_up(item) || accepted.is_some_and(|accepted| std::ptr::eq(accepted, item)) {
+        if wanted_handler(item).is_none()
+            || is_wake_up(item)
+            || accepted.is_some_and(|accepted| std::ptr::eq(accepted, item))
+        {
             continue;
         }
         refused.duplicates += 1;
-        let link = match item {
-            WorkItem::StartOrchestration { .. } => item.parent_link(),
-            _ => None,
-        };
-        let Some(link) = link else { continue };
+        // It carries the link of a child that is running, whose parent is refused nothing.
+        if matches!(item, WorkItem::ContinueAsNew { .. }) {
+            continue;
+        }
+        let Some(link) = item.parent_link() else { continue };
         let repeated = !ended && link.execution_id.is_some() && recorded == Some(&link);
         if !repeated {
             refused.notices.push(Notice { link, result: Err(id_taken(instance, ended)) });
@@ -187,15 +189,15 @@ fn metadata(delta: &[Event], outcome: &Outcome) -> ExecutionMetadata {
 }
 
 fn start_metadata(first: &Event) -> ExecutionMetadata {
-    match &first.kind {
-        EventKind::OrchestrationStarted { name, version, parent_instance, .. } => ExecutionMetadata {
-            orchestration_name: Some(name.clone()),
-            orchestration_version: Some(version.clone()),
-            parent_instance_id: parent_instance.clone(),
-            pinned_duroxide_version: Version::parse(&first.duroxide_version).ok(),
-            ..ExecutionMetadata::default()
-        },
-        _ => ExecutionMetadata::default(),
+    let EventKind::OrchestrationStarted { name, version, parent_instance, .. } = &first.kind else {
+        return ExecutionMetadata::default();
+    };
+    ExecutionMetadata {
+        orchestration_name: Some(name.clone()),
+        orchestration_version: Some(version.clone()),
+        parent_instance_id: parent_instance.clone(),
+        pinned_duroxide_version: Version::parse(&first.duroxide_version).ok(),
+        ..ExecutionMetadata::default()
     }
 }
 
@@ -280,21 +282,36 @@ fn carried_bytes<'a>(carried: impl IntoIterator<Item = &'a (String, String)>) ->
 
 pub(crate) fn event_bytes(event: &Event) -> usize {
     const ENVELOPE: usize = 128;
+    use EventKind as E;
     let payload = match &event.kind {
-        EventKind::OrchestrationStarted { input, carry_forward_events, .. } => {
+        E::OrchestrationStarted { input, carry_forward_events, .. } => {
             input.len() + carried_bytes(carry_forward_events.iter().flatten())
         }
-        EventKind::OrchestrationCompleted { output: text }
-        | EventKind::OrchestrationContinuedAsNew { input: text }
-        | EventKind::ActivityScheduled { input: text, .. }
-        | EventKind::ActivityCompleted { result: text }
-        | EventKind::ExternalEvent { data: text, .. }
-        | EventKind::QueueEventDelivered { data: text, .. }
-        | EventKind::OrchestrationChained { input: text, .. }
-        | EventKind::SubOrchestrationScheduled { input: text, .. }
-        | EventKind::SubOrchestrationCompleted { result: text }
-        | EventKind::KeyValueSet { value: text, .. } => text.len(),
-        _ => 0,
+        E::OrchestrationCompleted { output: text }
+        | E::OrchestrationContinuedAsNew { input: text }
+        | E::ActivityScheduled { input: text, .. }
+        | E::ActivityCompleted { result: text }
+        | E::ExternalEvent { data: text, .. }
+        | E::QueueEventDelivered { data: text, .. }
+        | E::OrchestrationChained { input: text, .. }
+        | E::SubOrchestrationScheduled { input: text, .. }
+        | E::SubOrchestrationCompleted { result: text }
+        | E::KeyValueSet { value: text, .. } => text.len(),
+        E::OrchestrationFailed { .. }
+        | E::OrchestrationCancelRequested { .. }
+        | E::ActivityFailed { .. }
+        | E::ActivityCancelRequested { .. }
+        | E::TimerCreated { .. }
+        | E::TimerFired { .. }
+        | E::ExternalSubscribed { .. }
+        | E::ExternalSubscribedCancelled { .. }
+        | E::QueueSubscribed { .. }
+        | E::QueueSubscriptionCancelled { .. }
+        | E::SubOrchestrationFailed { .. }
+        | E::SubOrchestrationCancelRequested { .. }
+        | E::CustomStatusUpdated { .. }
+        | E::KeyValueCleared { .. }
+        | E::KeyValuesCleared => 0,
     };
     ENVELOPE + payload
 }
@@ -312,7 +329,10 @@ pub(crate) fn item_bytes(item: &WorkItem) -> usize {
         WorkItem::ContinueAsNew { input, carry_forward_events, .. } => {
             input.len() + carried_bytes(carry_forward_events)
         }
-        _ => 0,
+        WorkItem::ActivityFailed { .. }
+        | WorkItem::TimerFired { .. }
+        | WorkItem::SubOrchFailed { .. }
+        | WorkItem::CancelInstance { .. } => 0,
     };
     ENVELOPE + payload
 }

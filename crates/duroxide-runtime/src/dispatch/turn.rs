@@ -95,7 +95,7 @@ impl InstanceWork {
                 self.lease.beside(select(came_back, waited)).await;
                 node.cache.take(&self.claim)
             }
-            found => found,
+            found @ (Lookup::Live(_) | Lookup::Stale(_) | Lookup::Absent) => found,
         }
     }
 

@@ -90,15 +90,14 @@ pub(crate) struct ClaimedActivity {
 
 impl ClaimedActivity {
     pub(crate) fn new(node: &Node, claim: WorkClaim) -> Self {
-        let running = match &claim.item {
-            WorkItem::ActivityExecute { instance, execution_id, id, .. } => {
-                Some(node.running.enter(&ScheduledActivityIdentifier {
-                    instance: instance.clone(),
-                    execution_id: *execution_id,
-                    activity_id: *id,
-                }))
-            }
-            _ => None,
+        let running = if let WorkItem::ActivityExecute { instance, execution_id, id, .. } = &claim.item {
+            Some(node.running.enter(&ScheduledActivityIdentifier {
+                instance: instance.clone(),
+                execution_id: *execution_id,
+                activity_id: *id,
+            }))
+        } else {
+            None
         };
         let record = ClaimRecord {
             kind: LockKind::Activity,
@@ -213,8 +212,6 @@ impl WorkQueue for Activities {
 }
 
 fn session_of(item: &WorkItem) -> Option<&str> {
-    match item {
-        WorkItem::ActivityExecute { session_id, .. } => session_id.as_deref(),
-        _ => None,
-    }
+    let WorkItem::ActivityExecute { session_id, .. } = item else { return None };
+    session_id.as_deref()
 }

@@ -1,3 +1,5 @@
+//! [`RealEnv`]: the environment in production.
+
 use std::{
     fmt,
     time::{Duration, SystemTime},

@@ -1,3 +1,5 @@
+//! Sleeping without an async runtime.
+
 use std::{sync::mpsc, thread, time::Duration};
 
 use tokio::sync::oneshot;

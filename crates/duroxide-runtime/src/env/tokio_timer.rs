@@ -1,3 +1,5 @@
+//! [`TokioTimer`]: the timer of clients.
+
 use tokio::time::Instant;
 
 use super::{BoxFuture, Moment, Timer};

@@ -1,3 +1,5 @@
+//! The measured calls of [`InstrumentedProvider`], one by one.
+
 use std::{collections::HashMap, time::Duration};
 
 use async_trait::async_trait;

@@ -1,3 +1,5 @@
+//! Tests that every provider call is measured and handed on.
+
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use duroxide_core::WorkItem;

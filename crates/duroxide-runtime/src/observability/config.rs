@@ -1,3 +1,5 @@
+//! [`ObservabilityConfig`]: settings of logs and metrics.
+
 use std::time::Duration;
 
 /// How log lines look.

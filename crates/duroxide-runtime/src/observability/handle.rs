@@ -1,3 +1,5 @@
+//! [`ObservabilityHandle`]: logs and metrics of one runtime.
+
 use std::sync::Arc;
 
 use super::{

@@ -1,3 +1,5 @@
+//! Installs a global logger.
+
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
     filter::{FilterExt, filter_fn},

@@ -1,3 +1,5 @@
+//! The counters of a runtime and the snapshot of them.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Declares the snapshot and the counters behind it from one list of fields.

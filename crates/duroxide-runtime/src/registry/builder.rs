@@ -1,3 +1,5 @@
+//! [`RegistryBuilder`]: collects handlers and reports what is wrong with them.
+
 use std::{collections::btree_map::Entry, fmt, sync::Arc};
 
 use semver::Version;

@@ -1,3 +1,5 @@
+//! Tests of registries: names, versions and errors.
+
 use duroxide_core::OrchestrationContext;
 use tracing::Level;
 

@@ -1,3 +1,5 @@
+//! The earliest deadline of all calls of `shutdown`.
+
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::future::{Either, select};

@@ -1,3 +1,5 @@
+//! A layer that keeps every span of a test.
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},

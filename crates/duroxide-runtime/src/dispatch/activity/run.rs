@@ -45,7 +45,7 @@ impl Verdict {
         let size = match &self {
             Self::Finished(Ok(output)) => output.len(),
             Self::Finished(Err(ErrorDetails::Application { message, .. })) => message.len(),
-            _ => return self,
+            Self::Finished(Err(_)) | Self::Cancelled | Self::Interrupted | Self::TimedOut => return self,
         };
         match payload_bytes_max {
             Some(max) if size > max => Self::Finished(Err(activity_failed(format!(

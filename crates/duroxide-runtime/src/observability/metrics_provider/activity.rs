@@ -1,3 +1,5 @@
+//! Metrics of activities.
+
 use metrics::{counter, histogram};
 
 use super::MetricsProvider;

@@ -1,3 +1,5 @@
+//! Metrics of the dispatch loops.
+
 use metrics::{counter, histogram};
 
 use super::MetricsProvider;

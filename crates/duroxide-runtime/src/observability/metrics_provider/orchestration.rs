@@ -1,3 +1,5 @@
+//! Metrics of orchestrations.
+
 use std::sync::atomic::Ordering;
 
 use metrics::{counter, gauge, histogram};

@@ -1,3 +1,5 @@
+//! Metrics of provider calls.
+
 use std::{sync::atomic::Ordering, time::Duration};
 
 use metrics::{SharedString, counter, gauge, histogram};
