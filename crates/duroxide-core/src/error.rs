@@ -1,10 +1,12 @@
 mod poison_reason;
+mod reason;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use poison_reason::with_poison_reason;
+pub use reason::shortened_reason;
 
 /// Why an orchestration, or one step of it, failed.
 ///

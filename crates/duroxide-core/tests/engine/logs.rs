@@ -144,3 +144,32 @@ fn an_event_for_nobody_names_what_is_waited_for() {
     ];
     assert_eq!(awaited, expected);
 }
+
+/// 10.1: a message to a queue that the code has never read is kept, and reported once, with what is waited for. Neither a
+/// replay, nor further messages, nor the next execution report it again.
+#[test]
+fn a_message_to_a_queue_that_nobody_reads_names_what_is_waited_for() {
+    let code = |ctx: OrchestrationContext, _| async move {
+        let first = ctx.dequeue_event("orders").await;
+        ctx.schedule_wait("paid").await;
+        let second = ctx.dequeue_event("ordres").await;
+        ctx.continue_as_new(first + &second).await
+    };
+    for mode in [Mode::Live, Mode::Replayed] {
+        let found = whole_warnings(|| {
+            let mut story = Story::new(code, mode);
+            story.seed.carried = vec![("carried".to_owned(), "0".to_owned())];
+            story.turn([queued("orders", "1")]);
+            story.turn([queued("orders", "2"), queued("ordres", "3")]);
+            story.turn([queued("ordres", "4"), queued("carried", "5")]);
+            story.turn([raised("paid", "")]);
+        });
+        let found: Vec<_> =
+            found.iter().map(|message| (message.text.as_str(), message.awaited.trim_end())).collect();
+        let expected = (
+            "nothing has read queue 'ordres' yet: its messages wait",
+            r#"awaited_events=["paid"] awaited_queues=[]"#,
+        );
+        assert_eq!(found, [expected], "{mode:?}");
+    }
+}

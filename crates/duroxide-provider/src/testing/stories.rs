@@ -184,6 +184,7 @@ macro_rules! engine_stories {
                 status_shows_the_end_and_the_custom_status,
                 an_end_is_told_as_a_read_shows_it,
                 instances_are_listed_newest_first,
+                running_instances_tell_their_pins,
                 infos_and_counts_agree,
                 queue_depths_count_unlocked_rows,
                 children_are_listed_in_order,
