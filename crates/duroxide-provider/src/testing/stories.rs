@@ -38,6 +38,7 @@ macro_rules! engine_stories {
                 a_batch_is_bounded_in_messages_and_takes_a_start_from_any_place,
                 a_bounded_batch_takes_a_successor_from_any_place,
                 a_batch_is_bounded_in_bytes_and_takes_at_least_one,
+                a_batch_holds_exactly_so_many_bytes,
                 a_queue_message_waits_behind_an_older_hidden_one,
                 an_item_with_a_key_is_queued_once,
                 a_key_is_free_again_once_its_item_is_consumed,
