@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use duroxide_core::{OrchestrationContext, WorkItem};
+use duroxide_core::{BackoffStrategy, OrchestrationContext, RetryPolicy, WorkItem};
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -46,6 +46,7 @@ impl Subscriber for Lines {
 struct Message {
     text: String,
     awaited: String,
+    failed: String,
 }
 
 impl Visit for Message {
@@ -53,6 +54,7 @@ impl Visit for Message {
         match field.name() {
             "message" => self.text = format!("{value:?}"),
             name if name.starts_with("awaited") => self.awaited += &format!("{name}={value:?} "),
+            name @ ("activity_id" | "reason") => self.failed += &format!("{name}={value:?} "),
             _ => {}
         }
     }
@@ -64,10 +66,14 @@ fn warnings(script: impl FnOnce()) -> Vec<String> {
 }
 
 fn whole_warnings(script: impl FnOnce()) -> Vec<Message> {
+    lines_of(Level::WARN, script)
+}
+
+fn lines_of(wanted: Level, script: impl FnOnce()) -> Vec<Message> {
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.clone(), script);
     let lines = lines.0.lock().unwrap();
-    lines.iter().filter(|(level, _)| *level == Level::WARN).map(|(_, text)| text.clone()).collect()
+    lines.iter().filter(|(level, _)| *level == wanted).map(|(_, text)| text.clone()).collect()
 }
 
 /// 2.4: completions that are dropped are told apart.
@@ -171,5 +177,31 @@ fn a_message_to_a_queue_that_nobody_reads_names_what_is_waited_for() {
             r#"awaited_events=["paid"] awaited_queues=[]"#,
         );
         assert_eq!(found, [expected], "{mode:?}");
+    }
+}
+
+/// 7.5: a retry is told with the attempt that failed, once.
+#[test]
+fn a_retry_names_the_schedule_that_failed() {
+    for mode in [Mode::Live, Mode::Replayed] {
+        let found = lines_of(Level::INFO, || {
+            let code = |ctx: OrchestrationContext, _| async move {
+                let policy = RetryPolicy::new(3).with_backoff(BackoffStrategy::None);
+                ctx.schedule_wait("go").await;
+                ctx.schedule_activity_with_retry("A", "", policy).await
+            };
+            let mut story = Story::new(code, mode);
+            story.start();
+            story.turn([raised("go", "")]);
+            story.turn([activity_failed(4, "busy")]);
+            story.turn([activity_failed(6, "closed")]);
+            story.turn([activity_completed(8, "done")]);
+        });
+        let failed: Vec<_> = found.iter().map(|message| message.failed.trim_end()).collect();
+        assert_eq!(
+            failed,
+            [r#"activity_id=4 reason="busy""#, r#"activity_id=6 reason="closed""#],
+            "{mode:?}"
+        );
     }
 }
