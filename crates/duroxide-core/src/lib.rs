@@ -34,7 +34,9 @@ pub use activity_input::ActivityInput;
 pub use clock::{Clock, Timestamp};
 pub use context::{ActivityOutcome, LogLevel, OrchestrationContext};
 pub use either::{Either2, Either3};
-pub use error::{AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType, with_poison_reason};
+pub use error::{
+    AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType, shortened_reason, with_poison_reason,
+};
 pub use event::{Event, EventKind};
 pub use future::{DurableFuture, ScheduleKind};
 pub use handler::{FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, OrchestrationHandlerRef};

@@ -55,7 +55,9 @@ pub use management::{
     DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, PruneOptions,
     PruneResult, QueueDepths, SystemMetrics,
 };
-pub use node::{ClaimToken, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, NotAClaimToken};
+pub use node::{
+    ClaimToken, JoinedNode, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, NotAClaimToken,
+};
 pub use provider::Provider;
 pub use round::{NextExecution, Round, ScheduledTimerIdentifier};
 pub use run_round::{DequeuedItem, OpenRound, run_round};

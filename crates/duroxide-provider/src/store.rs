@@ -74,8 +74,8 @@ pub use op::{Answer, Ended, Op, Readies, RemovalTask, StoredStart, Unfinished};
 pub use order::{ActivityOrder, HeldBack, HeldBackBy, InstanceOrder};
 pub use pending::pending_info;
 pub use reader::{
-    InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreReader, StoredDescriptor,
-    StoredExecution, StoredStatus,
+    InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance, StoreReader,
+    StoredDescriptor, StoredExecution, StoredStatus,
 };
 pub use round::{PreparedExecution, PreparedRound, PreparedStop};
 pub use row::{

@@ -20,6 +20,7 @@ mod ending;
 mod failure_log;
 mod held;
 mod in_progress;
+mod lacking;
 mod lost_answer;
 mod measure;
 mod membership;

@@ -34,7 +34,7 @@ pub struct RuntimeOptions {
     pub unregistered_backoff: UnregisteredBackoffConfig,
     /// Fetches of a message before it is poison.
     pub max_attempts: u32,
-    /// How long a cancelled activity may clean up before its task is aborted.
+    /// How long an activity that was asked to stop may clean up before its task is aborted.
     pub activity_cancellation_grace_period: Duration,
     /// Pinned versions this node replays; `None` is 0.0.0 to this build, both included.
     pub supported_replay_versions: Option<SemverRange>,

@@ -321,6 +321,31 @@ async fn the_gauge_shows_what_runs_and_the_duration_covers_all_of_it() {
     assert!(durations[0] >= TIMER.as_secs_f64(), "{durations:?}");
 }
 
+/// 20.2a: what was accepted and has not begun is counted too.
+#[tokio::test]
+async fn the_gauge_of_pending_instances_shows_accepted_starts() {
+    let recorder = Recorder::default();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    client.start_orchestration("a", "Approval", "").await.unwrap();
+    client.start_orchestration("b", "Approval", "").await.unwrap();
+    let node = |concurrency: usize| {
+        let mut options =
+            RuntimeOptions { orchestration_concurrency: concurrency, ..RuntimeOptions::default() };
+        options.observability.gauge_poll_interval = Duration::from_millis(10);
+        let orchestrations = OrchestrationRegistry::builder().register("Approval", approval).build();
+        Runtime::start_with_options(Arc::clone(&store), activities(), orchestrations, options)
+    };
+    let idle = node(0).await;
+    recorder.gauge_becomes("duroxide_pending_orchestrations", 2.0).await;
+    let busy = node(2).await;
+    recorder.gauge_becomes("duroxide_pending_orchestrations", 0.0).await;
+    for runtime in [idle, busy] {
+        runtime.shutdown(None).await;
+    }
+}
+
 /// 22.2
 #[tokio::test]
 async fn a_new_node_counts_what_runs_already() {

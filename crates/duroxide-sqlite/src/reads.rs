@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 use duroxide_core::{Event, EventKind, SystemStats, Timestamp};
 use duroxide_provider::{
     ExecutionInfo, QueueDepths, SystemMetrics,
-    store::{EventRow, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
+    store::{EventRow, RunningVersion, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
 };
 
 use rusqlite::{Row, types::ValueRef};
 
 pub(crate) use self::fullness::Fullness;
 use crate::{
-    db::{Db, lossy_text, micros, number, time, unsigned},
+    db::{Db, lossy_text, micros, number, time, triple, unsigned},
     tables::{custom_status, executions::first_event, key_values, messages::held},
 };
 
@@ -73,9 +73,13 @@ const QUEUE_DEPTHS: &str = concat!(
         (SELECT count(*) FROM activity WHERE lock_until IS NULL OR lock_until <= ?1)"
 );
 const CHILDREN: &str = "SELECT instance_id FROM instance WHERE parent = ?1 ORDER BY id";
-const RUNNING_STARTS: &str = "SELECT (SELECT data FROM history WHERE history.instance = instance.id
-            AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1)
-    FROM instance WHERE known = 1 AND status = 'Running' ORDER BY id";
+const RUNNING_VERSIONS: &str = "SELECT major, minor, patch,
+        CASE WHEN major IS NULL THEN
+            (SELECT data FROM history WHERE history.instance = instance.id
+             AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1) END
+    FROM instance LEFT JOIN execution ON execution.instance = instance.id
+        AND execution.execution_id = instance.execution_id
+    WHERE known = 1 AND instance.status = 'Running' ORDER BY id";
 const WRITTEN_AT: &str = "SELECT written_at FROM sequence WHERE id = 1";
 
 /// An instance that was started.
@@ -260,7 +264,14 @@ pub(crate) fn children(db: &Db, instance: &str) -> Result<Vec<String>, StoreFail
     db.all(CHILDREN, [instance], |row| row.get(0))
 }
 
-pub(crate) fn running_starts(db: &Db) -> Result<Vec<String>, StoreFailure> {
-    let starts = db.all(RUNNING_STARTS, [], |row| row.get::<_, Option<String>>(0))?;
-    Ok(starts.into_iter().flatten().collect())
+pub(crate) fn running_versions(db: &Db) -> Result<Vec<RunningVersion>, StoreFailure> {
+    let versions = db.all(RUNNING_VERSIONS, [], |row| {
+        Ok(match triple(row, 0)? {
+            Some(pinned) => Some(RunningVersion::Pinned(pinned)),
+            None => {
+                row.get::<_, Option<String>>(3)?.map(|first_event| RunningVersion::Unpinned { first_event })
+            }
+        })
+    })?;
+    Ok(versions.into_iter().flatten().collect())
 }

@@ -442,14 +442,14 @@ impl Tables for SqliteTables {
     }
 
     fn activity(&mut self, number: u64) -> Rows<Option<QueuedActivity>> {
-        match self.cache.activity(number) {
-            Some(activity) => Ok(Some(activity.clone())),
+        match self.cache.take_activity(number) {
+            Some(activity) => Ok(Some(activity)),
             None => activities::get(&self.db, number),
         }
     }
 
     fn activity_with_item(&mut self, number: u64) -> Rows<Option<(QueuedActivity, ActivityItem)>> {
-        if let Some((activity, item)) = self.cache.take_activity(number) {
+        if let Some((activity, item)) = self.cache.take_activity_with_item(number) {
             return Ok(Some((activity, ActivityItem::Item(item))));
         }
         let found = activities::get_with_data(&self.db, number)?;

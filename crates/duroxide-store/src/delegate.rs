@@ -495,6 +495,11 @@ macro_rules! impl_provider_by_delegation {
             ) -> Result<Vec<String>, $crate::delegate::ProviderError> {
                 $crate::delegate::ProviderAdmin::list_stuck_instances(&self.$store, older_than, filter).await
             }
+            async fn list_nodes(
+                &self,
+            ) -> Result<Vec<$crate::delegate::JoinedNode>, $crate::delegate::ProviderError> {
+                $crate::delegate::ProviderAdmin::list_nodes(&self.$store).await
+            }
             async fn list_stranded_work(
                 &self,
                 limit: u32,

@@ -276,7 +276,7 @@ impl StoreDriver {
             steady_clock: &self.steady_clock,
             now,
             allowance: self.lease_allowance,
-            node_locks: self.nodes.locks(),
+            nodes: &self.nodes,
         }
     }
 

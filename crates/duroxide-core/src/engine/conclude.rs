@@ -82,6 +82,7 @@ impl Execution {
 
     /// The execution goes on.
     fn stay(&mut self, mut draft: Draft, drops: &BTreeSet<(Kind, u64)>) -> Turn {
+        self.report_unheard_queues();
         self.append_drops(&mut draft, drops);
         let stopped_activities = self.append_stops(&mut draft, drops);
         let scheduled = std::mem::take(&mut draft.scheduled);

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    HistoryCheck, HistoryViolation, Identity, Seed, Shared, Turn, Value,
+    Generation, HistoryCheck, HistoryViolation, Identity, Seed, Shared, Turn, Value,
     matching::{agree, event_for},
     poll::{Polled, UserCode},
     state::{Emission, KvState, State},
@@ -211,13 +211,16 @@ impl Execution {
 
     /// The loop of 2.6 for new events, then for new actions.
     fn advance(&mut self, received: Vec<Event>, draft: &mut Draft) {
-        let incoming = std::mem::take(&mut self.unapplied).into_iter().chain(received);
-        for event in incoming {
-            self.poll_if_needed(false);
-            if self.failure.is_some() {
-                return;
+        for events in [std::mem::take(&mut self.unapplied), received] {
+            // What was recorded before this turn, or carried into this execution, is no news.
+            self.shared.lock().queues.take_unheard();
+            for event in events {
+                self.poll_if_needed(false);
+                if self.failure.is_some() {
+                    return;
+                }
+                self.apply(event);
             }
-            self.apply(event);
         }
         loop {
             self.poll_if_needed(false);
@@ -325,10 +328,7 @@ impl Execution {
             // Only a new event is news; a recorded one was reported when it arrived.
             None if event_id > self.replayed_to => {
                 let Identity { instance, execution_id, .. } = &self.shared.identity;
-                let (awaited_events, awaited_queues) = {
-                    let state = self.shared.lock();
-                    (state.awaited_events(), state.queues.awaited())
-                };
+                let (awaited_events, awaited_queues) = self.awaited();
                 tracing::warn!(
                     target: "duroxide::runtime",
                     %instance,
@@ -341,6 +341,31 @@ impl Execution {
             }
             None => {}
         }
+    }
+
+    /// Warns of queues that got their first message and that the code has never read: their name may be misspelt. The
+    /// messages are kept, and a later read gets them.
+    pub(super) fn report_unheard_queues(&self) {
+        let unheard = self.shared.lock().queues.take_unheard();
+        let Identity { instance, execution_id, .. } = &self.shared.identity;
+        for queue_name in unheard {
+            let (awaited_events, awaited_queues) = self.awaited();
+            tracing::warn!(
+                target: "duroxide::runtime",
+                %instance,
+                execution_id,
+                queue_name,
+                ?awaited_events,
+                ?awaited_queues,
+                "nothing has read queue '{queue_name}' yet: its messages wait"
+            );
+        }
+    }
+
+    /// The names of the events and queues that the code waits for.
+    fn awaited(&self) -> (Vec<String>, Vec<String>) {
+        let state = self.shared.lock();
+        (state.awaited_events(), state.queues.awaited())
     }
 
     pub(super) fn poll_if_needed(&mut self, replaying: bool) {
@@ -430,6 +455,8 @@ struct Opening {
 
 impl Opening {
     fn of(first: Option<Event>, worker_id: Option<String>) -> Self {
+        let generation =
+            Generation::of(first.as_ref().map_or(BUILD_VERSION, |first| &first.duroxide_version));
         let (instance, execution_id, kind) = match first {
             Some(first) => (first.instance_id, first.execution_id, Some(first.kind)),
             None => (String::new(), 0, None),
@@ -443,7 +470,7 @@ impl Opening {
             } else {
                 (String::new(), String::new(), String::new(), None)
             };
-        let identity = Identity { instance, execution_id, name, version, worker_id };
+        let identity = Identity { instance, execution_id, name, version, generation, worker_id };
         Self { identity, input, custom_status }
     }
 }

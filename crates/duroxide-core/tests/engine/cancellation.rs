@@ -49,6 +49,31 @@ fn cancelling_ends_the_instance_and_tells_its_children() {
     );
 }
 
+/// 3.2, 6.2: code that is parked when it is cancelled drops nothing; what it waits for is closed all the same, in order.
+#[test]
+fn cancelling_parked_code_closes_its_waits_and_reads() {
+    tell(
+        |ctx, _| async move {
+            ctx.join3(ctx.schedule_wait("b"), ctx.dequeue_event("q"), ctx.schedule_wait("a")).await;
+            Ok(String::new())
+        },
+        |story| {
+            story.start();
+            assert_eq!(failure(&story.turn([cancel("enough")])), "canceled: enough");
+            assert_eq!(
+                story.lines()[4..],
+                [
+                    "5 OrchestrationCancelRequested",
+                    "6 ExternalSubscribedCancelled <- 2",
+                    "7 ExternalSubscribedCancelled <- 4",
+                    "8 ExternalSubscribedPersistentCancelled <- 3",
+                    "9 OrchestrationFailed"
+                ]
+            );
+        },
+    );
+}
+
 /// A cancellation that comes with the start still leaves a whole history.
 #[test]
 fn an_instance_can_be_cancelled_in_its_first_turn() {

@@ -10,8 +10,9 @@ use crate::{
     DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths,
     ScheduledActivityIdentifier, SystemMetrics,
     store::{
-        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreFailure, StoreReader,
-        StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
+        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance,
+        StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
+        StoredStatus,
     },
 };
 
@@ -187,10 +188,16 @@ impl StoreReader for MemoryEngine {
         Ok(children.map(|row| row.id.clone()).collect())
     }
 
-    fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure> {
+    fn running_versions(&mut self) -> Result<Vec<RunningVersion>, StoreFailure> {
         let current = self.instances.iter().filter_map(|(_, row)| row.current());
         let running = current.filter(|execution| execution.status() == super::history::RUNNING);
-        Ok(running.filter_map(Execution::first_event).cloned().collect())
+        let version = |execution: &Execution| match execution.pinned() {
+            Some(pinned) => Some(RunningVersion::Pinned(pinned)),
+            None => {
+                execution.first_event().map(|first| RunningVersion::Unpinned { first_event: first.clone() })
+            }
+        };
+        Ok(running.filter_map(version).collect())
     }
 
     fn ready_instances(

@@ -280,7 +280,7 @@ impl Subject {
         let mut seen = format!(
             "{ids:?}\n{:?}\n{:?}\n{:?}\n{:?}\n",
             reader.instances(Some("Running"))?,
-            reader.running_starts()?,
+            reader.running_versions()?,
             reader.system_metrics()?,
             reader.queue_depths()?,
         );

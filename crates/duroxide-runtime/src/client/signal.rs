@@ -83,7 +83,8 @@ impl Client {
         self.enqueue_event(instance, event_name, data).await
     }
 
-    /// Ends an instance as cancelled; its open children too. On an instance that has ended it does nothing.
+    /// Ends an instance as cancelled; its open children too. Activities that wait are taken off their queue; those that run are
+    /// only asked to stop, and may still do all of their work. On an instance that has ended it does nothing.
     ///
     /// # Errors
     /// `InvalidInput` for an empty or overlong id and for an oversized reason; otherwise the store's error.

@@ -14,12 +14,12 @@ use duroxide_core::{
     Event, EventKind, OrchestrationHandlerRef, WorkItem, current_build_version,
     engine::{Ending, Seed, recorded_cancellation},
 };
-use duroxide_provider::{SemverRange, VersionTriple};
+use duroxide_provider::{JoinedNode, SemverRange, VersionTriple};
 
 use super::{
     batch::{cancellation, start_item, successor_item, wanted_handler},
     condemn::{Sentence, condemn},
-    pin::{describe_ranges, incompatible_pin, replays, unreadable_pin},
+    pin::{describe_ranges, incompatible_pin, later_pin, replays, unreadable_pin},
     record::recorded_handler,
 };
 use exhausted::{poison, poison_unreadable, unsupported};
@@ -61,6 +61,8 @@ pub(crate) struct Policy<'a> {
     pub handlers: &'a dyn Handlers,
     /// The id of this node.
     pub node: &'a str,
+    /// The nodes of the store. Only asked for when a claim was attempted too often.
+    pub joined: &'a [JoinedNode],
     /// Whether a cancelled execution ends here that cannot be replayed here.
     pub cancel_only_fallback: bool,
 }
@@ -97,6 +99,8 @@ pub(crate) struct Run {
     pub version: String,
     /// The stamp of the first event if it is no version.
     pub unreadable_pin: Option<String>,
+    /// The version that started it, if that is later than this build.
+    pub later_pin: Option<VersionTriple>,
     /// Whether this node could also replay it. One that it starts is pinned to its build, which its own ranges may
     /// leave out (17.4).
     pub replayable: bool,
@@ -123,6 +127,9 @@ pub(crate) enum Unprocessable {
     },
     /// The execution was started by a duroxide version that this node does not replay (17.4).
     IncompatibleVersion { pinned: VersionTriple, supported: String },
+    /// A later duroxide version started the execution, this node's range includes that version, and replay shows that it
+    /// went by other rules (S3.44).
+    OtherRules { pinned: VersionTriple, mismatch: String },
     /// The stored history cannot be decoded.
     UndecodableHistory { error: String },
     /// The execution continued as new and its successor's start has not come yet (8.6).
@@ -230,6 +237,7 @@ fn begin(claim: Claimed<'_>, policy: &Policy<'_>, item: &WorkItem, execution_id:
                 name: name.to_owned(),
                 version,
                 unreadable_pin: None,
+                later_pin: None,
                 replayable: replays(policy.supported, (&current_build_version()).into()),
             }),
             None => Admission::Stray,
@@ -254,6 +262,7 @@ fn resume(claim: Claimed<'_>, policy: &Policy<'_>) -> Admission {
             name: name.to_owned(),
             version: version.map_or(found, str::to_owned),
             unreadable_pin: unreadable_pin(claim.history),
+            later_pin: later_pin(claim.history),
             replayable: true,
         }),
         None => unregistered(claim, name, version, Some(Subject::Stored)),

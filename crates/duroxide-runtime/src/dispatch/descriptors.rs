@@ -60,3 +60,22 @@ impl Descriptors {
         lock(&self.known).remove(&(instance.to_owned(), execution_id));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At the bound everything is known; one more, and the memory starts over with it.
+    #[test]
+    fn the_memory_starts_over_at_its_bound() {
+        let known = Descriptors::default();
+        let remember = |n: usize| known.remember(&n.to_string(), 1, None, "Order", "1.0.0");
+        (0..REMEMBERED_MAX).for_each(remember);
+        let order = Some(("Order".to_owned(), "1.0.0".to_owned()));
+        assert_eq!(known.find("0", 1, None), order);
+        assert_eq!(known.find(&(REMEMBERED_MAX - 1).to_string(), 1, None), order);
+        remember(REMEMBERED_MAX);
+        assert_eq!(known.find("0", 1, None), None);
+        assert_eq!(known.find(&REMEMBERED_MAX.to_string(), 1, None), order);
+    }
+}

@@ -1,13 +1,10 @@
 //! The log lines of failures. Each failure is logged once, after the commit that makes it true: what a lost commit
 //! would have recorded is not logged.
 
-use duroxide_core::{AppErrorKind, ErrorDetails};
+use duroxide_core::{AppErrorKind, ErrorDetails, shortened_reason};
 use tracing::{error, info, warn};
 
 use super::admit::Cause;
-
-/// A reason is cut off here: it is user code's text, and may be large.
-const REASON_BYTES_MAX: usize = 1 << 10;
 
 /// An execution whose failure is committed.
 #[derive(Debug)]
@@ -88,7 +85,7 @@ pub(crate) fn execution_failed(failed: &FailedExecution<'_>) {
         return execution_ended(failed, ended);
     }
     let reason = failed.details.display_message();
-    let (category, reason) = (failed.details.category(), shortened(&reason));
+    let (category, reason) = (failed.details.category(), shortened_reason(&reason));
     match failed.details {
         ErrorDetails::Application { kind: AppErrorKind::Cancelled { .. }, .. } => {
             execution_line!(info, failed, { reason, }, "orchestration cancelled");
@@ -107,7 +104,7 @@ pub(crate) fn execution_failed(failed: &FailedExecution<'_>) {
 fn execution_ended(failed: &FailedExecution<'_>, ended: &RuntimeEnd) {
     let RuntimeEnd { cause, attempt_count, max_attempts, node } = ended;
     let reason = failed.details.display_message();
-    let reason = shortened(&reason);
+    let reason = shortened_reason(&reason);
     match cause {
         Cause::Poison { reason: missing } => {
             let reason = missing.as_deref().unwrap_or(reason);
@@ -137,7 +134,7 @@ fn execution_ended(failed: &FailedExecution<'_>, ended: &RuntimeEnd) {
 /// deployment failed.
 pub(crate) fn activity_failed(failed: &FailedActivity<'_>) {
     let reason = failed.details.display_message();
-    let (category, reason) = (failed.details.category(), shortened(&reason));
+    let (category, reason) = (failed.details.category(), shortened_reason(&reason));
     match failed.details {
         ErrorDetails::Poison { max_attempts, .. } => {
             let reason = failed.details.poison_reason();
@@ -152,15 +149,6 @@ pub(crate) fn activity_failed(failed: &FailedActivity<'_>) {
             activity_line!(error, failed, { category, reason, }, "activity failed");
         }
     }
-}
-
-/// The beginning of a text, at most [`REASON_BYTES_MAX`] bytes of it.
-fn shortened(text: &str) -> &str {
-    if text.len() <= REASON_BYTES_MAX {
-        return text;
-    }
-    let end = (0..=REASON_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
-    text.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -220,14 +208,5 @@ mod tests {
             ("version", "1.0.0"),
         ];
         assert_eq!(logs.only_line().field_pairs(), expected);
-    }
-
-    #[test]
-    fn a_reason_is_cut_off_between_two_characters() {
-        let long = "ä".repeat(REASON_BYTES_MAX);
-        assert_eq!(shortened(&long).len(), REASON_BYTES_MAX);
-        let odd = format!("x{long}");
-        assert_eq!(shortened(&odd).len(), REASON_BYTES_MAX - 1);
-        assert_eq!(shortened("short"), "short");
     }
 }

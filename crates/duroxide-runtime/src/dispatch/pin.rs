@@ -1,6 +1,6 @@
 //! Which duroxide version an execution is pinned to, and whether this node replays that (semantics 17).
 
-use duroxide_core::{Event, EventKind};
+use duroxide_core::{Event, EventKind, current_build_version};
 use duroxide_provider::{SemverRange, VersionRange, VersionTriple};
 use semver::Version;
 
@@ -22,6 +22,13 @@ pub(crate) fn unreadable_pin(history: &[Event]) -> Option<String> {
 pub(crate) fn incompatible_pin(history: &[Event], supported: &[SemverRange]) -> Option<VersionTriple> {
     let pinned = VersionTriple::from(&pin(history)?.ok()?);
     (!replays(supported, pinned)).then_some(pinned)
+}
+
+/// The pin of an execution that a later version than this build started, which the node's ranges may include. By which rules
+/// it runs is not known here; only replaying it shows whether they are the same (S3.44).
+pub(crate) fn later_pin(history: &[Event]) -> Option<VersionTriple> {
+    let pinned = VersionTriple::from(&pin(history)?.ok()?);
+    (pinned > VersionTriple::from(&current_build_version())).then_some(pinned)
 }
 
 /// Whether a node with these ranges replays executions of this pin.

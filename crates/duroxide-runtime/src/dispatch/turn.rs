@@ -9,7 +9,7 @@ mod terminate;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use duroxide_provider::{LoadedExecution, OrchestrationClaim, ProviderError, StorePosition};
+use duroxide_provider::{JoinedNode, LoadedExecution, OrchestrationClaim, ProviderError, StorePosition};
 use futures_util::future::select;
 use tracing::{debug, warn};
 
@@ -19,6 +19,7 @@ use super::{
     commit::{Insisted, insist},
     guarded,
     held::LockKind,
+    lacking::joined_nodes,
     node::Node,
     orchestration::ClaimedInstance,
     quarantine::Suspect,
@@ -76,7 +77,8 @@ impl InstanceWork {
         } else {
             false
         };
-        match self.admit(&loaded, ended) {
+        let joined = if exhausted { Box::pin(joined_nodes(&self.node)).await } else { Vec::new() };
+        match self.admit(&loaded, ended, &joined) {
             Admission::Run(run) => self.begin(run, loaded).await,
             Admission::Bounce(reason) => Box::pin(self.bounce(reason)).await,
             Admission::End(termination) => Box::pin(self.terminate(termination, loaded)).await,
@@ -112,16 +114,17 @@ impl InstanceWork {
         }
     }
 
-    fn admit(&self, loaded: &LoadedExecution, ended: bool) -> Admission {
-        admit(self.claimed(loaded, ended), &self.policy())
+    fn admit(&self, loaded: &LoadedExecution, ended: bool, joined: &[JoinedNode]) -> Admission {
+        admit(self.claimed(loaded, ended), &self.policy(joined))
     }
 
-    fn policy(&self) -> Policy<'_> {
+    fn policy<'a>(&'a self, joined: &'a [JoinedNode]) -> Policy<'a> {
         Policy {
             max_attempts: self.node.options.max_attempts,
             supported: &self.node.filter.supported_duroxide_versions,
             handlers: &self.node.orchestrations,
             node: &self.node.id,
+            joined,
             cancel_only_fallback: self.node.options.cancel_only_fallback,
         }
     }
@@ -236,6 +239,15 @@ impl InstanceWork {
                     target: "duroxide::runtime",
                     instance, pinned_version = %pinned, supported_range = supported, attempt_count,
                     "Execution pinned at incompatible version, abandoning (runtime-side check)"
+                );
+                node.metrics.record_incompatible_version_abandoned();
+                UNREADABLE_DELAY
+            }
+            Unprocessable::OtherRules { pinned, mismatch } => {
+                warn!(
+                    target: "duroxide::runtime",
+                    instance, pinned_version = %pinned, mismatch, attempt_count,
+                    "Execution of a later version does not replay here, abandoning"
                 );
                 node.metrics.record_incompatible_version_abandoned();
                 UNREADABLE_DELAY

@@ -5,7 +5,7 @@
 //! looked at, unless a subscriber asks for the target.
 
 use duroxide_core::engine::Outcome;
-use tracing::{Metadata, Span, field::Empty, info_span};
+use tracing::{Span, field::Empty, info_span};
 
 use crate::activity_context::ActivityCall;
 
@@ -71,6 +71,7 @@ pub(crate) fn turn_outcome(outcome: &Outcome) -> &'static str {
 }
 
 /// Whether this is about one of the spans made here.
-pub(super) fn is_ours(metadata: &Metadata<'_>) -> bool {
+#[cfg(feature = "subscriber")]
+pub(super) fn is_ours(metadata: &tracing::Metadata<'_>) -> bool {
     metadata.is_span() && matches!(metadata.name(), TURN | ACTIVITY)
 }

@@ -399,6 +399,13 @@ async fn a_logger_that_is_already_set_is_no_error() {
     second.shutdown().await.unwrap();
 }
 
+#[cfg(not(feature = "subscriber"))]
+#[test]
+fn without_the_feature_no_logger_is_installed() {
+    let refused = init_logging(&ObservabilityConfig::default()).unwrap_err();
+    assert_eq!(refused, "duroxide was built without the feature `subscriber`");
+}
+
 #[test]
 fn the_defaults_are_the_published_ones() {
     let config = ObservabilityConfig::default();

@@ -126,6 +126,11 @@ fn a_typed_orchestration_that_replaces_an_earlier_one_is_reported() {
         "like any other registration of a name that exists"
     );
     assert_eq!(builder().build().count(), 2);
+
+    let activities = ActivityRegistry::builder()
+        .register("Charge", charge)
+        .register_typed::<u32, u32, _, _>("Charge", |_ctx, count| async move { Ok(count) });
+    assert_eq!(activities.build_result().unwrap_err(), "duplicate activity registration: Charge@1.0.0");
 }
 
 #[test]

@@ -120,7 +120,13 @@ async fn failures_of_code_are_logged_once() {
         (Level::WARN, vec!["1", "charge", "1.0.0", "2", "card declined"])
     );
     let line = of(&lines, "r", "retrying a failed activity");
-    assert_eq!(fields(line, &["activity_name", "failed_attempts", "max_attempts"]), ["charge", "1", "2"]);
+    assert_eq!(
+        fields(
+            line,
+            &["activity_name", "version", "activity_id", "failed_attempts", "max_attempts", "reason"]
+        ),
+        ["charge", "1.0.0", "2", "1", "2", "card declined"]
+    );
     let line = of(&lines, "f", "activity failed");
     assert_eq!(fields(line, &place), ["1", "refuse", "1.0.0", "2", "out of stock"]);
     let place = ["execution_id", "orchestration_name", "version", "event_id", "reason"];
@@ -166,6 +172,36 @@ async fn a_poisoned_instance_says_which_handler_was_missing() {
     assert_eq!((line.level, fields(line, &["category"])), (Level::ERROR, vec!["poison"]));
     let failed = |line: &&LogLine| line.message.contains("failed") || line.message.contains("poison");
     assert_eq!(lines.iter().filter(failed).count(), 3 + 2, "and two that bounced before: {lines:#?}");
+}
+
+/// An operator sees how far a deployment has come: the error names every node that lacks the handler, and no other.
+#[tokio::test]
+async fn a_poisoned_instance_names_all_nodes_without_the_handler() {
+    let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let client = Client::new(Arc::clone(&store));
+    let idle = || RuntimeOptions { orchestration_concurrency: 0, worker_concurrency: 0, ..impatient() };
+    let without = start(&store, activities(), orchestrations(), idle()).await;
+    let nowhere = OrchestrationRegistry::builder()
+        .register("nowhere", |_ctx: OrchestrationContext, input: String| async move { Ok(input) })
+        .build();
+    let nobodys = ActivityRegistry::builder()
+        .register("nobody's", |_ctx: ActivityContext, input: String| async move { Ok(input) })
+        .build();
+    let with = start(&store, nobodys, nowhere, idle()).await;
+    let runtime = start(&store, activities(), orchestrations(), impatient()).await;
+    let nodes = store.as_management_capability().unwrap().list_nodes().await.unwrap();
+    let [other, _able, this] = &nodes[..] else { panic!("{nodes:?}") };
+
+    client.start_orchestration("ghost", "nowhere", "9").await.unwrap();
+    client.start_orchestration("asks", "asks", "10").await.unwrap();
+    let on_nodes = format!("is not registered on nodes {}, {}", this.name, other.name);
+    let reason = failure(&client, "ghost").await.poison_reason().unwrap();
+    assert_eq!(reason, format!("orchestration nowhere@latest {on_nodes}"));
+    let reason = failure(&client, "asks").await.poison_reason().unwrap();
+    assert_eq!(reason, format!("activity nobody's {on_nodes}"));
+    for node in [without, with, runtime] {
+        node.shutdown(None).await;
+    }
 }
 
 /// Changed code is an error of the deployment.

@@ -6,8 +6,9 @@ use duroxide_core::SystemStats;
 use duroxide_provider::{
     DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
     store::{
-        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreFailure, StoreReader,
-        StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
+        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance,
+        StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
+        StoredStatus,
     },
 };
 
@@ -135,8 +136,8 @@ macro_rules! read_through_db {
                 reads::children(self.db(), instance)
             }
 
-            fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure> {
-                reads::running_starts(self.db())
+            fn running_versions(&mut self) -> Result<Vec<RunningVersion>, StoreFailure> {
+                reads::running_versions(self.db())
             }
 
             fn ready_instances(

@@ -93,6 +93,7 @@ impl RowCache {
                 custom_status_unset,
             };
             self.instances.insert(number, cached);
+            self.numbers.insert(loaded.row.id.clone(), number);
         }
     }
 
@@ -117,7 +118,6 @@ impl RowCache {
             return self.forget(&loaded.row);
         }
         if let Some(cached) = self.instances.get_mut(&number) {
-            self.numbers.entry(loaded.row.id.clone()).or_insert(number);
             cached.loaded = Some(loaded);
         }
     }
@@ -277,21 +277,21 @@ impl RowCache {
         }
     }
 
-    pub(super) fn activity(&self, number: u64) -> Option<&QueuedActivity> {
-        self.activities.get(&number).map(|cached| &cached.activity)
+    /// An activity, which is cached no longer until it is written. Most are asked for to be deleted.
+    pub(super) fn take_activity(&mut self, number: u64) -> Option<QueuedActivity> {
+        self.activities.remove(&number).map(|cached| cached.activity)
     }
 
-    /// An activity with what it is asked to do, which is cached no longer.
-    pub(super) fn take_activity(&mut self, number: u64) -> Option<(QueuedActivity, Arc<WorkItem>)> {
+    /// The same with what it is asked to do.
+    pub(super) fn take_activity_with_item(&mut self, number: u64) -> Option<(QueuedActivity, Arc<WorkItem>)> {
         self.activities.get(&number)?.item.as_ref()?;
         let cached = self.activities.remove(&number)?;
         Some((cached.activity, cached.item?))
     }
 
-    /// An activity was written. What it is asked to do does not change.
+    /// An activity was written. What it is asked to do was taken with it, or is read again.
     pub(super) fn activity_written(&mut self, activity: &QueuedActivity) {
-        let item = self.activities.remove(&activity.number).and_then(|cached| cached.item);
-        self.put_activity(activity.clone(), item);
+        self.put_activity(activity.clone(), None);
     }
 
     pub(super) fn activity_woken(&mut self, number: u64) {

@@ -2,7 +2,7 @@
 
 use duroxide_provider::{
     NodeAnnouncement,
-    store::{FailureClass, MessageRow, NodeRow, Op, StoreEngine, StoreReader},
+    store::{ActivityRow, FailureClass, MessageRow, NodeRow, Op, StoreEngine, StoreReader},
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions, SqliteSynchronous};
 use rusqlite::Connection;
@@ -74,6 +74,38 @@ fn a_rollback_forgets_what_the_transaction_made() {
     store.queue(&activity("order-2", 2));
     assert_eq!(store.claim().unwrap().instance, "order-2");
     assert_eq!(store.claim_work().unwrap().item, activity("order-2", 2));
+}
+
+/// Names of orchestrations, tags and instances get numbers when they are first met. If that transaction is rolled back and
+/// the same names come again, they must be stored again: a reopened store knows nothing but what is stored.
+#[test]
+fn a_name_that_was_rolled_back_is_stored_when_it_comes_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut store = Store::file(&path);
+    let ops = [
+        Op::EnqueueMessage(MessageRow::new(start("order-1"), None).unwrap()),
+        Op::EnqueueActivity(ActivityRow::new(activity("order-1", 2)).unwrap()),
+    ];
+    for _ in 0..2 {
+        store.engine.begin(store.now).unwrap();
+        for op in &ops {
+            store.engine.apply(op, store.now).unwrap();
+        }
+        store.engine.rollback();
+    }
+    for op in &ops {
+        store.apply(op);
+    }
+    assert_eq!(store.claim().unwrap().instance, "order-1");
+    assert_eq!(store.claim_work().unwrap().item, activity("order-1", 2));
+    store.pass(LEASE);
+    let later = store.now;
+    drop(store);
+
+    let mut store = Store { now: later, ..Store::file(&path) };
+    assert_eq!(store.claim().unwrap().instance, "order-1");
+    assert_eq!(store.claim_work().unwrap().item, activity("order-1", 2));
 }
 
 /// A transaction that is gone takes no more operations: they would run outside of any.

@@ -1,6 +1,6 @@
 //! Files of every earlier schema open in place, with running instances inside.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use duroxide_provider::{
     Round,
@@ -73,6 +73,32 @@ fn each_schema_and_lock(mut check: impl FnMut(Store, usize)) {
             check(Store::file(&path), taken);
         }
     }
+}
+
+/// Tables with their columns, and everything else with its definition, whatever the order and the comments.
+fn schema(path: &Path) -> BTreeSet<String> {
+    let conn = Connection::open(path).unwrap();
+    let mut parts = BTreeSet::new();
+    let mut columns = conn
+        .prepare("SELECT t.name || ' ' || c.name || ' ' || c.type || ' ' || c.\"notnull\" || ' ' || coalesce(c.dflt_value, '-') || ' ' || c.pk
+            FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table'")
+        .unwrap();
+    parts.extend(columns.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap));
+    let mut others =
+        conn.prepare("SELECT sql FROM sqlite_schema WHERE type <> 'table' AND sql IS NOT NULL").unwrap();
+    let definitions = others.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
+    parts.extend(definitions.map(|sql| sql.split_whitespace().collect::<Vec<_>>().join(" ")));
+    parts
+}
+
+#[test]
+fn an_upgraded_store_has_the_tables_of_a_new_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let (new, old) = (directory.path().join("new.db"), directory.path().join("old.db"));
+    drop(Store::file(&new));
+    write_file(&old, 1, "");
+    drop(Store::file(&old));
+    assert_eq!(schema(&old), schema(&new));
 }
 
 /// The holder of the lock commits after the upgrade: exactly the messages that it held are gone.

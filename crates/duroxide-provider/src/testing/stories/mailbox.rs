@@ -6,7 +6,10 @@ use duroxide_core::WorkItem;
 
 use crate::{
     PruneOptions, Round,
-    store::{Answer, InstanceOrder, MessageRow, Op, PreparedRound, StoredStart, bounds::CLAIM_MESSAGES_MAX},
+    store::{
+        Answer, InstanceOrder, MessageRow, Op, PreparedRound, StoredStart,
+        bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX},
+    },
     testing::{Scenario, Turn, items::*, scenario::batch_order},
 };
 
@@ -235,13 +238,26 @@ pub fn a_bounded_batch_takes_a_successor_from_any_place(mut s: Scenario) {
 /// D4
 pub fn a_batch_is_bounded_in_bytes_and_takes_at_least_one(mut s: Scenario) {
     s.running("a");
-    let huge = "x".repeat(crate::store::bounds::CLAIM_BYTES_MAX);
+    let huge = "x".repeat(CLAIM_BYTES_MAX);
     s.send_unchecked(&raise("a", &huge));
     s.send_unchecked(&raise("a", "small"));
     let claim = s.claim_all(&batch_order(1)).items.pop().unwrap();
     assert_eq!(claim.messages.len(), 1);
     s.commit(&claim, Turn::later(&claim)).unwrap();
     assert_eq!(data(&s.claim().unwrap().messages), ["small"]);
+}
+
+/// D4: two messages that fill a batch to the byte go together, and one byte more is the next batch's.
+pub fn a_batch_holds_exactly_so_many_bytes(mut s: Scenario) {
+    let text = |item: &WorkItem| serde_json::to_string(item).unwrap().len();
+    let rest = CLAIM_BYTES_MAX - text(&raise("a", "")) - text(&raise("a", "small"));
+    for (instance, bytes, messages) in [("a", rest, 2), ("b", rest + 1, 1)] {
+        s.running(instance);
+        s.send_unchecked(&raise(instance, &"x".repeat(bytes)));
+        s.send_unchecked(&raise(instance, "small"));
+        let claim = s.claim_all(&batch_order(1)).items.pop().unwrap();
+        assert_eq!(claim.messages.len(), messages, "{bytes}");
+    }
 }
 
 /// I15, D12

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use duroxide_core::{Event, EventKind};
+use semver::Version;
 
 use crate::{
     InstanceQuery,
-    store::{Ended, StoredStatus},
+    store::{Ended, RunningVersion, StoredStatus},
     testing::{Scenario, Turn, items::*},
 };
 
@@ -161,7 +162,21 @@ pub fn instances_are_listed_newest_first(mut s: Scenario) {
     assert_eq!(s.read().instances(None).unwrap(), ["c", "b", "a"]);
     assert_eq!(s.read().instances(Some("Completed")).unwrap(), ["c", "a"]);
     assert_eq!(s.read().instances(Some("Running")).unwrap(), ["b"]);
-    assert_eq!(s.read().running_starts().unwrap().len(), 1);
+    assert_eq!(s.read().running_versions().unwrap().len(), 1);
+}
+
+/// S2.13, S2.14, S2.16: pins are stored beside the executions; a history is read only where none is.
+pub fn running_instances_tell_their_pins(mut s: Scenario) {
+    s.running("unpinned");
+    s.ended("ended");
+    s.run_first_turn(Turn::first("pinned").pinned(Version::new(3, 1, 4)), &start("pinned"));
+    let [RunningVersion::Unpinned { first_event }, RunningVersion::Pinned(pin)] =
+        &s.read().running_versions().unwrap()[..]
+    else {
+        panic!("{:?}", s.read().running_versions())
+    };
+    assert!(first_event.contains("OrchestrationStarted"), "{first_event}");
+    assert_eq!(pin.to_string(), "3.1.4");
 }
 
 /// A12

@@ -1,6 +1,6 @@
 //! How an activity ends: its outcome is recorded, or it goes back.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem, with_poison_reason};
 use duroxide_provider::MissingCapability;
@@ -12,7 +12,9 @@ use crate::{
     dispatch::{
         commit::{Insisted, insist},
         failure_log::{FailedActivity, activity_failed},
+        lacking::{joined_nodes, lacking},
         lost_answer,
+        node::Node,
         renewal::LeaseEnd,
         round::item_bytes,
         worker::worker_id,
@@ -137,21 +139,9 @@ impl ActivityWork {
                 activity_name: call.name.clone(),
                 activity_id: call.id,
             },
-            message: self.poisoned_json(&call),
+            message: poisoned_json(Arc::clone(&self.node), call.clone()).await,
         };
         self.complete(&call, Err(details), Duration::ZERO).await;
-    }
-
-    /// The poisoned item, and why it could not be processed if that is known.
-    fn poisoned_json(&self, call: &Call) -> String {
-        let json = serde_json::to_string(&call.clone().into_item()).unwrap_or_else(|error| error.to_string());
-        match self.node.activities.resolve_handler(&call.name) {
-            Some(_) => json,
-            None => {
-                let (name, node) = (&call.name, &self.node.id);
-                with_poison_reason(json, &format!("activity {name} is not registered on node {node}"))
-            }
-        }
     }
 
     fn log_failure(&self, call: &Call, details: &ErrorDetails) {
@@ -191,4 +181,16 @@ impl ActivityWork {
             tag: call.tag.as_deref(),
         });
     }
+}
+
+/// The poisoned item, and why it could not be processed if that is known.
+async fn poisoned_json(node: Arc<Node>, call: Call) -> String {
+    let name = call.name.clone();
+    let json = serde_json::to_string(&call.into_item()).unwrap_or_else(|error| error.to_string());
+    if node.activities.resolve_handler(&name).is_some() {
+        return json;
+    }
+    let joined = joined_nodes(&node).await;
+    let nodes = lacking(&node.id, &joined, |capability| capability.has_activity(&name));
+    with_poison_reason(json, &format!("activity {name} is not registered on {nodes}"))
 }

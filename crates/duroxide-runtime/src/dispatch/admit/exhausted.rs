@@ -8,6 +8,7 @@ use duroxide_provider::VersionTriple;
 use super::{Admission, Cause, Claimed, NOT_PROCESSED_HERE, Policy, Standing, Subject, Termination, doomed};
 use crate::dispatch::{
     batch::{start_item, successor_item, wanted_handler},
+    lacking::lacking,
     record::recorded_handler,
 };
 
@@ -106,11 +107,10 @@ fn poisoned_json(messages: &[WorkItem], missing: Option<&MissingHandler<'_>>, po
         .unwrap_or_else(|reason| format!("{} messages: {reason}", messages.len()));
     match missing {
         Some(MissingHandler { name, version }) => {
-            let node = policy.node;
-            with_poison_reason(
-                json,
-                &format!("orchestration {name}@{version} is not registered on node {node}"),
-            )
+            let nodes = lacking(policy.node, policy.joined, |capability| {
+                capability.has_orchestration(name, Some(version))
+            });
+            with_poison_reason(json, &format!("orchestration {name}@{version} is not registered on {nodes}"))
         }
         None => json,
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use duroxide_core::{ErrorDetails, FnOrchestration, PoisonMessageType};
+use duroxide_provider::NodeCapability;
 use semver::Version;
 
 use super::*;
@@ -28,6 +29,7 @@ struct Ask {
     history_error: Option<&'static str>,
     attempt_count: u32,
     ended: bool,
+    joined: Vec<JoinedNode>,
     cancel_only_fallback: bool,
 }
 
@@ -39,6 +41,7 @@ impl Default for Ask {
             history_error: None,
             attempt_count: 1,
             ended: false,
+            joined: Vec::new(),
             cancel_only_fallback: false,
         }
     }
@@ -51,6 +54,7 @@ fn decide(ask: &Ask) -> Admission {
         supported: &supported,
         handlers: &OnlyOrder,
         node: "node-1",
+        joined: &ask.joined,
         cancel_only_fallback: ask.cancel_only_fallback,
     };
     let claim = Claimed {
@@ -334,6 +338,12 @@ fn poison_for_want_of_a_handler_says_so() {
     assert!(reason.ends_with("ghost@latest is not registered, attempt 4 (max 3)"), "{reason}");
     let told = poison_details(&poisoned).poison_reason();
     assert_eq!(told.as_deref(), Some("orchestration ghost@latest is not registered on node node-1"));
+
+    let other = JoinedNode { name: "node-2".to_owned(), capability: Some(NodeCapability::default()) };
+    let messages = vec![start("ghost", Some("2.0.0"))];
+    let ask = Ask { messages, attempt_count: 4, joined: vec![other], ..Ask::default() };
+    let told = poison_details(&ending(decide(&ask))).poison_reason();
+    assert_eq!(told.as_deref(), Some("orchestration ghost@2.0.0 is not registered on nodes node-1, node-2"));
 }
 
 /// S0.A1, 8.6: the successor fails as its own execution, with nothing carried into it.

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use duroxide_core::{
-    KvEntry, OrchestrationHandlerRef, ParentLink, WorkItem,
-    engine::{Setup, Turn},
+    ConfigErrorKind, ErrorDetails, KvEntry, OrchestrationHandlerRef, ParentLink, WorkItem,
+    engine::{Outcome, Setup, Turn},
 };
-use duroxide_provider::LoadedExecution;
+use duroxide_provider::{LoadedExecution, VersionTriple};
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 use tracing::{error, warn};
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     cache::{CachedExecution, Stand},
     dispatch::{
-        admit::Run,
+        admit::{Run, Unprocessable},
         batch::start_item,
         measure::{End, Facts},
         quarantine::{GIVE_WAY, Starting, Stay},
@@ -100,12 +100,17 @@ impl InstanceWork {
                 None => return Box::pin(self.give_way(source)).await,
             },
         };
+        let later_pin = source.later_pin();
         let messages = std::mem::take(&mut self.claim.messages);
         let starting = stay.as_mut().and_then(Stay::starting);
         let Some((live, turn)) = self.run_turn(source, messages, starting).await else { return };
         if self.lease.ended().is_some() {
             self.node.retire([*live]);
             return self.lost("during a turn");
+        }
+        if let Some(other_rules) = later_pin.and_then(|pinned| other_rules(pinned, &turn)) {
+            self.node.retire([*live]);
+            return Box::pin(self.bounce(other_rules)).await;
         }
         let facts = Facts {
             name: live.name.clone(),
@@ -215,4 +220,13 @@ impl InstanceWork {
             let _late = answered.await;
         }
     }
+}
+
+/// An execution of a later version that does not fit its record: the fault may be this engine's, so it is left to a node
+/// that knows its rules instead of being failed.
+fn other_rules(pinned: VersionTriple, turn: &Turn) -> Option<Unprocessable> {
+    let Outcome::Failed { details } = &turn.outcome else { return None };
+    let nondeterminism =
+        matches!(details, ErrorDetails::Configuration { kind: ConfigErrorKind::Nondeterminism, .. });
+    nondeterminism.then(|| Unprocessable::OtherRules { pinned, mismatch: details.display_message() })
 }

@@ -5,6 +5,8 @@ use duroxide_core::{
     engine::{Execution, Setup, Turn},
 };
 
+use duroxide_provider::VersionTriple;
+
 use crate::{
     cache::{CachedExecution, Stand},
     dispatch::{admit::Run, record::is_seed_only},
@@ -33,6 +35,14 @@ impl Source {
         match self {
             Self::Live(live) => live.unreadable_pin.as_deref(),
             Self::Cold(cold) => cold.run.unreadable_pin.as_deref(),
+        }
+    }
+
+    /// The version that started it, if it is to be replayed and that version is later than this build.
+    pub(super) fn later_pin(&self) -> Option<VersionTriple> {
+        match self {
+            Self::Live(_) => None,
+            Self::Cold(cold) => cold.run.later_pin,
         }
     }
 

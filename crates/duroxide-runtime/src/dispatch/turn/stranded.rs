@@ -24,7 +24,7 @@ impl InstanceWork {
                 ended
             }
         };
-        let admission = condemn(self.claimed(&loaded, ended), &self.policy(), sentence);
+        let admission = condemn(self.claimed(&loaded, ended), &self.policy(&[]), sentence);
         match admission {
             Some(Admission::End(termination)) => self.terminate(termination, loaded).await,
             Some(Admission::Drain) => self.drain(recorded_parent(&loaded.history).as_ref()).await,
