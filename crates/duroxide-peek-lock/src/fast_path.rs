@@ -19,8 +19,8 @@ pub fn already_recorded(stored: &StoredInstance) -> Vec<QueueItemId> {
         .messages
         .iter()
         .filter_map(|message| {
-            let item = serde_json::from_str(&message.data).ok()?;
-            Some((message.number, completed_by(&item)?))
+            let item = serde_json::from_str(&message.row.data).ok()?;
+            Some((message.row.number, completed_by(&item)?))
         })
         .collect();
     if completions.is_empty() && stored.activities.is_empty() {
@@ -37,8 +37,8 @@ pub fn already_recorded(stored: &StoredInstance) -> Vec<QueueItemId> {
         .activities
         .iter()
         .filter(|activity| is_done(&(activity.row.execution_id, activity.row.activity_id)))
-        .map(|activity| (WhichQueue::Worker, activity.number));
-    let instance = &stored.instance.instance;
+        .map(|activity| (WhichQueue::Worker, activity.row.number));
+    let instance = &stored.instance.row.id;
     messages
         .chain(activities)
         .map(|(queue, number)| QueueItemId { queue, instance: instance.clone(), number })

@@ -66,7 +66,8 @@ pub trait PeekLockStore: Send + 'static {
     /// If it cannot be written.
     fn enqueue(&mut self, item: &QueueItem) -> Result<(), StoreFailure>;
 
-    /// Locks an item until a deadline, and counts the attempt. The deadline of a message is that of its instance's lock.
+    /// Locks an item until a deadline, and counts the attempt. The deadline of a message is that of its instance's lock. An
+    /// instance whose lock holds all visible messages is locked by its record alone ([`Self::put_instance`]).
     ///
     /// # Errors
     /// If it cannot be written.

@@ -3,7 +3,8 @@
 //! * [`Provider`] and [`ProviderAdmin`]: what the runtime and the client ask of a store. A third party implements
 //!   these.
 //! * [`store`]: the synchronous [`store::StoreEngine`] behind our own providers, with the prepared rows it takes.
-//! * [`memory`]: a store engine of ordered maps; the executable specification.
+//! * [`rules`]: every rule of storage, over the rows of any store.
+//! * [`memory`]: a store engine of ordered maps under these rules.
 //! * [`invariant`]: the named guarantees, checked over a snapshot of any store.
 //!
 //! Like the engine this crate is pure: no clock, no randomness, no I/O. Time and random bits are arguments.

@@ -53,6 +53,7 @@ mod deletion;
 mod executions;
 mod key_values;
 mod leases;
+mod loaded_rows;
 mod locks;
 mod mailbox;
 mod nodes;
@@ -69,6 +70,7 @@ use std::time::Duration;
 
 use duroxide_core::Timestamp;
 
+pub(crate) use self::claim_instances::identity_in_event;
 pub use self::{
     batch::{Batch, BatchPart, Broken, Done, Submitted, WaitingFetch},
     row::{

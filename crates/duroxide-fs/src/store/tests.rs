@@ -85,7 +85,10 @@ fn a_store_is_readable_text_in_one_folder_per_instance() {
     let history = fs::read_to_string(instance.join("history-1.jsonl")).unwrap();
     let types: Vec<_> = history.lines().map(|line| line.contains("OrchestrationStarted")).collect();
     assert_eq!(types, [true, false]);
-    let activity = fs::read_to_string(instance.join("activities/00000000000000000001.json")).unwrap();
+    let activities: Vec<_> =
+        fs::read_dir(instance.join("activities")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(activities.len(), 1);
+    let activity = fs::read_to_string(&activities[0]).unwrap();
     assert!(activity.lines().nth(1).unwrap().starts_with(r#"{"ActivityExecute":{"#));
     assert!(fs::read_to_string(instance.join("instance.json")).unwrap().contains(r#""name": "Order""#));
     assert_eq!(fs::read_dir(instance.join("inbox")).unwrap().count(), 0, "the start was acknowledged");

@@ -238,12 +238,12 @@ fn nothing_is_enqueued_before_its_schedule_and_nothing_acked_before_its_append()
                 match item {
                     QueueItem::Activity(activity) => assert!(recorded(activity.row.activity_id)),
                     QueueItem::Message(message) if message.instance == "a::sub::6" => assert!(recorded(6)),
-                    QueueItem::Message(message) if message.due_at_ms == 2_000_000 => assert!(recorded(5)),
+                    QueueItem::Message(message) if message.row.due_at.as_millis() == 2_000_000 => assert!(recorded(5)),
                     QueueItem::Message(_) => {}
                 }
             }
             let result_is_queued = tables.items.values().any(|item| {
-                matches!(item, QueueItem::Message(message) if message.instance == "a" && message.due_at_ms != 2_000_000)
+                matches!(item, QueueItem::Message(message) if message.instance == "a" && message.row.due_at.as_millis() != 2_000_000)
             });
             assert!(result_is_queued || recorded(3), "acknowledged before its append, at {stop}");
         });

@@ -294,7 +294,7 @@ impl<T: Tables> Rules<T> {
 }
 
 /// Name and version of an instance that was never named, out of its first event.
-fn identity_in_event(first_event: &str) -> (String, Option<String>) {
+pub(crate) fn identity_in_event(first_event: &str) -> (String, Option<String>) {
     match serde_json::from_str::<Event>(first_event).map(|event| event.kind) {
         Ok(EventKind::OrchestrationStarted { name, version, .. }) => (name, Some(version)),
         _ => (String::new(), None),

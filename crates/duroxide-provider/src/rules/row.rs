@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Losses, NodeId, VersionTriple,
-    store::{Arrival, MessageKind},
+    store::{ActivityRow, Arrival, MessageKind},
 };
 
 /// Status of an execution that has not ended.
@@ -48,7 +48,9 @@ pub struct InstanceRow {
     /// Its lost claims.
     #[serde(default)]
     pub losses: Losses,
-    /// What a claim must accept to take it. Kept while it waits, so that waking it costs no look-up.
+    /// What a claim must accept to take it. Kept while it waits, so that waking it costs no look-up. Keys of routes mean
+    /// nothing outside their tables.
+    #[serde(skip)]
     pub route: Option<RouteId>,
     /// Whether it can be claimed.
     pub readiness: Readiness,
@@ -201,7 +203,7 @@ pub struct Route {
 }
 
 /// The key of a route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(pub u64);
 
 /// One run of an instance, without its events.
@@ -248,7 +250,7 @@ pub struct Loaded {
 }
 
 /// A message in the mailbox of an instance.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedMessage {
     /// Its key. Messages are numbered in the order of their arrival.
     pub number: u64,
@@ -269,6 +271,7 @@ pub struct QueuedMessage {
     /// Its JSON. Empty if `item` is there and the tables keep the JSON elsewhere.
     pub data: String,
     /// What the JSON says, if that is at hand.
+    #[serde(skip)]
     pub item: Option<Arc<WorkItem>>,
 }
 
@@ -329,7 +332,8 @@ pub struct QueuedActivity {
     pub execution_id: u64,
     /// The event id of the schedule.
     pub activity_id: u64,
-    /// What a claim must accept to take it.
+    /// What a claim must accept to take it. Keys of lanes mean nothing outside their tables.
+    #[serde(skip)]
     pub lane: LaneId,
     /// The session it belongs to.
     pub session_id: Option<String>,
@@ -350,6 +354,25 @@ pub struct QueuedActivity {
 }
 
 impl QueuedActivity {
+    /// An activity that nobody has claimed.
+    pub fn new(number: u64, instance: u64, lane: LaneId, prepared: &ActivityRow) -> Self {
+        Self {
+            number,
+            instance,
+            execution_id: prepared.execution_id,
+            activity_id: prepared.activity_id,
+            lane,
+            session_id: prepared.session_id.clone(),
+            hidden_until: Timestamp::ZERO,
+            lock: None,
+            attempts: 0,
+            claimed: false,
+            stop_requested: false,
+            losses: Losses::default(),
+            waits_until: None,
+        }
+    }
+
     /// Whether a live lease holds it.
     pub fn is_locked(&self, at: Timestamp) -> bool {
         self.lock.as_ref().is_some_and(|lease| lease.is_live(at))
@@ -366,7 +389,7 @@ pub struct Lane {
 }
 
 /// The key of a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LaneId(pub u64);
 
 /// A session: its activities go to one owner at a time.
@@ -418,6 +441,7 @@ pub enum Origin {
         /// The event id of the schedule.
         activity_id: u64,
         /// Its lane.
+        #[serde(skip)]
         lane: LaneId,
         /// Its session.
         session_id: Option<String>,

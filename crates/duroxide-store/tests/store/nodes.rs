@@ -311,3 +311,23 @@ fn nothing_is_stranded_while_a_node_tries_to_join() {
     shared.processes.set("joining", Held::No);
     assert_eq!(shared.stranded(), ["a"], "its process died");
 }
+
+/// S3.48: a node that ends in the transaction that looks for stranded work is gone, although its lock is still held.
+#[test]
+fn a_node_that_ends_is_not_taken_for_one_that_joins() {
+    let mut shared = serve(MemoryEngine::default());
+    let weak = NodeAnnouncement {
+        capability: NodeCapability { asks_for_registered_only: true, ..NodeCapability::default() },
+        ..named("weak")
+    };
+    let _weak = complete(&mut shared.store, shared.provider.join_node(&weak)).unwrap();
+    let able = complete(&mut shared.store, shared.provider.join_node(&named("able"))).unwrap();
+    complete(&mut shared.store, shared.provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+    let to_end = OrchestrationFetch::new(LOCK, Duration::ZERO).with_only("a");
+    let fetched = complete(&mut shared.store, shared.provider.fetch_orchestration_items(&to_end)).unwrap();
+    assert!(fetched.is_empty(), "the other node takes it");
+
+    drop(able);
+    let fetched = complete(&mut shared.store, shared.provider.fetch_orchestration_items(&to_end)).unwrap();
+    assert_eq!(fetched.len(), 1);
+}
