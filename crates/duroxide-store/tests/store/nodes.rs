@@ -10,11 +10,12 @@ use std::{
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::{
     NodeAnnouncement, NodeCapability, NodeId, NodeMembership, OrchestrationClaim, OrchestrationFetch,
-    Provider,
+    Provider, SemverRange,
     memory::MemoryEngine,
     store::{Answer, FailureClass, InstanceOrder, MessageRow, NodeRow, Op, StoreEngine, StoreFailure},
 };
 use duroxide_store::{Idle, NodeLock, NodeLocks, StoreDriver, StoreProvider};
+use semver::Version;
 
 use crate::support::*;
 
@@ -321,7 +322,12 @@ fn a_node_that_ends_is_not_taken_for_one_that_joins() {
         ..named("weak")
     };
     let _weak = complete(&mut shared.store, shared.provider.join_node(&weak)).unwrap();
-    let able = complete(&mut shared.store, shared.provider.join_node(&named("able"))).unwrap();
+    let any_version = SemverRange::new(Version::new(0, 0, 0), Version::new(9, 0, 0));
+    let able = NodeAnnouncement {
+        capability: NodeCapability { replay_versions: vec![any_version], ..NodeCapability::default() },
+        ..named("able")
+    };
+    let able = complete(&mut shared.store, shared.provider.join_node(&able)).unwrap();
     complete(&mut shared.store, shared.provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
     let to_end = OrchestrationFetch::new(LOCK, Duration::ZERO).with_only("a");
     let fetched = complete(&mut shared.store, shared.provider.fetch_orchestration_items(&to_end)).unwrap();
