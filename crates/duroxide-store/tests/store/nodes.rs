@@ -9,13 +9,12 @@ use std::{
 
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::{
-    NodeAnnouncement, NodeCapability, NodeId, NodeMembership, OrchestrationClaim, OrchestrationFetch,
-    Provider, SemverRange,
+    DispatcherCapabilityFilter, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, OrchestrationClaim,
+    OrchestrationFetch, Provider,
     memory::MemoryEngine,
     store::{Answer, FailureClass, InstanceOrder, MessageRow, NodeRow, Op, StoreEngine, StoreFailure},
 };
 use duroxide_store::{Idle, NodeLock, NodeLocks, StoreDriver, StoreProvider};
-use semver::Version;
 
 use crate::support::*;
 
@@ -322,9 +321,10 @@ fn a_node_that_ends_is_not_taken_for_one_that_joins() {
         ..named("weak")
     };
     let _weak = complete(&mut shared.store, shared.provider.join_node(&weak)).unwrap();
-    let any_version = SemverRange::new(Version::new(0, 0, 0), Version::new(9, 0, 0));
+    let DispatcherCapabilityFilter { supported_duroxide_versions: replay_versions } =
+        DispatcherCapabilityFilter::default_for_current_build();
     let able = NodeAnnouncement {
-        capability: NodeCapability { replay_versions: vec![any_version], ..NodeCapability::default() },
+        capability: NodeCapability { replay_versions, ..NodeCapability::default() },
         ..named("able")
     };
     let able = complete(&mut shared.store, shared.provider.join_node(&able)).unwrap();
