@@ -59,8 +59,8 @@ impl<T: Tables> Rules<T> {
             if self.lane_passes(id, ActivityOrder::accepts, order)? {
                 found.extend(self.tables.ready_in_lane(id, limit)?);
             } else if self.lane_passes(id, ActivityOrder::holds_back, order)? {
-                let passed_over = self.tables.ready_in_lane(id, order.max)?;
-                held_back.count(HeldBackBy::Activity, passed_over.len());
+                let passed_over = self.tables.count_ready_in_lane(id, order.max)?;
+                held_back.count(HeldBackBy::Activity, passed_over);
             }
         }
         if let Some(by) = &order.session {

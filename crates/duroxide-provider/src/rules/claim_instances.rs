@@ -93,7 +93,7 @@ impl<T: Tables> Rules<T> {
                 None => Some(HeldBackBy::Orchestration),
             };
             match by {
-                Some(by) => held_back.count(by, self.tables.ready_on_route(id, order.max)?.len()),
+                Some(by) => held_back.count(by, self.tables.count_ready_on_route(id, order.max)?),
                 None => found.extend(self.tables.ready_on_route(id, limit)?),
             }
         }

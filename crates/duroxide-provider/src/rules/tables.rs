@@ -92,6 +92,12 @@ pub trait Tables {
     /// Ready instances on a route, lowest ready number first, at most `limit`: ready number and number.
     fn ready_on_route(&mut self, route: RouteId, limit: usize) -> Rows<Vec<(u64, u64)>>;
 
+    /// How many instances are ready on a route whose instances the claim does not take, at most `limit`. Tables whose rows
+    /// are locked by [`Self::ready_on_route`] must not lock these, because another node may take them.
+    fn count_ready_on_route(&mut self, route: RouteId, limit: usize) -> Rows<usize> {
+        Ok(self.ready_on_route(route, limit)?.len())
+    }
+
     /// Numbers of stray mailboxes, ascending.
     fn stray_instances(&mut self) -> Rows<Vec<u64>>;
 
@@ -252,6 +258,12 @@ pub trait Tables {
 
     /// Ready activities without session in a lane, ascending, at most `limit`.
     fn ready_in_lane(&mut self, lane: LaneId, limit: usize) -> Rows<Vec<u64>>;
+
+    /// How many activities without session are ready in a lane whose activities the claim does not take, at most `limit`.
+    /// Like [`Self::count_ready_on_route`] it must not lock them.
+    fn count_ready_in_lane(&mut self, lane: LaneId, limit: usize) -> Rows<usize> {
+        Ok(self.ready_in_lane(lane, limit)?.len())
+    }
 
     /// The sessions and lanes in which an activity is ready, in any fixed order.
     fn ready_session_lanes(&mut self) -> Rows<Vec<(String, LaneId)>>;
@@ -438,6 +450,11 @@ impl RemovalBudget {
     /// How many rows may be removed.
     pub fn rows(self) -> usize {
         self.rows
+    }
+
+    /// How many bytes may be removed.
+    pub fn bytes(self) -> usize {
+        self.bytes
     }
 
     /// Takes a row into the step, unless the step is full.
