@@ -33,10 +33,10 @@ mod turn;
 
 pub(crate) use awaitable::{Kind, Value};
 pub use ending::{Ending, Record, end_without_code, recorded_cancellation};
-pub use execution::{Execution, Setup};
+pub use execution::Execution;
 pub(crate) use generation::Generation;
 pub use history::{HistoryCheck, HistoryViolation};
 pub(crate) use poll::Undecodable;
-pub use seed::Seed;
+pub use seed::{Seed, Setup};
 pub(crate) use state::{Identity, Shared, State};
 pub use turn::{Continuation, Outcome, Turn};

@@ -3,21 +3,10 @@
 //! The maps have the indexes that a database would have: a claim looks only at the first rows of each route or lane
 //! that passes its filter, a promotion only at rows that are due, and every other operation finds its row by key.
 
-mod activities;
 mod changes;
-mod dead_letters;
-mod history;
-mod instances;
-mod interned;
-mod key_values;
-mod mailboxes;
-mod nodes;
 mod reads;
 pub mod record;
-mod removals;
-mod sessions;
 mod snapshot;
-mod table;
 mod tables;
 
 use std::time::Duration;
@@ -28,7 +17,7 @@ use self::tables::MemoryTables;
 pub use crate::rules::RuleOptions as MemoryOptions;
 use crate::{
     OrchestrationClaim, WorkClaim,
-    rules::{Rules, Tables as _},
+    rules::{ReadyIndex as _, Rules},
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, InstanceOrder, Op, Readies, StoreEngine,
         StoreFailure,

@@ -46,31 +46,25 @@
 
 mod activities;
 mod batch;
-mod claim_activities;
-mod claim_instances;
-mod dead_letters;
-mod deletion;
+mod claims;
 mod executions;
 mod key_values;
-mod leases;
-mod loaded_rows;
 mod locks;
 mod mailbox;
+mod management;
 mod nodes;
-mod promotion;
-mod prune;
 mod readiness;
-mod removal;
 mod rounds;
 mod row;
 mod sessions;
 mod tables;
+mod time;
 
 use std::time::Duration;
 
 use duroxide_core::Timestamp;
 
-pub(crate) use self::claim_instances::identity_in_event;
+pub(crate) use self::claims::identity_in_event;
 pub use self::{
     batch::{Batch, BatchPart, Broken, Done, Submitted, WaitingFetch},
     row::{
@@ -79,7 +73,9 @@ pub use self::{
         Removal, Route, RouteId, SessionRow, VisibleMessages, is_start,
     },
     tables::{
-        ActivityItem, DueInstance, InstanceChange, NewMessage, RemovalBudget, RemovedRows, Rows, Tables,
+        ActivityItem, ActivityTable, DeadLetterTable, DueInstance, HistoryTable, InstanceChange,
+        InstanceTable, MailboxTable, NewMessage, NodeTable, ReadyIndex, RemovalBudget, RemovalTable,
+        RemovedRows, Rows, SessionTable, StateTable, Tables, Transactions,
     },
 };
 use crate::store::{

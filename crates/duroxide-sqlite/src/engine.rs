@@ -1,9 +1,11 @@
+//! The store engine: the storage rules over SQLite's tables.
+
 use std::{sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
-    rules::{RuleOptions, Rules, Tables},
+    rules::{ReadyIndex as _, RuleOptions, Rules},
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op, Readies,
         StoreEngine, StoreFailure, TellOfWrite,

@@ -29,6 +29,9 @@
 //! # }).unwrap();
 //! ```
 
+// No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod columns;
 mod compact;
 mod db;
@@ -41,7 +44,6 @@ mod provider;
 mod reads;
 mod statements;
 mod tables;
-mod thread;
 mod trace;
 mod wal;
 

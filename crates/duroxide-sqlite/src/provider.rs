@@ -1,13 +1,17 @@
+//! `SqliteProvider`: what users open.
+
+mod thread;
+
 use std::fmt::Write as _;
 
 use duroxide_provider::store::StoreSnapshot;
 use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
+use self::thread::run_on_a_thread;
 use crate::{
     SqliteEngine, SqliteError, SqliteOptions, SqliteReader, compact,
     db::Db,
     open::{Location, open_writer},
-    thread::run_on_a_thread,
     wal,
 };
 

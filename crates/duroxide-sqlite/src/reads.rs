@@ -21,7 +21,11 @@ use rusqlite::{Row, types::ValueRef};
 pub(crate) use self::fullness::Fullness;
 use crate::{
     db::{Db, lossy_text, micros, number, time, triple, unsigned},
-    tables::{custom_status, executions::first_event, key_values, messages::held},
+    tables::{
+        executions::first_event,
+        mailboxes::messages::held,
+        state::{custom_status, key_values},
+    },
 };
 
 const KNOWN: &str = "SELECT id, execution_id FROM instance WHERE instance_id = ?1 AND known = 1";

@@ -9,36 +9,16 @@ use std::{
 };
 
 use super::{
-    Generation, HistoryCheck, HistoryViolation, Identity, Seed, Shared, Turn, Value,
+    HistoryCheck, HistoryViolation, Identity, Seed, Shared, Turn, Value,
     matching::{agree, event_for},
     poll::{Polled, UserCode},
+    seed::{Opening, Setup},
     state::{Emission, KvState, State},
 };
 use crate::{
-    Action, AppErrorKind, Clock, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext,
-    OrchestrationHandlerRef, ParentLink, RuntimeLimits, WorkItem, build_child_instance_id,
-    limits::MAX_SELF_WAKES, version::BUILD_VERSION,
+    Action, AppErrorKind, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, ParentLink,
+    RuntimeLimits, WorkItem, build_child_instance_id, limits::MAX_SELF_WAKES, version::BUILD_VERSION,
 };
-
-/// What an execution is given by the shell.
-pub struct Setup {
-    /// The code.
-    pub handler: OrchestrationHandlerRef,
-    /// Where timers, key-value changes and events get their time.
-    pub clock: Arc<dyn Clock>,
-    /// Limits checked before a turn is handed out.
-    pub limits: RuntimeLimits,
-    /// The worker that runs it, for traces.
-    pub worker_id: Option<String>,
-    /// The key-value state that earlier executions left.
-    pub kv: BTreeMap<String, KvEntry>,
-}
-
-impl fmt::Debug for Setup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Setup").field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
 
 /// One live run of an orchestration: the parked future and what it waits for.
 ///
@@ -443,35 +423,6 @@ impl Drop for Execution {
         // What the parked code drops now looks like cancelled work, but no turn will ever read it. The code is
         // dropped here and not with the fields, because its destructors may panic.
         self.code.discard();
-    }
-}
-
-/// What the first event says.
-struct Opening {
-    identity: Identity,
-    input: String,
-    custom_status: Option<String>,
-}
-
-impl Opening {
-    fn of(first: Option<Event>, worker_id: Option<String>) -> Self {
-        let generation =
-            Generation::of(first.as_ref().map_or(BUILD_VERSION, |first| &first.duroxide_version));
-        let (instance, execution_id, kind) = match first {
-            Some(first) => (first.instance_id, first.execution_id, Some(first.kind)),
-            None => (String::new(), 0, None),
-        };
-        let (name, version, input, custom_status) =
-            if let Some(EventKind::OrchestrationStarted {
-                name, version, input, initial_custom_status, ..
-            }) = kind
-            {
-                (name, version, input, initial_custom_status)
-            } else {
-                (String::new(), String::new(), String::new(), None)
-            };
-        let identity = Identity { instance, execution_id, name, version, generation, worker_id };
-        Self { identity, input, custom_status }
     }
 }
 

@@ -2,11 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{
-    Kind,
-    conclude::DROPPED_FUTURE,
-    execution::{Execution, Setup},
-};
+use super::{Kind, conclude::DROPPED_FUTURE, execution::Execution, seed::Setup};
 use crate::{AppErrorKind, ErrorDetails, Event, EventKind};
 
 impl Execution {

@@ -1,3 +1,5 @@
+//! Error texts as log lines show them.
+
 /// Bytes of an error text that a log line shows: the text comes from user code and may be large.
 const REASON_BYTES_MAX: usize = 1 << 10;
 

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{
     MemoryEngine, MemoryOptions, MemoryTables,
-    mailboxes::Message,
     record::{
         ActivityRecord, Changes, DeadLetterRecord, ExecutionRecord, Extent, InstanceRecord, Lane,
         MessageRecord, Origin, Records, StoredInstance,
     },
+    tables::mailboxes::Message,
 };
 use crate::{
     rules::{InstanceRow, LaneId, RouteId},

@@ -9,7 +9,7 @@ use super::{MemoryEngine, MemoryTables};
 use crate::{
     DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths,
     ScheduledActivityIdentifier, SystemMetrics, VersionTriple,
-    rules::{InstanceRow, LaneId, RUNNING, RouteId, Tables as _, identity_in_event},
+    rules::{InstanceRow, InstanceTable as _, LaneId, RUNNING, RouteId, identity_in_event},
     store::{
         EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance,
         StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
@@ -241,7 +241,7 @@ impl StoreReader for MemoryEngine {
         for (number, row) in tables.instances.iter() {
             let live = row.lock.as_ref().filter(|lock| lock.lease.is_live(now));
             let is_free = |message: &&_| {
-                live.is_none_or(|lock| !lock.extent.holds(super::mailboxes::Message::row(message)))
+                live.is_none_or(|lock| !lock.extent.holds(super::tables::mailboxes::Message::row(message)))
             };
             messages += tables.messages.of(*number).filter(is_free).count();
         }

@@ -2,7 +2,7 @@
 
 use duroxide_core::Timestamp;
 
-use super::{MemoryTables, mailboxes::Message};
+use super::{MemoryTables, tables::mailboxes::Message};
 use crate::{
     rules::{InstanceRow, Lease, QueuedActivity},
     store::{

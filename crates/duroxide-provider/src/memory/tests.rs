@@ -1,3 +1,5 @@
+//! Stories, comparisons and changes of the memory engine.
+
 mod kept_elsewhere;
 
 use std::collections::BTreeMap;

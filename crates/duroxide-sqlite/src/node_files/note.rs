@@ -1,3 +1,5 @@
+//! A note in a node's file.
+
 use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},

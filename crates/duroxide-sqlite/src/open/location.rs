@@ -1,3 +1,5 @@
+//! Where a store is: URLs and paths.
+
 use std::path::PathBuf;
 
 use super::real_path::{real_path, without_file_scheme};

@@ -1,3 +1,5 @@
+//! A connection that only reads.
+
 use duroxide_core::Timestamp;
 use duroxide_provider::store::StoreFailure;
 

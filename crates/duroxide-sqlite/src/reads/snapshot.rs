@@ -10,7 +10,12 @@ use rusqlite::Row;
 use crate::{
     db::{Db, count, lossy_text, time, triple, unsigned},
     reads,
-    tables::{custom_status, dead_letters, key_values, messages::held, payloads::whole_data},
+    tables::{
+        dead_letters,
+        mailboxes::messages::held,
+        payloads::whole_data,
+        state::{custom_status, key_values},
+    },
 };
 
 const INSTANCES: &str = "SELECT id, instance_id, name, version, parent, execution_id, lock_token, lock_until

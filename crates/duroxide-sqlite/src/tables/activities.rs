@@ -5,12 +5,15 @@ use std::time::Duration;
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     Losses, NodeId,
-    rules::{LaneId, Lease, QueuedActivity, Rows},
+    rules::{ActivityItem, ActivityTable, Lane, LaneId, Lease, QueuedActivity, Rows},
     store::ActivityRow,
 };
 use rusqlite::{Row, ToSql};
 
-use super::payloads::{self, kept_in_row, whole_data};
+use super::{
+    SqliteTables,
+    payloads::{self, kept_in_row, whole_data},
+};
 use crate::{
     columns::columns,
     db::{Db, count, length, limit, lossy_text, micros, number, time, unsigned},
@@ -219,4 +222,87 @@ pub(super) fn leased(db: &Db, after: Timestamp) -> Rows<Vec<QueuedActivity>> {
 
 pub(super) fn tokens_of(db: &Db, node: NodeId, after: Timestamp) -> Rows<Vec<String>> {
     db.all(TOKENS_OF_NODE, (number(node.0), micros(after)), |row| row.get(0))
+}
+
+impl ActivityTable for SqliteTables {
+    fn lane_id(&mut self, lane: &Lane) -> Rows<LaneId> {
+        Ok(LaneId(self.lanes.key(&self.db, lane)?))
+    }
+
+    fn lane(&mut self, id: LaneId) -> Rows<Option<Lane>> {
+        Ok(self.lanes.value(&self.db, id.0)?.cloned())
+    }
+
+    fn insert_activity(&mut self, activity: &QueuedActivity, prepared: &ActivityRow) -> Rows<bool> {
+        let is_new = insert(&self.db, activity, prepared)?;
+        if is_new {
+            self.cache.put_activity(activity.clone(), prepared.item.clone());
+        }
+        Ok(is_new)
+    }
+
+    fn activity(&mut self, number: u64) -> Rows<Option<QueuedActivity>> {
+        match self.cache.take_activity(number) {
+            Some(activity) => Ok(Some(activity)),
+            None => get(&self.db, number),
+        }
+    }
+
+    fn activity_with_item(&mut self, number: u64) -> Rows<Option<(QueuedActivity, ActivityItem)>> {
+        if let Some((activity, item)) = self.cache.take_activity_with_item(number) {
+            return Ok(Some((activity, ActivityItem::Item(item))));
+        }
+        let found = get_with_data(&self.db, number)?;
+        Ok(found.map(|(activity, data)| (activity, ActivityItem::Data(data))))
+    }
+
+    fn find_activity(&mut self, instance: u64, execution_id: u64, activity_id: u64) -> Rows<Option<u64>> {
+        find(&self.db, instance, execution_id, activity_id)
+    }
+
+    fn update_activity(&mut self, activity: &QueuedActivity) -> Rows<()> {
+        self.cache.activity_written(activity);
+        update(&self.db, activity)
+    }
+
+    fn delete_activity(&mut self, number: u64) -> Rows<()> {
+        self.cache.forget_activity(number);
+        delete(&self.db, number)
+    }
+
+    fn delete_activities(&mut self, instance: u64) -> Rows<u64> {
+        self.cache.forget_activities();
+        delete_of_instance(&self.db, instance)
+    }
+
+    fn has_activities(&mut self, instance: u64) -> Rows<bool> {
+        any_of_instance(&self.db, instance)
+    }
+
+    fn wake_due_activities(&mut self, now: Timestamp) -> Rows<()> {
+        for number in wake_due(&self.db, now)? {
+            self.cache.activity_woken(number);
+        }
+        Ok(())
+    }
+
+    fn ready_lanes(&mut self) -> Rows<Vec<LaneId>> {
+        ready_lanes(&self.db)
+    }
+
+    fn ready_in_lane(&mut self, lane: LaneId, limit: usize) -> Rows<Vec<u64>> {
+        ready_in_lane(&self.db, lane, limit)
+    }
+
+    fn ready_session_lanes(&mut self) -> Rows<Vec<(String, LaneId)>> {
+        ready_session_lanes(&self.db)
+    }
+
+    fn ready_in_session_lane(&mut self, session: &str, lane: LaneId, limit: usize) -> Rows<Vec<u64>> {
+        ready_in_session_lane(&self.db, session, lane, limit)
+    }
+
+    fn leased_activities(&mut self, after: Timestamp) -> Rows<Vec<QueuedActivity>> {
+        leased(&self.db, after)
+    }
 }

@@ -2,12 +2,15 @@
 
 use duroxide_provider::{
     DeadLetter, DeadLetterQueue,
-    rules::{DeadLetterRow, LaneId, Origin, Rows},
+    rules::{DeadLetterRow, DeadLetterTable, LaneId, Origin, Rows},
     store::MessageKind,
 };
 use rusqlite::Row;
 
-use super::messages::{kind_number, kind_of};
+use super::{
+    SqliteTables,
+    mailboxes::messages::{kind_number, kind_of},
+};
 use crate::{
     columns::columns,
     db::{Db, count, lossy_text, micros, number, time, unsigned},
@@ -108,4 +111,22 @@ pub(crate) fn list(db: &Db, limit: Option<u32>) -> Rows<Vec<DeadLetter>> {
 
 fn queue_of(number: i64) -> DeadLetterQueue {
     if number == 0 { DeadLetterQueue::Orchestrator } else { DeadLetterQueue::Worker }
+}
+
+impl DeadLetterTable for SqliteTables {
+    fn insert_dead_letter(&mut self, row: &DeadLetterRow) -> Rows<u64> {
+        insert(&self.db, row)
+    }
+
+    fn dead_letter(&mut self, number: u64) -> Rows<Option<DeadLetterRow>> {
+        get(&self.db, number)
+    }
+
+    fn delete_dead_letter(&mut self, number: u64) -> Rows<()> {
+        delete(&self.db, number)
+    }
+
+    fn delete_dead_letters_of(&mut self, id: &str) -> Rows<()> {
+        delete_of_instance(&self.db, id)
+    }
 }

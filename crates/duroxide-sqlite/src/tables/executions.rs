@@ -1,11 +1,12 @@
 //! Execution rows and their events.
 
 use duroxide_provider::{
-    rules::{ExecutionAge, ExecutionRow, Rows},
+    rules::{ExecutionAge, ExecutionRow, HistoryTable, Rows},
     store::EventRow,
 };
 use rusqlite::Row;
 
+use super::SqliteTables;
 use crate::{
     columns::columns,
     db::{Db, lossy_text, micros, number, time, triple, triple_columns, unsigned},
@@ -123,4 +124,44 @@ pub(super) fn append(db: &Db, instance: u64, execution_id: u64, events: &[EventR
 /// The first event of an execution.
 pub(crate) fn first_event(db: &Db, instance: i64, execution_id: u64) -> Rows<Option<String>> {
     db.first(FIRST_EVENT, (instance, number(execution_id)), |row| lossy_text(row, 0))
+}
+
+impl HistoryTable for SqliteTables {
+    fn execution(&mut self, instance: u64, execution_id: u64) -> Rows<Option<ExecutionRow>> {
+        get(&self.db, instance, execution_id)
+    }
+
+    fn write_execution(&mut self, instance: u64, execution_id: u64, execution: &ExecutionRow) -> Rows<()> {
+        write(&self.db, instance, execution_id, execution)
+    }
+
+    fn has_event(&mut self, instance: u64, execution_id: u64, event_id: u64) -> Rows<bool> {
+        has_event(&self.db, instance, execution_id, event_id)
+    }
+
+    fn append_events(&mut self, instance: u64, execution_id: u64, events: &[EventRow]) -> Rows<()> {
+        append(&self.db, instance, execution_id, events)
+    }
+
+    fn first_event(&mut self, instance: u64, execution_id: u64) -> Rows<Option<String>> {
+        first_event(&self.db, number(instance), execution_id)
+    }
+
+    fn nth_newest_execution(&mut self, instance: u64, nth: u32) -> Rows<Option<u64>> {
+        nth_newest(&self.db, instance, nth)
+    }
+
+    fn executions_between(
+        &mut self,
+        instance: u64,
+        after: u64,
+        below: u64,
+        limit: usize,
+    ) -> Rows<Vec<ExecutionAge>> {
+        between(&self.db, instance, after, below, limit)
+    }
+
+    fn delete_execution(&mut self, instance: u64, execution_id: u64) -> Rows<()> {
+        delete(&self.db, instance, execution_id)
+    }
 }

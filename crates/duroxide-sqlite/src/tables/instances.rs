@@ -4,12 +4,18 @@ use std::time::Duration;
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    Losses, NodeId,
-    rules::{Extent, InstanceChange, InstanceLock, InstanceRow, Lease, Loaded, Readiness, RouteId, Rows},
+    InstanceFilter, Losses, NodeId,
+    rules::{
+        Extent, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Lease, Loaded, Readiness, RouteId,
+        Rows,
+    },
 };
 use rusqlite::{Row, ToSql, params_from_iter};
 
-use super::executions::{self, ExecutionColumns, columns_of_execution};
+use super::{
+    SqliteTables,
+    executions::{self, ExecutionColumns, columns_of_execution},
+};
 use crate::{
     columns::columns,
     db::{Db, count, length, micros, number, time, unsigned},
@@ -258,5 +264,81 @@ fn stored_extent(extent: Option<&Extent>) -> (Option<i64>, Option<i64>, Option<i
         Some(Extent::Visible { at, up_to }) => (None, Some(micros(*at)), Some(number(*up_to))),
         Some(Extent::Marked { mark }) => (Some(number(*mark)), None, None),
         None => (None, None, None),
+    }
+}
+
+impl InstanceTable for SqliteTables {
+    fn instance(&mut self, number: u64) -> Rows<Option<InstanceRow>> {
+        match self.cache.instance(number) {
+            Some(row) => Ok(Some(row.clone())),
+            None => by_number(&self.db, number),
+        }
+    }
+
+    fn instance_named(&mut self, id: &str) -> Rows<Option<InstanceRow>> {
+        match self.cache.instance_named(id) {
+            Some(row) => Ok(Some(row.clone())),
+            None => by_id(&self.db, id),
+        }
+    }
+
+    fn load(&mut self, number: u64) -> Rows<Option<Loaded>> {
+        if let Some(loaded) = self.cache.take(number) {
+            return Ok(Some(loaded));
+        }
+        let Some((loaded, custom_status_unset)) = with_execution(&self.db, number)? else {
+            return Ok(None);
+        };
+        self.cache.read(&loaded, custom_status_unset);
+        Ok(Some(loaded))
+    }
+
+    fn store(&mut self, loaded: Loaded, change: InstanceChange) -> Rows<()> {
+        update(&self.db, &loaded.row, change)?;
+        self.cache.put_back(loaded);
+        Ok(())
+    }
+
+    fn insert_instance(&mut self, row: &InstanceRow) -> Rows<bool> {
+        let is_new = insert(&self.db, row)?;
+        if is_new {
+            self.cache.inserted(row);
+        }
+        Ok(is_new)
+    }
+
+    fn update_instance(&mut self, row: &InstanceRow, change: InstanceChange) -> Rows<()> {
+        self.cache.written(row, change);
+        update(&self.db, row, change)
+    }
+
+    fn wake_instance(&mut self, number: u64, ready: u64) -> Rows<()> {
+        self.cache.woken(number, ready);
+        wake(&self.db, number, ready)
+    }
+
+    fn wake_if_waiting(&mut self, number: u64, id: &str, ready: u64) -> Rows<bool> {
+        let woken = wake_if_waiting(&self.db, number, id, ready)?;
+        if woken {
+            self.cache.woken(number, ready);
+        }
+        Ok(woken)
+    }
+
+    fn delete_instance(&mut self, number: u64) -> Rows<()> {
+        self.cache.forget_number(number);
+        delete(&self.db, number)
+    }
+
+    fn children(&mut self, id: &str) -> Rows<Vec<u64>> {
+        children(&self.db, id)
+    }
+
+    fn leased_instances(&mut self, after: Timestamp) -> Rows<Vec<InstanceRow>> {
+        leased(&self.db, after)
+    }
+
+    fn bulk_selection(&mut self, filter: &InstanceFilter, running_too: bool) -> Rows<Vec<(u64, String)>> {
+        crate::reads::bulk::select(&self.db, filter, running_too)
     }
 }

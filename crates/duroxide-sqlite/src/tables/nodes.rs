@@ -2,11 +2,12 @@
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    NodeId,
-    rules::Rows,
+    ClaimToken, NodeId,
+    rules::{NodeTable, Rows},
     store::{NodeRow, StoredNode},
 };
 
+use super::{SqliteTables, activities, instances};
 use crate::{
     columns::columns,
     db::{Db, micros, number, time, unsigned},
@@ -68,4 +69,36 @@ pub(crate) fn list(db: &Db) -> Rows<Vec<StoredNode>> {
             capability: row.get(node::capability)?,
         })
     })
+}
+
+impl NodeTable for SqliteTables {
+    fn node(&mut self, name: &str) -> Rows<Option<(NodeId, Vec<String>)>> {
+        find(&self.db, name)
+    }
+
+    fn write_node(&mut self, row: &NodeRow, now: Timestamp) -> Rows<NodeId> {
+        write(&self.db, row, now)
+    }
+
+    fn touch_node(&mut self, name: &str, now: Timestamp) -> Rows<()> {
+        touch(&self.db, name, now)
+    }
+
+    fn nodes_seen(&mut self) -> Rows<Vec<(NodeId, Timestamp)>> {
+        seen(&self.db)
+    }
+
+    fn set_node_seen(&mut self, node: NodeId, seen_at: Timestamp) -> Rows<()> {
+        set_seen(&self.db, node, seen_at)
+    }
+
+    fn delete_node(&mut self, node: NodeId) -> Rows<()> {
+        delete(&self.db, node)
+    }
+
+    fn claims_of(&mut self, node: NodeId, after: Timestamp) -> Rows<Vec<ClaimToken>> {
+        let instances = instances::tokens_of(&self.db, node, after)?.into_iter().map(ClaimToken::Instance);
+        let activities = activities::tokens_of(&self.db, node, after)?.into_iter().map(ClaimToken::Activity);
+        Ok(instances.chain(activities).collect())
+    }
 }

@@ -1,9 +1,12 @@
 //! What is ready, and what is due: index seeks over instances, activities, sessions and removals.
 
 use duroxide_core::Timestamp;
-use duroxide_provider::rules::{DueInstance, RouteId, Rows};
+use duroxide_provider::{
+    rules::{DueInstance, ReadyIndex, Route, RouteId, Rows},
+    store::Readies,
+};
 
-use super::instances::STRAYS;
+use super::{SqliteTables, instances::STRAYS};
 use crate::db::{Db, limit, micros, number, time, unsigned};
 
 /// The next route on which something is ready: routes without ready instances are never visited.
@@ -97,4 +100,38 @@ pub(super) fn next_due(db: &Db, sessions_after: Timestamp) -> Rows<Option<Timest
     let times: Option<[Option<i64>; 4]> =
         db.first(NEXT_DUE, columns, |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
     Ok(times.into_iter().flatten().flatten().min().map(time))
+}
+
+impl ReadyIndex for SqliteTables {
+    fn route_id(&mut self, route: &Route) -> Rows<RouteId> {
+        Ok(RouteId(self.routes.key(&self.db, route)?))
+    }
+
+    fn route(&mut self, id: RouteId) -> Rows<Option<Route>> {
+        Ok(self.routes.value(&self.db, id.0)?.cloned())
+    }
+
+    fn ready_routes(&mut self) -> Rows<Vec<RouteId>> {
+        ready_routes(&self.db, self.first_route.known(&self.db))
+    }
+
+    fn ready_on_route(&mut self, route: RouteId, limit: usize) -> Rows<Vec<(u64, u64)>> {
+        ready_on_route(&self.db, route, limit)
+    }
+
+    fn stray_instances(&mut self) -> Rows<Vec<u64>> {
+        if self.first_route.look(&self.db)? { strays(&self.db) } else { Ok(Vec::new()) }
+    }
+
+    fn due_instances(&mut self, now: Timestamp) -> Rows<Vec<DueInstance>> {
+        due(&self.db, now)
+    }
+
+    fn next_due(&mut self, sessions_after: Timestamp) -> Rows<Option<Timestamp>> {
+        next_due(&self.db, sessions_after)
+    }
+
+    fn may_be_ready(&mut self) -> Rows<Readies> {
+        Ok(Readies { instances: any_ready(&self.db)?, activities: super::activities::any_ready(&self.db)? })
+    }
 }

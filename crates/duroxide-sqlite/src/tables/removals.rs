@@ -1,9 +1,10 @@
 //! Rows of deleted instances and pruned executions that are still to be removed.
 
 use duroxide_core::Timestamp;
-use duroxide_provider::rules::{Removal, RemovalBudget, RemovedRows, Rows};
+use duroxide_provider::rules::{Removal, RemovalBudget, RemovalTable, RemovedRows, Rows};
 use rusqlite::Row;
 
+use super::SqliteTables;
 use crate::db::{Db, limit, micros, number, unsigned};
 
 const WRITE_TASK: &str = "INSERT INTO removal_task (id, remove_at) VALUES (?1, ?2)
@@ -140,4 +141,34 @@ fn last_admitted<K>(
         if budget.spend(bytes) { key(row).map(Some) } else { Ok(None) }
     })?;
     Ok(admitted.into_iter().next_back())
+}
+
+impl RemovalTable for SqliteTables {
+    fn insert_removal(&mut self, task: u64, removal: &Removal) -> Rows<()> {
+        insert(&self.db, task, removal)
+    }
+
+    fn first_removal(&mut self, task: u64) -> Rows<Option<Removal>> {
+        first(&self.db, task)
+    }
+
+    fn delete_removal(&mut self, removal: &Removal) -> Rows<()> {
+        delete(&self.db, removal)
+    }
+
+    fn write_removal_task(&mut self, task: u64, remove_at: Timestamp) -> Rows<()> {
+        write_task(&self.db, task, remove_at)
+    }
+
+    fn delete_removal_task(&mut self, task: u64) -> Rows<()> {
+        delete_task(&self.db, task)
+    }
+
+    fn due_removal_task(&mut self, now: Timestamp) -> Rows<Option<u64>> {
+        due_task(&self.db, now)
+    }
+
+    fn remove_rows(&mut self, removal: &Removal, budget: &mut RemovalBudget) -> Rows<RemovedRows> {
+        remove_rows(&self.db, removal, budget)
+    }
 }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use duroxide_core::Timestamp;
-use duroxide_provider::rules::{Rows, SessionRow};
+use duroxide_provider::rules::{Rows, SessionRow, SessionTable};
 use rusqlite::Row;
 
+use super::SqliteTables;
 use crate::{
     columns::columns,
     db::{Db, length, micros, time, unsigned},
@@ -64,4 +65,26 @@ pub(super) fn leased(db: &Db, owner: Option<&str>, after: Timestamp) -> Rows<Vec
 
 pub(super) fn delete_ended(db: &Db, now: Timestamp) -> Rows<usize> {
     db.execute(DELETE_ENDED, [micros(now)])
+}
+
+impl SessionTable for SqliteTables {
+    fn session(&mut self, id: &str) -> Rows<Option<SessionRow>> {
+        get(&self.db, id)
+    }
+
+    fn write_session(&mut self, session: &SessionRow) -> Rows<()> {
+        write(&self.db, session)
+    }
+
+    fn touch_session(&mut self, id: &str, now: Timestamp) -> Rows<()> {
+        touch(&self.db, id, now)
+    }
+
+    fn leased_sessions(&mut self, owner: Option<&str>, after: Timestamp) -> Rows<Vec<SessionRow>> {
+        leased(&self.db, owner, after)
+    }
+
+    fn delete_ended_sessions(&mut self, now: Timestamp) -> Rows<usize> {
+        delete_ended(&self.db, now)
+    }
 }

@@ -1,3 +1,5 @@
+//! The logger that the feature `subscriber` installs.
+
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
     filter::{FilterExt, filter_fn},

@@ -1,3 +1,5 @@
+//! Finds out how long the log has got.
+
 use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom},
