@@ -38,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("fault-vfs", &[]),
+    ("opentelemetry-example", &[]),
     ("xtask", &[]),
 ];
 

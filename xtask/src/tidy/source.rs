@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 /// Where our source stands.
-const ROOTS: &[&str] = &["bench", "crates", "testing", "xtask"];
+const ROOTS: &[&str] = &["bench", "crates", "examples", "testing", "xtask"];
 
 /// A source file with its text.
 #[derive(Debug)]
