@@ -1,4 +1,5 @@
 mod kept_elsewhere;
+mod rollback;
 
 use std::collections::BTreeMap;
 
