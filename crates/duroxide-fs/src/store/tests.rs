@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use duroxide_peek_lock::{MemoryOptions, PeekLockEngine};
 use duroxide_provider::{
-    memory::MemoryEngine,
     store::{StoreEngine as _, StoreReader as _},
     testing::{
-        EngineLayer, Scenario, Subject, Turn, compare,
+        EngineLayer, ModelEngine, Scenario, Subject, Turn, compare,
         items::{raise, start},
     },
 };
@@ -52,17 +51,17 @@ impl EngineLayer for InFolder {
 
 duroxide_provider::engine_stories!(InFolder::new(false));
 
-/// S4.29: files that are read again after every commit do what memory does.
+/// S4.29: files that are read again after every commit do what the model does.
 #[test]
-fn files_do_what_memory_does() {
+fn files_do_what_the_model_does() {
     static NUMBER: AtomicU64 = AtomicU64::new(7);
     for _ in 0..12 {
         let numbers: Vec<u64> = (0..60)
             .map(|_| NUMBER.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed))
             .map(|number| (number ^ (number >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9))
             .collect();
-        let (one, other) = (MemoryEngine::default(), InFolder::new(true));
-        compare(&mut Subject::new(one), &mut Subject::new(other), &numbers);
+        let (model, other) = (ModelEngine::default(), InFolder::new(true));
+        compare(&mut Subject::new(model), &mut Subject::new(other), &numbers);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
         },
     },
     store::{EventRow, StoreEngine, StoreFailure},
-    testing::{EngineLayer, Subject, compare},
+    testing::{EngineLayer, ModelEngine, Subject, compare},
 };
 
 #[derive(Default)]
@@ -115,7 +115,7 @@ proptest! {
     fn an_engine_restored_after_every_commit_does_the_same(
         numbers in prop::collection::vec(any::<u64>(), 0..120),
     ) {
-        let (one, other) = (MemoryEngine::default(), KeptElsewhere::default());
-        compare(&mut Subject::new(one), &mut Subject::new(other), &numbers);
+        let (model, other) = (ModelEngine::default(), KeptElsewhere::default());
+        compare(&mut Subject::new(model), &mut Subject::new(other), &numbers);
     }
 }
