@@ -155,7 +155,7 @@ impl<T: Tables> Rules<T> {
         // Under a clock that was set back, sessions end again whose end was noticed before.
         self.promoted_at = self.promoted_at.min(now);
         self.promoted_before = self.promoted_at;
-        if !std::mem::replace(&mut self.leases_checked, true) {
+        if !self.leases_checked {
             self.clamp_leases()?;
         }
         Ok(())
@@ -163,7 +163,10 @@ impl<T: Tables> Rules<T> {
 
     /// Ends the transaction; everything in it becomes durable and visible.
     pub fn commit(&mut self) -> Rows<()> {
-        self.tables.commit(self.now)
+        self.tables.commit(self.now)?;
+        // Not earlier: a rollback undoes what the check has shortened.
+        self.leases_checked = true;
+        Ok(())
     }
 
     /// Ends the transaction without effect.

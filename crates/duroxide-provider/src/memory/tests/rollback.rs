@@ -1,11 +1,15 @@
 //! A memory engine whose every transaction is also rolled back, on a copy.
 
+use duroxide_core::Timestamp;
 use proptest::prelude::*;
 
 use crate::{
     memory::{MemoryEngine, tables::MemoryTables},
-    store::{StoreEngine, StoreFailure},
-    testing::{EngineLayer, Subject, check_invariants},
+    store::{MessageRow, Op, StoreEngine, StoreFailure, StoreReader},
+    testing::{
+        EngineLayer, Subject, check_invariants, items,
+        scenario::{LEASE, batch_order},
+    },
 };
 
 #[derive(Default)]
@@ -21,7 +25,7 @@ impl EngineLayer for RolledBack {
         call(&mut self.engine)
     }
 
-    fn begin(&mut self, now: duroxide_core::Timestamp) -> Result<(), StoreFailure> {
+    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
         self.before = self.engine.tables().clone();
         self.engine.begin(now)
     }
@@ -50,4 +54,24 @@ proptest! {
     ) {
         check_invariants(&mut Subject::new(RolledBack::default()), &numbers);
     }
+}
+
+/// I15: the clock may have been set back while nobody used the store.
+#[test]
+fn leases_are_checked_again_if_the_first_transaction_was_rolled_back() {
+    let (late, early) = (Timestamp::from_millis(9_000_000), Timestamp::from_millis(1_000_000));
+    let mut engine = MemoryEngine::default();
+    engine.begin(late).unwrap();
+    let start = Op::EnqueueMessage(MessageRow::start(items::start("a")).unwrap());
+    engine.apply(&start, late).unwrap();
+    assert_eq!(engine.claim_instances(&batch_order(1), 1).unwrap().items.len(), 1);
+    engine.commit().unwrap();
+
+    engine.rules.reopened();
+    engine.begin(early).unwrap();
+    engine.rollback();
+    engine.begin(early).unwrap();
+    engine.commit().unwrap();
+    let lock = engine.snapshot().unwrap().instances.remove(0).lock.unwrap();
+    assert_eq!(lock.until, early.saturating_add(LEASE));
 }

@@ -54,7 +54,8 @@ impl Lock {
 impl ModelEngine {
     pub(super) fn clamp_all(&mut self) {
         let now = self.now;
-        for key in self.instances.keys().copied().collect::<Vec<_>>() {
+        let locked = self.instances.iter().filter(|(_, instance)| instance.lock.is_some());
+        for key in locked.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.change(key, |instance| {
                 let has_ended = instance.ready.is_some();
                 instance.lock.iter_mut().for_each(|lock| lock.clamp(now, has_ended));
