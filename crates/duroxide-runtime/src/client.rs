@@ -1,6 +1,5 @@
 //! How the outside talks to instances.
 
-mod door;
 mod error;
 mod kv;
 mod management;
@@ -9,6 +8,7 @@ mod start;
 mod status;
 #[cfg(test)]
 mod tests;
+mod validate;
 mod wait;
 
 use std::{fmt, sync::Arc};

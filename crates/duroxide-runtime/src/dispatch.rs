@@ -9,53 +9,34 @@
 //! * `renewal` keeps a claim's lock, `commit` insists on a result until the store has it.
 
 mod activity;
-mod admit;
-mod background;
-mod batch;
-mod commit;
-mod condemn;
-mod crew;
-mod descriptors;
-mod ending;
+mod backoff_log;
+mod decide;
 mod failure_log;
-mod held;
-mod in_progress;
-mod lacking;
-mod lost_answer;
+mod locks;
 mod measure;
-mod membership;
 mod node;
-mod orchestration;
-mod pin;
 mod quarantine;
 mod queue;
-mod record;
-mod renewal;
-mod round;
-mod running;
-mod seat;
-mod sessions;
-mod slots;
 mod store_call;
-mod sweep;
 mod timing;
 mod turn;
-mod worker;
 
 use std::sync::Arc;
 
-pub(crate) use in_progress::InProgressGuard;
-pub(crate) use node::{Node, NodeParts};
-pub(crate) use pin::describe_ranges;
-pub(crate) use round::event_bytes;
-pub(crate) use running::ActivityRun;
+pub(crate) use activity::ActivityRun;
+pub(crate) use decide::describe_ranges;
+pub(crate) use node::{InProgressGuard, Node, NodeParts};
 pub(crate) use store_call::guarded;
+pub(crate) use turn::event_bytes;
+
+use node::{background, membership};
+use queue::{Activities, Orchestrations};
 
 /// Starts the loops of a node.
 pub(crate) async fn start(node: &Arc<Node>) {
     background::count_running(node).await;
     membership::join(node).await;
     background::start(node);
-    queue::start(orchestration::Orchestrations::new(Arc::clone(node)));
-    queue::start(worker::Activities::new(Arc::clone(node)));
+    queue::start(Orchestrations::new(Arc::clone(node)));
+    queue::start(Activities::new(Arc::clone(node)));
 }

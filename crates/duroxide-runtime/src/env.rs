@@ -3,10 +3,10 @@
 //! Everything the runtime does goes through one [`Env`], so that a simulator can put virtual time and inline turns
 //! in its place.
 
-mod pulse;
 mod real;
 mod tasks;
 mod thread_sleep;
+mod timer_waker;
 mod tokio_timer;
 mod turn_threads;
 

@@ -13,8 +13,6 @@
 
 mod activity_context;
 mod activity_handler;
-mod backoff_log;
-mod builtin;
 mod cache;
 pub mod client;
 mod dispatch;

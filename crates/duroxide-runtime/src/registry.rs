@@ -2,6 +2,7 @@
 
 mod activities;
 mod builder;
+mod builtin;
 mod orchestrations;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use semver::Version;
 use crate::ActivityHandler;
 
 pub use builder::RegistryBuilder;
+pub(crate) use builtin::with_builtins;
 
 /// Orchestration handlers.
 pub type OrchestrationRegistry = Registry<dyn OrchestrationHandler>;

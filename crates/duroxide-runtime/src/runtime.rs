@@ -13,11 +13,11 @@ use tracing::{error, info, warn};
 
 use crate::{
     ActivityRegistry, MetricsSnapshot, ObservabilityHandle, OrchestrationRegistry, RuntimeOptions,
-    builtin::with_builtins,
     dispatch::{self, Node, NodeParts, describe_ranges, guarded},
     env::{Env, RealEnv, clock_of},
     instrumented::InstrumentedProvider,
     observability::MetricsProvider,
+    registry::with_builtins,
     shutdown::Shutdown,
 };
 

@@ -23,7 +23,6 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     // These folders are about to be regrouped; their files get their first lines then.
     exception(Rule::ModuleDoc, "crates/duroxide-provider/src/memory/", 1),
     exception(Rule::ModuleDoc, "crates/duroxide-provider/src/store/", 1),
-    exception(Rule::ModuleDoc, "crates/duroxide-runtime/src/dispatch/", 1),
     exception(Rule::ModuleDoc, "crates/duroxide-sqlite/src/", 1),
     exception(Rule::ModuleDoc, "crates/duroxide-store/src/", 1),
     exception(Rule::ProductFileLength, "crates/duroxide-conformance/src/topic/sessions.rs", 416),
@@ -41,8 +40,6 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     exception(Rule::FolderSize, "crates/duroxide-core/tests/engine", 20),
     exception(Rule::FolderSize, "crates/duroxide-provider/src", 21),
     exception(Rule::FolderSize, "crates/duroxide-provider/src/memory", 22),
-    exception(Rule::FolderSize, "crates/duroxide-runtime/src", 17),
-    exception(Rule::FolderSize, "crates/duroxide-runtime/src/dispatch", 31),
     exception(Rule::FolderSize, "crates/duroxide-sqlite/src", 38),
     exception(Rule::FolderSize, "crates/duroxide-store/src", 23),
     exception(Rule::FolderSize, "crates/duroxide/examples", 19),

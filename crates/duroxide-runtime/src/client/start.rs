@@ -4,7 +4,7 @@ use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_provider::StartOutcome;
 use serde::Serialize;
 
-use super::{Client, ClientError, door};
+use super::{Client, ClientError, validate};
 
 const INPUT: &str = "orchestration input";
 
@@ -37,7 +37,7 @@ impl Client {
         input: impl Into<String>,
     ) -> Result<(), ClientError> {
         let version = version.into();
-        door::check_version(&version)?;
+        validate::check_version(&version)?;
         self.enqueue_start(instance.into(), orchestration.into(), Some(version), input.into()).await
     }
 
@@ -132,7 +132,7 @@ impl Client {
         input: impl Into<String>,
     ) -> Result<StartOutcome, ClientError> {
         let version = version.into();
-        door::check_version(&version)?;
+        validate::check_version(&version)?;
         let start = self.new_start(instance.into(), orchestration.into(), Some(version), input.into())?;
         Ok(self.store.start_if_new(start).await?)
     }
@@ -156,8 +156,8 @@ impl Client {
         version: Option<String>,
         input: String,
     ) -> Result<WorkItem, ClientError> {
-        self.check_name(door::INSTANCE_ID, &instance)?;
-        door::check_not_reserved(&instance)?;
+        self.check_name(validate::INSTANCE_ID, &instance)?;
+        validate::check_not_reserved(&instance)?;
         self.check_name("orchestration name", &orchestration)?;
         self.check_size(INPUT, &input)?;
         Ok(WorkItem::StartOrchestration {

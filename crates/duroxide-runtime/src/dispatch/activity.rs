@@ -1,7 +1,11 @@
 //! One claimed activity: run it, and record its outcome once (semantics 7 and 16).
 
 mod run;
+mod running;
 mod settle;
+
+pub(crate) use running::ActivityRun;
+pub(super) use running::{RunningActivities, RunningActivity};
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,15 +13,14 @@ use duroxide_core::{ActivityInput, WorkItem};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    held::LockKind,
+    locks::{Lease, LockKind},
     node::Node,
     quarantine::{GIVE_WAY, Stay, Suspect},
-    renewal::Lease,
-    running::{RunningActivity, Tokens},
-    seat::Seat,
-    worker::ClaimedActivity,
+    queue::{ClaimedActivity, Seat},
 };
 use crate::env::Moment;
+
+use running::Tokens;
 
 /// A claimed activity on its way through this node.
 pub(crate) struct ActivityWork {

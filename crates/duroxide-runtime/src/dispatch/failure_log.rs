@@ -4,7 +4,7 @@
 use duroxide_core::{AppErrorKind, ErrorDetails, shortened_reason};
 use tracing::{error, info, warn};
 
-use super::admit::Cause;
+use super::decide::Cause;
 
 /// An execution whose failure is committed.
 #[derive(Debug)]

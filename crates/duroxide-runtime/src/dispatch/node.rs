@@ -1,3 +1,13 @@
+//! [`Node`]: what the loops and tasks of one runtime share.
+
+pub(super) mod background;
+mod descriptors;
+mod in_progress;
+pub(super) mod membership;
+mod sweep;
+
+pub(crate) use in_progress::InProgressGuard;
+
 use std::{fmt, sync::Arc, time::Duration};
 
 use duroxide_core::{OrchestrationHandlerRef, Timestamp};
@@ -7,14 +17,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{
-    admit::Handlers,
-    descriptors::Descriptors,
+    activity::{ActivityRun, RunningActivities},
+    decide::Handlers,
     guarded,
-    held::{HeldLocks, LockKind},
-    in_progress::InProgress,
-    membership::Membership,
+    locks::{HeldLocks, LockKind},
+    node::membership::Membership,
     quarantine::Quarantine,
-    running::{ActivityRun, RunningActivities},
     timing::{WORK_RENEWAL_MAX, renewal_interval},
 };
 use crate::{
@@ -23,6 +31,9 @@ use crate::{
     env::{Env, Tasks, Timer},
     observability::MetricsProvider,
 };
+
+use descriptors::Descriptors;
+use in_progress::InProgress;
 
 /// What a node is made of.
 pub(crate) struct NodeParts {

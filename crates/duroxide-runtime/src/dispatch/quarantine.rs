@@ -27,7 +27,7 @@ use std::{
 use duroxide_provider::{ClaimToken, Losses, NodeMembership};
 use tokio::sync::Notify;
 
-use super::held::LockKind;
+use super::locks::LockKind;
 use crate::env::{Env, Moment, lock};
 
 /// From this many losses on an item is a suspect. After one or two crashes of a busy node everything it held has been lost

@@ -3,6 +3,17 @@
 //! It keeps fetches waiting in the store for the slots that are free, has its crew run what they bring, and gives back
 //! what finds no slot in time.
 
+mod activities;
+mod orchestrations;
+mod sessions;
+mod slot_guard;
+mod slots;
+mod task_pool;
+
+pub(super) use activities::{Activities, ClaimedActivity, session_owners, worker_id};
+pub(super) use orchestrations::{ClaimedInstance, Orchestrations};
+pub(super) use slot_guard::Seat;
+
 use std::{
     collections::{BTreeMap, VecDeque, btree_map::Entry},
     future::Future,
@@ -18,14 +29,15 @@ use futures_util::{FutureExt, StreamExt, future::join_all, stream::FuturesUnorde
 use tracing::{error, warn};
 
 use super::{
-    crew::{Crew, Work},
-    held::LockKind,
+    locks::LockKind,
     node::Node,
-    seat::SlotBoard,
-    slots::{Slots, Wanted},
     timing::{fetch_backoff, unstarted_max},
 };
 use crate::env::{BoxFuture, Env, Moment};
+
+use slot_guard::SlotBoard;
+use slots::{Slots, Wanted};
+use task_pool::{Crew, Work};
 
 /// What a dispatch loop needs to know of its queue.
 pub(crate) trait WorkQueue: Work {

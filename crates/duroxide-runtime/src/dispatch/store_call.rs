@@ -1,3 +1,11 @@
+//! Calls of a provider: catches panics, retries, and resolves lost answers.
+
+mod lost_answer;
+mod retry;
+
+pub(super) use lost_answer::{was_committed, was_recorded};
+pub(super) use retry::{Insisted, insist};
+
 use std::{any::Any, future::Future, panic::AssertUnwindSafe};
 
 use duroxide_provider::ProviderError;

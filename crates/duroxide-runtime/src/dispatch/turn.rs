@@ -1,11 +1,16 @@
 //! One claimed instance: prepare, run a turn, commit it.
 
+mod ending;
+mod round;
 mod run;
 mod settle;
 mod source;
 mod stranded;
 mod succeed;
 mod terminate;
+
+pub(crate) use round::event_bytes;
+pub(super) use round::item_bytes;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -14,24 +19,16 @@ use futures_util::future::select;
 use tracing::{debug, warn};
 
 use super::{
-    admit::{Admission, Claimed, Policy, Unprocessable, admit},
-    batch::start_item,
-    commit::{Insisted, insist},
-    guarded,
-    held::LockKind,
-    lacking::joined_nodes,
-    node::Node,
-    orchestration::ClaimedInstance,
-    quarantine::Suspect,
-    record::recorded_parent,
-    renewal::Lease,
-    seat::Seat,
-};
-use crate::{
     backoff_log::{UnregisteredOrchestration, warn_unregistered_orchestration},
-    cache::Lookup,
-    env::Moment,
+    decide::{Admission, Claimed, Policy, Unprocessable, admit, joined_nodes, recorded_parent, start_item},
+    guarded,
+    locks::{Lease, LockKind},
+    node::Node,
+    quarantine::Suspect,
+    queue::{ClaimedInstance, Seat},
+    store_call::{Insisted, insist},
 };
+use crate::{cache::Lookup, env::Moment};
 
 /// How long a claim rests that this node cannot read or replay.
 const UNREADABLE_DELAY: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@ use duroxide_core::{Clock, Timestamp};
 use tokio::runtime::Handle;
 
 use super::{
-    BoxFuture, Env, Moment, RunningTurn, Timer, TokioTimer, TurnJob, pulse::Pulse, thread_sleep,
+    BoxFuture, Env, Moment, RunningTurn, Timer, TokioTimer, TurnJob, thread_sleep, timer_waker::Pulse,
     turn_threads::TurnThreads,
 };
 

@@ -6,9 +6,9 @@
 //!
 //! A healthy turn takes microseconds, less than waking a thread for it. So only as many threads are awake as half the
 //! machine has cores, each takes one turn after the other and lingers a moment before it sleeps; the other half is for
-//! those who hand turns in and for the store. If the threads are held up by slow turns, a [`lookout`] wakes more.
+//! those who hand turns in and for the store. If the threads are held up by slow turns, a [`watchdog`] wakes more.
 
-mod lookout;
+mod watchdog;
 
 use std::{
     collections::VecDeque,
@@ -138,7 +138,7 @@ impl Shared {
         if state.alive - state.idle < shared.awake_max {
             Self::add_thread(shared, state);
         } else {
-            lookout::post(shared, state);
+            watchdog::post(shared, state);
         }
     }
 

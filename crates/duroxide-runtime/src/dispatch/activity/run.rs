@@ -15,14 +15,12 @@ use crate::{
     ActivityContext, ActivityHandler,
     activity_context::ActivityCall,
     dispatch::{
-        ActivityRun, InProgressGuard,
-        commit::{Insisted, insist},
-        guarded,
+        ActivityRun, InProgressGuard, guarded,
+        locks::LeaseEnd,
         quarantine::{Starting, started},
-        renewal::LeaseEnd,
-        store_call::panic_text,
+        queue::worker_id,
+        store_call::{Insisted, insist, panic_text},
         timing::UNSTARTED_MAX,
-        worker::worker_id,
     },
     env::{BoxFuture, Task},
 };

@@ -8,16 +8,15 @@ use tracing::{debug, error, warn};
 
 use super::{ActivityWork, Call, run::Verdict};
 use crate::{
-    backoff_log::{UnregisteredActivity, warn_unregistered_activity},
     dispatch::{
-        commit::{Insisted, insist},
+        backoff_log::{UnregisteredActivity, warn_unregistered_activity},
+        decide::{joined_nodes, lacking},
         failure_log::{FailedActivity, activity_failed},
-        lacking::{joined_nodes, lacking},
-        lost_answer,
+        locks::LeaseEnd,
         node::Node,
-        renewal::LeaseEnd,
-        round::item_bytes,
-        worker::worker_id,
+        queue::worker_id,
+        store_call::{Insisted, insist, was_recorded},
+        turn::item_bytes,
     },
     observability::{ActivityEnd, EndedActivity},
 };
@@ -85,7 +84,7 @@ impl ActivityWork {
     /// Whether an earlier try to record the outcome succeeded, although its answer was lost.
     async fn was_recorded(&mut self, completion: &WorkItem) -> bool {
         let kept = self.lease.ended() != Some(LeaseEnd::Expired) && !self.cancellation.is_cancelled();
-        lost_answer::was_recorded(&self.node, completion, kept).await
+        was_recorded(&self.node, completion, kept).await
     }
 
     /// It was asked to stop before this claim could begin it: it does not run, and its outcome says why.

@@ -1,3 +1,5 @@
+//! Tests of the quarantine.
+
 use duroxide_provider::NodeId;
 use futures_util::FutureExt;
 

@@ -13,18 +13,16 @@ use tracing::{error, warn};
 
 use super::{
     InstanceWork,
+    round::{Notice, refused_starts},
     settle::Decided,
     source::{Cold, Source},
 };
 use crate::{
     cache::{CachedExecution, Stand},
     dispatch::{
-        admit::{Run, Unprocessable},
-        batch::start_item,
+        decide::{Run, Unprocessable, is_seed_only, recorded_parent, start_item},
         measure::{End, Facts},
         quarantine::{GIVE_WAY, Starting, Stay},
-        record::{is_seed_only, recorded_parent},
-        round::{Notice, refused_starts},
     },
     env::{RunningTurn, clock_of},
     observability::{turn_outcome, turn_span},

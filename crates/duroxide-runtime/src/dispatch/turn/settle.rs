@@ -9,21 +9,22 @@ use duroxide_core::{
 use duroxide_provider::{ProviderError, Round, ScheduledActivityIdentifier};
 use tracing::{debug, error, warn};
 
-use super::{InstanceWork, UNREADABLE_DELAY};
+use super::{
+    InstanceWork, UNREADABLE_DELAY,
+    ending::{labels_of, record_of, seed_of},
+    round::{
+        Identity, Notice, Successor, child_cancellations, empty_round, notice_of, refused_starts, round,
+        round_bytes,
+    },
+};
 use crate::{
     cache::CachedExecution,
     dispatch::{
-        admit::{Handlers, Subject},
-        commit::{Insisted, insist},
-        ending::{labels_of, record_of, seed_of},
+        decide::{Handlers, Subject},
         failure_log::{FailedExecution, execution_failed},
         guarded,
-        lost_answer::was_committed,
         measure::{End, Facts, count},
-        round::{
-            Identity, Notice, Successor, child_cancellations, empty_round, notice_of, refused_starts, round,
-            round_bytes,
-        },
+        store_call::{Insisted, insist, was_committed},
     },
 };
 

@@ -9,7 +9,7 @@ use duroxide_provider::VersionTriple;
 
 use crate::{
     cache::{CachedExecution, Stand},
-    dispatch::{admit::Run, record::is_seed_only},
+    dispatch::decide::{Run, is_seed_only},
     observability::TurnOf,
 };
 

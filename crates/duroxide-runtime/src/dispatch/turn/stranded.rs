@@ -3,11 +3,7 @@
 use super::InstanceWork;
 use crate::{
     cache::Lookup,
-    dispatch::{
-        admit::Admission,
-        condemn::{Sentence, condemn},
-        record::recorded_parent,
-    },
+    dispatch::decide::{Admission, Sentence, condemn, recorded_parent},
 };
 
 impl InstanceWork {

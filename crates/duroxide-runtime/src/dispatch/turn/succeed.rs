@@ -7,10 +7,8 @@ use super::InstanceWork;
 use crate::{
     cache::CachedExecution,
     dispatch::{
-        admit::Handlers,
+        decide::{Handlers, incompatible_pin, recorded_handler},
         measure::{End, Facts},
-        pin::incompatible_pin,
-        record::recorded_handler,
     },
 };
 

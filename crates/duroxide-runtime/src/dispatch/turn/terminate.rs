@@ -5,15 +5,16 @@ use std::sync::Arc;
 use duroxide_core::{EventKind, ParentLink, engine::end_without_code};
 use duroxide_provider::LoadedExecution;
 
-use super::{InstanceWork, settle::Decided};
-use crate::dispatch::{
-    admit::{Subject, Termination},
-    batch::{start_item, successor_item},
+use super::{
+    InstanceWork,
     ending::{call_in_history, link_of_automatic_id, record_of},
+    settle::Decided,
+};
+use crate::dispatch::{
+    decide::{Subject, Termination, recorded_parent, start_item, successor_item},
     failure_log::RuntimeEnd,
     guarded,
     measure::{End, Facts},
-    record::recorded_parent,
 };
 
 impl InstanceWork {

@@ -1,3 +1,5 @@
+//! Builds the global logger from `tracing-subscriber` layers.
+
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
     filter::{FilterExt, filter_fn},

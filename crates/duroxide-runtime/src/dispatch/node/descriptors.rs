@@ -1,3 +1,5 @@
+//! [`Descriptors`]: names and handler versions of recent executions.
+
 use std::{collections::HashMap, sync::Mutex};
 
 use crate::env::lock;

@@ -1,3 +1,5 @@
+//! [`InProgress`]: the user code that runs right now.
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},

@@ -6,7 +6,7 @@
 use duroxide_core::{Event, EventKind, WorkItem};
 use duroxide_provider::Round;
 
-use super::{guarded, node::Node};
+use crate::dispatch::{guarded, node::Node};
 
 /// Whether the round is stored: its last event is there as this node made it, times included.
 pub(crate) async fn was_committed(node: &Node, instance: &str, round: &Round) -> bool {

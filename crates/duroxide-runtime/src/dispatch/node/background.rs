@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tracing::{debug, warn};
 
-use super::{guarded, node::Node, sweep, timing::renewal_interval, worker::session_owners};
+use super::{Node, sweep};
+use crate::dispatch::{guarded, queue::session_owners, timing::renewal_interval};
 
 pub(crate) fn start(node: &Arc<Node>) {
     if node.options.worker_concurrency > 0 {

@@ -5,10 +5,10 @@ use std::{future::Future, time::Duration};
 use duroxide_provider::ProviderError;
 use tracing::debug;
 
-use super::{
+use super::{Panicked, caught};
+use crate::dispatch::{
+    locks::{Lease, LeaseEnd},
     node::Node,
-    renewal::{Lease, LeaseEnd},
-    store_call::{Panicked, caught},
     timing::commit_backoff,
 };
 

@@ -14,7 +14,7 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use super::seat::Seat;
+use super::slot_guard::Seat;
 use crate::env::{Moment, Tasks, lock};
 
 /// Tasks that wait for an item at the same time. A group commit sends many at once to wait; those beyond end.

@@ -5,17 +5,21 @@ use std::{future::Future, sync::Arc};
 use duroxide_provider::{OrchestrationClaim, OrchestrationFetch, ProviderError};
 
 use super::{
-    crew::Work,
-    guarded,
-    held::LockKind,
-    node::Node,
-    quarantine::{ClaimRecord, Suspect},
-    queue::WorkQueue,
-    seat::Seat,
+    WorkQueue,
+    slot_guard::Seat,
     slots::{Slots, Wanted},
-    turn::InstanceWork,
+    task_pool::Work,
 };
-use crate::env::{BoxFuture, Moment};
+use crate::{
+    dispatch::{
+        guarded,
+        locks::LockKind,
+        node::Node,
+        quarantine::{ClaimRecord, Suspect},
+        turn::InstanceWork,
+    },
+    env::{BoxFuture, Moment},
+};
 
 /// Quick turns that may wait for a turn thread. Enough to keep the threads going until the dispatch loop comes round.
 const IN_PASSING_MAX: usize = 64;

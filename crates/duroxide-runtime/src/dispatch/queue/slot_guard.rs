@@ -7,11 +7,11 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{
-    slots::{Place, Slots},
-    timing::{UNSTARTED_IN_SLOT_MAX, UNSTARTED_MAX},
+use super::slots::{Place, Slots};
+use crate::{
+    dispatch::timing::{UNSTARTED_IN_SLOT_MAX, UNSTARTED_MAX},
+    env::{Env, Moment, lock},
 };
-use crate::env::{Env, Moment, lock};
 
 /// The slots of a queue, shared by its loop and what runs in them.
 pub(super) struct SlotBoard {

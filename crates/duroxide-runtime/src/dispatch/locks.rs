@@ -1,3 +1,9 @@
+//! The locks that a node holds, and their renewal.
+
+mod lease;
+
+pub(super) use lease::{Lease, LeaseEnd};
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Mutex,

@@ -2,7 +2,7 @@
 
 use duroxide_provider::{JoinedNode, NodeCapability};
 
-use super::{guarded, node::Node};
+use crate::dispatch::{guarded, node::Node};
 
 /// The nodes of the store, as far as it knows them. Asked for only when work is about to be ended.
 pub(crate) async fn joined_nodes(node: &Node) -> Vec<JoinedNode> {

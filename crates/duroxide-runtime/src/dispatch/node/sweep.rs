@@ -10,11 +10,19 @@ use duroxide_provider::{
 };
 use tracing::{debug, warn};
 
-use super::{
-    activity::ActivityWork, condemn::Sentence, guarded, held::LockKind, node::Node,
-    orchestration::ClaimedInstance, seat::Seat, turn::InstanceWork, worker::ClaimedActivity,
+use super::Node;
+use crate::{
+    RuntimeOptions,
+    dispatch::{
+        activity::ActivityWork,
+        decide::Sentence,
+        guarded,
+        locks::LockKind,
+        queue::{ClaimedActivity, ClaimedInstance, Seat},
+        turn::InstanceWork,
+    },
+    env::Moment,
 };
-use crate::{RuntimeOptions, env::Moment};
 
 /// How often the sweeper looks, unless it has reason to look more often.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);

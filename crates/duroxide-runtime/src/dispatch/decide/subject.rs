@@ -2,10 +2,10 @@
 
 use duroxide_core::{EventKind, engine::Seed};
 
-use super::{Claimed, Policy, Standing, Subject, UNKNOWN_VERSION};
-use crate::dispatch::{
+use super::{
+    Claimed, Policy, Standing, Subject, UNKNOWN_VERSION,
     batch::{start_item, successor_item, wanted_handler},
-    record::{recorded_handler, recorded_parent},
+    history::{recorded_handler, recorded_parent},
 };
 
 /// Which execution a hopeless batch ends. One that continued as new has ended; its successor fails in its place,

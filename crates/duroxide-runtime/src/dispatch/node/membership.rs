@@ -9,8 +9,11 @@ use std::{
 use duroxide_provider::{NodeAnnouncement, NodeCapability, NodeId, NodeMembership, TagFilter};
 use tracing::warn;
 
-use super::{guarded, node::Node, worker::session_owners};
-use crate::env::{Env, Tasks};
+use super::Node;
+use crate::{
+    dispatch::{guarded, queue::session_owners},
+    env::{Env, Tasks},
+};
 
 /// The pause before a node that could not join tries again. Until then its leases alone say that it lives.
 const JOIN_AGAIN_AFTER: Duration = Duration::from_secs(1);

@@ -6,8 +6,7 @@ use duroxide_core::{ErrorDetails, FnOrchestration, PoisonMessageType};
 use duroxide_provider::NodeCapability;
 use semver::Version;
 
-use super::*;
-use crate::dispatch::{batch::is_wake_up, record::is_seed_only};
+use super::{batch::is_wake_up, history::is_seed_only, *};
 
 /// A node that has `order` in version 1.0.0.
 struct OnlyOrder;

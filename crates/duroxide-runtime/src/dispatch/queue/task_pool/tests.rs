@@ -1,3 +1,5 @@
+//! Tests of the task pool.
+
 use std::sync::Arc;
 
 use tokio::{

@@ -3,8 +3,13 @@
 //! The checks run in a fixed order and the first that applies decides. They are pure: the claim and its history
 //! come in, and what to do goes out as a value (S0.21). Only the dispatcher talks to the provider.
 
-mod doomed;
+mod batch;
 mod exhausted;
+mod history;
+mod lacking_nodes;
+mod pin;
+mod stranded;
+mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -16,15 +21,17 @@ use duroxide_core::{
 };
 use duroxide_provider::{JoinedNode, SemverRange, VersionTriple};
 
-use super::{
-    batch::{cancellation, start_item, successor_item, wanted_handler},
-    condemn::{Sentence, condemn},
-    pin::{describe_ranges, incompatible_pin, later_pin, replays, unreadable_pin},
-    record::recorded_handler,
-};
+use batch::cancellation;
 use exhausted::{poison, poison_unreadable, unsupported};
+use pin::{later_pin, replays, unreadable_pin};
+use subject::doomed;
 
-pub(crate) use doomed::doomed;
+pub(super) use batch::{is_wake_up, start_item, successor_item, wanted_handler};
+pub(super) use history::{is_seed_only, recorded_handler, recorded_parent};
+pub(super) use lacking_nodes::{joined_nodes, lacking};
+pub(crate) use pin::describe_ranges;
+pub(super) use pin::incompatible_pin;
+pub(super) use stranded::{Sentence, condemn};
 
 /// The text for work that this node cannot process (S2.9). It names both causes, because which one it is may
 /// differ from node to node.

@@ -1,3 +1,5 @@
+//! [`RunningActivities`]: the cancellation tokens of claimed activities.
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},

@@ -98,7 +98,7 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::dispatch::slots::Place;
+    use crate::dispatch::queue::slots::Place;
 
     #[test]
     fn one_slot_looks_for_sessions_and_another_only_when_it_is_taken() {

@@ -5,11 +5,12 @@ use duroxide_core::{
 };
 use duroxide_provider::VersionTriple;
 
-use super::{Admission, Cause, Claimed, NOT_PROCESSED_HERE, Policy, Standing, Subject, Termination, doomed};
-use crate::dispatch::{
+use super::{
+    Admission, Cause, Claimed, NOT_PROCESSED_HERE, Policy, Standing, Subject, Termination,
     batch::{start_item, successor_item, wanted_handler},
-    lacking::lacking,
-    record::recorded_handler,
+    doomed,
+    history::recorded_handler,
+    lacking_nodes::lacking,
 };
 
 /// Fails it with the messages that it was attempted with.

@@ -5,11 +5,8 @@ use duroxide_core::{ConfigErrorKind, ErrorDetails, engine::Ending};
 use duroxide_provider::MissingCapability;
 
 use super::{
-    admit::{
-        Admission, Cause, Claimed, NOT_PROCESSED_HERE, Policy, Standing, Subject, Termination, doomed,
-        standing,
-    },
-    batch::cancellation,
+    Admission, Cause, Claimed, NOT_PROCESSED_HERE, Policy, Standing, Subject, Termination,
+    batch::cancellation, doomed, standing,
 };
 
 /// Why an instance is ended that no node can run.

@@ -1,8 +1,7 @@
 //! Ending an execution without running its code: poison, unsupported version, cancellation without a handler, a
 //! round that the store refused.
 
-use super::admit::Subject;
-use crate::kind_of;
+use crate::{dispatch::decide::Subject, kind_of};
 use duroxide_core::{
     Event, EventKind, INITIAL_EXECUTION_ID, ParentLink, WorkItem,
     engine::{Record, Seed},

@@ -8,19 +8,22 @@ use duroxide_provider::{
 };
 
 use super::{
-    activity::ActivityWork,
-    crew::Work,
-    guarded,
-    held::LockKind,
-    node::Node,
-    quarantine::{ClaimRecord, Suspect},
-    queue::WorkQueue,
-    running::RunningActivity,
-    seat::Seat,
+    WorkQueue,
     sessions::{InFlight, SessionOwners, SessionsInFlight},
+    slot_guard::Seat,
     slots::{Slots, Wanted},
+    task_pool::Work,
 };
-use crate::env::{BoxFuture, Moment};
+use crate::{
+    dispatch::{
+        activity::{ActivityWork, RunningActivity},
+        guarded,
+        locks::LockKind,
+        node::Node,
+        quarantine::{ClaimRecord, Suspect},
+    },
+    env::{BoxFuture, Moment},
+};
 
 /// How long a fetch waits that leaves sessions out, because the node has as many as it may: one of them may end
 /// meanwhile.
@@ -85,7 +88,7 @@ pub(crate) struct ClaimedActivity {
     /// Given if its claims were lost repeatedly.
     pub suspect: Option<Suspect>,
     /// Its place in its session, given when it starts; `None` if that session would be one too many.
-    pub in_session: Option<InFlight>,
+    pub(super) in_session: Option<InFlight>,
 }
 
 impl ClaimedActivity {

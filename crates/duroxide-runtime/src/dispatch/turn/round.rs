@@ -10,7 +10,7 @@ use duroxide_provider::{
 };
 use semver::Version;
 
-use super::batch::{is_wake_up, wanted_handler};
+use crate::dispatch::decide::{is_wake_up, wanted_handler};
 
 /// Whose turn it was.
 #[derive(Debug, Clone, Copy)]

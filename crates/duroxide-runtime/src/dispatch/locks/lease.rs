@@ -7,13 +7,15 @@ use futures_util::future::{Either, select};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::{
-    guarded,
-    held::LockKind,
-    node::{LeaseTerms, Node},
-    timing::renewal_backoff,
+use super::LockKind;
+use crate::{
+    dispatch::{
+        guarded,
+        node::{LeaseTerms, Node},
+        timing::renewal_backoff,
+    },
+    env::{BoxFuture, Moment},
 };
-use crate::env::{BoxFuture, Moment};
 
 /// How a lease ended while its work went on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
