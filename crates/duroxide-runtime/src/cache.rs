@@ -1,6 +1,6 @@
 //! Executions kept alive between turns. The cache is only ever an optimisation.
 
-mod expected;
+mod pending_return;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,8 +11,8 @@ use std::{
 use duroxide_core::{Event, engine::Execution};
 use duroxide_provider::OrchestrationClaim;
 
-use self::expected::Expectations;
-pub(crate) use self::expected::Expected;
+pub(crate) use self::pending_return::PendingReturn;
+use self::pending_return::PendingReturns;
 use crate::{dispatch::event_bytes, env::lock};
 
 /// The memory of a waiting execution beside what [`Execution::held_bytes`] counts: the parked code, its entry here and the
@@ -34,12 +34,12 @@ pub(crate) struct CachedExecution {
     pub unreadable_pin: Option<String>,
     /// Whether this node could also replay it; if not, it is not kept.
     pub replayable: bool,
-    pub stand: Stand,
+    pub position: HistoryPosition,
 }
 
 /// The stored history that a cached execution belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stand {
+pub(crate) enum HistoryPosition {
     /// Of a store that says where it stands.
     Position {
         /// The instance row's number, which no other instance ever has.
@@ -53,7 +53,7 @@ pub(crate) enum Stand {
     Empty,
 }
 
-impl Stand {
+impl HistoryPosition {
     /// Where the store stands by a claim and the history that came with it.
     pub(crate) fn of(claim: &OrchestrationClaim, history: &[Event]) -> Self {
         match (claim.position, history) {
@@ -68,14 +68,14 @@ impl Stand {
 
     /// Where the same store stands after a round that began the instance's next execution with these events.
     pub(crate) fn begun(&self, seed: &[Event]) -> Self {
-        let mut stand = match self {
+        let mut position = match self {
             Self::Position { incarnation, .. } => {
                 Self::Position { incarnation: *incarnation, last_event_id: 0 }
             }
             Self::Ends(_) | Self::Empty => Self::Empty,
         };
-        stand.advance(seed);
-        stand
+        position.advance(seed);
+        position
     }
 
     /// Moves on by the events of a round.
@@ -91,15 +91,15 @@ impl Stand {
 
 impl CachedExecution {
     /// Whether the store stands exactly where this execution does.
-    fn fits(&self, claim: &OrchestrationClaim) -> bool {
+    fn matches(&self, claim: &OrchestrationClaim) -> bool {
         if self.execution_id != claim.execution_id {
             return false;
         }
-        match (&self.stand, claim.position, &claim.loaded) {
-            (Stand::Position { incarnation, last_event_id }, Some(position), _) => {
+        match (&self.position, claim.position, &claim.loaded) {
+            (HistoryPosition::Position { incarnation, last_event_id }, Some(position), _) => {
                 *incarnation == position.incarnation && *last_event_id == position.last_event_id
             }
-            (Stand::Ends(ends), None, Some(loaded)) => {
+            (HistoryPosition::Ends(ends), None, Some(loaded)) => {
                 loaded.history_error.is_none()
                     && loaded.history.first() == Some(&ends.0)
                     && loaded.history.last() == Some(&ends.1)
@@ -111,16 +111,16 @@ impl CachedExecution {
     /// One more round is on its way: if it is committed, the execution stands behind `delta`.
     pub(crate) fn advance(&mut self, delta: &[Event]) {
         self.turns += 1;
-        self.stand.advance(delta);
+        self.position.advance(delta);
     }
 
     /// Estimates the memory that this takes while it is cached.
     fn bytes(&self) -> usize {
-        let stand = match &self.stand {
-            Stand::Position { .. } | Stand::Empty => 0,
-            Stand::Ends(ends) => event_bytes(&ends.0) + event_bytes(&ends.1),
+        let position = match &self.position {
+            HistoryPosition::Position { .. } | HistoryPosition::Empty => 0,
+            HistoryPosition::Ends(ends) => event_bytes(&ends.0) + event_bytes(&ends.1),
         };
-        let payloads = self.execution.held_bytes().saturating_add(stand);
+        let payloads = self.execution.held_bytes().saturating_add(position);
         payloads.saturating_add(payloads / ALLOCATOR_SHARE).saturating_add(BYTES_EACH)
     }
 }
@@ -139,7 +139,7 @@ pub(crate) struct ExecutionCache {
     executions_max: usize,
     bytes_max: usize,
     entries: Mutex<Entries>,
-    expectations: Expectations,
+    pending_returns: PendingReturns,
 }
 
 #[derive(Default)]
@@ -158,24 +158,29 @@ struct Entry {
 
 impl ExecutionCache {
     pub(crate) fn new(executions_max: usize, bytes_max: usize) -> Self {
-        Self { executions_max, bytes_max, entries: Mutex::default(), expectations: Expectations::default() }
+        Self {
+            executions_max,
+            bytes_max,
+            entries: Mutex::default(),
+            pending_returns: PendingReturns::default(),
+        }
     }
 
     /// Says that an execution comes back once its round is confirmed. Ends when what is returned is dropped.
-    pub(crate) fn expect(&self, instance: &str) -> Option<Expected<'_>> {
-        (self.executions_max > 0).then(|| self.expectations.enter(instance))
+    pub(crate) fn expect_return(&self, instance: &str) -> Option<PendingReturn<'_>> {
+        (self.executions_max > 0).then(|| self.pending_returns.expect(instance))
     }
 
-    /// Resolves when no execution of the instance is expected back. The next claim may be quicker than the answer to
+    /// Resolves when no execution of the instance is pending_return back. The next claim may be quicker than the answer to
     /// the commit before it.
-    pub(crate) async fn came_back(&self, instance: &str) {
-        self.expectations.met(instance).await;
+    pub(crate) async fn wait_for_return(&self, instance: &str) {
+        self.pending_returns.met(instance).await;
     }
 
     /// Takes the claimed instance's execution out. It comes back only after a confirmed commit.
     pub(crate) fn take(&self, claim: &OrchestrationClaim) -> Lookup {
         match lock(&self.entries).remove(&claim.instance) {
-            Some(execution) if execution.fits(claim) => Lookup::Live(execution),
+            Some(execution) if execution.matches(claim) => Lookup::Live(execution),
             Some(execution) => Lookup::Stale(execution),
             None => Lookup::Absent,
         }

@@ -83,7 +83,7 @@ pub trait Env: Clock + Timer {
     fn run_turn(&self, job: TurnJob) -> Box<dyn RunningTurn>;
 
     /// Resolves after `delay`, also where nothing drives the timers that [`Timer::sleep_until`] needs. A shutdown
-    /// waits by it, which may be called outside of the executor.
+    /// waits by it, which may be woken outside of the executor.
     fn sleep_off_executor(&self, delay: Duration) -> BoxFuture {
         self.sleep_until(self.moment().after(delay))
     }
@@ -127,12 +127,12 @@ pub(crate) fn clock_of(env: &Arc<dyn Env>) -> Arc<dyn Clock> {
 }
 
 /// Waits until it is so. Whoever makes it so notifies all who wait.
-pub(crate) async fn wait_for(notify: &Notify, is_so: impl Fn() -> bool) {
+pub(crate) async fn wait_for(notify: &Notify, condition: impl Fn() -> bool) {
     loop {
         // Listen first, look after: in the other order a change in between would tell nobody.
         let mut notified = pin!(notify.notified());
         notified.as_mut().enable();
-        if is_so() {
+        if condition() {
             return;
         }
         notified.await;

@@ -13,7 +13,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     ActivityRegistry, MetricsSnapshot, ObservabilityHandle, OrchestrationRegistry, RuntimeOptions,
-    dispatch::{self, Node, NodeParts, describe_ranges, guarded},
+    dispatch::{self, Node, NodeParts, describe_ranges, provider_call},
     env::{Env, RealEnv, clock_of},
     instrumented::InstrumentedProvider,
     observability::MetricsProvider,
@@ -122,7 +122,7 @@ impl Runtime {
     /// What an instance is; `None` if it is unknown, if the store cannot be read, or after a shutdown.
     pub async fn get_orchestration_descriptor(&self, instance: &str) -> Option<OrchestrationDescriptor> {
         let node = self.shutdown.node()?;
-        guarded("read_descriptor", node.store.read_descriptor(instance)).await.ok().flatten()
+        provider_call("read_descriptor", node.store.read_descriptor(instance)).await.ok().flatten()
     }
 }
 

@@ -97,7 +97,7 @@ async fn end(node: Arc<Node>, deadline: Arc<Deadline>, slot: NodeSlot) {
     left_running::wait(&node, &deadline).await;
     release(&node, &deadline, &BTreeSet::new()).await;
     node.membership.leave();
-    node.retire(node.cache.clear());
+    node.drop_on_turn_thread(node.cache.clear());
     close_turns(&node).await;
     drop(node);
     let last = lock(&slot).take();
@@ -110,7 +110,7 @@ async fn release(node: &Arc<Node>, deadline: &Deadline, keep: &BTreeSet<String>)
     if deadline.is_immediate() {
         return;
     }
-    let held = node.held.take_except(keep);
+    let held = node.locks.take_except(keep);
     if held.is_empty() {
         return;
     }

@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use serde::de::DeserializeOwned;
 
-use super::{Client, ClientError, wait::Pace};
+use super::{Client, ClientError, wait::PollInterval};
 
 impl Client {
     /// A value of an instance's key-value store.
@@ -45,8 +45,8 @@ impl Client {
         key: &str,
         timeout: Duration,
     ) -> Result<String, ClientError> {
-        let look = |_| self.store.get_kv_value(instance, key);
-        self.wait_until(instance, timeout, Pace::GROWING, look).await
+        let check = |_| self.store.get_kv_value(instance, key);
+        self.wait_until(instance, timeout, PollInterval::GROWING, check).await
     }
 
     /// Waits until an instance's key-value store has a value for `key`, and decodes it.

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Client, ClientError,
-    wait::{Heard, Pace},
+    wait::{Notification, PollInterval},
 };
 use crate::OrchestrationStatus;
 
@@ -38,15 +38,15 @@ impl Client {
         instance: &str,
         timeout: Duration,
     ) -> Result<OrchestrationStatus, ClientError> {
-        let look = |heard| async {
-            match heard {
-                Heard::NotEnded => Ok(None),
-                heard @ (Heard::Nothing | Heard::Standing(_)) => {
-                    self.look_at_status(instance, heard, OrchestrationStatus::is_terminal).await
+        let check = |notification| async {
+            match notification {
+                Notification::NotEnded => Ok(None),
+                notification @ (Notification::None | Notification::Status(_)) => {
+                    self.check_status(instance, notification, OrchestrationStatus::is_terminal).await
                 }
             }
         };
-        self.wait_until(instance, timeout, Pace::GROWING, look).await
+        self.wait_until(instance, timeout, PollInterval::GROWING, check).await
     }
 
     /// Waits until an instance has ended and decodes its output. The inner error is the text of its failure.
@@ -86,21 +86,21 @@ impl Client {
         let changed = |status: &OrchestrationStatus| {
             status.is_terminal() || status.custom_status_version() > last_seen_version
         };
-        let look = |heard| self.look_at_status(instance, heard, changed);
-        self.wait_until(instance, timeout, Pace::every(poll_interval), look).await
+        let check = |notification| self.check_status(instance, notification, changed);
+        self.wait_until(instance, timeout, PollInterval::every(poll_interval), check).await
     }
 
-    async fn look_at_status(
+    async fn check_status(
         &self,
         instance: &str,
-        heard: Heard,
+        notification: Notification,
         wanted: impl Fn(&OrchestrationStatus) -> bool,
     ) -> Result<Option<OrchestrationStatus>, ProviderError> {
-        let standing = match heard {
-            Heard::Standing(standing) => Some(standing),
-            Heard::Nothing | Heard::NotEnded => self.store.read_status(instance).await?,
+        let snapshot = match notification {
+            Notification::Status(snapshot) => Some(snapshot),
+            Notification::None | Notification::NotEnded => self.store.read_status(instance).await?,
         };
-        let status = OrchestrationStatus::from(standing);
+        let status = OrchestrationStatus::from(snapshot);
         Ok(wanted(&status).then_some(status))
     }
 }

@@ -4,12 +4,12 @@
 //! come in, and what to do goes out as a value (S0.21). Only the dispatcher talks to the provider.
 
 mod batch;
+mod end_target;
 mod exhausted;
 mod history;
 mod lacking_nodes;
 mod pin;
 mod stranded;
-mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -22,16 +22,16 @@ use duroxide_core::{
 use duroxide_provider::{JoinedNode, SemverRange, VersionTriple};
 
 use batch::cancellation;
+use end_target::end_target;
 use exhausted::{poison, poison_unreadable, unsupported};
 use pin::{later_pin, replays, unreadable_pin};
-use subject::doomed;
 
 pub(super) use batch::{is_wake_up, start_item, successor_item, wanted_handler};
 pub(super) use history::{is_seed_only, recorded_handler, recorded_parent};
 pub(super) use lacking_nodes::{joined_nodes, lacking};
 pub(crate) use pin::describe_ranges;
 pub(super) use pin::incompatible_pin;
-pub(super) use stranded::{Sentence, condemn};
+pub(super) use stranded::{StrandedEnd, decide_stranded};
 
 /// The text for work that this node cannot process (S2.9). It names both causes, because which one it is may
 /// differ from node to node.
@@ -76,24 +76,24 @@ pub(crate) struct Policy<'a> {
 
 /// What to do with a claimed instance.
 #[derive(Debug)]
-pub(crate) enum Admission {
+pub(crate) enum Decision {
     /// Run a turn.
     Run(Run),
     /// Give the claim back; a later attempt, or another node, may do better.
-    Bounce(Unprocessable),
+    Abandon(Unprocessable),
     /// End the execution without running its code.
     End(Termination),
     /// The instance has ended: drop the messages.
-    Drain,
+    DropEnded,
     /// The messages belong to no instance and nothing ever started one.
-    Stray,
+    DropUnknown,
 }
 
-impl Admission {
+impl Decision {
     /// Whether the claim can be processed here (S0.24).
     #[cfg(test)]
     pub(crate) fn is_processable(&self) -> bool {
-        !matches!(self, Self::Bounce(_))
+        !matches!(self, Self::Abandon(_))
     }
 }
 
@@ -146,14 +146,14 @@ pub(crate) enum Unprocessable {
 /// An execution that ends without running its code.
 #[derive(Debug, Clone)]
 pub(crate) struct Termination {
-    pub subject: Subject,
+    pub target: EndTarget,
     pub ending: Ending,
     pub cause: Cause,
 }
 
 /// Which execution is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub(crate) enum EndTarget {
     /// One that has no history yet.
     Unstarted(Seed),
     /// The claimed one, whose history is at hand.
@@ -178,12 +178,12 @@ pub(crate) enum Cause {
 }
 
 /// Decides what to do with a claim.
-pub(crate) fn admit(claim: Claimed<'_>, policy: &Policy<'_>) -> Admission {
+pub(crate) fn decide(claim: Claimed<'_>, policy: &Policy<'_>) -> Decision {
     let exhausted = claim.attempt_count > policy.max_attempts;
     if let Some(error) = claim.history_error {
         return match (exhausted, claim.ended) {
-            (false, _) => Admission::Bounce(Unprocessable::UndecodableHistory { error: error.to_owned() }),
-            (true, true) => Admission::Drain,
+            (false, _) => Decision::Abandon(Unprocessable::UndecodableHistory { error: error.to_owned() }),
+            (true, true) => Decision::DropEnded,
             (true, false) => poison_unreadable(claim, policy, error),
         };
     }
@@ -192,53 +192,53 @@ pub(crate) fn admit(claim: Claimed<'_>, policy: &Policy<'_>) -> Admission {
         if let Some(cancelled) = cancelled_without_replay(claim, policy) {
             return cancelled;
         }
-        return match (exhausted, standing(claim.history)) {
-            (false, _) => Admission::Bounce(Unprocessable::IncompatibleVersion { pinned, supported }),
-            (true, Standing::Ended) => Admission::Drain,
-            (true, standing) => unsupported(claim, policy, standing, pinned, &supported),
+        return match (exhausted, execution_state(claim.history)) {
+            (false, _) => Decision::Abandon(Unprocessable::IncompatibleVersion { pinned, supported }),
+            (true, ExecutionState::Ended) => Decision::DropEnded,
+            (true, execution_state) => unsupported(claim, policy, execution_state, pinned, &supported),
         };
     }
-    match standing(claim.history) {
-        Standing::Ended => Admission::Drain,
-        standing if exhausted => poison(claim, policy, standing),
-        Standing::Continued => match successor_item(claim.messages) {
+    match execution_state(claim.history) {
+        ExecutionState::Ended => Decision::DropEnded,
+        execution_state if exhausted => poison(claim, policy, execution_state),
+        ExecutionState::Continued => match successor_item(claim.messages) {
             Some(item) => begin(claim, policy, item, claim.execution_id + 1),
-            None => Admission::Bounce(Unprocessable::WaitingForSuccessor),
+            None => Decision::Abandon(Unprocessable::WaitingForSuccessor),
         },
-        Standing::New => match start_item(claim.messages) {
+        ExecutionState::New => match start_item(claim.messages) {
             Some(item) => begin(claim, policy, item, claim.execution_id),
-            None => Admission::Stray,
+            None => Decision::DropUnknown,
         },
-        Standing::Running => resume(claim, policy),
+        ExecutionState::Running => resume(claim, policy),
     }
 }
 
 /// How an execution stands. The last stored event says it; the stored status is not asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ExecutionState {
     New,
     Running,
     Continued,
     Ended,
 }
 
-pub(crate) fn standing(history: &[Event]) -> Standing {
+pub(crate) fn execution_state(history: &[Event]) -> ExecutionState {
     match history.last().map(|event| &event.kind) {
-        None => Standing::New,
-        Some(EventKind::OrchestrationContinuedAsNew { .. }) => Standing::Continued,
+        None => ExecutionState::New,
+        Some(EventKind::OrchestrationContinuedAsNew { .. }) => ExecutionState::Continued,
         Some(EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. }) => {
-            Standing::Ended
+            ExecutionState::Ended
         }
-        Some(_) => Standing::Running,
+        Some(_) => ExecutionState::Running,
     }
 }
 
 /// Begins an execution that has no history yet.
-fn begin(claim: Claimed<'_>, policy: &Policy<'_>, item: &WorkItem, execution_id: u64) -> Admission {
-    let Some((name, asked)) = wanted_handler(item) else { return Admission::Stray };
+fn begin(claim: Claimed<'_>, policy: &Policy<'_>, item: &WorkItem, execution_id: u64) -> Decision {
+    let Some((name, asked)) = wanted_handler(item) else { return Decision::DropUnknown };
     match policy.handlers.find(name, asked) {
         Some((version, handler)) => match Seed::from_item(item.clone(), execution_id, version.clone()) {
-            Some(seed) => Admission::Run(Run {
+            Some(seed) => Decision::Run(Run {
                 handler,
                 seed: Some(seed),
                 name: name.to_owned(),
@@ -247,23 +247,23 @@ fn begin(claim: Claimed<'_>, policy: &Policy<'_>, item: &WorkItem, execution_id:
                 later_pin: None,
                 replayable: replays(policy.supported, (&current_build_version()).into()),
             }),
-            None => Admission::Stray,
+            None => Decision::DropUnknown,
         },
         None => {
             let seed =
                 Seed::from_item(item.clone(), execution_id, asked.unwrap_or(UNKNOWN_VERSION).to_owned());
-            unregistered(claim, name, asked, seed.map(Subject::Unstarted))
+            unregistered(claim, name, asked, seed.map(EndTarget::Unstarted))
         }
     }
 }
 
 /// Goes on with an execution that has history.
-fn resume(claim: Claimed<'_>, policy: &Policy<'_>) -> Admission {
+fn resume(claim: Claimed<'_>, policy: &Policy<'_>) -> Decision {
     // A history that does not begin with its start names no handler. Any will do, because replay reports it.
     let (name, version) =
         recorded_handler(claim.history).map_or((claim.name, None), |(name, version)| (name, Some(version)));
     match policy.handlers.find(name, version) {
-        Some((found, handler)) => Admission::Run(Run {
+        Some((found, handler)) => Decision::Run(Run {
             handler,
             seed: None,
             name: name.to_owned(),
@@ -272,7 +272,7 @@ fn resume(claim: Claimed<'_>, policy: &Policy<'_>) -> Admission {
             later_pin: later_pin(claim.history),
             replayable: true,
         }),
-        None => unregistered(claim, name, version, Some(Subject::Stored)),
+        None => unregistered(claim, name, version, Some(EndTarget::Stored)),
     }
 }
 
@@ -281,16 +281,17 @@ fn unregistered(
     claim: Claimed<'_>,
     name: &str,
     version: Option<&str>,
-    subject: Option<Subject>,
-) -> Admission {
-    let recorded = (subject == Some(Subject::Stored)).then(|| recorded_cancellation(claim.history)).flatten();
-    match (recorded.or_else(|| cancellation(claim.messages)), subject) {
-        (Some(reason), Some(subject)) => Admission::End(Termination {
-            subject,
+    target: Option<EndTarget>,
+) -> Decision {
+    let recorded =
+        (target == Some(EndTarget::Stored)).then(|| recorded_cancellation(claim.history)).flatten();
+    match (recorded.or_else(|| cancellation(claim.messages)), target) {
+        (Some(reason), Some(target)) => Decision::End(Termination {
+            target,
             ending: Ending::Cancelled { reason: reason.to_owned() },
             cause: Cause::CancelledWithoutHandler,
         }),
-        _ => Admission::Bounce(Unprocessable::UnregisteredOrchestration {
+        _ => Decision::Abandon(Unprocessable::UnregisteredOrchestration {
             name: name.to_owned(),
             version: version.map(str::to_owned),
         }),
@@ -298,7 +299,7 @@ fn unregistered(
 }
 
 /// Ends a cancelled execution that cannot be replayed here, if that is allowed: ending needs no replay.
-fn cancelled_without_replay(claim: Claimed<'_>, policy: &Policy<'_>) -> Option<Admission> {
+fn cancelled_without_replay(claim: Claimed<'_>, policy: &Policy<'_>) -> Option<Decision> {
     let cancelled = policy.cancel_only_fallback && cancellation(claim.messages).is_some();
-    cancelled.then(|| condemn(claim, policy, &Sentence::Cancelled)).flatten()
+    cancelled.then(|| decide_stranded(claim, policy, &StrandedEnd::Cancelled)).flatten()
 }

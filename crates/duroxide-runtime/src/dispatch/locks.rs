@@ -25,12 +25,12 @@ pub(crate) struct HeldLocks {
 }
 
 impl HeldLocks {
-    pub(crate) fn hold(&self, token: &str, kind: LockKind) {
+    pub(crate) fn insert(&self, token: &str, kind: LockKind) {
         lock(&self.tokens).insert(token.to_owned(), kind);
     }
 
     /// The store has the result, or the lock is left to its lease.
-    pub(crate) fn let_go(&self, token: &str) {
+    pub(crate) fn remove(&self, token: &str) {
         lock(&self.tokens).remove(token);
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duroxide_core::{ErrorDetails, INITIAL_EXECUTION_ID, ParentLink, Timestamp, engine::Outcome};
 
-use super::{failure_log::RuntimeEnd, guarded, node::Node};
+use super::{failure_log::RuntimeEnd, node::Node, provider_call};
 use crate::observability::{EndedExecution, ExecutionEnd};
 
 /// What a committed round tells the metrics and the log.
@@ -97,7 +97,7 @@ async fn count_call(node: &Node, facts: &Facts, end: &End, duration: Duration) {
     let known = link.execution_id.and_then(|execution| node.descriptors.last_name(&link.instance, execution));
     let parent = match known {
         Some(name) => Some(name),
-        None => guarded("read_descriptor", node.store.read_descriptor(&link.instance))
+        None => provider_call("read_descriptor", node.store.read_descriptor(&link.instance))
             .await
             .ok()
             .flatten()

@@ -19,9 +19,9 @@ use tracing::warn;
 use super::{
     activity::{ActivityRun, RunningActivities},
     decide::Handlers,
-    guarded,
     locks::{HeldLocks, LockKind},
     node::membership::Membership,
+    provider_call,
     quarantine::Quarantine,
     timing::{WORK_RENEWAL_MAX, renewal_interval},
 };
@@ -61,7 +61,7 @@ pub(crate) struct Node {
     pub cache: ExecutionCache,
     pub descriptors: Descriptors,
     pub running: Arc<RunningActivities>,
-    pub held: HeldLocks,
+    pub locks: HeldLocks,
     pub membership: Membership,
     pub quarantine: Arc<Quarantine>,
     /// The instances whose turns run right now.
@@ -101,7 +101,7 @@ impl Node {
             running: Arc::default(),
             turns: Arc::default(),
             activity_code: Arc::default(),
-            held: HeldLocks::default(),
+            locks: HeldLocks::default(),
             membership: Membership::new(Arc::clone(&env)),
             quarantine: Arc::default(),
             stopping: CancellationToken::new(),
@@ -145,14 +145,14 @@ impl Node {
         let answer = match kind {
             LockKind::Instance => {
                 let call = self.store.abandon_orchestration_item(token, delay, ignore_attempt);
-                guarded("abandon_orchestration_item", call).await
+                provider_call("abandon_orchestration_item", call).await
             }
             LockKind::Activity => {
                 let call = self.store.abandon_work_item(token, delay, ignore_attempt);
-                guarded("abandon_work_item", call).await
+                provider_call("abandon_work_item", call).await
             }
         };
-        self.held.let_go(token);
+        self.locks.remove(token);
         if let Err(error) = answer
             && !error.is_lock_lost()
         {
@@ -161,7 +161,7 @@ impl Node {
     }
 
     /// Drops executions where user code may run: their destructors are user code.
-    pub(crate) fn retire(&self, executions: impl IntoIterator<Item = CachedExecution>) {
+    pub(crate) fn drop_on_turn_thread(&self, executions: impl IntoIterator<Item = CachedExecution>) {
         let executions: Vec<_> = executions.into_iter().collect();
         if !executions.is_empty() {
             self.env.run_turn(Box::new(move || drop(executions)));
@@ -171,7 +171,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        self.retire(self.cache.clear());
+        self.drop_on_turn_thread(self.cache.clear());
     }
 }
 

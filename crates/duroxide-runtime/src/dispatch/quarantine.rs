@@ -30,7 +30,7 @@ use tokio::sync::Notify;
 use super::locks::LockKind;
 use crate::env::{Env, Moment, lock};
 
-/// From this many losses on an item is a suspect. After one or two crashes of a busy node everything it held has been lost
+/// From this many losses on an item is a suspect. After one or two crashes of a busy node everything it claimed has been lost
 /// that often, and most of it is innocent.
 const SUSPICIOUS_LOSSES: u32 = 2;
 /// Up to this many losses any number of suspects may run at once. The last crash may have been the first one that a note
@@ -41,13 +41,13 @@ const FIRST_POLL_MAX: Duration = Duration::from_millis(20);
 /// A suspect that has not been polled by then, because all threads are busy, lets the next one start.
 const UNPOLLED_MAX: Duration = Duration::from_millis(200);
 /// A suspect that has run this long keeps no other from running.
-const PROBATION: Duration = Duration::from_secs(60);
+const TRUSTED_AFTER: Duration = Duration::from_secs(60);
 /// Both queues may bring suspects out of one transaction, one a moment after the other.
-const SETTLE: Duration = Duration::from_millis(20);
+const OTHER_QUEUE_WAIT: Duration = Duration::from_millis(20);
 /// How long a suspect that runs alone waits for the others to be given back.
-const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(1);
+const ALONE_WAIT_MAX: Duration = Duration::from_secs(1);
 /// For how long a suspect rests that may not run yet.
-pub(crate) const GIVE_WAY: Duration = Duration::from_millis(100);
+pub(crate) const SUSPECT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// What is known of a claim before its code runs.
 #[derive(Debug, Clone, Copy)]
@@ -63,29 +63,29 @@ pub(crate) struct ClaimRecord {
 
 /// How many other suspects may run beside one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Company {
+enum Concurrency {
     /// None, of either queue.
-    Nobody,
+    Alone,
     /// As many of its own queue as make this group.
     Group(usize),
 }
 
 impl ClaimRecord {
     /// `None` if it is no suspect. One beyond `max_attempts` is none: its code does not run any more.
-    fn company(&self) -> Option<Company> {
+    fn concurrency(&self) -> Option<Concurrency> {
         let lost = self.losses.map_or(self.attempt_count.saturating_sub(1), |losses| losses.lost);
         let attempts_left = self.max_attempts.checked_sub(self.attempt_count)?;
         if lost < SUSPICIOUS_LOSSES && (lost == 0 || attempts_left > 0) {
             return None;
         }
         if attempts_left == 0 || self.losses.is_some_and(|losses| losses.blamed > 0) {
-            return Some(Company::Nobody);
+            return Some(Concurrency::Alone);
         }
         let halvings = lost.saturating_sub(LOSSES_BEFORE_HALVING);
         let by_losses = self.slots.checked_shr(halvings).unwrap_or(0);
         // The last attempt is made alone, the one before by two, and so on.
         let by_attempts = 1_usize.checked_shl(attempts_left).unwrap_or(usize::MAX);
-        Some(Company::Group(by_losses.min(by_attempts).max(1)))
+        Some(Concurrency::Group(by_losses.min(by_attempts).max(1)))
     }
 }
 
@@ -94,14 +94,14 @@ impl ClaimRecord {
 pub(crate) struct Quarantine {
     state: Mutex<State>,
     changed: Notify,
-    /// Where the node notes which claim is starting. It is held elsewhere, and gone when the node has left.
+    /// Where the node notes which claim is starting. It is claimed elsewhere, and gone when the node has left.
     note: OnceLock<Weak<dyn NodeMembership>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     last: u64,
-    held: usize,
+    claimed: usize,
     running: BTreeMap<u64, Running>,
     starting: Option<Start>,
 }
@@ -110,7 +110,7 @@ struct State {
 struct Running {
     kind: LockKind,
     since: Moment,
-    company: Company,
+    concurrency: Concurrency,
 }
 
 /// The suspect whose code is being polled for the first time.
@@ -123,23 +123,23 @@ struct Start {
 
 impl State {
     /// The number under which it runs; `None` if others keep it from running.
-    fn admit(&mut self, kind: LockKind, company: Company, now: Moment) -> Option<u64> {
-        let mut others = self.running.values().filter(|other| now.since(other.since) < PROBATION);
-        let kept_from_it = match company {
-            Company::Nobody => others.next().is_some(),
-            Company::Group(size) => {
+    fn try_run(&mut self, kind: LockKind, concurrency: Concurrency, now: Moment) -> Option<u64> {
+        let mut others = self.running.values().filter(|other| now.since(other.since) < TRUSTED_AFTER);
+        let must_wait = match concurrency {
+            Concurrency::Alone => others.next().is_some(),
+            Concurrency::Group(size) => {
                 let mut beside = 0;
                 others.any(|other| {
                     beside += usize::from(other.kind == kind);
-                    other.company == Company::Nobody || beside >= size
+                    other.concurrency == Concurrency::Alone || beside >= size
                 })
             }
         };
-        if kept_from_it {
+        if must_wait {
             return None;
         }
         self.last += 1;
-        self.running.insert(self.last, Running { kind, since: now, company });
+        self.running.insert(self.last, Running { kind, since: now, concurrency });
         Some(self.last)
     }
 
@@ -164,20 +164,20 @@ impl Quarantine {
     }
 
     /// Takes note of a claimed item; `None` if it is no suspect.
-    pub(crate) fn hold(self: &Arc<Self>, token: &str, record: ClaimRecord) -> Option<Suspect> {
-        let company = record.company()?;
-        lock(&self.state).held += 1;
+    pub(crate) fn register(self: &Arc<Self>, token: &str, record: ClaimRecord) -> Option<Suspect> {
+        let concurrency = record.concurrency()?;
+        lock(&self.state).claimed += 1;
         let token = match record.kind {
             LockKind::Instance => ClaimToken::Instance(token.to_owned()),
             LockKind::Activity => ClaimToken::Activity(token.to_owned()),
         };
-        Some(Suspect { quarantine: Arc::clone(self), token, kind: record.kind, company })
+        Some(Suspect { quarantine: Arc::clone(self), token, kind: record.kind, concurrency })
     }
 
-    async fn until_alone(&self) {
+    async fn wait_until_alone(&self) {
         loop {
             let changed = self.changed.notified();
-            if lock(&self.state).held <= 1 {
+            if lock(&self.state).claimed <= 1 {
                 return;
             }
             changed.await;
@@ -209,57 +209,57 @@ pub(crate) struct Suspect {
     quarantine: Arc<Quarantine>,
     token: ClaimToken,
     kind: LockKind,
-    company: Company,
+    concurrency: Concurrency,
 }
 
 impl Suspect {
     /// Waits until the suspect may run. `None` if others keep it from running: then it has to be given back.
-    pub(crate) async fn enter(&self, env: &Arc<dyn Env>) -> Option<Stay> {
+    pub(crate) async fn run_permit(&self, env: &Arc<dyn Env>) -> Option<RunPermit> {
         let quarantine = &self.quarantine;
-        let number = lock(&quarantine.state).admit(self.kind, self.company, env.moment())?;
-        let mut stay = Stay { quarantine: Arc::clone(quarantine), number, starting: None };
-        if self.company == Company::Nobody {
-            env.sleep(SETTLE).await;
+        let number = lock(&quarantine.state).try_run(self.kind, self.concurrency, env.moment())?;
+        let mut permit = RunPermit { quarantine: Arc::clone(quarantine), number, starting: None };
+        if self.concurrency == Concurrency::Alone {
+            env.sleep(OTHER_QUEUE_WAIT).await;
             tokio::select! {
-                () = quarantine.until_alone() => {}
-                () = env.sleep(GIVEN_BACK_WITHIN) => {}
+                () = quarantine.wait_until_alone() => {}
+                () = env.sleep(ALONE_WAIT_MAX) => {}
             }
         }
         // Made first, so that it is dropped if the wait is.
-        stay.starting = Some(Starting {
+        permit.starting = Some(StartGuard {
             quarantine: Arc::clone(quarantine),
             number,
             token: self.token.clone(),
             env: Arc::clone(env),
         });
         quarantine.start(number, env).await;
-        Some(stay)
+        Some(permit)
     }
 }
 
 impl Drop for Suspect {
     fn drop(&mut self) {
-        lock(&self.quarantine.state).held -= 1;
+        lock(&self.quarantine.state).claimed -= 1;
         self.quarantine.changed.notify_waiters();
     }
 }
 
 /// The right of a suspect to run, until its result is in the store.
 #[derive(Debug)]
-pub(crate) struct Stay {
+pub(crate) struct RunPermit {
     quarantine: Arc<Quarantine>,
     number: u64,
-    starting: Option<Starting>,
+    starting: Option<StartGuard>,
 }
 
-impl Stay {
+impl RunPermit {
     /// What its code starts with. It is there once.
-    pub(crate) fn starting(&mut self) -> Option<Starting> {
+    pub(crate) fn starting(&mut self) -> Option<StartGuard> {
         self.starting.take()
     }
 }
 
-impl Drop for Stay {
+impl Drop for RunPermit {
     fn drop(&mut self) {
         lock(&self.quarantine.state).running.remove(&self.number);
     }
@@ -267,14 +267,14 @@ impl Drop for Stay {
 
 /// A suspect that starts. Dropping it lets the next one start.
 #[derive(Debug)]
-pub(crate) struct Starting {
+pub(crate) struct StartGuard {
     quarantine: Arc<Quarantine>,
     number: u64,
     token: ClaimToken,
     env: Arc<dyn Env>,
 }
 
-impl Starting {
+impl StartGuard {
     /// Its code begins now: if the process dies, this was it.
     pub(crate) fn begin(&self) {
         let now = self.env.moment();
@@ -290,7 +290,7 @@ impl Starting {
     }
 }
 
-impl Drop for Starting {
+impl Drop for StartGuard {
     fn drop(&mut self) {
         let mut state = lock(&self.quarantine.state);
         if state.is_starting(self.number) {
@@ -303,7 +303,7 @@ impl Drop for Starting {
 }
 
 /// Runs code; what it starts with ends with its first poll.
-pub(crate) async fn started<T>(starting: Option<Starting>, code: impl Future<Output = T>) -> T {
+pub(crate) async fn started<T>(starting: Option<StartGuard>, code: impl Future<Output = T>) -> T {
     let (mut starting, mut code) = (starting, pin!(code));
     poll_fn(|cx| {
         if let Some(starting) = &starting {

@@ -4,7 +4,7 @@ mod lost_answer;
 mod retry;
 
 pub(super) use lost_answer::{was_committed, was_recorded};
-pub(super) use retry::{Insisted, insist};
+pub(super) use retry::{CallOutcome, retry_call};
 
 use std::{any::Any, future::Future, panic::AssertUnwindSafe};
 
@@ -14,11 +14,11 @@ use tracing::error;
 
 /// Makes a provider call. A provider is foreign code: its panic becomes an error that may be retried, so that no
 /// slot and no workflow dies of it (semantics 21.2).
-pub(crate) async fn guarded<T>(
+pub(crate) async fn provider_call<T>(
     operation: &'static str,
     call: impl Future<Output = Result<T, ProviderError>>,
 ) -> Result<T, ProviderError> {
-    caught(operation, call).await.unwrap_or_else(|Panicked(error)| Err(error))
+    catch_panic(operation, call).await.unwrap_or_else(|Panicked(error)| Err(error))
 }
 
 /// The error that a panic of the provider is taken for.
@@ -26,7 +26,7 @@ pub(crate) async fn guarded<T>(
 pub(crate) struct Panicked(pub ProviderError);
 
 /// Makes a provider call and tells its panic from its answer.
-pub(crate) async fn caught<T>(
+pub(crate) async fn catch_panic<T>(
     operation: &'static str,
     call: impl Future<Output = Result<T, ProviderError>>,
 ) -> Result<Result<T, ProviderError>, Panicked> {
@@ -48,7 +48,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_of_the_provider_is_an_error_that_may_be_retried() {
-        let answer: Result<(), _> = guarded("read", async { panic!("broken driver") }).await;
+        let answer: Result<(), _> = provider_call("read", async { panic!("broken driver") }).await;
         let error = answer.unwrap_err();
         assert!(error.is_retryable());
         assert_eq!(error.to_string(), "read: provider panicked: broken driver");

@@ -28,7 +28,7 @@ const GIVEN_UP_MAX: usize = 64;
 
 /// How often a thread that finds the queue empty lets others run before it sleeps. Where many turns run, the next one is
 /// handed in meanwhile, and nobody has to wake this thread, which would push the waker from its core.
-const LINGER: usize = 6;
+const YIELDS_MAX: usize = 6;
 
 /// Threads for turns, started on demand.
 pub(super) struct TurnThreads {
@@ -48,14 +48,14 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
-    /// Threads that wait for a job, apart from those called.
+    /// Threads that wait for a job, apart from those woken.
     idle: usize,
     /// Waiting threads that were told to go on and have not yet.
-    called: usize,
+    woken: usize,
     /// Jobs taken out of the queue so far.
     taken: u64,
     /// Whether someone looks after what is queued.
-    looked_after: bool,
+    watchdog_runs: bool,
     /// Threads that count: given-up ones do not.
     alive: usize,
     given_up: usize,
@@ -93,13 +93,13 @@ impl TurnThreads {
     }
 
     /// Queues a job for the next free thread.
-    pub(super) fn run(&self, run: TurnJob) -> Ticket {
+    pub(super) fn run(&self, run: TurnJob) -> TurnHandle {
         let phase = Arc::new(Mutex::new(Phase::Queued));
         let job = Job { run, dispatch: dispatcher::get_default(Clone::clone), phase: Arc::clone(&phase) };
         let mut state = lock(&self.shared.state);
         state.queue.push_back(job);
-        Shared::staff(&self.shared, &mut state);
-        Ticket { shared: Arc::clone(&self.shared), phase }
+        Shared::ensure_thread(&self.shared, &mut state);
+        TurnHandle { shared: Arc::clone(&self.shared), phase }
     }
 
     /// Lets the threads end after what is queued. Resolves when those that are not given up and the lookout have ended.
@@ -128,17 +128,17 @@ impl fmt::Debug for TurnThreads {
 
 impl State {
     fn has_ended(&self) -> bool {
-        self.alive == 0 && !self.looked_after
+        self.alive == 0 && !self.watchdog_runs
     }
 }
 
 impl Shared {
     /// Sees to it that someone gets to what is queued.
-    fn staff(shared: &Arc<Self>, state: &mut State) {
+    fn ensure_thread(shared: &Arc<Self>, state: &mut State) {
         if state.alive - state.idle < shared.awake_max {
             Self::add_thread(shared, state);
         } else {
-            watchdog::post(shared, state);
+            watchdog::ensure_running(shared, state);
         }
     }
 
@@ -146,7 +146,7 @@ impl Shared {
     fn add_thread(shared: &Arc<Self>, state: &mut State) {
         if state.idle > 0 {
             state.idle -= 1;
-            state.called += 1;
+            state.woken += 1;
             shared.work.notify_one();
         } else if state.alive < shared.threads_max {
             let worker = Arc::clone(shared);
@@ -168,7 +168,7 @@ impl Shared {
         let _entered = self.handle.enter();
         while let Some(job) = self.next_job() {
             let phase = Arc::clone(&job.phase);
-            run_quietly(job);
+            run_catching_panic(job);
             let mut state = lock(&self.state);
             if std::mem::replace(&mut *lock(&phase), Phase::Done) == Phase::GivenUp {
                 // Another thread took this one's place.
@@ -181,7 +181,7 @@ impl Shared {
     }
 
     fn next_job(&self) -> Option<Job> {
-        let mut lingered = 0;
+        let mut yields = 0;
         let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.queue.pop_front() {
@@ -196,19 +196,19 @@ impl Shared {
             if state.closed {
                 return None;
             }
-            if lingered < LINGER && state.alive - state.idle <= self.awake_max {
-                lingered += 1;
+            if yields < YIELDS_MAX && state.alive - state.idle <= self.awake_max {
+                yields += 1;
                 drop(state);
                 thread::yield_now();
                 state = lock(&self.state);
                 continue;
             }
             state.idle += 1;
-            while state.called == 0 && !state.closed {
+            while state.woken == 0 && !state.closed {
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            match state.called.checked_sub(1) {
-                Some(called) => state.called = called,
+            match state.woken.checked_sub(1) {
+                Some(woken) => state.woken = woken,
                 None => state.idle -= 1,
             }
         }
@@ -217,7 +217,7 @@ impl Shared {
 
 /// Runs a job under the subscriber that was current where it was handed in. A panic is reported by the missing
 /// answer; destructors of what is dropped here are user code too.
-fn run_quietly(job: Job) {
+fn run_catching_panic(job: Job) {
     let Job { run, dispatch, phase } = job;
     let withdrawn = *lock(&phase) == Phase::Withdrawn;
     let run = move || if withdrawn { drop(run) } else { run() };
@@ -227,12 +227,12 @@ fn run_quietly(job: Job) {
 }
 
 /// A queued or running job.
-pub(super) struct Ticket {
+pub(super) struct TurnHandle {
     shared: Arc<Shared>,
     phase: Arc<Mutex<Phase>>,
 }
 
-impl RunningTurn for Ticket {
+impl RunningTurn for TurnHandle {
     fn withdraw(&self) -> bool {
         let mut phase = lock(&self.phase);
         let has_not_begun = *phase == Phase::Queued;
@@ -252,7 +252,7 @@ impl RunningTurn for Ticket {
                 state.given_up += 1;
                 state.alive -= 1;
                 if !state.queue.is_empty() {
-                    Shared::staff(&self.shared, &mut state);
+                    Shared::ensure_thread(&self.shared, &mut state);
                 }
             }
             Phase::Running => return false,
@@ -316,7 +316,7 @@ mod tests {
         let threads = threads(64);
         let awake_max = threads.shared.awake_max;
         // Nobody looks out, so nobody wakes more.
-        lock(&threads.shared.state).looked_after = true;
+        lock(&threads.shared.state).watchdog_runs = true;
         let (release, stuck) = mpsc::channel::<()>();
         let stuck = Arc::new(Mutex::new(stuck));
         for _ in 0..awake_max + 10 {
@@ -326,7 +326,7 @@ mod tests {
             }));
         }
         assert_eq!(lock(&threads.shared.state).alive, awake_max);
-        lock(&threads.shared.state).looked_after = false;
+        lock(&threads.shared.state).watchdog_runs = false;
         drop(release);
         threads.close().await;
     }
@@ -360,7 +360,7 @@ mod tests {
     /// A turn that never began took no thread's place: the thread that drops it takes the next one.
     #[tokio::test]
     async fn a_turn_taken_back_before_it_began_costs_no_thread() {
-        for take_back in [Ticket::withdraw, Ticket::give_up] {
+        for take_back in [TurnHandle::withdraw, TurnHandle::give_up] {
             let threads = threads(1);
             let (release, stuck) = mpsc::channel::<()>();
             let _first = threads.run(Box::new(move || {

@@ -88,7 +88,7 @@ async fn a_client_that_waits_for_an_end_does_not_read_before_there_can_be_one() 
     assert_eq!(output(&waiting.await.unwrap().unwrap()), "apples");
     assert_eq!(store.calls(), ["watch"]);
 
-    // The last look is a real one.
+    // The last check is a real one.
     store.set_status_untold("order", completed("pears"));
     for timeout in [Duration::ZERO, Duration::from_millis(1)] {
         assert_eq!(output(&client.wait_for_orchestration("order", timeout).await.unwrap()), "pears");
@@ -246,8 +246,9 @@ async fn a_status_change_ends_a_wait_for_it() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_cannot_tell_is_asked_for_status_changes_at_the_callers_pace() {
     let store = FakeStore::silent();
-    let pace = Duration::from_millis(30);
-    let waited = client_on(&store).wait_for_status_change("order", 0, pace, Duration::from_millis(90)).await;
+    let interval = Duration::from_millis(30);
+    let waited =
+        client_on(&store).wait_for_status_change("order", 0, interval, Duration::from_millis(90)).await;
     assert!(matches!(waited, Err(ClientError::Timeout)));
     assert_eq!(store.times_of("read_status").len(), 4, "at 0, 30, 60 and 90 ms");
 }

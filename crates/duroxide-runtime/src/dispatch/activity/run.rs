@@ -15,18 +15,19 @@ use crate::{
     ActivityContext, ActivityHandler,
     activity_context::ActivityCall,
     dispatch::{
-        ActivityRun, InProgressGuard, guarded,
+        ActivityRun, InProgressGuard,
         locks::LeaseEnd,
-        quarantine::{Starting, started},
+        provider_call,
+        quarantine::{StartGuard, started},
         queue::worker_id,
-        store_call::{Insisted, insist, panic_text},
+        store_call::{CallOutcome, panic_text, retry_call},
         timing::UNSTARTED_MAX,
     },
     env::{BoxFuture, Task},
 };
 
 /// What came of running an activity.
-pub(super) enum Verdict {
+pub(super) enum RunOutcome {
     /// It returned or panicked.
     Finished(Result<String, ErrorDetails>),
     /// Nobody wants its result: it was cancelled, which may only show as a lost lock.
@@ -37,7 +38,7 @@ pub(super) enum Verdict {
     TimedOut,
 }
 
-impl Verdict {
+impl RunOutcome {
     /// An oversized result, or failure, becomes a failure that says so (semantics 15.2).
     pub(super) fn limited(self, payload_bytes_max: Option<usize>) -> Self {
         let size = match &self {
@@ -54,7 +55,7 @@ impl Verdict {
     }
 
     /// As the metrics name it.
-    pub(super) fn outcome(&self) -> &'static str {
+    pub(super) fn label(&self) -> &'static str {
         match self {
             Self::Finished(Ok(_)) => "success",
             Self::Finished(Err(_)) => "app_error",
@@ -96,18 +97,18 @@ impl ActivityWork {
             orchestration_version: version,
             activity_name: call.name.clone(),
             activity_id: call.id,
-            worker_id: worker_id(&self.node, self.seat.slot()),
+            worker_id: worker_id(&self.node, self.slot.number()),
             session_id: call.session_id.clone(),
             tag: call.tag.clone(),
             attempt: self.attempt_count,
             // A child: user code that cancels its own token must not look like a cancelled activity.
             cancellation: self.cancellation.child_token(),
             client: self.node.client.clone(),
-            code: Some(Arc::new(self.begin_code(call))),
+            code: Some(Arc::new(self.track_code(call))),
         }))
     }
 
-    fn begin_code(&self, call: &Call) -> InProgressGuard<ActivityRun> {
+    fn track_code(&self, call: &Call) -> InProgressGuard<ActivityRun> {
         self.node.activity_code.begin(ActivityRun {
             instance: call.instance.clone(),
             activity_name: call.name.clone(),
@@ -120,20 +121,20 @@ impl ActivityWork {
     async fn read_descriptor(&mut self, call: &Call) -> Option<(String, String)> {
         let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
         let read = || store.read_descriptor(&call.instance);
-        match insist(&self.node, &mut self.lease, timeout, "read_descriptor", read).await {
-            Insisted::Done(found) => {
+        match retry_call(&self.node, &mut self.lease, timeout, "read_descriptor", read).await {
+            CallOutcome::Done(found) => {
                 let found = found.map(|found| (found.name, found.version)).unwrap_or_default();
                 let known = &self.node.descriptors;
                 known.remember(&call.instance, call.execution_id, self.incarnation, &found.0, &found.1);
                 Some(found)
             }
-            Insisted::Refused(_) => Some(Default::default()),
-            Insisted::LockLost { .. } => {
-                self.give_back(None, true).await;
+            CallOutcome::Refused(_) => Some(Default::default()),
+            CallOutcome::LockLost { .. } => {
+                self.abandon(None, true).await;
                 None
             }
-            Insisted::Unavailable { panicked, .. } => {
-                self.give_back(None, !panicked).await;
+            CallOutcome::Unavailable { panicked, .. } => {
+                self.abandon(None, !panicked).await;
                 None
             }
         }
@@ -141,13 +142,13 @@ impl ActivityWork {
 
     /// Whether the lock is still this node's. An activity that did not start at once asks the store: its row may have
     /// been deleted meanwhile, and the next renewal would tell only after its code has run for seconds.
-    pub(super) async fn is_still_held(&mut self) -> bool {
+    pub(super) async fn still_has_lock(&mut self) -> bool {
         if self.node.env.moment().since(self.received) < UNSTARTED_MAX {
             return true;
         }
         let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
-        let call = guarded("renew_work_item_lock", store.renew_work_item(&self.token, timeout));
-        match self.lease.beside(call).await {
+        let call = provider_call("renew_work_item_lock", store.renew_work_item(&self.token, timeout));
+        match self.lease.renew_during(call).await {
             Ok(renewed) => {
                 if renewed.stop_requested {
                     self.stop.cancel();
@@ -167,8 +168,8 @@ impl ActivityWork {
         handler: Arc<dyn ActivityHandler>,
         context: ActivityContext,
         span: Span,
-        starting: Option<Starting>,
-    ) -> Verdict {
+        starting: Option<StartGuard>,
+    ) -> RunOutcome {
         let (answer, mut answered) = oneshot::channel();
         let input = std::mem::take(&mut call.input);
         let code = context.code();
@@ -186,29 +187,29 @@ impl ActivityWork {
         let stop = self.stop_signal(call.attempt_timeout);
         match self.lease.while_held(select(&mut answered, stop)).await {
             // It saw its token before we did: the round that cancelled it has deleted it.
-            Ok(Either::Left((Ok(_), _))) if self.cancellation.is_cancelled() => Verdict::Cancelled,
-            Ok(Either::Left((Ok(result), _))) => Verdict::Finished(result.map_err(activity_failed)),
+            Ok(Either::Left((Ok(_), _))) if self.cancellation.is_cancelled() => RunOutcome::Cancelled,
+            Ok(Either::Left((Ok(result), _))) => RunOutcome::Finished(result.map_err(activity_failed)),
             // The task was dropped without an answer: the node is going down.
-            Ok(Either::Left((Err(_), _))) => Verdict::Interrupted,
+            Ok(Either::Left((Err(_), _))) => RunOutcome::Interrupted,
             Ok(Either::Right((Stop::TimedOut, _))) => {
-                self.wind_down(&task, answered).await;
-                Verdict::TimedOut
+                self.stop_task(&task, answered).await;
+                RunOutcome::TimedOut
             }
-            Ok(Either::Right((Stop::Requested, _))) => match self.wind_down(&task, answered).await {
-                Some(result) => Verdict::Finished(result.map_err(activity_failed)),
-                None => Verdict::Finished(Err(ErrorDetails::activity_stopped())),
+            Ok(Either::Right((Stop::Requested, _))) => match self.stop_task(&task, answered).await {
+                Some(result) => RunOutcome::Finished(result.map_err(activity_failed)),
+                None => RunOutcome::Finished(Err(ErrorDetails::activity_stopped())),
             },
             Ok(Either::Right((Stop::AttemptTimedOut(limit), _))) => {
-                self.wind_down(&task, answered).await;
+                self.stop_task(&task, answered).await;
                 attempt_timed_out(limit)
             }
             Ok(Either::Right((Stop::Cancelled, _))) | Err(LeaseEnd::Lost) => {
-                self.wind_down(&task, answered).await;
-                Verdict::Cancelled
+                self.stop_task(&task, answered).await;
+                RunOutcome::Cancelled
             }
             Err(LeaseEnd::Expired) => {
-                self.wind_down(&task, answered).await;
-                Verdict::Interrupted
+                self.stop_task(&task, answered).await;
+                RunOutcome::Interrupted
             }
         }
     }
@@ -240,14 +241,14 @@ impl ActivityWork {
 
     /// Fires the token, waits for the grace period, then drops the task. A slot never waits longer for user code.
     /// Returns what the code said meanwhile.
-    async fn wind_down(
+    async fn stop_task(
         &mut self,
         task: &Task,
         answered: oneshot::Receiver<Result<String, String>>,
     ) -> Option<Result<String, String>> {
         self.cancellation.cancel();
         let grace = self.node.env.sleep(self.node.options.activity_cancellation_grace_period);
-        let answer = match self.lease.beside(select(answered, grace)).await {
+        let answer = match self.lease.renew_during(select(answered, grace)).await {
             Either::Left((answer, _)) => answer.ok(),
             Either::Right(_) => None,
         };
@@ -258,9 +259,9 @@ impl ActivityWork {
 
 /// The failed attempt of an activity that ran longer than its caller allows. What the activity said after it was
 /// asked to stop does not count: the caller's policy decides about the next attempt.
-fn attempt_timed_out(limit: Duration) -> Verdict {
+fn attempt_timed_out(limit: Duration) -> RunOutcome {
     let limit_ms = limit.as_millis() as u64;
-    Verdict::Finished(Err(activity_failed(format!(
+    RunOutcome::Finished(Err(activity_failed(format!(
         "timeout: activity attempt timed out after {limit_ms} ms"
     ))))
 }

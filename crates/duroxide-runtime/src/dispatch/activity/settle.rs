@@ -6,7 +6,7 @@ use duroxide_core::{ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem, 
 use duroxide_provider::MissingCapability;
 use tracing::{debug, error, warn};
 
-use super::{ActivityWork, Call, run::Verdict};
+use super::{ActivityWork, Call, run::RunOutcome};
 use crate::{
     dispatch::{
         backoff_log::{UnregisteredActivity, warn_unregistered_activity},
@@ -15,7 +15,7 @@ use crate::{
         locks::LeaseEnd,
         node::Node,
         queue::worker_id,
-        store_call::{Insisted, insist, was_recorded},
+        store_call::{CallOutcome, retry_call, was_recorded},
         turn::item_bytes,
     },
     observability::{ActivityEnd, EndedActivity},
@@ -23,22 +23,22 @@ use crate::{
 
 impl ActivityWork {
     /// What follows from having run it.
-    pub(super) async fn settle(&mut self, call: &Call, verdict: Verdict, ran: Duration) {
-        match verdict {
-            Verdict::Finished(result) => self.complete(call, result, ran).await,
-            Verdict::Cancelled => {
+    pub(super) async fn settle(&mut self, call: &Call, outcome: RunOutcome, ran: Duration) {
+        match outcome {
+            RunOutcome::Finished(result) => self.complete(call, result, ran).await,
+            RunOutcome::Cancelled => {
                 debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, "activity cancelled");
-                self.node.held.let_go(&self.token);
+                self.node.locks.remove(&self.token);
                 self.count(call, ActivityEnd::Cancelled, ran);
             }
-            Verdict::Interrupted => self.node.held.let_go(&self.token),
-            Verdict::TimedOut => {
+            RunOutcome::Interrupted => self.node.locks.remove(&self.token),
+            RunOutcome::TimedOut => {
                 warn!(
                     target: "duroxide::runtime",
                     instance = call.instance, activity_name = call.name, activity_id = call.id,
                     attempt_count = self.attempt_count, "activity timed out, giving it back"
                 );
-                self.give_back(None, false).await;
+                self.abandon(None, false).await;
             }
         }
     }
@@ -51,30 +51,30 @@ impl ActivityWork {
             Ok(result) => WorkItem::ActivityCompleted { instance, execution_id, id, result },
             Err(details) => WorkItem::ActivityFailed { instance, execution_id, id, details },
         };
-        self.seat.submit(item_bytes(&completion));
+        self.slot.submit(item_bytes(&completion));
         let (store, timeout) = (&self.node.store, self.node.options.worker_lock_timeout);
         let token = &self.token;
         let ack = || store.ack_work_item(token, Some(completion.clone()));
-        match insist(&self.node, &mut self.lease, timeout, "ack_work_item", ack).await {
-            Insisted::Done(()) => self.recorded(call, failure.as_ref(), ran),
-            Insisted::LockLost { unanswered: true } if Box::pin(self.was_recorded(&completion)).await => {
+        match retry_call(&self.node, &mut self.lease, timeout, "ack_work_item", ack).await {
+            CallOutcome::Done(()) => self.recorded(call, failure.as_ref(), ran),
+            CallOutcome::LockLost { unanswered: true } if Box::pin(self.was_recorded(&completion)).await => {
                 self.recorded(call, failure.as_ref(), ran);
             }
-            Insisted::LockLost { .. } | Insisted::Refused(_) => {
+            CallOutcome::LockLost { .. } | CallOutcome::Refused(_) => {
                 let (instance, id) = (&call.instance, call.id);
                 debug!(target: "duroxide::runtime", instance, id, "lock lost, the activity's result is discarded");
-                self.node.held.let_go(&self.token);
+                self.node.locks.remove(&self.token);
             }
-            Insisted::Unavailable { error, panicked } => {
+            CallOutcome::Unavailable { error, panicked } => {
                 warn!(target: "duroxide::runtime", instance = call.instance, %error, "ack failed too long");
-                self.give_back(None, !panicked).await;
+                self.abandon(None, !panicked).await;
             }
         }
     }
 
     /// The outcome is stored: it is logged and counted.
     fn recorded(&self, call: &Call, failure: Option<&ErrorDetails>, ran: Duration) {
-        self.node.held.let_go(&self.token);
+        self.node.locks.remove(&self.token);
         if let Some(details) = failure {
             self.log_failure(call, details);
         }
@@ -88,7 +88,7 @@ impl ActivityWork {
     }
 
     /// It was asked to stop before this claim could begin it: it does not run, and its outcome says why.
-    pub(super) async fn end_before_it_began(&mut self, call: &Call) {
+    pub(super) async fn complete_unstarted(&mut self, call: &Call) {
         let started = self.claimed_before;
         debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, started, "activity asked to stop");
         let details =
@@ -97,7 +97,7 @@ impl ActivityWork {
     }
 
     /// No handler here: another node, or a later deployment, may have it (semantics 16.8).
-    pub(super) async fn bounce(&mut self, call: &Call) {
+    pub(super) async fn abandon_unregistered(&mut self, call: &Call) {
         let options = &self.node.options;
         let backoff = options.unregistered_backoff.delay(self.attempt_count);
         warn_unregistered_activity(&UnregisteredActivity {
@@ -105,14 +105,14 @@ impl ActivityWork {
             execution_id: call.execution_id,
             activity_name: &call.name,
             activity_id: call.id,
-            worker_id: &worker_id(&self.node, self.seat.slot()),
+            worker_id: &worker_id(&self.node, self.slot.number()),
             activity_tag: call.tag.as_deref(),
             attempt_count: self.attempt_count,
             max_attempts: options.max_attempts,
             backoff,
         });
         self.node.metrics.record_unregistered_activity_backoff();
-        self.give_back(Some(backoff), false).await;
+        self.abandon(Some(backoff), false).await;
     }
 
     /// No node can take it: it fails, and says what is missing.
@@ -152,7 +152,7 @@ impl ActivityWork {
             version: version.as_deref().unwrap_or("unknown"),
             activity_id: call.id,
             attempt_count: self.attempt_count,
-            worker_id: &worker_id(&self.node, self.seat.slot()),
+            worker_id: &worker_id(&self.node, self.slot.number()),
             details,
         });
     }
@@ -161,14 +161,14 @@ impl ActivityWork {
     pub(super) async fn dead_letter(&mut self) {
         let kind = self.kind;
         error!(target: "duroxide::runtime", kind, "unexpected WorkItem in Worker dispatcher");
-        self.seat.submit(0);
+        self.slot.submit(0);
         let reason = format!("unexpected work item kind {kind}");
         let (store, timeout) = (&self.node.store, self.node.options.worker_lock_timeout);
         let token = &self.token;
         let call = || store.dead_letter_work_item(token, &reason);
         // The store counts its dead letters. If it cannot take this one, the lease ends and it is tried again.
-        insist(&self.node, &mut self.lease, timeout, "dead_letter_work_item", call).await;
-        self.node.held.let_go(&self.token);
+        retry_call(&self.node, &mut self.lease, timeout, "dead_letter_work_item", call).await;
+        self.node.locks.remove(&self.token);
     }
 
     fn count(&self, call: &Call, end: ActivityEnd<'_>, duration: Duration) {

@@ -6,33 +6,33 @@ use duroxide_core::{
 use duroxide_provider::VersionTriple;
 
 use super::{
-    Admission, Cause, Claimed, NOT_PROCESSED_HERE, Policy, Standing, Subject, Termination,
+    Cause, Claimed, Decision, EndTarget, ExecutionState, NOT_PROCESSED_HERE, Policy, Termination,
     batch::{start_item, successor_item, wanted_handler},
-    doomed,
+    end_target,
     history::recorded_handler,
     lacking_nodes::lacking,
 };
 
 /// Fails it with the messages that it was attempted with.
-pub(super) fn poison(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Admission {
-    let Some(subject) = doomed(claim, policy, standing) else { return Admission::Stray };
-    let execution_id = match &subject {
-        Subject::Unstarted(seed) => seed.execution_id,
-        Subject::Stored | Subject::Unreadable => claim.execution_id,
+pub(super) fn poison(claim: Claimed<'_>, policy: &Policy<'_>, execution_state: ExecutionState) -> Decision {
+    let Some(target) = end_target(claim, policy, execution_state) else { return Decision::DropUnknown };
+    let execution_id = match &target {
+        EndTarget::Unstarted(seed) => seed.execution_id,
+        EndTarget::Stored | EndTarget::Unreadable => claim.execution_id,
     };
-    let missing = missing_handler(claim, policy, standing);
+    let missing = missing_handler(claim, policy, execution_state);
     let details = ErrorDetails::Poison {
         attempt_count: claim.attempt_count,
         max_attempts: policy.max_attempts,
         message_type: PoisonMessageType::Orchestration { instance: claim.instance.to_owned(), execution_id },
         message: poisoned_json(claim.messages, missing.as_ref(), policy),
     };
-    let reason = missing.map(|missing| missing.sentence(claim, policy));
-    Admission::End(Termination { subject, ending: Ending::Failed(details), cause: Cause::Poison { reason } })
+    let reason = missing.map(|missing| missing.stranded_end(claim, policy));
+    Decision::End(Termination { target, ending: Ending::Failed(details), cause: Cause::Poison { reason } })
 }
 
 /// Fails it although its history cannot be decoded.
-pub(super) fn poison_unreadable(claim: Claimed<'_>, policy: &Policy<'_>, error: &str) -> Admission {
+pub(super) fn poison_unreadable(claim: Claimed<'_>, policy: &Policy<'_>, error: &str) -> Decision {
     let details = ErrorDetails::Poison {
         attempt_count: claim.attempt_count,
         max_attempts: policy.max_attempts,
@@ -43,8 +43,8 @@ pub(super) fn poison_unreadable(claim: Claimed<'_>, policy: &Policy<'_>, error: 
         },
         message: error.to_owned(),
     };
-    Admission::End(Termination {
-        subject: Subject::Unreadable,
+    Decision::End(Termination {
+        target: EndTarget::Unreadable,
         ending: Ending::Failed(details),
         cause: Cause::Poison { reason: None },
     })
@@ -54,11 +54,11 @@ pub(super) fn poison_unreadable(claim: Claimed<'_>, policy: &Policy<'_>, error: 
 pub(super) fn unsupported(
     claim: Claimed<'_>,
     policy: &Policy<'_>,
-    standing: Standing,
+    execution_state: ExecutionState,
     pinned: VersionTriple,
     supported: &str,
-) -> Admission {
-    let Some(subject) = doomed(claim, policy, standing) else { return Admission::Stray };
+) -> Decision {
+    let Some(target) = end_target(claim, policy, execution_state) else { return Decision::DropUnknown };
     let (attempt, max) = (claim.attempt_count, policy.max_attempts);
     let details = ErrorDetails::Configuration {
         kind: ConfigErrorKind::UnsupportedVersion,
@@ -67,7 +67,7 @@ pub(super) fn unsupported(
             "{NOT_PROCESSED_HERE}: execution pinned at {pinned}, supported {supported}, attempt {attempt} (max {max})"
         )),
     };
-    Admission::End(Termination { subject, ending: Ending::Failed(details), cause: Cause::UnsupportedVersion })
+    Decision::End(Termination { target, ending: Ending::Failed(details), cause: Cause::UnsupportedVersion })
 }
 
 /// The handler that an execution needs.
@@ -77,8 +77,8 @@ struct MissingHandler<'a> {
 }
 
 impl MissingHandler<'_> {
-    /// The sentence for the log (C6).
-    fn sentence(&self, claim: Claimed<'_>, policy: &Policy<'_>) -> String {
+    /// The stranded_end for the log (C6).
+    fn stranded_end(&self, claim: Claimed<'_>, policy: &Policy<'_>) -> String {
         let (Self { name, version }, attempt, max) = (self, claim.attempt_count, policy.max_attempts);
         format!(
             "{NOT_PROCESSED_HERE}: orchestration {name}@{version} is not registered, attempt {attempt} (max {max})"
@@ -90,13 +90,15 @@ impl MissingHandler<'_> {
 fn missing_handler<'a>(
     claim: Claimed<'a>,
     policy: &Policy<'_>,
-    standing: Standing,
+    execution_state: ExecutionState,
 ) -> Option<MissingHandler<'a>> {
-    let (name, version) = match standing {
-        Standing::Running => recorded_handler(claim.history).map(|(name, version)| (name, Some(version))),
-        Standing::New => start_item(claim.messages).and_then(wanted_handler),
-        Standing::Continued => successor_item(claim.messages).and_then(wanted_handler),
-        Standing::Ended => None,
+    let (name, version) = match execution_state {
+        ExecutionState::Running => {
+            recorded_handler(claim.history).map(|(name, version)| (name, Some(version)))
+        }
+        ExecutionState::New => start_item(claim.messages).and_then(wanted_handler),
+        ExecutionState::Continued => successor_item(claim.messages).and_then(wanted_handler),
+        ExecutionState::Ended => None,
     }?;
     let missing = MissingHandler { name, version: version.unwrap_or("latest") };
     policy.handlers.find(name, version).is_none().then_some(missing)

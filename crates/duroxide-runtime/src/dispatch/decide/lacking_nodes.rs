@@ -2,12 +2,12 @@
 
 use duroxide_provider::{JoinedNode, NodeCapability};
 
-use crate::dispatch::{guarded, node::Node};
+use crate::dispatch::{node::Node, provider_call};
 
 /// The nodes of the store, as far as it knows them. Asked for only when work is about to be ended.
 pub(crate) async fn joined_nodes(node: &Node) -> Vec<JoinedNode> {
     match node.store.as_management_capability() {
-        Some(admin) => guarded("list_nodes", admin.list_nodes()).await.unwrap_or_default(),
+        Some(admin) => provider_call("list_nodes", admin.list_nodes()).await.unwrap_or_default(),
         None => Vec::new(),
     }
 }

@@ -1,17 +1,17 @@
-//! Ending an instance that no node can run. Like [`admit`](super::admit::admit) a function of values: the claim and its
+//! Ending an instance that no node can run. Like [`decide`](super::decide::decide) a function of values: the claim and its
 //! history come in, what to do goes out.
 
 use duroxide_core::{ConfigErrorKind, ErrorDetails, engine::Ending};
 use duroxide_provider::MissingCapability;
 
 use super::{
-    Admission, Cause, Claimed, NOT_PROCESSED_HERE, Policy, Standing, Subject, Termination,
-    batch::cancellation, doomed, standing,
+    Cause, Claimed, Decision, EndTarget, ExecutionState, NOT_PROCESSED_HERE, Policy, Termination,
+    batch::cancellation, end_target, execution_state,
 };
 
 /// Why an instance is ended that no node can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sentence {
+pub(crate) enum StrandedEnd {
     /// Nobody has come for too long who could (semantics 17.5).
     Unsupported { missing: MissingCapability },
     /// It was cancelled.
@@ -19,27 +19,31 @@ pub(crate) enum Sentence {
 }
 
 /// How a claimed instance is ended. `None` if it is to be given back: what it was to be ended for is not there.
-pub(crate) fn condemn(claim: Claimed<'_>, policy: &Policy<'_>, sentence: &Sentence) -> Option<Admission> {
-    let subject = match (claim.history_error, standing(claim.history)) {
-        (Some(_), _) if claim.ended => return Some(Admission::Drain),
-        (Some(_), _) => Subject::Unreadable,
-        (None, Standing::Ended) => return Some(Admission::Drain),
-        (None, standing) => match doomed(claim, policy, standing) {
-            Some(subject) => subject,
-            None => return Some(Admission::Stray),
+pub(crate) fn decide_stranded(
+    claim: Claimed<'_>,
+    policy: &Policy<'_>,
+    stranded_end: &StrandedEnd,
+) -> Option<Decision> {
+    let target = match (claim.history_error, execution_state(claim.history)) {
+        (Some(_), _) if claim.ended => return Some(Decision::DropEnded),
+        (Some(_), _) => EndTarget::Unreadable,
+        (None, ExecutionState::Ended) => return Some(Decision::DropEnded),
+        (None, execution_state) => match end_target(claim, policy, execution_state) {
+            Some(target) => target,
+            None => return Some(Decision::DropUnknown),
         },
     };
-    let (ending, cause) = match sentence {
-        Sentence::Cancelled => {
+    let (ending, cause) = match stranded_end {
+        StrandedEnd::Cancelled => {
             let reason = cancellation(claim.messages)?.to_owned();
             (Ending::Cancelled { reason }, Cause::CancelledUnsupported)
         }
-        Sentence::Unsupported { missing } => (
+        StrandedEnd::Unsupported { missing } => (
             Ending::Failed(unsupported(claim, policy, missing)),
             Cause::Stranded { missing: missing.to_string() },
         ),
     };
-    Some(Admission::End(Termination { subject, ending, cause }))
+    Some(Decision::End(Termination { target, ending, cause }))
 }
 
 fn unsupported(claim: Claimed<'_>, policy: &Policy<'_>, missing: &MissingCapability) -> ErrorDetails {

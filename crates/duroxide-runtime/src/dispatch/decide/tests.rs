@@ -46,7 +46,7 @@ impl Default for Ask {
     }
 }
 
-fn decide(ask: &Ask) -> Admission {
+fn decide(ask: &Ask) -> Decision {
     let supported = [SemverRange::new(Version::new(0, 0, 0), Version::new(1, 9, 99))];
     let policy = Policy {
         max_attempts: MAX_ATTEMPTS,
@@ -66,7 +66,7 @@ fn decide(ask: &Ask) -> Admission {
         history_error: ask.history_error,
         ended: ask.ended,
     };
-    admit(claim, &policy)
+    super::decide(claim, &policy)
 }
 
 fn start(name: &str, version: Option<&str>) -> WorkItem {
@@ -145,16 +145,16 @@ fn continued() -> Event {
     event(2, "0.5.0", EventKind::OrchestrationContinuedAsNew { input: "next".into() })
 }
 
-fn ending(admission: Admission) -> Termination {
-    match admission {
-        Admission::End(termination) => termination,
+fn ending(decision: Decision) -> Termination {
+    match decision {
+        Decision::End(termination) => termination,
         other => panic!("not an end: {other:?}"),
     }
 }
 
 fn unstarted(termination: &Termination) -> &Seed {
-    match &termination.subject {
-        Subject::Unstarted(seed) => seed,
+    match &termination.target {
+        EndTarget::Unstarted(seed) => seed,
         other => panic!("not unstarted: {other:?}"),
     }
 }
@@ -168,10 +168,10 @@ fn poison_details(termination: &Termination) -> &ErrorDetails {
 
 #[test]
 fn a_start_begins_an_instance_in_the_resolved_version() {
-    let Admission::Run(run) =
+    let Decision::Run(run) =
         decide(&Ask { messages: vec![raised(), start("order", None)], ..Ask::default() })
     else {
-        panic!("not admitted")
+        panic!("no turn runs")
     };
     let seed = run.seed.unwrap();
     assert_eq!((seed.name.as_str(), seed.version.as_str(), seed.execution_id), ("order", "1.0.0", 1));
@@ -181,8 +181,8 @@ fn a_start_begins_an_instance_in_the_resolved_version() {
 fn an_instance_with_history_goes_on_in_its_recorded_version() {
     // A second start never replaces handler, version or input (2.3).
     let messages = vec![start("other", Some("9.9.9"))];
-    let Admission::Run(run) = decide(&Ask { messages, history: vec![started()], ..Ask::default() }) else {
-        panic!("not admitted")
+    let Decision::Run(run) = decide(&Ask { messages, history: vec![started()], ..Ask::default() }) else {
+        panic!("no turn runs")
     };
     assert!(run.seed.is_none());
     assert_eq!((run.name.as_str(), run.version.as_str()), ("order", "1.0.0"));
@@ -196,7 +196,7 @@ fn a_continue_as_new_outranks_a_clients_start() {
         vec![continue_as_new("order", None), start("order", None)],
     ] {
         let ask = Ask { messages, history: vec![started(), continued()], ..Ask::default() };
-        let Admission::Run(run) = decide(&ask) else { panic!("not admitted") };
+        let Decision::Run(run) = decide(&ask) else { panic!("no turn runs") };
         let seed = run.seed.unwrap();
         assert_eq!((seed.input.as_str(), seed.execution_id), ("next", 2));
         assert_eq!(seed.carried.len(), 1);
@@ -207,9 +207,9 @@ fn a_continue_as_new_outranks_a_clients_start() {
 #[test]
 fn an_unregistered_name_or_version_bounces_and_writes_nothing() {
     for (name, version) in [("ghost", None), ("order", Some("2.0.0")), ("order", Some("not a version"))] {
-        let admission = decide(&Ask { messages: vec![start(name, version)], ..Ask::default() });
-        assert!(!admission.is_processable());
-        let Admission::Bounce(reason) = admission else { panic!("admitted") };
+        let decision = decide(&Ask { messages: vec![start(name, version)], ..Ask::default() });
+        assert!(!decision.is_processable());
+        let Decision::Abandon(reason) = decision else { panic!("not abandoned") };
         let version = version.map(str::to_owned);
         assert_eq!(reason, Unprocessable::UnregisteredOrchestration { name: name.into(), version });
     }
@@ -238,9 +238,9 @@ fn why_a_claim_cannot_be_processed_is_one_value() {
         ),
     ];
     for (ask, expected) in reasons {
-        let admission = decide(&ask);
-        assert!(!admission.is_processable(), "{expected:?}");
-        let Admission::Bounce(reason) = &admission else { panic!("{admission:?}") };
+        let decision = decide(&ask);
+        assert!(!decision.is_processable(), "{expected:?}");
+        let Decision::Abandon(reason) = &decision else { panic!("{decision:?}") };
         let kept = reason.clone();
         assert_eq!(kept, expected);
     }
@@ -250,8 +250,8 @@ fn why_a_claim_cannot_be_processed_is_one_value() {
         Ask { messages: vec![raised()], history: vec![started(), completed()], ..Ask::default() },
         Ask { messages: vec![start("ghost", None), cancel()], ..Ask::default() },
     ] {
-        let admission = decide(&processable);
-        assert!(admission.is_processable(), "{admission:?}");
+        let decision = decide(&processable);
+        assert!(decision.is_processable(), "{decision:?}");
     }
 }
 
@@ -267,7 +267,7 @@ fn a_cancelled_instance_needs_no_handler_to_end() {
 
     let history = vec![started_as("ghost", "0.5.0")];
     let running = ending(decide(&Ask { messages: vec![cancel()], history, ..Ask::default() }));
-    assert_eq!(running.subject, Subject::Stored);
+    assert_eq!(running.target, EndTarget::Stored);
     assert_eq!(running.cause, Cause::CancelledWithoutHandler);
 }
 
@@ -277,7 +277,7 @@ fn an_instance_with_a_stored_cancel_request_needs_no_handler_to_end() {
     let request = EventKind::OrchestrationCancelRequested { reason: "stored".into() };
     let history = vec![started_as("ghost", "0.5.0"), event(2, "0.5.0", request)];
     let ended = ending(decide(&Ask { messages: vec![raised()], history, ..Ask::default() }));
-    assert_eq!((ended.subject, ended.cause), (Subject::Stored, Cause::CancelledWithoutHandler));
+    assert_eq!((ended.target, ended.cause), (EndTarget::Stored, Cause::CancelledWithoutHandler));
     assert!(matches!(&ended.ending, Ending::Cancelled { reason } if reason == "stored"));
 }
 
@@ -286,7 +286,7 @@ fn messages_for_an_ended_instance_are_drained_whatever_else_is_wrong() {
     let history = vec![started(), completed()];
     for attempt_count in [1, MAX_ATTEMPTS + 1] {
         let ask = Ask { messages: vec![raised()], history: history.clone(), attempt_count, ..Ask::default() };
-        assert!(matches!(decide(&ask), Admission::Drain));
+        assert!(matches!(decide(&ask), Decision::DropEnded));
     }
 }
 
@@ -295,7 +295,7 @@ fn messages_for_an_ended_instance_are_drained_whatever_else_is_wrong() {
 fn an_instance_that_waits_for_its_successor_keeps_its_messages() {
     for messages in [vec![raised()], vec![start("order", None)]] {
         let ask = Ask { messages, history: vec![started(), continued()], ..Ask::default() };
-        assert!(matches!(decide(&ask), Admission::Bounce(Unprocessable::WaitingForSuccessor)));
+        assert!(matches!(decide(&ask), Decision::Abandon(Unprocessable::WaitingForSuccessor)));
     }
 }
 
@@ -305,7 +305,7 @@ fn the_attempt_after_the_last_one_is_poison() {
     let at = |attempt_count| {
         decide(&Ask { messages: vec![start("order", None)], attempt_count, ..Ask::default() })
     };
-    assert!(matches!(at(MAX_ATTEMPTS), Admission::Run(_)));
+    assert!(matches!(at(MAX_ATTEMPTS), Decision::Run(_)));
     let poisoned = ending(at(MAX_ATTEMPTS + 1));
     assert_eq!(poisoned.cause, Cause::Poison { reason: None });
     assert_eq!(
@@ -370,10 +370,10 @@ fn a_poisoned_successor_is_its_own_execution() {
 fn a_cancellation_ends_what_cannot_be_replayed_here_if_that_is_allowed() {
     let history = vec![started_as("order", "2.0.0")];
     let ask = Ask { messages: vec![raised(), cancel()], history, ..Ask::default() };
-    assert!(matches!(decide(&ask), Admission::Bounce(Unprocessable::IncompatibleVersion { .. })));
+    assert!(matches!(decide(&ask), Decision::Abandon(Unprocessable::IncompatibleVersion { .. })));
 
     let ended = ending(decide(&Ask { cancel_only_fallback: true, ..ask }));
-    assert_eq!((&ended.subject, &ended.cause), (&Subject::Stored, &Cause::CancelledUnsupported));
+    assert_eq!((&ended.target, &ended.cause), (&EndTarget::Stored, &Cause::CancelledUnsupported));
     assert!(matches!(&ended.ending, Ending::Cancelled { reason } if reason == "enough"));
 }
 
@@ -382,7 +382,7 @@ fn a_cancellation_ends_what_cannot_be_replayed_here_if_that_is_allowed() {
 fn an_execution_pinned_out_of_range_bounces_until_it_is_ended() {
     let history = vec![started_as("order", "2.0.0")];
     let ask = Ask { messages: vec![raised()], history, ..Ask::default() };
-    let Admission::Bounce(Unprocessable::IncompatibleVersion { pinned, supported }) = decide(&ask) else {
+    let Decision::Abandon(Unprocessable::IncompatibleVersion { pinned, supported }) = decide(&ask) else {
         panic!("not bounced")
     };
     assert_eq!((pinned.to_string().as_str(), supported.as_str()), ("2.0.0", ">=0.0.0, <=1.9.99"));
@@ -410,9 +410,9 @@ fn pins_are_compared_as_numbers_and_unreadable_ones_pass() {
         ("yesterday", true),
     ] {
         let history = vec![started_as("order", pin)];
-        let admission = decide(&Ask { messages: vec![raised()], history, ..Ask::default() });
-        assert_eq!(admission.is_processable(), compatible, "{pin}");
-        if let Admission::Run(run) = admission {
+        let decision = decide(&Ask { messages: vec![raised()], history, ..Ask::default() });
+        assert_eq!(decision.is_processable(), compatible, "{pin}");
+        if let Decision::Run(run) = decision {
             assert_eq!(run.unreadable_pin.is_some(), pin == "yesterday");
         }
     }
@@ -423,10 +423,10 @@ fn pins_are_compared_as_numbers_and_unreadable_ones_pass() {
 fn an_undecodable_history_bounces_and_then_ends_as_poison() {
     let error = "Failed to deserialize event at position 1: unknown variant";
     let ask = Ask { history: vec![started()], history_error: Some(error), ..Ask::default() };
-    assert!(matches!(decide(&ask), Admission::Bounce(Unprocessable::UndecodableHistory { .. })));
+    assert!(matches!(decide(&ask), Decision::Abandon(Unprocessable::UndecodableHistory { .. })));
 
     let poisoned = ending(decide(&Ask { attempt_count: 4, history: vec![started()], ..ask }));
-    assert_eq!(poisoned.subject, Subject::Unreadable);
+    assert_eq!(poisoned.target, EndTarget::Unreadable);
     let ErrorDetails::Poison { message_type, message, .. } = poison_details(&poisoned) else {
         unreachable!()
     };
@@ -438,12 +438,12 @@ fn an_undecodable_history_bounces_and_then_ends_as_poison() {
 #[test]
 fn an_ended_instance_with_undecodable_history_is_drained() {
     let ask = Ask { history_error: Some("broken"), attempt_count: 4, ended: true, ..Ask::default() };
-    assert!(matches!(decide(&ask), Admission::Drain));
+    assert!(matches!(decide(&ask), Decision::DropEnded));
 }
 
 #[test]
 fn messages_without_instance_and_start_are_strays() {
-    assert!(matches!(decide(&Ask { messages: vec![raised()], ..Ask::default() }), Admission::Stray));
+    assert!(matches!(decide(&Ask { messages: vec![raised()], ..Ask::default() }), Decision::DropUnknown));
 }
 
 #[test]

@@ -10,8 +10,8 @@ use tracing::{debug, warn};
 use super::LockKind;
 use crate::{
     dispatch::{
-        guarded,
         node::{LeaseTerms, Node},
+        provider_call,
         timing::renewal_backoff,
     },
     env::{BoxFuture, Moment},
@@ -29,17 +29,17 @@ pub(crate) enum LeaseEnd {
 /// A lock that is renewed whenever its holder waits for something through it. Dropping it stops the renewal; a
 /// renewal call in flight is dropped with it, and nobody waits for it.
 pub(crate) struct Lease {
-    keeper: BoxFuture<LeaseEnd>,
+    renewer: BoxFuture<LeaseEnd>,
     ended: Option<LeaseEnd>,
 }
 
 impl Lease {
     pub(crate) fn new(node: Arc<Node>, kind: LockKind, token: String, granted: Moment) -> Self {
-        Self::told_to_stop(node, kind, token, granted, CancellationToken::new())
+        Self::with_stop_token(node, kind, token, granted, CancellationToken::new())
     }
 
     /// A lock whose renewals may say that its work is asked to stop; then they fire `stop`.
-    pub(crate) fn told_to_stop(
+    pub(crate) fn with_stop_token(
         node: Arc<Node>,
         kind: LockKind,
         token: String,
@@ -47,8 +47,8 @@ impl Lease {
         stop: CancellationToken,
     ) -> Self {
         let terms = node.lease_terms(kind);
-        let keeper = Keeper { node, kind, token, terms, stop };
-        Self { keeper: Box::pin(keeper.keep(granted)), ended: None }
+        let renewer = Renewer { node, kind, token, terms, stop };
+        Self { renewer: Box::pin(renewer.keep(granted)), ended: None }
     }
 
     /// How the lease ended, if it has.
@@ -61,7 +61,7 @@ impl Lease {
         if let Some(end) = self.ended {
             return Err(end);
         }
-        match select(pin!(work), &mut self.keeper).await {
+        match select(pin!(work), &mut self.renewer).await {
             Either::Left((done, _)) => Ok(done),
             Either::Right((end, _)) => {
                 self.ended = Some(end);
@@ -71,11 +71,11 @@ impl Lease {
     }
 
     /// Waits for `work` to its end, and keeps the lease meanwhile as long as that goes.
-    pub(crate) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn renew_during<T>(&mut self, work: impl Future<Output = T>) -> T {
         if self.ended.is_some() {
             return work.await;
         }
-        match select(pin!(work), &mut self.keeper).await {
+        match select(pin!(work), &mut self.renewer).await {
             Either::Left((done, _)) => done,
             Either::Right((end, work)) => {
                 self.ended = Some(end);
@@ -85,7 +85,7 @@ impl Lease {
     }
 }
 
-struct Keeper {
+struct Renewer {
     node: Arc<Node>,
     kind: LockKind,
     token: String,
@@ -93,7 +93,7 @@ struct Keeper {
     stop: CancellationToken,
 }
 
-impl Keeper {
+impl Renewer {
     async fn keep(self, mut granted: Moment) -> LeaseEnd {
         loop {
             let due = granted.after(self.terms.interval);
@@ -109,7 +109,7 @@ impl Keeper {
         }
     }
 
-    /// Renews until it succeeds, the store says no, or the lease would have ended. A keeper that was held up past
+    /// Renews until it succeeds, the store says no, or the lease would have ended. A renewer that was held up past
     /// that end still asks once: the store decides.
     async fn renew(&self, lease_end: Moment) -> Result<Moment, LeaseEnd> {
         let env = &self.node.env;
@@ -145,11 +145,11 @@ impl Keeper {
         match self.kind {
             LockKind::Instance => {
                 let call = store.renew_orchestration_item_lock(&self.token, self.terms.timeout);
-                guarded("renew_orchestration_item_lock", call).await
+                provider_call("renew_orchestration_item_lock", call).await
             }
             LockKind::Activity => {
                 let call = store.renew_work_item(&self.token, self.terms.timeout);
-                if guarded("renew_work_item_lock", call).await?.stop_requested {
+                if provider_call("renew_work_item_lock", call).await?.stop_requested {
                     self.stop.cancel();
                 }
                 Ok(())

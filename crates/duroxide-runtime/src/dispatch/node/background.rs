@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tracing::{debug, warn};
 
 use super::{Node, sweep};
-use crate::dispatch::{guarded, queue::session_owners, timing::renewal_interval};
+use crate::dispatch::{provider_call, queue::session_owners, timing::renewal_interval};
 
 pub(crate) fn start(node: &Arc<Node>) {
     if node.options.worker_concurrency > 0 {
@@ -31,7 +31,7 @@ async fn keep_sessions(node: Arc<Node>) {
             options.session_lock_timeout,
             options.session_idle_timeout,
         );
-        pause = match guarded("renew_session_lock", call).await {
+        pause = match provider_call("renew_session_lock", call).await {
             Ok(_) => interval,
             Err(error) => {
                 warn!(target: "duroxide::runtime", %error, "sessions could not be renewed");
@@ -45,7 +45,7 @@ async fn clean_sessions(node: Arc<Node>) {
     loop {
         node.env.sleep(node.options.session_cleanup_interval).await;
         let call = node.store.cleanup_orphaned_sessions(node.options.session_idle_timeout);
-        if let Err(error) = guarded("cleanup_orphaned_sessions", call).await {
+        if let Err(error) = provider_call("cleanup_orphaned_sessions", call).await {
             debug!(target: "duroxide::runtime", %error, "orphaned sessions could not be removed");
         }
     }
@@ -55,14 +55,14 @@ async fn watch_queues(node: Arc<Node>) {
     loop {
         node.env.sleep(node.options.observability.gauge_poll_interval).await;
         let Some(admin) = node.store.as_management_capability() else { return };
-        match guarded("get_queue_depths", admin.get_queue_depths()).await {
+        match provider_call("get_queue_depths", admin.get_queue_depths()).await {
             Ok(depths) => {
                 let (orchestrator, worker) = (depths.orchestrator_queue as u64, depths.worker_queue as u64);
                 node.metrics.update_queue_depths(orchestrator, worker);
             }
             Err(error) => debug!(target: "duroxide::runtime", %error, "queue depths could not be read"),
         }
-        match guarded("count_pending_instances", admin.count_pending_instances()).await {
+        match provider_call("count_pending_instances", admin.count_pending_instances()).await {
             Ok(Some(count)) => node.metrics.update_pending_orchestrations(count),
             Ok(None) => {}
             Err(error) => {
@@ -76,7 +76,7 @@ async fn watch_queues(node: Arc<Node>) {
 /// twice.
 pub(crate) async fn count_running(node: &Node) {
     let Some(admin) = node.store.as_management_capability() else { return };
-    if let Ok(metrics) = guarded("get_system_metrics", admin.get_system_metrics()).await {
+    if let Ok(metrics) = provider_call("get_system_metrics", admin.get_system_metrics()).await {
         node.metrics.set_active_orchestrations(i64::try_from(metrics.running_instances).unwrap_or(i64::MAX));
     }
 }

@@ -11,23 +11,23 @@ use tracing::warn;
 
 use super::Node;
 use crate::{
-    dispatch::{guarded, queue::session_owners},
+    dispatch::{provider_call, queue::session_owners},
     env::{Env, Tasks},
 };
 
 /// The pause before a node that could not join tries again. Until then its leases alone say that it lives.
 const JOIN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// The membership is held by a task, and not by the node: it ends with the executor that runs the node, even if
+/// The membership is tasks by a task, and not by the node: it ends with the executor that runs the node, even if
 /// someone still holds a handle.
 pub(crate) struct Membership {
     node: OnceLock<NodeId>,
-    held: Tasks,
+    tasks: Tasks,
 }
 
 impl Membership {
     pub(crate) fn new(env: Arc<dyn Env>) -> Self {
-        Self { node: OnceLock::new(), held: Tasks::new(env) }
+        Self { node: OnceLock::new(), tasks: Tasks::new(env) }
     }
 
     /// The number under which this node claims, if the store gave it one.
@@ -37,12 +37,12 @@ impl Membership {
 
     /// Tells the store that the node is gone, without waiting for it.
     pub(crate) fn leave(&self) {
-        self.held.abort_all();
+        self.tasks.abort_all();
     }
 
-    fn hold(&self, membership: Arc<dyn NodeMembership>) {
+    fn set(&self, membership: Arc<dyn NodeMembership>) {
         let _ = self.node.set(membership.node());
-        self.held.spawn("membership", async move {
+        self.tasks.spawn("membership", async move {
             let _membership = membership;
             std::future::pending::<()>().await;
         });
@@ -67,12 +67,12 @@ async fn join_later(node: Arc<Node>) {
 
 /// Whether there is nothing left to try.
 async fn try_join(node: &Node) -> bool {
-    match guarded("join_node", node.store.join_node(&announcement(node))).await {
+    match provider_call("join_node", node.store.join_node(&announcement(node))).await {
         Ok(membership) => {
             if let Some(membership) = membership {
                 let membership: Arc<dyn NodeMembership> = Arc::from(membership);
                 node.quarantine.note_in(Arc::downgrade(&membership));
-                node.membership.hold(membership);
+                node.membership.set(membership);
             }
             true
         }

@@ -15,19 +15,19 @@ use crate::{
     RuntimeOptions,
     dispatch::{
         activity::ActivityWork,
-        decide::Sentence,
-        guarded,
+        decide::StrandedEnd,
         locks::LockKind,
-        queue::{ClaimedActivity, ClaimedInstance, Seat},
+        provider_call,
+        queue::{ClaimedActivity, ClaimedInstance, SlotGuard},
         turn::InstanceWork,
     },
     env::Moment,
 };
 
 /// How often the sweeper looks, unless it has reason to look more often.
-const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 /// The shortest pause between two looks.
-const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(50);
+const SWEEP_INTERVAL_MIN: Duration = Duration::from_millis(50);
 /// How often it looks for cancellations that only it can carry out.
 const CANCEL_INTERVAL: Duration = Duration::from_secs(1);
 /// How much of each queue it looks at: what has waited longest.
@@ -43,11 +43,11 @@ pub(crate) async fn run(node: Arc<Node>) {
         if node.membership.node().is_none() {
             continue;
         }
-        match guarded("list_stranded_work", admin.list_stranded_work(STRANDED_MAX)).await {
+        match provider_call("list_stranded_work", admin.list_stranded_work(STRANDED_MAX)).await {
             Ok(found) => {
                 count(&node, &found);
-                for (work, verdict) in sweeper.judge(found, node.env.moment()) {
-                    carry_out(&node, work, verdict).await;
+                for (work, action) in sweeper.decide(found, node.env.moment()) {
+                    carry_out(&node, work, action).await;
                 }
             }
             Err(error) => debug!(target: "duroxide::runtime", %error, "stranded work could not be read"),
@@ -69,14 +69,14 @@ struct Sweeper {
     interval: Duration,
     end_after: Option<Duration>,
     cancels: bool,
-    seen: BTreeMap<Key, Sighting>,
+    seen: BTreeMap<Key, FirstSeen>,
 }
 
 /// Which work it is: the instance, and if it is an activity its execution and number.
 type Key = (String, Option<(u64, u64)>);
 
 #[derive(Debug, Clone, Copy)]
-struct Sighting {
+struct FirstSeen {
     /// When it was first seen without a node that takes it. Whatever has been taken meanwhile starts anew.
     since: Moment,
     reported: bool,
@@ -84,7 +84,7 @@ struct Sighting {
 
 /// What is to be done about stranded work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum SweepAction {
     Report,
     End,
     Cancel,
@@ -92,42 +92,42 @@ enum Verdict {
 
 impl Sweeper {
     fn new(options: &RuntimeOptions) -> Self {
-        let asked = options.sweep_unsupported_after.map_or(LOOK_INTERVAL, |after| after / 4);
-        let at_most = if options.cancel_only_fallback { CANCEL_INTERVAL } else { LOOK_INTERVAL };
+        let asked = options.sweep_unsupported_after.map_or(SWEEP_INTERVAL, |after| after / 4);
+        let at_most = if options.cancel_only_fallback { CANCEL_INTERVAL } else { SWEEP_INTERVAL };
         Self {
-            interval: asked.clamp(LOOK_INTERVAL_MIN, at_most),
+            interval: asked.clamp(SWEEP_INTERVAL_MIN, at_most),
             end_after: options.sweep_unsupported_after,
             cancels: options.cancel_only_fallback,
             seen: BTreeMap::new(),
         }
     }
 
-    fn judge(&mut self, found: Vec<StrandedWork>, now: Moment) -> Vec<(StrandedWork, Verdict)> {
+    fn decide(&mut self, found: Vec<StrandedWork>, now: Moment) -> Vec<(StrandedWork, SweepAction)> {
         let before = std::mem::take(&mut self.seen);
-        let mut verdicts = Vec::new();
+        let mut actions = Vec::new();
         for work in found {
             let key = key_of(&work);
-            let sighting = before.get(&key).copied();
-            let verdict = self.verdict(&work, sighting, now);
-            let since = sighting.map_or(now, |sighting| sighting.since);
-            let reported = sighting.is_some_and(|sighting| sighting.reported) || verdict.is_some();
-            self.seen.insert(key, Sighting { since, reported });
-            verdicts.extend(verdict.map(|verdict| (work, verdict)));
+            let first_seen = before.get(&key).copied();
+            let action = self.action(&work, first_seen, now);
+            let since = first_seen.map_or(now, |first_seen| first_seen.since);
+            let reported = first_seen.is_some_and(|first_seen| first_seen.reported) || action.is_some();
+            self.seen.insert(key, FirstSeen { since, reported });
+            actions.extend(action.map(|action| (work, action)));
         }
-        verdicts
+        actions
     }
 
     /// Nothing is said of what is seen for the first time: during a deployment nodes come and go.
-    fn verdict(&self, work: &StrandedWork, sighting: Option<Sighting>, now: Moment) -> Option<Verdict> {
+    fn action(&self, work: &StrandedWork, first_seen: Option<FirstSeen>, now: Moment) -> Option<SweepAction> {
         if self.cancels && work.cancel_requested && work.activity.is_none() {
-            return Some(Verdict::Cancel);
+            return Some(SweepAction::Cancel);
         }
-        let sighting = sighting?;
-        if !sighting.reported {
+        let first_seen = first_seen?;
+        if !first_seen.reported {
             // Also if its time is over already: nothing ends that was not reported.
-            return Some(Verdict::Report);
+            return Some(SweepAction::Report);
         }
-        self.end_after.filter(|after| now.since(sighting.since) >= *after).map(|_| Verdict::End)
+        self.end_after.filter(|after| now.since(first_seen.since) >= *after).map(|_| SweepAction::End)
     }
 }
 
@@ -138,36 +138,37 @@ fn key_of(work: &StrandedWork) -> Key {
 
 // ---- acting -------------------------------------------------------------------------------------------------------
 
-async fn carry_out(node: &Arc<Node>, work: StrandedWork, verdict: Verdict) {
+async fn carry_out(node: &Arc<Node>, work: StrandedWork, action: SweepAction) {
     let StrandedWork { instance, activity, missing, .. } = work;
-    match (verdict, activity) {
-        (Verdict::Report, activity) => warn!(
+    match (action, activity) {
+        (SweepAction::Report, activity) => warn!(
             target: "duroxide::runtime",
             instance, activity_id = activity.map(|activity| activity.activity_id), missing = %missing,
             "no node can take this work"
         ),
-        (Verdict::End, Some(activity)) => end_activity(node, &activity, &missing).await,
-        (Verdict::End, None) => end_instance(node, &instance, Sentence::Unsupported { missing }).await,
-        (Verdict::Cancel, _) => end_instance(node, &instance, Sentence::Cancelled).await,
+        (SweepAction::End, Some(activity)) => end_activity(node, &activity, &missing).await,
+        (SweepAction::End, None) => end_instance(node, &instance, StrandedEnd::Unsupported { missing }).await,
+        (SweepAction::Cancel, _) => end_instance(node, &instance, StrandedEnd::Cancelled).await,
     }
 }
 
 /// Locks the instance, whatever filters say, and ends it. One that somebody has taken meanwhile is not to be had.
-async fn end_instance(node: &Arc<Node>, instance: &str, sentence: Sentence) {
+async fn end_instance(node: &Arc<Node>, instance: &str, stranded_end: StrandedEnd) {
     let request = OrchestrationFetch::new(node.options.orchestrator_lock_timeout, Duration::ZERO)
         .with_only(instance)
         .with_node(node.membership.node());
-    let fetched = guarded("fetch_orchestration_items", node.store.fetch_orchestration_items(&request)).await;
+    let fetched =
+        provider_call("fetch_orchestration_items", node.store.fetch_orchestration_items(&request)).await;
     for claim in fetched.unwrap_or_default() {
-        node.held.hold(&claim.lock_token, LockKind::Instance);
+        node.locks.insert(&claim.lock_token, LockKind::Instance);
         if claim.instance != instance {
             node.abandon(LockKind::Instance, &claim.lock_token, None, true).await;
             continue;
         }
         let claimed = ClaimedInstance::new(node, claim);
-        let (received, seat) = (node.env.moment(), Seat::apart(&node.env));
-        if let Some(seat) = seat {
-            InstanceWork::new(Arc::clone(node), claimed, received, seat).end_stranded(&sentence).await;
+        let (received, slot) = (node.env.moment(), SlotGuard::detached(&node.env));
+        if let Some(slot) = slot {
+            InstanceWork::new(Arc::clone(node), claimed, received, slot).end_stranded(&stranded_end).await;
         }
     }
 }
@@ -177,13 +178,13 @@ async fn end_activity(node: &Arc<Node>, activity: &ScheduledActivityIdentifier, 
     let request = WorkFetch::new(node.options.worker_lock_timeout, Duration::ZERO, &TagFilter::None)
         .with_only(activity)
         .with_node(node.membership.node());
-    let fetched = guarded("fetch_work_items", node.store.fetch_work_items(&request)).await;
+    let fetched = provider_call("fetch_work_items", node.store.fetch_work_items(&request)).await;
     for claim in fetched.unwrap_or_default() {
-        node.held.hold(&claim.lock_token, LockKind::Activity);
+        node.locks.insert(&claim.lock_token, LockKind::Activity);
         let claimed = ClaimedActivity::new(node, claim);
-        let (received, seat) = (node.env.moment(), Seat::apart(&node.env));
-        if let Some(seat) = seat {
-            ActivityWork::new(Arc::clone(node), claimed, received, seat).fail_stranded(missing).await;
+        let (received, slot) = (node.env.moment(), SlotGuard::detached(&node.env));
+        if let Some(slot) = slot {
+            ActivityWork::new(Arc::clone(node), claimed, received, slot).fail_stranded(missing).await;
         }
     }
 }
@@ -211,44 +212,44 @@ mod tests {
         }
     }
 
-    fn verdicts(sweeper: &mut Sweeper, found: &[&str], minutes: u32) -> Vec<(String, Verdict)> {
+    fn actions(sweeper: &mut Sweeper, found: &[&str], minutes: u32) -> Vec<(String, SweepAction)> {
         let found = found.iter().map(|instance| work(instance)).collect();
-        let judged = sweeper.judge(found, at(minutes));
-        judged.into_iter().map(|(work, verdict)| (work.instance, verdict)).collect()
+        let decided = sweeper.decide(found, at(minutes));
+        decided.into_iter().map(|(work, action)| (work.instance, action)).collect()
     }
 
     /// S3.48: without a time, it is reported once and left alone.
     #[test]
     fn stranded_work_is_reported_once_when_it_stays() {
         let mut sweeper = sweeper(None);
-        assert!(verdicts(&mut sweeper, &["a"], 0).is_empty(), "nodes come and go");
-        assert_eq!(verdicts(&mut sweeper, &["a", "b"], 1), [("a".to_owned(), Verdict::Report)]);
-        assert_eq!(verdicts(&mut sweeper, &["a", "b"], 2), [("b".to_owned(), Verdict::Report)]);
-        assert!(verdicts(&mut sweeper, &["a", "b"], 1_000).is_empty());
+        assert!(actions(&mut sweeper, &["a"], 0).is_empty(), "nodes come and go");
+        assert_eq!(actions(&mut sweeper, &["a", "b"], 1), [("a".to_owned(), SweepAction::Report)]);
+        assert_eq!(actions(&mut sweeper, &["a", "b"], 2), [("b".to_owned(), SweepAction::Report)]);
+        assert!(actions(&mut sweeper, &["a", "b"], 1_000).is_empty());
     }
 
     /// S3.48: with one, it is ended when it has been stranded for that long without a break.
     #[test]
     fn stranded_work_is_ended_after_its_time() {
         let mut sweeper = sweeper(Some(10 * MINUTE));
-        assert!(verdicts(&mut sweeper, &["a"], 0).is_empty());
-        assert_eq!(verdicts(&mut sweeper, &["a"], 1), [("a".to_owned(), Verdict::Report)]);
-        assert!(verdicts(&mut sweeper, &["a"], 9).is_empty());
-        assert_eq!(verdicts(&mut sweeper, &["a"], 10), [("a".to_owned(), Verdict::End)]);
+        assert!(actions(&mut sweeper, &["a"], 0).is_empty());
+        assert_eq!(actions(&mut sweeper, &["a"], 1), [("a".to_owned(), SweepAction::Report)]);
+        assert!(actions(&mut sweeper, &["a"], 9).is_empty());
+        assert_eq!(actions(&mut sweeper, &["a"], 10), [("a".to_owned(), SweepAction::End)]);
 
-        assert!(verdicts(&mut sweeper, &[], 11).is_empty(), "a node came");
-        assert!(verdicts(&mut sweeper, &["a"], 12).is_empty(), "and went");
-        assert_eq!(verdicts(&mut sweeper, &["a"], 21), [("a".to_owned(), Verdict::Report)]);
-        assert_eq!(verdicts(&mut sweeper, &["a"], 22), [("a".to_owned(), Verdict::End)]);
+        assert!(actions(&mut sweeper, &[], 11).is_empty(), "a node came");
+        assert!(actions(&mut sweeper, &["a"], 12).is_empty(), "and went");
+        assert_eq!(actions(&mut sweeper, &["a"], 21), [("a".to_owned(), SweepAction::Report)]);
+        assert_eq!(actions(&mut sweeper, &["a"], 22), [("a".to_owned(), SweepAction::End)]);
     }
 
     /// S3.48: however late the sweeper looks again.
     #[test]
     fn nothing_is_ended_that_was_not_reported() {
         let mut sweeper = sweeper(Some(MINUTE));
-        assert!(verdicts(&mut sweeper, &["a"], 0).is_empty());
-        assert_eq!(verdicts(&mut sweeper, &["a"], 5), [("a".to_owned(), Verdict::Report)]);
-        assert_eq!(verdicts(&mut sweeper, &["a"], 6), [("a".to_owned(), Verdict::End)]);
+        assert!(actions(&mut sweeper, &["a"], 0).is_empty());
+        assert_eq!(actions(&mut sweeper, &["a"], 5), [("a".to_owned(), SweepAction::Report)]);
+        assert_eq!(actions(&mut sweeper, &["a"], 6), [("a".to_owned(), SweepAction::End)]);
     }
 
     /// S2.16
@@ -256,16 +257,16 @@ mod tests {
     fn a_cancellation_is_carried_out_at_once_if_that_is_allowed() {
         let cancelled = StrandedWork { cancel_requested: true, ..work("a") };
         let options = RuntimeOptions { cancel_only_fallback: true, ..RuntimeOptions::default() };
-        let judged = Sweeper::new(&options).judge(vec![cancelled.clone()], at(0));
-        assert_eq!(judged, [(cancelled.clone(), Verdict::Cancel)]);
-        assert!(sweeper(None).judge(vec![cancelled], at(0)).is_empty());
+        let decided = Sweeper::new(&options).decide(vec![cancelled.clone()], at(0));
+        assert_eq!(decided, [(cancelled.clone(), SweepAction::Cancel)]);
+        assert!(sweeper(None).decide(vec![cancelled], at(0)).is_empty());
     }
 
     #[test]
     fn it_looks_as_often_as_it_must_and_no_more() {
-        assert_eq!(sweeper(None).interval, LOOK_INTERVAL);
-        assert_eq!(sweeper(Some(60 * MINUTE)).interval, LOOK_INTERVAL);
+        assert_eq!(sweeper(None).interval, SWEEP_INTERVAL);
+        assert_eq!(sweeper(Some(60 * MINUTE)).interval, SWEEP_INTERVAL);
         assert_eq!(sweeper(Some(MINUTE)).interval, Duration::from_secs(15));
-        assert_eq!(sweeper(Some(Duration::ZERO)).interval, LOOK_INTERVAL_MIN);
+        assert_eq!(sweeper(Some(Duration::ZERO)).interval, SWEEP_INTERVAL_MIN);
     }
 }

@@ -10,16 +10,16 @@ use duroxide_provider::{
 use super::{
     WorkQueue,
     sessions::{InFlight, SessionOwners, SessionsInFlight},
-    slot_guard::Seat,
+    slot_guard::SlotGuard,
     slots::{Slots, Wanted},
-    task_pool::Work,
+    task_pool::Runner,
 };
 use crate::{
     dispatch::{
         activity::{ActivityWork, RunningActivity},
-        guarded,
         locks::LockKind,
         node::Node,
+        provider_call,
         quarantine::{ClaimRecord, Suspect},
     },
     env::{BoxFuture, Moment},
@@ -87,7 +87,7 @@ pub(crate) struct ClaimedActivity {
     pub running: Option<RunningActivity>,
     /// Given if its claims were lost repeatedly.
     pub suspect: Option<Suspect>,
-    /// Its place in its session, given when it starts; `None` if that session would be one too many.
+    /// Its placement in its session, given when it starts; `None` if that session would be one too many.
     pub(super) in_session: Option<InFlight>,
 }
 
@@ -109,22 +109,22 @@ impl ClaimedActivity {
             losses: claim.losses,
             slots: node.options.worker_concurrency,
         };
-        let suspect = node.quarantine.hold(&claim.lock_token, record);
+        let suspect = node.quarantine.register(&claim.lock_token, record);
         Self { claim, running, suspect, in_session: None }
     }
 }
 
-impl Work for Activities {
+impl Runner for Activities {
     type Claim = ClaimedActivity;
 
-    async fn run(&self, mut claimed: ClaimedActivity, received: Moment, seat: Seat) {
+    async fn run(&self, mut claimed: ClaimedActivity, received: Moment, slot: SlotGuard) {
         /// How long an item rests whose session would be one too many (semantics 13.3).
         const SESSION_RACE_DELAY: Duration = Duration::from_millis(100);
         let Some(_in_session) = claimed.in_session.take() else {
             let delay = Some(SESSION_RACE_DELAY);
             return self.node.abandon(LockKind::Activity, &claimed.claim.lock_token, delay, true).await;
         };
-        ActivityWork::new(Arc::clone(&self.node), claimed, received, seat).run().await;
+        ActivityWork::new(Arc::clone(&self.node), claimed, received, slot).run().await;
     }
 }
 
@@ -149,25 +149,25 @@ impl WorkQueue for Activities {
     }
 
     /// Nothing but the slots bounds how many activities run at once.
-    fn in_passing_max(&self) -> usize {
+    fn overflow_max(&self) -> usize {
         0
     }
 
-    fn shares_a_fetch(&self) -> bool {
+    fn has_shared_fetch(&self) -> bool {
         self.node.store.serves_batches() && (self.slots_share_sessions() || self.slots() > 1)
     }
 
     /// Where slots own sessions, those that do need a fetch of their own, and one more slot looks for sessions that
     /// nobody owns.
-    fn own_fetches(&self, slots: &Slots) -> Vec<usize> {
-        if !self.shares_a_fetch() {
+    fn slots_with_own_fetch(&self, slots: &Slots) -> Vec<usize> {
+        if !self.has_shared_fetch() {
             return slots.free_ids().collect();
         }
         if self.slots_share_sessions() || self.is_full_of_sessions() {
             return Vec::new();
         }
         let mut own = self.owners.may_own(self.node.env.moment());
-        own.extend(self.owners.finder(slots));
+        own.extend(self.owners.session_finder(slots));
         own.into_iter().filter(|slot| slots.is_free(*slot)).collect()
     }
 
@@ -193,7 +193,7 @@ impl WorkQueue for Activities {
                     .with_handlers(node.capability.as_ref())
                     .with_max(wanted.max, wanted.free)
                     .with_node(node.membership.node());
-            let claims = guarded("fetch_work_items", node.store.fetch_work_items(&request)).await?;
+            let claims = provider_call("fetch_work_items", node.store.fetch_work_items(&request)).await?;
             Ok(claims.into_iter().map(|claim| ClaimedActivity::new(&node, claim)).collect())
         })
     }

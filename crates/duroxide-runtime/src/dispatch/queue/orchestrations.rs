@@ -6,15 +6,15 @@ use duroxide_provider::{OrchestrationClaim, OrchestrationFetch, ProviderError};
 
 use super::{
     WorkQueue,
-    slot_guard::Seat,
+    slot_guard::SlotGuard,
     slots::{Slots, Wanted},
-    task_pool::Work,
+    task_pool::Runner,
 };
 use crate::{
     dispatch::{
-        guarded,
         locks::LockKind,
         node::Node,
+        provider_call,
         quarantine::{ClaimRecord, Suspect},
         turn::InstanceWork,
     },
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Quick turns that may wait for a turn thread. Enough to keep the threads going until the dispatch loop comes round.
-const IN_PASSING_MAX: usize = 64;
+const OVERFLOW_MAX: usize = 64;
 
 pub(crate) struct Orchestrations {
     node: Arc<Node>,
@@ -50,16 +50,21 @@ impl ClaimedInstance {
             losses: claim.losses,
             slots: node.options.orchestration_concurrency,
         };
-        let suspect = node.quarantine.hold(&claim.lock_token, record);
+        let suspect = node.quarantine.register(&claim.lock_token, record);
         Self { claim: Box::new(claim), suspect }
     }
 }
 
-impl Work for Orchestrations {
+impl Runner for Orchestrations {
     type Claim = ClaimedInstance;
 
-    fn run(&self, claimed: ClaimedInstance, received: Moment, seat: Seat) -> impl Future<Output = ()> + Send {
-        InstanceWork::new(Arc::clone(&self.node), claimed, received, seat).run()
+    fn run(
+        &self,
+        claimed: ClaimedInstance,
+        received: Moment,
+        slot: SlotGuard,
+    ) -> impl Future<Output = ()> + Send {
+        InstanceWork::new(Arc::clone(&self.node), claimed, received, slot).run()
     }
 }
 
@@ -84,16 +89,16 @@ impl WorkQueue for Orchestrations {
     }
 
     /// Turn threads are as many as slots, so no more turns run at once than there are slots.
-    fn in_passing_max(&self) -> usize {
-        IN_PASSING_MAX
+    fn overflow_max(&self) -> usize {
+        OVERFLOW_MAX
     }
 
-    fn shares_a_fetch(&self) -> bool {
+    fn has_shared_fetch(&self) -> bool {
         self.node.store.serves_batches()
     }
 
-    fn own_fetches(&self, slots: &Slots) -> Vec<usize> {
-        if self.shares_a_fetch() { Vec::new() } else { slots.free_ids().collect() }
+    fn slots_with_own_fetch(&self, slots: &Slots) -> Vec<usize> {
+        if self.has_shared_fetch() { Vec::new() } else { slots.free_ids().collect() }
     }
 
     fn fetch(
@@ -113,7 +118,8 @@ impl WorkQueue for Orchestrations {
             .with_max(wanted.max, wanted.free)
             .with_node(node.membership.node());
             let claims =
-                guarded("fetch_orchestration_items", node.store.fetch_orchestration_items(&request)).await?;
+                provider_call("fetch_orchestration_items", node.store.fetch_orchestration_items(&request))
+                    .await?;
             Ok(claims.into_iter().map(|claim| ClaimedInstance::new(&node, claim)).collect())
         })
     }

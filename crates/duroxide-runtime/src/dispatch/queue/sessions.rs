@@ -14,16 +14,17 @@ use crate::env::{Moment, lock};
 #[derive(Debug, Default)]
 pub(super) struct SessionOwners {
     until: Mutex<BTreeMap<usize, Moment>>,
-    finder: Mutex<Option<usize>>,
+    session_finder: Mutex<Option<usize>>,
 }
 
 impl SessionOwners {
     /// The slot that looks for sessions which nobody owns. It stays the same while it is free; a new one is the last,
     /// because others are taken first.
-    pub(super) fn finder(&self, slots: &Slots) -> Option<usize> {
-        let mut finder = lock(&self.finder);
-        *finder = finder.filter(|slot| slots.is_free(*slot)).or_else(|| slots.free_ids().next_back());
-        *finder
+    pub(super) fn session_finder(&self, slots: &Slots) -> Option<usize> {
+        let mut session_finder = lock(&self.session_finder);
+        *session_finder =
+            session_finder.filter(|slot| slots.is_free(*slot)).or_else(|| slots.free_ids().next_back());
+        *session_finder
     }
 
     /// A slot got an activity of a session, which nobody else gets before `until` unless it goes idle.
@@ -98,22 +99,22 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::dispatch::queue::slots::Place;
+    use crate::dispatch::queue::slots::Placement;
 
     #[test]
     fn one_slot_looks_for_sessions_and_another_only_when_it_is_taken() {
         let owners = SessionOwners::default();
         let mut slots = Slots::new(3, 0);
-        let take = |slots: &mut Slots, slot| slots.start(Some(slot), |_| false).map(Place::Slot).unwrap();
+        let take = |slots: &mut Slots, slot| slots.start(Some(slot), |_| false).map(Placement::Slot).unwrap();
         let third = take(&mut slots, 2);
-        assert_eq!(owners.finder(&slots), Some(1), "the last that is free");
-        slots.vacate(third);
-        assert_eq!(owners.finder(&slots), Some(1), "it stays the same");
+        assert_eq!(owners.session_finder(&slots), Some(1), "the last that is free");
+        slots.end_without_result(third);
+        assert_eq!(owners.session_finder(&slots), Some(1), "it stays the same");
         take(&mut slots, 1);
-        assert_eq!(owners.finder(&slots), Some(2));
+        assert_eq!(owners.session_finder(&slots), Some(2));
         take(&mut slots, 2);
         take(&mut slots, 0);
-        assert_eq!(owners.finder(&slots), None);
+        assert_eq!(owners.session_finder(&slots), None);
     }
 
     #[test]

@@ -7,25 +7,25 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::slots::{Place, Slots};
+use super::slots::{Placement, Slots};
 use crate::{
     dispatch::timing::{UNSTARTED_IN_SLOT_MAX, UNSTARTED_MAX},
     env::{Env, Moment, lock},
 };
 
 /// The slots of a queue, shared by its loop and what runs in them.
-pub(super) struct SlotBoard {
+pub(super) struct SharedSlots {
     slots: Mutex<Slots>,
     changed: Notify,
     env: Arc<dyn Env>,
 }
 
-impl SlotBoard {
+impl SharedSlots {
     pub(super) fn new(slots: Slots, env: &Arc<dyn Env>) -> Arc<Self> {
         Arc::new(Self { slots: Mutex::new(slots), changed: Notify::new(), env: Arc::clone(env) })
     }
 
-    pub(super) fn slots(&self) -> MutexGuard<'_, Slots> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Slots> {
         lock(&self.slots)
     }
 
@@ -34,91 +34,91 @@ impl SlotBoard {
         self.changed.notified().await;
     }
 
-    /// Takes a slot, or lets the item pass beyond them: see [`Slots::start`] and [`Slots::pass`].
+    /// Takes a slot, or lets the item start_overflow beyond them: see [`Slots::start`] and [`Slots::start_overflow`].
     pub(super) fn take(
         self: &Arc<Self>,
         bound: Option<usize>,
         is_reserved: impl Fn(usize) -> bool,
-    ) -> Option<Seat> {
-        let place = {
-            let mut slots = self.slots();
+    ) -> Option<SlotGuard> {
+        let placement = {
+            let mut slots = self.lock();
             match slots.start(bound, is_reserved) {
-                Some(slot) => Place::Slot(slot),
-                None if bound.is_none() && slots.pass() => Place::InPassing,
+                Some(slot) => Placement::Slot(slot),
+                None if bound.is_none() && slots.start_overflow() => Placement::Overflow,
                 None => return None,
             }
         };
         let taken = self.env.moment();
-        Some(Seat { board: Arc::clone(self), place, taken, phase: SeatPhase::Running })
+        Some(SlotGuard { slots: Arc::clone(self), placement, taken, phase: SlotPhase::Running })
     }
 }
 
-/// The right to run one item. However its task ends, dropping the seat makes the slot free.
-pub(crate) struct Seat {
-    board: Arc<SlotBoard>,
-    place: Place,
+/// The right to run one item. However its task ends, dropping the slot makes the slot free.
+pub(crate) struct SlotGuard {
+    slots: Arc<SharedSlots>,
+    placement: Placement,
     taken: Moment,
-    phase: SeatPhase,
+    phase: SlotPhase,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum SeatPhase {
+enum SlotPhase {
     Running,
     Committing { bytes: usize },
 }
 
-impl Seat {
-    /// A seat for work that takes no slot of a queue and runs no user code.
-    pub(crate) fn apart(env: &Arc<dyn Env>) -> Option<Self> {
-        SlotBoard::new(Slots::new(1, 0), env).take(None, |_| false)
+impl SlotGuard {
+    /// A slot for work that takes no slot of a queue and runs no user code.
+    pub(crate) fn detached(env: &Arc<dyn Env>) -> Option<Self> {
+        SharedSlots::new(Slots::new(1, 0), env).take(None, |_| false)
     }
 
-    /// The slot's number. What passes beyond the slots goes by the first one's.
-    pub(crate) fn slot(&self) -> usize {
-        match self.place {
-            Place::Slot(slot) => slot,
-            Place::InPassing => 0,
+    /// The slot's number. What starts beyond the slots goes by the first one's.
+    pub(crate) fn number(&self) -> usize {
+        match self.placement {
+            Placement::Slot(slot) => slot,
+            Placement::Overflow => 0,
         }
     }
 
     /// How long the item may wait for a thread that runs it.
     pub(crate) fn unstarted_max(&self) -> Duration {
-        match self.place {
-            Place::Slot(_) => UNSTARTED_IN_SLOT_MAX,
-            Place::InPassing => UNSTARTED_MAX,
+        match self.placement {
+            Placement::Slot(_) => UNSTARTED_IN_SLOT_MAX,
+            Placement::Overflow => UNSTARTED_MAX,
         }
     }
 
     /// How long ago the item started.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.board.env.moment().since(self.taken)
+        self.slots.env.moment().since(self.taken)
     }
 
     /// User code is done and its result goes to the store: the slot is free for the next item.
     pub(crate) fn submit(&mut self, bytes: usize) {
-        if let SeatPhase::Running = self.phase {
-            self.phase = SeatPhase::Committing { bytes };
-            let now = self.board.env.moment();
-            self.board.slots().submit(self.place, bytes, now.since(self.taken), now);
-            self.board.changed.notify_one();
+        if let SlotPhase::Running = self.phase {
+            self.phase = SlotPhase::Committing { bytes };
+            let now = self.slots.env.moment();
+            self.slots.lock().submit(self.placement, bytes, now.since(self.taken), now);
+            self.slots.changed.notify_one();
         }
     }
 }
 
-impl Drop for Seat {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
-        let mut slots = self.board.slots();
+        let mut slots = self.slots.lock();
         let is_news = match self.phase {
-            SeatPhase::Running => {
-                slots.vacate(self.place);
+            SlotPhase::Running => {
+                slots.end_without_result(self.placement);
                 true
             }
             // The slot has been free since the result was submitted.
-            SeatPhase::Committing { bytes } => slots.committed(bytes),
+            SlotPhase::Committing { bytes } => slots.committed(bytes),
         };
         drop(slots);
         if is_news {
-            self.board.changed.notify_one();
+            self.slots.changed.notify_one();
         }
     }
 }
@@ -130,37 +130,37 @@ mod tests {
     use super::*;
     use crate::env::RealEnv;
 
-    fn board() -> Arc<SlotBoard> {
+    fn slots() -> Arc<SharedSlots> {
         let env: Arc<dyn Env> = Arc::new(RealEnv::new(1));
-        SlotBoard::new(Slots::new(1, 0), &env)
+        SharedSlots::new(Slots::new(1, 0), &env)
     }
 
-    fn has_changed(board: &SlotBoard) -> bool {
-        board.changed().now_or_never().is_some()
+    fn has_changed(slots: &SharedSlots) -> bool {
+        slots.changed().now_or_never().is_some()
     }
 
     #[tokio::test]
     async fn the_loop_is_told_when_a_slot_becomes_free_and_not_again_when_the_store_answers() {
-        let board = board();
-        let mut seat = board.take(None, |_| false).unwrap();
-        assert!(!has_changed(&board));
-        seat.submit(1);
-        assert!(has_changed(&board));
-        drop(seat);
-        assert!(!has_changed(&board));
-        drop(board.take(None, |_| false).unwrap());
-        assert!(has_changed(&board), "it ended without a result");
+        let slots = slots();
+        let mut slot = slots.take(None, |_| false).unwrap();
+        assert!(!has_changed(&slots));
+        slot.submit(1);
+        assert!(has_changed(&slots));
+        drop(slot);
+        assert!(!has_changed(&slots));
+        drop(slots.take(None, |_| false).unwrap());
+        assert!(has_changed(&slots), "it ended without a result");
     }
 
     #[tokio::test]
     async fn the_loop_is_told_of_the_answer_that_everything_waited_for() {
-        let board = board();
-        let mut seat = board.take(None, |_| false).unwrap();
-        seat.submit(usize::MAX);
-        assert!(has_changed(&board));
-        assert!(board.take(None, |_| false).is_none());
-        drop(seat);
-        assert!(has_changed(&board));
-        assert!(board.take(None, |_| false).is_some());
+        let slots = slots();
+        let mut slot = slots.take(None, |_| false).unwrap();
+        slot.submit(usize::MAX);
+        assert!(has_changed(&slots));
+        assert!(slots.take(None, |_| false).is_none());
+        drop(slot);
+        assert!(has_changed(&slots));
+        assert!(slots.take(None, |_| false).is_some());
     }
 }

@@ -12,15 +12,15 @@ const COMMITTING_MAX: usize = 1_024;
 /// Their payload bytes; a larger one goes alone.
 const COMMITTING_BYTES_MAX: usize = 64 << 20;
 /// Items asked for ahead of the free slots.
-const AHEAD_MAX: usize = 256;
+const PREFETCH_MAX: usize = 256;
 /// What is asked for ahead is a multiple of what was finished in this time, or since the last fetch. It is longer than
 /// a slow disk takes to answer a fetch.
-const AHEAD_WINDOW: Duration = Duration::from_millis(25);
+const PREFETCH_WINDOW: Duration = Duration::from_millis(25);
 /// Nothing is fetched ahead while the last item took longer than this.
-const AHEAD_TOOK_MAX: Duration = Duration::from_millis(10);
+const PREFETCH_RUN_TIME_MAX: Duration = Duration::from_millis(10);
 /// More than was finished, so that a queue that is kept waiting gets more each time.
-const AHEAD_GROWTH: usize = 2;
-/// Items beyond the slots pass while the last one took at most this long.
+const PREFETCH_GROWTH: usize = 2;
+/// Items beyond the slots start_overflow while the last one took at most this long.
 const QUICK_MAX: Duration = Duration::from_millis(5);
 
 /// The slots of one queue. A slot is the right to run user code; it is free again as soon as the result is handed
@@ -29,8 +29,8 @@ const QUICK_MAX: Duration = Duration::from_millis(5);
 pub(crate) struct Slots {
     free: BTreeSet<usize>,
     /// Items that may be on their way beyond the slots while all are quick.
-    in_passing_max: usize,
-    in_passing: usize,
+    overflow_max: usize,
+    overflow: usize,
     committing: usize,
     committing_bytes: usize,
     /// When items were finished, within the last window.
@@ -38,15 +38,15 @@ pub(crate) struct Slots {
     /// How many were finished since the last fetch: a slow disk must not make the window look empty.
     finished_since_fetch: usize,
     /// How long the last finished item ran.
-    last_took: Duration,
+    last_run_time: Duration,
 }
 
 /// Where an item runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Placement {
     Slot(usize),
-    /// Beyond the slots, see [`Slots::pass`].
-    InPassing,
+    /// Beyond the slots, see [`Slots::start_overflow`].
+    Overflow,
 }
 
 /// How much a fetch asks for.
@@ -59,16 +59,16 @@ pub(crate) struct Wanted {
 }
 
 impl Slots {
-    pub(crate) fn new(size: usize, in_passing_max: usize) -> Self {
+    pub(crate) fn new(size: usize, overflow_max: usize) -> Self {
         Self {
             free: (0..size).collect(),
-            in_passing_max,
-            in_passing: 0,
+            overflow_max,
+            overflow: 0,
             committing: 0,
             committing_bytes: 0,
             finished: VecDeque::new(),
             finished_since_fetch: 0,
-            last_took: Duration::MAX,
+            last_run_time: Duration::MAX,
         }
     }
 
@@ -94,43 +94,43 @@ impl Slots {
         wanted: Option<usize>,
         is_reserved: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        if self.is_held_up_by_the_store() {
+        if self.is_waiting_for_the_store() {
             return None;
         }
         let slot = wanted.or_else(|| self.free.iter().copied().find(|slot| !is_reserved(*slot)))?;
         self.free.take(&slot)
     }
 
-    /// Lets an item pass that needs no slot, because someone else bounds how much user code runs. Quick items keep a
+    /// Lets an item start_overflow that needs no slot, because someone else bounds how much user code runs. Quick items keep a
     /// turn thread busy that way without a detour through the dispatch loop for each; slow ones wait for a slot, so
     /// that they can be given back.
-    pub(crate) fn pass(&mut self) -> bool {
-        let passes = self.in_passing < self.in_passing_max
-            && self.last_took <= QUICK_MAX
-            && !self.is_held_up_by_the_store();
-        self.in_passing += usize::from(passes);
-        passes
+    pub(crate) fn start_overflow(&mut self) -> bool {
+        let starts = self.overflow < self.overflow_max
+            && self.last_run_time <= QUICK_MAX
+            && !self.is_waiting_for_the_store();
+        self.overflow += usize::from(starts);
+        starts
     }
 
-    fn is_held_up_by_the_store(&self) -> bool {
+    fn is_waiting_for_the_store(&self) -> bool {
         self.committing >= COMMITTING_MAX || self.committing_bytes >= COMMITTING_BYTES_MAX
     }
 
-    fn leave(&mut self, place: Place) {
-        match place {
-            Place::Slot(slot) => {
+    fn release(&mut self, placement: Placement) {
+        match placement {
+            Placement::Slot(slot) => {
                 self.free.insert(slot);
             }
-            Place::InPassing => self.in_passing = self.in_passing.saturating_sub(1),
+            Placement::Overflow => self.overflow = self.overflow.saturating_sub(1),
         }
     }
 
-    /// The item in `place` has a result, which goes to the store now.
-    pub(crate) fn submit(&mut self, place: Place, bytes: usize, took: Duration, now: Moment) {
-        self.leave(place);
+    /// The item in `placement` has a result, which goes to the store now.
+    pub(crate) fn submit(&mut self, placement: Placement, bytes: usize, took: Duration, now: Moment) {
+        self.release(placement);
         self.committing += 1;
         self.committing_bytes = self.committing_bytes.saturating_add(bytes);
-        self.last_took = took;
+        self.last_run_time = took;
         self.finished.push_back(now);
         self.finished_since_fetch += 1;
         self.forget_before(now);
@@ -143,36 +143,36 @@ impl Slots {
 
     /// The store has answered for a submitted result. Says whether items may start again that were held up by it.
     pub(crate) fn committed(&mut self, bytes: usize) -> bool {
-        let held_up = self.is_held_up_by_the_store();
+        let was_waiting = self.is_waiting_for_the_store();
         self.committing = self.committing.saturating_sub(1);
         self.committing_bytes = self.committing_bytes.saturating_sub(bytes);
-        held_up && !self.is_held_up_by_the_store()
+        was_waiting && !self.is_waiting_for_the_store()
     }
 
-    /// The item in `place` ended without a result.
-    pub(crate) fn vacate(&mut self, place: Place) {
-        self.leave(place);
+    /// The item in `placement` ended without a result.
+    pub(crate) fn end_without_result(&mut self, placement: Placement) {
+        self.release(placement);
     }
 
     /// What to fetch while `queued` items wait for a slot. Long-running work is never fetched ahead.
     pub(crate) fn wanted(&mut self, queued: usize, now: Moment) -> Wanted {
         let free = self.free().saturating_sub(queued);
-        let max = (self.free() + self.ahead(now)).saturating_sub(queued);
+        let max = (self.free() + self.prefetch(now)).saturating_sub(queued);
         Wanted { max, free }
     }
 
-    fn ahead(&mut self, now: Moment) -> usize {
+    fn prefetch(&mut self, now: Moment) -> usize {
         self.forget_before(now);
-        if self.last_took > AHEAD_TOOK_MAX {
+        if self.last_run_time > PREFETCH_RUN_TIME_MAX {
             return 0;
         }
         let finished = self.finished.len().max(self.finished_since_fetch);
-        finished.saturating_mul(AHEAD_GROWTH).min(AHEAD_MAX)
+        finished.saturating_mul(PREFETCH_GROWTH).min(PREFETCH_MAX)
     }
 
     fn forget_before(&mut self, now: Moment) {
-        while self.finished.front().is_some_and(|at| now.since(*at) > AHEAD_WINDOW)
-            || self.finished.len() > AHEAD_MAX
+        while self.finished.front().is_some_and(|at| now.since(*at) > PREFETCH_WINDOW)
+            || self.finished.len() > PREFETCH_MAX
         {
             self.finished.pop_front();
         }
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(slots.start(None, |_| false), Some(0));
         assert_eq!(slots.start(None, |_| false), Some(1));
         assert_eq!(slots.start(None, |_| false), None);
-        slots.submit(Place::Slot(0), 10, ms(1), at(0));
+        slots.submit(Placement::Slot(0), 10, ms(1), at(0));
         assert_eq!(slots.start(None, |_| false), Some(0));
     }
 
@@ -206,20 +206,20 @@ mod tests {
         let mut slots = Slots::new(2, 0);
         assert_eq!(slots.start(Some(1), |_| false), Some(1));
         assert_eq!(slots.start(Some(1), |_| false), None);
-        slots.vacate(Place::Slot(1));
+        slots.end_without_result(Placement::Slot(1));
         assert_eq!(slots.start(Some(1), |_| false), Some(1));
     }
 
     #[test]
     fn quick_items_pass_beyond_the_slots_and_slow_ones_do_not() {
         let mut slots = Slots::new(1, 2);
-        assert!(!slots.pass(), "nobody knows yet how long they take");
+        assert!(!slots.start_overflow(), "nobody knows yet how long they take");
         assert_eq!(slots.start(None, |_| false), Some(0));
-        slots.submit(Place::Slot(0), 1, ms(1), at(0));
-        assert!(slots.pass() && slots.pass());
-        assert!(!slots.pass(), "no more than allowed");
-        slots.submit(Place::InPassing, 1, ms(6), at(0));
-        assert!(!slots.pass(), "the last one was slow");
+        slots.submit(Placement::Slot(0), 1, ms(1), at(0));
+        assert!(slots.start_overflow() && slots.start_overflow());
+        assert!(!slots.start_overflow(), "no more than allowed");
+        slots.submit(Placement::Overflow, 1, ms(6), at(0));
+        assert!(!slots.start_overflow(), "the last one was slow");
         assert_eq!(slots.free(), 1);
     }
 
@@ -236,7 +236,7 @@ mod tests {
         let mut slots = Slots::new(1, 0);
         for _ in 0..COMMITTING_MAX {
             let slot = slots.start(None, |_| false).unwrap();
-            slots.submit(Place::Slot(slot), 1, ms(1), at(0));
+            slots.submit(Placement::Slot(slot), 1, ms(1), at(0));
         }
         assert_eq!(slots.start(None, |_| false), None);
         assert!(slots.committed(1), "this is what everyone waited for");
@@ -248,7 +248,7 @@ mod tests {
     fn a_result_above_the_byte_bound_goes_alone() {
         let mut slots = Slots::new(2, 0);
         let slot = slots.start(None, |_| false).unwrap();
-        slots.submit(Place::Slot(slot), COMMITTING_BYTES_MAX + 1, ms(1), at(0));
+        slots.submit(Placement::Slot(slot), COMMITTING_BYTES_MAX + 1, ms(1), at(0));
         assert_eq!(slots.start(None, |_| false), None);
         assert!(slots.committed(COMMITTING_BYTES_MAX + 1));
         assert_eq!(slots.start(None, |_| false), Some(0));
@@ -260,27 +260,31 @@ mod tests {
         assert_eq!(slots.wanted(0, at(0)), Wanted { max: 2, free: 2 });
         for _ in 0..5 {
             let slot = slots.start(None, |_| false).unwrap();
-            slots.submit(Place::Slot(slot), 1, ms(1), at(100));
+            slots.submit(Placement::Slot(slot), 1, ms(1), at(100));
         }
-        assert_eq!(slots.wanted(0, at(105)), Wanted { max: 2 + 5 * AHEAD_GROWTH, free: 2 });
-        assert_eq!(slots.wanted(3, at(105)), Wanted { max: 2 + 5 * AHEAD_GROWTH - 3, free: 0 });
+        assert_eq!(slots.wanted(0, at(105)), Wanted { max: 2 + 5 * PREFETCH_GROWTH, free: 2 });
+        assert_eq!(slots.wanted(3, at(105)), Wanted { max: 2 + 5 * PREFETCH_GROWTH - 3, free: 0 });
         let late = slots.wanted(0, at(126));
-        assert_eq!(late, Wanted { max: 2 + 5 * AHEAD_GROWTH, free: 2 }, "no fetch since: the store was slow");
+        assert_eq!(
+            late,
+            Wanted { max: 2 + 5 * PREFETCH_GROWTH, free: 2 },
+            "no fetch since: the store was slow"
+        );
         slots.fetched();
         assert_eq!(slots.wanted(0, at(126)), Wanted { max: 2, free: 2 }, "the window has passed");
         let slot = slots.start(None, |_| false).unwrap();
-        slots.submit(Place::Slot(slot), 1, ms(11), at(126));
+        slots.submit(Placement::Slot(slot), 1, ms(11), at(126));
         assert_eq!(slots.wanted(0, at(126)), Wanted { max: 2, free: 2 }, "the last one took long");
     }
 
     #[test]
     fn no_more_than_a_bounded_number_is_fetched_ahead() {
         let mut slots = Slots::new(1, 0);
-        for _ in 0..AHEAD_MAX + 10 {
+        for _ in 0..PREFETCH_MAX + 10 {
             let slot = slots.start(None, |_| false).unwrap();
-            slots.submit(Place::Slot(slot), 0, ms(0), at(0));
+            slots.submit(Placement::Slot(slot), 0, ms(0), at(0));
             slots.committed(0);
         }
-        assert_eq!(slots.wanted(0, at(0)).max, 1 + AHEAD_MAX);
+        assert_eq!(slots.wanted(0, at(0)).max, 1 + PREFETCH_MAX);
     }
 }

@@ -6,7 +6,7 @@
 use duroxide_core::{Event, EventKind, WorkItem};
 use duroxide_provider::Round;
 
-use crate::dispatch::{guarded, node::Node};
+use crate::dispatch::{node::Node, provider_call};
 
 /// Whether the round is stored: its last event is there as this node made it, times included.
 pub(crate) async fn was_committed(node: &Node, instance: &str, round: &Round) -> bool {
@@ -30,7 +30,7 @@ pub(crate) async fn was_recorded(node: &Node, outcome: &WorkItem, kept: bool) ->
 
 async fn history(node: &Node, instance: &str, execution_id: u64) -> Vec<Event> {
     let read = node.store.read_with_execution(instance, execution_id);
-    guarded("read_with_execution", read).await.unwrap_or_default()
+    provider_call("read_with_execution", read).await.unwrap_or_default()
 }
 
 fn kind(event: &Event) -> &EventKind {

@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use duroxide_provider::ProviderError;
 use tracing::debug;
 
-use super::{Panicked, caught};
+use super::{Panicked, catch_panic};
 use crate::dispatch::{
     locks::{Lease, LeaseEnd},
     node::Node,
@@ -14,7 +14,7 @@ use crate::dispatch::{
 
 /// What came of a call that was insisted on.
 #[derive(Debug)]
-pub(crate) enum Insisted<T> {
+pub(crate) enum CallOutcome<T> {
     /// It was done.
     Done(T),
     /// The lock is gone.
@@ -35,41 +35,41 @@ pub(crate) enum Insisted<T> {
 }
 
 /// Repeats a call while its errors are retryable, for up to one lock timeout, and keeps the lock meanwhile.
-pub(crate) async fn insist<T, F>(
+pub(crate) async fn retry_call<T, F>(
     node: &Node,
     lease: &mut Lease,
     lock_timeout: Duration,
     operation: &'static str,
     mut call: impl FnMut() -> F,
-) -> Insisted<T>
+) -> CallOutcome<T>
 where
     F: Future<Output = Result<T, ProviderError>>,
 {
     let deadline = node.env.moment().after(lock_timeout);
     let mut retry = 0_u32;
     loop {
-        let (error, panicked) = match lease.beside(caught(operation, call())).await {
-            Ok(Ok(done)) => return Insisted::Done(done),
+        let (error, panicked) = match lease.renew_during(catch_panic(operation, call())).await {
+            Ok(Ok(done)) => return CallOutcome::Done(done),
             Ok(Err(error)) => (error, false),
             Err(Panicked(error)) => (error, true),
         };
         if !error.is_retryable() {
             let unanswered = retry > 0;
             return if error.is_lock_lost() {
-                Insisted::LockLost { unanswered }
+                CallOutcome::LockLost { unanswered }
             } else {
-                Insisted::Refused(error)
+                CallOutcome::Refused(error)
             };
         }
         if lease.ended() == Some(LeaseEnd::Lost) {
-            return Insisted::LockLost { unanswered: true };
+            return CallOutcome::LockLost { unanswered: true };
         }
         let next = node.env.moment().after(commit_backoff(retry));
         if next >= deadline {
-            return Insisted::Unavailable { error, panicked };
+            return CallOutcome::Unavailable { error, panicked };
         }
         debug!(target: "duroxide::runtime", operation, %error, retry, "store call failed, trying again");
-        lease.beside(node.env.sleep_until(next)).await;
+        lease.renew_during(node.env.sleep_until(next)).await;
         retry = retry.saturating_add(1);
     }
 }

@@ -1,7 +1,7 @@
 //! Ending an execution without running its code: poison, unsupported version, cancellation without a handler, a
 //! round that the store refused.
 
-use crate::{dispatch::decide::Subject, kind_of};
+use crate::{dispatch::decide::EndTarget, kind_of};
 use duroxide_core::{
     Event, EventKind, INITIAL_EXECUTION_ID, ParentLink, WorkItem,
     engine::{Record, Seed},
@@ -13,16 +13,16 @@ const UNKNOWN_LAST_EVENT_ID: u64 = 99_998;
 /// What the engine is told of an execution that is ended. `last_event_id` is used where the history cannot be
 /// decoded; `None` if the store cannot tell.
 pub(crate) fn record_of(
-    subject: Subject,
+    target: EndTarget,
     instance: &str,
     execution_id: u64,
     history: Vec<Event>,
     last_event_id: Option<u64>,
 ) -> Record {
-    match subject {
-        Subject::Unstarted(seed) => Record::Unstarted(seed),
-        Subject::Stored => Record::Stored(history),
-        Subject::Unreadable => Record::Unreadable {
+    match target {
+        EndTarget::Unstarted(seed) => Record::Unstarted(seed),
+        EndTarget::Stored => Record::Stored(history),
+        EndTarget::Unreadable => Record::Unreadable {
             instance: instance.to_owned(),
             execution_id,
             last_event_id: last_event_id.unwrap_or(UNKNOWN_LAST_EVENT_ID),

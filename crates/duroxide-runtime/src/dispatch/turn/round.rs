@@ -14,7 +14,7 @@ use crate::dispatch::decide::{is_wake_up, wanted_handler};
 
 /// Whose turn it was.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Identity<'a> {
+pub(crate) struct ExecutionRef<'a> {
     pub instance: &'a str,
     pub execution_id: u64,
     pub name: &'a str,
@@ -53,20 +53,20 @@ impl Notice {
 }
 
 /// The round of a turn, without what is told to parents.
-pub(crate) fn round(who: Identity<'_>, turn: Turn, successor: &Successor, now: Timestamp) -> Round {
+pub(crate) fn round(execution: ExecutionRef<'_>, turn: Turn, successor: &Successor, now: Timestamp) -> Round {
     let activity = |activity_id| ScheduledActivityIdentifier {
-        instance: who.instance.to_owned(),
-        execution_id: who.execution_id,
+        instance: execution.instance.to_owned(),
+        execution_id: execution.execution_id,
         activity_id,
     };
     let timer = |timer_id| ScheduledTimerIdentifier {
-        instance: who.instance.to_owned(),
-        execution_id: who.execution_id,
+        instance: execution.instance.to_owned(),
+        execution_id: execution.execution_id,
         timer_id,
     };
-    let stop_activities = turn.stopped_activities.iter().map(|id| activity_stop(who, *id)).collect();
+    let stop_activities = turn.stopped_activities.iter().map(|id| activity_stop(execution, *id)).collect();
     let mut round = Round {
-        execution_id: who.execution_id,
+        execution_id: execution.execution_id,
         metadata: ExecutionMetadata { stop_activities, ..metadata(&turn.delta, &turn.outcome) },
         history_delta: turn.delta,
         worker_items: turn.activities,
@@ -76,16 +76,16 @@ pub(crate) fn round(who: Identity<'_>, turn: Turn, successor: &Successor, now: T
         next_execution: None,
     };
     if let Outcome::ContinuedAsNew(continuation) = turn.outcome {
-        continue_as_new(&mut round, who, continuation, turn.parent, successor, now);
+        continue_as_new(&mut round, execution, continuation, turn.parent, successor, now);
     }
     round
 }
 
 /// Asks an activity to stop, and says what its orchestration is told if nobody runs it.
-fn activity_stop(who: Identity<'_>, activity_id: u64) -> ActivityStop {
+fn activity_stop(execution: ExecutionRef<'_>, activity_id: u64) -> ActivityStop {
     let failed = |details| WorkItem::ActivityFailed {
-        instance: who.instance.to_owned(),
-        execution_id: who.execution_id,
+        instance: execution.instance.to_owned(),
+        execution_id: execution.execution_id,
         id: activity_id,
         details,
     };
@@ -204,21 +204,21 @@ fn start_metadata(first: &Event) -> ExecutionMetadata {
 /// Adds the successor: its beginning and a wake-up, or the item from which another node begins it (8.1 to 8.5).
 fn continue_as_new(
     round: &mut Round,
-    who: Identity<'_>,
+    execution: ExecutionRef<'_>,
     continuation: Continuation,
     parent: Option<ParentLink>,
     successor: &Successor,
     now: Timestamp,
 ) {
-    let start = continue_as_new_item(who, &continuation, parent.as_ref());
+    let start = continue_as_new_item(execution, &continuation, parent.as_ref());
     let Successor::Here { version } = successor else {
         round.orchestrator_items.push(start);
         return;
     };
-    let execution_id = who.execution_id + 1;
+    let execution_id = execution.execution_id + 1;
     let wake_up = WorkItem::StartOrchestration {
-        instance: who.instance.to_owned(),
-        orchestration: who.name.to_owned(),
+        instance: execution.instance.to_owned(),
+        orchestration: execution.name.to_owned(),
         input: String::new(),
         version: Some(version.clone()),
         parent_instance: None,
@@ -227,9 +227,9 @@ fn continue_as_new(
         execution_id,
     };
     let seed = Seed {
-        instance: who.instance.to_owned(),
+        instance: execution.instance.to_owned(),
         execution_id,
-        name: who.name.to_owned(),
+        name: execution.name.to_owned(),
         version: version.clone(),
         input: continuation.input,
         parent,
@@ -248,13 +248,13 @@ fn continue_as_new(
 }
 
 fn continue_as_new_item(
-    who: Identity<'_>,
+    execution: ExecutionRef<'_>,
     continuation: &Continuation,
     parent: Option<&ParentLink>,
 ) -> WorkItem {
     WorkItem::ContinueAsNew {
-        instance: who.instance.to_owned(),
-        orchestration: who.name.to_owned(),
+        instance: execution.instance.to_owned(),
+        orchestration: execution.name.to_owned(),
         input: continuation.input.clone(),
         version: continuation.version.clone(),
         parent_instance: parent.map(|link| link.instance.clone()),

@@ -8,7 +8,7 @@ use duroxide_core::{
 use duroxide_provider::VersionTriple;
 
 use crate::{
-    cache::{CachedExecution, Stand},
+    cache::{CachedExecution, HistoryPosition},
     dispatch::decide::{Run, is_seed_only},
     observability::TurnOf,
 };
@@ -25,7 +25,7 @@ pub(super) struct Cold {
     pub setup: Setup,
     pub execution_id: u64,
     pub history: Vec<Event>,
-    pub stand: Stand,
+    pub position: HistoryPosition,
     pub turns: u64,
 }
 
@@ -95,7 +95,7 @@ impl Cold {
             turns: self.turns,
             unreadable_pin,
             replayable,
-            stand: self.stand,
+            position: self.position,
         }
     }
 }

@@ -27,7 +27,7 @@ impl InstanceWork {
         }
         let successor = round.next_execution.take().and_then(|begun| self.begun(&live, begun));
         // Code that has not returned is still parked; dropping it runs destructors of its own.
-        self.node.retire([*live]);
+        self.node.drop_on_turn_thread([*live]);
         successor
     }
 
@@ -38,7 +38,7 @@ impl InstanceWork {
         let (name, version) = recorded_handler(&history_delta)?;
         let (name, version) = (name.to_owned(), version.to_owned());
         let (_, handler) = Handlers::find(&self.node.orchestrations, &name, Some(&version))?;
-        let stand = predecessor.stand.begun(&history_delta);
+        let position = predecessor.position.begun(&history_delta);
         let setup = self.setup(handler, predecessor.execution.key_values());
         let supported = &self.node.filter.supported_duroxide_versions;
         Some(Box::new(CachedExecution {
@@ -49,7 +49,7 @@ impl InstanceWork {
             version,
             turns: 0,
             unreadable_pin: None,
-            stand,
+            position,
         }))
     }
 }

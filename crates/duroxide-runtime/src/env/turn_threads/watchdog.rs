@@ -11,20 +11,20 @@ use super::{Shared, State};
 use crate::env::lock;
 
 /// How long a turn may wait before one more thread is woken for it, while turns are held up.
-const PATIENCE: Duration = Duration::from_millis(1);
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 /// The same while none was held up for some time: quick turns should not pay for a lookout that wakes all the time.
-const PATIENCE_MAX: Duration = Duration::from_millis(8);
+const CHECK_INTERVAL_MAX: Duration = Duration::from_millis(8);
 /// Looks in a row without a turn, after which the lookout goes.
-const QUIET_MAX: u32 = 128;
+const QUIET_CHECKS_MAX: u32 = 128;
 
 /// Sees to it that there is a lookout.
-pub(super) fn post(shared: &Arc<Shared>, state: &mut State) {
-    if state.looked_after {
+pub(super) fn ensure_running(shared: &Arc<Shared>, state: &mut State) {
+    if state.watchdog_runs {
         return;
     }
     let watched = Arc::clone(shared);
-    match thread::Builder::new().name("duroxide-lookout".into()).spawn(move || look_out(&watched)) {
-        Ok(_) => state.looked_after = true,
+    match thread::Builder::new().name("duroxide-watchdog".into()).spawn(move || watch(&watched)) {
+        Ok(_) => state.watchdog_runs = true,
         Err(reason) => {
             error!(target: "duroxide::runtime", %reason, "could not start the lookout of the turn threads");
             Shared::add_thread(shared, state);
@@ -32,22 +32,22 @@ pub(super) fn post(shared: &Arc<Shared>, state: &mut State) {
     }
 }
 
-fn look_out(shared: &Arc<Shared>) {
+fn watch(shared: &Arc<Shared>) {
     let mut taken_before = None;
     let mut quiet = 0;
-    let mut patience = PATIENCE;
+    let mut interval = CHECK_INTERVAL;
     loop {
-        thread::sleep(patience);
+        thread::sleep(interval);
         let mut state = lock(&shared.state);
-        let is_held_up = !state.queue.is_empty() && taken_before == Some(state.taken);
-        if is_held_up {
+        let is_stalled = !state.queue.is_empty() && taken_before == Some(state.taken);
+        if is_stalled {
             Shared::add_thread(shared, &mut state);
         }
-        patience = patience_after(patience, is_held_up);
+        interval = interval_after(interval, is_stalled);
         quiet = if taken_before == Some(state.taken) && state.queue.is_empty() { quiet + 1 } else { 0 };
         taken_before = Some(state.taken);
-        if state.queue.is_empty() && (state.closed || quiet > QUIET_MAX) {
-            state.looked_after = false;
+        if state.queue.is_empty() && (state.closed || quiet > QUIET_CHECKS_MAX) {
+            state.watchdog_runs = false;
             drop(state);
             shared.ended.notify_waiters();
             return;
@@ -55,8 +55,8 @@ fn look_out(shared: &Arc<Shared>) {
     }
 }
 
-fn patience_after(patience: Duration, is_held_up: bool) -> Duration {
-    if is_held_up { PATIENCE } else { patience.saturating_mul(2).min(PATIENCE_MAX) }
+fn interval_after(interval: Duration, is_stalled: bool) -> Duration {
+    if is_stalled { CHECK_INTERVAL } else { interval.saturating_mul(2).min(CHECK_INTERVAL_MAX) }
 }
 
 #[cfg(test)]
@@ -65,9 +65,9 @@ mod tests {
 
     #[test]
     fn the_lookout_looks_seldom_while_no_turn_is_held_up_and_often_while_one_is() {
-        let quick = (0..10).fold(PATIENCE, |patience, _| patience_after(patience, false));
-        assert_eq!(quick, PATIENCE_MAX);
-        assert_eq!(patience_after(quick, true), PATIENCE);
-        assert_eq!(patience_after(PATIENCE, true), PATIENCE);
+        let quick = (0..10).fold(CHECK_INTERVAL, |interval, _| interval_after(interval, false));
+        assert_eq!(quick, CHECK_INTERVAL_MAX);
+        assert_eq!(interval_after(quick, true), CHECK_INTERVAL);
+        assert_eq!(interval_after(CHECK_INTERVAL, true), CHECK_INTERVAL);
     }
 }

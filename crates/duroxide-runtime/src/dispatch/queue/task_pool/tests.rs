@@ -13,11 +13,11 @@ use crate::env::{BoxFuture, Env, RealEnv};
 /// Items that are what is done with them.
 struct Futures;
 
-impl Work for Futures {
+impl Runner for Futures {
     type Claim = BoxFuture;
 
-    async fn run(&self, claim: BoxFuture, _received: Moment, seat: Seat) {
-        let _seat = seat;
+    async fn run(&self, claim: BoxFuture, _received: Moment, slot: SlotGuard) {
+        let _seat = slot;
         claim.await;
     }
 }
@@ -25,20 +25,20 @@ impl Work for Futures {
 struct Fixture {
     env: Arc<dyn Env>,
     tasks: Tasks,
-    crew: Crew<Futures>,
+    pool: TaskPool<Futures>,
 }
 
 impl Fixture {
     fn new() -> Self {
         let env: Arc<dyn Env> = Arc::new(RealEnv::new(1));
         let tasks = Tasks::new(Arc::clone(&env));
-        let crew = Crew::new(Arc::new(Futures), tasks.clone(), "crew");
-        Self { env, tasks, crew }
+        let pool = TaskPool::new(Arc::new(Futures), tasks.clone(), "pool");
+        Self { env, tasks, pool }
     }
 
     fn run(&self, item: impl Future<Output = ()> + Send + 'static) {
-        let seat = Seat::apart(&self.env).unwrap();
-        self.crew.run(Box::pin(item), Moment::default(), seat);
+        let slot = SlotGuard::detached(&self.env).unwrap();
+        self.pool.run(Box::pin(item), Moment::default(), slot);
     }
 
     /// Runs an item to its end.
@@ -55,7 +55,7 @@ impl Fixture {
     }
 
     fn idle(&self) -> usize {
-        lock(&self.crew.desk.state).idle
+        lock(&self.pool.shared.state).idle
     }
 }
 
@@ -116,8 +116,8 @@ async fn only_so_many_tasks_wait() {
 async fn tasks_that_wait_end_with_the_crew() {
     let fixture = Fixture::new();
     fixture.run_one().await;
-    let Fixture { tasks, crew, .. } = fixture;
-    drop(crew);
+    let Fixture { tasks, pool, .. } = fixture;
+    drop(pool);
     tasks.ended().await;
 }
 
@@ -130,8 +130,8 @@ async fn what_was_handed_in_is_done_although_the_crew_is_gone() {
     let (by_a_new_one, second) = oneshot::channel();
     fixture.run(async move { by_one_that_waits.send(()).unwrap() });
     fixture.run(async move { by_a_new_one.send(()).unwrap() });
-    let Fixture { tasks, crew, .. } = fixture;
-    drop(crew);
+    let Fixture { tasks, pool, .. } = fixture;
+    drop(pool);
     first.await.unwrap();
     second.await.unwrap();
     tasks.ended().await;

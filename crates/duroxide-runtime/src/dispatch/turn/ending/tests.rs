@@ -27,7 +27,7 @@ fn the_seed_of_a_refused_round_is_read_back_from_its_events() {
 /// 16.6
 #[test]
 fn an_unreadable_execution_fails_behind_its_last_event() {
-    let record = |last| record_of(Subject::Unreadable, "o-1", 3, vec![], last);
+    let record = |last| record_of(EndTarget::Unreadable, "o-1", 3, vec![], last);
     assert!(matches!(record(Some(5)), Record::Unreadable { last_event_id: 5, execution_id: 3, .. }));
     assert!(matches!(record(None), Record::Unreadable { last_event_id: 99_998, .. }));
 }

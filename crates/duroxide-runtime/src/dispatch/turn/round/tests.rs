@@ -4,7 +4,7 @@ use duroxide_core::AppErrorKind;
 
 use super::*;
 
-const WHO: Identity<'static> = Identity { instance: "o-1", execution_id: 1, name: "order" };
+const WHO: ExecutionRef<'static> = ExecutionRef { instance: "o-1", execution_id: 1, name: "order" };
 const NOW: Timestamp = Timestamp::from_millis(7);
 
 fn link(execution_id: Option<u64>) -> ParentLink {

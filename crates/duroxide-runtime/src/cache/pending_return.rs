@@ -8,22 +8,22 @@ use crate::env::{lock, wait_for};
 
 /// The instances whose executions are out while their rounds are on their way to the store.
 #[derive(Default)]
-pub(super) struct Expectations {
+pub(super) struct PendingReturns {
     /// How often each is out: more than once only after a lock was lost.
     instances: Mutex<HashMap<String, usize>>,
     met: Notify,
 }
 
-/// An execution that is expected back. Dropping it ends the wait, whether it came or not.
-pub(crate) struct Expected<'a> {
-    all: &'a Expectations,
+/// An execution that is pending_return back. Dropping it ends the wait, whether it came or not.
+pub(crate) struct PendingReturn<'a> {
+    all: &'a PendingReturns,
     instance: String,
 }
 
-impl Expectations {
-    pub(super) fn enter(&self, instance: &str) -> Expected<'_> {
+impl PendingReturns {
+    pub(super) fn expect(&self, instance: &str) -> PendingReturn<'_> {
         *lock(&self.instances).entry(instance.to_owned()).or_default() += 1;
-        Expected { all: self, instance: instance.to_owned() }
+        PendingReturn { all: self, instance: instance.to_owned() }
     }
 
     pub(super) async fn met(&self, instance: &str) {
@@ -31,7 +31,7 @@ impl Expectations {
     }
 }
 
-impl Drop for Expected<'_> {
+impl Drop for PendingReturn<'_> {
     fn drop(&mut self) {
         let mut instances = lock(&self.all.instances);
         if let Some(out) = instances.get_mut(&self.instance) {

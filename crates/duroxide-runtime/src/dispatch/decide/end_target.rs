@@ -3,24 +3,28 @@
 use duroxide_core::{EventKind, engine::Seed};
 
 use super::{
-    Claimed, Policy, Standing, Subject, UNKNOWN_VERSION,
+    Claimed, EndTarget, ExecutionState, Policy, UNKNOWN_VERSION,
     batch::{start_item, successor_item, wanted_handler},
     history::{recorded_handler, recorded_parent},
 };
 
 /// Which execution a hopeless batch ends. One that continued as new has ended; its successor fails in its place,
 /// with nothing in its history but start and failure (8.6).
-pub(crate) fn doomed(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing) -> Option<Subject> {
-    let item = match standing {
-        Standing::Running => return Some(Subject::Stored),
-        Standing::Ended => return None,
-        Standing::New => start_item(claim.messages)?,
-        Standing::Continued => match successor_item(claim.messages) {
+pub(crate) fn end_target(
+    claim: Claimed<'_>,
+    policy: &Policy<'_>,
+    execution_state: ExecutionState,
+) -> Option<EndTarget> {
+    let item = match execution_state {
+        ExecutionState::Running => return Some(EndTarget::Stored),
+        ExecutionState::Ended => return None,
+        ExecutionState::New => start_item(claim.messages)?,
+        ExecutionState::Continued => match successor_item(claim.messages) {
             Some(item) => item,
-            None => return heir(claim).map(Subject::Unstarted),
+            None => return successor_seed(claim).map(EndTarget::Unstarted),
         },
     };
-    let execution_id = claim.execution_id + u64::from(standing == Standing::Continued);
+    let execution_id = claim.execution_id + u64::from(execution_state == ExecutionState::Continued);
     let (name, asked) = wanted_handler(item)?;
     let version = policy
         .handlers
@@ -28,11 +32,11 @@ pub(crate) fn doomed(claim: Claimed<'_>, policy: &Policy<'_>, standing: Standing
         .map_or_else(|| asked.unwrap_or(UNKNOWN_VERSION).to_owned(), |(version, _)| version);
     let mut seed = Seed::from_item(item.clone(), execution_id, version)?;
     seed.carried.clear();
-    Some(Subject::Unstarted(seed))
+    Some(EndTarget::Unstarted(seed))
 }
 
 /// The successor of an execution that continued as new, where its own start is lost.
-fn heir(claim: Claimed<'_>) -> Option<Seed> {
+fn successor_seed(claim: Claimed<'_>) -> Option<Seed> {
     let (name, version) = recorded_handler(claim.history)?;
     let EventKind::OrchestrationContinuedAsNew { input } = &claim.history.last()?.kind else { return None };
     Some(Seed {
