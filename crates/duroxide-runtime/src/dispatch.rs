@@ -1,12 +1,13 @@
-//! Dispatch: takes work from the two queues, runs user code, and commits what came of it.
+//! Dispatch: fetches work from the two queues, runs user code, and commits the results.
 //!
-//! Deciding and acting are apart. `slots`, `timing`, `decide`, `round` and `ending` take values and return values; the others
-//! carry out what they decided:
+//! Deciding and acting are separate. `slots`, `timing`, `decide`, `round` and `ending` take values and return values;
+//! the other modules carry out the decisions:
 //!
-//! * `queue` is the loop of one queue: fetch, start what has a slot, give back what has none; `slot` is the slot's side, and
-//!   `crew` the tasks that run it;
-//! * `orchestration` and `worker` say what the loop fetches, and hand each claim to `turn` or `activity`;
-//! * `renewal` keeps a claim's lock, `commit` insists on a result until the store has it.
+//! * `queue` is the loop of one queue: it fetches, starts items that have a slot, and abandons items that find none in
+//!   time;
+//! * `turn` and `activity` process one claim each;
+//! * `locks` renews the lock of a claim, `store_call` retries provider calls;
+//! * `node` is what they all share.
 
 mod activity;
 mod backoff_log;
@@ -32,7 +33,7 @@ pub(crate) use turn::event_bytes;
 use node::{background, membership};
 use queue::{Activities, Orchestrations};
 
-/// Starts the loops of a node.
+/// Joins the store and starts the background tasks and dispatch loops of a node.
 pub(crate) async fn start(node: &Arc<Node>) {
     background::count_running(node).await;
     membership::join(node).await;

@@ -1,4 +1,4 @@
-//! One claimed activity: run it, and record its outcome once (semantics 7 and 16).
+//! Processes one claimed activity: runs it and records its outcome once (semantics 7 and 16).
 
 mod run;
 mod running;
@@ -22,33 +22,31 @@ use crate::env::Moment;
 
 use running::Tokens;
 
-/// A claimed activity on its way through this node.
+/// A claimed activity that this node processes.
 pub(crate) struct ActivityWork {
     node: Arc<Node>,
-    /// What kind of item it is.
+    /// The kind of the work item, for logs.
     kind: &'static str,
-    /// `None` for an item that is no activity.
+    /// `None` for an item that is not an activity.
     call: Option<Call>,
     token: String,
     attempt_count: u32,
-    /// Fires when nobody wants the result any more.
+    /// Fires when the result is no longer wanted.
     cancellation: CancellationToken,
     /// Fires when the activity is asked to stop and its outcome is awaited.
     stop: CancellationToken,
-    /// An earlier claim may have begun it.
+    /// An earlier claim may have started the activity.
     claimed_before: bool,
-    /// When it was fetched.
     received: Moment,
-    /// The number of its instance's row.
+    /// The row number of the activity's instance.
     incarnation: Option<u64>,
     lease: Lease,
     slot: SlotGuard,
     suspect: Option<Suspect>,
-    /// Keeps the entry by which a committed round finds this activity.
+    /// Keeps the entry by which a committed round cancels this activity.
     _claimed: Option<RunningActivity>,
 }
 
-/// An `ActivityExecute` item.
 #[derive(Debug, Clone)]
 struct Call {
     instance: String,
@@ -90,7 +88,7 @@ impl ActivityWork {
         }
     }
 
-    /// Carries the claim to its end: acked, given back, or left to its lease.
+    /// Processes the claim until it is acked, abandoned, or left to its lease.
     pub(crate) async fn run(mut self) {
         let Some(mut call) = self.call.take() else { return self.dead_letter().await };
         if self.stop.is_cancelled() {
@@ -100,19 +98,19 @@ impl ActivityWork {
             return self.poison(call).await;
         }
         if self.cancellation.is_cancelled() {
-            // A round deleted it while it waited for a slot.
+            // A round deleted the activity while it waited for a slot.
             return self.node.locks.remove(&self.token);
         }
         let Some((_, handler)) = self.node.activities.resolve_handler(&call.name) else {
             return self.abandon_unregistered(&call).await;
         };
         let Some(context) = self.context(&call).await else { return };
-        // Until its result is recorded: what comes next may be a killer.
+        // Held until the result is recorded, because the activity may crash the process.
         let mut permit = match &self.suspect {
             None => None,
             Some(suspect) => match self.lease.renew_during(suspect.run_permit(&self.node.env)).await {
                 Some(permit) => Some(permit),
-                // Other suspects run: this one comes back when they are done.
+                // Other suspects run. The activity is fetched again later.
                 None => return self.abandon(Some(SUSPECT_RETRY_DELAY), true).await,
             },
         };
@@ -149,7 +147,6 @@ impl Call {
         Some(Self { instance, execution_id, id, name, input, attempt_timeout, session_id, tag })
     }
 
-    /// The item that it was.
     fn into_item(self) -> WorkItem {
         let Self { instance, execution_id, id, name, input, attempt_timeout, session_id, tag } = self;
         let input = ActivityInput { input, attempt_timeout }.into_item_input();

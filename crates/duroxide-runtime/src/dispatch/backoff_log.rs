@@ -1,22 +1,20 @@
-//! The two warnings about handlers that are not registered, each made in one place.
+//! The two warnings about handlers that are not registered.
 //!
-//! They come once per attempt and always look the same, so that an operator can search for them.
+//! Each attempt logs one warning of a fixed form, so that operators can search for it.
 
 use std::time::Duration;
 
-/// An orchestration that this node cannot run.
 #[derive(Debug)]
 pub(crate) struct UnregisteredOrchestration<'a> {
     pub(crate) instance: &'a str,
     pub(crate) orchestration_name: &'a str,
-    /// The version asked for.
+    /// The requested version.
     pub(crate) version: Option<&'a str>,
     pub(crate) attempt_count: u32,
     pub(crate) max_attempts: u32,
     pub(crate) backoff: Duration,
 }
 
-/// An activity that this node cannot run.
 #[derive(Debug)]
 pub(crate) struct UnregisteredActivity<'a> {
     pub(crate) instance: &'a str,
@@ -30,7 +28,7 @@ pub(crate) struct UnregisteredActivity<'a> {
     pub(crate) backoff: Duration,
 }
 
-/// Warns that an orchestration goes back to its queue for want of a handler.
+/// Warns that an orchestration is abandoned because this node has no handler for it.
 pub(crate) fn warn_unregistered_orchestration(item: &UnregisteredOrchestration<'_>) {
     let remaining_attempts = remaining_attempts(item.attempt_count, item.max_attempts);
     let backoff_secs = item.backoff.as_secs_f64();
@@ -48,7 +46,7 @@ pub(crate) fn warn_unregistered_orchestration(item: &UnregisteredOrchestration<'
     );
 }
 
-/// Warns that an activity goes back to its queue for want of a handler.
+/// Warns that an activity is abandoned because this node has no handler for it.
 pub(crate) fn warn_unregistered_activity(item: &UnregisteredActivity<'_>) {
     let remaining_attempts = remaining_attempts(item.attempt_count, item.max_attempts);
     let backoff_secs = item.backoff.as_secs_f64();
@@ -69,7 +67,7 @@ pub(crate) fn warn_unregistered_activity(item: &UnregisteredActivity<'_>) {
     );
 }
 
-/// How many further fetches it takes until the item is poisoned: attempt `max + 1` is the one that poisons.
+/// The number of further fetches until the item is poisoned: attempt `max + 1` poisons it.
 fn remaining_attempts(attempt_count: u32, max_attempts: u32) -> u32 {
     max_attempts.saturating_add(1).saturating_sub(attempt_count)
 }

@@ -1,7 +1,7 @@
-//! What is to be done with a claimed instance, decided before any code runs (semantics 2.2).
+//! Decides what to do with a claimed instance before any code runs (semantics 2.2).
 //!
-//! The checks run in a fixed order and the first that applies decides. They are pure: the claim and its history
-//! come in, and what to do goes out as a value (S0.21). Only the dispatcher talks to the provider.
+//! The checks run in a fixed order, and the first one that applies decides. They are pure: they take the claim and its
+//! history and return a [`Decision`] (S0.21). Only the dispatcher calls the provider.
 
 mod batch;
 mod end_target;
@@ -33,12 +33,12 @@ pub(crate) use pin::describe_ranges;
 pub(super) use pin::incompatible_pin;
 pub(super) use stranded::{StrandedEnd, decide_stranded};
 
-/// The text for work that this node cannot process (S2.9). It names both causes, because which one it is may
-/// differ from node to node.
+/// The error text for work that this node cannot process (S2.9). It names both causes, because the cause may differ
+/// from node to node.
 pub(crate) const NOT_PROCESSED_HERE: &str = "work item could not be processed on this node (orchestration not registered \
                                   here, or execution history is unsupported)";
 
-/// The version of a start that asked for none and was never resolved.
+/// The recorded version of a start that named no version and was never resolved to one.
 const UNKNOWN_VERSION: &str = "unknown";
 
 /// A claimed instance with its history.
@@ -51,46 +51,44 @@ pub(crate) struct Claimed<'a> {
     pub attempt_count: u32,
     pub history: &'a [Event],
     pub history_error: Option<&'a str>,
-    /// Known from the stored status where the history cannot be decoded.
+    /// Whether the instance has ended, by its stored status. Only set if the history cannot be decoded.
     pub ended: bool,
 }
 
-/// Which handlers this node has.
+/// The orchestration handlers of this node.
 pub(crate) trait Handlers {
-    /// The handler of an orchestration: this exact version, or the one that the version policy picks.
+    /// Finds the handler of this exact version, or the version that the version policy picks.
     fn find(&self, name: &str, version: Option<&str>) -> Option<(String, OrchestrationHandlerRef)>;
 }
 
-/// What this node takes on.
+/// The capabilities and settings of this node that decide about a claim.
 pub(crate) struct Policy<'a> {
     pub max_attempts: u32,
     pub supported: &'a [SemverRange],
     pub handlers: &'a dyn Handlers,
-    /// The id of this node.
     pub node: &'a str,
-    /// The nodes of the store. Only asked for when a claim was attempted too often.
+    /// The nodes of the store. Only read for a claim that was attempted too often.
     pub joined: &'a [JoinedNode],
-    /// Whether a cancelled execution ends here that cannot be replayed here.
+    /// Whether this node ends cancelled executions that it cannot replay.
     pub cancel_only_fallback: bool,
 }
 
 /// What to do with a claimed instance.
 #[derive(Debug)]
 pub(crate) enum Decision {
-    /// Run a turn.
     Run(Run),
-    /// Give the claim back; a later attempt, or another node, may do better.
+    /// Abandon the claim: a later attempt or another node may be able to process it.
     Abandon(Unprocessable),
     /// End the execution without running its code.
     End(Termination),
-    /// The instance has ended: drop the messages.
+    /// Drop the messages, because the instance has ended.
     DropEnded,
-    /// The messages belong to no instance and nothing ever started one.
+    /// Drop the messages, because no such instance exists and none of the messages starts one.
     DropUnknown,
 }
 
 impl Decision {
-    /// Whether the claim can be processed here (S0.24).
+    /// Whether this node can process the claim (S0.24).
     #[cfg(test)]
     pub(crate) fn is_processable(&self) -> bool {
         !matches!(self, Self::Abandon(_))
@@ -100,16 +98,16 @@ impl Decision {
 /// A turn that can run.
 pub(crate) struct Run {
     pub handler: OrchestrationHandlerRef,
-    /// The start of an execution that has no history yet; otherwise the history is replayed.
+    /// The start of an execution without history. `None` if the history is replayed.
     pub seed: Option<Seed>,
     pub name: String,
     pub version: String,
-    /// The stamp of the first event if it is no version.
+    /// The version stamp of the first event, if it is not a valid version.
     pub unreadable_pin: Option<String>,
-    /// The version that started it, if that is later than this build.
+    /// The duroxide version that started the execution, if it is later than this build.
     pub later_pin: Option<VersionTriple>,
-    /// Whether this node could also replay it. One that it starts is pinned to its build, which its own ranges may
-    /// leave out (17.4).
+    /// Whether this node could replay the execution. An execution started here is pinned to this build, which the
+    /// node's own ranges may exclude (17.4).
     pub replayable: bool,
 }
 
@@ -123,27 +121,34 @@ impl fmt::Debug for Run {
     }
 }
 
-/// Why a claim cannot be processed here and now (S0.23).
+/// Why this node cannot process a claim now (S0.23).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unprocessable {
-    /// No handler of this name, or not of this version (16.8).
+    /// The node has no handler of this name, or not of this version (16.8).
     UnregisteredOrchestration {
         name: String,
-        /// The version asked for or recorded.
+        /// The requested or recorded version.
         version: Option<String>,
     },
     /// The execution was started by a duroxide version that this node does not replay (17.4).
-    IncompatibleVersion { pinned: VersionTriple, supported: String },
-    /// A later duroxide version started the execution, this node's range includes that version, and replay shows that it
-    /// went by other rules (S3.44).
-    OtherRules { pinned: VersionTriple, mismatch: String },
-    /// The stored history cannot be decoded.
-    UndecodableHistory { error: String },
-    /// The execution continued as new and its successor's start has not come yet (8.6).
+    IncompatibleVersion {
+        pinned: VersionTriple,
+        supported: String,
+    },
+    /// A later duroxide version started the execution, this node's range includes that version, and replay shows that
+    /// the rules have changed (S3.44).
+    OtherRules {
+        pinned: VersionTriple,
+        mismatch: String,
+    },
+    UndecodableHistory {
+        error: String,
+    },
+    /// The execution continued as new, and the start of its successor has not arrived yet (8.6).
     WaitingForSuccessor,
 }
 
-/// An execution that ends without running its code.
+/// An execution to end without running its code.
 #[derive(Debug, Clone)]
 pub(crate) struct Termination {
     pub target: EndTarget,
@@ -151,29 +156,29 @@ pub(crate) struct Termination {
     pub cause: Cause,
 }
 
-/// Which execution is ended.
+/// The execution to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EndTarget {
-    /// One that has no history yet.
+    /// An execution without history.
     Unstarted(Seed),
-    /// The claimed one, whose history is at hand.
+    /// The claimed execution, with its history loaded.
     Stored,
-    /// The claimed one, whose history cannot be decoded.
+    /// The claimed execution, whose history cannot be decoded.
     Unreadable,
 }
 
-/// Why it is ended.
+/// Why the execution is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// It was attempted too often. `reason` is given if this node has no handler for it.
+    /// It was attempted too often. `reason` is set if this node has no handler for it.
     Poison { reason: Option<String> },
-    /// It was attempted too often because no node can replay it.
+    /// It was attempted too often, because no node can replay it.
     UnsupportedVersion,
-    /// Nobody has come for too long who could run it.
+    /// No node that can run it has been available for too long.
     Stranded { missing: String },
     /// It was cancelled, and this node has no handler for it (6.3).
     CancelledWithoutHandler,
-    /// It was cancelled, and cannot be replayed here.
+    /// It was cancelled, and this node cannot replay it.
     CancelledUnsupported,
 }
 
@@ -213,7 +218,7 @@ pub(crate) fn decide(claim: Claimed<'_>, policy: &Policy<'_>) -> Decision {
     }
 }
 
-/// How an execution stands. The last stored event says it; the stored status is not asked.
+/// The state of an execution. The last stored event decides it, not the stored status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExecutionState {
     New,
@@ -233,7 +238,7 @@ pub(crate) fn execution_state(history: &[Event]) -> ExecutionState {
     }
 }
 
-/// Begins an execution that has no history yet.
+/// Starts an execution without history.
 fn begin(claim: Claimed<'_>, policy: &Policy<'_>, item: &WorkItem, execution_id: u64) -> Decision {
     let Some((name, asked)) = wanted_handler(item) else { return Decision::DropUnknown };
     match policy.handlers.find(name, asked) {
@@ -257,9 +262,9 @@ fn begin(claim: Claimed<'_>, policy: &Policy<'_>, item: &WorkItem, execution_id:
     }
 }
 
-/// Goes on with an execution that has history.
+/// Continues an execution that has history.
 fn resume(claim: Claimed<'_>, policy: &Policy<'_>) -> Decision {
-    // A history that does not begin with its start names no handler. Any will do, because replay reports it.
+    // A history without a start event names no handler. Any handler will do, because replay reports the error.
     let (name, version) =
         recorded_handler(claim.history).map_or((claim.name, None), |(name, version)| (name, Some(version)));
     match policy.handlers.find(name, version) {
@@ -276,7 +281,7 @@ fn resume(claim: Claimed<'_>, policy: &Policy<'_>) -> Decision {
     }
 }
 
-/// A cancelled execution needs no handler to end; any other waits for a node that has it.
+/// Ends a cancelled execution, which needs no handler. Any other execution waits for a node that has the handler.
 fn unregistered(
     claim: Claimed<'_>,
     name: &str,
@@ -298,7 +303,7 @@ fn unregistered(
     }
 }
 
-/// Ends a cancelled execution that cannot be replayed here, if that is allowed: ending needs no replay.
+/// Ends a cancelled execution that this node cannot replay, if the options allow it. Ending needs no replay.
 fn cancelled_without_replay(claim: Claimed<'_>, policy: &Policy<'_>) -> Option<Decision> {
     let cancelled = policy.cancel_only_fallback && cancellation(claim.messages).is_some();
     cancelled.then(|| decide_stranded(claim, policy, &StrandedEnd::Cancelled)).flatten()

@@ -11,14 +11,14 @@ use std::{
 
 use crate::env::lock;
 
-/// Which lock a token belongs to.
+/// The kind of item that a lock token locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LockKind {
     Instance,
     Activity,
 }
 
-/// The locks this node holds. What is still here when the tasks have ended is released at shutdown.
+/// The locks this node holds. A shutdown releases those that remain after all tasks have ended.
 #[derive(Debug, Default)]
 pub(crate) struct HeldLocks {
     tokens: Mutex<BTreeMap<String, LockKind>>,
@@ -29,12 +29,12 @@ impl HeldLocks {
         lock(&self.tokens).insert(token.to_owned(), kind);
     }
 
-    /// The store has the result, or the lock is left to its lease.
+    /// Forgets a lock: the store has the result, or the lock is left to its lease.
     pub(crate) fn remove(&self, token: &str) {
         lock(&self.tokens).remove(token);
     }
 
-    /// Takes all locks out that are not to be kept.
+    /// Removes and returns all locks except those in `keep`.
     pub(crate) fn take_except(&self, keep: &BTreeSet<String>) -> BTreeMap<String, LockKind> {
         let mut tokens = lock(&self.tokens);
         let (kept, taken) =

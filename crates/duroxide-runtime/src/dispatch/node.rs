@@ -35,7 +35,7 @@ use crate::{
 use descriptors::Descriptors;
 use in_progress::InProgress;
 
-/// What a node is made of.
+/// The parts that a node is built from.
 pub(crate) struct NodeParts {
     pub env: Arc<dyn Env>,
     pub store: Arc<dyn Provider>,
@@ -68,17 +68,17 @@ pub(crate) struct Node {
     pub turns: Arc<InProgress<String>>,
     /// The activities whose code runs, or whose context is still held by something they started.
     pub activity_code: Arc<InProgress<ActivityRun>>,
-    /// Fires when no more work is taken.
+    /// Fires when the node stops fetching.
     pub stopping: CancellationToken,
-    /// The dispatch loops and their crews.
+    /// The dispatch loops and their task pools.
     pub work: Tasks,
     /// User code of activities.
     pub user_code: Tasks,
-    /// Sessions and gauges.
+    /// Session renewal, gauges and the sweeper.
     pub background: Tasks,
 }
 
-/// How a lock is kept.
+/// Timeout and renewal interval of a lock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeaseTerms {
     pub timeout: Duration,
@@ -134,7 +134,7 @@ impl Node {
         LeaseTerms { timeout, interval: renewal_interval(timeout, buffer, at_most) }
     }
 
-    /// Gives a lock back. If that fails it is left to its lease, which nobody renews any more.
+    /// Abandons a claim. If the call fails, the lock is left to its lease, which is no longer renewed.
     pub(crate) async fn abandon(
         &self,
         kind: LockKind,
@@ -160,7 +160,7 @@ impl Node {
         }
     }
 
-    /// Drops executions where user code may run: their destructors are user code.
+    /// Drops executions on a turn thread, because their destructors are user code.
     pub(crate) fn drop_on_turn_thread(&self, executions: impl IntoIterator<Item = CachedExecution>) {
         let executions: Vec<_> = executions.into_iter().collect();
         if !executions.is_empty() {
@@ -201,7 +201,7 @@ fn supported_versions(options: &RuntimeOptions) -> Vec<SemverRange> {
         .collect()
 }
 
-/// What this node can run, by name and version (semantics 17.7).
+/// The handlers of this node, by name and version (semantics 17.7).
 fn handler_capability(
     orchestrations: &OrchestrationRegistry,
     activities: &ActivityRegistry,

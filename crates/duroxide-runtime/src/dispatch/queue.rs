@@ -1,7 +1,7 @@
 //! The dispatch loop of one queue.
 //!
-//! It keeps fetches waiting in the store for the slots that are free, has its pool run what they bring, and gives back
-//! what finds no slot in time.
+//! The loop keeps fetches waiting in the store while slots are free, runs the fetched items on its task pool, and
+//! abandons items that find no slot in time.
 
 mod activities;
 mod orchestrations;
@@ -39,55 +39,53 @@ use slot_guard::SharedSlots;
 use slots::{Slots, Wanted};
 use task_pool::{Runner, TaskPool};
 
-/// What a dispatch loop needs to know of its queue.
+/// One of the two queues, as its dispatch loop sees it.
 pub(crate) trait WorkQueue: Runner {
-    /// The queue's name, for logs.
+    /// For logs.
     const NAME: &'static str;
 
-    /// Which lock a claim holds.
     const LOCK: LockKind;
 
     fn lock_token(claim: &Self::Claim) -> &str;
 
-    /// Whether it was claimed before, by someone who did not finish it.
+    /// Whether the item was claimed before without being finished.
     fn was_attempted(claim: &Self::Claim) -> bool;
 
     fn node(&self) -> &Arc<Node>;
 
-    /// How many slots the queue has.
     fn slots(&self) -> usize;
 
-    /// How many quick items may be on their way beyond the slots, where something else bounds what runs at once.
+    /// How many items may run without a slot while items are quick. Only for a queue whose user code is bounded by
+    /// something else than slots.
     fn overflow_max(&self) -> usize;
 
-    /// Whether one fetch serves all slots that have none of their own.
+    /// Whether one fetch serves all slots that have no fetch of their own.
     fn has_shared_fetch(&self) -> bool;
 
-    /// Which of the free slots have a fetch of their own, lowest first. While it waits, the slot is reserved for what it
-    /// brings.
+    /// The free slots that have a fetch of their own, lowest first. While such a fetch waits, its slot is reserved for
+    /// the items it returns.
     fn slots_with_own_fetch(&self, slots: &Slots) -> Vec<usize>;
 
-    /// Resolves when more may be fetched than before, for a reason that the slots do not know.
+    /// Resolves when more may be fetched than before, for a reason other than a free slot.
     fn changed(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
-    /// Fetches for one slot, or for all.
+    /// Fetches for one slot, or for all slots if `slot` is `None`.
     fn fetch(
         &self,
         slot: Option<usize>,
         wanted: Wanted,
     ) -> BoxFuture<Result<Vec<Self::Claim>, ProviderError>>;
 
-    /// Takes note of a claim that a fetch has brought, for one slot or for all. Returns the slot that must run it, if
-    /// only one may.
+    /// Records that a fetch returned this claim. Returns the slot that must run the claim, if only one slot may.
     fn receive(&self, claim: &Self::Claim, fetched_for: Option<usize>) -> Option<usize>;
 
-    /// Takes note of a claim that is about to run, before more is fetched.
+    /// Prepares a claim that is about to run, before more is fetched.
     fn start(&self, _claim: &mut Self::Claim) {}
 }
 
-/// Starts the loop of a queue. A loop that panics is started again: its slots are kept outside of it.
+/// Starts the loop of a queue, and restarts it if it panics. The slots outlive the restart.
 pub(crate) fn start<Q: WorkQueue>(queue: Q) {
     if queue.slots() == 0 {
         return;
@@ -116,12 +114,11 @@ struct QueueLoop<Q: WorkQueue> {
     /// The fetches of single slots.
     fetches: FuturesUnordered<BoxFuture<Fetched<Q::Claim>>>,
     shared_fetch: Option<BoxFuture<Fetched<Q::Claim>>>,
-    /// For slots that became free while the fetch for all was waiting.
+    /// For slots that became free while the shared fetch was waiting.
     extra_fetch: Option<BoxFuture<Fetched<Q::Claim>>>,
-    /// For which slots a fetch is waiting, and how many of its items could start at once; `None` is a fetch for
-    /// all slots.
+    /// The slots with a waiting fetch, and how many items each fetch could start at once. `None` is the shared fetch.
     fetching: BTreeMap<Option<usize>, usize>,
-    /// Fetches in a row that failed.
+    /// Consecutive failed fetches.
     failures: Arc<AtomicU32>,
 }
 
@@ -152,7 +149,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         }
     }
 
-    /// Runs until the node stops; then ends the waiting fetches and gives back what has not started.
+    /// Runs until the node stops. Then drops the waiting fetches and abandons the items that have not started.
     async fn run(mut self) {
         let node = Arc::clone(self.queue.node());
         let (queue, slots) = (Arc::clone(&self.queue), Arc::clone(&self.slots));
@@ -189,7 +186,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         self.enqueue(fetched.claims, fetched.slot);
     }
 
-    /// The slots may have been taken meanwhile.
+    /// Enqueues the claims that still find a free slot: slots may have been taken while the fetch waited.
     fn receive_extra(&mut self, claims: Vec<Q::Claim>) {
         let free = self.slots.lock().free().saturating_sub(self.queued.len());
         let (kept, released) = split_by_free_slots(free, claims, Q::was_attempted);
@@ -204,19 +201,19 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             node.locks.insert(Q::lock_token(&claim), Q::LOCK);
             let bound = self.queue.receive(&claim, slot);
             let queued = Queued { claim, received, bound };
-            // Its slot was free when it was fetched, whatever waits for others.
+            // Its slot was free at the fetch, so the item need not wait behind items for other slots.
             if bound.is_some() { self.queued.push_front(queued) } else { self.queued.push_back(queued) }
         }
     }
 
-    /// Starts what has a slot. A bound item that waits for its own slot lets others start_overflow.
+    /// Starts the queued items that get a slot. Items behind one that waits for its own slot may start before it.
     fn start_queued(&mut self) {
         let mut passed = Vec::new();
         while let Some(bound) = self.queued.front().map(|queued| queued.bound) {
             let slot = self.slots.take(bound, |slot| self.fetching.contains_key(&Some(slot)));
             if slot.is_none() && bound.is_none() {
-                // Where any slot would do, none is free; and what is bound to one stands in front. Looking through all
-                // the others for each item that starts would cost the square of them.
+                // No slot is free, and items bound to a slot are at the front. Scanning the rest of the queue for every
+                // started item would cost quadratic time.
                 break;
             }
             let Some(mut queued) = self.queued.pop_front() else { break };
@@ -231,7 +228,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         passed.into_iter().rev().for_each(|queued| self.queued.push_front(queued));
     }
 
-    /// Gives back what was fetched ahead and found no slot in time.
+    /// Abandons prefetched items that found no slot in time.
     fn release_stale(&mut self) {
         let now = self.queue.node().env.moment();
         while self.next_stale().is_some_and(|stale| stale <= now)
@@ -246,13 +243,13 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         node.work.spawn(Q::NAME, release::<Q>(Arc::clone(node), claim));
     }
 
-    /// When the item that waits longest is given back.
+    /// When the item that has waited longest is abandoned.
     fn next_stale(&self) -> Option<Moment> {
         let keep = unstarted_max(self.queue.node().lease_terms(Q::LOCK).interval);
         self.queued.front().map(|queued| queued.received.after(keep))
     }
 
-    /// Keeps a fetch waiting for everything that could start.
+    /// Keeps a fetch waiting for every free slot, and prefetches.
     fn start_fetches(&mut self) {
         let now = self.queue.node().env.moment();
         let (wanted, free, slots_with_own_fetch) = {
@@ -284,9 +281,9 @@ impl<Q: WorkQueue> QueueLoop<Q> {
 
     fn shared_fetch(&mut self, wanted: Wanted) {
         if wanted.free > 0 && self.fetching.get(&None) == Some(&0) {
-            // It asked only ahead, and what was attempted before is never claimed ahead: it could wait for ever beside
-            // a slot that has become free. It is not ended, for it may have been answered just now, and all that it
-            // brings would have to be given back.
+            // The waiting shared fetch only prefetches, and a store never hands out items that were attempted before to
+            // a prefetch: such an item could wait forever beside a free slot. The shared fetch is not cancelled,
+            // because it may have been answered already, and everything it returns would have to be abandoned.
             self.extra_fetch(wanted.free);
         } else if wanted.max > 0 {
             self.fetch(None, wanted);
@@ -314,8 +311,8 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     }
 }
 
-/// Which claims permit, and which are given back at once. What was attempted before does not wait for a slot: it may be what
-/// ends the process, and is not to count as attempted again without having run.
+/// Splits claims into those to enqueue and those to abandon. An item that was attempted before does not wait for a
+/// slot: it may crash the process, and must not be charged another attempt without having run.
 fn split_by_free_slots<C>(
     mut free: usize,
     claims: Vec<C>,
@@ -328,8 +325,7 @@ fn split_by_free_slots<C>(
     })
 }
 
-/// Fetches, and pauses after an error or an answer that came too early with nothing. A fetch that the node no
-/// longer wants is dropped, pause and all.
+/// Fetches, and sleeps after an error and after an empty answer that came before the long poll ended.
 async fn fetch_with_backoff<Q: WorkQueue>(
     queue: Arc<Q>,
     failures: Arc<AtomicU32>,
@@ -358,12 +354,12 @@ async fn fetch_with_backoff<Q: WorkQueue>(
     Fetched { slot, claims }
 }
 
-/// Gives a claim back that never started, its attempt taken back.
+/// Abandons a claim that never started, without charging an attempt.
 async fn release<Q: WorkQueue>(node: Arc<Node>, claim: Q::Claim) {
     node.abandon(Q::LOCK, Q::lock_token(&claim), None, true).await;
 }
 
-/// Waits for a future that may not be there.
+/// Waits for the future, or forever if there is none.
 async fn ready<T>(future: &mut Option<BoxFuture<T>>) -> T {
     match future {
         Some(future) => future.await,

@@ -1,4 +1,4 @@
-//! Calls of a provider: catches panics, retries, and resolves lost answers.
+//! Provider calls: catches panics, retries, and resolves lost answers.
 
 mod lost_answer;
 mod retry;
@@ -12,8 +12,8 @@ use duroxide_provider::ProviderError;
 use futures_util::FutureExt;
 use tracing::error;
 
-/// Makes a provider call. A provider is foreign code: its panic becomes an error that may be retried, so that no
-/// slot and no workflow dies of it (semantics 21.2).
+/// Makes a provider call and turns a panic into a retryable error. A provider is foreign code, whose panic must not end
+/// a dispatch slot or a workflow (semantics 21.2).
 pub(crate) async fn provider_call<T>(
     operation: &'static str,
     call: impl Future<Output = Result<T, ProviderError>>,
@@ -21,11 +21,11 @@ pub(crate) async fn provider_call<T>(
     catch_panic(operation, call).await.unwrap_or_else(|Panicked(error)| Err(error))
 }
 
-/// The error that a panic of the provider is taken for.
+/// The error that a provider's panic is converted to.
 #[derive(Debug)]
 pub(crate) struct Panicked(pub ProviderError);
 
-/// Makes a provider call and tells its panic from its answer.
+/// Makes a provider call and distinguishes a panic from an error.
 pub(crate) async fn catch_panic<T>(
     operation: &'static str,
     call: impl Future<Output = Result<T, ProviderError>>,

@@ -1,4 +1,4 @@
-//! One claimed instance: prepare, run a turn, commit it.
+//! Processes one claimed instance: loads its execution, runs a turn, commits the round.
 
 mod ending;
 mod round;
@@ -30,14 +30,14 @@ use super::{
 };
 use crate::{cache::Lookup, env::Moment};
 
-/// How long a claim rests that this node cannot read or replay.
+/// The delay of an abandoned claim that this node cannot read or replay.
 const UNREADABLE_DELAY: Duration = Duration::from_secs(1);
 
-/// How long a claim waits for the execution of the turn before it. An answer of the store that takes longer may never
-/// come, and then the history does as well.
+/// How long a claim waits for the execution that the previous turn returns to the cache. If the store takes longer to
+/// answer, the history is loaded instead.
 const RETURN_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// A claimed instance on its way through this node.
+/// A claimed instance that this node processes.
 pub(crate) struct InstanceWork {
     node: Arc<Node>,
     claim: Box<OrchestrationClaim>,
@@ -53,7 +53,7 @@ impl InstanceWork {
         Self { node, claim, lease, slot, suspect }
     }
 
-    /// Carries the claim to its end: committed, given back, or left to its lease.
+    /// Processes the claim until it is committed, abandoned, or left to its lease.
     pub(crate) async fn run(mut self) {
         let exhausted = self.claim.attempt_count > self.node.options.max_attempts;
         match self.cached().await {
@@ -61,7 +61,7 @@ impl InstanceWork {
             Lookup::Live(unused) | Lookup::Stale(unused) => self.node.drop_on_turn_thread([*unused]),
             Lookup::Absent => {}
         }
-        // What is rare is boxed, so that the common way through a claim needs little memory.
+        // Rare paths are boxed, so that the future of the common path stays small.
         if !self.is_new() && Box::pin(self.is_for_ended_instance()).await {
             return Box::pin(self.drop_for_ended(None)).await;
         }
@@ -86,7 +86,7 @@ impl InstanceWork {
         }
     }
 
-    /// The instance's live execution, if it is here or about to be.
+    /// The instance's cached execution, or the one that the previous turn is about to return.
     async fn cached(&mut self) -> Lookup {
         let node = Arc::clone(&self.node);
         match node.cache.take(&self.claim) {
@@ -128,7 +128,7 @@ impl InstanceWork {
         }
     }
 
-    /// Whether nothing of it can be stored yet.
+    /// Whether the store can have no event of the instance.
     fn is_new(&self) -> bool {
         let nothing_stored = |position: StorePosition| position.last_event_id == 0;
         self.claim.loaded.is_none()
@@ -136,8 +136,7 @@ impl InstanceWork {
             && self.claim.position.is_some_and(nothing_stored)
     }
 
-    /// History and key-value state: as the claim brought them, or from the store. `None` if the claim was given
-    /// up meanwhile.
+    /// History and key-value state, from the claim or from the store. `None` if the claim was given up meanwhile.
     async fn load(&mut self) -> Option<LoadedExecution> {
         if let Some(loaded) = self.claim.loaded.take() {
             return Some(loaded);
@@ -162,15 +161,17 @@ impl InstanceWork {
         }
     }
 
-    /// The lock keeps a history as it was claimed. If it moved, somebody else has the lock.
+    /// Whether the history is the claimed one. The lock prevents changes, so a changed history means that the lock is
+    /// lost.
     fn is_as_claimed(&self, loaded: &LoadedExecution) -> bool {
         let last = loaded.history.last().map_or(0, |event| event.event_id);
         loaded.history_error.is_some()
             || self.claim.position.is_none_or(|position| position.last_event_id == last)
     }
 
-    /// Whether the instance has ended, by its stored status, because the history cannot be decoded. `None` if the store
-    /// does not say: then the claim was given back, uncounted, because an ended instance must not fail again.
+    /// Whether the instance has ended by its stored status, for a history that cannot be decoded. If the store cannot
+    /// tell, abandons the claim without charging an attempt and returns `None`, because an ended instance must not fail
+    /// again.
     async fn has_ended(&mut self) -> Option<bool> {
         let answer = self.read_has_ended().await;
         if let Err(error) = &answer {
@@ -181,7 +182,7 @@ impl InstanceWork {
         answer.ok()
     }
 
-    /// The management calls know the status without decoding an event; a provider without them has only `read_status`.
+    /// Management calls read the status without decoding an event. A provider without them has only `read_status`.
     async fn read_has_ended(&mut self) -> Result<bool, ProviderError> {
         let (store, instance) = (Arc::clone(&self.node.store), &self.claim.instance);
         if let Some(admin) = store.as_management_capability() {
@@ -194,8 +195,8 @@ impl InstanceWork {
         Ok(status.is_some_and(|status| status.terminal_event.is_some()))
     }
 
-    /// Whether nothing is to be done but to drop the messages, because the instance has ended. Asked of its status, which
-    /// costs one row, before a history is read that may be long. A start needs the history: a parent may have to be told.
+    /// Whether the messages can be dropped because the instance has ended. Reads the status, which is one row, before a
+    /// history that may be long. A batch with a start needs the history, because a parent may have to be notified.
     async fn is_for_ended_instance(&mut self) -> bool {
         if self.claim.loaded.is_some() || start_item(&self.claim.messages).is_some() {
             return false;
@@ -216,7 +217,7 @@ impl InstanceWork {
         self.node.locks.remove(&self.claim.lock_token);
     }
 
-    /// Gives the claim back, attempt counted: a later attempt or another node may do better.
+    /// Abandons the claim and charges the attempt: a later attempt or another node may be able to process it.
     async fn abandon_unprocessable(&mut self, reason: Unprocessable) {
         let (node, instance) = (Arc::clone(&self.node), self.claim.instance.clone());
         let attempt_count = self.claim.attempt_count;

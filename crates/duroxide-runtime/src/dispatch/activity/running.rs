@@ -12,8 +12,8 @@ use crate::env::{Moment, lock};
 
 type Key = (String, u64, u64);
 
-/// The activities this node has claimed, by what scheduled them. A round that cancels one, or asks it to stop, fires its
-/// token as soon as it is committed, instead of at the next renewal (semantics 7.3).
+/// The activities this node has claimed. A committed round that cancels an activity, or asks it to stop, fires the
+/// activity's token at once instead of at the next renewal (semantics 7.3).
 #[derive(Debug, Default)]
 pub(crate) struct RunningActivities {
     entries: Mutex<Entries>,
@@ -25,16 +25,16 @@ struct Entries {
     tokens: HashMap<Key, (u64, Tokens)>,
 }
 
-/// What a claimed activity is told.
+/// The tokens of a claimed activity.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tokens {
-    /// Nobody wants its result any more.
+    /// The result is no longer wanted.
     pub cancelled: CancellationToken,
-    /// It is asked to stop, and its outcome is awaited.
+    /// The activity is asked to stop, and its outcome is awaited.
     pub stop: CancellationToken,
 }
 
-/// A claimed activity; dropping it ends its entry.
+/// A claimed activity. Dropping it removes its entry.
 #[derive(Debug)]
 pub(crate) struct RunningActivity {
     all: Arc<RunningActivities>,
@@ -43,7 +43,7 @@ pub(crate) struct RunningActivity {
     pub tokens: Tokens,
 }
 
-/// One run of an activity's code, for a shutdown that has to wait for it.
+/// One run of an activity's code, for a shutdown that waits for it.
 #[derive(Debug, Clone)]
 pub(crate) struct ActivityRun {
     pub instance: String,
@@ -54,7 +54,6 @@ pub(crate) struct ActivityRun {
 }
 
 impl RunningActivities {
-    /// Enters a claimed activity.
     pub(crate) fn enter(self: &Arc<Self>, activity: &ScheduledActivityIdentifier) -> RunningActivity {
         let (key, tokens) = (key(activity), Tokens::default());
         let mut entries = lock(&self.entries);
@@ -71,7 +70,7 @@ impl RunningActivities {
         }
     }
 
-    /// Asks an activity to stop, as a committed round wants it.
+    /// Fires the token of an activity that a committed round asks to stop.
     pub(crate) fn stop(&self, activity: &ScheduledActivityIdentifier) {
         if let Some(tokens) = self.tokens(activity) {
             tokens.stop.cancel();
@@ -86,7 +85,7 @@ impl RunningActivities {
 impl Drop for RunningActivity {
     fn drop(&mut self) {
         let mut entries = lock(&self.all.entries);
-        // A later claim of the same activity has its own entry in this one's place.
+        // A later claim of the same activity may have replaced this entry.
         if entries.tokens.get(&self.key).is_some_and(|(number, _)| *number == self.number) {
             entries.tokens.remove(&self.key);
         }

@@ -1,4 +1,4 @@
-//! How an activity ends: its outcome is recorded, or it goes back.
+//! Ends the run of an activity: records its outcome, or abandons it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl ActivityWork {
-    /// What follows from having run it.
+    /// Acts on the outcome of a run.
     pub(super) async fn settle(&mut self, call: &Call, outcome: RunOutcome, ran: Duration) {
         match outcome {
             RunOutcome::Finished(result) => self.complete(call, result, ran).await,
@@ -72,7 +72,7 @@ impl ActivityWork {
         }
     }
 
-    /// The outcome is stored: it is logged and counted.
+    /// Logs and counts an outcome that is stored.
     fn recorded(&self, call: &Call, failure: Option<&ErrorDetails>, ran: Duration) {
         self.node.locks.remove(&self.token);
         if let Some(details) = failure {
@@ -81,13 +81,14 @@ impl ActivityWork {
         self.count(call, failure.map_or(ActivityEnd::Completed, ActivityEnd::Failed), ran);
     }
 
-    /// Whether an earlier try to record the outcome succeeded, although its answer was lost.
+    /// Whether an earlier attempt to record the outcome succeeded, although its answer was lost.
     async fn was_recorded(&mut self, completion: &WorkItem) -> bool {
-        let kept = self.lease.ended() != Some(LeaseEnd::Expired) && !self.cancellation.is_cancelled();
-        was_recorded(&self.node, completion, kept).await
+        let lock_was_held =
+            self.lease.ended() != Some(LeaseEnd::Expired) && !self.cancellation.is_cancelled();
+        was_recorded(&self.node, completion, lock_was_held).await
     }
 
-    /// It was asked to stop before this claim could begin it: it does not run, and its outcome says why.
+    /// Records an outcome without running the activity, because it was asked to stop before this claim could start it.
     pub(super) async fn complete_unstarted(&mut self, call: &Call) {
         let started = self.claimed_before;
         debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, started, "activity asked to stop");
@@ -96,7 +97,7 @@ impl ActivityWork {
         self.complete(call, Err(details), Duration::ZERO).await;
     }
 
-    /// No handler here: another node, or a later deployment, may have it (semantics 16.8).
+    /// Abandons an activity without a handler here: another node, or a later deployment, may have it (semantics 16.8).
     pub(super) async fn abandon_unregistered(&mut self, call: &Call) {
         let options = &self.node.options;
         let backoff = options.unregistered_backoff.delay(self.attempt_count);
@@ -115,7 +116,7 @@ impl ActivityWork {
         self.abandon(Some(backoff), false).await;
     }
 
-    /// No node can take it: it fails, and says what is missing.
+    /// Fails an activity that no node can run, naming what is missing.
     pub(crate) async fn fail_stranded(mut self, missing: &MissingCapability) {
         let Some(call) = self.call.take() else { return self.dead_letter().await };
         let details = ErrorDetails::Configuration {
@@ -126,7 +127,7 @@ impl ActivityWork {
         self.complete(&call, Err(details), Duration::ZERO).await;
     }
 
-    /// It was attempted too often: it fails, and by that its orchestration (semantics 16.7).
+    /// Fails an activity that was attempted too often (semantics 16.7).
     pub(super) async fn poison(&mut self, call: Call) {
         let (attempt_count, max_attempts) = (self.attempt_count, self.node.options.max_attempts);
         let details = ErrorDetails::Poison {
@@ -157,7 +158,7 @@ impl ActivityWork {
         });
     }
 
-    /// Only activities belong into the worker queue (semantics 16.10).
+    /// Moves an item that is not an activity to the dead letters (semantics 16.10).
     pub(super) async fn dead_letter(&mut self) {
         let kind = self.kind;
         error!(target: "duroxide::runtime", kind, "unexpected WorkItem in Worker dispatcher");
@@ -166,7 +167,7 @@ impl ActivityWork {
         let (store, timeout) = (&self.node.store, self.node.options.worker_lock_timeout);
         let token = &self.token;
         let call = || store.dead_letter_work_item(token, &reason);
-        // The store counts its dead letters. If it cannot take this one, the lease ends and it is tried again.
+        // The store counts its dead letters. If the call fails, the lease ends and another claim tries again.
         retry_call(&self.node, &mut self.lease, timeout, "dead_letter_work_item", call).await;
         self.node.locks.remove(&self.token);
     }
@@ -182,7 +183,7 @@ impl ActivityWork {
     }
 }
 
-/// The poisoned item, and why it could not be processed if that is known.
+/// The poisoned item as JSON, with the nodes that lack its handler if this one does.
 async fn poisoned_json(node: Arc<Node>, call: Call) -> String {
     let name = call.name.clone();
     let json = serde_json::to_string(&call.into_item()).unwrap_or_else(|error| error.to_string());

@@ -1,19 +1,19 @@
-//! What a batch of messages holds.
+//! Finds starts and cancellations in a batch of messages.
 
 use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
 
-/// The item that starts an instance without history. A `ContinueAsNew` outranks a client's start.
+/// The message that starts an instance without history. A `ContinueAsNew` takes precedence over a client's start.
 pub(crate) fn start_item(messages: &[WorkItem]) -> Option<&WorkItem> {
     successor_item(messages)
         .or_else(|| messages.iter().find(|item| matches!(item, WorkItem::StartOrchestration { .. })))
 }
 
-/// The item that starts the next execution of an instance that continued as new.
+/// The message that starts the next execution of an instance that continued as new.
 pub(crate) fn successor_item(messages: &[WorkItem]) -> Option<&WorkItem> {
     messages.iter().find(|item| matches!(item, WorkItem::ContinueAsNew { .. }))
 }
 
-/// Why the instance is to be cancelled, if it is.
+/// The reason of the first cancellation, if there is one.
 pub(crate) fn cancellation(messages: &[WorkItem]) -> Option<&str> {
     messages.iter().find_map(|item| {
         let WorkItem::CancelInstance { reason, .. } = item else { return None };
@@ -21,7 +21,7 @@ pub(crate) fn cancellation(messages: &[WorkItem]) -> Option<&str> {
     })
 }
 
-/// Name and version that a start asks for.
+/// The orchestration name and version that a start asks for.
 pub(crate) fn wanted_handler(item: &WorkItem) -> Option<(&str, Option<&str>)> {
     match item {
         WorkItem::StartOrchestration { orchestration, version, .. }
@@ -38,7 +38,7 @@ pub(crate) fn wanted_handler(item: &WorkItem) -> Option<(&str, Option<&str>)> {
     }
 }
 
-/// Whether a start only wakes an execution that a round has begun (8.4).
+/// Whether a start only wakes an execution that a round has already started (8.4).
 pub(crate) fn is_wake_up(item: &WorkItem) -> bool {
     matches!(item, WorkItem::StartOrchestration { execution_id, parent_instance: None, .. }
         if *execution_id > INITIAL_EXECUTION_ID)

@@ -1,4 +1,4 @@
-//! Whose end it is when a claim is hopeless.
+//! Finds the execution that a claim without a future ends.
 
 use duroxide_core::{EventKind, engine::Seed};
 
@@ -8,8 +8,8 @@ use super::{
     history::{recorded_handler, recorded_parent},
 };
 
-/// Which execution a hopeless batch ends. One that continued as new has ended; its successor fails in its place,
-/// with nothing in its history but start and failure (8.6).
+/// The execution to end. An execution that continued as new has ended already; its successor fails instead, with
+/// nothing in its history but start and failure (8.6).
 pub(crate) fn end_target(
     claim: Claimed<'_>,
     policy: &Policy<'_>,
@@ -35,7 +35,7 @@ pub(crate) fn end_target(
     Some(EndTarget::Unstarted(seed))
 }
 
-/// The successor of an execution that continued as new, where its own start is lost.
+/// The seed of a successor whose own start message is lost.
 fn successor_seed(claim: Claimed<'_>) -> Option<Seed> {
     let (name, version) = recorded_handler(claim.history)?;
     let EventKind::OrchestrationContinuedAsNew { input } = &claim.history.last()?.kind else { return None };

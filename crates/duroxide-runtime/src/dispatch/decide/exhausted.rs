@@ -1,4 +1,4 @@
-//! How an execution ends that was attempted too often.
+//! Ends executions that were attempted too often.
 
 use duroxide_core::{
     ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem, engine::Ending, with_poison_reason,
@@ -13,7 +13,7 @@ use super::{
     lacking_nodes::lacking,
 };
 
-/// Fails it with the messages that it was attempted with.
+/// Fails the execution as poison, with the messages of the claim.
 pub(super) fn poison(claim: Claimed<'_>, policy: &Policy<'_>, execution_state: ExecutionState) -> Decision {
     let Some(target) = end_target(claim, policy, execution_state) else { return Decision::DropUnknown };
     let execution_id = match &target {
@@ -27,11 +27,11 @@ pub(super) fn poison(claim: Claimed<'_>, policy: &Policy<'_>, execution_state: E
         message_type: PoisonMessageType::Orchestration { instance: claim.instance.to_owned(), execution_id },
         message: poisoned_json(claim.messages, missing.as_ref(), policy),
     };
-    let reason = missing.map(|missing| missing.stranded_end(claim, policy));
+    let reason = missing.map(|missing| missing.reason(claim, policy));
     Decision::End(Termination { target, ending: Ending::Failed(details), cause: Cause::Poison { reason } })
 }
 
-/// Fails it although its history cannot be decoded.
+/// Fails an execution whose history cannot be decoded as poison.
 pub(super) fn poison_unreadable(claim: Claimed<'_>, policy: &Policy<'_>, error: &str) -> Decision {
     let details = ErrorDetails::Poison {
         attempt_count: claim.attempt_count,
@@ -50,7 +50,7 @@ pub(super) fn poison_unreadable(claim: Claimed<'_>, policy: &Policy<'_>, error: 
     })
 }
 
-/// Fails it because no node can replay it.
+/// Fails an execution that no node can replay.
 pub(super) fn unsupported(
     claim: Claimed<'_>,
     policy: &Policy<'_>,
@@ -70,15 +70,15 @@ pub(super) fn unsupported(
     Decision::End(Termination { target, ending: Ending::Failed(details), cause: Cause::UnsupportedVersion })
 }
 
-/// The handler that an execution needs.
+/// A handler that an execution needs and this node lacks.
 struct MissingHandler<'a> {
     name: &'a str,
     version: &'a str,
 }
 
 impl MissingHandler<'_> {
-    /// The stranded_end for the log (C6).
-    fn stranded_end(&self, claim: Claimed<'_>, policy: &Policy<'_>) -> String {
+    /// The reason for the log (C6).
+    fn reason(&self, claim: Claimed<'_>, policy: &Policy<'_>) -> String {
         let (Self { name, version }, attempt, max) = (self, claim.attempt_count, policy.max_attempts);
         format!(
             "{NOT_PROCESSED_HERE}: orchestration {name}@{version} is not registered, attempt {attempt} (max {max})"
@@ -86,7 +86,7 @@ impl MissingHandler<'_> {
     }
 }
 
-/// The handler of what is ended, if this node lacks it.
+/// The handler of the execution to end, if this node lacks it.
 fn missing_handler<'a>(
     claim: Claimed<'a>,
     policy: &Policy<'_>,
@@ -104,7 +104,7 @@ fn missing_handler<'a>(
     policy.handlers.find(name, version).is_none().then_some(missing)
 }
 
-/// The poisoned messages, and why they could not be processed if that is known.
+/// The poisoned messages as JSON, with the missing handler if there is one.
 fn poisoned_json(messages: &[WorkItem], missing: Option<&MissingHandler<'_>>, policy: &Policy<'_>) -> String {
     let json = serde_json::to_string(messages)
         .unwrap_or_else(|reason| format!("{} messages: {reason}", messages.len()));

@@ -1,10 +1,10 @@
-//! Which nodes have no handler for something: what an operator needs to know of work that nobody could do.
+//! Lists the nodes that have no handler for some work, for error texts.
 
 use duroxide_provider::{JoinedNode, NodeCapability};
 
 use crate::dispatch::{node::Node, provider_call};
 
-/// The nodes of the store, as far as it knows them. Asked for only when work is about to be ended.
+/// The nodes that the store knows. Only read when work is about to be ended.
 pub(crate) async fn joined_nodes(node: &Node) -> Vec<JoinedNode> {
     match node.store.as_management_capability() {
         Some(admin) => provider_call("list_nodes", admin.list_nodes()).await.unwrap_or_default(),
@@ -12,7 +12,7 @@ pub(crate) async fn joined_nodes(node: &Node) -> Vec<JoinedNode> {
     }
 }
 
-/// Names this node, and then the others that lack the same: `node a`, or `nodes a, b`.
+/// Names this node and the other nodes that lack the handler: `node a`, or `nodes a, b`.
 pub(crate) fn lacking(this: &str, joined: &[JoinedNode], has: impl Fn(&NodeCapability) -> bool) -> String {
     let lacks = |node: &&JoinedNode| {
         node.name != this && node.capability.as_ref().is_some_and(|capability| !has(capability))

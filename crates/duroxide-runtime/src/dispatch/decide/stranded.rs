@@ -1,5 +1,4 @@
-//! Ending an instance that no node can run. Like [`decide`](super::decide::decide) a function of values: the claim and its
-//! history come in, what to do goes out.
+//! Decides how to end an instance that no node can run. Pure, like [`decide`](super::decide).
 
 use duroxide_core::{ConfigErrorKind, ErrorDetails, engine::Ending};
 use duroxide_provider::MissingCapability;
@@ -9,16 +8,18 @@ use super::{
     batch::cancellation, end_target, execution_state,
 };
 
-/// Why an instance is ended that no node can run.
+/// Why an instance that no node can run is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StrandedEnd {
-    /// Nobody has come for too long who could (semantics 17.5).
-    Unsupported { missing: MissingCapability },
-    /// It was cancelled.
+    /// No node that can run it has been available for too long (semantics 17.5).
+    Unsupported {
+        missing: MissingCapability,
+    },
     Cancelled,
 }
 
-/// How a claimed instance is ended. `None` if it is to be given back: what it was to be ended for is not there.
+/// Decides how to end a claimed instance. `None` if the claim is to be abandoned, because the cancellation is not among
+/// its messages.
 pub(crate) fn decide_stranded(
     claim: Claimed<'_>,
     policy: &Policy<'_>,

@@ -215,8 +215,8 @@ fn an_unregistered_name_or_version_bounces_and_writes_nothing() {
     }
 }
 
-/// S0.23, S0.24: why a turn cannot run is decided once, as a value that can be read, kept and compared; whatever else is
-/// decided can be processed here.
+/// S0.23, S0.24: the reason why a turn cannot run is a value that can be read, stored and compared. Every other
+/// decision can be processed here.
 #[test]
 fn why_a_claim_cannot_be_processed_is_one_value() {
     let unregistered = Unprocessable::UnregisteredOrchestration { name: "ghost".into(), version: None };
@@ -271,7 +271,7 @@ fn a_cancelled_instance_needs_no_handler_to_end() {
     assert_eq!(running.cause, Cause::CancelledWithoutHandler);
 }
 
-/// 6.3, 2.10: so is one whose request is stored, whatever message comes next.
+/// 6.3, 2.10: a recorded cancellation counts too, whatever message comes next.
 #[test]
 fn an_instance_with_a_stored_cancel_request_needs_no_handler_to_end() {
     let request = EventKind::OrchestrationCancelRequested { reason: "stored".into() };
@@ -355,7 +355,8 @@ fn a_poisoned_successor_is_its_own_execution() {
     let seed = unstarted(&from_item);
     assert_eq!((seed.execution_id, seed.version.as_str(), seed.carried.len()), (2, "2.0.0", 0));
 
-    // Without the item the start comes from the execution that ended, never from a client's start.
+    // Without the `ContinueAsNew` item, the start comes from the history of the ended execution, never from a client's
+    // start.
     let messages = vec![start("intruder", None)];
     let from_record = ending(decide(&Ask { messages, history, attempt_count: 4, ..Ask::default() }));
     let seed = unstarted(&from_record);
@@ -377,7 +378,7 @@ fn a_cancellation_ends_what_cannot_be_replayed_here_if_that_is_allowed() {
     assert!(matches!(&ended.ending, Ending::Cancelled { reason } if reason == "enough"));
 }
 
-/// C8, S3.17, S3.44, 17.4: out of range bounces; the poison check comes first (B3).
+/// C8, S3.17, S3.44, 17.4: a pin out of range is abandoned; the poison check comes first (B3).
 #[test]
 fn an_execution_pinned_out_of_range_bounces_until_it_is_ended() {
     let history = vec![started_as("order", "2.0.0")];

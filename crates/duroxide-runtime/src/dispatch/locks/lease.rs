@@ -1,4 +1,4 @@
-//! Keeping a lock while its work goes on (semantics 16.3 and 16.4).
+//! [`Lease`]: renews a lock while its work goes on (semantics 16.3 and 16.4).
 
 use std::{future::Future, pin::pin, sync::Arc};
 
@@ -20,14 +20,14 @@ use crate::{
 /// How a lease ended while its work went on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeaseEnd {
-    /// The store says that somebody else has it, or that it is gone.
+    /// The store says that the lock is gone or that another worker holds it.
     Lost,
-    /// It could not be renewed in time. Nobody knows who has it now.
+    /// The lease could not be renewed in time. Another worker may hold the lock.
     Expired,
 }
 
-/// A lock that is renewed whenever its holder waits for something through it. Dropping it stops the renewal; a
-/// renewal call in flight is dropped with it, and nobody waits for it.
+/// A lock that is renewed while its holder waits through [`while_held`](Self::while_held) or
+/// [`renew_during`](Self::renew_during). Dropping the lease stops the renewal and drops a renewal call in flight.
 pub(crate) struct Lease {
     renewer: BoxFuture<LeaseEnd>,
     ended: Option<LeaseEnd>,
@@ -38,7 +38,7 @@ impl Lease {
         Self::with_stop_token(node, kind, token, granted, CancellationToken::new())
     }
 
-    /// A lock whose renewals may say that its work is asked to stop; then they fire `stop`.
+    /// A lease that fires `stop` when a renewal says that the work is asked to stop.
     pub(crate) fn with_stop_token(
         node: Arc<Node>,
         kind: LockKind,
@@ -51,12 +51,11 @@ impl Lease {
         Self { renewer: Box::pin(renewer.keep(granted)), ended: None }
     }
 
-    /// How the lease ended, if it has.
     pub(crate) fn ended(&self) -> Option<LeaseEnd> {
         self.ended
     }
 
-    /// Waits for `work` and keeps the lease meanwhile. If the lease ends first, `work` is dropped.
+    /// Waits for `work` and renews the lease meanwhile. If the lease ends first, `work` is dropped.
     pub(crate) async fn while_held<T>(&mut self, work: impl Future<Output = T>) -> Result<T, LeaseEnd> {
         if let Some(end) = self.ended {
             return Err(end);
@@ -70,7 +69,7 @@ impl Lease {
         }
     }
 
-    /// Waits for `work` to its end, and keeps the lease meanwhile as long as that goes.
+    /// Waits for `work` until it is done, and renews the lease meanwhile for as long as possible.
     pub(crate) async fn renew_during<T>(&mut self, work: impl Future<Output = T>) -> T {
         if self.ended.is_some() {
             return work.await;
@@ -109,8 +108,8 @@ impl Renewer {
         }
     }
 
-    /// Renews until it succeeds, the store says no, or the lease would have ended. A renewer that was held up past
-    /// that end still asks once: the store decides.
+    /// Renews until it succeeds, the store refuses, or the lease would have ended. A renewal that starts after that end
+    /// still asks once, because the store decides.
     async fn renew(&self, lease_end: Moment) -> Result<Moment, LeaseEnd> {
         let env = &self.node.env;
         let give_up = lease_end.max(env.moment().after(self.terms.interval / 4));

@@ -1,4 +1,4 @@
-//! What a node does beside its queues: it keeps sessions, watches queue depths and sweeps.
+//! The background tasks of a node: session renewal, session cleanup, queue gauges and the sweeper.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ pub(crate) fn start(node: &Arc<Node>) {
     node.background.spawn("sweeper", sweep::run(Arc::clone(node)));
 }
 
-/// Renews the sessions of this node's workers. A failure is tried again at the next turn, well before the lease
-/// ends; sessions nobody uses go idle by themselves.
+/// Renews the sessions of this node's workers. A failed renewal is repeated well before the lease ends. Unused sessions
+/// go idle by themselves.
 async fn keep_sessions(node: Arc<Node>) {
     let options = &node.options;
     let interval = renewal_interval(options.session_lock_timeout, options.session_lock_renewal_buffer, None);
@@ -72,8 +72,7 @@ async fn watch_queues(node: Arc<Node>) {
     }
 }
 
-/// Tells the gauge how many instances run already. Asked before any work is taken, so that nothing is counted
-/// twice.
+/// Sets the gauge of running instances. Called before any work is fetched, so that no instance is counted twice.
 pub(crate) async fn count_running(node: &Node) {
     let Some(admin) = node.store.as_management_capability() else { return };
     if let Ok(metrics) = provider_call("get_system_metrics", admin.get_system_metrics()).await {

@@ -4,11 +4,11 @@ use std::{collections::HashMap, sync::Mutex};
 
 use crate::env::lock;
 
-/// Executions remembered; beyond it the memory starts over.
+/// The number of remembered executions. All are forgotten when it is reached.
 const REMEMBERED_MAX: usize = 8_192;
 
-/// Name and handler version of executions whose turns ran here. Activities are told both, and must not read a
-/// history for them (semantics 7.6).
+/// Name and handler version of executions whose turns ran here. The contexts of activities have both, and must not read
+/// a history for them (semantics 7.6).
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
     known: Mutex<HashMap<(String, u64), Known>>,
@@ -16,8 +16,8 @@ pub(crate) struct Descriptors {
 
 #[derive(Debug)]
 struct Known {
-    /// The number of the instance's row, where the store tells: an instance that was deleted and started again under
-    /// the same id, by whichever node, may be another orchestration.
+    /// The number of the instance's row, if the store tells it. An instance that was deleted and started again under
+    /// the same id may run another orchestration.
     incarnation: Option<u64>,
     name: String,
     version: String,
@@ -52,12 +52,12 @@ impl Descriptors {
         (found.incarnation == incarnation).then(|| (found.name.clone(), found.version.clone()))
     }
 
-    /// The name that the instance had here last, for metrics.
+    /// The last known name of the execution, for metrics.
     pub(crate) fn last_name(&self, instance: &str, execution_id: u64) -> Option<String> {
         lock(&self.known).get(&(instance.to_owned(), execution_id)).map(|known| known.name.clone())
     }
 
-    /// An execution that has ended schedules nothing more.
+    /// Forgets an execution that has ended, because it schedules nothing more.
     pub(crate) fn forget(&self, instance: &str, execution_id: u64) {
         lock(&self.known).remove(&(instance.to_owned(), execution_id));
     }
@@ -67,7 +67,7 @@ impl Descriptors {
 mod tests {
     use super::*;
 
-    /// At the bound everything is known; one more, and the memory starts over with it.
+    /// At the bound everything is known; the next one clears the rest.
     #[test]
     fn the_memory_starts_over_at_its_bound() {
         let known = Descriptors::default();

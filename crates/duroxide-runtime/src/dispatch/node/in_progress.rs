@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::env::{lock, wait_for};
 
-/// User code that runs right now, each piece with a description. A shutdown names what it has to wait for.
+/// User code that runs right now, each piece with a description. A shutdown logs what it waits for.
 #[derive(Debug)]
 pub(crate) struct InProgress<T> {
     entries: Mutex<Entries<T>>,
@@ -22,7 +22,7 @@ struct Entries<T> {
     descriptions: BTreeMap<u64, T>,
 }
 
-/// Some user code that runs; dropping it ends its entry. It holds nothing but the description.
+/// A piece of running user code. Dropping the guard removes its entry.
 #[derive(Debug)]
 pub(crate) struct InProgressGuard<T> {
     all: Arc<InProgress<T>>,

@@ -1,4 +1,4 @@
-//! The node's place in the store: what it claims is free for others when it is gone.
+//! The node's membership in the store: when the node dies, other nodes may take over its claims.
 
 use std::{
     collections::BTreeSet,
@@ -15,11 +15,11 @@ use crate::{
     env::{Env, Tasks},
 };
 
-/// The pause before a node that could not join tries again. Until then its leases alone say that it lives.
+/// The pause before a node that could not join tries again. Until then only its leases show that it is alive.
 const JOIN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// The membership is tasks by a task, and not by the node: it ends with the executor that runs the node, even if
-/// someone still holds a handle.
+/// The membership of a node. A task owns it, so that it ends with the executor that runs the node, even if a handle of
+/// the node is still alive.
 pub(crate) struct Membership {
     node: OnceLock<NodeId>,
     tasks: Tasks,
@@ -30,12 +30,12 @@ impl Membership {
         Self { node: OnceLock::new(), tasks: Tasks::new(env) }
     }
 
-    /// The number under which this node claims, if the store gave it one.
+    /// The id under which this node claims, if the store gave it one.
     pub(crate) fn node(&self) -> Option<NodeId> {
         self.node.get().copied()
     }
 
-    /// Tells the store that the node is gone, without waiting for it.
+    /// Ends the membership without waiting for the store.
     pub(crate) fn leave(&self) {
         self.tasks.abort_all();
     }
@@ -49,7 +49,7 @@ impl Membership {
     }
 }
 
-/// Joins before any work is taken. A store that cannot answer now is asked again later.
+/// Joins the store before any work is fetched. If the store cannot answer, a background task tries again.
 pub(crate) async fn join(node: &Arc<Node>) {
     if !try_join(node).await {
         node.background.spawn("membership", join_later(Arc::clone(node)));
@@ -65,7 +65,7 @@ async fn join_later(node: Arc<Node>) {
     }
 }
 
-/// Whether there is nothing left to try.
+/// Returns `false` if joining may succeed later.
 async fn try_join(node: &Node) -> bool {
     match provider_call("join_node", node.store.join_node(&announcement(node))).await {
         Ok(membership) => {

@@ -1,7 +1,7 @@
-//! The sweeper: finds work that no node can take, says so, and ends it if it was told to.
+//! The sweeper: finds work that no node can take, reports it, and ends it if the options say so.
 //!
-//! Nodes announce what they can do when they join. Work that none of them can take is never fetched, so it counts no
-//! attempts and nothing else ends it (S3.48).
+//! Nodes announce their capabilities when they join. Work that no node can take is never fetched, so it is charged no
+//! attempts and never becomes poison (S3.48).
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -24,17 +24,17 @@ use crate::{
     env::Moment,
 };
 
-/// How often the sweeper looks, unless it has reason to look more often.
+/// The pause between two sweeps, unless the options ask for more frequent ones.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
-/// The shortest pause between two looks.
+/// The shortest pause between two sweeps.
 const SWEEP_INTERVAL_MIN: Duration = Duration::from_millis(50);
-/// How often it looks for cancellations that only it can carry out.
+/// The longest pause if the sweeper has to end cancelled instances.
 const CANCEL_INTERVAL: Duration = Duration::from_secs(1);
-/// How much of each queue it looks at: what has waited longest.
+/// The number of items read from each queue, oldest first.
 const STRANDED_MAX: u32 = 1_000;
 
-/// Looks for stranded work for as long as the node runs. Only a node that has joined can tell what is stranded: the others
-/// do not know of it, nor it of them.
+/// Sweeps while the node runs. Only a node that has joined can tell what is stranded, because the others announced
+/// their capabilities to the store only.
 pub(crate) async fn run(node: Arc<Node>) {
     let mut sweeper = Sweeper::new(&node.options);
     loop {
@@ -64,7 +64,7 @@ fn count(node: &Node, found: &[StrandedWork]) {
 
 // ---- deciding -----------------------------------------------------------------------------------------------------
 
-/// What the sweeper has seen, and what it does about it.
+/// The stranded work that the sweeper has seen, and its settings.
 struct Sweeper {
     interval: Duration,
     end_after: Option<Duration>,
@@ -72,17 +72,16 @@ struct Sweeper {
     seen: BTreeMap<Key, FirstSeen>,
 }
 
-/// Which work it is: the instance, and if it is an activity its execution and number.
+/// The instance, and for an activity its execution and event id.
 type Key = (String, Option<(u64, u64)>);
 
 #[derive(Debug, Clone, Copy)]
 struct FirstSeen {
-    /// When it was first seen without a node that takes it. Whatever has been taken meanwhile starts anew.
+    /// When the work was first seen stranded without interruption.
     since: Moment,
     reported: bool,
 }
 
-/// What is to be done about stranded work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SweepAction {
     Report,
@@ -117,14 +116,14 @@ impl Sweeper {
         actions
     }
 
-    /// Nothing is said of what is seen for the first time: during a deployment nodes come and go.
+    /// Work that is seen for the first time is not reported, because nodes come and go during a deployment.
     fn action(&self, work: &StrandedWork, first_seen: Option<FirstSeen>, now: Moment) -> Option<SweepAction> {
         if self.cancels && work.cancel_requested && work.activity.is_none() {
             return Some(SweepAction::Cancel);
         }
         let first_seen = first_seen?;
         if !first_seen.reported {
-            // Also if its time is over already: nothing ends that was not reported.
+            // Even if the time to end it is over: work is always reported before it is ended.
             return Some(SweepAction::Report);
         }
         self.end_after.filter(|after| now.since(first_seen.since) >= *after).map(|_| SweepAction::End)
@@ -152,7 +151,7 @@ async fn carry_out(node: &Arc<Node>, work: StrandedWork, action: SweepAction) {
     }
 }
 
-/// Locks the instance, whatever filters say, and ends it. One that somebody has taken meanwhile is not to be had.
+/// Claims the instance regardless of filters and ends it. Does nothing if another worker has claimed it meanwhile.
 async fn end_instance(node: &Arc<Node>, instance: &str, stranded_end: StrandedEnd) {
     let request = OrchestrationFetch::new(node.options.orchestrator_lock_timeout, Duration::ZERO)
         .with_only(instance)
@@ -173,7 +172,7 @@ async fn end_instance(node: &Arc<Node>, instance: &str, stranded_end: StrandedEn
     }
 }
 
-/// Locks the activity, whatever tags and sessions say, and lets it fail.
+/// Claims the activity regardless of tags and sessions and fails it.
 async fn end_activity(node: &Arc<Node>, activity: &ScheduledActivityIdentifier, missing: &MissingCapability) {
     let request = WorkFetch::new(node.options.worker_lock_timeout, Duration::ZERO, &TagFilter::None)
         .with_only(activity)
@@ -218,7 +217,7 @@ mod tests {
         decided.into_iter().map(|(work, action)| (work.instance, action)).collect()
     }
 
-    /// S3.48: without a time, it is reported once and left alone.
+    /// S3.48: without a time limit, stranded work is reported once and stays.
     #[test]
     fn stranded_work_is_reported_once_when_it_stays() {
         let mut sweeper = sweeper(None);
@@ -228,7 +227,7 @@ mod tests {
         assert!(actions(&mut sweeper, &["a", "b"], 1_000).is_empty());
     }
 
-    /// S3.48: with one, it is ended when it has been stranded for that long without a break.
+    /// S3.48: with a time limit, it is ended when it has been stranded for that long without interruption.
     #[test]
     fn stranded_work_is_ended_after_its_time() {
         let mut sweeper = sweeper(Some(10 * MINUTE));
@@ -243,7 +242,7 @@ mod tests {
         assert_eq!(actions(&mut sweeper, &["a"], 22), [("a".to_owned(), SweepAction::End)]);
     }
 
-    /// S3.48: however late the sweeper looks again.
+    /// S3.48: however late the next sweep is.
     #[test]
     fn nothing_is_ended_that_was_not_reported() {
         let mut sweeper = sweeper(Some(MINUTE));

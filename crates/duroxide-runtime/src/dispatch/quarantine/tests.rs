@@ -13,7 +13,7 @@ fn at(millis: u64) -> Moment {
     Moment::new(Duration::from_millis(millis))
 }
 
-/// An item that nothing happened to but crashes.
+/// An item that was only lost in crashes, never abandoned.
 fn lost(lost: u32) -> ClaimRecord {
     ClaimRecord {
         kind: LockKind::Activity,
@@ -28,7 +28,7 @@ fn blamed(times: u32) -> ClaimRecord {
     ClaimRecord { losses: Some(Losses { lost: times + 2, blamed: times }), ..lost(times + 2) }
 }
 
-/// S1.33: a crash is told from a counted bounce.
+/// S1.33: a crash differs from a counted abandon.
 #[test]
 fn what_was_only_abandoned_is_no_suspect() {
     for attempt_count in 1..=MAX_ATTEMPTS {
@@ -67,8 +67,8 @@ fn the_last_attempt_is_made_alone_and_the_one_before_by_two() {
     assert_eq!(ClaimRecord { max_attempts: 1, ..lost(0) }.concurrency(), None, "it was never lost");
 }
 
-/// A store that cannot tell is taken to have lost every earlier claim. That isolates a killer all the same, and slows down
-/// nobody before the fifth attempt.
+/// If the store cannot tell, every earlier claim counts as lost. That isolates a crashing item all the same, and slows
+/// down no item before the fifth attempt.
 #[test]
 fn where_losses_are_unknown_earlier_attempts_stand_for_them() {
     let unknown = |attempt_count| ClaimRecord { attempt_count, losses: None, ..lost(0) }.concurrency();
@@ -129,7 +129,7 @@ fn suspects_start_one_after_the_other() {
     assert!(state.is_starting(2) && !state.is_starting(1));
 }
 
-/// Keeps the notes that were written.
+/// Records the notes that were written.
 #[derive(Debug, Default)]
 struct Notes(Mutex<Vec<Option<ClaimToken>>>);
 
@@ -147,7 +147,7 @@ fn env() -> Arc<dyn Env> {
     Arc::new(RealEnv::new(1))
 }
 
-/// S1.33: what is noted is in its first poll, and nothing else.
+/// S1.33: the note names a claim only during its first poll.
 #[tokio::test]
 async fn the_note_names_the_suspect_whose_code_is_polled_for_the_first_time() {
     let quarantine = Arc::new(Quarantine::default());
@@ -186,7 +186,7 @@ async fn the_next_suspect_starts_when_the_first_poll_of_the_one_before_is_over()
     assert!(waiting.as_mut().now_or_never().flatten().is_some());
 }
 
-/// A turn that is taken back, or a task that is dropped, holds nobody up.
+/// A withdrawn turn or a dropped task does not delay the next suspect.
 #[tokio::test]
 async fn a_suspect_that_never_starts_lets_the_next_one_start() {
     let (quarantine, env) = (Arc::new(Quarantine::default()), env());

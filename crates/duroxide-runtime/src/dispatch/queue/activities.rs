@@ -1,4 +1,4 @@
-//! The worker queue: which activities this node takes.
+//! The worker queue: fetches activities and runs them.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -25,8 +25,8 @@ use crate::{
     env::{BoxFuture, Moment},
 };
 
-/// How long a fetch waits that leaves sessions out, because the node has as many as it may: one of them may end
-/// meanwhile.
+/// The poll timeout of a fetch without sessions, used while the node runs as many sessions as it may. One of them may
+/// end meanwhile.
 const SESSION_RECHECK: Duration = Duration::from_millis(500);
 
 pub(crate) struct Activities {
@@ -40,7 +40,7 @@ impl Activities {
         Self { node, sessions: Arc::default(), owners: SessionOwners::default() }
     }
 
-    /// Whether every slot may run activities of every session of the node.
+    /// Whether every slot may run the activities of every session of the node.
     fn slots_share_sessions(&self) -> bool {
         self.node.options.worker_node_id.is_some()
     }
@@ -49,10 +49,10 @@ impl Activities {
         self.sessions.count() >= self.node.options.max_sessions_per_runtime
     }
 
-    /// How session activities are taken: not at all while the node has as many sessions as it may, and not by a fetch
-    /// for slots that each own their sessions.
+    /// The session part of a fetch. `None` while the node runs as many sessions as it may, and for the shared fetch of
+    /// slots that own their sessions separately.
     fn session_config(&self, slot: Option<usize>) -> Option<SessionFetchConfig> {
-        // Where the slots share their sessions, any of them stands for all.
+        // Slots that share their sessions all have the same owner id.
         let slot = slot.or(self.slots_share_sessions().then_some(0))?;
         (!self.is_full_of_sessions()).then(|| SessionFetchConfig {
             owner_id: session_owner(&self.node, slot),
@@ -61,18 +61,16 @@ impl Activities {
     }
 }
 
-/// The id of a worker slot.
 pub(crate) fn worker_id(node: &Node, slot: usize) -> String {
     let id = node.options.worker_node_id.as_deref().unwrap_or(&node.id);
     format!("work-{slot}-{id}")
 }
 
-/// Who owns the sessions of a slot: the node if it has a name of its own, else the slot (semantics 13.1).
+/// The owner id of a slot's sessions: the configured node id, else the worker id of the slot (semantics 13.1).
 fn session_owner(node: &Node, slot: usize) -> String {
     node.options.worker_node_id.clone().unwrap_or_else(|| worker_id(node, slot))
 }
 
-/// All owners of this node's sessions.
 pub(crate) fn session_owners(node: &Node) -> Vec<String> {
     match &node.options.worker_node_id {
         Some(name) => vec![name.clone()],
@@ -80,14 +78,14 @@ pub(crate) fn session_owners(node: &Node) -> Vec<String> {
     }
 }
 
-/// A locked activity that this node can be told to cancel.
+/// A claimed activity.
 pub(crate) struct ClaimedActivity {
     pub claim: WorkClaim,
-    /// `None` for an item that is no activity.
+    /// `None` for an item that is not an activity.
     pub running: Option<RunningActivity>,
-    /// Given if its claims were lost repeatedly.
+    /// Present if earlier claims of the item were lost repeatedly.
     pub suspect: Option<Suspect>,
-    /// Its placement in its session, given when it starts; `None` if that session would be one too many.
+    /// Set when the item starts; `None` if its session would be one too many.
     pub(super) in_session: Option<InFlight>,
 }
 
@@ -118,7 +116,7 @@ impl Runner for Activities {
     type Claim = ClaimedActivity;
 
     async fn run(&self, mut claimed: ClaimedActivity, received: Moment, slot: SlotGuard) {
-        /// How long an item rests whose session would be one too many (semantics 13.3).
+        /// The delay of an abandoned item whose session would be one too many (semantics 13.3).
         const SESSION_RACE_DELAY: Duration = Duration::from_millis(100);
         let Some(_in_session) = claimed.in_session.take() else {
             let delay = Some(SESSION_RACE_DELAY);
@@ -148,7 +146,7 @@ impl WorkQueue for Activities {
         self.node.options.worker_concurrency
     }
 
-    /// Nothing but the slots bounds how many activities run at once.
+    /// Only the slots bound how many activities run at once.
     fn overflow_max(&self) -> usize {
         0
     }
@@ -157,8 +155,7 @@ impl WorkQueue for Activities {
         self.node.store.serves_batches() && (self.slots_share_sessions() || self.slots() > 1)
     }
 
-    /// Where slots own sessions, those that do need a fetch of their own, and one more slot looks for sessions that
-    /// nobody owns.
+    /// Slots that own sessions need a fetch of their own, and one more slot looks for sessions without an owner.
     fn slots_with_own_fetch(&self, slots: &Slots) -> Vec<usize> {
         if !self.has_shared_fetch() {
             return slots.free_ids().collect();

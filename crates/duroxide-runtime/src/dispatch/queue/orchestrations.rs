@@ -1,4 +1,4 @@
-//! The orchestrator queue: which instances this node takes.
+//! The orchestrator queue: fetches instances and runs their turns.
 
 use std::{future::Future, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
     env::{BoxFuture, Moment},
 };
 
-/// Quick turns that may wait for a turn thread. Enough to keep the threads going until the dispatch loop comes round.
+/// Quick turns that may wait for a turn thread. Enough to keep the threads busy until the dispatch loop runs again.
 const OVERFLOW_MAX: usize = 64;
 
 pub(crate) struct Orchestrations {
@@ -34,10 +34,10 @@ impl Orchestrations {
     }
 }
 
-/// A locked instance. Its claim is boxed, because it goes from queue to queue.
+/// A claimed instance. The claim is boxed, because it moves through several queues.
 pub(crate) struct ClaimedInstance {
     pub claim: Box<OrchestrationClaim>,
-    /// Given if its claims were lost repeatedly.
+    /// Present if earlier claims of the instance were lost repeatedly.
     pub suspect: Option<Suspect>,
 }
 
@@ -88,7 +88,7 @@ impl WorkQueue for Orchestrations {
         self.node.options.orchestration_concurrency
     }
 
-    /// Turn threads are as many as slots, so no more turns run at once than there are slots.
+    /// There are as many turn threads as slots, so the threads bound how many turns run at once.
     fn overflow_max(&self) -> usize {
         OVERFLOW_MAX
     }

@@ -1,4 +1,4 @@
-//! What a node knows of its sessions.
+//! The sessions of a node's worker slots.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::slots::Slots;
 use crate::env::{Moment, lock};
 
-/// Which slots may own sessions, each with the time by which their leases must have ended.
+/// The slots that may own sessions, each with the time by which the session leases must have ended.
 #[derive(Debug, Default)]
 pub(super) struct SessionOwners {
     until: Mutex<BTreeMap<usize, Moment>>,
@@ -18,8 +18,8 @@ pub(super) struct SessionOwners {
 }
 
 impl SessionOwners {
-    /// The slot that looks for sessions which nobody owns. It stays the same while it is free; a new one is the last,
-    /// because others are taken first.
+    /// The slot that looks for sessions without an owner. It stays the same while it is free. A new one is the highest
+    /// free slot, because activities without a session take the lowest.
     pub(super) fn session_finder(&self, slots: &Slots) -> Option<usize> {
         let mut session_finder = lock(&self.session_finder);
         *session_finder =
@@ -27,14 +27,15 @@ impl SessionOwners {
         *session_finder
     }
 
-    /// A slot got an activity of a session, which nobody else gets before `until` unless it goes idle.
+    /// Records that a slot received an activity of a session. No other owner gets the session before `until`, unless it
+    /// goes idle.
     pub(super) fn note(&self, slot: usize, until: Moment) {
         let mut owners = lock(&self.until);
         let noted = owners.entry(slot).or_insert(until);
         *noted = until.max(*noted);
     }
 
-    /// The slots that may own a session. One whose leases have ended is forgotten.
+    /// The slots that may own a session. Forgets slots whose session leases have ended.
     pub(super) fn may_own(&self, now: Moment) -> BTreeSet<usize> {
         let mut owners = lock(&self.until);
         owners.retain(|_, until| now < *until);
@@ -42,7 +43,7 @@ impl SessionOwners {
     }
 }
 
-/// The sessions whose activities run here, each with how many of them.
+/// The sessions whose activities run here, each with the number of its activities.
 #[derive(Debug, Default)]
 pub(super) struct SessionsInFlight {
     running: Mutex<HashMap<String, usize>>,
@@ -50,7 +51,7 @@ pub(super) struct SessionsInFlight {
 }
 
 impl SessionsInFlight {
-    /// Resolves when a session runs here no more.
+    /// Resolves when the last activity of a session has ended here.
     pub(super) async fn ended(&self) {
         self.ended.notified().await;
     }
@@ -59,7 +60,7 @@ impl SessionsInFlight {
         lock(&self.running).len()
     }
 
-    /// Enters an activity; `None` if its session would be one too many.
+    /// Registers an activity. `None` if its session would be one too many.
     pub(super) fn enter(self: &Arc<Self>, session: Option<&str>, max: usize) -> Option<InFlight> {
         if let Some(session) = session {
             let mut running = lock(&self.running);
@@ -72,7 +73,7 @@ impl SessionsInFlight {
     }
 }
 
-/// One of them.
+/// A running activity. Dropping it deregisters the activity.
 pub(super) struct InFlight {
     sessions: Arc<SessionsInFlight>,
     session: Option<String>,
@@ -140,7 +141,7 @@ mod tests {
         assert!(sessions.enter(Some("b"), 1).is_some());
     }
 
-    /// 13.3: who had no room for another session learns when there is some.
+    /// 13.3: a queue at its session limit is notified when a session ends.
     #[test]
     fn the_end_of_a_session_is_told() {
         let sessions = Arc::new(SessionsInFlight::default());

@@ -1,4 +1,4 @@
-//! The right to run one item.
+//! [`SlotGuard`]: the slot that a running item occupies.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard},
@@ -13,7 +13,7 @@ use crate::{
     env::{Env, Moment, lock},
 };
 
-/// The slots of a queue, shared by its loop and what runs in them.
+/// The slots of a queue, shared by its loop and the running items.
 pub(super) struct SharedSlots {
     slots: Mutex<Slots>,
     changed: Notify,
@@ -29,12 +29,12 @@ impl SharedSlots {
         lock(&self.slots)
     }
 
-    /// Resolves when a slot has become free, or the store no longer holds everything up.
+    /// Resolves when a slot has become free, or when items may start again after waiting for the store.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// Takes a slot, or lets the item start_overflow beyond them: see [`Slots::start`] and [`Slots::start_overflow`].
+    /// Takes a slot, or starts the item without one: see [`Slots::start`] and [`Slots::start_overflow`].
     pub(super) fn take(
         self: &Arc<Self>,
         bound: Option<usize>,
@@ -53,7 +53,7 @@ impl SharedSlots {
     }
 }
 
-/// The right to run one item. However its task ends, dropping the slot makes the slot free.
+/// The slot of one item, or its permission to run without one. Dropping the guard frees the slot.
 pub(crate) struct SlotGuard {
     slots: Arc<SharedSlots>,
     placement: Placement,
@@ -68,12 +68,12 @@ enum SlotPhase {
 }
 
 impl SlotGuard {
-    /// A slot for work that takes no slot of a queue and runs no user code.
+    /// A guard for an item outside of the queues that runs no user code.
     pub(crate) fn detached(env: &Arc<dyn Env>) -> Option<Self> {
         SharedSlots::new(Slots::new(1, 0), env).take(None, |_| false)
     }
 
-    /// The slot's number. What starts beyond the slots goes by the first one's.
+    /// The slot's number. Items that run without a slot report slot 0.
     pub(crate) fn number(&self) -> usize {
         match self.placement {
             Placement::Slot(slot) => slot,
@@ -81,7 +81,7 @@ impl SlotGuard {
         }
     }
 
-    /// How long the item may wait for a thread that runs it.
+    /// How long the item may wait for a thread.
     pub(crate) fn unstarted_max(&self) -> Duration {
         match self.placement {
             Placement::Slot(_) => UNSTARTED_IN_SLOT_MAX,
@@ -89,12 +89,11 @@ impl SlotGuard {
         }
     }
 
-    /// How long ago the item started.
     pub(crate) fn elapsed(&self) -> Duration {
         self.slots.env.moment().since(self.taken)
     }
 
-    /// User code is done and its result goes to the store: the slot is free for the next item.
+    /// Frees the slot for the next item, because user code is done and the result goes to the store.
     pub(crate) fn submit(&mut self, bytes: usize) {
         if let SlotPhase::Running = self.phase {
             self.phase = SlotPhase::Committing { bytes };

@@ -1,4 +1,4 @@
-//! The slots of a queue, as a value: which are free, and how much to fetch for them.
+//! [`Slots`]: which slots of a queue are free, and how many items to fetch for them.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -9,50 +9,49 @@ use crate::env::Moment;
 
 /// Results that may be on their way to the store at the same time.
 const COMMITTING_MAX: usize = 1_024;
-/// Their payload bytes; a larger one goes alone.
+/// Payload bytes of these results. A larger result goes alone.
 const COMMITTING_BYTES_MAX: usize = 64 << 20;
-/// Items asked for ahead of the free slots.
+/// Items fetched beyond the free slots, at most.
 const PREFETCH_MAX: usize = 256;
-/// What is asked for ahead is a multiple of what was finished in this time, or since the last fetch. It is longer than
-/// a slow disk takes to answer a fetch.
+/// The number of prefetched items follows the items finished in this time, or since the last fetch. The window is
+/// longer than a slow disk takes to answer a fetch.
 const PREFETCH_WINDOW: Duration = Duration::from_millis(25);
-/// Nothing is fetched ahead while the last item took longer than this.
+/// Nothing is prefetched after an item that ran longer than this.
 const PREFETCH_RUN_TIME_MAX: Duration = Duration::from_millis(10);
-/// More than was finished, so that a queue that is kept waiting gets more each time.
+/// Prefetches more items than were finished, so that the number grows while the store has work.
 const PREFETCH_GROWTH: usize = 2;
-/// Items beyond the slots start_overflow while the last one took at most this long.
+/// Items run without a slot only after an item that ran at most this long.
 const QUICK_MAX: Duration = Duration::from_millis(5);
 
-/// The slots of one queue. A slot is the right to run user code; it is free again as soon as the result is handed
-/// to the store, so that few slots can still fill a group commit.
+/// The slots of one queue. A slot is the permission to run user code. It is free again as soon as the result is
+/// submitted to the store, so that few slots can fill a group commit.
 #[derive(Debug)]
 pub(crate) struct Slots {
     free: BTreeSet<usize>,
-    /// Items that may be on their way beyond the slots while all are quick.
+    /// Items that may run without a slot while items are quick.
     overflow_max: usize,
     overflow: usize,
     committing: usize,
     committing_bytes: usize,
     /// When items were finished, within the last window.
     finished: VecDeque<Moment>,
-    /// How many were finished since the last fetch: a slow disk must not make the window look empty.
+    /// Items finished since the last fetch. A slow disk must not make the window look empty.
     finished_since_fetch: usize,
-    /// How long the last finished item ran.
     last_run_time: Duration,
 }
 
-/// Where an item runs.
+/// How an item runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placement {
     Slot(usize),
-    /// Beyond the slots, see [`Slots::start_overflow`].
+    /// Without a slot, see [`Slots::start_overflow`].
     Overflow,
 }
 
-/// How much a fetch asks for.
+/// How many items a fetch asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// Items at most.
+    /// The maximum number of items.
     pub max: usize,
     /// How many of them can start at once.
     pub free: usize,
@@ -72,23 +71,22 @@ impl Slots {
         }
     }
 
-    /// Slots that run nothing.
+    /// The number of free slots.
     pub(crate) fn free(&self) -> usize {
         self.free.len()
     }
 
-    /// Whether this slot runs nothing.
     pub(crate) fn is_free(&self, slot: usize) -> bool {
         self.free.contains(&slot)
     }
 
-    /// The slots that run nothing, lowest first.
+    /// The free slots, lowest first.
     pub(crate) fn free_ids(&self) -> impl DoubleEndedIterator<Item = usize> {
         self.free.iter().copied()
     }
 
-    /// Takes a slot: `wanted`, or any that is not reserved. `None` if it is taken, or if too much is on its way to the
-    /// store.
+    /// Takes the slot `wanted`, or any free slot that is not reserved. `None` if there is none, or if too many results
+    /// are on their way to the store.
     pub(crate) fn start(
         &mut self,
         wanted: Option<usize>,
@@ -101,9 +99,9 @@ impl Slots {
         self.free.take(&slot)
     }
 
-    /// Lets an item start_overflow that needs no slot, because someone else bounds how much user code runs. Quick items keep a
-    /// turn thread busy that way without a detour through the dispatch loop for each; slow ones wait for a slot, so
-    /// that they can be given back.
+    /// Starts an item without a slot, for a queue whose user code is bounded by turn threads. Quick items keep the turn
+    /// threads busy that way without a round trip through the dispatch loop. Slow items wait for a slot, so that they
+    /// can be abandoned.
     pub(crate) fn start_overflow(&mut self) -> bool {
         let starts = self.overflow < self.overflow_max
             && self.last_run_time <= QUICK_MAX
@@ -125,7 +123,7 @@ impl Slots {
         }
     }
 
-    /// The item in `placement` has a result, which goes to the store now.
+    /// Records that the item's result was submitted to the store, and frees its slot.
     pub(crate) fn submit(&mut self, placement: Placement, bytes: usize, took: Duration, now: Moment) {
         self.release(placement);
         self.committing += 1;
@@ -136,12 +134,13 @@ impl Slots {
         self.forget_before(now);
     }
 
-    /// A fetch was made.
+    /// Records that a fetch was started.
     pub(crate) fn fetched(&mut self) {
         self.finished_since_fetch = 0;
     }
 
-    /// The store has answered for a submitted result. Says whether items may start again that were held up by it.
+    /// Records that the store has answered for a submitted result. Returns whether items may start again that waited
+    /// for it.
     pub(crate) fn committed(&mut self, bytes: usize) -> bool {
         let was_waiting = self.is_waiting_for_the_store();
         self.committing = self.committing.saturating_sub(1);
@@ -149,12 +148,12 @@ impl Slots {
         was_waiting && !self.is_waiting_for_the_store()
     }
 
-    /// The item in `placement` ended without a result.
+    /// Frees the slot of an item that ended without a result.
     pub(crate) fn end_without_result(&mut self, placement: Placement) {
         self.release(placement);
     }
 
-    /// What to fetch while `queued` items wait for a slot. Long-running work is never fetched ahead.
+    /// How many items to fetch while `queued` items wait for a slot. Long-running work is never prefetched.
     pub(crate) fn wanted(&mut self, queued: usize, now: Moment) -> Wanted {
         let free = self.free().saturating_sub(queued);
         let max = (self.free() + self.prefetch(now)).saturating_sub(queued);

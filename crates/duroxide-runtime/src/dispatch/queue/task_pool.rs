@@ -1,7 +1,7 @@
-//! The tasks that run what the loop of a queue has fetched.
+//! [`TaskPool`]: the tasks that run the items of a queue.
 //!
-//! The future of a task is large, and to make one for each item costs more than what most items do. So a task that is done
-//! with an item waits for the next, and another one is started only if none waits.
+//! The future of such a task is large, and allocating one for each item costs more than most items do. So a task that
+//! has finished an item waits for the next one, and a new task is spawned only if none waits.
 
 #[cfg(test)]
 mod tests;
@@ -17,37 +17,36 @@ use tokio::sync::Semaphore;
 use super::slot_guard::SlotGuard;
 use crate::env::{Moment, Tasks, lock};
 
-/// Tasks that wait for an item at the same time. A group commit sends many at once to wait; those beyond end.
+/// Idle tasks kept. A group commit finishes many items at once; tasks beyond this number end.
 const IDLE_MAX: usize = 256;
 
-/// What is done with the items of a queue.
+/// Runs the items of a queue.
 pub(crate) trait Runner: Send + Sync + 'static {
-    /// A locked item.
     type Claim: Send + 'static;
 
-    /// Runs a claim that was received at `received`.
+    /// Runs a claim that was fetched at `received`.
     fn run(&self, claim: Self::Claim, received: Moment, slot: SlotGuard) -> impl Future<Output = ()> + Send;
 }
 
-/// The tasks of a queue. When it is dropped, they finish what was handed to them and end.
+/// The tasks of a queue. After the pool is dropped, its tasks finish the items handed to them and end.
 pub(super) struct TaskPool<W: Runner> {
     tasks: Tasks,
     label: &'static str,
     shared: Arc<Shared<W>>,
 }
 
-/// Where the tasks get their items.
+/// What the pool and its tasks share.
 struct Shared<W: Runner> {
     work: Arc<W>,
     state: Mutex<State<W::Claim>>,
-    /// A permit for each waiting task that was wait_for_item. It is closed when the pool is gone.
+    /// One permit for each idle task that was woken. Closed when the pool is dropped.
     wakeups: Semaphore,
 }
 
 struct State<C> {
-    /// Items whose tasks were wait_for_item or started and have not come for them yet.
+    /// Items for tasks that were woken or spawned and have not taken them yet.
     queued: VecDeque<QueuedItem<C>>,
-    /// Tasks that wait, apart from those wait_for_item.
+    /// Idle tasks, without those that were woken.
     idle: usize,
 }
 
@@ -63,7 +62,7 @@ impl<W: Runner> TaskPool<W> {
         Self { tasks, label, shared: Arc::new(Shared { work, state, wakeups: Semaphore::new(0) }) }
     }
 
-    /// Has an item run at once, beside all others. A panic of it ends its task and nothing else.
+    /// Runs an item at once, concurrently with all others. If it panics, only its task ends.
     pub(super) fn run(&self, claim: W::Claim, received: Moment, slot: SlotGuard) {
         let mut state = lock(&self.shared.state);
         state.queued.push_back(QueuedItem { claim, received, slot });
@@ -85,7 +84,7 @@ impl<W: Runner> Drop for TaskPool<W> {
 }
 
 impl<W: Runner> Shared<W> {
-    /// The life of one task.
+    /// Runs items one after the other: the body of one task.
     async fn run_items(self: Arc<Self>) {
         while let Some(QueuedItem { claim, received, slot }) = self.next() {
             self.work.run(claim, received, slot).await;
@@ -95,12 +94,12 @@ impl<W: Runner> Shared<W> {
         }
     }
 
-    /// `None` only if the pool is gone and all its items are taken: else there is one for each task that comes.
+    /// `None` only after the pool was dropped and all items are taken. Otherwise there is an item for each woken task.
     fn next(&self) -> Option<QueuedItem<W::Claim>> {
         lock(&self.state).queued.pop_front()
     }
 
-    /// Waits to be wait_for_item. `false` if enough others wait already.
+    /// Waits until the task is woken for an item. Returns `false` at once if enough tasks are idle.
     async fn wait_for_item(&self) -> bool {
         {
             let mut state = lock(&self.state);

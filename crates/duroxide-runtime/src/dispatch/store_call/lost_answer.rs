@@ -1,23 +1,24 @@
-//! Whether a call that found its lock gone had succeeded in an earlier try, whose answer was lost (semantics 16.5, 22).
+//! Finds out whether a call whose answer was lost had succeeded (semantics 16.5, 22).
 //!
-//! Such a call is as good as one that was answered: what it did is counted and logged, and activities that it took back are
-//! told. The history decides, because nobody else can have written the same events at the same time.
+//! A retry of such a call finds its lock gone. If the first try succeeded, its effects are counted and logged as usual.
+//! The history decides, because no other worker can have written the same events at the same time.
 
 use duroxide_core::{Event, EventKind, WorkItem};
 use duroxide_provider::Round;
 
 use crate::dispatch::{node::Node, provider_call};
 
-/// Whether the round is stored: its last event is there as this node made it, times included.
+/// Whether the round is stored: the history contains its last event exactly as this node made it, timestamp included.
 pub(crate) async fn was_committed(node: &Node, instance: &str, round: &Round) -> bool {
     let Some(last) = round.history_delta.last() else { return false };
     let history = history(node, instance, round.execution_id).await;
     history.iter().any(|event| event == last)
 }
 
-/// Whether the outcome of an activity is stored. It may still wait for its turn, where no read finds it. If the lock was
-/// `kept` until the call, nobody else can have taken the activity, so then it is stored unless a turn has given it up.
-pub(crate) async fn was_recorded(node: &Node, outcome: &WorkItem, kept: bool) -> bool {
+/// Whether the outcome of an activity is stored. The outcome may still be a message that waits for the next turn, where
+/// no read finds it. If the lock was held until the call (`lock_was_held`), no other worker can have claimed the
+/// activity, so the outcome is stored unless a turn has cancelled the activity.
+pub(crate) async fn was_recorded(node: &Node, outcome: &WorkItem, lock_was_held: bool) -> bool {
     let Some((instance, execution_id, activity_id, recorded_as)) = event_of(outcome) else { return false };
     let history = history(node, instance, execution_id).await;
     let mut of_activity = history.iter().filter(|event| event.source_event_id == Some(activity_id)).map(kind);
@@ -25,7 +26,7 @@ pub(crate) async fn was_recorded(node: &Node, outcome: &WorkItem, kept: bool) ->
         return of_activity.any(|kind| *kind == recorded_as);
     }
     let is_given_up = of_activity.next().is_some();
-    kept && !is_given_up && !history.is_empty()
+    lock_was_held && !is_given_up && !history.is_empty()
 }
 
 async fn history(node: &Node, instance: &str, execution_id: u64) -> Vec<Event> {
@@ -41,7 +42,7 @@ fn is_outcome(kind: &EventKind) -> bool {
     matches!(kind, EventKind::ActivityCompleted { .. } | EventKind::ActivityFailed { .. })
 }
 
-/// Instance, execution and number of an activity, and the event that its outcome becomes.
+/// Instance, execution and id of an activity, and the event that records its outcome.
 fn event_of(outcome: &WorkItem) -> Option<(&str, u64, u64, EventKind)> {
     match outcome {
         WorkItem::ActivityCompleted { instance, execution_id, id, result } => {

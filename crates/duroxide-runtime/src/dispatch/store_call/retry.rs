@@ -1,4 +1,4 @@
-//! Insisting on a provider call until the store has answered (semantics 16.5).
+//! Retries a provider call until the store has answered (semantics 16.5).
 
 use std::{future::Future, time::Duration};
 
@@ -12,29 +12,27 @@ use crate::dispatch::{
     timing::commit_backoff,
 };
 
-/// What came of a call that was insisted on.
+/// The outcome of a retried call.
 #[derive(Debug)]
 pub(crate) enum CallOutcome<T> {
-    /// It was done.
     Done(T),
     /// The lock is gone.
     LockLost {
         /// An earlier try got no answer and may have succeeded.
         unanswered: bool,
     },
-    /// The store could not be reached for one lock timeout.
+    /// The store was unavailable for one lock timeout.
     Unavailable {
-        /// The last error.
         error: ProviderError,
-        /// Whether the provider panicked at last. An outage is nobody's fault and no attempt, but a panic may be
-        /// the item's: it counts as one, or such an item would come back for ever (semantics 21.2, S1.31).
+        /// Whether the last try panicked. An outage is not charged as an attempt. A panic may be caused by the item, so
+        /// it is charged, or the item would be retried forever (semantics 21.2, S1.31).
         panicked: bool,
     },
-    /// The store will never take it.
+    /// The store refuses the call permanently.
     Refused(ProviderError),
 }
 
-/// Repeats a call while its errors are retryable, for up to one lock timeout, and keeps the lock meanwhile.
+/// Repeats a call while its errors are retryable, for up to one lock timeout, and renews the lock meanwhile.
 pub(crate) async fn retry_call<T, F>(
     node: &Node,
     lease: &mut Lease,

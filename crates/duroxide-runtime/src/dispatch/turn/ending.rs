@@ -1,5 +1,5 @@
-//! Ending an execution without running its code: poison, unsupported version, cancellation without a handler, a
-//! round that the store refused.
+//! Ends executions without running their code: poison, unsupported version, cancellation without a handler, and rounds
+//! that the store refused.
 
 use crate::{dispatch::decide::EndTarget, kind_of};
 use duroxide_core::{
@@ -7,11 +7,11 @@ use duroxide_core::{
     engine::{Record, Seed},
 };
 
-/// The event id of a failure where the store cannot tell how long the history is (semantics 16.6).
+/// The event id of a failure if the store cannot tell the length of the history (semantics 16.6).
 const UNKNOWN_LAST_EVENT_ID: u64 = 99_998;
 
-/// What the engine is told of an execution that is ended. `last_event_id` is used where the history cannot be
-/// decoded; `None` if the store cannot tell.
+/// What the engine needs to end an execution. `last_event_id` is used for a history that cannot be decoded; `None` if
+/// the store cannot tell it.
 pub(crate) fn record_of(
     target: EndTarget,
     instance: &str,
@@ -30,8 +30,8 @@ pub(crate) fn record_of(
     }
 }
 
-/// The seed that a round begins with, if it begins an execution: what the round's execution is known by when the
-/// round itself was refused.
+/// The seed of the execution that a round starts, if it starts one. Used to fail that execution after the round was
+/// refused.
 pub(crate) fn seed_of(delta: &[Event]) -> Option<Seed> {
     let first = delta.first()?;
     let EventKind::OrchestrationStarted {
@@ -57,8 +57,8 @@ pub(crate) fn seed_of(delta: &[Event]) -> Option<Seed> {
     })
 }
 
-/// The parent's call, by the automatic id of its child: `{parent}::sub::{event}`, or with the execution before
-/// the event from the second execution on.
+/// The parent's call, from the automatic id of its child: `{parent}::sub::{event}`, or
+/// `{parent}::sub::{execution}_{event}` from the second execution on.
 pub(crate) fn link_of_automatic_id(instance: &str) -> Option<ParentLink> {
     let (parent, suffix) = instance.rsplit_once("::sub::")?;
     let (execution_id, event_id) = match suffix.split_once('_') {
@@ -72,7 +72,7 @@ pub(crate) fn link_of_automatic_id(instance: &str) -> Option<ParentLink> {
     })
 }
 
-/// The call of `child` in its parent's own history.
+/// The call of `child` in its parent's history.
 pub(crate) fn call_in_history(history: &[Event], child: &str) -> Option<ParentLink> {
     let calls_child = |event: &&Event| matches!(&event.kind, EventKind::SubOrchestrationScheduled { instance, .. } if instance == child);
     history.iter().rev().find(calls_child).map(|event| ParentLink {
@@ -82,8 +82,7 @@ pub(crate) fn call_in_history(history: &[Event], child: &str) -> Option<ParentLi
     })
 }
 
-/// What the messages of a dropped batch are, for the log: kind, and what tells one from another of its kind. Payloads are
-/// given by size.
+/// The messages of a dropped batch for the log: the kind of each and what identifies it. Payloads are given by size.
 pub(crate) fn labels_of(messages: &[WorkItem]) -> Vec<String> {
     messages.iter().map(label_of).collect()
 }

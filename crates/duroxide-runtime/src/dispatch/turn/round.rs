@@ -1,4 +1,4 @@
-//! From a turn to the round that is committed, as values (semantics 2.16).
+//! Builds the round that a turn commits (semantics 2.16).
 
 use duroxide_core::{
     AppErrorKind, ErrorDetails, Event, EventKind, ParentLink, Timestamp, WorkItem,
@@ -12,7 +12,7 @@ use semver::Version;
 
 use crate::dispatch::decide::{is_wake_up, wanted_handler};
 
-/// Whose turn it was.
+/// The execution of a turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExecutionRef<'a> {
     pub instance: &'a str,
@@ -20,16 +20,16 @@ pub(crate) struct ExecutionRef<'a> {
     pub name: &'a str,
 }
 
-/// The handler version of a continued execution's successor, if this node can begin it in the same round (8.5).
+/// Whether this node can start the successor of a continued execution in the same round (8.5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Successor {
-    /// The round holds its start.
+    /// The round contains the start of the successor.
     Here { version: String },
-    /// The node that processes its `ContinueAsNew` item begins it.
+    /// The node that processes the `ContinueAsNew` item starts the successor.
     Elsewhere,
 }
 
-/// What a parent is told.
+/// The result of a child, for its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub link: ParentLink,
@@ -37,7 +37,8 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// The message. `parent_execution` is used where the link does not say which execution made the call.
+    /// The message to the parent. `parent_execution` is used if the link does not name the execution that made the
+    /// call.
     pub(crate) fn into_item(self, parent_execution: u64) -> WorkItem {
         let ParentLink { instance: parent_instance, event_id: parent_id, execution_id } = self.link;
         let parent_execution_id = execution_id.unwrap_or(parent_execution);
@@ -52,7 +53,7 @@ impl Notice {
     }
 }
 
-/// The round of a turn, without what is told to parents.
+/// The round of a turn, without messages to parents.
 pub(crate) fn round(execution: ExecutionRef<'_>, turn: Turn, successor: &Successor, now: Timestamp) -> Round {
     let activity = |activity_id| ScheduledActivityIdentifier {
         instance: execution.instance.to_owned(),
@@ -81,7 +82,7 @@ pub(crate) fn round(execution: ExecutionRef<'_>, turn: Turn, successor: &Success
     round
 }
 
-/// Asks an activity to stop, and says what its orchestration is told if nobody runs it.
+/// Asks an activity to stop, with the messages for its orchestration if no node runs the activity.
 fn activity_stop(execution: ExecutionRef<'_>, activity_id: u64) -> ActivityStop {
     let failed = |details| WorkItem::ActivityFailed {
         instance: execution.instance.to_owned(),
@@ -96,8 +97,8 @@ fn activity_stop(execution: ExecutionRef<'_>, activity_id: u64) -> ActivityStop 
     }
 }
 
-/// The cancellations of children in a round that the store refused: code gave them up, whatever became of its turn. A child
-/// that the same round was to start is not there.
+/// The cancellations of children in a round that the store refused. They are still sent, because the code gave up these
+/// children. A child that the refused round was to start does not exist.
 pub(crate) fn child_cancellations(refused: &Round) -> impl Iterator<Item = WorkItem> + '_ {
     let was_to_start = |child: &str| {
         let starts = |item: &WorkItem| matches!(item, WorkItem::StartOrchestration { instance, .. } if instance == child);
@@ -110,12 +111,12 @@ pub(crate) fn child_cancellations(refused: &Round) -> impl Iterator<Item = WorkI
     refused.orchestrator_items.iter().filter(is_wanted).cloned()
 }
 
-/// The round that drops a batch without an event.
+/// The round that drops a batch without writing an event.
 pub(crate) fn empty_round(execution_id: u64) -> Round {
     Round { execution_id, ..Round::default() }
 }
 
-/// What the parent is told when its child's execution ends; nothing while it goes on.
+/// The message to the parent if the turn ended the child.
 pub(crate) fn notice_of(turn: &Turn) -> Option<Notice> {
     let result = match &turn.outcome {
         Outcome::Completed { output } => Ok(output.clone()),
@@ -125,15 +126,15 @@ pub(crate) fn notice_of(turn: &Turn) -> Option<Notice> {
     Some(Notice { link: turn.parent.clone()?, result })
 }
 
-/// The starts of a batch that are not accepted: how many are worth a warning, and which parents hear of it.
+/// The starts of a batch that are not accepted: the number to warn about, and the messages to parents.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RefusedStarts {
     pub duplicates: usize,
     pub notices: Vec<Notice>,
 }
 
-/// Sorts out the starts beside the `accepted` one. `recorded` is the call that created the instance; a repeat of
-/// that very call is no collision, provided both sides say which execution made it (6.5).
+/// Collects the starts other than `accepted`. `recorded` is the call that created the instance. A repetition of that
+/// call is not a collision, provided both name the execution that made it (6.5).
 pub(crate) fn refused_starts(
     instance: &str,
     messages: &[WorkItem],
@@ -150,7 +151,7 @@ pub(crate) fn refused_starts(
             continue;
         }
         refused.duplicates += 1;
-        // It carries the link of a child that is running, whose parent is refused nothing.
+        // A `ContinueAsNew` carries the link of the running child, whose parent was not refused anything.
         if matches!(item, WorkItem::ContinueAsNew { .. }) {
             continue;
         }
@@ -163,7 +164,7 @@ pub(crate) fn refused_starts(
     refused
 }
 
-/// What a parent is told whose child may not start, because its id is taken (6.5).
+/// The error for a parent whose child cannot start because its id is taken (6.5).
 fn id_taken(instance: &str, ended: bool) -> ErrorDetails {
     let suffix = if ended { " and is terminal" } else { "" };
     ErrorDetails::Application {
@@ -173,7 +174,7 @@ fn id_taken(instance: &str, ended: bool) -> ErrorDetails {
     }
 }
 
-/// Name, version, parent and pin are told with the start; status and output at the end.
+/// Name, version, parent and pin come with the start, status and output with the end.
 fn metadata(delta: &[Event], outcome: &Outcome) -> ExecutionMetadata {
     let (status, output) = match outcome {
         Outcome::Running => (None, None),
@@ -201,7 +202,7 @@ fn start_metadata(first: &Event) -> ExecutionMetadata {
     }
 }
 
-/// Adds the successor: its beginning and a wake-up, or the item from which another node begins it (8.1 to 8.5).
+/// Adds the successor: its first events and a wake-up, or the message from which another node starts it (8.1 to 8.5).
 fn continue_as_new(
     round: &mut Round,
     execution: ExecutionRef<'_>,
@@ -265,7 +266,7 @@ fn continue_as_new_item(
     }
 }
 
-/// Roughly what a round holds in memory on its way to the store.
+/// The approximate memory of a round on its way to the store.
 pub(crate) fn round_bytes(round: &Round) -> usize {
     let delta: usize = round.history_delta.iter().map(event_bytes).sum();
     let items: usize = round.worker_items.iter().chain(&round.orchestrator_items).map(item_bytes).sum();
@@ -316,7 +317,7 @@ pub(crate) fn event_bytes(event: &Event) -> usize {
     ENVELOPE + payload
 }
 
-/// Roughly what a work item holds in memory.
+/// The approximate memory of a work item.
 pub(crate) fn item_bytes(item: &WorkItem) -> usize {
     const ENVELOPE: usize = 128;
     let payload = match item {

@@ -1,4 +1,4 @@
-//! Running a turn: preparing its execution, and waiting for a turn thread to come back with it.
+//! Runs a turn: builds its execution and waits for a turn thread.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -29,14 +29,14 @@ use crate::{
 };
 
 impl InstanceWork {
-    /// Goes on with a live execution.
+    /// Continues a cached execution.
     pub(super) async fn resume(&mut self, live: Box<CachedExecution>) {
         let collisions = self.refuse_starts(None, live.execution.parent());
         let first_turn = live.turns == 0;
         self.turn(Source::Live(live), first_turn, collisions).await;
     }
 
-    /// Makes an execution from its start or its history.
+    /// Builds an execution from its start or its history, and runs a turn.
     pub(super) async fn begin(&mut self, run: Run, loaded: LoadedExecution) {
         let accepted = run.seed.is_some().then(|| start_item(&self.claim.messages)).flatten();
         let recorded =
@@ -68,7 +68,7 @@ impl InstanceWork {
         }
     }
 
-    /// What the parents are told whose child starts are not accepted.
+    /// The messages to parents whose child starts are not accepted.
     pub(super) fn refuse_starts(
         &self,
         accepted: Option<&WorkItem>,
@@ -93,7 +93,7 @@ impl InstanceWork {
                 "Invalid pinned version on OrchestrationStarted, treating it as compatible"
             );
         }
-        // Until its round is committed: what comes next may be a killer.
+        // Held until the round is committed, because the turn may crash the process.
         let mut permit = match &self.suspect {
             None => None,
             Some(suspect) => match self.lease.renew_during(suspect.run_permit(&self.node.env)).await {
@@ -128,7 +128,7 @@ impl InstanceWork {
         self.settle(TurnResult { turn, facts, collisions, live: Some(live) }).await;
     }
 
-    /// Other suspects run: this one comes back when they are done, its attempt not counted.
+    /// Abandons the claim without charging an attempt, because other suspects run. The claim is fetched again later.
     async fn abandon_suspect(&mut self, source: Source) {
         if let Source::Live(live) = source {
             self.node.drop_on_turn_thread([*live]);
@@ -136,8 +136,8 @@ impl InstanceWork {
         self.abandon(Some(SUSPECT_RETRY_DELAY), true).await;
     }
 
-    /// Runs user code on a turn thread. `None` if it did not come back in time, or not at all; the claim is then
-    /// left to its lease, so that the attempt counts.
+    /// Runs user code on a turn thread. `None` if the turn did not return in time, or panicked. The claim is then left
+    /// to its lease, so that the attempt counts.
     async fn run_turn(
         &mut self,
         source: Source,
@@ -155,9 +155,9 @@ impl InstanceWork {
             let (live, turn) = span.in_scope(|| source.run(messages));
             drop(starting);
             span.record("outcome", turn_outcome(&turn.outcome));
-            // It ends before anybody learns of the turn.
+            // Closes the span before the result is sent.
             drop(span);
-            // If nobody waits any more, the execution is dropped here, where user code belongs.
+            // If the receiver is gone, the execution is dropped here, on a turn thread.
             drop(answer.send((live, turn)));
         };
         let ticket = self.node.env.run_turn(Box::new(job));
@@ -167,7 +167,7 @@ impl InstanceWork {
         let done = match self.lease.renew_during(select(&mut answered, waited)).await {
             Either::Left((done, _)) => done,
             Either::Right(_) if ticket.withdraw() => {
-                // All turn threads are held up. Nothing ran, and another node may be free.
+                // All turn threads are busy. Nothing ran, and another node may have a free thread.
                 Box::pin(self.abandon(None, true)).await;
                 return None;
             }
@@ -202,7 +202,7 @@ impl InstanceWork {
         }
     }
 
-    /// The turn took too long: nobody waits for it and nobody renews its lock.
+    /// Stops waiting for a turn that took too long. Its lock is no longer renewed.
     async fn give_up_turn<T>(
         &mut self,
         given_up: bool,
@@ -223,8 +223,8 @@ impl InstanceWork {
     }
 }
 
-/// An execution of a later version that does not fit its record: the fault may be this engine's, so it is left to a node
-/// that knows its rules instead of being failed.
+/// The reason to abandon an execution of a later version that does not match its history. The cause may be this older
+/// engine, so a node that knows the later rules runs it instead of failing it here.
 fn other_rules(pinned: VersionTriple, turn: &Turn) -> Option<Unprocessable> {
     let Outcome::Failed { details } = &turn.outcome else { return None };
     let nondeterminism =

@@ -1,4 +1,4 @@
-//! Committing what a turn result, and what follows from the answer.
+//! Commits the round of a turn and acts on the store's answer.
 
 use std::sync::Arc;
 
@@ -28,18 +28,18 @@ use crate::{
     },
 };
 
-/// What a turn, or an end without one, result.
+/// The result of a turn, or of an end without one.
 pub(super) struct TurnResult {
     pub turn: Turn,
     pub facts: Facts,
-    /// Parents whose child starts were not accepted.
+    /// Messages to parents whose child starts were not accepted.
     pub collisions: Vec<Notice>,
     /// The execution, if it ran.
     pub live: Option<Box<CachedExecution>>,
 }
 
 impl InstanceWork {
-    /// Commits a turn and keeps its execution alive for the next one.
+    /// Commits a turn and caches its execution for the next one.
     pub(super) async fn settle(&mut self, result: TurnResult) {
         let TurnResult { turn, facts, collisions, mut live } = result;
         let notices: Vec<Notice> = collisions.iter().cloned().chain(notice_of(&turn)).collect();
@@ -93,7 +93,7 @@ impl InstanceWork {
         }
     }
 
-    /// User code is done: the slot is free while the round is on its way.
+    /// Commits a round. The slot is free meanwhile, because user code is done.
     async fn commit(&mut self, round: &Round) -> CallOutcome<()> {
         let processing = self.slot.elapsed();
         self.node.metrics.record_orch_dispatcher_processing_duration(processing.as_millis() as u64);
@@ -104,7 +104,7 @@ impl InstanceWork {
         retry_call(&self.node, &mut self.lease, timeout, "commit_round", call).await
     }
 
-    /// What follows from a confirmed commit.
+    /// Acts on a confirmed commit: cancels activities, caches the execution, logs and counts.
     async fn committed(&mut self, round: &Round, facts: &Facts, live: Option<Box<CachedExecution>>) {
         let node = &self.node;
         node.locks.remove(&self.claim.lock_token);
@@ -138,7 +138,7 @@ impl InstanceWork {
         count(node, facts).await;
     }
 
-    /// Whether this node begins the successor of an execution that continued as new (semantics 8.2, 8.5).
+    /// Whether this node starts the successor of an execution that continued as new (semantics 8.2, 8.5).
     fn successor(&self, turn: &Turn, name: &str) -> Successor {
         let Outcome::ContinuedAsNew(continuation) = &turn.outcome else { return Successor::Elsewhere };
         if !self.node.store.commits_rounds() {
@@ -150,8 +150,8 @@ impl InstanceWork {
         }
     }
 
-    /// Makes messages to parents. A link of older data does not say which execution made the call; then the
-    /// parent's current one is asked for.
+    /// Builds the messages to parents. A link of older data does not name the execution that made the call; then the
+    /// parent's current execution is read.
     async fn address(&mut self, notices: Vec<Notice>) -> Result<Vec<WorkItem>, ()> {
         let mut items = Vec::with_capacity(notices.len());
         for notice in notices {
@@ -176,7 +176,7 @@ impl InstanceWork {
         }
     }
 
-    /// The store will never take this round: the execution it was for fails, in one try (semantics 16.5).
+    /// Fails the execution of a round that the store refuses permanently, with a single attempt (semantics 16.5).
     async fn fail_round(
         &mut self,
         error: ProviderError,
@@ -230,9 +230,9 @@ impl InstanceWork {
         Ok(())
     }
 
-    // ---- batches that make no event -------------------------------------------------------------------------
+    // ---- batches that write no event -------------------------------------------------------------------------
 
-    /// The instance has ended: its messages are dropped. A child that was to start under its id may not.
+    /// Drops the messages of an instance that has ended. A child that was to start under this id fails.
     pub(super) async fn drop_for_ended(&mut self, recorded: Option<&ParentLink>) {
         let (instance, messages) = (self.claim.instance.clone(), std::mem::take(&mut self.claim.messages));
         let refused = refused_starts(&instance, &messages, None, recorded, true);
@@ -243,7 +243,7 @@ impl InstanceWork {
         self.drop_batch(refused.notices).await;
     }
 
-    /// Nothing ever started this instance, and nothing in the batch does.
+    /// Drops the messages of an instance that never existed.
     pub(super) async fn drop_for_unknown(&mut self) {
         let (instance, messages) = (&self.claim.instance, labels_of(&self.claim.messages));
         warn!(target: "duroxide::runtime", instance, ?messages, "dropping messages for an unknown instance");

@@ -1,4 +1,4 @@
-//! Where the execution of a turn comes from.
+//! The execution of a turn: cached, or still to be built.
 
 use duroxide_core::{
     Event, WorkItem,
@@ -13,13 +13,13 @@ use crate::{
     observability::TurnOf,
 };
 
-/// An execution that is about to run a turn, alive or still to be made.
+/// An execution that is about to run a turn.
 pub(super) enum Source {
     Live(Box<CachedExecution>),
     Cold(Box<Cold>),
 }
 
-/// What an execution is made of, where none is alive: its start, or its history.
+/// What an execution is built from: its start, or its history.
 pub(super) struct Cold {
     pub run: Run,
     pub setup: Setup,
@@ -30,7 +30,7 @@ pub(super) struct Cold {
 }
 
 impl Source {
-    /// The version stamp of its start, if that is not a version.
+    /// The version stamp of the start event, if it is not a valid version.
     pub(super) fn unreadable_pin(&self) -> Option<&str> {
         match self {
             Self::Live(live) => live.unreadable_pin.as_deref(),
@@ -38,7 +38,7 @@ impl Source {
         }
     }
 
-    /// The version that started it, if it is to be replayed and that version is later than this build.
+    /// The version that started the execution, if it is to be replayed and the version is later than this build.
     pub(super) fn later_pin(&self) -> Option<VersionTriple> {
         match self {
             Self::Live(_) => None,
@@ -65,7 +65,7 @@ impl Source {
         }
     }
 
-    /// Runs user code, so it belongs on a turn thread.
+    /// Runs user code, so it must be called on a turn thread.
     pub(super) fn run(self, messages: Vec<WorkItem>) -> (Box<CachedExecution>, Turn) {
         let mut live = self.into_live();
         let turn = live.execution.turn(messages);

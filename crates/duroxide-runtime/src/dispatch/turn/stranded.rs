@@ -1,4 +1,4 @@
-//! Ending what no node can run.
+//! Ends instances that no node can run.
 
 use super::InstanceWork;
 use crate::{

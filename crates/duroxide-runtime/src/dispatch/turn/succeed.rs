@@ -1,4 +1,4 @@
-//! Which execution is kept for an instance's next turn.
+//! Picks the execution to cache for an instance's next turn.
 
 use duroxide_core::engine::Execution;
 use duroxide_provider::{NextExecution, Round};
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl InstanceWork {
-    /// The execution that the instance's next turn belongs to: the one that just ran, or the one that its round has begun.
+    /// The execution of the instance's next turn: the one that just ran, or the successor that its round has started.
     pub(super) fn next(
         &self,
         live: Box<CachedExecution>,
@@ -26,13 +26,13 @@ impl InstanceWork {
             Some(End::Failed(_) | End::ContinuedAsNew) => {}
         }
         let successor = round.next_execution.take().and_then(|begun| self.begun(&live, begun));
-        // Code that has not returned is still parked; dropping it runs destructors of its own.
+        // Code that has not returned is still suspended, and dropping it runs user destructors.
         self.node.drop_on_turn_thread([*live]);
         successor
     }
 
-    /// The successor as it was just committed. It would be the same if it were read back, which costs more the more
-    /// messages it was handed (8.3).
+    /// The successor that was just committed. Reading it back would give the same, at a cost that grows with the
+    /// messages it inherits (8.3).
     fn begun(&self, predecessor: &CachedExecution, begun: NextExecution) -> Option<Box<CachedExecution>> {
         let NextExecution { execution_id, history_delta, .. } = begun;
         let (name, version) = recorded_handler(&history_delta)?;

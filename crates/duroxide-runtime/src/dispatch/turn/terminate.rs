@@ -1,4 +1,4 @@
-//! Ending an execution without running its code.
+//! Ends an execution without running its code.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl InstanceWork {
             node: self.node.id.clone(),
         });
         let (accepted, recorded, unreadable_parent) = match &target {
-            // The successor of an execution that continued as new is not started by a plain start in its batch.
+            // A plain start in the batch does not start the successor of an execution that continued as new.
             EndTarget::Unstarted(seed) if loaded.history.is_empty() => {
                 (start_item(&self.claim.messages), seed.parent.clone(), None)
             }
@@ -85,7 +85,7 @@ impl InstanceWork {
         }
     }
 
-    /// The last stored event of a history that cannot be decoded.
+    /// The last stored event id of a history that cannot be decoded.
     async fn last_event_id(&mut self, target: &EndTarget) -> Option<u64> {
         if *target != EndTarget::Unreadable {
             return None;
@@ -98,8 +98,8 @@ impl InstanceWork {
         provider_call("last_event_id", call).await.ok().flatten()
     }
 
-    /// Whose child this is, where its own first event cannot be read: by its automatic id, else by the parent's
-    /// own history (semantics 6.6).
+    /// The parent of an instance whose first event cannot be read: by the automatic id of the child, else by the
+    /// parent's history (semantics 6.6).
     async fn find_parent(&mut self, loaded: &LoadedExecution) -> Option<ParentLink> {
         if !loaded.history.is_empty() {
             return recorded_parent(&loaded.history);

@@ -10,7 +10,7 @@ use tokio::{
 use super::*;
 use crate::env::{BoxFuture, Env, RealEnv};
 
-/// Items that are what is done with them.
+/// A queue whose items are futures.
 struct Futures;
 
 impl Runner for Futures {
@@ -41,12 +41,11 @@ impl Fixture {
         self.pool.run(Box::pin(item), Moment::default(), slot);
     }
 
-    /// Runs an item to its end.
     async fn run_one(&self) {
         let (done, ended) = oneshot::channel();
         self.run(async move { done.send(()).unwrap() });
         ended.await.unwrap();
-        // Its task goes to wait before this one comes round again.
+        // The finished task becomes idle before this task is polled again.
         yield_now().await;
     }
 
@@ -79,7 +78,7 @@ async fn an_item_that_does_not_end_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn a_panic_costs_neither_its_seat_nor_another_item() {
+async fn a_panic_costs_neither_its_slot_nor_another_item() {
     let fixture = Fixture::new();
     fixture.run_one().await;
     let held = Arc::new(());
@@ -113,7 +112,7 @@ async fn only_so_many_tasks_wait() {
 }
 
 #[tokio::test]
-async fn tasks_that_wait_end_with_the_crew() {
+async fn tasks_that_wait_end_with_the_pool() {
     let fixture = Fixture::new();
     fixture.run_one().await;
     let Fixture { tasks, pool, .. } = fixture;
@@ -123,7 +122,7 @@ async fn tasks_that_wait_end_with_the_crew() {
 
 /// 21.1: what has started goes on until the deadline.
 #[tokio::test]
-async fn what_was_handed_in_is_done_although_the_crew_is_gone() {
+async fn what_was_handed_in_is_done_although_the_pool_is_gone() {
     let fixture = Fixture::new();
     fixture.run_one().await;
     let (by_one_that_waits, first) = oneshot::channel();
