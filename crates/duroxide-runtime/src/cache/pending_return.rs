@@ -1,4 +1,4 @@
-//! Instances whose executions return to the cache when their commit is answered.
+//! Executions that return to the cache when their commit is answered.
 
 use std::{collections::HashMap, sync::Mutex};
 
@@ -6,15 +6,15 @@ use tokio::sync::Notify;
 
 use crate::env::{lock, wait_for};
 
-/// The instances whose executions are out while their rounds are on their way to the store.
+/// The instances whose executions are in use while their rounds are committed.
 #[derive(Default)]
 pub(super) struct PendingReturns {
-    /// How often each is out: more than once only after a lock was lost.
+    /// The number of executions in use per instance: more than one only after a lock was lost.
     instances: Mutex<HashMap<String, usize>>,
     met: Notify,
 }
 
-/// An execution that is pending_return back. Dropping it ends the wait, whether it came or not.
+/// An execution that is expected to return. Dropping this ends the expectation, whether it returned or not.
 pub(crate) struct PendingReturn<'a> {
     all: &'a PendingReturns,
     instance: String,

@@ -1,4 +1,4 @@
-//! A cached execution is used only where the store stands exactly there (2.14).
+//! A cached execution is used only if it matches the stored history exactly (2.14).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -119,7 +119,7 @@ fn a_new_execution_stands_behind_its_first_round() {
     assert_eq!(live.turns, 2);
 }
 
-/// 8.1: the round that ends an execution begins the next one, so it is known where the store stands with it.
+/// 8.1: a round that ends an execution starts the next one, whose position follows from the round.
 #[test]
 fn a_successor_stands_behind_its_seed() {
     let delta = seed("next").into_events(Noon.now());
@@ -147,7 +147,7 @@ fn size_zero_keeps_nothing() {
     assert!(cache.clear().is_empty());
 }
 
-/// S3.16, 17.4: what this node could not replay, it does not keep alive either.
+/// S3.16, 17.4: an execution that this node could not replay is not cached either.
 #[test]
 fn an_execution_that_could_not_be_replayed_is_not_kept() {
     let cache = ExecutionCache::new(10, usize::MAX);
@@ -162,7 +162,7 @@ fn instances(cache: &ExecutionCache) -> Vec<String> {
     lock(&cache.entries).by_use.values().cloned().collect()
 }
 
-/// At the bound everything stays; one byte more, and the least recently used goes.
+/// At the bound everything stays; one byte more evicts the least recently used.
 #[test]
 fn the_byte_bound_holds_at_the_limit_and_one_beyond() {
     let input = "x".repeat(1 << 20);
@@ -198,7 +198,7 @@ fn an_execution_above_the_whole_bound_is_not_kept_and_pushes_nobody_out() {
     assert_eq!(instances(&cache), ["small"]);
 }
 
-/// A store that only hands out histories makes the cache keep their first and last event.
+/// For a store that only returns histories, the cache keeps the first and last event.
 #[test]
 fn events_kept_for_comparison_count() {
     let events = seed(&"x".repeat(1 << 20)).into_events(Noon.now());

@@ -1,4 +1,4 @@
-//! Reading the key-value store of an instance, and waiting for a value.
+//! Reads the key-value store of an instance, and waits for values.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -63,7 +63,7 @@ impl Client {
     }
 }
 
-/// Values are plain JSON here, as the typed calls of orchestration code write them.
+/// Values are plain JSON, as the typed calls of orchestration code write them.
 fn decode<T: DeserializeOwned>(value: &str, instance: &str, key: &str) -> Result<T, ClientError> {
     serde_json::from_str(value).map_err(|error| {
         let bytes = value.len();

@@ -1,4 +1,4 @@
-//! Reading the status of an instance and waiting for its end.
+//! Reads the status of an instance and waits for its end.
 
 use std::time::Duration;
 
@@ -13,23 +13,23 @@ use super::{
 use crate::OrchestrationStatus;
 
 impl Client {
-    /// How an instance stands. Costs one row and at most one event, whatever the history's length.
+    /// The status of an instance. Reads one row and at most one event, whatever the length of the history.
     ///
-    /// An instance is `Running` from the moment its start was accepted, also while no node has begun it, with a store
-    /// that can tell (ours can). One that was never started, or was deleted, is `NotFound`.
+    /// An instance is `Running` as soon as its start was accepted, even before a node has begun it, if the store can
+    /// tell (ours can). An instance that was never started, or was deleted, is `NotFound`.
     ///
     /// # Errors
     /// The store's error.
     pub async fn get_orchestration_status(&self, instance: &str) -> Result<OrchestrationStatus, ClientError> {
         let status = match self.store.read_status(instance).await? {
             Some(status) => Some(status),
-            // One read for both answers: the first turn may be committed between the two reads.
+            // A single read for both cases, because the first turn may be committed between two reads.
             None => self.store.read_status_or_pending(instance).await?,
         };
         Ok(status.into())
     }
 
-    /// Waits until an instance has ended. One that does not exist yet is waited for.
+    /// Waits until an instance has ended. Also waits for an instance that does not exist yet.
     ///
     /// # Errors
     /// `Timeout` if it has not ended in time; otherwise the store's error.
@@ -65,14 +65,14 @@ impl Client {
                     .map_err(|error| ClientError::invalid_input(format!("decode failed: {error}")))
             }
             OrchestrationStatus::Failed { details, .. } => Ok(Err(details.display_message())),
-            // The wait above returns ended instances only.
+            // The wait above returns only ended instances.
             OrchestrationStatus::NotFound | OrchestrationStatus::Running { .. } => Err(ClientError::Timeout),
         }
     }
 
     /// Waits until the custom status has a version above `last_seen_version`, or the instance has ended.
     ///
-    /// `poll_interval` counts only where the store cannot tell of changes.
+    /// `poll_interval` is only used if the store cannot notify of changes.
     ///
     /// # Errors
     /// `Timeout` if neither happened in time; otherwise the store's error.

@@ -1,4 +1,4 @@
-//! Waiting to be told, with a poll behind it.
+//! Waits for changes of an instance: by notification, with a slow poll in case one is lost.
 
 use std::{future::Future, time::Duration};
 
@@ -7,22 +7,22 @@ use duroxide_provider::{InstanceWatch, ProviderError, StatusSnapshot};
 use super::{Client, ClientError};
 use crate::env::Moment;
 
-/// The shortest pause between two polls, whatever a caller asks for.
+/// The shortest pause between two polls, whatever the caller asks for.
 const POLL_MIN: Duration = Duration::from_millis(1);
 
-/// What the store said of an instance by itself, for one check at it.
+/// What the store's watch reported about an instance since the last check.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each check, and it is taken apart at once")]
 pub(super) enum Notification {
-    /// Nothing: it has to be read.
+    /// Nothing: the instance has to be read.
     None,
-    /// It exists and has not ended.
+    /// The instance exists and has not ended.
     NotEnded,
-    /// How it stands. It need not be read.
+    /// The current status, so that it need not be read.
     Status(StatusSnapshot),
 }
 
-/// How often to ask a provider that cannot tell.
+/// The pause between two polls, which doubles up to a maximum.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PollInterval {
     next: Duration,
@@ -30,14 +30,14 @@ pub(super) struct PollInterval {
 }
 
 impl PollInterval {
-    /// Quick at first, for what ends soon; then slow enough to cost nothing.
+    /// For a store that cannot notify: short at first, for instances that end soon, and then rare enough to be cheap.
     pub(super) const GROWING: Self = Self { next: Duration::from_millis(5), max: Duration::from_millis(100) };
 
-    /// The poll behind a watch: it finds what a lost notification did not tell. Thousands may wait in one process for
-    /// what takes seconds, and none of them should read for that; so it begins late and becomes rare.
+    /// For a store that notifies, in case a notification is lost. It starts late and becomes rare, because thousands of
+    /// clients may wait in one process for instances that take seconds, and none of them should read meanwhile.
     const WITH_WATCH: Self = Self { next: Duration::from_secs(5), max: Duration::from_secs(40) };
 
-    /// The same after a read that failed.
+    /// With a watch, after a failed read.
     const AFTER_FAILURE: Self = Self { next: Duration::from_secs(1), ..Self::WITH_WATCH };
 
     pub(super) fn every(interval: Duration) -> Self {
@@ -53,8 +53,8 @@ impl PollInterval {
 }
 
 impl Client {
-    /// Looks until `check` finds something or the time is over. The first check comes at once, the last one after the
-    /// time is over. Each is given what the store said of the instance by itself.
+    /// Calls `check` until it returns a value or the time is over. The first check is immediate, the last one comes
+    /// after the deadline. Each check receives the notification that arrived since the previous one.
     pub(super) async fn wait_until<T, Check, Checking>(
         &self,
         instance: &str,
@@ -67,10 +67,10 @@ impl Client {
         Checking: Future<Output = Result<Option<T>, ProviderError>>,
     {
         let deadline = self.timer.moment().after(timeout);
-        // Watch first, read after: in the other order a change in between would tell nobody.
+        // Watch before reading: in the other order a change in between would be missed.
         let mut watch = self.store.watch(instance);
         let mut watch_interval = PollInterval::WITH_WATCH;
-        // The last check is always a real one.
+        // The last check always reads.
         let mut notification = match &watch {
             Some(watch) if watch.has_not_ended() && !timeout.is_zero() => Notification::NotEnded,
             _ => Notification::None,
@@ -79,7 +79,7 @@ impl Client {
             let failure = match check(notification).await {
                 Ok(Some(found)) => return Ok(found),
                 Ok(None) => ClientError::Timeout,
-                // A store that is busy for a moment does not end a long wait. What it would have said is asked soon.
+                // A store that is unavailable for a moment does not end a long wait. The next read comes soon.
                 Err(error) if error.is_retryable() => {
                     watch_interval = PollInterval::AFTER_FAILURE;
                     error.into()
@@ -97,7 +97,7 @@ impl Client {
         }
     }
 
-    /// Both ends of this wait lead to the same next step: check again.
+    /// Waits for a notification or the next poll.
     async fn wait_for_change(&self, watch: &mut Option<Box<dyn InstanceWatch>>, until: Moment) {
         let pause = self.timer.sleep_until(until);
         match watch {

@@ -156,7 +156,7 @@ impl Node {
         if let Err(error) = answer
             && !error.is_lock_lost()
         {
-            warn!(target: "duroxide::runtime", %error, "could not give a lock back; its lease will end it");
+            warn!(target: "duroxide::runtime", %error, "could not abandon a claim; its lock ends with its lease");
         }
     }
 

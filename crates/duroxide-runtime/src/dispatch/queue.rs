@@ -100,7 +100,7 @@ pub(crate) fn start<Q: WorkQueue>(queue: Q) {
             .await
             .is_err()
         {
-            error!(target: "duroxide::runtime", queue = Q::NAME, "a dispatch loop panicked; it goes on");
+            error!(target: "duroxide::runtime", queue = Q::NAME, "a dispatch loop panicked; restarting it");
             node.env.sleep(fetch_backoff(1, true)).await;
         }
     });

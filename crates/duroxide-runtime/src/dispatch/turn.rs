@@ -80,7 +80,7 @@ impl InstanceWork {
             Decision::Abandon(reason) => Box::pin(self.abandon_unprocessable(reason)).await,
             Decision::End(termination) => Box::pin(self.terminate(termination, loaded)).await,
             Decision::DropEnded => {
-                Box::pin(self.drop_for_ended(recorded_parent(&loaded.history).as_ref())).await
+                Box::pin(self.drop_for_ended(recorded_parent(&loaded.history).as_ref())).await;
             }
             Decision::DropUnknown => Box::pin(self.drop_for_unknown()).await,
         }
@@ -154,7 +154,7 @@ impl InstanceWork {
                 Some(LoadedExecution { history_error: Some(error.message), ..LoadedExecution::default() })
             }
             CallOutcome::Unavailable { error, panicked } => {
-                warn!(target: "duroxide::runtime", instance, %error, "history could not be read, giving back");
+                warn!(target: "duroxide::runtime", instance, %error, "history could not be read, abandoning the claim");
                 self.abandon(None, !panicked).await;
                 None
             }
@@ -176,7 +176,7 @@ impl InstanceWork {
         let answer = self.read_has_ended().await;
         if let Err(error) = &answer {
             let instance = &self.claim.instance;
-            warn!(target: "duroxide::runtime", instance, %error, "cannot tell whether the instance has ended, giving back");
+            warn!(target: "duroxide::runtime", instance, %error, "cannot tell whether the instance has ended, abandoning the claim");
             self.abandon(Some(UNREADABLE_DELAY), true).await;
         }
         answer.ok()

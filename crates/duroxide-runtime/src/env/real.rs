@@ -96,8 +96,8 @@ mod tests {
 
     use super::*;
 
-    /// B15, 21.3: ids of runtimes are all different. Each of their bits is set in about half of them, except the six by
-    /// which a random UUID says what it is.
+    /// B15, 21.3: the ids of runtimes are all different. Each bit is set in about half of them, except the six version
+    /// bits of a random UUID.
     #[tokio::test]
     async fn ids_have_at_least_122_random_bits() {
         const IDS: u32 = 10_000;

@@ -1,8 +1,8 @@
-//! Keeps an executor's timers going while user code may block its threads.
+//! [`TimerWaker`]: keeps an executor's timers running while user code may block its threads.
 //!
-//! A multi-threaded tokio has its timers driven by whichever worker parks. A worker that goes straight from them
-//! into code that blocks takes them along: until something wakes another worker from outside, no timeout fires, and
-//! the code that should be given up is never given up. So while user code runs, a thread of its own wakes one.
+//! In a multi-threaded tokio runtime the worker that parks drives the timers. If that worker goes straight from the
+//! timers into code that blocks, no timeout fires until another worker is woken from outside, and blocking code is
+//! never given up. So while user code runs, a separate thread wakes a worker periodically.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -20,7 +20,7 @@ use super::{BoxFuture, lock, wait_for};
 
 /// How often a worker is woken while user code runs.
 const WAKE_INTERVAL: Duration = Duration::from_millis(100);
-/// How long the thread waits for more user code before it ends. Nobody wakes it earlier: that would cost every
+/// How long the thread waits for more user code before it ends. It is not woken earlier, because that would cost every
 /// short activity a system call.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 
@@ -38,20 +38,20 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Tasks of user code that are alive.
+    /// Live tasks of user code.
     running: usize,
-    /// Whether the thread is.
     thread_runs: bool,
     closed: bool,
 }
 
-/// Some user code that is alive.
+/// A live task of user code. Dropping it ends the need for wake-ups.
 pub(super) struct UserCodeGuard {
     shared: Arc<Shared>,
 }
 
 impl TimerWaker {
-    /// Beats until the result is dropped. An executor with a single thread has nobody to wake.
+    /// Wakes workers until the result is dropped. `None` for a single-threaded executor, which has no other worker to
+    /// wake.
     pub(super) fn track(&self, handle: &Handle) -> Option<UserCodeGuard> {
         if handle.runtime_flavor() == RuntimeFlavor::CurrentThread {
             return None;
@@ -65,14 +65,14 @@ impl TimerWaker {
             match spawned {
                 Ok(_) => state.thread_runs = true,
                 Err(reason) => {
-                    error!(target: "duroxide::runtime", %reason, "could not start the timer_waker thread");
+                    error!(target: "duroxide::runtime", %reason, "could not start the thread that keeps timers running");
                 }
             }
         }
         Some(UserCodeGuard { shared: Arc::clone(&self.shared) })
     }
 
-    /// Beats no more. Resolves when the thread has ended.
+    /// Stops waking workers. Resolves when the thread has ended.
     pub(super) fn close(&self) -> BoxFuture {
         lock(&self.shared.state).closed = true;
         self.shared.changed.notify_all();
@@ -82,7 +82,7 @@ impl TimerWaker {
 }
 
 impl Shared {
-    /// The life of the thread.
+    /// The body of the thread.
     fn run(&self, handle: &Handle) {
         self.wake_workers(handle);
         self.ended.notify_waiters();
@@ -102,7 +102,7 @@ impl Shared {
             }
             if state.running > 0 && timeout.timed_out() {
                 drop(state);
-                // Handing in a task from outside wakes a worker, which looks after the timers before it parks.
+                // Spawning from outside wakes a worker, which drives the timers before it parks.
                 handle.spawn(async {});
                 state = lock(&self.state);
             }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn the_pulse_beats_only_while_something_runs() {
+    async fn workers_are_woken_only_while_user_code_runs() {
         let timer_waker = TimerWaker::default();
         let guard = timer_waker.track(&Handle::current());
         assert!(guard.is_some());
@@ -130,9 +130,9 @@ mod tests {
         assert_eq!(lock(&timer_waker.shared.state).running, 0);
     }
 
-    /// 21.1: nothing of a node runs after its end.
+    /// 21.1: no thread of a node outlives its end.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn the_thread_ends_when_the_pulse_is_closed() {
+    async fn the_thread_ends_when_the_waker_is_closed() {
         let timer_waker = TimerWaker::default();
         let _guard = timer_waker.track(&Handle::current());
         timer_waker.close().await;

@@ -1,4 +1,4 @@
-//! Kind, unit and description of every metric, for exporters that show them. Includes the metrics that a store records.
+//! Kind, unit and description of every metric, for exporters. Includes the metrics that a store records.
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
@@ -144,7 +144,7 @@ const METRICS: [(Kind, &str, Unit, &str); 35] = [
     (Counter, "duroxide_provider_errors_total", Unit::Count, "Calls of the store that failed"),
 ];
 
-/// Describes every metric to the recorder that is installed.
+/// Describes every metric to the installed recorder.
 pub(super) fn describe_metrics() {
     for (kind, name, unit, description) in METRICS {
         match kind {

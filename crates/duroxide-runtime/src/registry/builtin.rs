@@ -10,10 +10,10 @@ use serde::Deserialize;
 
 use crate::{ActivityContext, ActivityHandler, ActivityRegistry};
 
-/// Random bits for `new_guid`; the environment supplies them, so that a simulator can repeat them.
+/// Random bits for `new_guid`. The environment supplies them, so that a simulator can repeat them.
 pub(crate) type RandomBits = Arc<dyn Fn() -> u128 + Send + Sync>;
 
-/// The user's activities and the built-in ones. Version policies stay shared with `user`.
+/// The user's activities together with the built-in ones. Version policies stay shared with `user`.
 pub(crate) fn with_builtins(
     user: &ActivityRegistry,
     clock: Arc<dyn Clock>,

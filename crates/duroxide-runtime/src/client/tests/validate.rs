@@ -1,4 +1,4 @@
-//! What a client lets in.
+//! The validation of client calls.
 
 use std::collections::BTreeMap;
 
@@ -116,8 +116,8 @@ async fn empty_names_and_malformed_versions_are_refused() {
     assert!(store.enqueued().is_empty());
 }
 
-/// Ids and names are keys: their length has a limit of its own. Children, whose ids begin with those of their parents, can
-/// still be reached.
+/// Ids and names are keys, so their length has a limit of its own. Children, whose ids begin with those of their
+/// parents, can still be addressed.
 #[tokio::test]
 async fn overlong_ids_and_names_are_refused() {
     let store = FakeStore::telling();
@@ -201,7 +201,7 @@ async fn an_instance_with_too_many_messages_gets_no_more_of_them() {
     assert_eq!(store.enqueued().len(), 5, "other instances, starts and cancellations are not held up");
 }
 
-/// 15.3: without a limit nobody counts.
+/// 15.3: without a limit the mailbox is not counted.
 #[tokio::test]
 async fn the_mailbox_limit_can_be_switched_off() {
     let store = FakeStore::telling();

@@ -36,7 +36,7 @@ impl ActivityWork {
                 warn!(
                     target: "duroxide::runtime",
                     instance = call.instance, activity_name = call.name, activity_id = call.id,
-                    attempt_count = self.attempt_count, "activity timed out, giving it back"
+                    attempt_count = self.attempt_count, "activity timed out, abandoning it"
                 );
                 self.abandon(None, false).await;
             }
@@ -66,7 +66,7 @@ impl ActivityWork {
                 self.node.locks.remove(&self.token);
             }
             CallOutcome::Unavailable { error, panicked } => {
-                warn!(target: "duroxide::runtime", instance = call.instance, %error, "ack failed too long");
+                warn!(target: "duroxide::runtime", instance = call.instance, %error, "ack failed for a whole lock timeout, abandoning the activity");
                 self.abandon(None, !panicked).await;
             }
         }

@@ -79,7 +79,7 @@ async fn try_join(node: &Node) -> bool {
         Err(error) => {
             warn!(
                 target: "duroxide::runtime", %error,
-                "could not join the store; if this process dies, what it holds waits for its lease"
+                "could not join the store; if this process dies, its claims stay locked until their leases end"
             );
             !error.is_retryable()
         }

@@ -33,8 +33,7 @@ const CANCEL_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of items read from each queue, oldest first.
 const STRANDED_MAX: u32 = 1_000;
 
-/// Sweeps while the node runs. Only a node that has joined can tell what is stranded, because the others announced
-/// their capabilities to the store only.
+/// Sweeps while the node runs. A node that has not joined skips the sweep, because the store does not know its capabilities.
 pub(crate) async fn run(node: Arc<Node>) {
     let mut sweeper = Sweeper::new(&node.options);
     loop {

@@ -53,6 +53,14 @@ fn event_of(outcome: &WorkItem) -> Option<(&str, u64, u64, EventKind)> {
             let kind = EventKind::ActivityFailed { details: details.clone() };
             Some((instance, *execution_id, *id, kind))
         }
-        _ => None,
+        WorkItem::StartOrchestration { .. }
+        | WorkItem::ContinueAsNew { .. }
+        | WorkItem::ActivityExecute { .. }
+        | WorkItem::TimerFired { .. }
+        | WorkItem::ExternalRaised { .. }
+        | WorkItem::QueueMessage { .. }
+        | WorkItem::SubOrchCompleted { .. }
+        | WorkItem::SubOrchFailed { .. }
+        | WorkItem::CancelInstance { .. } => None,
     }
 }

@@ -106,7 +106,16 @@ pub(crate) fn child_cancellations(refused: &Round) -> impl Iterator<Item = WorkI
     };
     let is_wanted = move |item: &&WorkItem| match item {
         WorkItem::CancelInstance { instance, .. } => !was_to_start(instance),
-        _ => false,
+        WorkItem::StartOrchestration { .. }
+        | WorkItem::ContinueAsNew { .. }
+        | WorkItem::ActivityExecute { .. }
+        | WorkItem::ActivityCompleted { .. }
+        | WorkItem::ActivityFailed { .. }
+        | WorkItem::TimerFired { .. }
+        | WorkItem::ExternalRaised { .. }
+        | WorkItem::QueueMessage { .. }
+        | WorkItem::SubOrchCompleted { .. }
+        | WorkItem::SubOrchFailed { .. } => false,
     };
     refused.orchestrator_items.iter().filter(is_wanted).cloned()
 }

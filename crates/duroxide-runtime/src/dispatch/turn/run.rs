@@ -177,7 +177,7 @@ impl InstanceWork {
         };
         if done.is_err() {
             let instance = &self.claim.instance;
-            error!(target: "duroxide::runtime", instance, "a turn panicked; its lease will end it");
+            error!(target: "duroxide::runtime", instance, "a turn panicked; its lock ends with its lease");
             self.node.locks.remove(&self.claim.lock_token);
         }
         done.ok()

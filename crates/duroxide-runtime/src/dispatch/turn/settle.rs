@@ -83,7 +83,7 @@ impl InstanceWork {
             CallOutcome::Unavailable { error, panicked } => {
                 self.node.drop_on_turn_thread(live.map(|live| *live));
                 let instance = &self.claim.instance;
-                warn!(target: "duroxide::runtime", instance, %error, "commit failed too long, giving back");
+                warn!(target: "duroxide::runtime", instance, %error, "commit failed for a whole lock timeout, abandoning the claim");
                 Box::pin(self.abandon(None, !panicked)).await;
             }
             CallOutcome::Refused(error) => {

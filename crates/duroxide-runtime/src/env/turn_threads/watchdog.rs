@@ -1,7 +1,7 @@
-//! Looks after turns that wait although every thread that should be awake is.
+//! The watchdog of stalled turns: wakes more threads if queued turns wait although enough threads are awake.
 //!
-//! Nobody wakes the lookout for a single turn, which would cost as much as waking a thread for it. It looks by itself
-//! while turns keep coming, less often while it finds nothing to do, and goes when they stop.
+//! The watchdog is not woken for a single turn, which would cost as much as waking a turn thread. It checks
+//! periodically while turns arrive, less often while no turn is stalled, and ends when no more turns arrive.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -10,14 +10,14 @@ use tracing::error;
 use super::{Shared, State};
 use crate::env::lock;
 
-/// How long a turn may wait before one more thread is woken for it, while turns are held up.
+/// The check interval while turns are stalled, and so how long a turn waits for one more thread.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
-/// The same while none was held up for some time: quick turns should not pay for a lookout that wakes all the time.
+/// The check interval while no turn is stalled, so that quick turns do not pay for frequent checks.
 const CHECK_INTERVAL_MAX: Duration = Duration::from_millis(8);
-/// Looks in a row without a turn, after which the lookout goes.
+/// Consecutive checks without a turn, after which the watchdog ends.
 const QUIET_CHECKS_MAX: u32 = 128;
 
-/// Sees to it that there is a lookout.
+/// Starts the watchdog unless it runs.
 pub(super) fn ensure_running(shared: &Arc<Shared>, state: &mut State) {
     if state.watchdog_runs {
         return;
@@ -26,7 +26,7 @@ pub(super) fn ensure_running(shared: &Arc<Shared>, state: &mut State) {
     match thread::Builder::new().name("duroxide-watchdog".into()).spawn(move || watch(&watched)) {
         Ok(_) => state.watchdog_runs = true,
         Err(reason) => {
-            error!(target: "duroxide::runtime", %reason, "could not start the lookout of the turn threads");
+            error!(target: "duroxide::runtime", %reason, "could not start the watchdog of the turn threads");
             Shared::add_thread(shared, state);
         }
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lookout_looks_seldom_while_no_turn_is_held_up_and_often_while_one_is() {
+    fn the_watchdog_checks_rarely_while_no_turn_is_stalled_and_often_while_one_is() {
         let quick = (0..10).fold(CHECK_INTERVAL, |interval, _| interval_after(interval, false));
         assert_eq!(quick, CHECK_INTERVAL_MAX);
         assert_eq!(interval_after(quick, true), CHECK_INTERVAL);
