@@ -208,7 +208,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
 
     /// Starts the queued items that get a slot. Items behind one that waits for its own slot may start before it.
     fn start_queued(&mut self) {
-        let mut passed = Vec::new();
+        let mut skipped = Vec::new();
         while let Some(bound) = self.queued.front().map(|queued| queued.bound) {
             let slot = self.slots.take(bound, |slot| self.fetching.contains_key(&Some(slot)));
             if slot.is_none() && bound.is_none() {
@@ -222,10 +222,10 @@ impl<Q: WorkQueue> QueueLoop<Q> {
                     self.queue.start(&mut queued.claim);
                     self.pool.run(queued.claim, queued.received, slot);
                 }
-                None => passed.push(queued),
+                None => skipped.push(queued),
             }
         }
-        passed.into_iter().rev().for_each(|queued| self.queued.push_front(queued));
+        skipped.into_iter().rev().for_each(|queued| self.queued.push_front(queued));
     }
 
     /// Abandons prefetched items that found no slot in time.

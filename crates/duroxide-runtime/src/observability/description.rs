@@ -56,7 +56,7 @@ const METRICS: [(Kind, &str, Unit, &str); 35] = [
         Counter,
         "duroxide_orchestration_incompatible_version_abandoned_total",
         Unit::Count,
-        "Executions given back because this node cannot replay their duroxide version",
+        "Executions abandoned because this node cannot replay their duroxide version",
     ),
     (Counter, "duroxide_suborchestration_calls_total", Unit::Count, "Ended calls of sub-orchestrations"),
     (
@@ -86,13 +86,13 @@ const METRICS: [(Kind, &str, Unit, &str); 35] = [
         Counter,
         "duroxide_unregistered_orchestration_backoff_total",
         Unit::Count,
-        "Orchestrator batches given back because this node has no handler for them",
+        "Orchestrator batches abandoned because this node has no handler for them",
     ),
     (
         Counter,
         "duroxide_unregistered_activity_backoff_total",
         Unit::Count,
-        "Activities given back because this node has no handler for them",
+        "Activities abandoned because this node has no handler for them",
     ),
     (Counter, "duroxide_dead_letters_total", Unit::Count, "Messages moved to the dead letters, by reason"),
     (

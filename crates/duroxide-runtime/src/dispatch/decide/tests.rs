@@ -384,7 +384,7 @@ fn an_execution_pinned_out_of_range_bounces_until_it_is_ended() {
     let history = vec![started_as("order", "2.0.0")];
     let ask = Ask { messages: vec![raised()], history, ..Ask::default() };
     let Decision::Abandon(Unprocessable::IncompatibleVersion { pinned, supported }) = decide(&ask) else {
-        panic!("not bounced")
+        panic!("not abandoned")
     };
     assert_eq!((pinned.to_string().as_str(), supported.as_str()), ("2.0.0", ">=0.0.0, <=1.9.99"));
 

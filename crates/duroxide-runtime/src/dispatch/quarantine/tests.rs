@@ -125,7 +125,7 @@ fn suspects_start_one_after_the_other() {
     assert_eq!(state.start(1, at(0)), Ok(()));
     let unpolled = at(UNPOLLED_MAX.as_millis() as u64);
     assert_eq!(state.start(2, at(10)), Err(unpolled));
-    assert_eq!(state.start(2, unpolled), Ok(()), "nobody waits for ever for a thread that is held up");
+    assert_eq!(state.start(2, unpolled), Ok(()), "nobody waits forever for a busy thread");
     assert!(state.is_starting(2) && !state.is_starting(1));
 }
 
