@@ -3,45 +3,44 @@
 use duroxide_core::{ErrorDetails, EventKind, WorkItem};
 use duroxide_provider::StatusSnapshot;
 
-/// How an instance stands.
+/// The status of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrchestrationStatus {
-    /// There is no such instance.
+    /// The instance does not exist.
     NotFound,
-    /// It has not ended; also between two executions.
+    /// The instance has not ended, or is between two executions.
     Running {
         /// The custom status.
         custom_status: Option<String>,
-        /// How often it was set.
+        /// The number of times it was set.
         custom_status_version: u64,
     },
-    /// It returned.
+    /// The orchestration returned a result.
     Completed {
-        /// What it returned.
+        /// The result.
         output: String,
         /// The custom status.
         custom_status: Option<String>,
-        /// How often it was set.
+        /// The number of times it was set.
         custom_status_version: u64,
     },
-    /// It failed, or was cancelled.
+    /// The orchestration failed or was cancelled.
     Failed {
-        /// Why.
+        /// The reason.
         details: ErrorDetails,
         /// The custom status.
         custom_status: Option<String>,
-        /// How often it was set.
+        /// The number of times it was set.
         custom_status_version: u64,
     },
 }
 
 impl OrchestrationStatus {
-    /// Whether the instance has ended.
     pub(crate) fn is_terminal(&self) -> bool {
         matches!(self, Self::Completed { .. } | Self::Failed { .. })
     }
 
-    /// How often the custom status was set.
+    /// The number of times the custom status was set.
     pub(crate) fn custom_status_version(&self) -> u64 {
         match self {
             Self::NotFound => 0,
@@ -95,7 +94,7 @@ impl From<Option<StatusSnapshot>> for OrchestrationStatus {
     }
 }
 
-/// The kind of a work item, for logs. Queue messages keep the name they are stored under in histories.
+/// The kind of a work item, for logs. Queue messages have the name under which histories store them.
 pub fn kind_of(item: &WorkItem) -> &'static str {
     if matches!(item, WorkItem::QueueMessage { .. }) { "ExternalRaisedPersistent" } else { item.kind() }
 }

@@ -1,7 +1,7 @@
 //! Tests of the client on a fake store.
 
-mod door;
 mod management;
+mod validate;
 mod wait;
 
 use std::sync::Arc;

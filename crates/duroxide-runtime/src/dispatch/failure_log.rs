@@ -1,10 +1,9 @@
-//! The log lines of failures. Each failure is logged once, after the commit that makes it true: what a lost commit
-//! would have recorded is not logged.
+//! The log lines of failures. Each failure is logged once, after its commit is confirmed.
 
 use duroxide_core::{AppErrorKind, ErrorDetails, shortened_reason};
 use tracing::{error, info, warn};
 
-use super::admit::Cause;
+use super::decide::Cause;
 
 /// An execution whose failure is committed.
 #[derive(Debug)]
@@ -16,7 +15,7 @@ pub(crate) struct FailedExecution<'a> {
     /// The event that records the failure.
     pub(crate) event_id: u64,
     pub(crate) details: &'a ErrorDetails,
-    /// Why the runtime ended it; `None` if it failed by its code.
+    /// Why the runtime ended the execution; `None` if its code failed.
     pub(crate) ended: Option<&'a RuntimeEnd>,
 }
 
@@ -45,7 +44,7 @@ pub(crate) struct FailedActivity<'a> {
     pub(crate) details: &'a ErrorDetails,
 }
 
-/// The line of an execution, with its level, what only this line has, and its text.
+/// Logs a line about an execution, with extra fields.
 macro_rules! execution_line {
     ($level:ident, $failed:expr, { $($field:tt)* }, $text:literal) => {
         $level!(
@@ -61,7 +60,7 @@ macro_rules! execution_line {
     };
 }
 
-/// The same of an activity.
+/// Logs a line about an activity, with extra fields.
 macro_rules! activity_line {
     ($level:ident, $failed:expr, { $($field:tt)* }, $text:literal) => {
         $level!(

@@ -5,14 +5,14 @@ mod subscriber;
 
 use super::ObservabilityConfig;
 
-/// Installs a global logger. Its filter comes from `RUST_LOG`; without it, warnings of everything and the
-/// configured level of orchestrations and activities.
+/// Installs a global logger. Its filter comes from `RUST_LOG`; by default it logs all warnings, and orchestrations and
+/// activities at the configured level.
 ///
 /// This needs the feature `subscriber`. duroxide itself only uses `tracing`, so a program that has a subscriber of its
 /// own does not need the feature.
 ///
-/// It takes no spans of turns and activities: its lines carry the same fields already, and a logger that does not ask
-/// for these spans makes them cost nothing.
+/// The logger ignores the spans of turns and activities: its lines carry the same fields already, and spans that no
+/// subscriber asks for cost nothing.
 ///
 /// # Errors
 /// If a logger is already set, or if duroxide was built without the feature `subscriber`.

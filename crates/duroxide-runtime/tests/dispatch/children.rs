@@ -1,4 +1,4 @@
-//! Starts that meet an instance that is already there (2.3, 6.5, 6.7).
+//! Starts of an instance that already exists (2.3, 6.5, 6.7).
 
 use std::{sync::Arc, time::Duration};
 
@@ -85,8 +85,8 @@ async fn continued(store: &Arc<dyn Provider>) {
     store.commit_round(&token, round).await.unwrap();
 }
 
-/// 6.5, 6.6, 8.6: a start that collides with an execution that waits for its successor is not that successor's start. When
-/// the successor is failed in its place, the colliding parent is told.
+/// 6.5, 6.6, 8.6: a start that collides with an execution that waits for its successor does not start that successor.
+/// When the successor fails, the parent of the colliding start is notified.
 #[tokio::test]
 async fn a_parent_that_collides_with_a_failed_successor_is_told() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -120,7 +120,7 @@ async fn a_second_start_of_an_instance_changes_nothing() {
     let counted: Arc<dyn Provider> = counted;
     let runtime = start(&counted, echo(&Counter::default()), family(), brisk()).await;
     client.start_orchestration("i", "counts", "third").await.unwrap();
-    // The first turn opens the wait; what comes from now on is for a later one.
+    // The first turn opens the wait; later messages belong to a later turn.
     faults.until_reached("commit_round", 1).await;
     client.raise_event("i", "go", "done").await.unwrap();
     assert_eq!(output(&client, "i").await, "done");
@@ -129,7 +129,7 @@ async fn a_second_start_of_an_instance_changes_nothing() {
     runtime.shutdown(None).await;
 }
 
-/// 8.1 and 8.5: with rounds that hold the successor, and with a provider that stores no rounds.
+/// 8.1 and 8.5: with rounds that contain the successor, and with a provider that stores no rounds.
 #[tokio::test]
 async fn continue_as_new_goes_on_with_and_without_stored_rounds() {
     let stored: Arc<dyn Provider> = Arc::new(MemoryProvider::new());

@@ -1,4 +1,4 @@
-//! What the log says of failures: one line each, once they are committed.
+//! The log lines of failures: one each, once they are committed.
 
 use std::{
     sync::{
@@ -96,7 +96,8 @@ fn fields<'a>(line: &'a LogLine, names: &[&str]) -> Vec<&'a str> {
     names.iter().map(|name| line.fields.get(*name).map_or("", String::as_str)).collect()
 }
 
-/// Failed activities, retries and failed instances appear once each, with what an operator needs to find them.
+/// Failed activities, retries and failed instances are logged once each, with the fields an operator needs to find
+/// them.
 #[tokio::test]
 async fn failures_of_code_are_logged_once() {
     let (logs, _guard) = Logs::capture();
@@ -139,8 +140,8 @@ async fn failures_of_code_are_logged_once() {
     assert_eq!((line.level, fields(line, &["reason"])), (Level::INFO, vec!["canceled: enough"]));
 }
 
-/// S1.12, S1.21, S1.23: a poisoned instance is logged once, with the warning of old, and its error says which handler was
-/// missing on which node.
+/// S1.12, S1.21, S1.23: a poisoned instance is logged once, with the published warning, and its error names the missing
+/// handler and the nodes that lack it.
 #[tokio::test]
 async fn a_poisoned_instance_says_which_handler_was_missing() {
     let (logs, _guard) = Logs::capture();
@@ -171,10 +172,11 @@ async fn a_poisoned_instance_says_which_handler_was_missing() {
     let line = of(&lines, "asks", "orchestration failed");
     assert_eq!((line.level, fields(line, &["category"])), (Level::ERROR, vec!["poison"]));
     let failed = |line: &&LogLine| line.message.contains("failed") || line.message.contains("poison");
-    assert_eq!(lines.iter().filter(failed).count(), 3 + 2, "and two that bounced before: {lines:#?}");
+    assert_eq!(lines.iter().filter(failed).count(), 3 + 2, "and two that were abandoned before: {lines:#?}");
 }
 
-/// An operator sees how far a deployment has come: the error names every node that lacks the handler, and no other.
+/// The error names every node that lacks the handler, and no other, so that an operator sees how far a deployment has
+/// come.
 #[tokio::test]
 async fn a_poisoned_instance_names_all_nodes_without_the_handler() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -204,7 +206,7 @@ async fn a_poisoned_instance_names_all_nodes_without_the_handler() {
     }
 }
 
-/// Changed code is an error of the deployment.
+/// Nondeterminism is logged as an error of the deployment.
 #[tokio::test]
 async fn nondeterminism_is_an_error_in_the_log() {
     let (logs, _guard) = Logs::capture();
@@ -227,7 +229,7 @@ async fn nondeterminism_is_an_error_in_the_log() {
     assert!(line.fields["reason"].starts_with("nondeterministic: schedule mismatch"), "{line:?}");
 }
 
-/// Two messages of one instance can be told apart.
+/// The labels of two messages of one instance differ.
 #[tokio::test]
 async fn dropped_messages_are_named() {
     let (logs, _guard) = Logs::capture();

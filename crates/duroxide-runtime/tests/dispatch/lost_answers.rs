@@ -45,7 +45,7 @@ async fn one_failure(operation: &'static str, fault: Fault, step: u64) {
     let store: Arc<dyn Provider> = store;
     faults.inject(move |name, nth| (name == operation && nth == step).then_some(fault));
     let mut options = brisk();
-    // A fetch whose answer is lost holds its items until their lease ends.
+    // A fetch whose answer is lost leaves its items locked until their lease ends.
     options.orchestrator_lock_timeout = std::time::Duration::from_millis(300);
     options.worker_lock_timeout = std::time::Duration::from_millis(300);
     // Without the cache every turn loads its history.
@@ -58,7 +58,7 @@ async fn one_failure(operation: &'static str, fault: Fault, step: u64) {
     runtime.shutdown(None).await;
 }
 
-/// 22: a commit whose answer was lost has happened, so it is counted like any other, and the gauge comes back to zero.
+/// 22: a commit whose answer was lost has happened, so it is counted like any other, and the gauge returns to zero.
 #[tokio::test]
 async fn a_commit_whose_answer_was_lost_is_counted_once() {
     for operation in ["commit_round", "ack_work_item"] {
@@ -83,7 +83,7 @@ async fn a_commit_whose_answer_was_lost_is_counted_once() {
     }
 }
 
-/// 22: an activity that was given up while its result was on its way did not record it, and does not count as done.
+/// 22: an activity that was cancelled while its result was on its way is not recorded, and not counted as done.
 #[tokio::test]
 async fn a_result_that_nobody_took_is_not_counted() {
     use duroxide_core::OrchestrationContext;
@@ -135,7 +135,7 @@ async fn a_retried_commit_schedules_its_work_once() {
     runtime.shutdown(None).await;
 }
 
-/// A17.3: with the default bodies a wrapper of the required methods sees every call, and works.
+/// A17.3: with the default bodies, a wrapper of the required methods sees every call, and works.
 #[tokio::test]
 async fn a_plain_wrapper_sees_every_call_one_by_one() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -165,7 +165,7 @@ async fn an_idle_runtime_keeps_one_plain_fetch_per_slot() {
     runtime.shutdown(None).await;
 }
 
-/// 16.5: a round the store will never take fails its execution, and the parent hears of it.
+/// 16.5: a round that the store refuses permanently fails its execution, and the parent is notified.
 #[tokio::test]
 async fn a_refused_round_fails_the_execution_with_an_infrastructure_error() {
     use duroxide_core::{ErrorDetails, OrchestrationContext};

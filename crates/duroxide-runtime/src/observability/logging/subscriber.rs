@@ -1,4 +1,4 @@
-//! The logger that the feature `subscriber` installs.
+//! Builds the global logger from `tracing-subscriber` layers.
 
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
@@ -47,10 +47,10 @@ mod tests {
         assert!(EnvFilter::try_new(directives).is_ok());
     }
 
-    /// Whether this filter wants the span of an activity, and one that its code makes. It is asked by itself: what
-    /// `tracing` makes of the answer depends on every other subscriber in the program.
+    /// Whether this filter wants the span of an activity, and a span of the activity's code. Asks the filter directly,
+    /// because the decision of `tracing` depends on every other subscriber in the program.
     fn wants(filter: &impl Filter<Registry>) -> [bool; 2] {
-        // A span that nobody listens to has no metadata.
+        // A span without a subscriber has no metadata.
         let _listener = tracing::subscriber::set_default(tracing_subscriber::registry());
         let ours = ActivityContext::new(charge_on(FakeStore::silent())).span(1);
         let theirs = tracing::info_span!(target: "duroxide::activity", "checkout");
