@@ -6,6 +6,8 @@
 //! * [`Driver`] and [`Subject`]: random steps, as a correct runtime, impatient clients and a careless operator take
 //!   them, to check invariants after each ([`check_invariants`]) and to compare two engines ([`compare`]).
 //! * [`EngineLayer`] and [`intercept`]: engines and providers around others, of which a test changes what it wants to.
+//! * [`NotingProvider`], [`call_every_method`] and [`call_every_admin_method`]: whether a provider in front of another one
+//!   hands every call on.
 //!
 //! ```ignore
 //! duroxide_provider::engine_stories!(MyEngine::new());
@@ -22,6 +24,7 @@
 mod dice;
 mod driver;
 mod engine_layer;
+mod every_method;
 pub mod intercept;
 pub mod items;
 pub mod scenario;
@@ -33,6 +36,7 @@ mod turn;
 
 pub use driver::Driver;
 pub use engine_layer::EngineLayer;
+pub use every_method::{NotingProvider, call_every_admin_method, call_every_method};
 pub use intercept::{FullyIntercepted, Intercept, Intercepted};
 pub use scenario::Scenario;
 pub use subject::{Observation, Step, Subject};

@@ -30,7 +30,6 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     exception(Rule::ProductFileLength, "crates/duroxide-core/src/engine/execution.rs", 462),
     exception(Rule::ProductFileLength, "crates/duroxide-provider/src/memory/mailbox.rs", 459),
     exception(Rule::ProductFileLength, "crates/duroxide-runtime/src/env/turn_threads.rs", 407),
-    exception(Rule::ProductFileLength, "crates/duroxide-store/src/delegate.rs", 506),
     exception(Rule::ProductFileLength, "crates/duroxide-store/src/driver.rs", 415),
     exception(Rule::ProductFileLength, "crates/duroxide-store/src/machine.rs", 417),
     exception(Rule::ProductFileLength, "crates/duroxide-store/src/provider/calls.rs", 427),
