@@ -59,12 +59,15 @@ pub use management::{
 pub use node::{
     ClaimToken, JoinedNode, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, NotAClaimToken,
 };
-pub use provider::Provider;
+pub use provider::{Provider, ProviderLayer, operation_of};
 pub use round::{NextExecution, Round, ScheduledTimerIdentifier};
 pub use run_round::{DequeuedItem, OpenRound, run_round};
 pub use start_outcome::StartOutcome;
 pub use status::StatusSnapshot;
 pub use stranded::{MissingCapability, StrandedWork};
 pub use watch::InstanceWatch;
+
+#[doc(hidden)]
+pub use provider::signatures;
 
 pub use duroxide_core::{KvEntry, WorkItem, current_build_version};

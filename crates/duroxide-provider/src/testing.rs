@@ -7,6 +7,8 @@
 //!   them, to check invariants after each ([`check_invariants`]) and to compare two engines ([`compare`]).
 //! * [`ModelEngine`]: the oracle that engines are compared with.
 //! * [`EngineLayer`] and [`intercept`]: engines and providers around others, of which a test changes what it wants to.
+//! * [`NotingProvider`], [`call_every_method`] and [`call_every_admin_method`]: whether a provider in front of another one
+//!   hands every call on.
 //!
 //! ```ignore
 //! duroxide_provider::engine_stories!(MyEngine::new());
@@ -23,6 +25,7 @@
 mod dice;
 mod driver;
 mod engine_layer;
+mod every_method;
 pub mod intercept;
 pub mod items;
 mod model;
@@ -35,6 +38,7 @@ mod turn;
 
 pub use driver::Driver;
 pub use engine_layer::EngineLayer;
+pub use every_method::{NotingProvider, call_every_admin_method, call_every_method};
 pub use intercept::{FullyIntercepted, Intercept, Intercepted};
 pub use model::ModelEngine;
 pub use scenario::Scenario;

@@ -364,31 +364,10 @@ impl StoreDriver {
     fn answer(&mut self, job: Job, answer: Result<Answer, ApplyError>) {
         self.note_node(job.op(), &answer);
         if let Ok(answer) = &answer {
-            self.tell_watchers(job.op(), answer);
+            // It has happened, for good: only now anyone hears of it.
+            self.watchers.tell_of(job.op(), answer);
         }
         job.answer(answer);
-    }
-
-    /// The operation has happened, for good: only now anyone hears of it.
-    fn tell_watchers(&self, op: &Op, answer: &Answer) {
-        match (op, answer) {
-            // Most rounds change nothing that a client can wait for, and each client told reads the store.
-            (Op::CommitRound(round), _) if !round.is_worth_telling() => {}
-            (Op::CommitRound(round), Answer::RoundCommitted { instance, ended: Some(ended) }) => {
-                self.watchers.tell_end(instance, || round.status_after(ended));
-            }
-            (Op::EnqueueMessage(start) | Op::StartIfNew(start), Answer::Begun) => {
-                self.watchers.note_begun(&start.instance);
-            }
-            (_, Answer::RoundCommitted { instance, .. }) | (Op::Append { instance, .. }, _) => {
-                self.watchers.tell(instance);
-            }
-            // Nobody can see what it removes.
-            (Op::RemoveRows { .. }, _) => {}
-            // The answer gives only numbers, and deletes are rare.
-            (_, Answer::Deleted(_) | Answer::DeletedPart(..)) => self.watchers.tell_all(),
-            _ => {}
-        }
     }
 
     /// Nothing of the batch happened.
