@@ -40,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("fault-vfs", &[]),
     ("postgres-server", &[]),
+    ("opentelemetry-example", &[]),
     ("xtask", &[]),
 ];
 
@@ -59,16 +60,38 @@ const IMPURE: &[&str] = &[
     "fastrand",
 ];
 
+/// What a program gets with a feature of `duroxide` only: a library must not choose its program's logger.
+const ONLY_BY_FEATURE: &[&str] = &["tracing-subscriber"];
+
 /// Asks cargo for the dependency graph and checks it.
 pub(crate) fn check_workspace() -> Result<(), String> {
     announce("Dependency arrows");
     let graph = Graph::of_workspace()?;
-    let violations = graph.violations();
+    let mut violations = graph.violations();
+    violations.extend(unasked(&default_tree()?));
     if violations.is_empty() {
         println!("    ok, {} crates", graph.members.len());
         return Ok(());
     }
     Err(format!("dependency arrows (see ARCHITECTURE.md)\n        {}", violations.join("\n        ")))
+}
+
+/// What `cargo tree` prints of a program that adds `duroxide` with its default features: a package per line.
+fn default_tree() -> Result<String, String> {
+    let output = Command::new("cargo")
+        .args(["tree", "--package", "duroxide", "--edges", "normal", "--prefix", "none"])
+        .output()
+        .map_err(|error| format!("cannot run `cargo tree`: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`cargo tree` failed: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn unasked(tree: &str) -> Vec<String> {
+    let packages: BTreeSet<&str> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let found = ONLY_BY_FEATURE.iter().filter(|name| packages.contains(*name));
+    found.map(|name| format!("duroxide must not reach {name} by default")).collect()
 }
 
 /// The normal dependencies of every package, by name.
@@ -191,6 +214,15 @@ mod tests {
     #[test]
     fn this_workspace_keeps_its_arrows() {
         assert_eq!(Graph::of_workspace().unwrap().violations(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_program_gets_no_logger_that_it_did_not_ask_for() {
+        let tree = default_tree().unwrap();
+        assert!(tree.lines().any(|line| line.starts_with("tracing v")), "{tree}");
+        assert_eq!(unasked(&tree), Vec::<String>::new());
+        let found = unasked("tracing v0.1.0\ntracing-subscriber v0.3.0 (*)");
+        assert_eq!(found, ["duroxide must not reach tracing-subscriber by default"]);
     }
 
     #[test]

@@ -3,12 +3,15 @@
 mod arrows;
 mod bench;
 mod beside;
+mod citations;
+mod measure;
 mod postgres;
 mod repeat;
 mod step;
 mod suite;
 mod test_program;
 mod test_run;
+mod tidy;
 mod time_limit;
 
 use std::{env, process::ExitCode};
@@ -25,8 +28,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check everything a change must pass: formatting, dependency arrows, clippy, docs, doctests, all tests, and that we fit
-    /// beside other crates that link SQLite.
+    /// Check everything a change must pass: formatting, dependency arrows, citations, tidiness, clippy, docs, doctests, all
+    /// tests, and that we fit beside other crates that link SQLite.
     ///
     /// Needs only Rust and a C compiler; missing rustfmt and clippy components are installed through rustup, a missing
     /// PostgreSQL through apt-get if that is allowed, and skipped if not. Stops at the first step that fails and prints its
@@ -34,6 +37,15 @@ enum Command {
     Test,
     /// Check that dependencies between the workspace's crates point inwards, and that the pure crates are pure.
     Arrows,
+    /// Check that every rule, requirement and pitfall that a comment cites is defined, and that a test cites each of them.
+    ///
+    /// Ids such as `16.11`, `S3.T14` and `B7` are defined in `docs/semantics.md` and `docs/requirements.md`. They are
+    /// citations in comments of Rust and SQL, at the start of an assertion's message, and in Markdown. Also part of
+    /// `test`.
+    Citations,
+    /// Check the code map of ARCHITECTURE.md, module docs, the lengths of files, functions and folders, and that wildcard
+    /// arms are refused.
+    Tidy,
     /// Build and run duroxide in one program with other crates that link SQLite, and run the SQLite tests with the
     /// oldest rusqlite it takes.
     ///
@@ -50,6 +62,11 @@ enum Command {
     /// Builds both packages, lets the implementations take turns, prints a table with medians, spread, ratios and
     /// targets, and writes it below `bench/results` as Markdown, JSON and a chart. Progress goes to stderr.
     Bench(bench::Options),
+    /// Measure what is promised as a bound: memory of cached executions, recovery after crashes, what a bulk delete costs.
+    ///
+    /// Each measurement prints what it found and fails beyond its bound. They are no part of `test`, because a busy machine
+    /// can spoil them.
+    Measure(measure::Options),
 }
 
 fn main() -> ExitCode {
@@ -69,9 +86,12 @@ fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Test => suite::run(),
         Command::Arrows => arrows::check_workspace(),
+        Command::Citations => citations::check_repository(),
+        Command::Tidy => tidy::check_workspace(),
         Command::Beside => beside::run(),
         Command::Repeat(options) => repeat::run(&options),
         Command::Bench(options) => bench::run(&options),
+        Command::Measure(options) => measure::run(&options),
     }
 }
 

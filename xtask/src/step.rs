@@ -1,3 +1,5 @@
+//! [`Step`]: one command of a longer job.
+
 use std::{
     fmt,
     process::{Command, Stdio},
@@ -31,6 +33,12 @@ impl Step {
             folder: None,
             time_limit: TIME_LIMIT,
         }
+    }
+
+    /// Adds an argument.
+    pub(crate) fn arg(mut self, arg: &'static str) -> Self {
+        self.args.push(arg);
+        self
     }
 
     /// Runs this step in a folder.

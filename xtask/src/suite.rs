@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    arrows, beside, postgres,
+    arrows, beside, citations, postgres,
     step::{Step, announce, answers},
     test_run::TestRun,
+    tidy,
 };
 
 /// Runs all steps, the quick ones first, and stops at the first that fails.
@@ -16,6 +17,8 @@ pub(crate) fn run() -> Result<(), String> {
         step.run()?;
     }
     arrows::check_workspace()?;
+    citations::check_repository()?;
+    tidy::check_workspace()?;
     for step in compiled_steps() {
         step.run()?;
     }

@@ -1,3 +1,5 @@
+//! [`TestProgram`]: building and running compiled test programs.
+
 use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},

@@ -1,3 +1,5 @@
+//! Runs a program and kills it when its time is over.
+
 use std::{
     process::{Child, Command, ExitStatus},
     thread,

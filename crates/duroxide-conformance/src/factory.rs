@@ -1,3 +1,5 @@
+//! [`ProviderFactory`]: how the suite makes the provider under test, and damages its store.
+
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;

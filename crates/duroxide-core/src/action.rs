@@ -1,3 +1,5 @@
+//! [`Action`]: what orchestration code asks the engine to do.
+
 /// What orchestration code asked for. Each action but `ContinueAsNew` becomes one event.
 #[derive(Debug, Clone)]
 pub enum Action {

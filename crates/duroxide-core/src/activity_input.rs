@@ -1,3 +1,5 @@
+//! Options of one run of an activity, encoded in front of its input in the work item.
+
 use std::time::Duration;
 
 /// Begins the input of a work item that carries options, and ends them. No JSON and hardly any text begins with it.

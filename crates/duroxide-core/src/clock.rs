@@ -1,3 +1,5 @@
+//! Time as a value ([`Timestamp`]) and where an execution reads it ([`Clock`]).
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};

@@ -11,10 +11,8 @@ use serde_json::Value;
 /// # Errors
 /// The `serde_json` text if the value has no JSON form.
 pub fn encode<T: Serialize>(value: &T) -> Result<String, String> {
-    match serde_json::to_value(value).map_err(|error| error.to_string())? {
-        Value::String(text) => Ok(text),
-        other => Ok(other.to_string()),
-    }
+    let value = serde_json::to_value(value).map_err(|error| error.to_string())?;
+    if let Value::String(text) = value { Ok(text) } else { Ok(value.to_string()) }
 }
 
 /// How many bytes [`encode`] would make of a value, without making them.

@@ -18,7 +18,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Action, Clock, DurableFuture, Event, ScheduleKind, Timestamp, codec,
-    engine::{Identity, Kind, Shared, State, Undecodable, Value},
+    engine::{Generation, Identity, Kind, Shared, State, Undecodable, Value},
+    version::BUILD_VERSION,
 };
 
 pub use cancel_and_wait::ActivityOutcome;
@@ -50,6 +51,7 @@ impl OrchestrationContext {
             execution_id,
             name: orchestration_name,
             version: orchestration_version,
+            generation: Generation::of(BUILD_VERSION),
             worker_id,
         };
         let stands_at = history.last().map_or(0, |event| event.timestamp_ms);

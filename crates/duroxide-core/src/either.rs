@@ -1,3 +1,5 @@
+//! [`Either2`] and [`Either3`]: the winner of a select.
+
 /// The winner of [`select2`](crate::OrchestrationContext::select2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Either2<A, B> {

@@ -9,6 +9,7 @@
 //! state.rs        what code and engine share: emitted actions, awaitables, key-value state, custom status
 //! awaitable.rs    the life of one awaited call; queue.rs the same for queue reads
 //! matching.rs     actions against recorded events
+//! generation.rs   rules that were changed, and which executions keep the old ones
 //! history.rs      HistoryCheck: what any history must satisfy, incrementally
 //! poll.rs         polls user code: wakers, panics, self-waking loops
 //! limit_check.rs  limits on what one turn may ask for
@@ -18,6 +19,7 @@ mod awaitable;
 mod conclude;
 mod ending;
 mod execution;
+mod generation;
 mod history;
 mod limit_check;
 mod matching;
@@ -30,10 +32,11 @@ mod state;
 mod turn;
 
 pub(crate) use awaitable::{Kind, Value};
-pub use ending::{Ending, Record, end_without_code};
-pub use execution::{Execution, Setup};
+pub use ending::{Ending, Record, end_without_code, recorded_cancellation};
+pub use execution::Execution;
+pub(crate) use generation::Generation;
 pub use history::{HistoryCheck, HistoryViolation};
 pub(crate) use poll::Undecodable;
-pub use seed::Seed;
+pub use seed::{Seed, Setup};
 pub(crate) use state::{Identity, Shared, State};
 pub use turn::{Continuation, Outcome, Turn};

@@ -1,10 +1,14 @@
+//! [`ErrorDetails`]: how an execution or an activity failed, by category.
+
 mod poison_reason;
+mod reason;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use poison_reason::with_poison_reason;
+pub use reason::shortened_reason;
 
 /// Why an orchestration, or one step of it, failed.
 ///

@@ -217,26 +217,49 @@ impl Event {
 
     /// Whether the execution ends with this event.
     pub fn is_terminal(&self) -> bool {
-        matches!(
-            self.kind,
-            EventKind::OrchestrationCompleted { .. }
-                | EventKind::OrchestrationFailed { .. }
-                | EventKind::OrchestrationContinuedAsNew { .. }
-        )
+        use EventKind as E;
+        match self.kind {
+            E::OrchestrationCompleted { .. }
+            | E::OrchestrationFailed { .. }
+            | E::OrchestrationContinuedAsNew { .. } => true,
+            E::OrchestrationStarted { .. }
+            | E::OrchestrationCancelRequested { .. }
+            | E::ActivityScheduled { .. }
+            | E::ActivityCompleted { .. }
+            | E::ActivityFailed { .. }
+            | E::ActivityCancelRequested { .. }
+            | E::TimerCreated { .. }
+            | E::TimerFired { .. }
+            | E::ExternalSubscribed { .. }
+            | E::ExternalEvent { .. }
+            | E::ExternalSubscribedCancelled { .. }
+            | E::QueueSubscribed { .. }
+            | E::QueueEventDelivered { .. }
+            | E::QueueSubscriptionCancelled { .. }
+            | E::OrchestrationChained { .. }
+            | E::SubOrchestrationScheduled { .. }
+            | E::SubOrchestrationCompleted { .. }
+            | E::SubOrchestrationFailed { .. }
+            | E::SubOrchestrationCancelRequested { .. }
+            | E::CustomStatusUpdated { .. }
+            | E::KeyValueSet { .. }
+            | E::KeyValueCleared { .. }
+            | E::KeyValuesCleared => false,
+        }
     }
 
     /// The parent link, if this is the start of a child.
     pub fn parent_link(&self) -> Option<ParentLink> {
-        match &self.kind {
-            EventKind::OrchestrationStarted { parent_instance, parent_id, parent_execution_id, .. } => {
-                Some(ParentLink {
-                    instance: parent_instance.clone()?,
-                    event_id: (*parent_id)?,
-                    execution_id: *parent_execution_id,
-                })
-            }
-            _ => None,
-        }
+        let EventKind::OrchestrationStarted { parent_instance, parent_id, parent_execution_id, .. } =
+            &self.kind
+        else {
+            return None;
+        };
+        Some(ParentLink {
+            instance: parent_instance.clone()?,
+            event_id: (*parent_id)?,
+            execution_id: *parent_execution_id,
+        })
     }
 }
 

@@ -1,3 +1,5 @@
+//! [`DurableFuture`]: what the scheduling calls of the context return.
+
 use std::{
     fmt,
     future::Future,
@@ -103,12 +105,12 @@ impl<T> DurableFuture<T> {
                 panic!("with_tag() can only be called on activity futures, got a resolved one")
             }
         };
-        let found = match shared.lock().emitted_action(token) {
-            Some(Action::CallActivity { tag: slot, .. }) => {
-                *slot = Some(tag.into());
-                true
-            }
-            _ => false,
+        let found = if let Some(Action::CallActivity { tag: slot, .. }) = shared.lock().emitted_action(token)
+        {
+            *slot = Some(tag.into());
+            true
+        } else {
+            false
         };
         assert!(
             found,
@@ -170,12 +172,14 @@ impl<T> DurableFuture<Result<T, String>> {
         Poll::Ready(match value {
             Value::Stopped { started: true, .. } => ActivityOutcome::Stopped,
             Value::Stopped { started: false, .. } => ActivityOutcome::NeverStarted,
-            value => match self.convert.take().map(|convert| convert(value)) {
-                Some(Ok(output)) => ActivityOutcome::Completed(output),
-                Some(Err(error)) => ActivityOutcome::Failed(error),
-                // The conversion is taken only where a value was, which comes once.
-                None => ActivityOutcome::Stopped,
-            },
+            value @ (Value::Result(_) | Value::Fired | Value::Data(_)) => {
+                match self.convert.take().map(|convert| convert(value)) {
+                    Some(Ok(output)) => ActivityOutcome::Completed(output),
+                    Some(Err(error)) => ActivityOutcome::Failed(error),
+                    // The conversion is taken only where a value was, which comes once.
+                    None => ActivityOutcome::Stopped,
+                }
+            }
         })
     }
 }

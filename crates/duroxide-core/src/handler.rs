@@ -1,3 +1,5 @@
+//! [`OrchestrationHandler`]: orchestration code as a trait object.
+
 use std::{fmt, future::Future, sync::Arc};
 
 use async_trait::async_trait;

@@ -1,3 +1,5 @@
+//! [`KvEntry`]: a value of the key-value store as a store reports it.
+
 use serde::{Deserialize, Serialize};
 
 /// A value of the key-value store with the time it was set.

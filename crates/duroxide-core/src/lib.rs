@@ -7,6 +7,9 @@
 //! Start reading at [`engine::Execution`]: one live run of an orchestration. [`OrchestrationContext`] and
 //! [`DurableFuture`] are what orchestration code sees of it.
 
+// No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod action;
 mod activity_input;
 mod clock;
@@ -31,7 +34,9 @@ pub use activity_input::ActivityInput;
 pub use clock::{Clock, Timestamp};
 pub use context::{ActivityOutcome, LogLevel, OrchestrationContext};
 pub use either::{Either2, Either3};
-pub use error::{AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType, with_poison_reason};
+pub use error::{
+    AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType, shortened_reason, with_poison_reason,
+};
 pub use event::{Event, EventKind};
 pub use future::{DurableFuture, ScheduleKind};
 pub use handler::{FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, OrchestrationHandlerRef};

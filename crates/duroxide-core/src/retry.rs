@@ -1,3 +1,5 @@
+//! [`RetryPolicy`] and the delays between attempts.
+
 use std::time::Duration;
 
 /// How an activity call is retried by `schedule_activity_with_retry`.

@@ -1,3 +1,5 @@
+//! [`SystemStats`]: sizes of an instance as a store reports them.
+
 use serde::{Deserialize, Serialize};
 
 /// Sizes of one instance's current execution.

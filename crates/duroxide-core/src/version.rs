@@ -1,3 +1,5 @@
+//! The version of this build of duroxide.
+
 use semver::Version;
 
 /// The version text that every event is stamped with.

@@ -1,3 +1,5 @@
+//! [`WorkItem`]: a message of one of the two queues, with its JSON.
+
 use serde::{Deserialize, Serialize};
 
 use crate::ErrorDetails;
@@ -213,7 +215,15 @@ impl WorkItem {
                     execution_id: *parent_execution_id,
                 })
             }
-            _ => None,
+            Self::ActivityExecute { .. }
+            | Self::ActivityCompleted { .. }
+            | Self::ActivityFailed { .. }
+            | Self::TimerFired { .. }
+            | Self::ExternalRaised { .. }
+            | Self::QueueMessage { .. }
+            | Self::SubOrchCompleted { .. }
+            | Self::SubOrchFailed { .. }
+            | Self::CancelInstance { .. } => None,
         }
     }
 }

@@ -1,3 +1,5 @@
+//! [`FsError`]: why a folder cannot be used as a store.
+
 use std::{io, path::Path};
 
 use duroxide_provider::{

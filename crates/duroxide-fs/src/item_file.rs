@@ -4,7 +4,7 @@ use std::path::Path;
 
 use duroxide_peek_lock::{
     QueueItem,
-    record::{ActivityRecord, MessageRecord},
+    record::{ActivityRecord, MessageRecord, QueuedMessage},
 };
 use duroxide_provider::store::{ActivityRow, MessageKind};
 use serde::{Serialize, de::DeserializeOwned};
@@ -15,11 +15,14 @@ use crate::layout::number_of;
 pub(crate) fn content(item: &QueueItem) -> Vec<u8> {
     match item {
         QueueItem::Message(message) => {
-            lines(&MessageRecord { data: String::new(), ..message.clone() }, &message.data)
+            let mut record = message.clone();
+            let data = std::mem::take(&mut record.row.data);
+            lines(&record, &data)
         }
         QueueItem::Activity(activity) => {
-            let row = ActivityRow { data: String::new(), ..activity.row.clone() };
-            lines(&ActivityRecord { row, ..activity.clone() }, &activity.row.data)
+            let mut record = activity.clone();
+            let data = std::mem::take(&mut record.activity.data);
+            lines(&record, &data)
         }
     }
 }
@@ -32,32 +35,33 @@ fn lines(record: &impl Serialize, data: &str) -> Vec<u8> {
 
 /// Reads a message. Of a damaged file the number and the instance are known, and that it cannot be decoded.
 pub(crate) fn message(path: &Path, instance: &str, content: &str) -> Option<MessageRecord> {
-    if let Some((record, data)) = split::<MessageRecord>(content) {
-        return Some(MessageRecord { data, ..record });
+    if let Some((mut record, data)) = split::<MessageRecord>(content) {
+        record.row.data = data;
+        return Some(record);
     }
-    Some(MessageRecord {
-        instance: instance.to_owned(),
+    let row = QueuedMessage {
         number: number_of(path)?,
+        due_at: Default::default(),
         kind: MessageKind::Other,
         key: None,
-        start: None,
-        due_at_ms: 0,
         enqueued_at: Default::default(),
         hidden_until: Default::default(),
-        attempt_count: 0,
-        locked: false,
+        attempts: 0,
+        mark: None,
         data: content.to_owned(),
-    })
+        item: None,
+    };
+    Some(MessageRecord { instance: instance.to_owned(), row })
 }
 
 /// Reads an activity, as [`message`] does.
 pub(crate) fn activity(path: &Path, instance: &str, content: &str) -> Option<ActivityRecord> {
     if let Some((mut record, data)) = split::<ActivityRecord>(content) {
-        record.row.data = data;
+        record.activity.data = data;
         return Some(record);
     }
     let number = number_of(path)?;
-    let row = ActivityRow {
+    let activity = ActivityRow {
         instance: instance.to_owned(),
         execution_id: 0,
         activity_id: number,
@@ -67,16 +71,7 @@ pub(crate) fn activity(path: &Path, instance: &str, content: &str) -> Option<Act
         data: content.to_owned(),
         item: None,
     };
-    Some(ActivityRecord {
-        number,
-        row,
-        hidden_until: Default::default(),
-        attempt_count: 0,
-        losses: Default::default(),
-        claimed: false,
-        stop_requested: false,
-        lock: None,
-    })
+    Some(ActivityRecord::new(number, activity))
 }
 
 fn split<R: DeserializeOwned>(content: &str) -> Option<(R, String)> {

@@ -31,6 +31,9 @@
 //! One process at a time uses a store. Everything is held in memory and read when the store is opened. Each change costs
 //! several syncs of the disk. Use SQLite for anything that has to be fast, large or shared.
 
+// No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod error;
 mod file;
 mod item_file;

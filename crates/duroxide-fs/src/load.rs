@@ -10,7 +10,7 @@ use std::{
 
 use duroxide_peek_lock::{
     Stored, WhichQueue,
-    record::{ExecutionRecord, InstanceRecord, Records, StoredInstance},
+    record::{ExecutionRecord, ExecutionRow, InstanceRecord, Records, StoredInstance},
 };
 use duroxide_provider::store::EventRow;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -40,12 +40,12 @@ fn instance(folder: &InstanceFolder) -> Result<Option<StoredInstance>, FsError> 
     let Some(record) = read_json::<InstanceRecord>(&folder.record())? else {
         return unborn(folder);
     };
-    let is_its_own = folder.path.file_name() == Some(OsStr::new(&safe_name(&record.instance)));
+    let is_its_own = folder.path.file_name() == Some(OsStr::new(&safe_name(&record.row.id)));
     if !is_its_own {
-        let message = format!("the instance '{}' does not belong into this folder", record.instance);
+        let message = format!("the instance '{}' does not belong into this folder", record.row.id);
         return Err(FsError::damaged(&folder.record(), message));
     }
-    let (executions, id) = (executions(folder, &record)?, record.instance.clone());
+    let (executions, id) = (executions(folder, &record)?, record.row.id.clone());
     let mut stored = StoredInstance { instance: record, executions, messages: vec![], activities: vec![] };
     for path in entries(&folder.queue(WhichQueue::Orchestrator))? {
         let content = read(&path)?.unwrap_or_default();
@@ -85,14 +85,9 @@ fn executions(
 /// An execution of which only events are stored.
 fn begun(instance: &InstanceRecord, execution_id: u64) -> ExecutionRecord {
     ExecutionRecord {
-        instance: instance.instance.clone(),
+        instance: instance.row.id.clone(),
         execution_id,
-        status: "Running".to_owned(),
-        output: None,
-        pinned: None,
-        turns: 0,
-        started_at: instance.updated_at,
-        completed_at: None,
+        row: ExecutionRow::begun(instance.row.updated_at),
     }
 }
 

@@ -1,3 +1,5 @@
+//! The lock file that keeps a second process out of a store.
+
 use std::{
     fs::{File, OpenOptions, TryLockError},
     io::Write as _,

@@ -1,3 +1,5 @@
+//! [`FsProvider`] and its options.
+
 use std::{
     path::{Path, PathBuf},
     thread,

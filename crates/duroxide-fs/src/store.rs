@@ -1,3 +1,5 @@
+//! [`FsStore`]: the writes of a store in a folder of plain files.
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -143,10 +145,10 @@ impl PeekLockStore for FsStore {
     }
 
     fn put_instance(&mut self, record: &InstanceRecord) -> Result<(), StoreFailure> {
-        let path = self.layout.instance(&record.instance).record();
-        if is_shortened(&record.instance)
+        let path = self.layout.instance(&record.row.id).record();
+        if is_shortened(&record.row.id)
             && let Some(stored) = read_json::<InstanceRecord>(&path)?
-            && stored.instance != record.instance
+            && stored.row.id != record.row.id
         {
             return Err(FsError::damaged(&path, "the folder belongs to another instance").into());
         }

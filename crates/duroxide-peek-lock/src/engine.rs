@@ -1,7 +1,8 @@
+//! [`PeekLockEngine`]: the memory engine decides, the store keeps the rows.
+
 mod reads;
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,10 +13,7 @@ use std::{
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
-    memory::{
-        MemoryEngine, MemoryOptions,
-        record::{InstanceRecord, Records},
-    },
+    memory::{MemoryEngine, MemoryOptions},
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op,
         StoreEngine, StoreFailure,
@@ -25,7 +23,7 @@ use duroxide_provider::{
 use crate::{
     PeekLockStore, Step,
     plan::{needs_note, plan},
-    recovery::{end_locks, end_partial_locks, recover},
+    recovery::{end_empty_locks, end_locks, recover},
 };
 
 /// A store engine on a [`PeekLockStore`]: the memory engine has the rules and answers all reads, the store keeps the rows.
@@ -36,8 +34,6 @@ use crate::{
 pub struct PeekLockEngine<S> {
     store: S,
     memory: MemoryEngine,
-    /// The instance records as they are stored, to leave out those that did not change.
-    saved: BTreeMap<String, InstanceRecord>,
     planned: Vec<Plan>,
     /// Whether memory and store may differ.
     stale: bool,
@@ -76,16 +72,14 @@ impl<S: PeekLockStore> PeekLockEngine<S> {
     /// If the store cannot be read, or not be repaired.
     pub fn open(mut store: S, options: MemoryOptions) -> Result<Self, StoreFailure> {
         let mut records = recover(&mut store)?;
-        let saved = instance_records(&records);
-        end_partial_locks(&mut records);
+        end_empty_locks(&mut records);
         if store.former_user_is_gone() {
             end_locks(&mut records);
         }
-        let memory = MemoryEngine::restore(options, records);
+        let memory = MemoryEngine::restore(options, records)?;
         Ok(Self {
             store,
             memory,
-            saved,
             planned: Vec::new(),
             stale: false,
             reload: Reload::default(),
@@ -107,9 +101,8 @@ impl<S: PeekLockStore> PeekLockEngine<S> {
         self.planned.clear();
         self.stale = true;
         let mut records = recover(&mut self.store)?;
-        self.saved = instance_records(&records);
-        end_partial_locks(&mut records);
-        self.memory.replace(records);
+        end_empty_locks(&mut records);
+        self.memory.replace(records)?;
         self.stale = false;
         Ok(())
     }
@@ -125,11 +118,7 @@ impl<S: PeekLockStore> PeekLockEngine<S> {
 
     /// Plans the steps of what the memory engine has just done.
     fn plan(&mut self, is_round: bool) {
-        let changes = self.memory.take_changes();
-        let (removed, records) = (changes.removed_instances.clone(), changes.instances.clone());
-        let steps = plan(changes, &self.saved);
-        removed.iter().for_each(|instance| drop(self.saved.remove(instance)));
-        self.saved.extend(records.into_iter().map(|record| (record.instance.clone(), record)));
+        let steps = plan(self.memory.take_changes());
         if !steps.is_empty() {
             let noted = needs_note(is_round, &steps);
             self.planned.push(Plan { steps, noted });
@@ -155,18 +144,13 @@ impl<S: PeekLockStore> PeekLockEngine<S> {
     }
 }
 
-fn instance_records(records: &Records) -> BTreeMap<String, InstanceRecord> {
-    records
-        .instances
-        .iter()
-        .map(|stored| (stored.instance.instance.clone(), stored.instance.clone()))
-        .collect()
-}
-
 impl<S: PeekLockStore> StoreEngine for PeekLockEngine<S> {
     fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
         self.refresh()?;
-        self.memory.begin(now)
+        self.memory.begin(now)?;
+        // The first transaction may have shortened leases.
+        self.plan(false);
+        Ok(())
     }
 
     fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
@@ -224,9 +208,10 @@ impl<S: PeekLockStore> StoreEngine for PeekLockEngine<S> {
         self.memory.commit()
     }
 
-    /// The memory engine cannot go back, so the rows are read again.
+    /// If a step failed, the rows are read again, because others may have been carried out.
     fn rollback(&mut self) {
-        self.stale |= !self.planned.is_empty();
+        self.planned.clear();
+        self.memory.rollback();
         if let Err(failure) = self.refresh() {
             tracing::warn!(target: "duroxide::providers::peek_lock", %failure, "the store cannot be read again yet");
         }

@@ -19,8 +19,8 @@ pub fn already_recorded(stored: &StoredInstance) -> Vec<QueueItemId> {
         .messages
         .iter()
         .filter_map(|message| {
-            let item = serde_json::from_str(&message.data).ok()?;
-            Some((message.number, completed_by(&item)?))
+            let item = serde_json::from_str(&message.row.data).ok()?;
+            Some((message.row.number, completed_by(&item)?))
         })
         .collect();
     if completions.is_empty() && stored.activities.is_empty() {
@@ -37,8 +37,8 @@ pub fn already_recorded(stored: &StoredInstance) -> Vec<QueueItemId> {
         .activities
         .iter()
         .filter(|activity| is_done(&(activity.row.execution_id, activity.row.activity_id)))
-        .map(|activity| (WhichQueue::Worker, activity.number));
-    let instance = &stored.instance.instance;
+        .map(|activity| (WhichQueue::Worker, activity.row.number));
+    let instance = &stored.instance.row.id;
     messages
         .chain(activities)
         .map(|(queue, number)| QueueItemId { queue, instance: instance.clone(), number })
@@ -55,7 +55,12 @@ fn completed_by(item: &WorkItem) -> Option<Schedule> {
         | WorkItem::SubOrchFailed { parent_execution_id, parent_id, .. } => {
             Some((*parent_execution_id, *parent_id))
         }
-        _ => None,
+        WorkItem::StartOrchestration { .. }
+        | WorkItem::ActivityExecute { .. }
+        | WorkItem::ExternalRaised { .. }
+        | WorkItem::QueueMessage { .. }
+        | WorkItem::CancelInstance { .. }
+        | WorkItem::ContinueAsNew { .. } => None,
     }
 }
 
@@ -71,12 +76,33 @@ fn recorded_completions(stored: &StoredInstance) -> BTreeSet<Schedule> {
 }
 
 fn is_completion(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::ActivityCompleted { .. }
-            | EventKind::ActivityFailed { .. }
-            | EventKind::TimerFired { .. }
-            | EventKind::SubOrchestrationCompleted { .. }
-            | EventKind::SubOrchestrationFailed { .. }
-    )
+    use EventKind as E;
+    match kind {
+        E::ActivityCompleted { .. }
+        | E::ActivityFailed { .. }
+        | E::TimerFired { .. }
+        | E::SubOrchestrationCompleted { .. }
+        | E::SubOrchestrationFailed { .. } => true,
+        E::OrchestrationStarted { .. }
+        | E::OrchestrationCompleted { .. }
+        | E::OrchestrationFailed { .. }
+        | E::OrchestrationContinuedAsNew { .. }
+        | E::OrchestrationCancelRequested { .. }
+        | E::ActivityScheduled { .. }
+        | E::ActivityCancelRequested { .. }
+        | E::TimerCreated { .. }
+        | E::ExternalSubscribed { .. }
+        | E::ExternalEvent { .. }
+        | E::ExternalSubscribedCancelled { .. }
+        | E::QueueSubscribed { .. }
+        | E::QueueEventDelivered { .. }
+        | E::QueueSubscriptionCancelled { .. }
+        | E::OrchestrationChained { .. }
+        | E::SubOrchestrationScheduled { .. }
+        | E::SubOrchestrationCancelRequested { .. }
+        | E::CustomStatusUpdated { .. }
+        | E::KeyValueSet { .. }
+        | E::KeyValueCleared { .. }
+        | E::KeyValuesCleared => false,
+    }
 }

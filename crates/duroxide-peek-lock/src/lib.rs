@@ -25,6 +25,9 @@
 //! reads the store only when it opens or after a failed write. Somebody who reads the store directly sees the steps of a
 //! round one after the other.
 
+// No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod engine;
 mod fast_path;
 mod plan;

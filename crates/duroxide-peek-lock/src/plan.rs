@@ -1,35 +1,30 @@
 //! Which steps carry out a change, and in which order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use duroxide_provider::memory::record::{ActivityRecord, Changes, InstanceRecord, MessageRecord};
+use duroxide_provider::memory::record::{ActivityRecord, Changes, MessageRecord};
 
 use crate::{QueueItem, QueueItemId, Step, WhichQueue};
 
 /// The steps of a change, in an order in which a crash between any two of them does no harm: nothing is enqueued before
 /// its schedule is in the history, and nothing is acknowledged before everything that came of it is stored.
-pub(crate) fn plan(changes: Changes, saved: &BTreeMap<String, InstanceRecord>) -> Vec<Step> {
-    let removed: BTreeSet<String> = changes.removed_instances.iter().cloned().collect();
-    let there: BTreeSet<String> = changes.instances.iter().map(|record| record.instance.clone()).collect();
+pub(crate) fn plan(changes: Changes) -> Vec<Step> {
+    let added: BTreeSet<String> =
+        changes.added_instances.iter().map(|record| record.row.id.clone()).collect();
     let (replaced, gone): (Vec<String>, Vec<String>) =
-        changes.removed_instances.into_iter().partition(|instance| there.contains(instance));
-    let is_new =
-        |record: &InstanceRecord| removed.contains(&record.instance) || !saved.contains_key(&record.instance);
-    let (new, old): (Vec<_>, Vec<_>) = changes.instances.into_iter().partition(is_new);
-    let changed = old.into_iter().filter(|record| saved.get(&record.instance) != Some(record));
+        changes.removed_instances.into_iter().partition(|instance| added.contains(instance));
 
     let mut steps: Vec<Step> = Vec::new();
     steps.extend(replaced.into_iter().map(Step::RemoveInstance));
-    steps.extend(new.into_iter().map(Step::PutInstance));
+    steps.extend(changes.added_instances.into_iter().map(Step::PutInstance));
     steps.extend(changes.appended.into_iter().map(|(instance, execution_id, events)| Step::Append {
         instance,
         execution_id,
         events,
     }));
-    let added = items(changes.messages.added, changes.activities.added);
-    steps.extend(added.map(Step::Enqueue));
+    steps.extend(items(changes.messages.added, changes.activities.added).map(Step::Enqueue));
     steps.extend(changes.executions.into_iter().map(Step::PutExecution));
-    steps.extend(changed.map(Step::PutInstance));
+    steps.extend(changes.changed_instances.into_iter().map(Step::PutInstance));
     let touched = items(changes.messages.changed, changes.activities.changed);
     steps.extend(
         touched.map(|item| if item.is_locked() { Step::PeekLock(item) } else { Step::Abandon(item) }),
@@ -51,10 +46,14 @@ pub(crate) fn plan(changes: Changes, saved: &BTreeMap<String, InstanceRecord>) -
 
 /// Whether a crash between these steps leaves something that order and repetition alone do not mend.
 pub(crate) fn needs_note(is_round: bool, steps: &[Step]) -> bool {
+    // Messages change together with the lock that held them or holds them now: their attempt is counted once, in their
+    // rows or by the lock.
     let is_kept_whole = |step: &Step| {
         matches!(
             step,
             Step::Append { .. }
+                | Step::PeekLock(QueueItem::Message(_))
+                | Step::Abandon(QueueItem::Message(_))
                 | Step::PutDeadLetter(_)
                 | Step::RemoveDeadLetter(_)
                 | Step::RemoveExecution { .. }

@@ -1,3 +1,5 @@
+//! [`PeekLockProvider`]: a peek-lock store, served as a provider.
+
 use std::time::Duration;
 
 use duroxide_provider::{ProviderError, memory::MemoryOptions, store::StoreSnapshot};

@@ -1,6 +1,8 @@
+//! Finishes what a crash or a failed write left unfinished, when a store is opened.
+
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    memory::record::{LockRecord, Records, StoredInstance},
+    memory::record::{Lease, Records, StoredInstance},
     store::StoreFailure,
 };
 
@@ -27,33 +29,30 @@ pub(crate) fn recover(store: &mut impl PeekLockStore) -> Result<Records, StoreFa
 
 fn remove(stored: &mut StoredInstance, item: &QueueItemId) {
     match item.queue {
-        WhichQueue::Orchestrator => stored.messages.retain(|message| message.number != item.number),
-        WhichQueue::Worker => stored.activities.retain(|activity| activity.number != item.number),
+        WhichQueue::Orchestrator => stored.messages.retain(|message| message.row.number != item.number),
+        WhichQueue::Worker => stored.activities.retain(|activity| activity.row.number != item.number),
     }
 }
 
-/// Ends locks of which only a part was stored: a lock of an instance and the messages it holds are written one by one.
-pub(crate) fn end_partial_locks(records: &mut Records) {
-    for stored in &mut records.instances {
-        if !stored.messages.iter().any(|message| message.locked) {
-            stored.instance.lock = None;
-        }
-        if stored.instance.lock.is_none() {
-            stored.messages.iter_mut().for_each(|message| message.locked = false);
+/// Ends locks that hold no message any more, because all of them were acknowledged.
+pub(crate) fn end_empty_locks(records: &mut Records) {
+    for StoredInstance { instance, messages, .. } in &mut records.instances {
+        let lock = &mut instance.row.lock;
+        if !lock.as_ref().is_some_and(|lock| messages.iter().any(|message| lock.extent.holds(&message.row))) {
+            *lock = None;
         }
     }
 }
 
-/// Ends all locks. Attempts stay counted: a lock may have ended because of what it held.
+/// Ends all locks. Attempts stay counted: a lock may have ended because of what it held. The next claim counts those of the
+/// messages, as after any lease that ended.
 pub(crate) fn end_locks(records: &mut Records) {
     for stored in &mut records.instances {
-        end(&mut stored.instance.lock);
-        stored.activities.iter_mut().for_each(|activity| end(&mut activity.lock));
+        stored.instance.row.lock.iter_mut().for_each(|lock| end(&mut lock.lease));
+        stored.activities.iter_mut().filter_map(|activity| activity.row.lock.as_mut()).for_each(end);
     }
 }
 
-fn end(lock: &mut Option<LockRecord>) {
-    if let Some(lock) = lock {
-        lock.until = Timestamp::ZERO;
-    }
+fn end(lease: &mut Lease) {
+    lease.until = Timestamp::ZERO;
 }

@@ -1,3 +1,5 @@
+//! [`Step`]: one write to a store, as a value that may be repeated.
+
 use duroxide_provider::{
     memory::record::{ActivityRecord, DeadLetterRecord, ExecutionRecord, InstanceRecord, MessageRecord},
     store::{EventRow, StoreFailure},
@@ -78,17 +80,20 @@ impl QueueItem {
     /// The name of this item.
     pub fn id(&self) -> QueueItemId {
         let (queue, instance, number) = match self {
-            Self::Message(message) => (WhichQueue::Orchestrator, &message.instance, message.number),
-            Self::Activity(activity) => (WhichQueue::Worker, &activity.row.instance, activity.number),
+            Self::Message(message) => (WhichQueue::Orchestrator, &message.instance, message.row.number),
+            Self::Activity(activity) => {
+                (WhichQueue::Worker, &activity.activity.instance, activity.row.number)
+            }
         };
         QueueItemId { queue, instance: instance.clone(), number }
     }
 
-    /// Whether a lock holds it.
+    /// Whether its record says that a lock holds it. Most locks of instances hold messages whose records do not say so: all
+    /// that were visible when the instance was fetched.
     pub fn is_locked(&self) -> bool {
         match self {
-            Self::Message(message) => message.locked,
-            Self::Activity(activity) => activity.lock.is_some(),
+            Self::Message(message) => message.row.mark.is_some(),
+            Self::Activity(activity) => activity.row.lock.is_some(),
         }
     }
 }

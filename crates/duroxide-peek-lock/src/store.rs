@@ -1,3 +1,5 @@
+//! [`PeekLockStore`]: the trait that a store without transactions implements.
+
 use duroxide_provider::{
     memory::record::{DeadLetterRecord, ExecutionRecord, InstanceRecord, Records},
     store::{EventRow, StoreFailure},
@@ -64,7 +66,8 @@ pub trait PeekLockStore: Send + 'static {
     /// If it cannot be written.
     fn enqueue(&mut self, item: &QueueItem) -> Result<(), StoreFailure>;
 
-    /// Locks an item until a deadline, and counts the attempt. The deadline of a message is that of its instance's lock.
+    /// Locks an item until a deadline, and counts the attempt. The deadline of a message is that of its instance's lock. An
+    /// instance whose lock holds all visible messages is locked by its record alone ([`Self::put_instance`]).
     ///
     /// # Errors
     /// If it cannot be written.

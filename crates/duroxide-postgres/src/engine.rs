@@ -153,8 +153,8 @@ impl StoreEngine for PostgresEngine {
     }
 
     fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
-        use duroxide_provider::rules::Tables;
-        self.rules.tables_mut().may_be_ready()
+        use duroxide_provider::rules::ReadyIndex;
+        ReadyIndex::may_be_ready(self.rules.tables_mut())
     }
 
     fn reopen(&mut self) -> Result<(), StoreFailure> {

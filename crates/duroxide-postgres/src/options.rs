@@ -1,3 +1,5 @@
+//! How a store is opened, and the name of its schema.
+
 use std::fmt;
 
 use duroxide_provider::rules::RuleOptions;

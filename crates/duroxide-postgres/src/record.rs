@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 
 pub(crate) use self::{
     activity::Activity,
-    instance::{Execution, read_lease},
+    instance::{Execution, read_lease, read_pinned},
     message::{Message, kind_number, kind_of},
     rest::{CustomStatus, Event, Letter, Session, Setting, SettingChange},
 };

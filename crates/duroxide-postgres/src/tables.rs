@@ -6,7 +6,6 @@ mod delegate;
 mod executions;
 mod instances;
 mod key_values;
-mod large_mailbox;
 mod load;
 mod mailbox;
 mod named;
@@ -15,7 +14,6 @@ mod prefetch;
 mod ready;
 mod removals;
 mod sessions;
-mod whole_mailbox;
 mod working_set;
 
 use duroxide_core::Timestamp;

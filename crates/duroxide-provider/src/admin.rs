@@ -1,3 +1,5 @@
+//! [`ProviderAdmin`]: the management calls of a store.
+
 use std::{
     any::Any,
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -9,8 +11,8 @@ use duroxide_core::Event;
 
 use crate::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter,
-    InstanceInfo, InstancePage, InstanceQuery, InstanceTree, ProviderError, PruneOptions, PruneResult,
-    QueueDepths, RawEvent, StrandedWork, SystemMetrics, instance_query::scan,
+    InstanceInfo, InstancePage, InstanceQuery, InstanceTree, JoinedNode, ProviderError, PruneOptions,
+    PruneResult, QueueDepths, RawEvent, StrandedWork, SystemMetrics, instance_query::scan,
 };
 
 /// Management calls of a provider.
@@ -183,6 +185,11 @@ pub trait ProviderAdmin: Any + Send + Sync {
     /// at most `limit` instances and as many activities. Empty if no node is there.
     async fn list_stranded_work(&self, limit: u32) -> Result<Vec<StrandedWork>, ProviderError> {
         let _ = limit;
+        Ok(Vec::new())
+    }
+
+    /// The nodes that have joined and not ended, and what each can do. The default body knows none.
+    async fn list_nodes(&self) -> Result<Vec<JoinedNode>, ProviderError> {
         Ok(Vec::new())
     }
 }

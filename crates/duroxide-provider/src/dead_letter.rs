@@ -1,3 +1,5 @@
+//! [`DeadLetter`]: a message that nobody can process, and events as they are stored.
+
 /// A message that was taken out of its queue because nobody could process it. Nothing is ever deleted silently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {

@@ -1,3 +1,5 @@
+//! [`ProviderError`]: why a provider call failed and whether it may be retried.
+
 use std::fmt;
 
 use duroxide_core::ErrorDetails;

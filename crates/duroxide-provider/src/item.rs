@@ -1,3 +1,5 @@
+//! What a fetch of an instance returns, and what a round says besides its events.
+
 use std::{collections::HashMap, time::Duration};
 
 use duroxide_core::{Event, KvEntry, WorkItem};

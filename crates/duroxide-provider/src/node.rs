@@ -48,6 +48,15 @@ pub struct NodeCapability {
     pub asks_for_registered_only: bool,
 }
 
+/// A node that has joined a store and has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinedNode {
+    /// Its name, which no other node has.
+    pub name: String,
+    /// What it can do. `None` if that cannot be read: a later release may say it in another way.
+    pub capability: Option<NodeCapability>,
+}
+
 /// A node's place in a store. Dropping it says that the node is gone: whatever it still holds is free for others,
 /// its attempts counted.
 pub trait NodeMembership: fmt::Debug + Send + Sync {

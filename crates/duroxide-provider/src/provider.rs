@@ -1,3 +1,11 @@
+//! [`Provider`]: what a store must do for the runtime and the client.
+
+mod layer;
+mod methods;
+
+pub use layer::ProviderLayer;
+pub use methods::{operation_of, signatures};
+
 use std::{any::Any, collections::HashMap, time::Duration};
 
 use async_trait::async_trait;
@@ -18,6 +26,8 @@ use crate::{
 /// Methods with a default body exist for speed. Each default calls the plain methods of `self`, one for one, so
 /// a provider written for the plain contract works, and a wrapper that overrides only plain methods sees every
 /// call.
+///
+/// Every method also stands in the list of `provider/methods.rs`, of which the providers in front of others are made.
 #[async_trait]
 pub trait Provider: Any + Send + Sync {
     /// A short name for logs.
@@ -376,10 +386,8 @@ fn ends_instance(event: &Event) -> bool {
 }
 
 fn descriptor_of(first: Event) -> Option<OrchestrationDescriptor> {
-    match first.kind {
-        EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } => {
-            Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
-        }
-        _ => None,
-    }
+    let EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } = first.kind else {
+        return None;
+    };
+    Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
 }

@@ -1,3 +1,5 @@
+//! [`Round`]: everything that one turn changes, committed as a whole.
+
 use duroxide_core::{Event, WorkItem};
 
 use crate::{ExecutionMetadata, ScheduledActivityIdentifier};

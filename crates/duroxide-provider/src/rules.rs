@@ -46,29 +46,25 @@
 
 mod activities;
 mod batch;
-mod claim_activities;
-mod claim_instances;
-mod dead_letters;
-mod deletion;
+mod claims;
 mod executions;
 mod key_values;
-mod leases;
 mod locks;
 mod mailbox;
+mod management;
 mod nodes;
-mod promotion;
-mod prune;
 mod readiness;
-mod removal;
 mod rounds;
 mod row;
 mod sessions;
 mod tables;
+mod time;
 
 use std::time::Duration;
 
 use duroxide_core::Timestamp;
 
+pub(crate) use self::claims::identity_in_event;
 pub use self::{
     batch::{Batch, BatchPart, Broken, Done, Submitted, WaitingFetch},
     row::{
@@ -77,7 +73,9 @@ pub use self::{
         Removal, Route, RouteId, SessionRow, VisibleMessages, is_start,
     },
     tables::{
-        ActivityItem, DueInstance, InstanceChange, NewMessage, RemovalBudget, RemovedRows, Rows, Tables,
+        ActivityItem, ActivityTable, DeadLetterTable, DueInstance, HistoryTable, InstanceChange,
+        InstanceTable, MailboxTable, NewMessage, NodeTable, ReadyIndex, RemovalBudget, RemovalTable,
+        RemovedRows, Rows, SessionTable, StateTable, Tables, Transactions,
     },
 };
 use crate::store::{
@@ -157,7 +155,7 @@ impl<T: Tables> Rules<T> {
         // Under a clock that was set back, sessions end again whose end was noticed before.
         self.promoted_at = self.promoted_at.min(now);
         self.promoted_before = self.promoted_at;
-        if !std::mem::replace(&mut self.leases_checked, true) {
+        if !self.leases_checked {
             self.clamp_leases()?;
         }
         Ok(())
@@ -165,7 +163,10 @@ impl<T: Tables> Rules<T> {
 
     /// Ends the transaction; everything in it becomes durable and visible.
     pub fn commit(&mut self) -> Rows<()> {
-        self.tables.commit(self.now)
+        self.tables.commit(self.now)?;
+        // Not earlier: a rollback undoes what the check has shortened.
+        self.leases_checked = true;
+        Ok(())
     }
 
     /// Ends the transaction without effect.

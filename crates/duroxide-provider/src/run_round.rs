@@ -1,3 +1,5 @@
+//! [`run_round`]: collects a round in a closure and commits it.
+
 use duroxide_core::{Event, WorkItem};
 
 use crate::{
@@ -69,10 +71,10 @@ impl OpenRound {
     /// Enqueues work: activities in the worker queue, everything else in the orchestrator queue.
     pub fn enqueue(&mut self, items: impl IntoIterator<Item = WorkItem>) {
         for item in items {
-            match item {
-                WorkItem::ActivityExecute { .. } => self.round.worker_items.push(item),
-                _ => self.round.orchestrator_items.push(item),
-            }
+            let is_activity = matches!(item, WorkItem::ActivityExecute { .. });
+            let queue =
+                if is_activity { &mut self.round.worker_items } else { &mut self.round.orchestrator_items };
+            queue.push(item);
         }
     }
 

@@ -1,3 +1,5 @@
+//! [`StartOutcome`]: what `start_if_new` found.
+
 /// What a start found, told by [`Provider::start_if_new`](crate::Provider::start_if_new).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartOutcome {

@@ -1,3 +1,5 @@
+//! [`StatusSnapshot`]: the status of an instance without its history.
+
 use duroxide_core::Event;
 
 /// How an instance stands, without its history.

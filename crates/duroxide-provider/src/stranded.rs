@@ -126,6 +126,11 @@ impl NodeCapability {
 
     fn asks_for_orchestration(&self, name: Option<&str>, version: Option<&str>) -> bool {
         let (true, Some(name)) = (self.asks_for_registered_only, name) else { return true };
+        self.has_orchestration(name, version)
+    }
+
+    /// Whether the node has registered an orchestration: in this version if that is one, else in any.
+    pub fn has_orchestration(&self, name: &str, version: Option<&str>) -> bool {
         let Some(versions) = self.orchestrations.get(name) else { return false };
         match version.and_then(|version| Version::parse(version).ok()) {
             Some(version) => versions.contains(&version),
@@ -134,9 +139,12 @@ impl NodeCapability {
     }
 
     fn asks_for_activity(&self, name: &str) -> bool {
-        !self.asks_for_registered_only
-            || name.starts_with(SYSCALL_ACTIVITY_PREFIX)
-            || self.activities.contains(name)
+        !self.asks_for_registered_only || self.has_activity(name)
+    }
+
+    /// Whether the node has an activity: registered, or built in.
+    pub fn has_activity(&self, name: &str) -> bool {
+        name.starts_with(SYSCALL_ACTIVITY_PREFIX) || self.activities.contains(name)
     }
 }
 

@@ -1,3 +1,5 @@
+//! [`InstanceWatch`]: tells a waiting client that an instance may have changed.
+
 use async_trait::async_trait;
 
 use crate::StatusSnapshot;

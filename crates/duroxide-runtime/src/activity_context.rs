@@ -1,3 +1,5 @@
+//! [`ActivityContext`]: the view that an activity has of its run.
+
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -8,44 +10,37 @@ use crate::{
     observability::activity_span,
 };
 
-/// What an activity knows about itself, and how it learns that nobody wants its result any more.
+/// The identity of an activity's run, its cancellation signal, its log methods and a client.
 #[derive(Debug, Clone)]
 pub struct ActivityContext {
     call: Arc<ActivityCall>,
 }
 
-/// One run of an activity: everything its context tells.
+/// One run of an activity.
 #[derive(Debug)]
 pub(crate) struct ActivityCall {
-    /// The instance that scheduled it.
     pub(crate) instance_id: String,
-    /// The execution that scheduled it.
     pub(crate) execution_id: u64,
-    /// The name of that orchestration.
     pub(crate) orchestration_name: String,
-    /// The handler version of that orchestration.
     pub(crate) orchestration_version: String,
-    /// The activity's name.
     pub(crate) activity_name: String,
-    /// The event id of its schedule.
+    /// The id of the event that scheduled the activity.
     pub(crate) activity_id: u64,
-    /// The slot that runs it.
+    /// The worker slot that runs it.
     pub(crate) worker_id: String,
-    /// The session it belongs to.
     pub(crate) session_id: Option<String>,
-    /// Its routing tag.
+    /// The routing tag.
     pub(crate) tag: Option<String>,
-    /// How often it has been fetched.
+    /// The number of fetches so far.
     pub(crate) attempt: u32,
-    /// Fires when the result is no longer wanted.
+    /// Fires when the activity is asked to stop.
     pub(crate) cancellation: CancellationToken,
-    /// A client on the same store.
     pub(crate) client: Client,
-    /// Tells a shutdown that something may still run for this activity.
+    /// While a clone exists, a shutdown waits for the code of this activity.
     pub(crate) code: Option<Arc<InProgressGuard<ActivityRun>>>,
 }
 
-/// One event on `duroxide::activity`. The level is part of a call site's static data, so each level is its own.
+/// Logs one event on `duroxide::activity`. A macro, because the level is part of a call site's static data.
 macro_rules! trace_activity {
     ($level:ident, $call:expr, $message:expr) => {
         tracing::$level!(
@@ -68,12 +63,11 @@ impl ActivityContext {
         Self { call: Arc::new(call) }
     }
 
-    /// The span in which its code runs.
     pub(crate) fn span(&self, attempt_count: u32) -> tracing::Span {
         activity_span(&self.call, attempt_count)
     }
 
-    /// Keeps the entry of the running code, as the context itself does.
+    /// A clone of the guard that a shutdown waits for.
     pub(crate) fn code(&self) -> Option<Arc<InProgressGuard<ActivityRun>>> {
         self.call.code.clone()
     }
@@ -83,69 +77,70 @@ impl ActivityContext {
         &self.call.instance_id
     }
 
-    /// The execution that scheduled it.
+    /// The execution that scheduled this activity.
     pub fn execution_id(&self) -> u64 {
         self.call.execution_id
     }
 
-    /// The name of the orchestration that scheduled it.
+    /// The name of the orchestration that scheduled this activity.
     pub fn orchestration_name(&self) -> &str {
         &self.call.orchestration_name
     }
 
-    /// The handler version of the orchestration that scheduled it.
+    /// The handler version of the orchestration that scheduled this activity.
     pub fn orchestration_version(&self) -> &str {
         &self.call.orchestration_version
     }
 
-    /// This activity's name.
+    /// The name of this activity.
     pub fn activity_name(&self) -> &str {
         &self.call.activity_name
     }
 
-    /// The worker slot that runs it.
+    /// The worker slot that runs this activity.
     pub fn worker_id(&self) -> &str {
         &self.call.worker_id
     }
 
-    /// The session it belongs to.
+    /// The session of this activity.
     pub fn session_id(&self) -> Option<&str> {
         self.call.session_id.as_deref()
     }
 
-    /// Its routing tag.
+    /// The routing tag of this activity.
     pub fn tag(&self) -> Option<&str> {
         self.call.tag.as_deref()
     }
 
-    /// Which attempt to run the activity this is, counted from 1. Attempts that were given back without counting, as at a
-    /// shutdown, have the same number as the next one. A retry by a `RetryPolicy` is a new activity, which starts at 1 again.
+    /// The number of this attempt to run the activity, counted from 1. An attempt that was abandoned without being
+    /// charged, as at a shutdown, has the same number as the next one. A retry by a `RetryPolicy` is a new activity,
+    /// which starts at 1 again.
     pub fn attempt(&self) -> u32 {
         self.call.attempt
     }
 
-    /// Logs at INFO with the fields that say which activity speaks.
+    /// Logs at INFO, with fields that identify the activity.
     pub fn trace_info(&self, message: impl Into<String>) {
         trace_activity!(info, self.call, message.into());
     }
 
-    /// Logs at WARN.
+    /// Logs at WARN, with fields that identify the activity.
     pub fn trace_warn(&self, message: impl Into<String>) {
         trace_activity!(warn, self.call, message.into());
     }
 
-    /// Logs at ERROR.
+    /// Logs at ERROR, with fields that identify the activity.
     pub fn trace_error(&self, message: impl Into<String>) {
         trace_activity!(error, self.call, message.into());
     }
 
-    /// Logs at DEBUG.
+    /// Logs at DEBUG, with fields that identify the activity.
     pub fn trace_debug(&self, message: impl Into<String>) {
         trace_activity!(debug, self.call, message.into());
     }
 
-    /// Whether the activity is asked to stop. It then has a grace period to clean up and return; what it returns is the
-    /// outcome if its caller waits for it with `cancel_and_wait`, and is discarded otherwise.
+    /// Whether the activity is asked to stop. It then has a grace period to clean up and return. The returned value is
+    /// the outcome if the caller waits with `cancel_and_wait`, and is discarded otherwise.
     pub fn is_cancelled(&self) -> bool {
         self.call.cancellation.is_cancelled()
     }

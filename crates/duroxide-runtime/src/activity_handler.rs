@@ -1,10 +1,12 @@
+//! [`ActivityHandler`]: activity code as a trait object.
+
 use std::{fmt, future::Future};
 
 use async_trait::async_trait;
 
 use crate::ActivityContext;
 
-/// Code with side effects. Closures become handlers through the registry; implement this for more.
+/// Code with side effects. The registry turns closures into handlers; implement this trait for anything else.
 ///
 /// An activity runs at least once: it may run again after a crash or a lost lease, and its result is recorded
 /// once.

@@ -1,6 +1,6 @@
-//! Executions kept alive between turns. The cache is only ever an optimisation.
+//! Caches live executions between turns. The cache is only an optimisation.
 
-mod expected;
+mod pending_return;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,50 +11,50 @@ use std::{
 use duroxide_core::{Event, engine::Execution};
 use duroxide_provider::OrchestrationClaim;
 
-use self::expected::Expectations;
-pub(crate) use self::expected::Expected;
+pub(crate) use self::pending_return::PendingReturn;
+use self::pending_return::PendingReturns;
 use crate::{dispatch::event_bytes, env::lock};
 
-/// The memory of a waiting execution beside what [`Execution::held_bytes`] counts: the parked code, its entry here and the
-/// maps of the engine. Measured with an orchestration that waits for one event.
+/// The memory of a waiting execution that [`Execution::held_bytes`] does not count: the suspended code, the cache entry
+/// and the maps of the engine. Measured with an orchestration that waits for one event.
 const BYTES_EACH: usize = 6 << 10;
-/// An allocator keeps a part of what was freed, such as the copies of a text on its way to an execution: one byte for so
-/// many that are held.
+/// Allocators retain freed memory, such as copies of texts on their way to an execution: one byte for each
+/// `ALLOCATOR_SHARE` bytes in use.
 const ALLOCATOR_SHARE: usize = 4;
 
-/// A live execution and where it stands.
+/// A live execution and the stored history that it corresponds to.
 pub(crate) struct CachedExecution {
     pub execution: Execution,
     pub execution_id: u64,
     pub name: String,
     pub version: String,
-    /// Rounds committed to it.
+    /// Committed turns.
     pub turns: u64,
-    /// The stamp of its first event if it cannot be read as a version (semantics 17.4).
+    /// The version stamp of the first event, if it is not a valid version (semantics 17.4).
     pub unreadable_pin: Option<String>,
-    /// Whether this node could also replay it; if not, it is not kept.
+    /// Whether this node could also replay the execution. If not, it is not cached.
     pub replayable: bool,
-    pub stand: Stand,
+    pub position: HistoryPosition,
 }
 
-/// The stored history that a cached execution belongs to.
+/// The position of a stored history, to compare a cached execution with a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stand {
-    /// Of a store that says where it stands.
+pub(crate) enum HistoryPosition {
+    /// In a store that reports positions.
     Position {
-        /// The instance row's number, which no other instance ever has.
+        /// The number of the instance's row, which is never reused.
         incarnation: u64,
         /// The last stored event.
         last_event_id: u64,
     },
-    /// Of a store that only hands out histories: the first and the last event.
+    /// In a store that only returns histories: the first and the last event.
     Ends(Box<(Event, Event)>),
-    /// Of such a store, before its first event.
+    /// In a store that only returns histories, before the first event.
     Empty,
 }
 
-impl Stand {
-    /// Where the store stands by a claim and the history that came with it.
+impl HistoryPosition {
+    /// The position of a claim and the history that came with it.
     pub(crate) fn of(claim: &OrchestrationClaim, history: &[Event]) -> Self {
         match (claim.position, history) {
             (Some(position), _) => {
@@ -66,19 +66,19 @@ impl Stand {
         }
     }
 
-    /// Where the same store stands after a round that began the instance's next execution with these events.
+    /// The position after a round that started the instance's next execution with these events.
     pub(crate) fn begun(&self, seed: &[Event]) -> Self {
-        let mut stand = match self {
+        let mut position = match self {
             Self::Position { incarnation, .. } => {
                 Self::Position { incarnation: *incarnation, last_event_id: 0 }
             }
             Self::Ends(_) | Self::Empty => Self::Empty,
         };
-        stand.advance(seed);
-        stand
+        position.advance(seed);
+        position
     }
 
-    /// Moves on by the events of a round.
+    /// Advances by the events of a round.
     fn advance(&mut self, delta: &[Event]) {
         let (Some(first), Some(last)) = (delta.first(), delta.last()) else { return };
         match self {
@@ -90,16 +90,16 @@ impl Stand {
 }
 
 impl CachedExecution {
-    /// Whether the store stands exactly where this execution does.
-    fn fits(&self, claim: &OrchestrationClaim) -> bool {
+    /// Whether the claimed history is exactly the one of this execution.
+    fn matches(&self, claim: &OrchestrationClaim) -> bool {
         if self.execution_id != claim.execution_id {
             return false;
         }
-        match (&self.stand, claim.position, &claim.loaded) {
-            (Stand::Position { incarnation, last_event_id }, Some(position), _) => {
+        match (&self.position, claim.position, &claim.loaded) {
+            (HistoryPosition::Position { incarnation, last_event_id }, Some(position), _) => {
                 *incarnation == position.incarnation && *last_event_id == position.last_event_id
             }
-            (Stand::Ends(ends), None, Some(loaded)) => {
+            (HistoryPosition::Ends(ends), None, Some(loaded)) => {
                 loaded.history_error.is_none()
                     && loaded.history.first() == Some(&ends.0)
                     && loaded.history.last() == Some(&ends.1)
@@ -108,38 +108,38 @@ impl CachedExecution {
         }
     }
 
-    /// One more round is on its way: if it is committed, the execution stands behind `delta`.
+    /// Advances by a round that is being committed.
     pub(crate) fn advance(&mut self, delta: &[Event]) {
         self.turns += 1;
-        self.stand.advance(delta);
+        self.position.advance(delta);
     }
 
-    /// Estimates the memory that this takes while it is cached.
+    /// Estimates the memory of the cached execution.
     fn bytes(&self) -> usize {
-        let stand = match &self.stand {
-            Stand::Position { .. } | Stand::Empty => 0,
-            Stand::Ends(ends) => event_bytes(&ends.0) + event_bytes(&ends.1),
+        let position = match &self.position {
+            HistoryPosition::Position { .. } | HistoryPosition::Empty => 0,
+            HistoryPosition::Ends(ends) => event_bytes(&ends.0) + event_bytes(&ends.1),
         };
-        let payloads = self.execution.held_bytes().saturating_add(stand);
+        let payloads = self.execution.held_bytes().saturating_add(position);
         payloads.saturating_add(payloads / ALLOCATOR_SHARE).saturating_add(BYTES_EACH)
     }
 }
 
-/// What the cache knows for a claim.
+/// The result of a lookup.
 pub(crate) enum Lookup {
-    /// A live execution that stands where the store does.
+    /// A live execution that matches the claim.
     Live(Box<CachedExecution>),
-    /// One that does not. It is user code: drop it on a turn thread.
+    /// An execution that does not match. Drop it on a turn thread, because its destructors are user code.
     Stale(Box<CachedExecution>),
     Absent,
 }
 
-/// Live executions by instance, bounded in number and bytes; the least recently used goes first.
+/// Live executions by instance, bounded in number and bytes. Evicts the least recently used first.
 pub(crate) struct ExecutionCache {
     executions_max: usize,
     bytes_max: usize,
     entries: Mutex<Entries>,
-    expectations: Expectations,
+    pending_returns: PendingReturns,
 }
 
 #[derive(Default)]
@@ -158,35 +158,41 @@ struct Entry {
 
 impl ExecutionCache {
     pub(crate) fn new(executions_max: usize, bytes_max: usize) -> Self {
-        Self { executions_max, bytes_max, entries: Mutex::default(), expectations: Expectations::default() }
+        Self {
+            executions_max,
+            bytes_max,
+            entries: Mutex::default(),
+            pending_returns: PendingReturns::default(),
+        }
     }
 
-    /// Says that an execution comes back once its round is confirmed. Ends when what is returned is dropped.
-    pub(crate) fn expect(&self, instance: &str) -> Option<Expected<'_>> {
-        (self.executions_max > 0).then(|| self.expectations.enter(instance))
+    /// Announces that an execution returns to the cache when its commit is confirmed. Dropping the result ends the
+    /// announcement.
+    pub(crate) fn expect_return(&self, instance: &str) -> Option<PendingReturn<'_>> {
+        (self.executions_max > 0).then(|| self.pending_returns.expect(instance))
     }
 
-    /// Resolves when no execution of the instance is expected back. The next claim may be quicker than the answer to
-    /// the commit before it.
-    pub(crate) async fn came_back(&self, instance: &str) {
-        self.expectations.met(instance).await;
+    /// Resolves when no execution of the instance is expected to return. The next claim may arrive before the answer to
+    /// the previous commit.
+    pub(crate) async fn wait_for_return(&self, instance: &str) {
+        self.pending_returns.met(instance).await;
     }
 
-    /// Takes the claimed instance's execution out. It comes back only after a confirmed commit.
+    /// Removes the claimed instance's execution. It returns to the cache only after a confirmed commit.
     pub(crate) fn take(&self, claim: &OrchestrationClaim) -> Lookup {
         match lock(&self.entries).remove(&claim.instance) {
-            Some(execution) if execution.fits(claim) => Lookup::Live(execution),
+            Some(execution) if execution.matches(claim) => Lookup::Live(execution),
             Some(execution) => Lookup::Stale(execution),
             None => Lookup::Absent,
         }
     }
 
-    /// Puts an execution in and returns what had to go.
+    /// Inserts an execution and returns the evicted ones.
     #[must_use]
     pub(crate) fn put(&self, instance: &str, execution: Box<CachedExecution>) -> Vec<CachedExecution> {
         let bytes = execution.bytes();
-        // What this node could not replay it must not go on with either: the next fetch has to see that. An execution
-        // that is too large by itself must not push out all the others.
+        // An execution that this node cannot replay must not continue here either: the next fetch has to filter it. An
+        // execution that exceeds the limit by itself must not evict all the others.
         if self.executions_max == 0 || !execution.replayable || bytes > self.bytes_max {
             return vec![*execution];
         }
@@ -199,7 +205,7 @@ impl ExecutionCache {
         gone
     }
 
-    /// Takes everything out.
+    /// Removes and returns all executions.
     #[must_use]
     pub(crate) fn clear(&self) -> Vec<CachedExecution> {
         let entries = std::mem::take(&mut *lock(&self.entries));

@@ -1,6 +1,5 @@
-//! How the outside talks to instances.
+//! [`Client`]: starts, signals, watches and manages instances.
 
-mod door;
 mod error;
 mod kv;
 mod management;
@@ -9,6 +8,7 @@ mod start;
 mod status;
 #[cfg(test)]
 mod tests;
+mod validate;
 mod wait;
 
 use std::{fmt, sync::Arc};
@@ -58,13 +58,13 @@ impl Client {
         Self::with_limits(store, RuntimeLimits::default())
     }
 
-    /// A client on `store` that refuses what goes over these limits, before anything is stored.
+    /// A client on `store` that refuses arguments over these limits before anything is stored.
     pub fn with_limits(store: Arc<dyn Provider>, limits: RuntimeLimits) -> Self {
         Self { store, limits, timer: Arc::new(TokioTimer::new()) }
     }
 
-    /// The same client, but what it waits for takes its time by this timer, such as the [`Env`](crate::env::Env) of
-    /// a simulation. Without it a wait takes its time by the tokio runtime it is awaited in.
+    /// Uses this timer for waits, such as the [`Env`](crate::env::Env) of a simulation. By default a wait uses the
+    /// tokio runtime it is awaited in.
     #[must_use]
     pub fn with_timer(mut self, timer: Arc<dyn Timer>) -> Self {
         self.timer = timer;

@@ -1,59 +1,43 @@
-//! Dispatch: takes work from the two queues, runs user code, and commits what came of it.
+//! Dispatch: fetches work from the two queues, runs user code, and commits the results.
 //!
-//! Deciding and acting are apart. `slots`, `timing`, `admit`, `round` and `ending` take values and return values; the others
-//! carry out what they decided:
+//! Deciding and acting are separate. `slots`, `timing`, `decide`, `round` and `ending` take values and return values;
+//! the other modules carry out the decisions:
 //!
-//! * `queue` is the loop of one queue: fetch, start what has a slot, give back what has none; `seat` is the slot's side, and
-//!   `crew` the tasks that run it;
-//! * `orchestration` and `worker` say what the loop fetches, and hand each claim to `turn` or `activity`;
-//! * `renewal` keeps a claim's lock, `commit` insists on a result until the store has it.
+//! * `queue` is the loop of one queue: it fetches, starts items that have a slot, and abandons items that find none in
+//!   time;
+//! * `turn` and `activity` process one claim each;
+//! * `locks` renews the lock of a claim, `store_call` retries provider calls;
+//! * `node` is what they all share.
 
 mod activity;
-mod admit;
-mod background;
-mod batch;
-mod commit;
-mod condemn;
-mod crew;
-mod descriptors;
-mod ending;
+mod backoff_log;
+mod decide;
 mod failure_log;
-mod held;
-mod in_progress;
+mod locks;
 mod measure;
-mod membership;
 mod node;
-mod orchestration;
-mod pin;
 mod quarantine;
 mod queue;
-mod record;
-mod renewal;
-mod round;
-mod running;
-mod seat;
-mod sessions;
-mod slots;
 mod store_call;
-mod sweep;
 mod timing;
 mod turn;
-mod worker;
 
 use std::sync::Arc;
 
-pub(crate) use in_progress::InProgressGuard;
-pub(crate) use node::{Node, NodeParts};
-pub(crate) use pin::describe_ranges;
-pub(crate) use round::event_bytes;
-pub(crate) use running::ActivityRun;
-pub(crate) use store_call::guarded;
+pub(crate) use activity::ActivityRun;
+pub(crate) use decide::describe_ranges;
+pub(crate) use node::{InProgressGuard, Node, NodeParts};
+pub(crate) use store_call::provider_call;
+pub(crate) use turn::event_bytes;
 
-/// Starts the loops of a node.
+use node::{background, membership};
+use queue::{Activities, Orchestrations};
+
+/// Joins the store and starts the background tasks and dispatch loops of a node.
 pub(crate) async fn start(node: &Arc<Node>) {
     background::count_running(node).await;
     membership::join(node).await;
     background::start(node);
-    queue::start(orchestration::Orchestrations::new(Arc::clone(node)));
-    queue::start(worker::Activities::new(Arc::clone(node)));
+    queue::start(Orchestrations::new(Arc::clone(node)));
+    queue::start(Activities::new(Arc::clone(node)));
 }

@@ -1,12 +1,12 @@
-//! What the runtime asks of its surroundings: time, sleep, spawn, turns and randomness.
+//! [`Env`]: time, sleep, spawn, turn threads and randomness.
 //!
-//! Everything the runtime does goes through one [`Env`], so that a simulator can put virtual time and inline turns
-//! in its place.
+//! The runtime uses all of them through one [`Env`], so that a simulator can replace them by virtual time and inline
+//! turns.
 
-mod pulse;
 mod real;
 mod tasks;
 mod thread_sleep;
+mod timer_waker;
 mod tokio_timer;
 mod turn_threads;
 
@@ -28,11 +28,11 @@ pub use tokio_timer::TokioTimer;
 /// A future that an environment runs.
 pub type BoxFuture<T = ()> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A piece of user code that runs where it cannot block the dispatch loops.
+/// User code that runs on a turn thread, where it cannot block the dispatch loops.
 pub type TurnJob = Box<dyn FnOnce() + Send>;
 
-/// A point on a monotonic clock: how long after the environment began. Leases and deadlines are measured with it,
-/// because the wall clock may jump.
+/// A point on a monotonic clock, as the time since the environment began. Leases and deadlines use it, because the wall
+/// clock may jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Moment(Duration);
 
@@ -42,7 +42,7 @@ impl Moment {
         Self(since_begin)
     }
 
-    /// How long after the environment began.
+    /// The time since the environment began.
     pub const fn since_begin(self) -> Duration {
         self.0
     }
@@ -53,14 +53,14 @@ impl Moment {
         Self(self.0.saturating_add(delay))
     }
 
-    /// How long after `earlier` this moment is; zero if it is not.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// Time as it passes: all that a [`Client`](crate::Client) asks of its surroundings.
+/// Monotonic time and sleep: all that a [`Client`](crate::Client) needs of an environment.
 pub trait Timer: Send + Sync + 'static {
     /// The current moment of the monotonic clock.
     fn moment(&self) -> Moment;
@@ -69,40 +69,40 @@ pub trait Timer: Send + Sync + 'static {
     fn sleep_until(&self, deadline: Moment) -> BoxFuture;
 }
 
-/// The runtime's surroundings. As a [`Clock`] it tells the wall-clock time that executions see.
+/// The environment of a runtime. As a [`Clock`] it returns the wall-clock time that executions see.
 pub trait Env: Clock + Timer {
-    /// Runs a task beside the caller.
+    /// Spawns a task.
     fn spawn(&self, task: BoxFuture);
 
-    /// Runs a task that is user code. It may block its thread, which must not stop what watches over it.
+    /// Spawns a task that runs user code. The code may block its thread, which must not stop the timers that limit it.
     fn spawn_user_code(&self, task: BoxFuture) {
         self.spawn(task);
     }
 
-    /// Runs user code where it may block, as soon as a place is free.
+    /// Runs user code on a turn thread, as soon as one is free.
     fn run_turn(&self, job: TurnJob) -> Box<dyn RunningTurn>;
 
-    /// Resolves after `delay`, also where nothing drives the timers that [`Timer::sleep_until`] needs. A shutdown
-    /// waits by it, which may be called outside of the executor.
+    /// Resolves after `delay`, even if no executor drives the timers that [`Timer::sleep_until`] needs. A shutdown uses
+    /// it, because it may be awaited outside of the executor.
     fn sleep_off_executor(&self, delay: Duration) -> BoxFuture {
         self.sleep_until(self.moment().after(delay))
     }
 
-    /// Takes no more turns. Resolves when no turn runs any more and all threads of the environment have ended, apart
-    /// from those of turns that were given up.
+    /// Accepts no more turns. Resolves when no turn runs any more and all threads of the environment have ended, except
+    /// those of turns that were given up.
     fn close_turns(&self) -> BoxFuture;
 
     /// Random bits for ids.
     fn random(&self) -> u128;
 }
 
-/// A turn handed to [`Env::run_turn`].
+/// A turn that was passed to [`Env::run_turn`].
 pub trait RunningTurn: Send + Sync {
-    /// Stops counting on the turn: its place is free for another one, whatever it still does. `false` if too many
-    /// turns have been given up already; then the place stays taken.
+    /// Gives up a turn that takes too long: another thread replaces its thread, whatever the turn still does. Returns
+    /// `false` if too many turns have been given up already; then the turn keeps its thread.
     fn give_up(&self) -> bool;
 
-    /// Takes the turn back if it has not begun; then it never runs. Returns whether that is so.
+    /// Withdraws the turn if it has not begun, so that it never runs. Returns whether it was withdrawn.
     fn withdraw(&self) -> bool {
         false
     }
@@ -115,7 +115,6 @@ impl fmt::Debug for dyn Env {
 }
 
 impl dyn Env {
-    /// Resolves after `delay`.
     pub(crate) fn sleep(&self, delay: Duration) -> BoxFuture {
         self.sleep_until(self.moment().after(delay))
     }
@@ -126,20 +125,20 @@ pub(crate) fn clock_of(env: &Arc<dyn Env>) -> Arc<dyn Clock> {
     Arc::clone(env) as Arc<dyn Clock>
 }
 
-/// Waits until it is so. Whoever makes it so notifies all who wait.
-pub(crate) async fn wait_for(notify: &Notify, is_so: impl Fn() -> bool) {
+/// Waits until `condition` holds. Whoever changes it must call `notify_waiters`.
+pub(crate) async fn wait_for(notify: &Notify, condition: impl Fn() -> bool) {
     loop {
-        // Listen first, look after: in the other order a change in between would tell nobody.
+        // Register before checking: in the other order a change in between would be missed.
         let mut notified = pin!(notify.notified());
         notified.as_mut().enable();
-        if is_so() {
+        if condition() {
             return;
         }
         notified.await;
     }
 }
 
-/// Locks a mutex whose data stays consistent when a holder panics: nothing here runs foreign code under a lock.
+/// Locks a mutex whose data stays consistent when a holder panics, because no foreign code runs under a lock here.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

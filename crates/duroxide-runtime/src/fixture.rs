@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Test fixtures of this crate.
 
 pub(crate) mod fake_store;
 mod listen;

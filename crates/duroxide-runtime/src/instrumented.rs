@@ -1,12 +1,11 @@
 //! A provider that measures another one.
 
-mod provider;
 #[cfg(test)]
 mod tests;
 
 use std::{fmt, future::Future, sync::Arc};
 
-use duroxide_provider::{Provider, ProviderError};
+use duroxide_provider::{Provider, ProviderError, ProviderLayer, impl_provider_for_layer, operation_of};
 use tokio::time::Instant;
 
 use crate::observability::MetricsProvider;
@@ -41,6 +40,22 @@ impl InstrumentedProvider {
             metrics.record_provider_error(operation, if error.retryable { "retryable" } else { "permanent" });
         }
         result
+    }
+}
+
+impl_provider_for_layer!([] InstrumentedProvider);
+
+impl ProviderLayer for InstrumentedProvider {
+    fn inner(&self) -> &dyn Provider {
+        &*self.inner
+    }
+
+    fn around<T: Send>(
+        &self,
+        method: &'static str,
+        call: impl Future<Output = Result<T, ProviderError>> + Send,
+    ) -> impl Future<Output = Result<T, ProviderError>> + Send {
+        self.measured(operation_of(method), call)
     }
 }
 

@@ -1,17 +1,18 @@
 //! The shell around the engine: everything that waits, retries, measures and talks to a provider.
 //!
-//! * [`Runtime`]: a node that takes work from a store, runs it and commits what came of it. [`mod@env`] is what it asks
-//!   of its surroundings.
-//! * [`registry`]: which handlers a node has, in which versions.
-//! * [`client`]: how the outside starts, signals, watches and manages instances.
+//! * [`Runtime`]: a node that fetches work from a store, runs it and commits the results. [`mod@env`] is its interface
+//!   to clocks, timers, tasks and threads.
+//! * [`registry`]: the handlers of a node, by name and version.
+//! * [`client`]: starts, signals, watches and manages instances.
 //! * [`RuntimeOptions`]: every setting of a node, with its default.
 //! * [`observability`]: logging, the `metrics` facade and a snapshot of counters.
 //! * [`instrumented`]: a provider that measures another one.
 
+// A wildcard arm would hide a new event kind, action or work item: see docs/adding-an-event-kind.md.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod activity_context;
 mod activity_handler;
-mod backoff_log;
-mod builtin;
 mod cache;
 pub mod client;
 mod dispatch;

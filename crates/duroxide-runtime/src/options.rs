@@ -1,3 +1,5 @@
+//! [`RuntimeOptions`]: every setting of a runtime with its default.
+
 use std::time::Duration;
 
 use duroxide_core::RuntimeLimits;
@@ -10,7 +12,7 @@ use crate::ObservabilityConfig;
 /// Build it with `RuntimeOptions { …, ..Default::default() }`: fields may be added.
 #[derive(Debug, Clone)]
 pub struct RuntimeOptions {
-    /// How soon a fetch is repeated that came back empty before its long poll ended.
+    /// The pause after a fetch that returned nothing before its long poll ended.
     pub dispatcher_min_poll_interval: Duration,
     /// How long a fetch waits for work inside the provider.
     pub dispatcher_long_poll_timeout: Duration,
@@ -18,55 +20,56 @@ pub struct RuntimeOptions {
     pub orchestration_concurrency: usize,
     /// Activities that run at the same time; 0 runs none here.
     pub worker_concurrency: usize,
-    /// The lease of an instance.
+    /// The lock timeout of an instance.
     pub orchestrator_lock_timeout: Duration,
-    /// How long before its end an instance's lease is renewed.
+    /// How long before its end an instance's lock is renewed.
     pub orchestrator_lock_renewal_buffer: Duration,
-    /// The lease of an activity.
+    /// The lock timeout of an activity.
     pub worker_lock_timeout: Duration,
-    /// How long before its end an activity's lease is renewed.
+    /// How long before its end an activity's lock is renewed.
     pub worker_lock_renewal_buffer: Duration,
     /// Logging and metrics.
     pub observability: ObservabilityConfig,
-    /// How long work rests that this node has no handler for.
+    /// The delay of abandoned work that this node has no handler for.
     pub unregistered_backoff: UnregisteredBackoffConfig,
-    /// Fetches of a message before it is poison.
+    /// The number of fetches after which a message is poison.
     pub max_attempts: u32,
-    /// How long a cancelled activity may clean up before its task is aborted.
+    /// How long an activity that was asked to stop may clean up before its task is aborted.
     pub activity_cancellation_grace_period: Duration,
     /// Pinned versions this node replays; `None` is 0.0.0 to this build, both included.
     pub supported_replay_versions: Option<SemverRange>,
-    /// The lease of a session.
+    /// The lock timeout of a session.
     pub session_lock_timeout: Duration,
-    /// How long before its end a session's lease is renewed.
+    /// How long before its end a session's lock is renewed.
     pub session_lock_renewal_buffer: Duration,
-    /// After how long without activity a session becomes claimable.
+    /// The time without activity after which a session can be claimed by another owner.
     pub session_idle_timeout: Duration,
     /// How often orphaned sessions are removed.
     pub session_cleanup_interval: Duration,
-    /// Distinct sessions in flight.
+    /// The maximum number of distinct sessions in flight.
     pub max_sessions_per_runtime: usize,
-    /// The session owner's name, if it should survive a restart.
+    /// The owner id of this node's sessions, if they should survive a restart.
     pub worker_node_id: Option<String>,
     /// Which tagged activities run here.
     pub worker_tag_filter: TagFilter,
-    /// How long one turn may take; `None` lets it run for ever.
+    /// How long one turn may take; `None` is unlimited.
     pub turn_timeout: Option<Duration>,
-    /// How long one run of an activity may take; `None` lets it run for ever.
+    /// How long one run of an activity may take; `None` is unlimited.
     pub activity_execution_timeout: Option<Duration>,
     /// Limits on payloads, histories, mailboxes and turns.
     pub limits: RuntimeLimits,
-    /// Live executions kept between turns; 0 replays every turn.
+    /// Live executions cached between turns; 0 replays every turn.
     pub execution_cache_size: usize,
-    /// Memory for these executions, in bytes; 256 MiB by default. Inputs, results and events that reached the code, unread
-    /// messages and key-values count; the least recently used execution goes first, and a larger one is not kept.
+    /// Memory for these executions, in bytes; 256 MiB by default. Counts inputs, results and events that reached the
+    /// code, unread messages and key-values. The least recently used execution is evicted first, and a larger one is
+    /// not cached.
     pub execution_cache_bytes: usize,
-    /// Whether fetches ask only for what this node has handlers for.
+    /// Whether fetches ask only for work that this node has handlers for.
     pub handler_capability_filter: bool,
     /// Pinned versions this node replays besides `supported_replay_versions`.
     pub extra_replay_versions: Vec<SemverRange>,
-    /// After how long work that no node can take is ended, with an error that says what was missing; `None` only reports
-    /// it. All nodes must be of this release or later: what a node did not announce it is not known for.
+    /// The time after which work that no node can take is ended, with an error that names what is missing; `None` only
+    /// reports it. All nodes must be of this release or later, because older nodes do not announce their capabilities.
     pub sweep_unsupported_after: Option<Duration>,
     /// Whether a cancellation ends an execution that no node can replay, without replaying it.
     pub cancel_only_fallback: bool,
@@ -112,8 +115,8 @@ impl RuntimeOptions {
     /// Refuses settings under which sessions would go idle while their activities run.
     #[expect(clippy::panic, reason = "the published contract of starting a runtime")]
     pub(crate) fn assert_valid(&self) {
-        // Renewing an activity counts as activity of its session: an idle timeout below that interval lets a
-        // session go idle between two renewals.
+        // Renewing an activity's lock keeps its session active: with an idle timeout below that interval a session
+        // would go idle between two renewals.
         let renewal_interval = self
             .worker_lock_timeout
             .checked_sub(self.worker_lock_renewal_buffer)
@@ -129,7 +132,7 @@ impl RuntimeOptions {
     }
 }
 
-/// How long work rests that a node has no handler for: doubling from `base_delay` up to `max_delay`.
+/// The delay of work that a node has no handler for: doubling from `base_delay` up to `max_delay`.
 #[derive(Debug, Clone)]
 pub struct UnregisteredBackoffConfig {
     /// The first delay.
@@ -145,9 +148,9 @@ impl Default for UnregisteredBackoffConfig {
 }
 
 impl UnregisteredBackoffConfig {
-    /// The delay after fetch number `attempt_count`, which counts from 1; 0 behaves like 1.
+    /// The delay after fetch number `attempt_count`, counted from 1; 0 behaves like 1.
     pub fn delay(&self, attempt_count: u32) -> Duration {
-        /// Doublings beyond this one change nothing: 64 times the base is long enough for any deployment.
+        /// Further doublings change nothing: 64 times the base is long enough for any deployment.
         const MAX_DOUBLINGS: u32 = 6;
         let doublings = attempt_count.saturating_sub(1).min(MAX_DOUBLINGS);
         self.base_delay.saturating_mul(1 << doublings).min(self.max_delay)
@@ -199,7 +202,7 @@ mod tests {
         assert_eq!(flat.delay(1), Duration::from_millis(10), "the maximum holds for the base too");
     }
 
-    /// S0.30, S1.19, S3.30
+    /// S0.30, S1.19, S3.30, C1
     #[test]
     fn the_defaults_are_the_published_ones() {
         let options = RuntimeOptions::default();

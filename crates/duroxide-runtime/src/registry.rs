@@ -1,7 +1,8 @@
-//! Which handlers a node has, in which versions.
+//! [`Registry`]: the handlers of a node, by name and version.
 
 mod activities;
 mod builder;
+mod builtin;
 mod orchestrations;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use semver::Version;
 use crate::ActivityHandler;
 
 pub use builder::RegistryBuilder;
+pub(crate) use builtin::with_builtins;
 
 /// Orchestration handlers.
 pub type OrchestrationRegistry = Registry<dyn OrchestrationHandler>;
@@ -31,7 +33,7 @@ pub type ActivityRegistryBuilder = RegistryBuilder<dyn ActivityHandler>;
 /// The version of a handler that was registered without one.
 const DEFAULT_VERSION: Version = Version::new(1, 0, 0);
 
-/// Which version a start without version gets.
+/// The version that a start without a version gets.
 #[derive(Debug, Clone)]
 pub enum VersionPolicy {
     /// The highest registered one.
@@ -45,8 +47,8 @@ type Policies = BTreeMap<String, VersionPolicy>;
 
 /// Handlers by name and version.
 ///
-/// Clones share handlers and version policies: a policy that is changed later counts for every clone, also the
-/// one a running runtime holds.
+/// Clones share handlers and version policies: a later change of a policy applies to every clone, including the one
+/// that a running runtime holds.
 ///
 /// ```
 /// # use duroxide_runtime::{OrchestrationRegistry, VersionPolicy};
@@ -103,9 +105,9 @@ impl<H: ?Sized> Registry<H> {
         found.map(Arc::clone)
     }
 
-    /// Sets which version later starts without version get.
+    /// Sets the version that later starts without a version get.
     pub fn set_version_policy(&self, name: &str, policy: VersionPolicy) {
-        // A map of plain values is never left half written, so a panic elsewhere does not spoil it.
+        // Plain map operations do not leave the map half written, so a panic elsewhere does not corrupt it.
         let mut policies = self.policies.write().unwrap_or_else(PoisonError::into_inner);
         policies.insert(name.to_owned(), policy);
     }
@@ -130,7 +132,7 @@ impl<H: ?Sized> Registry<H> {
         self.handlers.len()
     }
 
-    /// This registry and some more handlers; version policies stay shared with this one.
+    /// This registry with additional handlers. Version policies stay shared with this one.
     pub(crate) fn with_added<const N: usize>(&self, added: [(&str, Arc<H>); N]) -> Self {
         let mut handlers = Handlers::clone(&self.handlers);
         for (name, handler) in added {

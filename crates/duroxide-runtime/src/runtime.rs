@@ -1,3 +1,5 @@
+//! [`Runtime`]: starts and stops a node.
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -11,20 +13,20 @@ use tracing::{error, info, warn};
 
 use crate::{
     ActivityRegistry, MetricsSnapshot, ObservabilityHandle, OrchestrationRegistry, RuntimeOptions,
-    builtin::with_builtins,
-    dispatch::{self, Node, NodeParts, describe_ranges, guarded},
+    dispatch::{self, Node, NodeParts, describe_ranges, provider_call},
     env::{Env, RealEnv, clock_of},
     instrumented::InstrumentedProvider,
     observability::MetricsProvider,
+    registry::with_builtins,
     shutdown::Shutdown,
 };
 
-/// How long running work may take to finish at shutdown, unless the caller says otherwise.
+/// The default time for running work to finish at shutdown.
 const SHUTDOWN_DEFAULT: Duration = Duration::from_millis(1_000);
 
-/// A node: it takes work from a store, runs orchestrations and activities, and commits what came of them.
+/// A node: it fetches work from a store, runs orchestrations and activities, and commits the results.
 ///
-/// Dropping the handle stops nothing; [`Self::shutdown`] does.
+/// Dropping the handle does not stop the node; [`Self::shutdown`] does.
 #[derive(Debug)]
 pub struct Runtime {
     shutdown: Arc<Shutdown>,
@@ -49,8 +51,7 @@ impl Runtime {
         Self::start_with_options(store, activities, orchestrations, RuntimeOptions::default()).await
     }
 
-    /// Starts a node on a store. It runs on the tokio runtime in which this is called, and calls the store only
-    /// there.
+    /// Starts a node on a store. The node runs on the current tokio runtime, and calls the store only there.
     ///
     /// # Panics
     /// If `session_idle_timeout` is not above the interval at which worker locks are renewed.
@@ -64,7 +65,7 @@ impl Runtime {
         Self::start_in(env, store, activities, orchestrations, options).await
     }
 
-    /// Starts a node in surroundings of the caller's choice: a simulator puts virtual time here.
+    /// Starts a node in the given environment, such as the virtual time of a simulator.
     ///
     /// # Panics
     /// As [`Self::start_with_options`].
@@ -91,23 +92,23 @@ impl Runtime {
         Arc::new(Self { shutdown: Arc::new(Shutdown::of(node)), observability })
     }
 
-    /// Stops taking work and waits until nothing of this node runs any more and nothing of it holds the store. Running
-    /// work may finish within the timeout (`None` is one second); the rest is aborted and given back, its attempt not
-    /// counted. With 0 everything is aborted at once, without a call to the store.
+    /// Stops fetching and waits until no part of this node runs or holds the store. Running work may finish within the
+    /// timeout (`None` is one second); the rest is aborted and abandoned, its attempt not charged. With 0 everything is
+    /// aborted at once, without a call to the store.
     ///
-    /// An activity that blocks its thread cannot be aborted: the call waits until its code returns, and logs at WARN
-    /// which activity it waits for. Code that an activity has started elsewhere, such as with `spawn_blocking`, is
-    /// waited for while it holds the activity's context, for five seconds at most. A turn that blocks its thread is
-    /// left behind with a WARN.
+    /// An activity that blocks its thread cannot be aborted: the call waits until its code returns, and logs the
+    /// activity at WARN. Code that an activity has started elsewhere, such as with `spawn_blocking`, is waited for
+    /// while it holds the activity's context, for five seconds at most. A turn that blocks its thread is left behind,
+    /// with a WARN.
     ///
-    /// Calls may overlap and may be dropped: all wait for the same end, and the earliest deadline counts.
+    /// Calls may overlap and may be dropped: all wait for the same shutdown, and the earliest deadline counts.
     pub async fn shutdown(self: Arc<Self>, timeout_ms: Option<u64>) {
         let shutdown = Arc::clone(&self.shutdown);
         drop(self);
         shutdown.within(timeout_ms.map_or(SHUTDOWN_DEFAULT, Duration::from_millis)).await;
     }
 
-    /// The counters as they stand.
+    /// The current values of the counters.
     pub fn metrics_snapshot(&self) -> Option<MetricsSnapshot> {
         self.observability.as_ref().map(ObservabilityHandle::metrics_snapshot)
     }
@@ -117,14 +118,15 @@ impl Runtime {
         self.observability.as_ref()
     }
 
-    /// What an instance is; `None` if it is unknown, if the store cannot be read, or after a shutdown.
+    /// Name and version of an instance's orchestration; `None` if the instance is unknown, if the store cannot be read,
+    /// or after a shutdown.
     pub async fn get_orchestration_descriptor(&self, instance: &str) -> Option<OrchestrationDescriptor> {
         let node = self.shutdown.node()?;
-        guarded("read_descriptor", node.store.read_descriptor(instance)).await.ok().flatten()
+        provider_call("read_descriptor", node.store.read_descriptor(instance)).await.ok().flatten()
     }
 }
 
-/// Sets up logging and metrics. A node without them still runs.
+/// Sets up logging and metrics. A node runs without them if that fails.
 fn observe(options: &RuntimeOptions) -> (Option<ObservabilityHandle>, Arc<MetricsProvider>) {
     match ObservabilityHandle::init(&options.observability) {
         Ok(handle) => {
@@ -138,7 +140,7 @@ fn observe(options: &RuntimeOptions) -> (Option<ObservabilityHandle>, Arc<Metric
     }
 }
 
-/// Says what this node is, and tells the store what it needs to know of it.
+/// Logs the build and its settings, and passes `max_attempts` to the store.
 fn announce(node: &Node) {
     let build = current_build_version();
     info!(

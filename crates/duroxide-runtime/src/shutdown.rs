@@ -1,4 +1,4 @@
-//! Stopping a node (semantics 21.1).
+//! [`Shutdown`]: stops a node (semantics 21.1).
 
 mod deadline;
 mod left_running;
@@ -24,17 +24,17 @@ use crate::{
     env::{BoxFuture, Env, Tasks, lock},
 };
 
-/// How long a turn that ignores the end of its node is waited for before its thread is left behind.
+/// How long a shutdown waits for a turn that does not return, before its thread is left behind.
 const STUCK_TURN_MAX: Duration = Duration::from_millis(250);
-/// How long giving back locks may take. The remaining locks end with their leases.
+/// How long abandoning the remaining claims may take. Locks that remain end with their leases.
 const RELEASE_MAX: Duration = Duration::from_secs(1);
 
-/// The one shutdown of a node, however many calls ask for it.
+/// The shutdown of a node, shared by all calls that ask for it.
 ///
-/// All calls poll the same future, and so does a task of its own: a call that is dropped stops nothing, and a call
-/// outside of the executor needs nobody else to make progress.
+/// All calls poll the same future, and so does a spawned task. So dropping a call stops nothing, and a call outside of
+/// the executor makes progress by itself.
 pub(crate) struct Shutdown {
-    /// Empty once the node has ended, so that handles that are kept hold no store.
+    /// `None` once the node has ended, so that remaining handles do not keep the store open.
     node: NodeSlot,
     deadline: Arc<Deadline>,
     end: OnceLock<Shared<BoxFuture>>,
@@ -47,22 +47,22 @@ impl Shutdown {
         Self { node: Arc::new(Mutex::new(Some(node))), deadline: Arc::default(), end: OnceLock::new() }
     }
 
-    /// The node, until it has ended.
+    /// The node, unless it has ended.
     pub(crate) fn node(&self) -> Option<Arc<Node>> {
         lock(&self.node).clone()
     }
 
-    /// Stops taking work, lets running work finish until the earliest deadline that any call has asked for, and
-    /// resolves when nothing of the node runs. A timeout of zero makes no provider call.
+    /// Stops fetching, lets running work finish until the earliest deadline of all calls, and resolves when no part of
+    /// the node runs any more. With a timeout of zero no provider call is made.
     pub(crate) async fn within(self: Arc<Self>, timeout: Duration) {
         let Some(end) = self.ask(timeout) else { return };
         drop(self);
         end.await;
     }
 
-    /// The shared end of the node; `None` if it has ended already.
+    /// The shared future of the shutdown; `None` if the node has ended already.
     fn ask(&self, timeout: Duration) -> Option<Shared<BoxFuture>> {
-        // The node is only borrowed: a clone here could outlive the end that another call sees.
+        // The node is only borrowed: a clone could outlive the end that another call observes.
         let slot = lock(&self.node);
         let node = slot.as_ref()?;
         self.deadline.bring_forward(&node.env, timeout);
@@ -85,7 +85,7 @@ impl fmt::Debug for Shutdown {
     }
 }
 
-/// The whole shutdown. When it resolves, nothing of the node is left, and nothing of it holds the store.
+/// The whole shutdown. When it resolves, no part of the node runs or holds the store.
 async fn end(node: Arc<Node>, deadline: Arc<Deadline>, slot: NodeSlot) {
     node.stopping.cancel();
     select(pin!(node.work.ended()), pin!(deadline.passed(&node.env))).await;
@@ -97,20 +97,20 @@ async fn end(node: Arc<Node>, deadline: Arc<Deadline>, slot: NodeSlot) {
     left_running::wait(&node, &deadline).await;
     release(&node, &deadline, &BTreeSet::new()).await;
     node.membership.leave();
-    node.retire(node.cache.clear());
+    node.drop_on_turn_thread(node.cache.clear());
     close_turns(&node).await;
     drop(node);
     let last = lock(&slot).take();
     drop(last);
 }
 
-/// Gives back what is still locked, attempt taken back, apart from the locks to `keep`. The store is called by a task
-/// of its own, because the caller of a shutdown may be outside of the executor that the store needs.
+/// Abandons all claims except those in `keep`, without charging attempts. A spawned task calls the store, because the
+/// caller of a shutdown may be outside of the executor that the store needs.
 async fn release(node: &Arc<Node>, deadline: &Deadline, keep: &BTreeSet<String>) {
     if deadline.is_immediate() {
         return;
     }
-    let held = node.held.take_except(keep);
+    let held = node.locks.take_except(keep);
     if held.is_empty() {
         return;
     }
@@ -124,7 +124,7 @@ async fn release(node: &Arc<Node>, deadline: &Deadline, keep: &BTreeSet<String>)
     calls.ended().await;
 }
 
-/// Ends the turn threads. A thread that is stuck in user code cannot be ended.
+/// Ends the turn threads. A thread that is stuck in user code is left behind.
 async fn close_turns(node: &Node) {
     within(&node.env, STUCK_TURN_MAX, node.env.close_turns()).await;
     for instance in node.turns.list() {
@@ -132,7 +132,7 @@ async fn close_turns(node: &Node) {
     }
 }
 
-/// Waits for `work` no longer than `limit`, also where nothing drives the timers of the executor.
+/// Waits for `work` for at most `limit`, even if nothing drives the timers of the executor.
 async fn within<T>(env: &Arc<dyn Env>, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     match select(pin!(work), env.sleep_off_executor(limit)).await {
         Either::Left((done, _)) => Some(done),

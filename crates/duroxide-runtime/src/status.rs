@@ -1,45 +1,46 @@
+//! [`OrchestrationStatus`]: the status of an instance as clients see it.
+
 use duroxide_core::{ErrorDetails, EventKind, WorkItem};
 use duroxide_provider::StatusSnapshot;
 
-/// How an instance stands.
+/// The status of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrchestrationStatus {
-    /// There is no such instance.
+    /// The instance does not exist.
     NotFound,
-    /// It has not ended; also between two executions.
+    /// The instance has not ended, or is between two executions.
     Running {
         /// The custom status.
         custom_status: Option<String>,
-        /// How often it was set.
+        /// The number of times it was set.
         custom_status_version: u64,
     },
-    /// It returned.
+    /// The orchestration returned a result.
     Completed {
-        /// What it returned.
+        /// The result.
         output: String,
         /// The custom status.
         custom_status: Option<String>,
-        /// How often it was set.
+        /// The number of times it was set.
         custom_status_version: u64,
     },
-    /// It failed, or was cancelled.
+    /// The orchestration failed or was cancelled.
     Failed {
-        /// Why.
+        /// The reason.
         details: ErrorDetails,
         /// The custom status.
         custom_status: Option<String>,
-        /// How often it was set.
+        /// The number of times it was set.
         custom_status_version: u64,
     },
 }
 
 impl OrchestrationStatus {
-    /// Whether the instance has ended.
     pub(crate) fn is_terminal(&self) -> bool {
         matches!(self, Self::Completed { .. } | Self::Failed { .. })
     }
 
-    /// How often the custom status was set.
+    /// The number of times the custom status was set.
     pub(crate) fn custom_status_version(&self) -> u64 {
         match self {
             Self::NotFound => 0,
@@ -52,26 +53,50 @@ impl OrchestrationStatus {
 
 impl From<Option<StatusSnapshot>> for OrchestrationStatus {
     fn from(snapshot: Option<StatusSnapshot>) -> Self {
+        use EventKind as E;
         let Some(snapshot) = snapshot else { return Self::NotFound };
         let StatusSnapshot { terminal_event, custom_status, custom_status_version, .. } = snapshot;
-        match terminal_event.map(|event| event.kind) {
-            Some(EventKind::OrchestrationCompleted { output }) => {
+        let running = |custom_status| Self::Running { custom_status, custom_status_version };
+        let Some(terminal_event) = terminal_event else { return running(custom_status) };
+        match terminal_event.kind {
+            E::OrchestrationCompleted { output } => {
                 Self::Completed { output, custom_status, custom_status_version }
             }
-            Some(EventKind::OrchestrationFailed { details }) => {
+            E::OrchestrationFailed { details } => {
                 Self::Failed { details, custom_status, custom_status_version }
             }
-            _ => Self::Running { custom_status, custom_status_version },
+            // These do not end an instance.
+            E::OrchestrationStarted { .. }
+            | E::OrchestrationContinuedAsNew { .. }
+            | E::OrchestrationCancelRequested { .. }
+            | E::ActivityScheduled { .. }
+            | E::ActivityCompleted { .. }
+            | E::ActivityFailed { .. }
+            | E::ActivityCancelRequested { .. }
+            | E::TimerCreated { .. }
+            | E::TimerFired { .. }
+            | E::ExternalSubscribed { .. }
+            | E::ExternalEvent { .. }
+            | E::ExternalSubscribedCancelled { .. }
+            | E::QueueSubscribed { .. }
+            | E::QueueEventDelivered { .. }
+            | E::QueueSubscriptionCancelled { .. }
+            | E::OrchestrationChained { .. }
+            | E::SubOrchestrationScheduled { .. }
+            | E::SubOrchestrationCompleted { .. }
+            | E::SubOrchestrationFailed { .. }
+            | E::SubOrchestrationCancelRequested { .. }
+            | E::CustomStatusUpdated { .. }
+            | E::KeyValueSet { .. }
+            | E::KeyValueCleared { .. }
+            | E::KeyValuesCleared => running(custom_status),
         }
     }
 }
 
-/// The kind of a work item, for logs. Queue messages keep the name they are stored under in histories.
+/// The kind of a work item, for logs. Queue messages have the name under which histories store them.
 pub fn kind_of(item: &WorkItem) -> &'static str {
-    match item {
-        WorkItem::QueueMessage { .. } => "ExternalRaisedPersistent",
-        other => other.kind(),
-    }
+    if matches!(item, WorkItem::QueueMessage { .. }) { "ExternalRaisedPersistent" } else { item.kind() }
 }
 
 #[cfg(test)]

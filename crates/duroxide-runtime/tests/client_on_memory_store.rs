@@ -1,4 +1,4 @@
-//! A client on a real store, with rounds committed by hand where a runtime would.
+//! A client on a real store. The tests commit rounds by hand instead of running a runtime.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -16,7 +16,7 @@ use duroxide_runtime::{
 use duroxide_store::MemoryProvider;
 use recorder::Recorder;
 
-/// How long a test waits for what must happen before it gives up.
+/// The timeout of every wait in these tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LEASE: Duration = Duration::from_secs(60);
 

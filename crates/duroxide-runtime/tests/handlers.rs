@@ -1,4 +1,4 @@
-//! Which handler runs, what it is given, and what it may ask.
+//! Which handler version runs, its context, and the calls it may make.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -27,7 +27,7 @@ struct World {
 }
 
 impl World {
-    /// Every turn replays: what is recorded must be enough.
+    /// Every turn replays, so recorded events must be enough.
     async fn new(
         activities: impl Into<ActivityRegistry>,
         orchestrations: impl Into<OrchestrationRegistry>,
@@ -48,7 +48,7 @@ impl World {
         self.client.wait_for_orchestration_typed(instance, PATIENCE).await.unwrap().unwrap()
     }
 
-    /// Waits until an instance has said by its custom status that it listens.
+    /// Waits until an instance reports by its custom status that it waits for an event.
     async fn listening(&self, instance: &str) {
         self.client.wait_for_status_change(instance, 0, Duration::from_millis(5), PATIENCE).await.unwrap();
     }
@@ -58,7 +58,7 @@ impl World {
     }
 }
 
-/// Waits for `go`, then tells its own version.
+/// Waits for `go`, then returns its own version.
 async fn tells_version(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
     let go = ctx.schedule_wait("go");
     ctx.set_custom_status("listening");
@@ -96,7 +96,7 @@ async fn a_policy_counts_for_new_executions_only() {
     world.runtime.shutdown(None).await;
 }
 
-/// 17.5
+/// A17.5
 #[tokio::test]
 async fn shared_registries_are_accepted() {
     let orchestrations =
@@ -171,7 +171,7 @@ async fn guids_and_times_are_recorded_once_and_replayed() {
         .register_typed("Ask", |ctx: OrchestrationContext, _: String| async move {
             let (first, second) = (ctx.new_guid().await?, ctx.new_guid().await?);
             let now = ctx.utc_now().await?;
-            // The code starts over after every step, so a value that were not recorded would differ here.
+            // The code is replayed after every step, so a value that is not recorded would differ here.
             ctx.schedule_timer(Duration::from_millis(1)).await;
             Ok((first, second, now))
         })

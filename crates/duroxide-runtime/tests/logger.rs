@@ -1,7 +1,7 @@
 //! The logger that [`init_logging`] installs.
 //!
-//! It is alone in its program, as in most: `tracing` asks every subscriber there is, in whichever thread, whether a span
-//! is made.
+//! The only test of its program, because `tracing` asks every subscriber of the process, in any thread, whether to
+//! create a span.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -30,7 +30,7 @@ async fn activity(_ctx: ActivityContext, _input: String) -> Result<String, Strin
     Ok(here().to_owned())
 }
 
-/// Its lines carry the ids themselves, so the spans would be for nobody.
+/// The log lines carry the ids themselves, so the logger needs no spans.
 #[tokio::test]
 async fn under_our_logger_no_spans_of_turns_and_activities_are_made() {
     init_logging(&ObservabilityConfig::default()).unwrap();

@@ -1,6 +1,6 @@
-//! B12: what a whole runtime counts, exactly.
+//! B12: the exact metrics of a whole runtime.
 //!
-//! The recorder is the current thread's: dispatch and activities run on the test's own tokio thread, and turn
+//! The recorder belongs to the current thread: dispatch and activities run on the test's own tokio thread, and turn
 //! threads record nothing.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
@@ -81,8 +81,8 @@ fn activities() -> ActivityRegistry {
     ActivityRegistry::builder().register("Step", |_ctx, input| async move { Ok(input) }).build()
 }
 
-/// Every turn replays, so that changed code is noticed; what is not registered is poison after two attempts. There
-/// is a slot for everything: what waits too long for one is given back and fetched, and counted, again.
+/// Every turn replays, so that changed code is noticed; work without a handler is poison after two attempts. There is a
+/// slot for every item, because an item that waits too long for a slot is abandoned, fetched and counted again.
 fn options() -> RuntimeOptions {
     RuntimeOptions {
         orchestration_concurrency: 32,
@@ -97,7 +97,7 @@ fn options() -> RuntimeOptions {
     }
 }
 
-/// Runs all instances to their ends and stops the runtime, so that nothing is left to count.
+/// Runs all instances to their ends and stops the runtime, so that all metrics are final.
 async fn run_all() -> MetricsSnapshot {
     let store = memory_store();
     let client = Client::new(Arc::clone(&store));
@@ -116,7 +116,7 @@ async fn run_all() -> MetricsSnapshot {
     runtime.metrics_snapshot().unwrap()
 }
 
-/// Whether this metric counts instances and activities rather than calls of the store.
+/// Whether this metric counts instances and activities rather than provider calls.
 fn counts_work(name: &str) -> bool {
     !name.starts_with("duroxide_provider_")
 }
@@ -125,7 +125,7 @@ fn expected_counters() -> BTreeMap<String, u64> {
     starts().chain(completions()).chain(failures()).chain(others()).collect()
 }
 
-/// By what each execution was started.
+/// Executions by initiator.
 fn starts() -> impl Iterator<Item = (String, u64)> {
     [
         ("TwoSteps", "1.0.0", "client", 2),
@@ -144,7 +144,7 @@ fn starts() -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// How each execution ended.
+/// Executions by outcome.
 fn completions() -> impl Iterator<Item = (String, u64)> {
     [
         ("TwoSteps", "1.0.0", "success", 2),
@@ -164,7 +164,7 @@ fn completions() -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// Why executions failed.
+/// Failed executions by reason.
 fn failures() -> impl Iterator<Item = (String, u64)> {
     [
         ("Refuses", "1.0.0", "app_error", "application", 2),
@@ -181,7 +181,7 @@ fn failures() -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// Everything else.
+/// All other counters.
 fn others() -> impl Iterator<Item = (String, u64)> {
     [
         (
@@ -321,6 +321,31 @@ async fn the_gauge_shows_what_runs_and_the_duration_covers_all_of_it() {
     assert!(durations[0] >= TIMER.as_secs_f64(), "{durations:?}");
 }
 
+/// 20.2a: instances that were accepted and have not begun are counted too.
+#[tokio::test]
+async fn the_gauge_of_pending_instances_shows_accepted_starts() {
+    let recorder = Recorder::default();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    client.start_orchestration("a", "Approval", "").await.unwrap();
+    client.start_orchestration("b", "Approval", "").await.unwrap();
+    let node = |concurrency: usize| {
+        let mut options =
+            RuntimeOptions { orchestration_concurrency: concurrency, ..RuntimeOptions::default() };
+        options.observability.gauge_poll_interval = Duration::from_millis(10);
+        let orchestrations = OrchestrationRegistry::builder().register("Approval", approval).build();
+        Runtime::start_with_options(Arc::clone(&store), activities(), orchestrations, options)
+    };
+    let idle = node(0).await;
+    recorder.gauge_becomes("duroxide_pending_orchestrations", 2.0).await;
+    let busy = node(2).await;
+    recorder.gauge_becomes("duroxide_pending_orchestrations", 0.0).await;
+    for runtime in [idle, busy] {
+        runtime.shutdown(None).await;
+    }
+}
+
 /// 22.2
 #[tokio::test]
 async fn a_new_node_counts_what_runs_already() {
@@ -361,7 +386,7 @@ async fn errand(ctx: ActivityContext, how: String) -> Result<String, String> {
     }
 }
 
-/// Sees every kind of end an activity can have but poison.
+/// Calls activities with every possible outcome except poison.
 async fn errands(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
     ctx.schedule_activity("Errand", "shop").await?;
     ctx.schedule_activity("Errand", "fail").await.unwrap_err();
@@ -431,7 +456,7 @@ async fn every_outcome_of_an_activity_is_counted_once() {
     assert_eq!(recorder.counters().get(series), Some(&1), "its poison is its orchestration's failure");
 }
 
-/// B12, 22.1: an engine failure is counted by its own category, and a failed child as a failed call.
+/// B12, 22.1: an engine failure is counted under its own category, and a failed child as a failed call.
 #[tokio::test]
 async fn failures_of_the_engine_and_of_children_are_counted_once() {
     let recorder = Recorder::default();
@@ -471,8 +496,8 @@ async fn failures_of_the_engine_and_of_children_are_counted_once() {
     assert_eq!((snapshot.orch_application_errors, snapshot.suborchestration_calls), (2, 1));
 }
 
-/// 22.1: a start is labelled by what caused it, also for a child that ends without running. A detached start has no parent
-/// in the store, so it counts as a client's.
+/// 22.1: a start is labelled by its initiator, also for a child that ends without running. A detached start has no
+/// parent in the store, so it counts as a client's.
 #[tokio::test]
 async fn children_are_not_counted_as_started_by_clients() {
     let recorder = Recorder::default();

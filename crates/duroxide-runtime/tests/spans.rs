@@ -65,7 +65,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A runtime that was started inside a span of its user.
+    /// A runtime that was started inside a user's span.
     async fn new(options: RuntimeOptions) -> Self {
         let (spans, guard) = Collector::install();
         let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -148,7 +148,7 @@ async fn what_user_code_logs_and_opens_stands_inside_its_span() {
     assert_eq!((inner.parent, inner.lines), (Some("activity_run"), vec!["inside".to_owned()]));
 }
 
-/// 2.12: each trace comes out once, in the span of the turn that made it.
+/// 2.12: each trace is logged once, in the span of its turn.
 #[tokio::test]
 async fn a_turn_that_replays_says_so_and_repeats_no_trace() {
     let options = RuntimeOptions { execution_cache_size: 0, ..RuntimeOptions::default() };

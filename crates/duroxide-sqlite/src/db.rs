@@ -1,6 +1,6 @@
 //! One connection, its statements, and the values that go in and out of it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{VersionTriple, store::StoreFailure};
@@ -212,6 +212,16 @@ pub(crate) fn number(value: u64) -> i64 {
 /// A stored number of the caller's.
 pub(crate) fn unsigned(stored: i64) -> u64 {
     stored.cast_unsigned()
+}
+
+/// The length of a lease as it is stored.
+pub(crate) fn length(lease: Duration) -> i64 {
+    i64::try_from(lease.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// A number of rows as the limit of a query.
+pub(crate) fn limit(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
 /// A stored count.

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(failure(&encoding).class, Permanent);
     }
 
-    /// Decisions 8: only a commit whose disk failed has an unknown outcome.
+    /// D8: only a commit whose disk failed has an unknown outcome.
     #[test]
     fn an_io_error_of_the_commit_leaves_the_outcome_unknown() {
         assert_eq!(commit_failure(&error(ffi::SQLITE_IOERR_FSYNC)).class, FailureClass::OutcomeUnknown);

@@ -1,3 +1,5 @@
+//! Settings of a store.
+
 use std::time::Duration;
 
 use duroxide_provider::store::bounds::ORPHAN_MESSAGE_TTL_DEFAULT;

@@ -1,13 +1,18 @@
+//! `SqliteProvider`: what users open.
+
+mod thread;
+
 use std::fmt::Write as _;
 
 use duroxide_provider::store::StoreSnapshot;
 use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
+use self::thread::run_on_a_thread;
 use crate::{
-    SqliteEngine, SqliteError, SqliteOptions, SqliteReader, checkpoint, compact,
+    SqliteEngine, SqliteError, SqliteOptions, SqliteReader, compact,
     db::Db,
     open::{Location, open_writer},
-    thread::run_on_a_thread,
+    wal,
 };
 
 /// Connections that read beside the one that writes. A store in memory has one connection for everything.
@@ -64,7 +69,7 @@ impl SqliteProvider {
         let (location, options) = (self.location.clone(), self.options.clone());
         run_on_a_thread("checkpoint", move || {
             let db = Db::new(open_writer(&location, &options)?);
-            checkpoint::run_full(&db).map_err(|failure| SqliteError::from_failure("checkpoint", failure))
+            wal::checkpoint_fully(&db).map_err(|failure| SqliteError::from_failure("checkpoint", failure))
         })
         .await
     }

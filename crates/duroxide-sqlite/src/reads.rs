@@ -1,29 +1,36 @@
 //! Reads. Each call sees one state. Mailboxes are invisible to all but the queue depths and the snapshot; an instance whose
 //! start is queued is shown by those reads that say so.
 
+mod answers;
+pub(crate) mod bulk;
+mod fullness;
+mod listing;
+mod ready;
+mod snapshot;
+
 use std::collections::BTreeMap;
 
 use duroxide_core::{Event, EventKind, SystemStats, Timestamp};
 use duroxide_provider::{
     ExecutionInfo, QueueDepths, SystemMetrics,
-    store::{EventRow, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
+    store::{EventRow, RunningVersion, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
 };
 
 use rusqlite::{Row, types::ValueRef};
 
+pub(crate) use self::fullness::Fullness;
 use crate::{
-    custom_status,
-    db::{Db, lossy_text, micros, number, time, unsigned},
-    kv,
-    mailbox::held,
+    db::{Db, lossy_text, micros, number, time, triple, unsigned},
+    tables::{
+        executions::first_event,
+        mailboxes::messages::held,
+        state::{custom_status, key_values},
+    },
 };
 
 const KNOWN: &str = "SELECT id, execution_id FROM instance WHERE instance_id = ?1 AND known = 1";
 const HISTORY: &str = "SELECT event_id, data FROM history WHERE instance = ?1 AND execution_id = ?2
       AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2) ORDER BY event_id";
-const FIRST_EVENT: &str =
-    "SELECT data FROM history WHERE instance = ?1 AND execution_id = ?2
-      AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2) ORDER BY event_id LIMIT 1";
 /// What [`read_status`] reads of an instance, whatever else it must be.
 macro_rules! status {
     () => {
@@ -70,9 +77,13 @@ const QUEUE_DEPTHS: &str = concat!(
         (SELECT count(*) FROM activity WHERE lock_until IS NULL OR lock_until <= ?1)"
 );
 const CHILDREN: &str = "SELECT instance_id FROM instance WHERE parent = ?1 ORDER BY id";
-const RUNNING_STARTS: &str = "SELECT (SELECT data FROM history WHERE history.instance = instance.id
-            AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1)
-    FROM instance WHERE known = 1 AND status = 'Running' ORDER BY id";
+const RUNNING_VERSIONS: &str = "SELECT major, minor, patch,
+        CASE WHEN major IS NULL THEN
+            (SELECT data FROM history WHERE history.instance = instance.id
+             AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1) END
+    FROM instance LEFT JOIN execution ON execution.instance = instance.id
+        AND execution.execution_id = instance.execution_id
+    WHERE known = 1 AND instance.status = 'Running' ORDER BY id";
 const WRITTEN_AT: &str = "SELECT written_at FROM sequence WHERE id = 1";
 
 /// An instance that was started.
@@ -109,9 +120,10 @@ pub(crate) fn history(
 
 pub(crate) fn load(db: &Db, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure> {
     match known(db, instance)? {
-        Some(row) => {
-            Ok(StoredExecution { events: events(db, row.id, execution_id)?, kv: kv::left(db, row.id)? })
-        }
+        Some(row) => Ok(StoredExecution {
+            events: events(db, row.id, execution_id)?,
+            kv: key_values::left(db, row.id)?,
+        }),
         None => Ok(StoredExecution::default()),
     }
 }
@@ -142,11 +154,6 @@ pub(crate) fn descriptor(db: &Db, instance: &str) -> Result<Option<StoredDescrip
     Ok(first.map(|first_event| StoredDescriptor { first_event }))
 }
 
-/// The first event of an execution.
-pub(crate) fn first_event(db: &Db, id: i64, execution_id: u64) -> Result<Option<String>, StoreFailure> {
-    db.first(FIRST_EVENT, (id, number(execution_id)), |row| lossy_text(row, 0))
-}
-
 pub(crate) fn last_event_id(db: &Db, instance: &str, execution_id: u64) -> Result<Option<u64>, StoreFailure> {
     let Some(row) = known(db, instance)? else { return Ok(None) };
     Ok(db.first(LAST_EVENT_ID, (row.id, number(execution_id)), |row| row.get(0))?.map(unsigned))
@@ -161,14 +168,14 @@ pub(crate) fn custom_status(db: &Db, instance: &str) -> Result<Option<(Option<St
 
 pub(crate) fn kv_value(db: &Db, instance: &str, key: &str) -> Result<Option<String>, StoreFailure> {
     match known(db, instance)? {
-        Some(row) => kv::value(db, row.id, key),
+        Some(row) => key_values::value(db, row.id, key),
         None => Ok(None),
     }
 }
 
 pub(crate) fn kv_values(db: &Db, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure> {
     match known(db, instance)? {
-        Some(row) => kv::values(db, row.id),
+        Some(row) => key_values::values(db, row.id),
         None => Ok(BTreeMap::new()),
     }
 }
@@ -178,7 +185,7 @@ pub(crate) fn stats(db: &Db, instance: &str) -> Result<Option<SystemStats>, Stor
     let columns = (row.id, number(row.execution_id));
     let sizes = db.first(HISTORY_SIZE, columns, |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (events, bytes) = sizes.unwrap_or_default();
-    let values = kv::values(db, row.id)?;
+    let values = key_values::values(db, row.id)?;
     Ok(Some(SystemStats {
         history_event_count: unsigned(events),
         history_size_bytes: unsigned(bytes),
@@ -261,7 +268,14 @@ pub(crate) fn children(db: &Db, instance: &str) -> Result<Vec<String>, StoreFail
     db.all(CHILDREN, [instance], |row| row.get(0))
 }
 
-pub(crate) fn running_starts(db: &Db) -> Result<Vec<String>, StoreFailure> {
-    let starts = db.all(RUNNING_STARTS, [], |row| row.get::<_, Option<String>>(0))?;
-    Ok(starts.into_iter().flatten().collect())
+pub(crate) fn running_versions(db: &Db) -> Result<Vec<RunningVersion>, StoreFailure> {
+    let versions = db.all(RUNNING_VERSIONS, [], |row| {
+        Ok(match triple(row, 0)? {
+            Some(pinned) => Some(RunningVersion::Pinned(pinned)),
+            None => {
+                row.get::<_, Option<String>>(3)?.map(|first_event| RunningVersion::Unpinned { first_event })
+            }
+        })
+    })?;
+    Ok(versions.into_iter().flatten().collect())
 }

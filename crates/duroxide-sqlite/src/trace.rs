@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use crate::engine::{BEGIN, COMMIT};
+use crate::tables::{BEGIN, COMMIT};
 
 /// The statements that a connection ran since it was told to keep them. For tests and benchmarks: it grows.
 #[derive(Debug, Default)]

@@ -41,7 +41,7 @@ fn activity(id: u64) -> WorkItem {
     }
 }
 
-/// Api 13: name, version, management, and that it is `Send + Sync`.
+/// A13: name, version, management, and that it is `Send + Sync`.
 #[tokio::test]
 async fn a_provider_says_what_it_is() {
     fn shared<T: Send + Sync + 'static>(_: &T) {}
@@ -52,7 +52,7 @@ async fn a_provider_says_what_it_is() {
     assert!(provider.commits_rounds() && provider.serves_batches());
 }
 
-/// Api 17.6
+/// A17.6
 #[test]
 fn options_are_safe_by_default() {
     let options = SqliteOptions::default();
@@ -165,7 +165,7 @@ fn node_files(folder: &Path) -> Vec<String> {
     names.filter_map(|name| name.into_string().ok()).filter(|name| name.contains("-node-")).collect()
 }
 
-/// Decisions 10: the nodes of one file find each other however its path was spelled.
+/// D10: the nodes of one file find each other however its path was spelled.
 #[cfg(unix)]
 #[tokio::test]
 async fn the_files_of_nodes_stand_beside_the_real_file() {

@@ -224,9 +224,10 @@ impl StoreDriver {
     /// Runs one batch. A claim or a promotion that fails is put aside and the rest is tried again, so each time
     /// round there is less that can fail.
     fn transact(&mut self, now: Timestamp) {
-        let jobs = self.machine.take_batch();
+        let mut jobs = self.machine.take_batch();
         let began = (self.steady_clock)();
         loop {
+            jobs = self.refuse_messages(jobs, now);
             let result = self.transaction(now).run(&jobs);
             let took = (self.steady_clock)().saturating_sub(began);
             if let Ok(outcome) = &result {
@@ -254,6 +255,19 @@ impl StoreDriver {
         }
     }
 
+    /// A client must not be told that its message was taken while a damaged store hands out no instance: no turn would ever
+    /// see the message. Returns the other jobs.
+    fn refuse_messages(&mut self, jobs: Vec<Job>, now: Timestamp) -> Vec<Job> {
+        let Some(damage) = self.machine.instances.damage(now) else { return jobs };
+        let message = format!("the store takes no messages, because it cannot hand out instances: {damage}");
+        let failure = StoreFailure::new(FailureClass::Permanent, message);
+        let (refused, kept): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_message);
+        for job in refused {
+            self.answer(job, Err(failure.clone().into()));
+        }
+        kept
+    }
+
     fn transaction(&mut self, now: Timestamp) -> Transaction<'_> {
         Transaction {
             engine: &mut self.engine,
@@ -262,7 +276,7 @@ impl StoreDriver {
             steady_clock: &self.steady_clock,
             now,
             allowance: self.lease_allowance,
-            node_locks: self.nodes.locks(),
+            nodes: &self.nodes,
         }
     }
 
@@ -350,31 +364,10 @@ impl StoreDriver {
     fn answer(&mut self, job: Job, answer: Result<Answer, ApplyError>) {
         self.note_node(job.op(), &answer);
         if let Ok(answer) = &answer {
-            self.tell_watchers(job.op(), answer);
+            // It has happened, for good: only now anyone hears of it.
+            self.watchers.tell_of(job.op(), answer);
         }
         job.answer(answer);
-    }
-
-    /// The operation has happened, for good: only now anyone hears of it.
-    fn tell_watchers(&self, op: &Op, answer: &Answer) {
-        match (op, answer) {
-            // Most rounds change nothing that a client can wait for, and each client told reads the store.
-            (Op::CommitRound(round), _) if !round.is_worth_telling() => {}
-            (Op::CommitRound(round), Answer::RoundCommitted { instance, ended: Some(ended) }) => {
-                self.watchers.tell_end(instance, || round.status_after(ended));
-            }
-            (Op::EnqueueMessage(start) | Op::StartIfNew(start), Answer::Begun) => {
-                self.watchers.note_begun(&start.instance);
-            }
-            (_, Answer::RoundCommitted { instance, .. }) | (Op::Append { instance, .. }, _) => {
-                self.watchers.tell(instance);
-            }
-            // Nobody can see what it removes.
-            (Op::RemoveRows { .. }, _) => {}
-            // The answer gives only numbers, and deletes are rare.
-            (_, Answer::Deleted(_) | Answer::DeletedPart(..)) => self.watchers.tell_all(),
-            _ => {}
-        }
     }
 
     /// Nothing of the batch happened.

@@ -94,6 +94,11 @@ impl Job {
         self.is_unattended() && is_needed
     }
 
+    /// Whether it is a message of a client to an instance.
+    pub(crate) fn is_message(&self) -> bool {
+        matches!(self.op(), Op::EnqueueMessage(_) | Op::StartIfNew(_))
+    }
+
     pub(crate) fn class(&self) -> JobClass {
         match self.op() {
             Op::RenewInstance { .. }

@@ -1,6 +1,6 @@
 //! Work that no node can take.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -15,16 +15,18 @@ use crate::nodes::{NodeLocks, RENEW_INTERVAL};
 const THERE_FOR: Duration = RENEW_INTERVAL.saturating_mul(6);
 
 /// Ready work that none of the nodes that are there can take: at most `max` instances and as many activities. Nothing is
-/// stranded while a node runs that could not join yet: it takes work, and nobody knows what it is able to do.
+/// stranded while a node runs that could not join yet: it takes work, and nobody knows what it is able to do. The row of a
+/// node that is `ending` may be gone while its lock is still held.
 pub(crate) fn find(
     reader: &mut dyn StoreReader,
     locks: Option<&dyn NodeLocks>,
+    ending: &BTreeSet<String>,
     now: Timestamp,
     max: usize,
 ) -> Result<Vec<StrandedWork>, StoreFailure> {
     let stored = reader.nodes()?;
     // After the rows were read: a node that joins in between is seen in one of the two places.
-    if locks.is_some_and(|locks| has_joining_node(locks, &stored)) {
+    if locks.is_some_and(|locks| has_joining_node(locks, &stored, ending)) {
         return Ok(Vec::new());
     }
     let Some(nodes) = capabilities(&stored, now) else { return Ok(Vec::new()) };
@@ -33,8 +35,8 @@ pub(crate) fn find(
     Ok(stranded)
 }
 
-fn has_joining_node(locks: &dyn NodeLocks, stored: &[StoredNode]) -> bool {
-    let joined = stored.iter().map(|node| node.name.clone()).collect();
+fn has_joining_node(locks: &dyn NodeLocks, stored: &[StoredNode], ending: &BTreeSet<String>) -> bool {
+    let joined = stored.iter().map(|node| node.name.clone()).chain(ending.iter().cloned()).collect();
     locks.has_joining_node(&joined, THERE_FOR)
 }
 

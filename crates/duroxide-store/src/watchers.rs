@@ -6,7 +6,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use duroxide_provider::{InstanceWatch, StatusSnapshot, store::StoredStatus};
+use duroxide_provider::{
+    InstanceWatch, StatusSnapshot,
+    store::{Answer, Op, StoredStatus},
+};
 use tokio::sync::Notify;
 
 use crate::decode::decode_status;
@@ -56,8 +59,30 @@ impl Watchers {
         Watch { instance: instance.to_owned(), has_not_ended, signal, watchers: Arc::clone(self) }
     }
 
+    /// Tells whoever can see the change what a committed operation did.
+    pub(crate) fn tell_of(&self, op: &Op, answer: &Answer) {
+        match (op, answer) {
+            // Most rounds change nothing that a client can wait for, and each client told reads the store.
+            (Op::CommitRound(round), _) if !round.is_worth_telling() => {}
+            (Op::CommitRound(round), Answer::RoundCommitted { instance, ended: Some(ended) }) => {
+                self.tell_end(instance, || round.status_after(ended));
+            }
+            (Op::EnqueueMessage(start) | Op::StartIfNew(start), Answer::Begun) => {
+                self.note_begun(&start.instance);
+            }
+            (_, Answer::RoundCommitted { instance, .. }) | (Op::Append { instance, .. }, _) => {
+                self.tell(instance);
+            }
+            // Nobody can see what it removes.
+            (Op::RemoveRows { .. }, _) => {}
+            // The answer gives only numbers, and deletes are rare.
+            (_, Answer::Deleted(_) | Answer::DeletedPart(..)) => self.tell_all(),
+            _ => {}
+        }
+    }
+
     /// An instance was begun. Says so before its starter hears of it, so that its end comes later.
-    pub(crate) fn note_begun(&self, instance: &str) {
+    fn note_begun(&self, instance: &str) {
         let begun = &mut self.lock().begun;
         if begun.len() >= BEGUN_MAX {
             begun.clear();
@@ -81,7 +106,7 @@ impl Watchers {
     }
 
     /// Tells the watchers of one instance.
-    pub(crate) fn tell(&self, instance: &str) {
+    fn tell(&self, instance: &str) {
         let mut known = self.lock();
         known.begun.remove(instance);
         for signal in known.by_instance.get(instance).into_iter().flatten() {
@@ -90,7 +115,7 @@ impl Watchers {
     }
 
     /// Tells the watchers of one instance how it ended. Nothing is copied for nobody.
-    pub(crate) fn tell_end(&self, instance: &str, status: impl FnOnce() -> StoredStatus) {
+    fn tell_end(&self, instance: &str, status: impl FnOnce() -> StoredStatus) {
         let mut known = self.lock();
         known.begun.remove(instance);
         if let Some(signals) = known.by_instance.get(instance) {

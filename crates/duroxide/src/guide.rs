@@ -19,3 +19,9 @@ struct WritingAProvider;
 
 #[doc = include_str!("../../../docs/calls.md")]
 struct Calls;
+
+#[doc = include_str!("../../../docs/semantics.md")]
+struct Semantics;
+
+#[doc = include_str!("../../../docs/requirements.md")]
+struct Requirements;

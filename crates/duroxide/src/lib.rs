@@ -59,6 +59,9 @@
 //! | `provider-test` | no | `provider_validations` and `provider_stress_tests`: test kits for providers |
 //! | `test` | no | the same as `provider-test` |
 
+// No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 #[cfg(doctest)]
 mod guide;
 pub mod prelude;

@@ -3,13 +3,14 @@
 //! A store of your own implements [`Provider`], and [`ProviderAdmin`] if it can be managed.
 
 pub use duroxide_provider::{
-    DeadLetter, DeadLetterQueue, DeleteInstanceResult, DequeuedItem, DispatcherCapabilityFilter,
+    ClaimToken, DeadLetter, DeadLetterQueue, DeleteInstanceResult, DequeuedItem, DispatcherCapabilityFilter,
     ExecutionInfo, ExecutionMetadata, HandlerCapability, InstanceFilter, InstanceInfo, InstancePage,
-    InstanceQuery, InstanceTree, InstanceWatch, KvEntry, LoadedExecution, NextExecution, OpenRound,
-    OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin, ProviderError,
-    PruneOptions, PruneResult, QueueDepths, RawEvent, Round, ScheduledActivityIdentifier,
-    ScheduledTimerIdentifier, SemverRange, SessionFetchConfig, StartOutcome, StatusSnapshot, StorePosition,
-    SystemMetrics, TagFilter, WorkClaim, WorkFetch, WorkItem, current_build_version, management, run_round,
+    InstanceQuery, InstanceTree, InstanceWatch, JoinedNode, KvEntry, LoadedExecution, MissingCapability,
+    NextExecution, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, OpenRound, OrchestrationClaim,
+    OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin, ProviderError, PruneOptions, PruneResult,
+    QueueDepths, RawEvent, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier, SemverRange,
+    SessionFetchConfig, StartOutcome, StatusSnapshot, StorePosition, StrandedWork, SystemMetrics, TagFilter,
+    WorkClaim, WorkFetch, WorkItem, current_build_version, management, run_round,
 };
 
 /// What a failed provider call says.

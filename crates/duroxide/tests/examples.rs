@@ -305,8 +305,18 @@ fn program(example: &str) -> PathBuf {
     program
 }
 
+/// The package of an example, and the folder of its source.
+fn home(example: &str) -> (&'static str, PathBuf) {
+    let duroxide = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if example == "opentelemetry" {
+        ("opentelemetry-example", duroxide.join("../../examples/opentelemetry"))
+    } else {
+        ("duroxide", duroxide.join("examples"))
+    }
+}
+
 fn sources(example: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example);
+    let folder = home(example).1.join(example);
     match folder.read_dir() {
         Ok(files) => files.map(|file| file.expect("the folder is readable").path()).collect(),
         Err(_) => vec![folder.with_extension("rs")],
@@ -323,7 +333,7 @@ fn is_newer(program: &Path, source: &Path) -> bool {
 
 fn build(example: &str, release: bool) {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "duroxide", "--all-features", "--example", example]);
+    cargo.args(["build", "--quiet", "--package", home(example).0, "--all-features", "--example", example]);
     if release {
         cargo.arg("--release");
     }

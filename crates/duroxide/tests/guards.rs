@@ -246,7 +246,7 @@ fn run_until(store: &mut StoreDriver, clock: &ManualClock, end: Timestamp) {
     }
 }
 
-/// Section 9: while its time stands still a store does not look by itself for what others did; it is told.
+/// D9: while its time stands still a store does not look by itself for what others did; it is told.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_store_that_waits_hears_of_work_from_another_process() {

@@ -104,6 +104,45 @@ fn the_guide_says_how_to_drain_and_what_breaks() {
     );
 }
 
+/// S3.5: what filtering does not aim at.
+#[test]
+fn the_guide_says_what_filtering_does_not_do() {
+    assert_says(
+        "versioning.md",
+        &[
+            "no history is rewritten for another version",
+            "a provider may lack the filter",
+            "no node knows for sure which others are alive",
+        ],
+    );
+}
+
+/// S2.16, S3.44: executions keep the rules of their version, and those of later versions are not failed.
+#[test]
+fn the_guide_says_which_rules_an_execution_keeps() {
+    assert_says(
+        "versioning.md",
+        &[
+            "Executions that an older version started retry such an error as they always did",
+            "may go by rules that the node does not know",
+            "the versions are stored beside the executions, so no history is read",
+        ],
+    );
+}
+
+/// Dropping a future waits for nothing, and a logger is the program's choice.
+#[test]
+fn the_guide_says_how_to_undo_work_and_who_installs_a_logger() {
+    assert_says(
+        "writing-orchestrations.md",
+        &[
+            "A compensation that is started at once then runs beside the work that it undoes",
+            "cancel_and_wait",
+        ],
+    );
+    assert_says("operating.md", &["leaves the choice of a subscriber to the program"]);
+}
+
 /// S3.39: both requirements of filtering are told to authors of providers, with how they are tested.
 #[test]
 fn the_provider_page_says_filter_first_and_surface_decode_errors() {

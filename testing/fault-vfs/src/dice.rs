@@ -1,3 +1,5 @@
+//! Random numbers that are the same for the same seed.
+
 /// Random numbers that are the same for the same seed (SplitMix64).
 #[derive(Debug)]
 pub(crate) struct Dice(u64);

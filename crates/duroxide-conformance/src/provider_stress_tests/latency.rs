@@ -1,3 +1,5 @@
+//! Latencies of a stress test: average, percentiles and maximum.
+
 use std::time::Duration;
 
 use super::StressTestResult;

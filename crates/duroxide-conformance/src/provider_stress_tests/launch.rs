@@ -1,3 +1,5 @@
+//! Launches orchestrations for a given time and waits for all of them.
+
 use std::{
     error::Error,
     sync::{

@@ -1,3 +1,5 @@
+//! The result of a stress test, and the counters behind it.
+
 use std::time::Duration;
 
 use duroxide_core::ErrorDetails;

@@ -1,3 +1,5 @@
+//! Prints the results of several stress tests side by side.
+
 use std::time::Duration;
 
 use super::{StressTestReport, StressTestResult};

@@ -1,3 +1,5 @@
+//! The list of all validations, as a macro that calls another macro with it.
+
 /// Calls a macro with the list of all validations: `(argument) place topic { name, … } …`, where the place says whether
 /// the topic's functions are public at the root of `provider_validations` or in a module of the topic's name.
 #[doc(hidden)]

@@ -11,7 +11,8 @@ use crate::{
     },
 };
 
-/// A round that fails leaves nothing behind: no event, no work, no message, no state (S4.1, S4.22, I10).
+/// A round that fails leaves nothing behind: no event, no work, no message, no state (2.16, S4.1, S4.22,
+/// I10).
 pub async fn test_atomicity_failure_rollback<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("rolled-back").await;
@@ -50,7 +51,7 @@ async fn assert_unchanged(provider: &std::sync::Arc<dyn Provider>) {
 }
 
 /// Everything in a round becomes visible by one ack: events, activities, messages, removal of the batch and release of
-/// the lock (S4.1, S4.16, S4.17, I10).
+/// the lock (2.16, S4.1, S4.16, S4.17, I10).
 pub async fn test_multi_operation_atomic_ack<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("whole")).await;

@@ -50,7 +50,7 @@ pub async fn test_fetch_returns_running_state_for_active_orchestration<F: Provid
     );
 }
 
-/// A fetch does not ask how the instance stands: only `cancelled_activities` removes rows (api 11).
+/// A fetch does not ask how the instance stands: only `cancelled_activities` removes rows (A11).
 pub async fn test_fetch_returns_terminal_state_when_orchestration_completed<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -61,7 +61,7 @@ pub async fn test_fetch_returns_terminal_state_when_orchestration_completed<F: P
     assert_eq!(work.item, activity("ended", 1, 2), "an activity that no round cancelled must be fetched");
 }
 
-/// The same for an instance that failed (api 11).
+/// The same for an instance that failed (A11).
 pub async fn test_fetch_returns_terminal_state_when_orchestration_failed<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -72,7 +72,7 @@ pub async fn test_fetch_returns_terminal_state_when_orchestration_failed<F: Prov
     assert_eq!(work.item, activity("failed", 1, 2), "an activity that no round cancelled must be fetched");
 }
 
-/// The same for an execution that continued as new (api 11).
+/// The same for an execution that continued as new (A11).
 pub async fn test_fetch_returns_terminal_state_when_orchestration_continued_as_new<
     F: ProviderFactory + ?Sized,
 >(
@@ -86,7 +86,7 @@ pub async fn test_fetch_returns_terminal_state_when_orchestration_continued_as_n
 }
 
 /// Deleting an instance deletes its activities; an activity of an unknown instance is fetched all the same (19.1,
-/// api 11).
+/// A11).
 pub async fn test_fetch_returns_missing_state_when_instance_deleted<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -113,7 +113,7 @@ pub async fn test_renew_returns_running_when_orchestration_active<F: ProviderFac
     renewal_works(&fixture, &work, "the instance runs").await;
 }
 
-/// The end of an instance alone takes no lock away: only `cancelled_activities` does (api 11).
+/// The end of an instance alone takes no lock away: only `cancelled_activities` does (A11).
 pub async fn test_renew_returns_terminal_when_orchestration_completed<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -179,7 +179,7 @@ pub async fn test_renew_fails_when_entry_deleted<F: ProviderFactory + ?Sized>(fa
     renewal_fails(&fixture, &work, "a renewal must fail when the activity was cancelled").await;
 }
 
-/// Cancelling an activity that is not there is no error (api 11).
+/// Cancelling an activity that is not there is no error (A11).
 pub async fn test_cancelling_nonexistent_activities_is_idempotent<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     waiting_for_activities(&fixture, "repeats", 2).await;
@@ -205,7 +205,7 @@ pub async fn test_batch_cancellation_deletes_multiple_activities<F: ProviderFact
     fixture.expect_no_work("all named activities must be gone").await;
 }
 
-/// An activity that a round both queues and cancels is never handed out (5.3, api 11: deletes come after the inserts).
+/// An activity that a round both queues and cancels is never handed out (5.3, A11: deletes come after the inserts).
 pub async fn test_same_activity_in_worker_items_and_cancelled_is_noop<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {

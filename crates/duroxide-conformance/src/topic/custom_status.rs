@@ -57,14 +57,14 @@ pub async fn test_custom_status_version_increments<F: ProviderFactory + ?Sized>(
     assert_eq!(status(&fixture, 2).await, text("third", 3));
 }
 
-/// A caller that has seen the version gets nothing (api 11).
+/// A caller that has seen the version gets nothing (A11).
 pub async fn test_custom_status_polling_no_change<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_status(factory).await;
     assert_eq!(status(&fixture, 1).await, None, "the version is not above what was seen");
     assert_eq!(status(&fixture, 99).await, None, "the version is not above what was seen");
 }
 
-/// An unknown instance has no status (api 11).
+/// An unknown instance has no status (A11).
 pub async fn test_custom_status_nonexistent_instance<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     assert_eq!(status(&fixture, 0).await, None, "an unknown instance has no status");

@@ -82,7 +82,7 @@ pub async fn test_dead_letter_retry<F: ProviderFactory + ?Sized>(factory: &F) {
     assert!(listed(&fixture).await.is_empty(), "a retried dead letter is no longer listed");
 }
 
-/// A dead letter that is discarded is gone; an unknown id is an error (16.12, api 17.3).
+/// A dead letter that is discarded is gone; an unknown id is an error (16.12, A17.3).
 pub async fn test_dead_letter_discard<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some((fixture, letter)) = with_dead_activity(factory).await else { return };
     fixture.admin().discard_dead_letter(&letter.id).await.expect("a dead letter can be discarded");

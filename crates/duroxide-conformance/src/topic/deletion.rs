@@ -69,7 +69,7 @@ pub async fn test_delete_running_rejected_force_succeeds<F: ProviderFactory + ?S
     assert_gone(&fixture, "runs").await;
 }
 
-/// Deleting an unknown instance is the error `Instance {id} not found` (api 12).
+/// Deleting an unknown instance is the error `Instance {id} not found` (A12).
 pub async fn test_delete_nonexistent_instance<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     for force in [false, true] {
@@ -135,7 +135,7 @@ pub async fn test_force_delete_prevents_ack_recreation<F: ProviderFactory + ?Siz
     fixture.expect_no_work("a refused round must queue nothing").await;
 }
 
-/// The direct children of an instance are listed (api 12).
+/// The direct children of an instance are listed (A12).
 pub async fn test_list_children<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let [root, child, grandchild] = family(&fixture, "root").await;
@@ -145,7 +145,7 @@ pub async fn test_list_children<F: ProviderFactory + ?Sized>(factory: &F) {
     assert!(admin.list_children(&grandchild).await.expect("the call must work").is_empty());
 }
 
-/// The parent of an instance is known; an unknown instance is an error (api 12).
+/// The parent of an instance is known; an unknown instance is an error (A12).
 pub async fn test_delete_get_parent_id<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let [root, child, _] = family(&fixture, "root").await;
@@ -155,7 +155,7 @@ pub async fn test_delete_get_parent_id<F: ProviderFactory + ?Sized>(factory: &F)
     assert_refused(admin.get_parent_id("unknown").await, "Instance unknown not found", "an unknown instance");
 }
 
-/// The tree of an instance holds it and all its descendants, the root first (api 12).
+/// The tree of an instance holds it and all its descendants, the root first (A12).
 pub async fn test_delete_get_instance_tree<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let members = family(&fixture, "root").await;

@@ -40,7 +40,7 @@ pub async fn test_duplicate_event_id_rejection<F: ProviderFactory + ?Sized>(fact
 }
 
 /// A first round without name and version is stored, and the instance is known by its history from then on
-/// (16.11, api 11).
+/// (16.11, A11).
 pub async fn test_missing_instance_metadata<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("nameless")).await;

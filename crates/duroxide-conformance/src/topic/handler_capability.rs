@@ -103,7 +103,7 @@ fn built_in(id: u64) -> duroxide_core::WorkItem {
     item
 }
 
-/// A batch fetch takes several instances, each once, oldest first, with where the store stands (17.3).
+/// A batch fetch takes several instances, each once, oldest first, with where the store stands (A17.3).
 pub async fn test_batch_fetch_takes_each_instance_once<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = batch_fixture(factory).await else { return };
     for instance in ["a", "b", "c"] {

@@ -9,7 +9,7 @@ use crate::{
     round::{first_round, started},
 };
 
-/// The first round creates the instance with the name and version of its metadata (api 11).
+/// The first round creates the instance with the name and version of its metadata (A11).
 pub async fn test_instance_creation_via_metadata<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start_of("created", "Requested", Some("9.9.9"))).await;
@@ -31,7 +31,7 @@ pub async fn test_instance_creation_via_metadata<F: ProviderFactory + ?Sized>(fa
     );
 }
 
-/// An enqueued start creates no instance (api 11, enqueue_for_orchestrator).
+/// An enqueued start creates no instance (A11, enqueue_for_orchestrator).
 pub async fn test_no_instance_creation_on_enqueue<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("only-queued")).await;
@@ -50,7 +50,7 @@ pub async fn test_no_instance_creation_on_enqueue<F: ProviderFactory + ?Sized>(f
 }
 
 /// A start that asks for no version is fetched as `unknown`, and the first round says which version was resolved
-/// (api 11, 18.1).
+/// (A11, 18.1).
 pub async fn test_null_version_handling<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start_of("any-version", ORCHESTRATION, None)).await;
@@ -64,7 +64,7 @@ pub async fn test_null_version_handling<F: ProviderFactory + ?Sized>(factory: &F
 }
 
 /// A child's start is an ordinary message; its first round stores the parent, which no later round changes (6.4,
-/// api 11).
+/// A11).
 pub async fn test_sub_orchestration_instance_creation<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut round = first_round("parent");

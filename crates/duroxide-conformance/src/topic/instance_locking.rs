@@ -139,7 +139,7 @@ pub async fn test_message_tagging_during_lock<F: ProviderFactory + ?Sized>(facto
     );
 }
 
-/// An ack deletes the messages its token locked, and no others (api 11, I11).
+/// An ack deletes the messages its token locked, and no others (A11, I11).
 pub async fn test_ack_only_affects_locked_messages<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("partial").await;

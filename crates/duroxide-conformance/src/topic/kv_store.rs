@@ -97,7 +97,7 @@ pub async fn test_kv_clear_all<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(values(&fixture, "i").await, map([]));
 }
 
-/// A key that was never set has no value (api 11).
+/// A key that was never set has no value (A11).
 pub async fn test_kv_get_nonexistent<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_changes(factory, vec![]).await;
     assert_eq!(value(&fixture, "i", "key").await, None);
@@ -199,7 +199,7 @@ pub async fn test_kv_clear_nonexistent_key<F: ProviderFactory + ?Sized>(factory:
     assert_eq!(values(&fixture, "i").await, map([("a", "1")]));
 }
 
-/// An unknown instance has no keys (api 11).
+/// An unknown instance has no keys (A11).
 pub async fn test_kv_get_unknown_instance<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     assert_eq!(value(&fixture, "unknown", "key").await, None);
@@ -225,7 +225,7 @@ pub async fn test_kv_empty_value<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(value(&fixture, "i", "empty").await.as_deref(), Some(""));
 }
 
-/// A value of the largest allowed size is stored whole (api 7).
+/// A value of the largest allowed size is stored whole (A7).
 pub async fn test_kv_large_value<F: ProviderFactory + ?Sized>(factory: &F) {
     let large = "x".repeat(duroxide_core::limits::MAX_KV_VALUE_BYTES);
     let fixture = with_changes(factory, vec![kv_set("i", 1, 2, "large", &large)]).await;

@@ -47,7 +47,7 @@ fn assert_waited_or_returned_at_once(took: Duration, at_once: Duration) {
     );
 }
 
-/// With `poll_timeout` zero a fetch returns at once (api 11).
+/// With `poll_timeout` zero a fetch returns at once (A11).
 pub async fn test_short_poll_returns_immediately<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut fastest = Duration::MAX;
@@ -58,14 +58,14 @@ pub async fn test_short_poll_returns_immediately<F: ProviderFactory + ?Sized>(fa
     assert!(fastest <= threshold, "a fetch that must not wait took {fastest:?}, more than {threshold:?}");
 }
 
-/// A provider that waits waits as long as it was asked to (api 11).
+/// A provider that waits waits as long as it was asked to (A11).
 pub async fn test_long_poll_waits_for_timeout<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let took = idle_claim(&fixture, WAIT).await;
     assert_waited_or_returned_at_once(took, factory.short_poll_threshold());
 }
 
-/// No fetch waits longer than it was asked to (api 11).
+/// No fetch waits longer than it was asked to (A11).
 pub async fn test_fetch_respects_timeout_upper_bound<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     for took in [idle_claim(&fixture, WAIT).await, idle_work(&fixture, WAIT).await] {
@@ -73,7 +73,7 @@ pub async fn test_fetch_respects_timeout_upper_bound<F: ProviderFactory + ?Sized
     }
 }
 
-/// With `poll_timeout` zero a fetch of an activity returns at once (api 11).
+/// With `poll_timeout` zero a fetch of an activity returns at once (A11).
 pub async fn test_short_poll_work_item_returns_immediately<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut fastest = Duration::MAX;
@@ -84,7 +84,7 @@ pub async fn test_short_poll_work_item_returns_immediately<F: ProviderFactory + 
     assert!(fastest <= threshold, "a fetch that must not wait took {fastest:?}, more than {threshold:?}");
 }
 
-/// A provider that waits for activities waits as long as it was asked to (api 11).
+/// A provider that waits for activities waits as long as it was asked to (A11).
 pub async fn test_long_poll_work_item_waits_for_timeout<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let took = idle_work(&fixture, WAIT).await;
@@ -112,7 +112,7 @@ async fn let_it_wait() {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
-/// A message ends the wait of a fetch (api 11).
+/// A message ends the wait of a fetch (A11).
 pub async fn test_long_poll_returns_when_a_message_arrives<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Arc::new(Fixture::new(factory).await);
     if !waits(&fixture).await {
@@ -128,7 +128,7 @@ pub async fn test_long_poll_returns_when_a_message_arrives<F: ProviderFactory + 
     assert!(began.elapsed() < LONG_WAIT, "a message must end the wait before its timeout");
 }
 
-/// An activity ends the wait of a fetch (api 11).
+/// An activity ends the wait of a fetch (A11).
 pub async fn test_long_poll_work_item_returns_when_an_activity_arrives<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -177,7 +177,7 @@ pub async fn test_long_poll_returns_when_a_lease_ends<F: ProviderFactory + ?Size
     assert_eq!(taken.attempts, 2, "a lease that ended counts as an attempt");
 }
 
-/// A fetch whose future was dropped locks nothing from then on (api 11).
+/// A fetch whose future was dropped locks nothing from then on (A11).
 pub async fn test_dropped_fetch_locks_nothing<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Arc::new(Fixture::new(factory).await);
     fixture.running("free").await;

@@ -16,7 +16,7 @@ use crate::{
 
 pub use listing::*;
 
-/// Instances are listed newest first (api 12).
+/// Instances are listed newest first (A12).
 pub async fn test_list_instances<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let none = fixture.admin().list_instances().await.expect("list_instances must work");
@@ -44,7 +44,7 @@ async fn one_instance_of_each_kind(fixture: &Fixture) {
     fixture.continue_as_new("continued", 1, 2).await;
 }
 
-/// The status that is filtered by is that of the current execution (api 12).
+/// The status that is filtered by is that of the current execution (A12).
 pub async fn test_list_instances_by_status<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     one_instance_of_each_kind(&fixture).await;
@@ -61,7 +61,7 @@ pub async fn test_list_instances_by_status<F: ProviderFactory + ?Sized>(factory:
     }
 }
 
-/// Executions are listed ascending; an unknown instance has none (api 12).
+/// Executions are listed ascending; an unknown instance has none (A12).
 pub async fn test_list_executions<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("many").await;
@@ -78,7 +78,7 @@ pub async fn test_list_executions<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(old.len(), 2, "an old execution must be readable");
 }
 
-/// An instance is described by its current execution; an unknown one is the error `Instance {id} not found` (api 12).
+/// An instance is described by its current execution; an unknown one is the error `Instance {id} not found` (A12).
 pub async fn test_get_instance_info<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let before = now_ms();
@@ -101,7 +101,7 @@ pub async fn test_get_instance_info<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_refused(unknown, "Instance unknown not found", "an unknown instance");
 }
 
-/// An execution is described by its own round; an unknown one is an error (api 12).
+/// An execution is described by its own round; an unknown one is an error (A12).
 pub async fn test_get_execution_info<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("known").await;
@@ -119,7 +119,7 @@ pub async fn test_get_execution_info<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_refused(unknown, "Execution 9 not found for instance known", "an unknown execution");
 }
 
-/// The counts are of the whole store; an instance counts by its current execution (api 12).
+/// The counts are of the whole store; an instance counts by its current execution (A12).
 pub async fn test_get_system_metrics<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let empty = fixture.admin().get_system_metrics().await.expect("get_system_metrics must work");
@@ -136,7 +136,7 @@ pub async fn test_get_system_metrics<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(metrics.total_events, 1 + 2 + 2 + 3, "events of all executions");
 }
 
-/// Queue depths count unlocked rows; timers stand in the orchestrator queue (api 12).
+/// Queue depths count unlocked rows; timers stand in the orchestrator queue (A12).
 pub async fn test_get_queue_depths<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("deep").await;
@@ -158,7 +158,7 @@ async fn stats(provider: &dyn Provider, instance: &str) -> duroxide_core::System
     stats.expect("a known instance has stats")
 }
 
-/// An unknown instance has no stats (api 11).
+/// An unknown instance has no stats (A11).
 pub async fn test_get_instance_stats_nonexistent<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let stats =
@@ -166,7 +166,7 @@ pub async fn test_get_instance_stats_nonexistent<F: ProviderFactory + ?Sized>(fa
     assert!(stats.is_none(), "an unknown instance has no stats, but has {stats:?}");
 }
 
-/// History numbers are of the current execution (api 11).
+/// History numbers are of the current execution (A11).
 pub async fn test_get_instance_stats_history<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("measured").await;
@@ -186,7 +186,7 @@ pub async fn test_get_instance_stats_history<F: ProviderFactory + ?Sized>(factor
     assert_eq!(next.history_event_count, 1, "the stats must be of the current execution");
 }
 
-/// KV numbers are of the merged state (api 11, 11.2).
+/// KV numbers are of the merged state (A11, 11.2).
 pub async fn test_get_instance_stats_kv<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut round = first_round("keys");
@@ -200,7 +200,7 @@ pub async fn test_get_instance_stats_kv<F: ProviderFactory + ?Sized>(factory: &F
     );
 }
 
-/// `queue_pending_count` is the number of messages carried into the current execution (api 11, 8.3).
+/// `queue_pending_count` is the number of messages carried into the current execution (A11, 8.3).
 pub async fn test_get_instance_stats_carry_forward<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("carried").await;

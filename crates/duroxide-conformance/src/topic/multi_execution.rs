@@ -28,7 +28,7 @@ pub async fn test_execution_isolation<F: ProviderFactory + ?Sized>(factory: &F) 
     assert!(missing.is_empty(), "an execution that does not exist has no history");
 }
 
-/// `read` and fetch show the latest execution (api 11).
+/// `read` and fetch show the latest execution (A11).
 pub async fn test_latest_execution_detection<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("latest").await;
@@ -48,7 +48,7 @@ pub async fn test_latest_execution_detection<F: ProviderFactory + ?Sized>(factor
     }
 }
 
-/// The runtime numbers executions; the provider raises the current one to what it is told, never back (I16, api 11).
+/// The runtime numbers executions; the provider raises the current one to what it is told, never back (I16, A11).
 pub async fn test_execution_id_sequencing<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("sequence").await;

@@ -124,7 +124,7 @@ pub async fn test_work_is_claimed_to_be_ended_only_while_it_is_stranded<F: Provi
     assert_eq!(works().await.len(), 1, "it has gone again");
 }
 
-/// Instances that a filter does not pass are stuck as soon as their messages are old enough (api 17.3).
+/// Instances that a filter does not pass are stuck as soon as their messages are old enough (A17.3).
 pub async fn test_stuck_instances_are_those_the_filter_does_not_pass<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {

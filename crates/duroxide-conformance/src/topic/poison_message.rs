@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Taking an attempt back touches the locked rows only: a start that is still hidden stays hidden and uncounted
-/// (api 11, 16.2).
+/// (A11, 16.2).
 pub async fn orchestration_ignore_attempt_preserves_hidden_start<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("hides").await;
@@ -41,7 +41,7 @@ pub async fn orchestration_ignore_attempt_preserves_hidden_start<F: ProviderFact
     }
 }
 
-/// A delay hides the locked rows only: what arrived during the lock is visible at once (api 11).
+/// A delay hides the locked rows only: what arrived during the lock is visible at once (A11).
 pub async fn orchestration_delayed_abandon_preserves_unlocked_rows<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("delays").await;

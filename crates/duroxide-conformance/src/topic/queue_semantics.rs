@@ -103,7 +103,7 @@ pub async fn test_lost_lock_token_handling<F: ProviderFactory + ?Sized>(factory:
     provider.ack_work_item(&taken.token, None).await.expect("the new holder must not be affected");
 }
 
-/// A queued activity is visible at once; one that is not an activity is refused (16.10, api 11).
+/// A queued activity is visible at once; one that is not an activity is refused (16.10, A11).
 pub async fn test_worker_item_immediate_visibility<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.schedule(activity("at-once", 1, 2)).await;
@@ -190,7 +190,7 @@ pub async fn test_messages_wait_for_their_start<F: ProviderFactory + ?Sized>(fac
     assert_eq!(stranger.attempts, 1, "waiting for a start is not an attempt");
 }
 
-/// An instance without history is fetched only together with its start (16.11, api 11).
+/// An instance without history is fetched only together with its start (16.11, A11).
 pub async fn test_hidden_start_is_waited_for<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send_later(start("later"), fixture.lease).await;

@@ -52,7 +52,7 @@ fn handing_over(instance: &str, event_id: u64) -> Round {
     }
 }
 
-/// A round without next execution and timers is the same as `ack_orchestration_item` (17.3, S4.30).
+/// A round without next execution and timers is the same as `ack_orchestration_item` (A17.3, S4.30).
 pub async fn test_commit_round_is_ack<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("plain")).await;

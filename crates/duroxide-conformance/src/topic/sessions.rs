@@ -123,7 +123,7 @@ pub async fn test_session_claimable_after_lock_expiry<F: ProviderFactory + ?Size
     assert_eq!(second.item, session_activity("i", 3, "s"));
 }
 
-/// `session: None` returns only activities without session (api 11).
+/// `session: None` returns only activities without session (A11).
 pub async fn test_none_session_skips_session_items<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
     fixture.expect_no_work("a fetch without session must not take session activities").await;
@@ -131,7 +131,7 @@ pub async fn test_none_session_skips_session_items<F: ProviderFactory + ?Sized>(
     assert_eq!(fixture.work().await.item, activity("i", 1, 3));
 }
 
-/// With a session config both kinds come, in queue order (api 11).
+/// With a session config both kinds come, in queue order (A11).
 pub async fn test_some_session_returns_all_items<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
     fixture.schedule(activity("i", 1, 3)).await;
@@ -167,7 +167,7 @@ pub async fn test_renew_session_lock_skips_idle<F: ProviderFactory + ?Sized>(fac
     assert_eq!(renew(&fixture, "A", LONG_LEASE, LONG_LEASE).await, 1, "by a longer measure it is not idle");
 }
 
-/// Without sessions nothing is renewed, and that is no error (api 11).
+/// Without sessions nothing is renewed, and that is no error (A11).
 pub async fn test_renew_session_lock_no_sessions<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     assert_eq!(renew(&fixture, "A", LONG_LEASE, LONG_LEASE).await, 0, "A owns no session");
@@ -187,7 +187,7 @@ pub async fn test_renew_session_lock_after_expiry_returns_zero<F: ProviderFactor
     );
 }
 
-/// Expired sessions without activities are removed (api 11).
+/// Expired sessions without activities are removed (A11).
 pub async fn test_cleanup_removes_expired_no_items<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
     let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
@@ -197,7 +197,7 @@ pub async fn test_cleanup_removes_expired_no_items<F: ProviderFactory + ?Sized>(
     assert_eq!(cleanup(&fixture).await, 0, "it is gone");
 }
 
-/// Expired sessions with activities are kept (api 11).
+/// Expired sessions with activities are kept (A11).
 pub async fn test_cleanup_keeps_sessions_with_pending_items<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3]).await;
     let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
@@ -206,7 +206,7 @@ pub async fn test_cleanup_keeps_sessions_with_pending_items<F: ProviderFactory +
     assert_eq!(cleanup(&fixture).await, 0, "a session with a queued activity must be kept");
 }
 
-/// Live sessions are kept (api 11).
+/// Live sessions are kept (A11).
 pub async fn test_cleanup_keeps_active_sessions<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
     let work = fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
@@ -268,7 +268,7 @@ pub async fn test_session_items_processed_in_order<F: ProviderFactory + ?Sized>(
     }
 }
 
-/// A worker with a session config also gets activities without session (api 11).
+/// A worker with a session config also gets activities without session (A11).
 pub async fn test_non_session_items_returned_with_session_config<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.schedule(activity("i", 1, 2)).await;

@@ -17,7 +17,7 @@ async fn status(fixture: &Fixture, instance: &str) -> Option<StatusSnapshot> {
     fixture.provider.read_status(instance).await.expect("read_status must work")
 }
 
-/// An unknown instance has no status and no descriptor (api 17.3).
+/// An unknown instance has no status and no descriptor (A17.3).
 pub async fn test_status_of_unknown_instance<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     assert_eq!(status(&fixture, "unknown").await, None);
@@ -117,7 +117,7 @@ pub async fn test_status_shows_custom_status<F: ProviderFactory + ?Sized>(factor
     assert_eq!((shown.custom_status, shown.custom_status_version), (None, 2));
 }
 
-/// An instance that has history but no row is known; its execution is the highest one with events (api 11).
+/// An instance that has history but no row is known; its execution is the highest one with events (A11).
 pub async fn test_status_of_instance_without_row<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     for execution_id in [1, 2] {
@@ -130,7 +130,7 @@ pub async fn test_status_of_instance_without_row<F: ProviderFactory + ?Sized>(fa
     assert_eq!(history.first().map(|event| event.execution_id), Some(2));
 }
 
-/// The descriptor is what OrchestrationStarted of the current execution says (api 17.3).
+/// The descriptor is what OrchestrationStarted of the current execution says (A17.3).
 pub async fn test_read_descriptor<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut round = first_round("child");
@@ -150,7 +150,7 @@ pub async fn test_read_descriptor<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(descriptor, Some(expected));
 }
 
-/// The last event id is known without decoding, also of an undecodable history, or not at all (16.6, api 17.3).
+/// The last event id is known without decoding, also of an undecodable history, or not at all (16.6, A17.3).
 pub async fn test_last_event_id<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("i").await;

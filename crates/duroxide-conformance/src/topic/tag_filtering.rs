@@ -47,7 +47,7 @@ pub async fn test_default_and_fetches_untagged_and_matching<F: ProviderFactory +
     assert_eq!(taken, [activity("i", 1, 2), tagged_activity("i", 4, "cpu")]);
 }
 
-/// `None` takes nothing (13.4, api 11).
+/// `None` takes nothing (13.4, A11).
 pub async fn test_none_filter_returns_nothing<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_tagged_items(factory).await;
     assert_eq!(drain(&fixture, &TagFilter::none()).await, []);

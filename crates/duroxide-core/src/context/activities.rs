@@ -1,3 +1,5 @@
+//! Scheduling activities: plain, typed, on a session, with retries.
+
 use std::time::Duration;
 
 use serde::{Serialize, de::DeserializeOwned};
@@ -6,7 +8,7 @@ use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_resul
 use crate::{
     Action, DurableFuture, Either2, RetryOptions, codec,
     engine::{Identity, Kind, Value},
-    is_not_retryable,
+    is_not_retryable, shortened_reason,
 };
 
 const OUTPUT: &str = "output of activity";
@@ -146,8 +148,8 @@ impl OrchestrationContext {
                 .bounded(*attempt_timeout);
             let delay = policy.delay_for_attempt(attempt);
             match self.attempt(call, policy.timeout).await {
-                Attempt::Done(Err(error)) if attempt < policy.max_attempts && !is_not_retryable(&error) => {
-                    self.log_retry(&name, attempt, policy.max_attempts, delay);
+                Attempt::Done(Err(error)) if attempt < policy.max_attempts && !self.is_final(&error) => {
+                    self.log_retry(&name, attempt, policy.max_attempts, delay, &error);
                 }
                 Attempt::Done(result) => return result,
                 Attempt::TimedOut => return Err(TIMED_OUT.to_owned()),
@@ -159,11 +161,25 @@ impl OrchestrationContext {
         }
     }
 
-    /// Logs that an activity runs again. Its failure is logged where it ran.
-    fn log_retry(&self, activity_name: &str, failed_attempts: u32, max_attempts: u32, delay: Duration) {
+    /// Whether an error ends the retries, whatever the policy says. Executions of older versions retry it (S2.16).
+    fn is_final(&self, error: &str) -> bool {
+        self.shared.identity.generation.has_final_errors() && is_not_retryable(error)
+    }
+
+    /// Logs that an activity runs again, with the schedule of the attempt that failed. The failure itself is logged where
+    /// the activity ran.
+    fn log_retry(
+        &self,
+        activity_name: &str,
+        failed_attempts: u32,
+        max_attempts: u32,
+        delay: Duration,
+        error: &str,
+    ) {
         if self.is_replaying() {
             return;
         }
+        let activity_id = self.shared.lock().last_resolved();
         let Identity { instance, execution_id, name, version, .. } = &self.shared.identity;
         tracing::info!(
             target: "duroxide::runtime",
@@ -172,9 +188,11 @@ impl OrchestrationContext {
             orchestration_name = name,
             version,
             activity_name,
+            activity_id,
             failed_attempts,
             max_attempts,
             delay_ms = delay.as_millis() as u64,
+            reason = shortened_reason(error),
             "retrying a failed activity"
         );
     }

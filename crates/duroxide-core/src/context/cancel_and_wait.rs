@@ -1,3 +1,5 @@
+//! Asking an activity to stop and waiting for its outcome.
+
 use std::future::poll_fn;
 
 use super::OrchestrationContext;

@@ -1,3 +1,5 @@
+//! Sub-orchestrations and detached orchestrations.
+
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};

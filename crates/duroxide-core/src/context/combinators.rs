@@ -1,3 +1,5 @@
+//! `join`, `join2`, `join3`, `select2` and `select3`.
+
 use std::{
     future::{Future, poll_fn},
     pin::pin,

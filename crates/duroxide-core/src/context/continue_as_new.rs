@@ -1,3 +1,5 @@
+//! Ending an execution and starting the next one with a fresh history.
+
 use std::future::{Future, pending};
 
 use serde::Serialize;

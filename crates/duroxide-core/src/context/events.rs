@@ -1,3 +1,5 @@
+//! Waiting for external events and reading event queues.
+
 use std::future::Future;
 
 use serde::de::DeserializeOwned;

@@ -1,3 +1,5 @@
+//! The key-value store of the instance.
+
 use std::collections::HashMap;
 
 use serde::{Serialize, de::DeserializeOwned};

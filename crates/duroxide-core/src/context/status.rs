@@ -1,3 +1,5 @@
+//! The custom status of the instance.
+
 use super::OrchestrationContext;
 use crate::{Action, SystemStats};
 

@@ -1,3 +1,5 @@
+//! Recorded system values: new ids and the current time.
+
 use std::{
     future::Future,
     time::{Duration, SystemTime, UNIX_EPOCH},

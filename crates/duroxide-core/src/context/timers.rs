@@ -1,3 +1,5 @@
+//! Durable timers.
+
 use std::time::Duration;
 
 use super::OrchestrationContext;

@@ -1,3 +1,5 @@
+//! Traces of orchestration code, silent during replay.
+
 use super::OrchestrationContext;
 use crate::engine::Identity;
 
@@ -17,7 +19,7 @@ pub enum LogLevel {
 /// Emits one trace; the macros of `tracing` need their level at compile time.
 macro_rules! emit {
     ($level:ident, $ctx:expr, $message:expr) => {{
-        let Identity { instance, execution_id, name, version, worker_id } = &$ctx.shared.identity;
+        let Identity { instance, execution_id, name, version, worker_id, .. } = &$ctx.shared.identity;
         tracing::$level!(
             target: TARGET,
             instance_id = %instance,

@@ -71,6 +71,8 @@ impl Value {
 #[derive(Debug)]
 pub(crate) struct Awaitable {
     pub(crate) kind: Kind,
+    /// The schedule event; 0 before it is recorded.
+    pub(crate) event_id: u64,
     phase: Phase,
     waker: Option<Waker>,
     /// Code asked an activity to stop before its schedule was recorded; whether that was in a live poll.
@@ -111,13 +113,14 @@ pub(crate) enum Recorded {
 
 impl Awaitable {
     pub(crate) fn new(kind: Kind) -> Self {
-        Self { kind, phase: Phase::Emitted, waker: None, stop_asked: None }
+        Self { kind, event_id: 0, phase: Phase::Emitted, waker: None, stop_asked: None }
     }
 
     /// The schedule event was applied.
     pub(crate) fn on_recorded(&mut self, event_id: u64) -> Recorded {
         match self.phase {
             Phase::Emitted => {
+                self.event_id = event_id;
                 self.phase = Phase::Scheduled { event_id };
                 Recorded::Open
             }
@@ -166,7 +169,7 @@ impl Awaitable {
     pub(crate) fn on_polled(&mut self, waker: &Waker) -> Poll<Value> {
         match std::mem::replace(&mut self.phase, Phase::Emitted) {
             Phase::Completed { value } => Poll::Ready(value),
-            pending => {
+            pending @ (Phase::Emitted | Phase::DroppedUnrecorded { .. } | Phase::Scheduled { .. }) => {
                 self.phase = pending;
                 keep_waker(&mut self.waker, waker);
                 Poll::Pending

@@ -82,6 +82,7 @@ impl Execution {
 
     /// The execution goes on.
     fn stay(&mut self, mut draft: Draft, drops: &BTreeSet<(Kind, u64)>) -> Turn {
+        self.report_unheard_queues();
         self.append_drops(&mut draft, drops);
         let stopped_activities = self.append_stops(&mut draft, drops);
         let scheduled = std::mem::take(&mut draft.scheduled);
@@ -102,7 +103,16 @@ impl Execution {
                     }
                     activities.extend(item);
                 }
-                _ => messages.extend(self.work_item(event_id, action)),
+                Action::CreateTimer { .. }
+                | Action::WaitExternal { .. }
+                | Action::DequeueEvent { .. }
+                | Action::StartSubOrchestration { .. }
+                | Action::StartOrchestrationDetached { .. }
+                | Action::ContinueAsNew { .. }
+                | Action::UpdateCustomStatus { .. }
+                | Action::SetKeyValue { .. }
+                | Action::ClearKeyValue { .. }
+                | Action::ClearKeyValues => messages.extend(self.work_item(event_id, action)),
             }
         }
         messages.extend(self.child_cancellations(dropped_ids(drops, Kind::Child), CHILD_DROPPED));
@@ -134,10 +144,9 @@ impl Execution {
             .collect();
         let (children, reason) = if end.cancels_children {
             (earlier(&mut self.check.open_ids(Kind::Child)), PARENT_CANCELLED)
-        } else if end.records_drops {
-            (earlier(&mut dropped_ids(drops, Kind::Child)), CHILD_DROPPED)
         } else {
-            (Vec::new(), CHILD_DROPPED)
+            // Also in a turn over a limit: the child runs since an earlier turn, and nobody else would cancel it (5.2).
+            (earlier(&mut dropped_ids(drops, Kind::Child)), CHILD_DROPPED)
         };
         messages.extend(self.child_cancellations(children.into_iter(), reason));
         if end.records_drops {

@@ -1,3 +1,5 @@
+//! Ends an execution without running its code.
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
@@ -43,17 +45,33 @@ pub enum Ending {
 /// the handler is not registered. The turn holds the start if there was none, the breadcrumbs of what is still
 /// open, and the terminal event; open activities and timers are removed.
 pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn {
-    let Remains { instance, execution_id, parent, last_event_id, seed, open, timers, children } =
-        Remains::of(record, now);
+    let Remains {
+        instance,
+        execution_id,
+        parent,
+        last_event_id,
+        seed,
+        open,
+        timers,
+        children,
+        cancel_reason,
+    } = Remains::of(record, now);
     let cancelled_activities = open.activities.clone();
     let cancel = |instance| WorkItem::CancelInstance { instance, reason: PARENT_CANCELLED.to_owned() };
     let (details, request, messages) = match ending {
         Ending::Failed(details) => (details, None, Vec::new()),
-        Ending::Cancelled { reason } => (
-            ErrorDetails::cancelled(&reason),
-            Some(EventKind::OrchestrationCancelRequested { reason }),
-            children.into_iter().map(cancel).collect(),
-        ),
+        Ending::Cancelled { reason } => {
+            let messages = children.into_iter().map(cancel).collect();
+            match cancel_reason {
+                // The request is recorded once per execution, and the first reason stands (2.4).
+                Some(recorded) => (ErrorDetails::cancelled(&recorded), None, messages),
+                None => (
+                    ErrorDetails::cancelled(&reason),
+                    Some(EventKind::OrchestrationCancelRequested { reason }),
+                    messages,
+                ),
+            }
+        }
     };
     let outcome = Outcome::Failed { details };
     let kinds = request
@@ -96,6 +114,8 @@ struct Remains {
     timers: Vec<u64>,
     /// Instance ids of open children.
     children: Vec<String>,
+    /// The reason of a recorded request to cancel it.
+    cancel_reason: Option<String>,
 }
 
 impl Remains {
@@ -120,9 +140,9 @@ impl Remains {
             let _ = check.push(event);
             listeners.push(event);
         }
-        let children = history.iter().filter_map(|event| match &event.kind {
-            EventKind::SubOrchestrationScheduled { instance, .. } => Some((event, instance)),
-            _ => None,
+        let children = history.iter().filter_map(|event| {
+            let EventKind::SubOrchestrationScheduled { instance, .. } = &event.kind else { return None };
+            Some((event, instance))
         });
         let open_children: BTreeSet<u64> = check.open_ids(Kind::Child).collect();
         let first = history.first();
@@ -142,8 +162,17 @@ impl Remains {
                 .filter(|(event, _)| open_children.contains(&event.event_id))
                 .map(|(event, child)| build_child_instance_id(&event.instance_id, child))
                 .collect(),
+            cancel_reason: recorded_cancellation(history).map(str::to_owned),
         }
     }
+}
+
+/// The reason of the first recorded request to cancel the execution.
+pub fn recorded_cancellation(history: &[Event]) -> Option<&str> {
+    history.iter().find_map(|event| match &event.kind {
+        EventKind::OrchestrationCancelRequested { reason } => Some(reason.as_str()),
+        _ => None,
+    })
 }
 
 /// Waits and queue reads as far as a history tells. Only the code knows when it dropped one, so an event that
@@ -157,25 +186,47 @@ struct Listeners {
 
 impl Listeners {
     fn push(&mut self, event: &Event) {
+        use EventKind as E;
         match &event.kind {
-            EventKind::ExternalSubscribed { name } => {
+            E::ExternalSubscribed { name } => {
                 self.waits.entry(name.clone()).or_default().push_back(event.event_id);
             }
-            EventKind::ExternalEvent { name, .. } => {
+            E::ExternalEvent { name, .. } => {
                 self.waits.get_mut(name).and_then(VecDeque::pop_front);
             }
-            EventKind::QueueSubscribed { name } => {
+            E::QueueSubscribed { name } => {
                 let unread = self.unread.entry(name.clone()).or_default();
                 match unread.checked_sub(1) {
                     Some(left) => *unread = left,
                     None => self.reads.entry(name.clone()).or_default().push_back(event.event_id),
                 }
             }
-            EventKind::QueueEventDelivered { name, .. } => {
+            E::QueueEventDelivered { name, .. } => {
                 let reader = self.reads.get_mut(name).and_then(VecDeque::pop_front);
                 *self.unread.entry(name.clone()).or_default() += usize::from(reader.is_none());
             }
-            _ => {}
+            E::OrchestrationStarted { .. }
+            | E::OrchestrationCompleted { .. }
+            | E::OrchestrationFailed { .. }
+            | E::OrchestrationContinuedAsNew { .. }
+            | E::OrchestrationCancelRequested { .. }
+            | E::ActivityScheduled { .. }
+            | E::ActivityCompleted { .. }
+            | E::ActivityFailed { .. }
+            | E::ActivityCancelRequested { .. }
+            | E::TimerCreated { .. }
+            | E::TimerFired { .. }
+            | E::ExternalSubscribedCancelled { .. }
+            | E::QueueSubscriptionCancelled { .. }
+            | E::OrchestrationChained { .. }
+            | E::SubOrchestrationScheduled { .. }
+            | E::SubOrchestrationCompleted { .. }
+            | E::SubOrchestrationFailed { .. }
+            | E::SubOrchestrationCancelRequested { .. }
+            | E::CustomStatusUpdated { .. }
+            | E::KeyValueSet { .. }
+            | E::KeyValueCleared { .. }
+            | E::KeyValuesCleared => {}
         }
     }
 
@@ -265,6 +316,18 @@ mod tests {
         let cancel =
             WorkItem::CancelInstance { instance: "i::sub::4".into(), reason: "parent canceled".into() };
         assert_eq!(turn.messages, [cancel]);
+    }
+
+    /// 2.4: a request that is stored already is not recorded again, and its reason stands.
+    #[test]
+    fn a_recorded_request_is_not_repeated() {
+        let mut history = seed().into_events(Timestamp::ZERO);
+        let request = EventKind::OrchestrationCancelRequested { reason: "first".into() };
+        history.push(Event::with_event_id(2, "i", 1, None, request));
+        let ending = Ending::Cancelled { reason: "second".into() };
+        let turn = end_without_code(Record::Stored(history), ending, Timestamp::ZERO);
+        assert_eq!(kinds(&turn), [(3, "OrchestrationFailed")]);
+        assert_eq!(turn.outcome, Outcome::Failed { details: ErrorDetails::cancelled("first") });
     }
 
     /// 3.2 group 5: reads that have no message, waits that have no event, and nothing that code gave up.

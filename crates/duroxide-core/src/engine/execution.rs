@@ -1,3 +1,5 @@
+//! [`Execution`]: one live run of an orchestration.
+
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
@@ -8,35 +10,15 @@ use std::{
 
 use super::{
     HistoryCheck, HistoryViolation, Identity, Seed, Shared, Turn, Value,
-    matching::{agree, event_for, takes_action},
+    matching::{agree, event_for},
     poll::{Polled, UserCode},
+    seed::{Opening, Setup},
     state::{Emission, KvState, State},
 };
 use crate::{
-    Action, AppErrorKind, Clock, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext,
-    OrchestrationHandlerRef, ParentLink, RuntimeLimits, WorkItem, build_child_instance_id,
-    limits::MAX_SELF_WAKES, version::BUILD_VERSION,
+    Action, AppErrorKind, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, ParentLink,
+    RuntimeLimits, WorkItem, build_child_instance_id, limits::MAX_SELF_WAKES, version::BUILD_VERSION,
 };
-
-/// What an execution is given by the shell.
-pub struct Setup {
-    /// The code.
-    pub handler: OrchestrationHandlerRef,
-    /// Where timers, key-value changes and events get their time.
-    pub clock: Arc<dyn Clock>,
-    /// Limits checked before a turn is handed out.
-    pub limits: RuntimeLimits,
-    /// The worker that runs it, for traces.
-    pub worker_id: Option<String>,
-    /// The key-value state that earlier executions left.
-    pub kv: BTreeMap<String, KvEntry>,
-}
-
-impl fmt::Debug for Setup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Setup").field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
 
 /// One live run of an orchestration: the parked future and what it waits for.
 ///
@@ -151,9 +133,9 @@ impl Execution {
     /// nobody has read, key-values and open calls. Nobody can look into the parked code: the input and every value it
     /// got count as held, and what else it allocated does not count.
     pub fn held_bytes(&self) -> usize {
-        let carried = self.unapplied.iter().map(|event| match &event.kind {
-            EventKind::QueueEventDelivered { name, data } => name.len() + data.len(),
-            _ => 0,
+        let carried = self.unapplied.iter().map(|event| {
+            let EventKind::QueueEventDelivered { name, data } = &event.kind else { return 0 };
+            name.len() + data.len()
         });
         self.input_bytes + self.child_bytes + carried.sum::<usize>() + self.shared.lock().held_bytes()
     }
@@ -209,13 +191,16 @@ impl Execution {
 
     /// The loop of 2.6 for new events, then for new actions.
     fn advance(&mut self, received: Vec<Event>, draft: &mut Draft) {
-        let incoming = std::mem::take(&mut self.unapplied).into_iter().chain(received);
-        for event in incoming {
-            self.poll_if_needed(false);
-            if self.failure.is_some() {
-                return;
+        for events in [std::mem::take(&mut self.unapplied), received] {
+            // What was recorded before this turn, or carried into this execution, is no news.
+            self.shared.lock().queues.take_unheard();
+            for event in events {
+                self.poll_if_needed(false);
+                if self.failure.is_some() {
+                    return;
+                }
+                self.apply(event);
             }
-            self.apply(event);
         }
         loop {
             self.poll_if_needed(false);
@@ -247,7 +232,17 @@ impl Execution {
         use EventKind as E;
         let source = event.source_event_id.unwrap_or_default();
         match event.kind {
-            kind if takes_action(&kind) => self.apply_schedule(event.event_id, &kind),
+            // What code asks for takes an action.
+            kind @ (E::ActivityScheduled { .. }
+            | E::TimerCreated { .. }
+            | E::ExternalSubscribed { .. }
+            | E::QueueSubscribed { .. }
+            | E::SubOrchestrationScheduled { .. }
+            | E::OrchestrationChained { .. }
+            | E::CustomStatusUpdated { .. }
+            | E::KeyValueSet { .. }
+            | E::KeyValueCleared { .. }
+            | E::KeyValuesCleared) => self.apply_schedule(event.event_id, &kind),
             E::ActivityCompleted { result } | E::SubOrchestrationCompleted { result } => {
                 self.complete(source, Value::Result(Ok(result)));
             }
@@ -261,7 +256,15 @@ impl Execution {
                 self.poll_needed = true;
                 wake(waker);
             }
-            _ => {}
+            E::OrchestrationStarted { .. }
+            | E::OrchestrationCompleted { .. }
+            | E::OrchestrationFailed { .. }
+            | E::OrchestrationContinuedAsNew { .. }
+            | E::OrchestrationCancelRequested { .. }
+            | E::ActivityCancelRequested { .. }
+            | E::ExternalSubscribedCancelled { .. }
+            | E::QueueSubscriptionCancelled { .. }
+            | E::SubOrchestrationCancelRequested { .. } => {}
         }
         self.code.event_applied();
     }
@@ -305,10 +308,7 @@ impl Execution {
             // Only a new event is news; a recorded one was reported when it arrived.
             None if event_id > self.replayed_to => {
                 let Identity { instance, execution_id, .. } = &self.shared.identity;
-                let (awaited_events, awaited_queues) = {
-                    let state = self.shared.lock();
-                    (state.awaited_events(), state.queues.awaited())
-                };
+                let (awaited_events, awaited_queues) = self.awaited();
                 tracing::warn!(
                     target: "duroxide::runtime",
                     %instance,
@@ -321,6 +321,31 @@ impl Execution {
             }
             None => {}
         }
+    }
+
+    /// Warns of queues that got their first message and that the code has never read: their name may be misspelt. The
+    /// messages are kept, and a later read gets them.
+    pub(super) fn report_unheard_queues(&self) {
+        let unheard = self.shared.lock().queues.take_unheard();
+        let Identity { instance, execution_id, .. } = &self.shared.identity;
+        for queue_name in unheard {
+            let (awaited_events, awaited_queues) = self.awaited();
+            tracing::warn!(
+                target: "duroxide::runtime",
+                %instance,
+                execution_id,
+                queue_name,
+                ?awaited_events,
+                ?awaited_queues,
+                "nothing has read queue '{queue_name}' yet: its messages wait"
+            );
+        }
+    }
+
+    /// The names of the events and queues that the code waits for.
+    fn awaited(&self) -> (Vec<String>, Vec<String>) {
+        let state = self.shared.lock();
+        (state.awaited_events(), state.queues.awaited())
     }
 
     pub(super) fn poll_if_needed(&mut self, replaying: bool) {
@@ -378,10 +403,17 @@ impl Execution {
         if let Err(broken) = self.check.push(event) {
             self.fail(violation(&broken, event.event_id));
         }
-        if let EventKind::SubOrchestrationScheduled { instance, .. } = &event.kind {
-            let child = build_child_instance_id(&self.shared.identity.instance, instance);
-            self.child_bytes += child.len();
-            self.children.insert(event.event_id, child);
+        match &event.kind {
+            EventKind::SubOrchestrationScheduled { instance, .. } => {
+                let child = build_child_instance_id(&self.shared.identity.instance, instance);
+                self.child_bytes += child.len();
+                self.children.insert(event.event_id, child);
+            }
+            // A stored request counts like a new one: its turn may have been recorded without the end (2.10).
+            EventKind::OrchestrationCancelRequested { reason } => {
+                self.cancel_reason.get_or_insert_with(|| reason.clone());
+            }
+            _ => {}
         }
     }
 }
@@ -391,30 +423,6 @@ impl Drop for Execution {
         // What the parked code drops now looks like cancelled work, but no turn will ever read it. The code is
         // dropped here and not with the fields, because its destructors may panic.
         self.code.discard();
-    }
-}
-
-/// What the first event says.
-struct Opening {
-    identity: Identity,
-    input: String,
-    custom_status: Option<String>,
-}
-
-impl Opening {
-    fn of(first: Option<Event>, worker_id: Option<String>) -> Self {
-        let (instance, execution_id, kind) = match first {
-            Some(first) => (first.instance_id, first.execution_id, Some(first.kind)),
-            None => (String::new(), 0, None),
-        };
-        let (name, version, input, custom_status) = match kind {
-            Some(EventKind::OrchestrationStarted { name, version, input, initial_custom_status, .. }) => {
-                (name, version, input, initial_custom_status)
-            }
-            _ => (String::new(), String::new(), String::new(), None),
-        };
-        let identity = Identity { instance, execution_id, name, version, worker_id };
-        Self { identity, input, custom_status }
     }
 }
 

@@ -12,7 +12,6 @@ use crate::{Event, EventKind, INITIAL_EVENT_ID};
 pub struct HistoryCheck {
     last_event_id: u64,
     ended: bool,
-    cancel_requested: bool,
     schedules: BTreeMap<u64, Schedule>,
 }
 
@@ -138,8 +137,8 @@ impl HistoryCheck {
             | E::SubOrchestrationCancelRequested { .. }
             | E::ExternalSubscribedCancelled { .. }
             | E::QueueSubscriptionCancelled { .. } => self.cancel(event.source_event_id),
-            E::OrchestrationCancelRequested { .. } => self.cancel_requested = true,
-            E::OrchestrationStarted { .. }
+            E::OrchestrationCancelRequested { .. }
+            | E::OrchestrationStarted { .. }
             | E::OrchestrationCompleted { .. }
             | E::OrchestrationFailed { .. }
             | E::OrchestrationContinuedAsNew { .. }
@@ -181,10 +180,6 @@ impl HistoryCheck {
     /// Code gave up a schedule for which no breadcrumb is written: a timer.
     pub(crate) fn give_up(&mut self, event_id: u64) {
         self.cancel(Some(event_id));
-    }
-
-    pub(crate) fn cancel_requested(&self) -> bool {
-        self.cancel_requested
     }
 
     pub(crate) fn schedule(&self, event_id: u64) -> Option<Schedule> {

@@ -43,70 +43,86 @@ pub(crate) fn event_for(action: &Action, execution_id: u64, event_id: u64) -> Op
     })
 }
 
-/// Whether `kind` records something that code asks for, so that it takes an action.
-pub(crate) fn takes_action(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::ActivityScheduled { .. }
-            | EventKind::TimerCreated { .. }
-            | EventKind::ExternalSubscribed { .. }
-            | EventKind::QueueSubscribed { .. }
-            | EventKind::SubOrchestrationScheduled { .. }
-            | EventKind::OrchestrationChained { .. }
-            | EventKind::CustomStatusUpdated { .. }
-            | EventKind::KeyValueSet { .. }
-            | EventKind::KeyValueCleared { .. }
-            | EventKind::KeyValuesCleared
-    )
-}
-
 /// Checks that what the code did is what the history says, and says both if it is not.
 pub(crate) fn agree(action: Option<&Action>, kind: &EventKind, instance: &str) -> Result<(), String> {
     let Some(action) = action else {
-        return Err(match kind {
-            EventKind::OrchestrationChained { .. } => {
-                "history OrchestrationChained but no emitted action".to_owned()
-            }
-            _ => "history schedule but no emitted action".to_owned(),
-        });
+        let is_detached = matches!(kind, EventKind::OrchestrationChained { .. });
+        let what = if is_detached { "OrchestrationChained" } else { "schedule" };
+        return Err(format!("history {what} but no emitted action"));
     };
     if same(action, kind, instance) {
         return Ok(());
     }
-    let what = match kind {
-        EventKind::CustomStatusUpdated { .. } => "custom status",
-        EventKind::KeyValueSet { .. } => "kv set",
-        EventKind::KeyValueCleared { .. } => "kv clear",
-        EventKind::KeyValuesCleared => "kv clear_all",
-        _ => "schedule",
-    };
-    Err(format!("{what} mismatch: action={action:?} vs event={kind:?}"))
+    Err(format!("{} mismatch: action={action:?} vs event={kind:?}", label(kind)))
+}
+
+/// How an error names a recorded event that another action met.
+fn label(kind: &EventKind) -> &'static str {
+    use EventKind as E;
+    match kind {
+        E::CustomStatusUpdated { .. } => "custom status",
+        E::KeyValueSet { .. } => "kv set",
+        E::KeyValueCleared { .. } => "kv clear",
+        E::KeyValuesCleared => "kv clear_all",
+        E::ActivityScheduled { .. }
+        | E::TimerCreated { .. }
+        | E::ExternalSubscribed { .. }
+        | E::QueueSubscribed { .. }
+        | E::SubOrchestrationScheduled { .. }
+        | E::OrchestrationChained { .. }
+        // The rest is recorded without an action, so nothing can differ from it.
+        | E::OrchestrationStarted { .. }
+        | E::OrchestrationCompleted { .. }
+        | E::OrchestrationFailed { .. }
+        | E::OrchestrationContinuedAsNew { .. }
+        | E::OrchestrationCancelRequested { .. }
+        | E::ActivityCompleted { .. }
+        | E::ActivityFailed { .. }
+        | E::ActivityCancelRequested { .. }
+        | E::TimerFired { .. }
+        | E::ExternalEvent { .. }
+        | E::ExternalSubscribedCancelled { .. }
+        | E::QueueEventDelivered { .. }
+        | E::QueueSubscriptionCancelled { .. }
+        | E::SubOrchestrationCompleted { .. }
+        | E::SubOrchestrationFailed { .. }
+        | E::SubOrchestrationCancelRequested { .. } => "schedule",
+    }
 }
 
 fn same(action: &Action, kind: &EventKind, instance: &str) -> bool {
-    match (action, kind) {
-        (
-            Action::CallActivity { name, input, session_id, tag, .. },
-            EventKind::ActivityScheduled { name: name2, input: input2, session_id: session2, tag: tag2 },
-        ) => name == name2 && input == input2 && session_id == session2 && tag == tag2,
-        (Action::CreateTimer { .. }, EventKind::TimerCreated { .. })
-        | (Action::UpdateCustomStatus { .. }, EventKind::CustomStatusUpdated { .. })
-        | (Action::ClearKeyValues, EventKind::KeyValuesCleared) => true,
-        (Action::WaitExternal { name, .. }, EventKind::ExternalSubscribed { name: name2 })
-        | (Action::DequeueEvent { name, .. }, EventKind::QueueSubscribed { name: name2 })
-        | (Action::ClearKeyValue { key: name }, EventKind::KeyValueCleared { key: name2 }) => name == name2,
-        (
-            Action::StartSubOrchestration { name, instance: child, input, .. },
-            EventKind::SubOrchestrationScheduled { name: name2, instance: child2, input: input2 },
-        ) => name == name2 && input == input2 && same_child(child, child2, instance),
-        (
-            Action::StartOrchestrationDetached { name, instance: other, input, .. },
-            EventKind::OrchestrationChained { name: name2, instance: other2, input: input2 },
-        ) => name == name2 && input == input2 && other == other2,
-        (Action::SetKeyValue { key, value, .. }, EventKind::KeyValueSet { key: key2, value: value2, .. }) => {
-            key == key2 && value == value2
+    use EventKind as E;
+    match action {
+        Action::CallActivity { name, input, session_id, tag, .. } => matches!(
+            kind,
+            E::ActivityScheduled { name: name2, input: input2, session_id: session2, tag: tag2 }
+                if name == name2 && input == input2 && session_id == session2 && tag == tag2
+        ),
+        Action::CreateTimer { .. } => matches!(kind, E::TimerCreated { .. }),
+        Action::WaitExternal { name, .. } => {
+            matches!(kind, E::ExternalSubscribed { name: name2 } if name == name2)
         }
-        _ => false,
+        Action::DequeueEvent { name, .. } => {
+            matches!(kind, E::QueueSubscribed { name: name2 } if name == name2)
+        }
+        Action::StartSubOrchestration { name, instance: child, input, .. } => matches!(
+            kind,
+            E::SubOrchestrationScheduled { name: name2, instance: child2, input: input2 }
+                if name == name2 && input == input2 && same_child(child, child2, instance)
+        ),
+        Action::StartOrchestrationDetached { name, instance: other, input, .. } => matches!(
+            kind,
+            E::OrchestrationChained { name: name2, instance: other2, input: input2 }
+                if name == name2 && input == input2 && other == other2
+        ),
+        Action::UpdateCustomStatus { .. } => matches!(kind, E::CustomStatusUpdated { .. }),
+        Action::SetKeyValue { key, value, .. } => {
+            matches!(kind, E::KeyValueSet { key: key2, value: value2, .. } if key == key2 && value == value2)
+        }
+        Action::ClearKeyValue { key } => matches!(kind, E::KeyValueCleared { key: key2 } if key == key2),
+        Action::ClearKeyValues => matches!(kind, E::KeyValuesCleared),
+        // Recorded by the terminal event, which takes no action.
+        Action::ContinueAsNew { .. } => false,
     }
 }
 

@@ -17,10 +17,16 @@ pub(crate) struct Queues {
     /// Arrival number of the next message, over all names: unread messages are carried in this order.
     next_arrival: u64,
     unread_bytes: usize,
+    /// Names whose first message came since they were last asked for, in order of arrival.
+    news: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
+    /// The code has read it, or tried to.
+    was_read: bool,
+    /// A message came before.
+    has_received: bool,
     /// Open reads, by their event id, which only grows.
     reads: VecDeque<Read>,
     unread: VecDeque<Message>,
@@ -54,14 +60,27 @@ impl Queues {
         self.next_arrival += 1;
         self.unread_bytes += data.len();
         let queue = self.queue(name);
+        let first = !std::mem::replace(&mut queue.has_received, true);
         queue.unread.push_back(Message { arrival, data });
         let position = queue.unread.len() - 1;
-        queue.waker_at(position)
+        let waker = queue.waker_at(position);
+        if first {
+            self.news.push(name.to_owned());
+        }
+        waker
+    }
+
+    /// Queues that got their first message since the last call and that the code has never read.
+    pub(crate) fn take_unheard(&mut self) -> Vec<String> {
+        let mut names = std::mem::take(&mut self.news);
+        names.retain(|name| self.by_name.get(name).is_some_and(|queue| !queue.was_read));
+        names
     }
 
     /// A read was recorded. `waker` is that of its last poll; it is returned if a message is there already.
     pub(crate) fn open(&mut self, name: &str, event_id: u64, waker: Option<Waker>) -> Option<Waker> {
         let queue = self.queue(name);
+        queue.was_read = true;
         queue.reads.push_back(Read { event_id, waker });
         let position = queue.reads.len() - 1;
         if position < queue.unread.len() { queue.waker_at(position) } else { None }

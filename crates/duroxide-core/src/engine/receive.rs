@@ -33,8 +33,7 @@ impl Execution {
             match Incoming::from(message) {
                 Incoming::Completion(completion) => self.receive_completion(completion, draft),
                 Incoming::Event(kind) => self.append(draft, None, kind),
-                Incoming::Cancel { reason } if !self.check.cancel_requested() => {
-                    self.cancel_reason = Some(reason.clone());
+                Incoming::Cancel { reason } if self.cancel_reason.is_none() => {
                     self.append(draft, None, EventKind::OrchestrationCancelRequested { reason });
                 }
                 Incoming::Cancel { .. } | Incoming::Nothing => {}

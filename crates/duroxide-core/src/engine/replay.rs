@@ -2,11 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{
-    Kind,
-    conclude::DROPPED_FUTURE,
-    execution::{Execution, Setup},
-};
+use super::{Kind, conclude::DROPPED_FUTURE, execution::Execution, seed::Setup};
 use crate::{AppErrorKind, ErrorDetails, Event, EventKind};
 
 impl Execution {
@@ -101,32 +97,53 @@ impl Execution {
 
 /// How many events of a stored history are its seed.
 fn seed_len(history: &[Event]) -> usize {
-    match history.first().map(|first| &first.kind) {
-        Some(EventKind::OrchestrationStarted { carry_forward_events: Some(carried), .. }) => {
-            1 + carried.len()
-        }
-        _ => 1,
-    }
+    let first = history.first().map(|first| &first.kind);
+    let Some(EventKind::OrchestrationStarted { carry_forward_events: Some(carried), .. }) = first else {
+        return 1;
+    };
+    1 + carried.len()
 }
 
 fn recorded_set_times(history: &VecDeque<Event>) -> VecDeque<u64> {
     history
         .iter()
-        .filter_map(|event| match event.kind {
-            EventKind::KeyValueSet { last_updated_at_ms, .. } => Some(last_updated_at_ms),
-            _ => None,
+        .filter_map(|event| {
+            let EventKind::KeyValueSet { last_updated_at_ms, .. } = event.kind else { return None };
+            Some(last_updated_at_ms)
         })
         .collect()
 }
 
 /// The schedule that a recorded breadcrumb of a dropped future names.
 fn given_up(event: &Event) -> Option<(Kind, u64)> {
+    use EventKind as E;
     let (kind, reason) = match &event.kind {
-        EventKind::ActivityCancelRequested { reason } => (Kind::Activity, reason),
-        EventKind::SubOrchestrationCancelRequested { reason } => (Kind::Child, reason),
-        EventKind::ExternalSubscribedCancelled { reason } => (Kind::Wait, reason),
-        EventKind::QueueSubscriptionCancelled { reason } => (Kind::Queue, reason),
-        _ => return None,
+        E::ActivityCancelRequested { reason } => (Kind::Activity, reason),
+        E::SubOrchestrationCancelRequested { reason } => (Kind::Child, reason),
+        E::ExternalSubscribedCancelled { reason } => (Kind::Wait, reason),
+        E::QueueSubscriptionCancelled { reason } => (Kind::Queue, reason),
+        E::OrchestrationStarted { .. }
+        | E::OrchestrationCompleted { .. }
+        | E::OrchestrationFailed { .. }
+        | E::OrchestrationContinuedAsNew { .. }
+        | E::OrchestrationCancelRequested { .. }
+        | E::ActivityScheduled { .. }
+        | E::ActivityCompleted { .. }
+        | E::ActivityFailed { .. }
+        | E::TimerCreated { .. }
+        | E::TimerFired { .. }
+        | E::ExternalSubscribed { .. }
+        | E::ExternalEvent { .. }
+        | E::QueueSubscribed { .. }
+        | E::QueueEventDelivered { .. }
+        | E::OrchestrationChained { .. }
+        | E::SubOrchestrationScheduled { .. }
+        | E::SubOrchestrationCompleted { .. }
+        | E::SubOrchestrationFailed { .. }
+        | E::CustomStatusUpdated { .. }
+        | E::KeyValueSet { .. }
+        | E::KeyValueCleared { .. }
+        | E::KeyValuesCleared => return None,
     };
     (reason == DROPPED_FUTURE).then_some((kind, event.source_event_id?))
 }

@@ -1,4 +1,12 @@
-use crate::{Event, EventKind, INITIAL_EVENT_ID, ParentLink, Timestamp, WorkItem, version::BUILD_VERSION};
+//! What an execution begins with: [`Seed`], [`Setup`], and its first event.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use super::{Generation, Identity};
+use crate::{
+    Clock, Event, EventKind, INITIAL_EVENT_ID, KvEntry, OrchestrationHandlerRef, ParentLink, RuntimeLimits,
+    Timestamp, WorkItem, version::BUILD_VERSION,
+};
 
 /// What an execution begins with: its start and the queue messages it inherits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +52,15 @@ impl Seed {
                 initial_custom_status: custom_status,
                 ..
             } => Some(Self { instance, execution_id, name, version, input, parent, carried, custom_status }),
-            _ => None,
+            WorkItem::ActivityExecute { .. }
+            | WorkItem::ActivityCompleted { .. }
+            | WorkItem::ActivityFailed { .. }
+            | WorkItem::TimerFired { .. }
+            | WorkItem::ExternalRaised { .. }
+            | WorkItem::QueueMessage { .. }
+            | WorkItem::SubOrchCompleted { .. }
+            | WorkItem::SubOrchFailed { .. }
+            | WorkItem::CancelInstance { .. } => None,
         }
     }
 
@@ -76,5 +92,54 @@ impl Seed {
                 kind,
             })
             .collect()
+    }
+}
+
+/// What an execution is given by the shell.
+pub struct Setup {
+    /// The code.
+    pub handler: OrchestrationHandlerRef,
+    /// Where timers, key-value changes and events get their time.
+    pub clock: Arc<dyn Clock>,
+    /// Limits checked before a turn is handed out.
+    pub limits: RuntimeLimits,
+    /// The worker that runs it, for traces.
+    pub worker_id: Option<String>,
+    /// The key-value state that earlier executions left.
+    pub kv: BTreeMap<String, KvEntry>,
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// What the first event says.
+pub(super) struct Opening {
+    pub(super) identity: Identity,
+    pub(super) input: String,
+    pub(super) custom_status: Option<String>,
+}
+
+impl Opening {
+    pub(super) fn of(first: Option<Event>, worker_id: Option<String>) -> Self {
+        let generation =
+            Generation::of(first.as_ref().map_or(BUILD_VERSION, |first| &first.duroxide_version));
+        let (instance, execution_id, kind) = match first {
+            Some(first) => (first.instance_id, first.execution_id, Some(first.kind)),
+            None => (String::new(), 0, None),
+        };
+        let (name, version, input, custom_status) =
+            if let Some(EventKind::OrchestrationStarted {
+                name, version, input, initial_custom_status, ..
+            }) = kind
+            {
+                (name, version, input, initial_custom_status)
+            } else {
+                (String::new(), String::new(), String::new(), None)
+            };
+        let identity = Identity { instance, execution_id, name, version, generation, worker_id };
+        Self { identity, input, custom_status }
     }
 }

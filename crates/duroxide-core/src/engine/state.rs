@@ -13,6 +13,7 @@ use std::{
 };
 
 use super::{
+    Generation,
     awaitable::{Awaitable, Dropped, Kind, Recorded, Value, keep_waker},
     queue::Queues,
 };
@@ -25,6 +26,7 @@ pub(crate) struct Identity {
     pub(crate) execution_id: u64,
     pub(crate) name: String,
     pub(crate) version: String,
+    pub(crate) generation: Generation,
     pub(crate) worker_id: Option<String>,
 }
 
@@ -67,6 +69,8 @@ pub(crate) struct State {
     pub(crate) custom_status: Option<String>,
     /// Bytes of the values that calls got and the code may still hold.
     value_bytes: usize,
+    /// The schedule of the call whose value was handed out last; 0 if none was.
+    last_resolved: u64,
     next_token: u64,
     emitted: VecDeque<Emission>,
     emissions_in_turn: usize,
@@ -187,12 +191,18 @@ impl State {
             }
         };
         if let Poll::Ready(value) = &polled {
-            if let Life::Read { .. } = call.life {
-                self.value_bytes += value.byte_len();
+            match &call.life {
+                Life::Read { .. } => self.value_bytes += value.byte_len(),
+                Life::Awaited(awaitable) => self.last_resolved = awaitable.event_id,
             }
             self.calls.remove(&token);
         }
         polled
+    }
+
+    /// The schedule of the call that the code got the value of just now.
+    pub(crate) fn last_resolved(&self) -> u64 {
+        self.last_resolved
     }
 
     /// Code dropped a call before it resolved. Returns whom to wake.

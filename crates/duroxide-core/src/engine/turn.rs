@@ -1,3 +1,5 @@
+//! [`Turn`]: what one turn decided.
+
 use crate::{ErrorDetails, Event, ParentLink, WorkItem};
 
 /// What one turn decided. The shell commits all of it in one round, or none of it.

@@ -24,7 +24,7 @@ pub fn with_poison_reason(json: String, reason: &str) -> String {
 }
 
 impl ErrorDetails {
-    /// Why a poisoned message could not be processed, if the runtime knew: which handler was missing, and on which node.
+    /// Why a poisoned message could not be processed, if the runtime knew: which handler was missing, and on which nodes.
     pub fn poison_reason(&self) -> Option<String> {
         let Self::Poison { message, .. } = self else { return None };
         let first: BTreeMap<String, Reason> = if message.starts_with('[') {

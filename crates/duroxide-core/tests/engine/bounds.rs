@@ -195,7 +195,7 @@ fn messages_carried_over_continue_as_new() {
     }
 }
 
-/// api 17.4
+/// A17.4
 #[test]
 fn the_limits_without_options() {
     let RuntimeLimits { max_payload_bytes, max_history_events, max_mailbox_messages, max_actions_per_turn } =

@@ -211,6 +211,39 @@ fn an_error_that_is_not_retryable_ends_the_call() {
     );
 }
 
+/// S2.16, S2.11: a retry after such an error is in the records of executions that began before 0.5.0. They keep their rule,
+/// in replay and in new turns; executions of this version have the new one.
+#[test]
+fn an_execution_of_an_older_version_retries_every_error() {
+    let code = |ctx: OrchestrationContext, _| async move {
+        ctx.schedule_activity_with_retry("A", "", RetryPolicy::new(3)).await
+    };
+    for mode in [Mode::Live, Mode::Replayed] {
+        let mut story = Story::new(code, mode);
+        story.history = story.seed.clone().into_events(Default::default());
+        story.history[0].duroxide_version = "0.1.32".to_owned();
+        story.turn([]);
+        let declined = || activity_failed(2, &not_retryable("declined"));
+        assert_eq!(story.turn([declined()]).outcome, Outcome::Running, "{mode:?}");
+        story.turn([timer_fired(4)]);
+        let turn = story.turn([activity_failed(6, &not_retryable("declined"))]);
+        assert_eq!(turn.outcome, Outcome::Running, "{mode:?}");
+        story.turn([timer_fired(8)]);
+        assert_eq!(story.turn([activity_completed(10, "paid")]).outcome, completed("paid"));
+
+        // The same record under the new rule is that of other code.
+        story.history.truncate(9);
+        story.history[0].duroxide_version = "0.5.0".to_owned();
+        story.deploy(code);
+        let turn = story.turn([activity_completed(10, "paid")]);
+        assert!(
+            failure(&turn).contains("orchestration ended before its recorded history"),
+            "{}",
+            failure(&turn)
+        );
+    }
+}
+
 /// 6.4: automatic ids carry the parent; the link names the call.
 #[test]
 fn a_child_gets_an_automatic_id_and_a_link() {

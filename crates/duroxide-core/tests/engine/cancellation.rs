@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use duroxide_core::{AppErrorKind, ErrorDetails, WorkItem, engine::Outcome};
+use duroxide_core::{AppErrorKind, ErrorDetails, Event, EventKind, WorkItem, engine::Outcome};
 
 use crate::story::*;
 
-/// 6.1, 6.2, 3.4: the code runs once more, its result does not count; open work is removed, children are told.
+/// 6.1, 6.2, 3.4, 2.4.4: the code runs once more, its result does not count; open work is removed, children are told. Of two
+/// cancellations the first is recorded.
 #[test]
 fn cancelling_ends_the_instance_and_tells_its_children() {
     tell(
@@ -42,6 +43,31 @@ fn cancelling_ends_the_instance_and_tells_its_children() {
                     "9 ActivityCancelRequested <- 2",
                     "10 ExternalSubscribedCancelled <- 5",
                     "11 OrchestrationFailed"
+                ]
+            );
+        },
+    );
+}
+
+/// 3.2, 6.2: code that is parked when it is cancelled drops nothing; what it waits for is closed all the same, in order.
+#[test]
+fn cancelling_parked_code_closes_its_waits_and_reads() {
+    tell(
+        |ctx, _| async move {
+            ctx.join3(ctx.schedule_wait("b"), ctx.dequeue_event("q"), ctx.schedule_wait("a")).await;
+            Ok(String::new())
+        },
+        |story| {
+            story.start();
+            assert_eq!(failure(&story.turn([cancel("enough")])), "canceled: enough");
+            assert_eq!(
+                story.lines()[4..],
+                [
+                    "5 OrchestrationCancelRequested",
+                    "6 ExternalSubscribedCancelled <- 2",
+                    "7 ExternalSubscribedCancelled <- 4",
+                    "8 ExternalSubscribedPersistentCancelled <- 3",
+                    "9 OrchestrationFailed"
                 ]
             );
         },
@@ -86,4 +112,31 @@ fn the_system_error_of_a_given_up_child_is_only_recorded() {
             assert_eq!(story.turn([raised("go", "on")]).outcome, completed("on"));
         },
     );
+}
+
+/// 2.10, 2.4: a request that was stored without the end of its execution ends it with the next turn, whatever that turn
+/// brings. The first reason stands, and the request is not recorded again.
+#[test]
+fn a_stored_request_without_an_end_is_honoured() {
+    for message in [raised("other", ""), cancel("again")] {
+        let code = |ctx: duroxide_core::OrchestrationContext, _| async move {
+            let child = ctx.schedule_sub_orchestration("c", "");
+            let go = ctx.schedule_wait("go").await;
+            drop(child);
+            Ok(go)
+        };
+        let mut story = Story::new(code, Mode::Replayed);
+        story.start();
+        let request = EventKind::OrchestrationCancelRequested { reason: "enough".into() };
+        let event_id = story.history.len() as u64 + 1;
+        story.history.push(Event::with_event_id(event_id, INSTANCE, 1, None, request));
+        let turn = story.turn([message]);
+        assert_eq!(failure(&turn), "canceled: enough");
+        let told =
+            WorkItem::CancelInstance { instance: "order::sub::2".into(), reason: "parent canceled".into() };
+        assert_eq!(turn.messages, [told]);
+        let requests =
+            story.lines().iter().filter(|line| line.contains("OrchestrationCancelRequested")).count();
+        assert_eq!(requests, 1, "{:?}", story.lines());
+    }
 }

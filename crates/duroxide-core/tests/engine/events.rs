@@ -45,7 +45,7 @@ fn an_early_event_goes_to_nobody_and_a_later_one_arrives() {
     );
 }
 
-/// C15: events have no id and are never deduplicated.
+/// 2.4.4, C15: events have no id and are never deduplicated.
 #[test]
 fn equal_events_are_both_delivered() {
     tell(
@@ -102,7 +102,7 @@ fn a_queue_keeps_messages_until_they_are_read() {
     );
 }
 
-/// B26: an older read that is held keeps its place; dropping it loses no message.
+/// 10.2, B26: an older read that is held keeps its place; dropping it loses no message.
 #[test]
 fn a_message_is_read_once_whatever_is_dropped() {
     tell(

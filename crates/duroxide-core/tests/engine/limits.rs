@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use duroxide_core::{
-    OrchestrationContext,
+    OrchestrationContext, WorkItem,
     engine::{Outcome, Turn},
     limits::{MAX_CUSTOM_STATUS_BYTES, MAX_KV_KEYS, MAX_KV_VALUE_BYTES, MAX_TAG_NAME_BYTES},
 };
@@ -278,4 +278,42 @@ fn code_that_wakes_itself_forever_fails() {
             assert!(failure(&story.turn([raised("go", "")])).starts_with("infrastructure:quiescence_loop:"));
         },
     );
+}
+
+/// 5.2, 6.2: a child that the code drops is cancelled, also if the turn that drops it goes over a limit or fails by an
+/// error of the engine. A child of the same turn was never started, and one that the code still holds keeps running.
+#[test]
+fn a_child_dropped_in_a_turn_that_fails_is_cancelled() {
+    for how in ["limit", "self-waking"] {
+        tell(
+            move |ctx, _| async move {
+                let dropped = ctx.schedule_sub_orchestration("dropped", "");
+                let held = ctx.schedule_sub_orchestration("held", "");
+                ctx.schedule_wait("go").await;
+                drop(dropped);
+                drop(ctx.schedule_sub_orchestration("new", ""));
+                if how == "limit" {
+                    ctx.set_custom_status("x".repeat(MAX_CUSTOM_STATUS_BYTES + 1));
+                    ctx.schedule_wait("never").await;
+                } else {
+                    std::future::poll_fn(|cx| {
+                        cx.waker().wake_by_ref();
+                        std::task::Poll::<()>::Pending
+                    })
+                    .await;
+                }
+                held.await
+            },
+            |story| {
+                story.start();
+                let turn = story.turn([raised("go", "")]);
+                assert!(matches!(turn.outcome, Outcome::Failed { .. }), "{how}: {:?}", turn.outcome);
+                let cancel = WorkItem::CancelInstance {
+                    instance: "order::sub::2".into(),
+                    reason: "parent dropped sub-orchestration future".into(),
+                };
+                assert_eq!(turn.messages, [cancel], "{how}");
+            },
+        );
+    }
 }

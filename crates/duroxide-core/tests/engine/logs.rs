@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use duroxide_core::{OrchestrationContext, WorkItem};
+use duroxide_core::{BackoffStrategy, OrchestrationContext, RetryPolicy, WorkItem};
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -46,6 +46,7 @@ impl Subscriber for Lines {
 struct Message {
     text: String,
     awaited: String,
+    failed: String,
 }
 
 impl Visit for Message {
@@ -53,6 +54,7 @@ impl Visit for Message {
         match field.name() {
             "message" => self.text = format!("{value:?}"),
             name if name.starts_with("awaited") => self.awaited += &format!("{name}={value:?} "),
+            name @ ("activity_id" | "reason") => self.failed += &format!("{name}={value:?} "),
             _ => {}
         }
     }
@@ -64,10 +66,14 @@ fn warnings(script: impl FnOnce()) -> Vec<String> {
 }
 
 fn whole_warnings(script: impl FnOnce()) -> Vec<Message> {
+    lines_of(Level::WARN, script)
+}
+
+fn lines_of(wanted: Level, script: impl FnOnce()) -> Vec<Message> {
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.clone(), script);
     let lines = lines.0.lock().unwrap();
-    lines.iter().filter(|(level, _)| *level == Level::WARN).map(|(_, text)| text.clone()).collect()
+    lines.iter().filter(|(level, _)| *level == wanted).map(|(_, text)| text.clone()).collect()
 }
 
 /// 2.4: completions that are dropped are told apart.
@@ -143,4 +149,59 @@ fn an_event_for_nobody_names_what_is_waited_for() {
         r#"awaited_events=["sent"] awaited_queues=["inbox"]"#,
     ];
     assert_eq!(awaited, expected);
+}
+
+/// 10.1: a message to a queue that the code has never read is kept, and reported once, with what is waited for. Neither a
+/// replay, nor further messages, nor the next execution report it again.
+#[test]
+fn a_message_to_a_queue_that_nobody_reads_names_what_is_waited_for() {
+    let code = |ctx: OrchestrationContext, _| async move {
+        let first = ctx.dequeue_event("orders").await;
+        ctx.schedule_wait("paid").await;
+        let second = ctx.dequeue_event("ordres").await;
+        ctx.continue_as_new(first + &second).await
+    };
+    for mode in [Mode::Live, Mode::Replayed] {
+        let found = whole_warnings(|| {
+            let mut story = Story::new(code, mode);
+            story.seed.carried = vec![("carried".to_owned(), "0".to_owned())];
+            story.turn([queued("orders", "1")]);
+            story.turn([queued("orders", "2"), queued("ordres", "3")]);
+            story.turn([queued("ordres", "4"), queued("carried", "5")]);
+            story.turn([raised("paid", "")]);
+        });
+        let found: Vec<_> =
+            found.iter().map(|message| (message.text.as_str(), message.awaited.trim_end())).collect();
+        let expected = (
+            "nothing has read queue 'ordres' yet: its messages wait",
+            r#"awaited_events=["paid"] awaited_queues=[]"#,
+        );
+        assert_eq!(found, [expected], "{mode:?}");
+    }
+}
+
+/// 7.5: a retry is told with the attempt that failed, once.
+#[test]
+fn a_retry_names_the_schedule_that_failed() {
+    for mode in [Mode::Live, Mode::Replayed] {
+        let found = lines_of(Level::INFO, || {
+            let code = |ctx: OrchestrationContext, _| async move {
+                let policy = RetryPolicy::new(3).with_backoff(BackoffStrategy::None);
+                ctx.schedule_wait("go").await;
+                ctx.schedule_activity_with_retry("A", "", policy).await
+            };
+            let mut story = Story::new(code, mode);
+            story.start();
+            story.turn([raised("go", "")]);
+            story.turn([activity_failed(4, "busy")]);
+            story.turn([activity_failed(6, "closed")]);
+            story.turn([activity_completed(8, "done")]);
+        });
+        let failed: Vec<_> = found.iter().map(|message| message.failed.trim_end()).collect();
+        assert_eq!(
+            failed,
+            [r#"activity_id=4 reason="busy""#, r#"activity_id=6 reason="closed""#],
+            "{mode:?}"
+        );
+    }
 }

@@ -1,4 +1,4 @@
-//! B25, I13: random programs under random messages do the same live and replayed, to the byte.
+//! 2.6, B25, I13: random programs under random messages do the same live and replayed, to the byte.
 
 use std::{sync::Arc, time::Duration};
 

@@ -260,7 +260,7 @@ fn optional_fields_of_work_items_may_be_missing() {
     );
 }
 
-/// S1.15–S1.18, S2.9: the texts users see.
+/// S1.15, S1.16, S1.17, S1.18, S2.9: the texts users see.
 #[test]
 fn errors_have_their_texts() {
     let (poison, _) = details();

@@ -6,8 +6,9 @@ use duroxide_core::SystemStats;
 use duroxide_provider::{
     DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
     store::{
-        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreFailure, StoreReader,
-        StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
+        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance,
+        StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
+        StoredStatus,
     },
 };
 
@@ -48,7 +49,7 @@ read_from_memory! {
     fn system_metrics() -> SystemMetrics;
     fn queue_depths() -> QueueDepths;
     fn children(instance: &str) -> Vec<String>;
-    fn running_starts() -> Vec<String>;
+    fn running_versions() -> Vec<RunningVersion>;
     fn dead_letters(limit: Option<u32>) -> Vec<DeadLetter>;
     fn nodes() -> Vec<StoredNode>;
     fn ready_instances(wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize) -> Vec<ReadyInstance>;

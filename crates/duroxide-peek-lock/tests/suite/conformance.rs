@@ -10,7 +10,7 @@ use duroxide_conformance::provider_validations::ProviderFactory;
 use duroxide_core::Timestamp;
 use duroxide_peek_lock::{
     MemoryOptions, PeekLockProvider, QueueItem,
-    record::{ActivityRecord, InstanceRecord, MessageRecord},
+    record::{ActivityRecord, InstanceRecord, InstanceRow, MessageRecord, QueuedMessage},
 };
 use duroxide_provider::{
     Provider,
@@ -73,8 +73,12 @@ impl ProviderFactory for Factory {
 
     async fn get_max_attempt_count(&self, instance: &str) -> u32 {
         self.store().with_tables(|tables| {
+            let lock = tables.instances.get(instance).and_then(|record| record.row.lock.clone());
+            let is_held = |row: &QueuedMessage| lock.as_ref().is_some_and(|lock| lock.extent.holds(row));
             let counts = tables.items.values().map(|item| match item {
-                QueueItem::Message(message) if message.instance == instance => message.attempt_count,
+                QueueItem::Message(message) if message.instance == instance => {
+                    message.row.attempts + u32::from(is_held(&message.row))
+                }
                 _ => 0,
             });
             counts.max().unwrap_or_default()
@@ -98,40 +102,24 @@ impl ProviderFactory for Factory {
 }
 
 fn mailbox(instance: &str) -> InstanceRecord {
-    InstanceRecord {
-        instance: instance.to_owned(),
-        number: NUMBER,
-        name: None,
-        version: None,
-        parent: None,
-        created_at: Timestamp::ZERO,
-        updated_at: Timestamp::ZERO,
-        execution_id: 1,
-        lock: None,
-        suspect: false,
-        losses: Default::default(),
-        ready: None,
-        custom_status: None,
-        kv: Default::default(),
-        kv_changes: Default::default(),
-    }
+    InstanceRecord::of_row(InstanceRow::mailbox(NUMBER, instance, Timestamp::ZERO))
 }
 
 fn undecodable_message(instance: &str) -> QueueItem {
-    QueueItem::Message(MessageRecord {
-        instance: instance.to_owned(),
+    let row = QueuedMessage {
         number: NUMBER,
+        due_at: Timestamp::ZERO,
         kind: MessageKind::Other,
         key: None,
-        start: None,
-        due_at_ms: 0,
         // It waits for an instance for as long as the test lasts.
         enqueued_at: Timestamp::from_millis(9_000_000_000_000),
         hidden_until: Timestamp::ZERO,
-        attempt_count: 0,
-        locked: false,
+        attempts: 0,
+        mark: None,
         data: NONSENSE.to_owned(),
-    })
+        item: None,
+    };
+    QueueItem::Message(MessageRecord { instance: instance.to_owned(), row })
 }
 
 fn undecodable_activity(instance: &str) -> QueueItem {
@@ -145,16 +133,7 @@ fn undecodable_activity(instance: &str) -> QueueItem {
         data: NONSENSE.to_owned(),
         item: None,
     };
-    QueueItem::Activity(ActivityRecord {
-        number: NUMBER,
-        row,
-        hidden_until: Timestamp::ZERO,
-        attempt_count: 0,
-        lock: None,
-        claimed: false,
-        losses: Default::default(),
-        stop_requested: false,
-    })
+    QueueItem::Activity(ActivityRecord::new(NUMBER, row))
 }
 
 duroxide_conformance::conformance_tests!(Factory::default());

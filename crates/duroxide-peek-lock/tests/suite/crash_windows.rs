@@ -238,12 +238,12 @@ fn nothing_is_enqueued_before_its_schedule_and_nothing_acked_before_its_append()
                 match item {
                     QueueItem::Activity(activity) => assert!(recorded(activity.row.activity_id)),
                     QueueItem::Message(message) if message.instance == "a::sub::6" => assert!(recorded(6)),
-                    QueueItem::Message(message) if message.due_at_ms == 2_000_000 => assert!(recorded(5)),
+                    QueueItem::Message(message) if message.row.due_at.as_millis() == 2_000_000 => assert!(recorded(5)),
                     QueueItem::Message(_) => {}
                 }
             }
             let result_is_queued = tables.items.values().any(|item| {
-                matches!(item, QueueItem::Message(message) if message.instance == "a" && message.due_at_ms != 2_000_000)
+                matches!(item, QueueItem::Message(message) if message.instance == "a" && message.row.due_at.as_millis() != 2_000_000)
             });
             assert!(result_is_queued || recorded(3), "acknowledged before its append, at {stop}");
         });
@@ -270,6 +270,61 @@ fn a_lock_holds_until_its_deadline_unless_its_holder_is_known_to_be_gone() {
 
     let again = next_process(&store).claim().expect("the holder is gone");
     assert_eq!(again.attempt_count, 3);
+}
+
+/// An instance with two events in its mailbox.
+fn with_two_events(store: &TableStore) -> Scenario {
+    let mut scenario = process(store);
+    scenario.running("a");
+    scenario.send(&raise("a", "1"));
+    scenario.send(&raise("a", "2"));
+    scenario
+}
+
+/// 16.4: the attempt of a lock is counted once, by the lock or in the messages that it gives back.
+#[test]
+fn a_crash_in_an_abandon_counts_the_attempt_once() {
+    for (delay, ignored) in [(None, false), (Some(std::time::Duration::from_secs(1)), false), (None, true)] {
+        for stop in 0.. {
+            let store = TableStore::default();
+            let mut before = with_two_events(&store);
+            let claim = before.claim().expect("the events are queued");
+            store.revived().stop(Stop::At(stop));
+            let done = catch_unwind(AssertUnwindSafe(|| before.abandon(&claim, delay, ignored))).is_ok();
+
+            let mut after = next_process(&store);
+            after.pass(std::time::Duration::from_secs(2));
+            let again = after.claim().expect("the events are delivered again");
+            let taken_back = ignored && stop > 0;
+            assert_eq!(after.attempts("a"), [if taken_back { 1 } else { 2 }; 2], "at {stop}");
+            assert_eq!(again.messages.len(), 2);
+            if done {
+                assert!(ignored || stop > 3, "both messages and the lock are written");
+                break;
+            }
+        }
+    }
+}
+
+/// 16.4: a fetch counts the attempt of a lock that was lost for all of its messages, or it has not happened.
+#[test]
+fn a_crash_in_a_fetch_after_a_lost_lock_counts_all_messages_alike() {
+    for stop in 0.. {
+        let store = TableStore::default();
+        with_two_events(&store).claim().expect("the events are queued");
+        let mut before = next_process(&store);
+        store.revived().stop(Stop::At(stop));
+        let done = catch_unwind(AssertUnwindSafe(|| before.claim())).is_ok();
+
+        let mut after = next_process(&store);
+        after.claim().expect("the events are delivered again");
+        let happened = stop > 0;
+        assert_eq!(after.attempts("a"), [if happened { 3 } else { 2 }; 2], "at {stop}");
+        if done {
+            assert!(stop > 3, "both messages and the lock are written");
+            break;
+        }
+    }
 }
 
 /// 19.1: a tree is deleted whole, also over a crash.

@@ -3,9 +3,8 @@
 use duroxide_peek_lock::{MemoryOptions, PeekLockEngine};
 use duroxide_provider::{
     invariant,
-    memory::MemoryEngine,
     store::{StoreEngine, StoreFailure},
-    testing::{Driver, EngineLayer, Subject, compare},
+    testing::{Driver, EngineLayer, ModelEngine, Subject, compare},
 };
 use proptest::prelude::*;
 
@@ -47,9 +46,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_adapter_does_what_memory_does(numbers in prop::collection::vec(any::<u64>(), 0..100)) {
-        let (one, other) = (MemoryEngine::default(), Rereading(engine(TableStore::default())));
-        compare(&mut Subject::new(one), &mut Subject::new(other), &numbers);
+    fn the_adapter_does_what_the_model_does(numbers in prop::collection::vec(any::<u64>(), 0..100)) {
+        let (model, other) = (ModelEngine::default(), Rereading(engine(TableStore::default())));
+        compare(&mut Subject::new(model), &mut Subject::new(other), &numbers);
     }
 }
 

@@ -123,7 +123,7 @@ impl Tables {
     }
 
     fn stored(&self, record: &InstanceRecord) -> StoredInstance {
-        let id = &record.instance;
+        let id = &record.row.id;
         let mut stored = StoredInstance {
             instance: record.clone(),
             executions: Vec::new(),
@@ -175,7 +175,7 @@ impl PeekLockStore for TableStore {
 
     fn put_instance(&mut self, record: &InstanceRecord) -> Result<(), StoreFailure> {
         self.write(Call::PutInstance, |tables| {
-            tables.instances.insert(record.instance.clone(), record.clone());
+            tables.instances.insert(record.row.id.clone(), record.clone());
         })
     }
 

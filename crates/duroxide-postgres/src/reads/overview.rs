@@ -4,7 +4,9 @@ use duroxide_provider::NodeId;
 use duroxide_provider::{
     DeadLetter, DeadLetterQueue, QueueDepths, ScheduledActivityIdentifier, SystemMetrics,
     rules::{Lane, Origin, Route},
-    store::{CANCELLATION, InstanceNeeds, ReadyActivity, ReadyInstance, StoreFailure, StoredNode},
+    store::{
+        CANCELLATION, InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, StoreFailure, StoredNode,
+    },
 };
 use tokio_postgres::Row;
 
@@ -13,7 +15,7 @@ use crate::{
     PostgresEngine,
     connection::{Query, parameters},
     fault::{Class, Trouble},
-    record::{Letter, Record},
+    record::{Letter, Record, read_pinned},
     value::{Columns, limit, micros, number, time},
 };
 
@@ -40,9 +42,12 @@ const QUEUE_DEPTHS: &str = "SELECT
 const PENDING: &str = "SELECT count(DISTINCT message.instance) AS pending FROM {s}.message
     JOIN {s}.instance ON instance.number = message.instance WHERE message.kind <= 1 AND NOT instance.known";
 const CHILDREN: &str = "SELECT id FROM {s}.instance WHERE parent = $1 ORDER BY number";
-const RUNNING_STARTS: &str = "SELECT first.data FROM {s}.instance CROSS JOIN LATERAL (
-        SELECT data FROM {s}.history WHERE history.instance = instance.number
-            AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1) AS first
+const RUNNING_VERSIONS: &str = "SELECT pinned_major, pinned_minor, pinned_patch,
+        CASE WHEN pinned_major IS NULL THEN
+            (SELECT data FROM {s}.history WHERE history.instance = instance.number
+             AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1) END AS first_event
+    FROM {s}.instance LEFT JOIN {s}.execution ON execution.instance = instance.number
+        AND execution.execution_id = instance.execution_id
     WHERE instance.known AND instance.status = 'Running' ORDER BY instance.number";
 const DEAD_LETTERS: &str =
     "SELECT {columns dead_letter} FROM {s}.dead_letter ORDER BY dead_letter.number LIMIT $1";
@@ -105,8 +110,15 @@ impl PostgresEngine {
         self.read_each(Query::new(CHILDREN, parameters![instance.to_owned()]), |row| row.column("id"))
     }
 
-    pub(super) fn read_running_starts(&mut self) -> Result<Vec<String>, StoreFailure> {
-        self.read_each(Query::new(RUNNING_STARTS, Vec::new()), |row| row.column("data"))
+    pub(super) fn read_running_versions(&mut self) -> Result<Vec<RunningVersion>, StoreFailure> {
+        let versions = self.read_each(Query::new(RUNNING_VERSIONS, Vec::new()), |row| {
+            let first_event: Option<String> = row.column("first_event")?;
+            Ok(match read_pinned(row)? {
+                Some(pinned) => Some(RunningVersion::Pinned(pinned)),
+                None => first_event.map(|first_event| RunningVersion::Unpinned { first_event }),
+            })
+        })?;
+        Ok(versions.into_iter().flatten().collect())
     }
 
     pub(super) fn read_dead_letters(&mut self, max: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure> {

@@ -6,8 +6,9 @@ use duroxide_core::SystemStats;
 use duroxide_provider::{
     DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
     store::{
-        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreFailure, StoreReader,
-        StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
+        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance,
+        StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
+        StoredStatus,
     },
 };
 
@@ -53,7 +54,7 @@ hand_on! {
     fn pending_instances() -> u64 = read_pending();
     fn queue_depths() -> QueueDepths = read_queue_depths();
     fn children(instance: &str) -> Vec<String> = read_children(instance);
-    fn running_starts() -> Vec<String> = read_running_starts();
+    fn running_versions() -> Vec<RunningVersion> = read_running_versions();
     fn dead_letters(limit: Option<u32>) -> Vec<DeadLetter> = read_dead_letters(limit);
     fn nodes() -> Vec<StoredNode> = read_nodes();
     fn ready_instances(wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize) -> Vec<ReadyInstance>

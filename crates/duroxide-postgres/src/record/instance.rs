@@ -157,7 +157,7 @@ record!(Execution, "execution", |it| {
     })
 });
 
-fn read_pinned(row: &Row) -> Result<Option<VersionTriple>, Trouble> {
+pub(crate) fn read_pinned(row: &Row) -> Result<Option<VersionTriple>, Trouble> {
     let Some(major) = row.column::<Option<i64>>("pinned_major")? else { return Ok(None) };
     Ok(Some(VersionTriple {
         major: unsigned(major),

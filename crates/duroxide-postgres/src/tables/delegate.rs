@@ -1,12 +1,14 @@
-//! The trait of the rules, from one list of its methods.
+//! The traits of the rules, each from a list of its methods.
 
 use duroxide_core::{KvEntry, Timestamp};
 use duroxide_provider::{
     ClaimToken, InstanceFilter, NodeId,
     rules::{
-        ActivityItem, BatchBound, DeadLetterRow, DueInstance, ExecutionAge, ExecutionRow, Extent,
-        InstanceChange, InstanceRow, Lane, LaneId, Loaded, NewMessage, QueuedActivity, QueuedMessage,
-        Removal, RemovalBudget, RemovedRows, Route, RouteId, Rows, SessionRow, Tables, VisibleMessages,
+        ActivityItem, ActivityTable, BatchBound, DeadLetterRow, DeadLetterTable, DueInstance, ExecutionAge,
+        ExecutionRow, Extent, HistoryTable, InstanceChange, InstanceRow, InstanceTable, Lane, LaneId, Loaded,
+        MailboxTable, NewMessage, NodeTable, QueuedActivity, QueuedMessage, ReadyIndex, Removal,
+        RemovalBudget, RemovalTable, RemovedRows, Route, RouteId, Rows, SessionRow, SessionTable, StateTable,
+        Transactions, VisibleMessages,
     },
     store::{ActivityRow, EventRow, MessageKind, NodeRow, Readies},
 };
@@ -15,28 +17,12 @@ use super::PostgresTables;
 
 /// Hands calls to the methods of the same name, and remembers the class of what goes wrong.
 macro_rules! hand_on {
-    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;)*) => {
-        impl Tables for PostgresTables {
-            fn begin(&mut self) -> Rows<()> {
-                PostgresTables::begin(self);
-                Ok(())
-            }
-
-            fn commit(&mut self, _now: Timestamp) -> Rows<()> {
-                PostgresTables::commit(self).map_err(|trouble| self.remember(trouble))
-            }
-
-            fn rollback(&mut self) {
-                PostgresTables::rollback(self);
-            }
-
-            fn load(&mut self, number: u64) -> Rows<Option<Loaded>> {
-                self.load_with_execution(number).map_err(|trouble| self.remember(trouble))
-            }
-
-            fn custom_status_at_hand(&mut self, instance: u64) -> Option<Option<(Option<String>, u64)>> {
-                self.known_custom_status(instance)
-            }
+    (
+        $trait:ident { $($own:tt)* }
+        $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;)*
+    ) => {
+        impl $trait for PostgresTables {
+            $($own)*
 
             $(fn $name(&mut self, $($argument: $type),*) -> Rows<$result> {
                 PostgresTables::$name(self, $($argument),*).map_err(|trouble| self.remember(trouble))
@@ -46,7 +32,29 @@ macro_rules! hand_on {
 }
 
 hand_on! {
+    Transactions {
+        fn begin(&mut self) -> Rows<()> {
+            PostgresTables::begin(self);
+            Ok(())
+        }
+
+        fn commit(&mut self, _now: Timestamp) -> Rows<()> {
+            PostgresTables::commit(self).map_err(|trouble| self.remember(trouble))
+        }
+
+        fn rollback(&mut self) {
+            PostgresTables::rollback(self);
+        }
+    }
     fn next_number() -> u64;
+}
+
+hand_on! {
+    InstanceTable {
+        fn load(&mut self, number: u64) -> Rows<Option<Loaded>> {
+            self.load_with_execution(number).map_err(|trouble| self.remember(trouble))
+        }
+    }
     fn instance(number: u64) -> Option<InstanceRow>;
     fn instance_named(id: &str) -> Option<InstanceRow>;
     fn store(loaded: Loaded, change: InstanceChange) -> ();
@@ -57,6 +65,11 @@ hand_on! {
     fn children(id: &str) -> Vec<u64>;
     fn leased_instances(after: Timestamp) -> Vec<InstanceRow>;
     fn bulk_selection(filter: &InstanceFilter, running_too: bool) -> Vec<(u64, String)>;
+}
+
+hand_on! {
+    ReadyIndex {
+    }
     fn route_id(route: &Route) -> RouteId;
     fn route(id: RouteId) -> Option<Route>;
     fn ready_routes() -> Vec<RouteId>;
@@ -66,6 +79,11 @@ hand_on! {
     fn due_instances(now: Timestamp) -> Vec<DueInstance>;
     fn next_due(sessions_after: Timestamp) -> Option<Timestamp>;
     fn may_be_ready() -> Readies;
+}
+
+hand_on! {
+    HistoryTable {
+    }
     fn execution(instance: u64, execution_id: u64) -> Option<ExecutionRow>;
     fn write_execution(instance: u64, execution_id: u64, execution: &ExecutionRow) -> ();
     fn has_event(instance: u64, execution_id: u64, event_id: u64) -> bool;
@@ -74,6 +92,11 @@ hand_on! {
     fn nth_newest_execution(instance: u64, nth: u32) -> Option<u64>;
     fn executions_between(instance: u64, after: u64, below: u64, limit: usize) -> Vec<ExecutionAge>;
     fn delete_execution(instance: u64, execution_id: u64) -> ();
+}
+
+hand_on! {
+    MailboxTable {
+    }
     fn insert_message(instance: u64, message: &NewMessage<'_>) -> bool;
     fn visible_messages(instance: u64, now: Timestamp, bound: BatchBound) -> VisibleMessages;
     fn first_visible_start(instance: u64, kind: MessageKind, now: Timestamp) -> Option<QueuedMessage>;
@@ -96,6 +119,11 @@ hand_on! {
     fn delete_message(instance: u64, message: &QueuedMessage) -> ();
     fn delete_message_by_key(instance: u64, key: &str) -> bool;
     fn calls_of(parent: &str) -> Vec<(u64, String)>;
+}
+
+hand_on! {
+    ActivityTable {
+    }
     fn lane_id(lane: &Lane) -> LaneId;
     fn lane(id: LaneId) -> Option<Lane>;
     fn insert_activity(activity: &QueuedActivity, prepared: &ActivityRow) -> bool;
@@ -113,11 +141,24 @@ hand_on! {
     fn ready_session_lanes() -> Vec<(String, LaneId)>;
     fn ready_in_session_lane(session: &str, lane: LaneId, limit: usize) -> Vec<u64>;
     fn leased_activities(after: Timestamp) -> Vec<QueuedActivity>;
+}
+
+hand_on! {
+    SessionTable {
+    }
     fn session(id: &str) -> Option<SessionRow>;
     fn write_session(session: &SessionRow) -> ();
     fn touch_session(id: &str, now: Timestamp) -> ();
     fn leased_sessions(owner: Option<&str>, after: Timestamp) -> Vec<SessionRow>;
     fn delete_ended_sessions(now: Timestamp) -> usize;
+}
+
+hand_on! {
+    StateTable {
+        fn custom_status_at_hand(&mut self, instance: u64) -> Option<Option<(Option<String>, u64)>> {
+            self.known_custom_status(instance)
+        }
+    }
     fn set_kv_change(instance: u64, key: &str, change: Option<&KvEntry>) -> ();
     fn delete_kv_change(instance: u64, key: &str) -> ();
     fn kv_changes(instance: u64) -> Vec<(String, Option<KvEntry>)>;
@@ -127,10 +168,20 @@ hand_on! {
     fn delete_kv(instance: u64, key: &str) -> ();
     fn custom_status_version(instance: u64) -> u64;
     fn set_custom_status(instance: u64, status: Option<&str>, version: u64) -> ();
+}
+
+hand_on! {
+    DeadLetterTable {
+    }
     fn insert_dead_letter(row: &DeadLetterRow) -> u64;
     fn dead_letter(number: u64) -> Option<DeadLetterRow>;
     fn delete_dead_letter(number: u64) -> ();
     fn delete_dead_letters_of(id: &str) -> ();
+}
+
+hand_on! {
+    NodeTable {
+    }
     fn node(name: &str) -> Option<(NodeId, Vec<String>)>;
     fn write_node(row: &NodeRow, now: Timestamp) -> NodeId;
     fn touch_node(name: &str, now: Timestamp) -> ();
@@ -138,6 +189,11 @@ hand_on! {
     fn set_node_seen(node: NodeId, seen_at: Timestamp) -> ();
     fn delete_node(node: NodeId) -> ();
     fn claims_of(node: NodeId, after: Timestamp) -> Vec<ClaimToken>;
+}
+
+hand_on! {
+    RemovalTable {
+    }
     fn insert_removal(task: u64, removal: &Removal) -> ();
     fn first_removal(task: u64) -> Option<Removal>;
     fn delete_removal(removal: &Removal) -> ();

@@ -1,5 +1,8 @@
 //! Mailboxes: in the working set if they are short, in the database if they are long.
 
+mod large;
+pub(super) mod whole;
+
 use std::collections::BTreeSet;
 
 use duroxide_core::Timestamp;
@@ -8,13 +11,11 @@ use duroxide_provider::{
     store::{MessageKind, calling_parent},
 };
 
-use super::{
-    PostgresTables,
-    large_mailbox::LargeMailbox,
-    load::Named,
-    whole_mailbox::{WholeMailbox, is_shown},
-    working_set::Mailbox,
+use self::{
+    large::LargeMailbox,
+    whole::{WholeMailbox, is_shown},
 };
+use super::{PostgresTables, load::Named, working_set::Mailbox};
 use crate::{
     connection::{Query, parameters},
     fault::Trouble,

@@ -3,6 +3,8 @@
 //! A claim gets only rows that this transaction has locked. Rows that others hold are passed over, so claims never wait. How
 //! far a list was read is remembered: up to there the working set answers, with all changes that this transaction made.
 
+mod requests;
+
 use std::collections::BTreeSet;
 
 use duroxide_core::Timestamp;
@@ -12,161 +14,17 @@ use duroxide_provider::{
 };
 use tokio_postgres::Row;
 
+use self::requests::{MAY_BE_READY, READY_IN_SESSION};
 use super::{
     PostgresTables,
-    load::{DATA_BYTES_MAX, Meaning, Request, read_up_to},
+    load::{Request, read_up_to},
     working_set::ReadUpTo,
 };
 use crate::{
     connection::{Query, parameters},
     fault::Trouble,
-    value::{Columns, limit, micros, number},
+    value::{Columns, limit, number},
 };
-
-/// The longest ready instances on each of these routes. `$1` are the routes, `$2` is how many on each.
-macro_rules! ready_instances {
-    ($columns:literal) => {
-        concat!(
-            "SELECT ",
-            $columns,
-            " FROM unnest($1::bigint[]) AS accepted (route) CROSS JOIN LATERAL (
-                SELECT * FROM {s}.instance WHERE instance.route = accepted.route
-                    AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
-                ORDER BY instance.ready_number LIMIT $2 FOR UPDATE SKIP LOCKED) AS instance"
-        )
-    };
-}
-/// Instances that are due. `$1` is the time; NULL: when the transaction began.
-macro_rules! due_instances {
-    ($columns:literal) => {
-        concat!(
-            "SELECT ",
-            $columns,
-            " FROM {s}.instance
-            WHERE instance.wait_until <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint)
-            ORDER BY instance.wait_until, instance.number FOR UPDATE SKIP LOCKED"
-        )
-    };
-}
-/// The messages of candidates, with small texts.
-///
-/// The candidates are found once more, by a statement that began after the one that locked them: only then is certain that
-/// their messages are those of the locked rows. Candidates that are not in both answers are left to the next claim.
-macro_rules! messages_of {
-    ($candidates:expr, $max:literal, $bytes:literal) => {
-        concat!(
-            "WITH candidate AS MATERIALIZED (",
-            $candidates,
-            ") SELECT {head message}, octet_length(message.data)::bigint AS bytes,
-                CASE WHEN octet_length(message.data) <= ",
-            $bytes,
-            " THEN message.data END AS data
-            FROM candidate CROSS JOIN LATERAL (
-                SELECT * FROM {s}.message WHERE message.instance = candidate.number
-                ORDER BY message.due_at, message.number LIMIT ",
-            $max,
-            ") AS message"
-        )
-    };
-}
-macro_rules! executions_of {
-    ($candidates:expr) => {
-        concat!(
-            "WITH candidate AS MATERIALIZED (",
-            $candidates,
-            ") SELECT {columns execution} FROM candidate JOIN {s}.execution
-                ON execution.instance = candidate.number AND execution.execution_id = candidate.execution_id"
-        )
-    };
-}
-
-const READY: &str = ready_instances!("{columns instance}");
-const MESSAGES_OF_READY: &str = messages_of!(ready_instances!("instance.number"), "$3", "$4::bigint");
-const EXECUTIONS_OF_READY: &str = executions_of!(ready_instances!("instance.number, instance.execution_id"));
-const DUE: &str = due_instances!("{columns instance}");
-const MESSAGES_OF_DUE: &str = messages_of!(due_instances!("instance.number"), "$2", "$3::bigint");
-const EXECUTIONS_OF_DUE: &str = executions_of!(due_instances!("instance.number, instance.execution_id"));
-const STRAYS: &str = "SELECT {columns instance} FROM {s}.instance WHERE instance.is_stray
-    ORDER BY instance.number FOR UPDATE SKIP LOCKED";
-const ROUTE_COUNTS: &str =
-    "SELECT route.id, route.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.instance
-        WHERE instance.route = route.id AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
-        LIMIT $1) AS counted) AS ready
-    FROM {s}.route";
-const LANE_COUNTS: &str = "SELECT lane.id, lane.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.activity
-        WHERE activity.lane = lane.id AND activity.wait_until IS NULL AND activity.session_id IS NULL
-        LIMIT $1) AS counted) AS ready
-    FROM {s}.lane";
-const READY_ACTIVITIES: &str = "SELECT {columns activity} FROM unnest($1::bigint[]) AS accepted (lane)
-    CROSS JOIN LATERAL (
-        SELECT * FROM {s}.activity WHERE activity.lane = accepted.lane
-            AND activity.wait_until IS NULL AND activity.session_id IS NULL
-        ORDER BY activity.number LIMIT $2 FOR UPDATE SKIP LOCKED) AS activity";
-const SESSION_LANES: &str = "SELECT DISTINCT session_id, lane FROM {s}.activity
-    WHERE wait_until IS NULL AND session_id IS NOT NULL";
-const READY_IN_SESSION: &str = "SELECT {columns activity} FROM {s}.activity
-    WHERE activity.session_id = $1 AND activity.lane = $2 AND activity.wait_until IS NULL
-        AND activity.session_id IS NOT NULL
-    ORDER BY activity.number LIMIT $3 FOR UPDATE SKIP LOCKED";
-const MAY_BE_READY: &str = "SELECT
-    EXISTS (SELECT 1 FROM {s}.instance WHERE ready_number IS NOT NULL AND NOT is_stray)
-        OR EXISTS (SELECT 1 FROM {s}.instance WHERE is_stray) AS instances,
-    EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NULL)
-        OR EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NOT NULL) AS activities";
-
-impl Request {
-    /// Locks ready instances and loads what belongs to them.
-    pub(super) fn ready_instances(routes: &[RouteId], at_most: usize, mailbox_max: usize) -> [Self; 3] {
-        let accepted = || routes.iter().map(|route| number(route.0)).collect::<Vec<_>>();
-        let messages_max = limit(mailbox_max.saturating_add(1));
-        [
-            Self::new(
-                Meaning::ReadyInstances(routes.to_vec(), at_most),
-                READY,
-                parameters![accepted(), limit(at_most)],
-            ),
-            Self::new(
-                Meaning::Messages,
-                MESSAGES_OF_READY,
-                parameters![accepted(), limit(at_most), messages_max, DATA_BYTES_MAX],
-            ),
-            Self::new(Meaning::Executions, EXECUTIONS_OF_READY, parameters![accepted(), limit(at_most)]),
-        ]
-    }
-
-    /// Locks instances that are due and loads what belongs to them.
-    pub(super) fn due_instances(at: Option<Timestamp>, mailbox_max: usize) -> [Self; 3] {
-        let time = at.map(micros);
-        let messages_max = limit(mailbox_max.saturating_add(1));
-        [
-            Self::new(Meaning::DueInstances(at), DUE, parameters![time]),
-            Self::new(Meaning::Messages, MESSAGES_OF_DUE, parameters![time, messages_max, DATA_BYTES_MAX]),
-            Self::new(Meaning::Executions, EXECUTIONS_OF_DUE, parameters![time]),
-        ]
-    }
-
-    pub(super) fn strays() -> Self {
-        Self::new(Meaning::Strays, STRAYS, Vec::new())
-    }
-
-    pub(super) fn route_counts(at_most: usize) -> Self {
-        Self::new(Meaning::RouteCounts, ROUTE_COUNTS, parameters![limit(at_most)])
-    }
-
-    pub(super) fn lane_counts(at_most: usize) -> Self {
-        Self::new(Meaning::LaneCounts, LANE_COUNTS, parameters![limit(at_most)])
-    }
-
-    pub(super) fn ready_activities(lanes: &[LaneId], at_most: usize) -> Self {
-        let accepted: Vec<i64> = lanes.iter().map(|lane| number(lane.0)).collect();
-        let meaning = Meaning::ReadyActivities(lanes.to_vec(), at_most);
-        Self::new(meaning, READY_ACTIVITIES, parameters![accepted, limit(at_most)])
-    }
-
-    pub(super) fn session_lanes() -> Self {
-        Self::new(Meaning::SessionLanes, SESSION_LANES, Vec::new())
-    }
-}
 
 impl PostgresTables {
     /// Sends what was written and asks, in one round trip, then takes the answers.

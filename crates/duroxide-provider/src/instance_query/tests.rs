@@ -1,3 +1,5 @@
+//! Tests of the criteria and page sizes of an instance query.
+
 use super::*;
 
 fn order() -> InstanceInfo {

@@ -1,3 +1,5 @@
+//! Invariant I12: attempts are counted.
+
 use super::{Violations, view::InstanceView};
 
 /// I12: what is locked has been fetched at least once.

@@ -1,3 +1,5 @@
+//! Invariants I16 and I17: executions in a row, parents and children.
+
 use duroxide_core::{EventKind, build_child_instance_id};
 
 use super::{
@@ -15,7 +17,7 @@ pub(super) fn one_current_execution(instance: &InstanceView<'_>, found: &mut Vio
     }
     let earlier = instance.executions.iter().filter(|execution| execution.row.execution_id < current);
     for execution in earlier.filter(|execution| execution.readable) {
-        if execution.ending() != Some(Ending::ContinuedAsNew) {
+        if !matches!(execution.ending(), Some(Ending::ContinuedAsNew { .. })) {
             let detail =
                 format!("execution {} has a successor but did not continue", execution.row.execution_id);
             found.add(NAME, instance.id(), detail);
@@ -46,10 +48,8 @@ pub(super) fn family_agrees(view: &View<'_>, instance: &InstanceView<'_>, found:
 }
 
 fn calls(caller: &ExecutionView<'_>, parent: &str, call: u64, child: &str) -> bool {
-    caller.events.iter().any(|event| match &event.kind {
-        EventKind::SubOrchestrationScheduled { instance, .. } => {
-            event.event_id == call && build_child_instance_id(parent, instance) == child
-        }
-        _ => false,
+    caller.events.iter().any(|event| {
+        let EventKind::SubOrchestrationScheduled { instance, .. } = &event.kind else { return false };
+        event.event_id == call && build_child_instance_id(parent, instance) == child
     })
 }

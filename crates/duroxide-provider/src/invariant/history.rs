@@ -1,3 +1,5 @@
+//! Invariants I01 to I05: well-formed histories.
+
 use duroxide_core::engine::{HistoryCheck, HistoryViolation};
 
 use super::{Violations, view::InstanceView};
@@ -21,6 +23,10 @@ pub(super) fn well_formed(instance: &InstanceView<'_>, found: &mut Violations) {
     }
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "violations may be added, and need no name of their own here"
+)]
 fn name(violation: &HistoryViolation) -> &'static str {
     match violation {
         HistoryViolation::MisplacedStart => "I01 SingleStart",

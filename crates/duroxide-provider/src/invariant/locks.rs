@@ -1,3 +1,5 @@
+//! Invariant I08: locks, their tokens and their messages.
+
 use std::collections::BTreeSet;
 
 use super::{Violations, view::InstanceView};

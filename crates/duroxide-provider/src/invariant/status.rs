@@ -1,3 +1,5 @@
+//! Invariant I19: the stored status agrees with the history.
+
 use std::collections::BTreeMap;
 
 use duroxide_core::{Event, EventKind, KvEntry};
@@ -14,9 +16,9 @@ pub(super) fn status_agrees(instance: &InstanceView<'_>, found: &mut Violations)
     for execution in instance.executions.iter().filter(|execution| execution.readable) {
         let expected = match execution.ending() {
             None => "Running",
-            Some(Ending::Completed) => "Completed",
-            Some(Ending::Failed) => "Failed",
-            Some(Ending::ContinuedAsNew) => "ContinuedAsNew",
+            Some(Ending::Completed { .. }) => "Completed",
+            Some(Ending::Failed { .. }) => "Failed",
+            Some(Ending::ContinuedAsNew { .. }) => "ContinuedAsNew",
         };
         let (execution_id, status) = (execution.row.execution_id, &execution.row.status);
         if status != expected {
@@ -32,20 +34,19 @@ pub(super) fn status_agrees(instance: &InstanceView<'_>, found: &mut Violations)
 }
 
 fn output(execution: &ExecutionView<'_>) -> Option<String> {
-    match &execution.events.last()?.kind {
-        EventKind::OrchestrationCompleted { output } => Some(output.clone()),
-        EventKind::OrchestrationFailed { details } => Some(details.display_message()),
-        EventKind::OrchestrationContinuedAsNew { input } => Some(input.clone()),
-        _ => None,
-    }
+    Some(match execution.ending()? {
+        Ending::Completed { output } => output.to_owned(),
+        Ending::Failed { details } => details.display_message(),
+        Ending::ContinuedAsNew { input } => input.to_owned(),
+    })
 }
 
 /// I19: the custom status is the last one recorded.
 pub(super) fn custom_status_agrees(instance: &InstanceView<'_>, found: &mut Violations) {
     let events = instance.executions.iter().flat_map(|execution| &execution.events);
-    let recorded = events.rev().find_map(|event| match &event.kind {
-        EventKind::CustomStatusUpdated { status } => Some(status),
-        _ => None,
+    let recorded = events.rev().find_map(|event| {
+        let EventKind::CustomStatusUpdated { status } = &event.kind else { return None };
+        Some(status)
     });
     let stored = instance.row.custom_status.as_ref().map(|(status, _)| status);
     let forgotten = recorded.is_none() && !instance.is_complete();
@@ -77,15 +78,38 @@ pub(super) fn key_values_agree(instance: &InstanceView<'_>, found: &mut Violatio
 }
 
 fn apply(kv: &mut BTreeMap<String, KvEntry>, event: &Event) {
+    use EventKind as E;
     match &event.kind {
-        EventKind::KeyValueSet { key, value, last_updated_at_ms } => {
+        E::KeyValueSet { key, value, last_updated_at_ms } => {
             let entry = KvEntry { value: value.clone(), last_updated_at_ms: *last_updated_at_ms };
             kv.insert(key.clone(), entry);
         }
-        EventKind::KeyValueCleared { key } => {
+        E::KeyValueCleared { key } => {
             kv.remove(key);
         }
-        EventKind::KeyValuesCleared => kv.clear(),
-        _ => {}
+        E::KeyValuesCleared => kv.clear(),
+        E::OrchestrationStarted { .. }
+        | E::OrchestrationCompleted { .. }
+        | E::OrchestrationFailed { .. }
+        | E::OrchestrationContinuedAsNew { .. }
+        | E::OrchestrationCancelRequested { .. }
+        | E::ActivityScheduled { .. }
+        | E::ActivityCompleted { .. }
+        | E::ActivityFailed { .. }
+        | E::ActivityCancelRequested { .. }
+        | E::TimerCreated { .. }
+        | E::TimerFired { .. }
+        | E::ExternalSubscribed { .. }
+        | E::ExternalEvent { .. }
+        | E::ExternalSubscribedCancelled { .. }
+        | E::QueueSubscribed { .. }
+        | E::QueueEventDelivered { .. }
+        | E::QueueSubscriptionCancelled { .. }
+        | E::OrchestrationChained { .. }
+        | E::SubOrchestrationScheduled { .. }
+        | E::SubOrchestrationCompleted { .. }
+        | E::SubOrchestrationFailed { .. }
+        | E::SubOrchestrationCancelRequested { .. }
+        | E::CustomStatusUpdated { .. } => {}
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use duroxide_core::{Event, EventKind};
+use duroxide_core::{ErrorDetails, Event, EventKind};
 
 use crate::store::{ExecutionSnapshot, InstanceSnapshot, StoreSnapshot};
 
@@ -74,8 +74,9 @@ impl<'a> InstanceView<'a> {
 
     /// Whether the instance is over, and not only its execution.
     pub(super) fn is_over(&self) -> bool {
-        self.current()
-            .is_some_and(|current| matches!(current.ending(), Some(Ending::Completed | Ending::Failed)))
+        self.current().is_some_and(|current| {
+            matches!(current.ending(), Some(Ending::Completed { .. } | Ending::Failed { .. }))
+        })
     }
 
     /// Whether every execution since the first is there and can be read.
@@ -87,10 +88,10 @@ impl<'a> InstanceView<'a> {
 
 /// How an execution ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
-    Completed,
-    Failed,
-    ContinuedAsNew,
+pub(super) enum Ending<'a> {
+    Completed { output: &'a str },
+    Failed { details: &'a ErrorDetails },
+    ContinuedAsNew { input: &'a str },
 }
 
 impl<'a> ExecutionView<'a> {
@@ -101,12 +102,35 @@ impl<'a> ExecutionView<'a> {
         Self { row, events, readable }
     }
 
-    pub(super) fn ending(&self) -> Option<Ending> {
-        match self.events.last()?.kind {
-            EventKind::OrchestrationCompleted { .. } => Some(Ending::Completed),
-            EventKind::OrchestrationFailed { .. } => Some(Ending::Failed),
-            EventKind::OrchestrationContinuedAsNew { .. } => Some(Ending::ContinuedAsNew),
-            _ => None,
+    pub(super) fn ending(&self) -> Option<Ending<'_>> {
+        use EventKind as E;
+        match &self.events.last()?.kind {
+            E::OrchestrationCompleted { output } => Some(Ending::Completed { output }),
+            E::OrchestrationFailed { details } => Some(Ending::Failed { details }),
+            E::OrchestrationContinuedAsNew { input } => Some(Ending::ContinuedAsNew { input }),
+            E::OrchestrationStarted { .. }
+            | E::OrchestrationCancelRequested { .. }
+            | E::ActivityScheduled { .. }
+            | E::ActivityCompleted { .. }
+            | E::ActivityFailed { .. }
+            | E::ActivityCancelRequested { .. }
+            | E::TimerCreated { .. }
+            | E::TimerFired { .. }
+            | E::ExternalSubscribed { .. }
+            | E::ExternalEvent { .. }
+            | E::ExternalSubscribedCancelled { .. }
+            | E::QueueSubscribed { .. }
+            | E::QueueEventDelivered { .. }
+            | E::QueueSubscriptionCancelled { .. }
+            | E::OrchestrationChained { .. }
+            | E::SubOrchestrationScheduled { .. }
+            | E::SubOrchestrationCompleted { .. }
+            | E::SubOrchestrationFailed { .. }
+            | E::SubOrchestrationCancelRequested { .. }
+            | E::CustomStatusUpdated { .. }
+            | E::KeyValueSet { .. }
+            | E::KeyValueCleared { .. }
+            | E::KeyValuesCleared => None,
         }
     }
 

@@ -1,3 +1,5 @@
+//! Invariant I06: scheduled work is not lost.
+
 use duroxide_core::{EventKind, WorkItem, build_child_instance_id};
 
 use super::{
@@ -12,13 +14,36 @@ pub(super) fn work_conserved(view: &View<'_>, instance: &InstanceView<'_>, found
         return;
     }
     for event in current.open_schedules() {
+        use EventKind as E;
         let carriers = match &event.kind {
-            EventKind::ActivityScheduled { .. } => activity_carriers(view, instance, current, event.event_id),
-            EventKind::SubOrchestrationScheduled { instance: child, .. } => {
+            E::ActivityScheduled { .. } => activity_carriers(view, instance, current, event.event_id),
+            E::SubOrchestrationScheduled { instance: child, .. } => {
                 child_carriers(view, instance, current, event.event_id, child)
             }
             // A dropped timer leaves no breadcrumb, and its key keeps a second one out; a wait is its own carrier.
-            _ => continue,
+            E::TimerCreated { .. } | E::ExternalSubscribed { .. } | E::QueueSubscribed { .. } => continue,
+            // These are no schedules of work.
+            E::OrchestrationStarted { .. }
+            | E::OrchestrationCompleted { .. }
+            | E::OrchestrationFailed { .. }
+            | E::OrchestrationContinuedAsNew { .. }
+            | E::OrchestrationCancelRequested { .. }
+            | E::ActivityCompleted { .. }
+            | E::ActivityFailed { .. }
+            | E::ActivityCancelRequested { .. }
+            | E::TimerFired { .. }
+            | E::ExternalEvent { .. }
+            | E::ExternalSubscribedCancelled { .. }
+            | E::QueueEventDelivered { .. }
+            | E::QueueSubscriptionCancelled { .. }
+            | E::OrchestrationChained { .. }
+            | E::SubOrchestrationCompleted { .. }
+            | E::SubOrchestrationFailed { .. }
+            | E::SubOrchestrationCancelRequested { .. }
+            | E::CustomStatusUpdated { .. }
+            | E::KeyValueSet { .. }
+            | E::KeyValueCleared { .. }
+            | E::KeyValuesCleared => continue,
         };
         if carriers != 1 {
             let (kind, id) = (event.kind.wire_name(), event.event_id);

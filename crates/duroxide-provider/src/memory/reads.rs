@@ -1,104 +1,149 @@
 //! Reads. Mailboxes are invisible to all but the queue depths and the snapshot; pending instances also to listings and
 //! clients' status reads.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use duroxide_core::SystemStats;
 
-use super::{MemoryEngine, history::Execution, instance::Instance, instances::InstanceKey};
+use super::{MemoryEngine, MemoryTables};
 use crate::{
     DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths,
-    ScheduledActivityIdentifier, SystemMetrics,
+    ScheduledActivityIdentifier, SystemMetrics, VersionTriple,
+    rules::{InstanceRow, InstanceTable as _, LaneId, RUNNING, RouteId, identity_in_event},
     store::{
-        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, SelectedInstance, StoreFailure, StoreReader,
-        StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
+        EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance,
+        StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
+        StoredStatus, pending_info,
     },
 };
 
-impl MemoryEngine {
-    fn execution(&self, instance: &str, execution_id: u64) -> Option<&Execution> {
-        self.instances.known(instance)?.executions.get(&execution_id)
+impl MemoryTables {
+    fn known(&self, id: &str) -> Option<&InstanceRow> {
+        self.instances.named(id).filter(|row| row.known)
     }
 
-    /// Rows that no live lock holds.
-    fn unlocked_messages(&self, instance: &Instance) -> usize {
-        let locked = if instance.is_locked(self.now) { instance.mailbox.locked_len() } else { 0 };
-        instance.mailbox.len() - locked
+    fn is_pending(&self, row: &InstanceRow) -> bool {
+        !row.known && self.messages.first_start(row.number).is_some()
+    }
+
+    fn known_rows(&self) -> impl Iterator<Item = &InstanceRow> {
+        self.instances.iter().map(|(_, row)| row).filter(|row| row.known)
+    }
+
+    fn pinned_of(&self, row: &InstanceRow) -> Option<VersionTriple> {
+        self.executions.get(&(row.number, row.execution_id)).and_then(|execution| execution.pinned)
+    }
+
+    fn first_event_of(&self, row: &InstanceRow) -> Option<&String> {
+        self.events.first(row.number, row.execution_id)
+    }
+
+    fn info(&self, row: &InstanceRow) -> InstanceInfo {
+        let (name, version) = match &row.name {
+            Some(name) => (name.clone(), row.version.clone()),
+            None => self.first_event_of(row).map(|event| identity_in_event(event)).unwrap_or_default(),
+        };
+        InstanceInfo {
+            instance_id: row.id.clone(),
+            orchestration_name: name,
+            orchestration_version: version.unwrap_or_default(),
+            current_execution_id: row.execution_id,
+            status: row.status.clone().unwrap_or_default(),
+            output: self.current_execution(row).and_then(|execution| execution.output.clone()),
+            created_at: row.created_at.as_millis(),
+            updated_at: row.updated_at.as_millis(),
+            parent_instance_id: row.parent.clone(),
+        }
+    }
+
+    /// What listings show of an instance: nothing of a mailbox without a start.
+    fn listed_info(&self, row: &InstanceRow) -> Option<InstanceInfo> {
+        if row.known {
+            return Some(self.info(row));
+        }
+        let start = self.messages.first_start(row.number)?;
+        Some(pending_info(row.id.clone(), start.data(), row.created_at, row.updated_at))
     }
 
     /// Known and pending instances that the query selects, newest first.
-    fn selected<'a>(
-        &'a self,
-        query: &'a InstanceQuery,
-        below: Option<InstanceKey>,
-    ) -> impl Iterator<Item = (InstanceKey, InstanceInfo)> + 'a {
-        let rows = self.instances.below(below).rev();
-        let listed = rows.filter_map(|(key, row)| Some((key, row.listed_info()?)));
-        listed.filter(|(_, info)| query.matches(info))
+    fn selected(&self, query: &InstanceQuery, below: Option<u64>) -> impl Iterator<Item = SelectedInstance> {
+        let end = below.map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = self.instances.range((Bound::Unbounded, end)).rev();
+        let listed = rows.filter_map(|(number, row)| {
+            Some(SelectedInstance { row: *number, info: self.listed_info(row)? })
+        });
+        listed.filter(|selected| query.matches(&selected.info))
     }
 }
 
 impl StoreReader for MemoryEngine {
     fn history(&mut self, instance: &str, execution_id: Option<u64>) -> Result<Vec<EventRow>, StoreFailure> {
-        let known = self.instances.known(instance);
-        let execution = known.and_then(|row| row.executions.get(&execution_id.unwrap_or(row.execution_id)));
-        Ok(execution.map(Execution::events).unwrap_or_default())
+        let Some(row) = self.tables().known(instance) else { return Ok(Vec::new()) };
+        Ok(self.tables().events.rows(row.number, execution_id.unwrap_or(row.execution_id)))
     }
 
     fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure> {
-        let Some(row) = self.instances.known(instance) else { return Ok(StoredExecution::default()) };
-        let events = row.executions.get(&execution_id).map(Execution::events).unwrap_or_default();
-        Ok(StoredExecution { events, kv: row.kv.left().clone() })
+        let tables = self.tables();
+        let Some(row) = tables.known(instance) else { return Ok(StoredExecution::default()) };
+        let events = tables.events.rows(row.number, execution_id);
+        Ok(StoredExecution { events, kv: tables.kv.to_map(row.number) })
     }
 
     fn status(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
-        let Some(row) = self.instances.known(instance) else { return Ok(None) };
-        let terminal = row.current().filter(|execution| execution.is_final());
-        let (custom_status, custom_status_version) = row.custom_status.clone().unwrap_or_default();
+        let tables = self.tables();
+        let Some(row) = tables.known(instance) else { return Ok(None) };
+        let last_event = || tables.events.of(row.number, row.execution_id).next_back();
+        let (custom_status, custom_status_version) =
+            tables.custom_statuses.get(&row.number).cloned().unwrap_or_default();
         Ok(Some(StoredStatus {
             execution_id: row.execution_id,
-            terminal_event: terminal.and_then(Execution::last_event).cloned(),
+            terminal_event: if row.is_running() { None } else { last_event().map(|(_, data)| data.clone()) },
             custom_status,
             custom_status_version,
         }))
     }
 
     fn status_or_pending(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
-        let row = self.instances.find(instance).and_then(|key| self.instances.get(key));
-        if row.is_some_and(Instance::is_pending) {
+        let tables = self.tables();
+        if tables.instances.named(instance).is_some_and(|row| tables.is_pending(row)) {
             return Ok(Some(StoredStatus::PENDING));
         }
         self.status(instance)
     }
 
     fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure> {
-        let current = self.instances.known(instance).and_then(Instance::current);
-        let first_event = current.and_then(Execution::first_event).cloned();
+        let known = self.tables().known(instance);
+        let first_event = known.and_then(|row| self.tables().first_event_of(row)).cloned();
         Ok(first_event.map(|first_event| StoredDescriptor { first_event }))
     }
 
     fn last_event_id(&mut self, instance: &str, execution_id: u64) -> Result<Option<u64>, StoreFailure> {
-        Ok(self.execution(instance, execution_id).and_then(Execution::last_event_id))
+        let Some(row) = self.tables().known(instance) else { return Ok(None) };
+        Ok(self.tables().events.of(row.number, execution_id).next_back().map(|(event_id, _)| event_id))
     }
 
     fn custom_status(&mut self, instance: &str) -> Result<Option<(Option<String>, u64)>, StoreFailure> {
-        Ok(self.instances.known(instance).and_then(|row| row.custom_status.clone()))
+        let known = self.tables().known(instance);
+        Ok(known.and_then(|row| self.tables().custom_statuses.get(&row.number)).cloned())
     }
 
     fn kv_value(&mut self, instance: &str, key: &str) -> Result<Option<String>, StoreFailure> {
-        Ok(self.instances.known(instance).and_then(|row| row.kv.value(key)).map(str::to_owned))
+        let known = self.tables().known(instance);
+        Ok(known.and_then(|row| self.tables().kv_value(row.number, key)).map(str::to_owned))
     }
 
     fn kv_values(&mut self, instance: &str) -> Result<BTreeMap<String, String>, StoreFailure> {
-        Ok(self.instances.known(instance).map(|row| row.kv.values()).unwrap_or_default())
+        let known = self.tables().known(instance);
+        Ok(known.map(|row| self.tables().kv_values(row.number)).unwrap_or_default())
     }
 
     fn stats(&mut self, instance: &str) -> Result<Option<SystemStats>, StoreFailure> {
-        Ok(self.instances.known(instance).map(|row| {
-            let values = row.kv.values();
+        Ok(self.tables().known(instance).map(|row| {
+            let (events, bytes) = self.tables().events.size(row.number, row.execution_id);
+            let values = self.tables().kv_values(row.number);
             SystemStats {
-                history_event_count: row.current().map_or(0, Execution::event_count),
-                history_size_bytes: row.current().map_or(0, Execution::event_bytes),
+                history_event_count: events,
+                history_size_bytes: bytes,
                 queue_pending_count: 0,
                 kv_user_key_count: values.len() as u64,
                 kv_total_value_bytes: values.values().map(|value| value.len() as u64).sum(),
@@ -107,9 +152,9 @@ impl StoreReader for MemoryEngine {
     }
 
     fn instances(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {
-        let query = InstanceQuery { status: status.map(str::to_owned), ..InstanceQuery::default() };
-        let known = self.selected(&query, None).filter(|(_, info)| info.status != InstanceQuery::PENDING);
-        Ok(known.map(|(_, info)| info.instance_id).collect())
+        let newest = self.tables().known_rows().collect::<Vec<_>>().into_iter().rev();
+        let wanted = newest.filter(|row| status.is_none_or(|status| row.status.as_deref() == Some(status)));
+        Ok(wanted.map(|row| row.id.clone()).collect())
     }
 
     fn select_instances(
@@ -118,8 +163,7 @@ impl StoreReader for MemoryEngine {
         below: Option<u64>,
         max: usize,
     ) -> Result<Vec<SelectedInstance>, StoreFailure> {
-        let selected = self.selected(query, below.map(InstanceKey)).take(max);
-        Ok(selected.map(|(key, info)| SelectedInstance { row: key.0, info }).collect())
+        Ok(self.tables().selected(query, below).take(max).collect())
     }
 
     fn bulk_selection(
@@ -127,25 +171,27 @@ impl StoreReader for MemoryEngine {
         filter: &InstanceFilter,
         running_too: bool,
     ) -> Result<Vec<String>, StoreFailure> {
-        Ok(self.selected_ids(filter, running_too))
+        let selected = self.rules.tables_mut().bulk_selection(filter, running_too)?;
+        Ok(selected.into_iter().map(|(_, id)| id).collect())
     }
 
     fn mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure> {
-        let row = self.instances.find(instance).and_then(|key| self.instances.get(key));
-        Ok(row.map_or(0, |row| row.mailbox.sent_by_clients()) >= at_least)
+        let tables = self.tables();
+        let number = tables.instances.find(instance);
+        Ok(number.map_or(0, |number| tables.messages.sent_by_clients(number)) >= at_least)
     }
 
     fn executions(&mut self, instance: &str) -> Result<Vec<u64>, StoreFailure> {
-        let known = self.instances.known(instance);
-        Ok(known.map(|row| row.executions.keys().copied().collect()).unwrap_or_default())
+        let Some(row) = self.tables().known(instance) else { return Ok(Vec::new()) };
+        Ok(self.tables().executions.of(row.number).map(|(execution_id, _)| execution_id).collect())
     }
 
     fn current_execution(&mut self, instance: &str) -> Result<Option<u64>, StoreFailure> {
-        Ok(self.instances.known(instance).map(|row| row.execution_id))
+        Ok(self.tables().known(instance).map(|row| row.execution_id))
     }
 
     fn instance_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure> {
-        Ok(self.instances.known(instance).map(Instance::info))
+        Ok(self.tables().known(instance).map(|row| self.tables().info(row)))
     }
 
     fn execution_info(
@@ -153,19 +199,31 @@ impl StoreReader for MemoryEngine {
         instance: &str,
         execution_id: u64,
     ) -> Result<Option<ExecutionInfo>, StoreFailure> {
-        Ok(self.execution(instance, execution_id).map(|execution| execution.info(execution_id)))
+        let tables = self.tables();
+        let Some(row) = tables.known(instance) else { return Ok(None) };
+        Ok(tables.executions.get(&(row.number, execution_id)).map(|execution| ExecutionInfo {
+            execution_id,
+            status: execution.status.clone(),
+            output: execution.output.clone(),
+            started_at: execution.started_at.as_millis(),
+            completed_at: execution.completed_at.map(|at| at.as_millis()),
+            event_count: usize::try_from(tables.events.size(row.number, execution_id).0).unwrap_or_default(),
+        }))
     }
 
     fn system_metrics(&mut self) -> Result<SystemMetrics, StoreFailure> {
+        let tables = self.tables();
         let mut metrics = SystemMetrics::default();
-        for (_, row) in self.instances.iter().filter(|(_, row)| row.is_known()) {
+        for row in tables.known_rows() {
             metrics.total_instances += 1;
-            metrics.total_executions += row.executions.len() as u64;
-            metrics.total_events += row.executions.values().map(Execution::event_count).sum::<u64>();
-            match row.current().map(Execution::status) {
+            for (execution_id, _) in tables.executions.of(row.number) {
+                metrics.total_executions += 1;
+                metrics.total_events += tables.events.size(row.number, execution_id).0;
+            }
+            match row.status.as_deref() {
                 Some("Completed") => metrics.completed_instances += 1,
                 Some("Failed") => metrics.failed_instances += 1,
-                Some("Running") => metrics.running_instances += 1,
+                Some(RUNNING) => metrics.running_instances += 1,
                 _ => {}
             }
         }
@@ -173,24 +231,49 @@ impl StoreReader for MemoryEngine {
     }
 
     fn pending_instances(&mut self) -> Result<u64, StoreFailure> {
-        Ok(self.instances.iter().filter(|(_, row)| row.is_pending()).count() as u64)
+        let tables = self.tables();
+        Ok(tables.instances.iter().filter(|(_, row)| tables.is_pending(row)).count() as u64)
     }
 
     fn queue_depths(&mut self) -> Result<QueueDepths, StoreFailure> {
-        let messages = self.instances.iter().map(|(_, row)| self.unlocked_messages(row)).sum();
-        let activities = self.activities.iter().filter(|activity| !activity.is_locked(self.now)).count();
+        let (tables, now) = (self.tables(), self.rules.now());
+        let mut messages = 0;
+        for (number, row) in tables.instances.iter() {
+            let live = row.lock.as_ref().filter(|lock| lock.lease.is_live(now));
+            let is_free = |message: &&_| {
+                live.is_none_or(|lock| !lock.extent.holds(super::tables::mailboxes::Message::row(message)))
+            };
+            messages += tables.messages.of(*number).filter(is_free).count();
+        }
+        let activities = tables.activities.iter().filter(|(_, activity)| !activity.is_locked(now)).count();
         Ok(QueueDepths { orchestrator_queue: messages, worker_queue: activities, timer_queue: 0 })
     }
 
     fn children(&mut self, instance: &str) -> Result<Vec<String>, StoreFailure> {
-        let children = self.instances.children(instance).filter_map(|key| self.instances.get(key));
+        let instances = &self.tables().instances;
+        let children = instances.children(instance).filter_map(|number| instances.get(&number));
         Ok(children.map(|row| row.id.clone()).collect())
     }
 
-    fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure> {
-        let current = self.instances.iter().filter_map(|(_, row)| row.current());
-        let running = current.filter(|execution| execution.status() == super::history::RUNNING);
-        Ok(running.filter_map(Execution::first_event).cloned().collect())
+    fn running_versions(&mut self) -> Result<Vec<RunningVersion>, StoreFailure> {
+        let tables = self.tables();
+        let running = tables.known_rows().filter(|row| row.status.as_deref() == Some(RUNNING));
+        let version = |row: &InstanceRow| match tables.pinned_of(row) {
+            Some(pinned) => Some(RunningVersion::Pinned(pinned)),
+            None => tables
+                .first_event_of(row)
+                .map(|first| RunningVersion::Unpinned { first_event: first.clone() }),
+        };
+        Ok(running.filter_map(version).collect())
+    }
+
+    fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure> {
+        let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+        Ok(self.tables().dead_letters.shown().take(limit).collect())
+    }
+
+    fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
+        Ok(self.tables().nodes.stored())
     }
 
     fn ready_instances(
@@ -198,13 +281,29 @@ impl StoreReader for MemoryEngine {
         wanted: &dyn Fn(&InstanceNeeds) -> bool,
         max: usize,
     ) -> Result<Vec<ReadyInstance>, StoreFailure> {
-        let ready = self.instances.ready_where(wanted).map(|(needs, instance)| ReadyInstance {
-            instance: instance.id.clone(),
-            needs,
-            since: instance.mailbox.oldest().unwrap_or_default(),
-            cancel_requested: instance.mailbox.holds_cancellation(),
+        let tables = self.tables();
+        let needs = |RouteId(id): RouteId| {
+            let route = tables.routes.value(id).cloned().unwrap_or_default();
+            InstanceNeeds { name: route.name, version: route.version, pinned: route.pinned }
+        };
+        let routes =
+            tables.instances.ready_routes().map(|id| (id, needs(id))).filter(|(_, needs)| wanted(needs));
+        let on_route = |(id, needs): (RouteId, InstanceNeeds)| {
+            let ready = tables.instances.ready_on(id).take(max);
+            ready.map(move |(ready, number)| (ready, number, needs.clone()))
+        };
+        let mut ready: Vec<_> = routes.flat_map(on_route).collect();
+        ready.sort_unstable_by_key(|(ready, ..)| *ready);
+        let shown = ready.into_iter().take(max).filter_map(|(_, number, needs)| {
+            let oldest = tables.messages.waiting_since(number, duroxide_core::Timestamp::MAX).next();
+            Some(ReadyInstance {
+                instance: tables.instances.get(&number)?.id.clone(),
+                needs,
+                since: oldest.map(|message| message.row().waits_since()).unwrap_or_default(),
+                cancel_requested: tables.messages.holds_cancellation(number),
+            })
         });
-        Ok(ready.take(max).collect())
+        Ok(shown.collect())
     }
 
     fn ready_activities(
@@ -212,28 +311,30 @@ impl StoreReader for MemoryEngine {
         wanted: &dyn Fn(&str, Option<&str>) -> bool,
         max: usize,
     ) -> Result<Vec<ReadyActivity>, StoreFailure> {
-        let ready = self.activities.ready_where(wanted).map(|activity| ReadyActivity {
+        let tables = self.tables();
+        let is_wanted = |LaneId(id): LaneId| {
+            tables.lanes.value(id).is_some_and(|lane| wanted(&lane.name, lane.tag.as_deref()))
+        };
+        let lanes = tables.activities.ready_lanes().filter(|lane| is_wanted(*lane));
+        let mut ready: Vec<u64> = lanes.flat_map(|lane| tables.activities.ready_in(lane).take(max)).collect();
+        for (session, lane) in tables.activities.ready_session_lanes().filter(|(_, lane)| is_wanted(*lane)) {
+            ready.extend(tables.activities.ready_in_session(&session, lane).take(max));
+        }
+        ready.sort_unstable();
+        let shown = ready.iter().take(max).filter_map(|number| tables.activity_items.get(number));
+        let shown = shown.map(|activity| ReadyActivity {
             id: ScheduledActivityIdentifier {
-                instance: activity.row.instance.clone(),
-                execution_id: activity.row.execution_id,
-                activity_id: activity.row.activity_id,
+                instance: activity.instance.clone(),
+                execution_id: activity.execution_id,
+                activity_id: activity.activity_id,
             },
-            name: activity.row.name.clone(),
-            tag: activity.row.tag.clone(),
+            name: activity.name.clone(),
+            tag: activity.tag.clone(),
         });
-        Ok(ready.take(max).collect())
-    }
-
-    fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
-        Ok(self.nodes.stored())
-    }
-
-    fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure> {
-        let limit = limit.map_or(usize::MAX, |limit| limit as usize);
-        Ok(self.dead_letters.iter().take(limit).cloned().collect())
+        Ok(shown.collect())
     }
 
     fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {
-        Ok(self.to_snapshot())
+        Ok(self.tables().snapshot(self.rules.now()))
     }
 }

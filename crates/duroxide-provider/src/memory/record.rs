@@ -1,43 +1,27 @@
 //! The rows of a memory engine as plain values, for an engine that keeps them elsewhere too.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
-use duroxide_core::{KvEntry, Timestamp};
+use duroxide_core::KvEntry;
 use serde::{Deserialize, Serialize};
 
+pub use crate::rules::{
+    DeadLetterRow, ExecutionRow, Extent, InstanceLock, InstanceRow, Lane, Lease, Origin, QueuedActivity,
+    QueuedMessage, Readiness, Route,
+};
 use crate::{
-    Losses, NodeId, VersionTriple,
-    store::{ActivityRow, EventRow, MessageKind, StartTarget},
+    rules::LaneId,
+    store::{ActivityRow, EventRow},
 };
 
-/// An instance, or the mailbox of one that was never started. Its executions and queue items are rows of their own.
+/// An instance, or the mailbox of one that was never started. Its executions and queue items are records of their own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstanceRecord {
-    /// Its id.
-    pub instance: String,
-    /// The number of its row. Later rows have higher ones.
-    pub number: u64,
-    /// Its orchestration name; `None` for a mailbox.
-    pub name: Option<String>,
-    /// Its handler version.
-    pub version: Option<String>,
-    /// Its parent.
-    pub parent: Option<String>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When it last changed.
-    pub updated_at: Timestamp,
-    /// The current execution.
-    pub execution_id: u64,
-    /// The lock on its messages, live or not.
-    pub lock: Option<LockRecord>,
-    /// Whether it may be poison.
-    pub suspect: bool,
-    /// Its lost claims.
-    #[serde(default)]
-    pub losses: Losses,
-    /// Its place among the ready instances.
-    pub ready: Option<u64>,
+    /// The row. Its route is beside it.
+    #[serde(flatten)]
+    pub row: InstanceRow,
+    /// What a claim must accept to take it.
+    pub route: Option<Route>,
     /// The custom status and its version.
     pub custom_status: Option<(Option<String>, u64)>,
     /// The key-value state left by earlier executions.
@@ -46,38 +30,24 @@ pub struct InstanceRecord {
     pub kv_changes: BTreeMap<String, Option<KvEntry>>,
 }
 
-/// One execution, without its events.
+impl InstanceRecord {
+    /// The record of an instance that has no key-values and no custom status.
+    pub fn of_row(row: InstanceRow) -> Self {
+        let (kv, kv_changes) = (BTreeMap::new(), BTreeMap::new());
+        Self { row, route: None, custom_status: None, kv, kv_changes }
+    }
+}
+
+/// An execution, without its events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionRecord {
     /// The instance.
     pub instance: String,
     /// Its number.
     pub execution_id: u64,
-    /// Its status.
-    pub status: String,
-    /// Its output.
-    pub output: Option<String>,
-    /// The pinned version.
-    pub pinned: Option<VersionTriple>,
-    /// Rounds committed.
-    pub turns: u64,
-    /// When it began.
-    pub started_at: Timestamp,
-    /// When it ended.
-    pub completed_at: Option<Timestamp>,
-}
-
-/// A lock with its visibility deadline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LockRecord {
-    /// Its token.
-    pub token: String,
-    /// When it ends.
-    pub until: Timestamp,
-    /// Its length when it was given or last renewed.
-    pub lease: Duration,
-    /// The node that holds it.
-    pub node: Option<NodeId>,
+    /// The row.
+    #[serde(flatten)]
+    pub row: ExecutionRow,
 }
 
 /// A queued message of an instance.
@@ -85,51 +55,26 @@ pub struct LockRecord {
 pub struct MessageRecord {
     /// The instance it is for.
     pub instance: String,
-    /// Its number. Later messages have higher ones.
-    pub number: u64,
-    /// What the store knows of its kind.
-    pub kind: MessageKind,
-    /// Its idempotency key.
-    pub key: Option<String>,
-    /// For starts: which handler will be asked for.
-    pub start: Option<StartTarget>,
-    /// When it becomes visible by itself; 0 = at once.
-    pub due_at_ms: u64,
-    /// When it was enqueued.
-    pub enqueued_at: Timestamp,
-    /// Until when an abandon hides it.
-    pub hidden_until: Timestamp,
-    /// How often it was fetched.
-    pub attempt_count: u32,
-    /// Whether the lock of its instance holds it.
-    pub locked: bool,
-    /// Its JSON.
-    pub data: String,
+    /// The row.
+    #[serde(flatten)]
+    pub row: QueuedMessage,
 }
 
 /// A queued activity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActivityRecord {
-    /// Its number. Lower ones are taken first.
-    pub number: u64,
-    /// The activity.
+    /// The row. The number of its instance and its lane are found anew when it is loaded.
     #[serde(flatten)]
-    pub row: ActivityRow,
-    /// Until when an abandon hides it.
-    pub hidden_until: Timestamp,
-    /// How often it was fetched.
-    pub attempt_count: u32,
-    /// Whether it was ever claimed.
-    #[serde(default)]
-    pub claimed: bool,
-    /// Whether it was asked to stop.
-    #[serde(default)]
-    pub stop_requested: bool,
-    /// Its lost claims.
-    #[serde(default)]
-    pub losses: Losses,
-    /// Its lock, live or not.
-    pub lock: Option<LockRecord>,
+    pub row: QueuedActivity,
+    /// What it is asked to do.
+    pub activity: ActivityRow,
+}
+
+impl ActivityRecord {
+    /// The record of an activity that nobody has claimed. Whoever loads it finds its instance and lane.
+    pub fn new(number: u64, activity: ActivityRow) -> Self {
+        Self { row: QueuedActivity::new(number, 0, LaneId::default(), &activity), activity }
+    }
 }
 
 /// A dead letter.
@@ -137,34 +82,11 @@ pub struct ActivityRecord {
 pub struct DeadLetterRecord {
     /// Its number.
     pub number: u64,
-    /// What could not be delivered.
-    pub undelivered: UndeliveredRecord,
-    /// Why.
-    pub reason: String,
-    /// How often it was fetched.
-    pub attempt_count: u32,
-    /// When it became a dead letter, in milliseconds since the epoch.
-    pub dead_lettered_at_ms: u64,
-}
-
-/// A queue item that could not be delivered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum UndeliveredRecord {
-    /// A message to an instance.
-    Message {
-        /// The instance.
-        instance: String,
-        /// What the store knows of its kind.
-        kind: MessageKind,
-        /// Its idempotency key.
-        key: Option<String>,
-        /// For starts: which handler would have been asked for.
-        start: Option<StartTarget>,
-        /// Its JSON.
-        data: String,
-    },
-    /// An activity.
-    Activity(ActivityRow),
+    /// The row. The lane of an activity is beside it.
+    #[serde(flatten)]
+    pub row: DeadLetterRow,
+    /// The lane of an activity.
+    pub lane: Option<Lane>,
 }
 
 /// An instance with everything that belongs to it.
@@ -194,13 +116,16 @@ pub struct Records {
 pub struct Changes {
     /// Events appended to an execution: instance, execution, events.
     pub appended: Vec<(String, u64, Vec<EventRow>)>,
-    /// Instances that may have changed. Some have not: compare them with what is stored.
-    pub instances: Vec<InstanceRecord>,
+    /// New instances.
+    pub added_instances: Vec<InstanceRecord>,
+    /// Instances that changed.
+    pub changed_instances: Vec<InstanceRecord>,
     /// Executions that changed.
     pub executions: Vec<ExecutionRecord>,
     /// Executions that were pruned: instance and execution.
     pub removed_executions: Vec<(String, u64)>,
-    /// Instances that are gone with everything that belonged to them, in the order of their removal.
+    /// Instances that are gone with everything that belonged to them, in the order of their removal. A new instance of
+    /// the same id is another one.
     pub removed_instances: Vec<String>,
     /// Changed messages.
     pub messages: RowChanges<MessageRecord>,
@@ -226,5 +151,16 @@ pub struct RowChanges<R> {
 impl<R> Default for RowChanges<R> {
     fn default() -> Self {
         Self { added: Vec::new(), changed: Vec::new(), removed: Vec::new() }
+    }
+}
+
+impl<R> RowChanges<R> {
+    /// Adds a row as it is now, if it is still there.
+    pub(super) fn add(&mut self, was_there: bool, now: Option<R>, id: impl FnOnce() -> (String, u64)) {
+        match now {
+            Some(row) if was_there => self.changed.push(row),
+            Some(row) => self.added.push(row),
+            None => self.removed.push(id()),
+        }
     }
 }

@@ -1,13 +1,17 @@
+//! Stories, comparisons and changes of the memory engine.
+
 mod kept_elsewhere;
+mod rollback;
 
 use std::collections::BTreeMap;
 
+use duroxide_core::Timestamp;
 use proptest::prelude::*;
 
 use super::MemoryEngine;
 use crate::{
-    store::{DeadLetterReason, Op},
-    testing::{Driver, Observation, Step, Subject, check_invariants, compare},
+    store::{DeadLetterReason, MessageSnapshot, Op, StoreSnapshot, bounds::CLAIM_MESSAGES_MAX},
+    testing::{Driver, ModelEngine, Observation, Step, Subject, check_invariants, compare, items::NONSENSE},
 };
 
 crate::engine_stories!(MemoryEngine::default());
@@ -21,9 +25,9 @@ proptest! {
     }
 
     #[test]
-    fn two_engines_do_the_same(numbers in prop::collection::vec(any::<u64>(), 0..60)) {
-        let (one, other) = (MemoryEngine::default(), MemoryEngine::default());
-        compare(&mut Subject::new(one), &mut Subject::new(other), &numbers);
+    fn memory_does_what_the_model_does(numbers in prop::collection::vec(any::<u64>(), 1..150)) {
+        let (model, memory) = (ModelEngine::default(), MemoryEngine::default());
+        compare(&mut Subject::new(model), &mut Subject::new(memory), &numbers);
     }
 }
 
@@ -31,13 +35,14 @@ proptest! {
 #[test]
 fn the_random_driver_reaches_what_matters() {
     let mut reached = BTreeMap::<&'static str, usize>::new();
-    for run in 0..60_u64 {
+    for run in 0..100_u64 {
         let mut subject = Subject::new(MemoryEngine::default());
         let mut driver = Driver::default();
         for number in 0..200_u64 {
             let step = driver.step(run * 1_000_003 + number * 7_919);
             let seen = subject.take(&step).unwrap();
-            for fact in facts(&step, &seen) {
+            let claimed = claimed(&seen, &subject.snapshot().unwrap());
+            for fact in facts(&step, &seen).into_iter().chain(claimed) {
                 *reached.entry(fact).or_default() += 1;
             }
             driver.learn(&seen);
@@ -55,7 +60,7 @@ fn the_random_driver_reaches_what_matters() {
     }
 }
 
-const FACTS: [&str; 16] = [
+const FACTS: [&str; 19] = [
     "a commit",
     "a commit after its lease",
     "a commit of a lost lock",
@@ -63,6 +68,9 @@ const FACTS: [&str; 16] = [
     "a lost ack",
     "a batch of instances",
     "a redelivered batch",
+    "a bounded batch",
+    "a queue message held back",
+    "a redelivered batch beside an undecodable row",
     "an undecodable row",
     "an orphan",
     "a stray queue message",
@@ -73,6 +81,26 @@ const FACTS: [&str; 16] = [
     "a child",
     "many executions",
 ];
+
+/// What claims have left in the mailboxes.
+fn claimed(seen: &Observation, snapshot: &StoreSnapshot) -> Vec<&'static str> {
+    let mut facts = Vec::new();
+    let mut note = |holds: bool, fact| facts.extend(holds.then_some(fact));
+    for claim in &seen.instances {
+        let row = snapshot.instances.iter().find(|row| row.instance == claim.instance).unwrap();
+        let is_hidden = |message: &&MessageSnapshot| message.hidden_until > Timestamp::ZERO;
+        let is_queue = |message: &&MessageSnapshot| message.data.starts_with("{\"QueueMessage\"");
+        let queue_is_hidden = row.messages.iter().filter(is_queue).any(|message| is_hidden(&message));
+        let shown_queue = row.messages.iter().filter(is_queue).filter(|message| !is_hidden(message));
+        let mut left = shown_queue.filter(|message| !message.locked && message.due_at_ms == 0);
+        let undecodable = row.messages.iter().filter(is_hidden).any(|message| message.data == NONSENSE);
+        let is_bounded = claim.messages.len() >= CLAIM_MESSAGES_MAX;
+        note(is_bounded, "a bounded batch");
+        note(!is_bounded && queue_is_hidden && left.next().is_some(), "a queue message held back");
+        note(claim.attempt_count > 1 && undecodable, "a redelivered batch beside an undecodable row");
+    }
+    facts
+}
 
 fn facts(step: &Step, seen: &Observation) -> Vec<&'static str> {
     let mut facts = Vec::new();

@@ -6,7 +6,7 @@ use duroxide_core::Timestamp;
 
 use super::{ActivityItem, InstanceRow, Lane, QueuedActivity, Rows, Rules, Tables, locks::extend};
 use crate::{
-    Losses, ScheduledActivityIdentifier,
+    ScheduledActivityIdentifier,
     store::{
         ActivityRow, Answer, ApplyError, MessageKind, MessageRow, PreparedStop, Refusal, Visibility,
         token_row,
@@ -23,21 +23,8 @@ impl<T: Tables> Rules<T> {
     /// Queues an activity of this instance, unless it is queued.
     pub(super) fn enqueue_activity_of(&mut self, instance: u64, prepared: &ActivityRow) -> Rows<()> {
         let lane = Lane { tag: prepared.tag.clone(), name: prepared.name.clone() };
-        let activity = QueuedActivity {
-            number: self.tables.next_number()?,
-            instance,
-            execution_id: prepared.execution_id,
-            activity_id: prepared.activity_id,
-            lane: self.tables.lane_id(&lane)?,
-            session_id: prepared.session_id.clone(),
-            hidden_until: Timestamp::ZERO,
-            lock: None,
-            attempts: 0,
-            claimed: false,
-            stop_requested: false,
-            losses: Losses::default(),
-            waits_until: None,
-        };
+        let (number, lane) = (self.tables.next_number()?, self.tables.lane_id(&lane)?);
+        let activity = QueuedActivity::new(number, instance, lane, prepared);
         self.tables.insert_activity(&activity, prepared).map(|_| ())
     }
 

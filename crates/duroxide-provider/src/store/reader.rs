@@ -96,8 +96,9 @@ pub trait StoreReader {
     /// The direct children of an instance, in order of creation.
     fn children(&mut self, instance: &str) -> Result<Vec<String>, StoreFailure>;
 
-    /// The first event of the current execution of every running instance.
-    fn running_starts(&mut self) -> Result<Vec<String>, StoreFailure>;
+    /// The versions that the current executions of running instances are pinned to, in order of creation. Histories are
+    /// read only where no pin is stored.
+    fn running_versions(&mut self) -> Result<Vec<RunningVersion>, StoreFailure>;
 
     /// Dead letters, oldest first.
     fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure>;
@@ -133,6 +134,18 @@ pub struct InstanceNeeds {
     pub version: Option<String>,
     /// The version it is pinned to.
     pub pinned: Option<VersionTriple>,
+}
+
+/// The duroxide version that a running execution is pinned to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunningVersion {
+    /// As the round said that began it.
+    Pinned(VersionTriple),
+    /// No round said it, as in stores of older versions. The first event is stamped with it.
+    Unpinned {
+        /// The first event.
+        first_event: String,
+    },
 }
 
 /// An instance that can be claimed.

@@ -1,3 +1,5 @@
+//! Random numbers that are the same for the same seed.
+
 use std::time::Duration;
 
 /// Numbers out of one number.

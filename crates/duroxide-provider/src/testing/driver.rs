@@ -21,6 +21,9 @@ use crate::{
     store::{ActivityOrder, InstanceOrder, MessageKind, MessageRow, NodeRow, Op},
 };
 
+/// How seldom a client sends very many messages: each later step looks at all of them.
+const FLOOD_ONE_IN: u64 = 300;
+
 /// Makes steps out of numbers. The same numbers and the same observations make the same steps, so a failed run can
 /// be repeated and cut short.
 ///
@@ -36,6 +39,8 @@ pub struct Driver {
     /// Activities that are not yet acked or abandoned.
     held_works: Vec<usize>,
     dead_letters: Vec<DeadLetter>,
+    /// What a client that does not know of a backoff sends on.
+    to_send: Vec<WorkItem>,
     /// The commit that is under way, and what the instance is if it succeeds.
     pending: Option<(String, Model)>,
 }
@@ -44,6 +49,9 @@ impl Driver {
     /// The next step.
     pub fn step(&mut self, number: u64) -> Step {
         let mut dice = Dice(number);
+        if let Some(item) = self.to_send.pop() {
+            return Step::Apply(Op::EnqueueMessage(MessageRow::new(item, None).unwrap()));
+        }
         match dice.roll(20) {
             0..=3 => self.send(&mut dice),
             4..=7 => Step::ClaimInstances(instance_order(&mut dice)),
@@ -86,6 +94,9 @@ impl Driver {
 
     fn send(&self, dice: &mut Dice) -> Step {
         let id = dice.instance();
+        if dice.one_in(FLOOD_ONE_IN) {
+            return Step::Flood { instance: id };
+        }
         let number = dice.roll(1_000).to_string();
         let kinds = [MessageKind::Other, MessageKind::Start, MessageKind::Queue];
         let item = match dice.roll(12) {
@@ -118,9 +129,18 @@ impl Driver {
                 self.held_claims.push(claim);
                 Step::RenewInstance { claim }
             }
-            1..=2 => Step::AbandonInstance { claim, delay: dice.delay(), ignore_attempt: dice.one_in(2) },
+            1..=2 => self.abandon(claim, dice),
             _ => self.commit(claim, dice),
         }
+    }
+
+    fn abandon(&mut self, claim: usize, dice: &mut Dice) -> Step {
+        let OrchestrationClaim { instance, messages, .. } = &self.claims[claim];
+        let queue = messages.iter().any(|item| matches!(item, WorkItem::QueueMessage { .. }));
+        if queue && dice.one_in(2) {
+            self.to_send = vec![items::raise(instance, "later"), items::queue(instance, "later")];
+        }
+        Step::AbandonInstance { claim, delay: dice.delay(), ignore_attempt: dice.one_in(2) }
     }
 
     fn commit(&mut self, claim: usize, dice: &mut Dice) -> Step {

@@ -9,8 +9,9 @@ use crate::{
     SystemMetrics, WorkClaim,
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceNeeds, InstanceOrder,
-        Op, Readies, ReadyActivity, ReadyInstance, SelectedInstance, StoreEngine, StoreFailure, StoreReader,
-        StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode, StoredStatus,
+        Op, Readies, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance, StoreEngine,
+        StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
+        StoredStatus,
     },
 };
 
@@ -105,7 +106,7 @@ engine_layer! {
         fn pending_instances() -> u64;
         fn queue_depths() -> QueueDepths;
         fn children(instance: &str) -> Vec<String>;
-        fn running_starts() -> Vec<String>;
+        fn running_versions() -> Vec<RunningVersion>;
         fn dead_letters(limit: Option<u32>) -> Vec<DeadLetter>;
         fn nodes() -> Vec<StoredNode>;
         fn ready_instances(wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize) -> Vec<ReadyInstance>;

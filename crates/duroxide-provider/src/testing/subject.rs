@@ -5,14 +5,14 @@ use std::time::Duration;
 use duroxide_core::{Timestamp, WorkItem};
 
 use super::{
-    items::{ORDER, VERSION},
+    items::{self, ORDER, VERSION},
     told_end::check_told_end,
 };
 use crate::{
     ClaimToken, DeadLetter, InstanceQuery, OrchestrationClaim, Round, WorkClaim,
     store::{
         ActivityOrder, Answer, ApplyError, DeadLetterNote, HeldBack, InstanceOrder, MessageRow, Op,
-        PreparedRound, StoreEngine, StoreFailure, StoreReader, StoreSnapshot,
+        PreparedRound, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, bounds::CLAIM_MESSAGES_MAX,
     },
 };
 
@@ -26,6 +26,11 @@ pub enum Step {
     SetForward(Duration),
     /// An operation without a lock.
     Apply(Op),
+    /// A client sends more messages to an instance than one claim takes.
+    Flood {
+        /// The instance.
+        instance: String,
+    },
     /// A claim of instances.
     ClaimInstances(InstanceOrder),
     /// A claim of activities.
@@ -156,6 +161,7 @@ impl Subject {
             Step::Pass(_) | Step::SetForward(_) => {}
             Step::ClaimInstances(order) => self.claim_instances(order, &mut seen)?,
             Step::ClaimActivities(order) => self.claim_activities(order, &mut seen)?,
+            Step::Flood { instance } => self.flood(instance)?,
             _ => {
                 let (op, handed_in) = self.operation(step);
                 seen.answer = Some(self.apply(&op, handed_in)?);
@@ -165,6 +171,20 @@ impl Subject {
         self.engine.commit()?;
         seen.dead_letters = self.engine.dead_letters(None)?;
         Ok(seen)
+    }
+
+    fn flood(&mut self, instance: &str) -> Result<(), StoreFailure> {
+        for number in 0..CLAIM_MESSAGES_MAX + 5 {
+            let data = number.to_string();
+            let item =
+                if number % 3 == 0 { items::queue(instance, &data) } else { items::raise(instance, &data) };
+            let op = Op::EnqueueMessage(MessageRow::new(item, None).unwrap());
+            self.apply(&op, self.now)?.unwrap();
+        }
+        // It comes last and is taken all the same.
+        let start = Op::EnqueueMessage(MessageRow::new(items::start(instance), None).unwrap());
+        self.apply(&start, self.now)?.unwrap();
+        Ok(())
     }
 
     fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Result<String, String>, StoreFailure> {
@@ -242,9 +262,11 @@ impl Subject {
             Step::EndNodeByActivity { name, work } => {
                 Op::EndNode { name: name.clone(), blamed: Some(ClaimToken::Activity(activity(work))) }
             }
-            Step::Pass(_) | Step::SetForward(_) | Step::ClaimInstances(_) | Step::ClaimActivities(_) => {
-                panic!("{step:?} is no operation")
-            }
+            Step::Pass(_)
+            | Step::SetForward(_)
+            | Step::ClaimInstances(_)
+            | Step::ClaimActivities(_)
+            | Step::Flood { .. } => panic!("{step:?} is no operation"),
         };
         (op, self.now)
     }
@@ -280,7 +302,7 @@ impl Subject {
         let mut seen = format!(
             "{ids:?}\n{:?}\n{:?}\n{:?}\n{:?}\n",
             reader.instances(Some("Running"))?,
-            reader.running_starts()?,
+            reader.running_versions()?,
             reader.system_metrics()?,
             reader.queue_depths()?,
         );

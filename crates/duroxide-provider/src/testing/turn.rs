@@ -1,3 +1,5 @@
+//! Builds the round of one turn, event by event, for tests of store engines.
+
 use duroxide_core::{ErrorDetails, Event, EventKind, WorkItem, build_child_instance_id};
 use semver::Version;
 

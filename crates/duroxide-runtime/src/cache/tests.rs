@@ -1,4 +1,4 @@
-//! A cached execution is used only where the store stands exactly there (2.14).
+//! A cached execution is used only if it matches the stored history exactly (2.14).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -31,11 +31,11 @@ fn seed(input: &str) -> Seed {
     }
 }
 
-fn cached(stand: Stand) -> Box<CachedExecution> {
-    cached_with("in", stand)
+fn cached(position: HistoryPosition) -> Box<CachedExecution> {
+    cached_with("in", position)
 }
 
-fn cached_with(input: &str, stand: Stand) -> Box<CachedExecution> {
+fn cached_with(input: &str, position: HistoryPosition) -> Box<CachedExecution> {
     let setup = Setup {
         handler: Arc::new(FnOrchestration(|_, input| async move { Ok(input) })),
         clock: Arc::new(Noon),
@@ -51,12 +51,12 @@ fn cached_with(input: &str, stand: Stand) -> Box<CachedExecution> {
         turns: 1,
         unreadable_pin: None,
         replayable: true,
-        stand,
+        position,
     })
 }
 
-fn at(incarnation: u64, last_event_id: u64) -> Stand {
-    Stand::Position { incarnation, last_event_id }
+fn at(incarnation: u64, last_event_id: u64) -> HistoryPosition {
+    HistoryPosition::Position { incarnation, last_event_id }
 }
 
 fn claim(
@@ -82,9 +82,9 @@ fn position(incarnation: u64, last_event_id: u64) -> Option<StorePosition> {
     Some(StorePosition { incarnation, last_event_id, turns: 1 })
 }
 
-fn is_live(stand: Stand, claim: &OrchestrationClaim) -> bool {
+fn is_live(position: HistoryPosition, claim: &OrchestrationClaim) -> bool {
     let cache = ExecutionCache::new(10, usize::MAX);
-    assert!(cache.put("i", cached(stand)).is_empty());
+    assert!(cache.put("i", cached(position)).is_empty());
     let found = cache.take(claim);
     assert!(matches!(cache.take(claim), Lookup::Absent), "it is out while its turn runs");
     matches!(found, Lookup::Live(_))
@@ -102,31 +102,31 @@ fn incarnation_execution_and_last_event_must_all_agree() {
 fn a_plain_store_is_compared_by_its_first_and_last_event() {
     let history = seed("in").into_events(Noon.now());
     let other = seed("other").into_events(Noon.now());
-    let stand = Stand::of(&claim(1, None, None), &history);
-    assert!(is_live(stand.clone(), &claim(1, None, Some(history.clone()))));
-    assert!(!is_live(stand.clone(), &claim(1, None, Some(other))));
+    let position = HistoryPosition::of(&claim(1, None, None), &history);
+    assert!(is_live(position.clone(), &claim(1, None, Some(history.clone()))));
+    assert!(!is_live(position.clone(), &claim(1, None, Some(other))));
     let damaged =
         LoadedExecution { history, history_error: Some("nonsense".into()), ..LoadedExecution::default() };
-    assert!(!is_live(stand, &OrchestrationClaim { loaded: Some(damaged), ..claim(1, None, None) }));
+    assert!(!is_live(position, &OrchestrationClaim { loaded: Some(damaged), ..claim(1, None, None) }));
 }
 
 #[test]
 fn a_new_execution_stands_behind_its_first_round() {
-    let mut live = cached(Stand::Empty);
+    let mut live = cached(HistoryPosition::Empty);
     let delta = seed("in").into_events(Noon.now());
     live.advance(&delta);
-    assert_eq!(live.stand, Stand::Ends(Box::new((delta[0].clone(), delta[0].clone()))));
+    assert_eq!(live.position, HistoryPosition::Ends(Box::new((delta[0].clone(), delta[0].clone()))));
     assert_eq!(live.turns, 2);
 }
 
-/// 8.1: the round that ends an execution begins the next one, so it is known where the store stands with it.
+/// 8.1: a round that ends an execution starts the next one, whose position follows from the round.
 #[test]
 fn a_successor_stands_behind_its_seed() {
     let delta = seed("next").into_events(Noon.now());
     assert_eq!(at(7, 5).begun(&delta), at(7, 1));
-    let ends = Stand::Ends(Box::new((delta[0].clone(), delta[0].clone())));
+    let ends = HistoryPosition::Ends(Box::new((delta[0].clone(), delta[0].clone())));
     let other = seed("in").into_events(Noon.now());
-    assert_eq!(Stand::of(&claim(1, None, None), &other).begun(&delta), ends);
+    assert_eq!(HistoryPosition::of(&claim(1, None, None), &other).begun(&delta), ends);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn the_least_recently_used_goes_first() {
     assert!(cache.put("b", cached(at(2, 1))).is_empty());
     assert!(cache.put("a", cached(at(1, 2))).len() == 1, "the older one of the same instance");
     let gone = cache.put("c", cached(at(3, 1)));
-    assert_eq!(gone.iter().map(|gone| &gone.stand).collect::<Vec<_>>(), [&at(2, 1)]);
+    assert_eq!(gone.iter().map(|gone| &gone.position).collect::<Vec<_>>(), [&at(2, 1)]);
     assert_eq!(cache.clear().len(), 2);
 }
 
@@ -147,7 +147,7 @@ fn size_zero_keeps_nothing() {
     assert!(cache.clear().is_empty());
 }
 
-/// S3.16, 17.4: what this node could not replay, it does not keep alive either.
+/// S3.16, 17.4: an execution that this node could not replay is not cached either.
 #[test]
 fn an_execution_that_could_not_be_replayed_is_not_kept() {
     let cache = ExecutionCache::new(10, usize::MAX);
@@ -162,7 +162,7 @@ fn instances(cache: &ExecutionCache) -> Vec<String> {
     lock(&cache.entries).by_use.values().cloned().collect()
 }
 
-/// At the bound everything stays; one byte more, and the least recently used goes.
+/// At the bound everything stays; one byte more evicts the least recently used.
 #[test]
 fn the_byte_bound_holds_at_the_limit_and_one_beyond() {
     let input = "x".repeat(1 << 20);
@@ -198,10 +198,10 @@ fn an_execution_above_the_whole_bound_is_not_kept_and_pushes_nobody_out() {
     assert_eq!(instances(&cache), ["small"]);
 }
 
-/// A store that only hands out histories makes the cache keep their first and last event.
+/// For a store that only returns histories, the cache keeps the first and last event.
 #[test]
 fn events_kept_for_comparison_count() {
     let events = seed(&"x".repeat(1 << 20)).into_events(Noon.now());
-    let ends = Stand::of(&claim(1, None, None), &events);
+    let ends = HistoryPosition::of(&claim(1, None, None), &events);
     assert!(cached(ends).bytes() > cached(at(1, 1)).bytes() + (2 << 20));
 }

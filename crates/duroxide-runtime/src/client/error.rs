@@ -1,3 +1,5 @@
+//! [`ClientError`]: why a client call failed.
+
 use std::fmt;
 
 use duroxide_provider::ProviderError;

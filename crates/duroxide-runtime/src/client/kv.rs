@@ -1,8 +1,10 @@
+//! Reads the key-value store of an instance, and waits for values.
+
 use std::{collections::HashMap, time::Duration};
 
 use serde::de::DeserializeOwned;
 
-use super::{Client, ClientError, wait::Pace};
+use super::{Client, ClientError, wait::PollInterval};
 
 impl Client {
     /// A value of an instance's key-value store.
@@ -43,8 +45,8 @@ impl Client {
         key: &str,
         timeout: Duration,
     ) -> Result<String, ClientError> {
-        let look = |_| self.store.get_kv_value(instance, key);
-        self.wait_until(instance, timeout, Pace::GROWING, look).await
+        let check = |_| self.store.get_kv_value(instance, key);
+        self.wait_until(instance, timeout, PollInterval::GROWING, check).await
     }
 
     /// Waits until an instance's key-value store has a value for `key`, and decodes it.
@@ -61,7 +63,7 @@ impl Client {
     }
 }
 
-/// Values are plain JSON here, as the typed calls of orchestration code write them.
+/// Values are plain JSON, as the typed calls of orchestration code write them.
 fn decode<T: DeserializeOwned>(value: &str, instance: &str, key: &str) -> Result<T, ClientError> {
     serde_json::from_str(value).map_err(|error| {
         let bytes = value.len();

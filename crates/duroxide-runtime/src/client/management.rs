@@ -1,3 +1,5 @@
+//! Management calls of the client: listing, reading, deleting and pruning instances.
+
 use std::collections::BTreeMap;
 
 use duroxide_core::{Event, SystemStats};
@@ -9,14 +11,14 @@ use duroxide_provider::{
 
 use super::{Client, ClientError};
 
-/// Every call here but the first two fails with `ManagementNotAvailable` if the store has no management calls.
+/// All calls except the first two fail with `ManagementNotAvailable` if the store has no management calls.
 impl Client {
     /// Whether the store has management calls.
     pub fn has_management_capability(&self) -> bool {
         self.store.as_management_capability().is_some()
     }
 
-    /// Sizes of an instance's current execution; `None` for an unknown one.
+    /// Sizes of an instance's current execution; `None` for an unknown instance.
     ///
     /// # Errors
     /// The store's error.
@@ -78,14 +80,14 @@ impl Client {
         })
     }
 
-    /// What the store knows about an instance.
+    /// The store's record of an instance.
     ///
     /// # Errors
     /// `InstanceNotFound`, or the store's error.
     pub async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ClientError> {
         match self.admin()?.get_instance_info(instance).await {
             Ok(info) => Ok(info),
-            // The store's error says it as text only; whether the instance is there can be asked.
+            // The store's error is only a text, so a second call finds out whether the instance exists.
             Err(error) if !error.is_retryable() && self.store.read_status(instance).await?.is_none() => {
                 Err(ClientError::InstanceNotFound { instance_id: instance.to_owned() })
             }
@@ -93,7 +95,7 @@ impl Client {
         }
     }
 
-    /// What the store knows about an execution.
+    /// The store's record of an execution.
     ///
     /// # Errors
     /// The store's error; for an unknown execution too.
@@ -133,7 +135,7 @@ impl Client {
         Ok(self.admin()?.get_system_metrics().await?)
     }
 
-    /// How many instances were started and have not begun on any node; `None` if the store cannot tell.
+    /// The number of instances that were started and that no node has begun to run; `None` if the store cannot tell.
     ///
     /// # Errors
     /// The store's error.
@@ -157,7 +159,7 @@ impl Client {
         Ok(self.admin()?.get_instance_tree(instance).await?)
     }
 
-    /// Deletes a root instance with all its descendants. A running one needs `force`.
+    /// Deletes a root instance with all its descendants. A running instance needs `force`.
     ///
     /// # Errors
     /// `InstanceNotFound`, `InstanceStillRunning`, `CannotDeleteSubOrchestration`, or the store's error.
@@ -213,7 +215,7 @@ impl Client {
         Ok(self.admin()?.get_running_duroxide_version_spread().await?)
     }
 
-    /// Messages nobody could process, oldest first.
+    /// Messages that could not be processed, oldest first.
     ///
     /// # Errors
     /// The store's error.
@@ -242,7 +244,7 @@ impl Client {
     }
 }
 
-/// What an instance can be in. A misspelt status would silently select nothing.
+/// All statuses. A misspelt status would silently select nothing.
 const STATUSES: [&str; 5] = ["Running", "Completed", "Failed", "ContinuedAsNew", InstanceQuery::PENDING];
 
 fn check_status(status: &str) -> Result<(), ClientError> {
@@ -253,7 +255,7 @@ fn check_status(status: &str) -> Result<(), ClientError> {
     Err(ClientError::invalid_input(format!("unknown status '{status}': an instance is one of {known}")))
 }
 
-/// Why a delete was refused. The published contract gives these reasons as texts only.
+/// Converts the reason why a delete was refused. The published contract gives these reasons as texts only.
 pub(super) fn delete_error(error: ProviderError, instance: &str) -> ClientError {
     let text = error.to_string().to_lowercase();
     let instance_id = instance.to_owned();

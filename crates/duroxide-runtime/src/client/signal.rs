@@ -1,11 +1,13 @@
+//! Sends events, queue messages and cancellations to instances.
+
 use duroxide_core::{WorkItem, limits::MAX_NAME_BYTES};
 use serde::Serialize;
 
 use super::{Client, ClientError};
 
 impl Client {
-    /// Raises an external event. It goes to the oldest open wait of that name; without one it is recorded and
-    /// reaches nobody.
+    /// Raises an external event. The oldest open wait for this name receives it. If there is none, the event is
+    /// recorded and nothing receives it.
     ///
     /// # Errors
     /// `InvalidInput` for an empty or overlong id or name, for oversized data and if `max_mailbox_messages` already wait; otherwise the
@@ -36,7 +38,7 @@ impl Client {
         self.raise_event(instance, event_name, data).await
     }
 
-    /// Puts a message into a queue of an instance. It waits there, over continue-as-new too, until it is read.
+    /// Adds a message to a queue of an instance. The message waits there, across continue-as-new too, until it is read.
     ///
     /// # Errors
     /// `InvalidInput` for an empty or overlong id or name, for oversized data and if `max_mailbox_messages` already wait; otherwise the
@@ -81,7 +83,8 @@ impl Client {
         self.enqueue_event(instance, event_name, data).await
     }
 
-    /// Ends an instance as cancelled; its open children too. On an instance that has ended it does nothing.
+    /// Cancels an instance and its open children. Waiting activities are removed from their queue. Running activities
+    /// are only asked to stop, and may still complete their work. Does nothing to an instance that has ended.
     ///
     /// # Errors
     /// `InvalidInput` for an empty or overlong id and for an oversized reason; otherwise the store's error.

@@ -1,16 +1,18 @@
+//! Starts orchestrations.
+
 use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_provider::StartOutcome;
 use serde::Serialize;
 
-use super::{Client, ClientError, door};
+use super::{Client, ClientError, validate};
 
 const INPUT: &str = "orchestration input";
 
 impl Client {
-    /// Starts an instance. The handler version is the one that the policy of the processing node chooses.
+    /// Starts an instance. The version policy of the processing node chooses the handler version.
     ///
-    /// A start of an id that exists is accepted and then ignored; [`Self::start_orchestration_if_new`] tells. When the call
-    /// has returned, clients see the instance as running.
+    /// A start of an id that exists is accepted and then ignored; use [`Self::start_orchestration_if_new`] to find out.
+    /// When the call has returned, clients see the instance as running.
     ///
     /// # Errors
     /// `InvalidInput` for a reserved, empty or overlong id or name and for an oversized input; otherwise the store's error.
@@ -35,7 +37,7 @@ impl Client {
         input: impl Into<String>,
     ) -> Result<(), ClientError> {
         let version = version.into();
-        door::check_version(&version)?;
+        validate::check_version(&version)?;
         self.enqueue_start(instance.into(), orchestration.into(), Some(version), input.into()).await
     }
 
@@ -68,11 +70,11 @@ impl Client {
         self.start_orchestration_versioned(instance, orchestration, version, input).await
     }
 
-    /// Starts an instance unless it exists, and tells which: whether this call created it, or found it with the same or with
-    /// another orchestration name or input. Of several calls at the same time exactly one is told `Created`. Whatever was
-    /// found is left as it is.
+    /// Starts an instance unless it exists, and returns whether this call created it, or found it with the same or with
+    /// another orchestration name or input. Of several concurrent calls exactly one returns `Created`. An existing
+    /// instance is not changed.
     ///
-    /// The caller of a start whose answer was lost can simply call again, and takes `Found` for success.
+    /// A caller whose answer was lost can call again, and treat `Found` as success.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -104,7 +106,7 @@ impl Client {
         Ok(self.store.start_if_new(start).await?)
     }
 
-    /// The same with a typed input. Inputs are compared as they are encoded.
+    /// Like [`Self::start_orchestration_if_new`], with a typed input. Inputs are compared in their encoded form.
     ///
     /// # Errors
     /// As [`Self::start_orchestration_if_new`], and `InvalidInput` for an input that does not encode.
@@ -118,7 +120,8 @@ impl Client {
         self.start_orchestration_if_new(instance, orchestration, input).await
     }
 
-    /// The same with exactly this handler version, if the instance is new. Versions are not compared.
+    /// Like [`Self::start_orchestration_if_new`], with exactly this handler version if the instance is new. Versions
+    /// are not compared.
     ///
     /// # Errors
     /// As [`Self::start_orchestration_if_new`], and `InvalidInput` for a version that is not a semantic version.
@@ -130,7 +133,7 @@ impl Client {
         input: impl Into<String>,
     ) -> Result<StartOutcome, ClientError> {
         let version = version.into();
-        door::check_version(&version)?;
+        validate::check_version(&version)?;
         let start = self.new_start(instance.into(), orchestration.into(), Some(version), input.into())?;
         Ok(self.store.start_if_new(start).await?)
     }
@@ -146,7 +149,7 @@ impl Client {
         Ok(self.store.enqueue_for_orchestrator(start, None).await?)
     }
 
-    /// The message of a start that is let in.
+    /// Validates the arguments of a start and builds its message.
     fn new_start(
         &self,
         instance: String,
@@ -154,8 +157,8 @@ impl Client {
         version: Option<String>,
         input: String,
     ) -> Result<WorkItem, ClientError> {
-        self.check_name(door::INSTANCE_ID, &instance)?;
-        door::check_not_reserved(&instance)?;
+        self.check_name(validate::INSTANCE_ID, &instance)?;
+        validate::check_not_reserved(&instance)?;
         self.check_name("orchestration name", &orchestration)?;
         self.check_size(INPUT, &input)?;
         Ok(WorkItem::StartOrchestration {

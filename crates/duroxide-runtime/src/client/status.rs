@@ -1,3 +1,5 @@
+//! Reads the status of an instance and waits for its end.
+
 use std::time::Duration;
 
 use duroxide_core::codec;
@@ -6,28 +8,28 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Client, ClientError,
-    wait::{Heard, Pace},
+    wait::{Notification, PollInterval},
 };
 use crate::OrchestrationStatus;
 
 impl Client {
-    /// How an instance stands. Costs one row and at most one event, whatever the history's length.
+    /// The status of an instance. Reads one row and at most one event, whatever the length of the history.
     ///
-    /// An instance is `Running` from the moment its start was accepted, also while no node has begun it, with a store
-    /// that can tell (ours can). One that was never started, or was deleted, is `NotFound`.
+    /// An instance is `Running` as soon as its start was accepted, even before a node has begun it, if the store can
+    /// tell (ours can). An instance that was never started, or was deleted, is `NotFound`.
     ///
     /// # Errors
     /// The store's error.
     pub async fn get_orchestration_status(&self, instance: &str) -> Result<OrchestrationStatus, ClientError> {
         let status = match self.store.read_status(instance).await? {
             Some(status) => Some(status),
-            // One read for both answers: the first turn may be committed between the two reads.
+            // A single read for both cases, because the first turn may be committed between two reads.
             None => self.store.read_status_or_pending(instance).await?,
         };
         Ok(status.into())
     }
 
-    /// Waits until an instance has ended. One that does not exist yet is waited for.
+    /// Waits until an instance has ended. Also waits for an instance that does not exist yet.
     ///
     /// # Errors
     /// `Timeout` if it has not ended in time; otherwise the store's error.
@@ -36,13 +38,15 @@ impl Client {
         instance: &str,
         timeout: Duration,
     ) -> Result<OrchestrationStatus, ClientError> {
-        let look = |heard| async {
-            match heard {
-                Heard::NotEnded => Ok(None),
-                heard => self.look_at_status(instance, heard, OrchestrationStatus::is_terminal).await,
+        let check = |notification| async {
+            match notification {
+                Notification::NotEnded => Ok(None),
+                notification @ (Notification::None | Notification::Status(_)) => {
+                    self.check_status(instance, notification, OrchestrationStatus::is_terminal).await
+                }
             }
         };
-        self.wait_until(instance, timeout, Pace::GROWING, look).await
+        self.wait_until(instance, timeout, PollInterval::GROWING, check).await
     }
 
     /// Waits until an instance has ended and decodes its output. The inner error is the text of its failure.
@@ -61,14 +65,14 @@ impl Client {
                     .map_err(|error| ClientError::invalid_input(format!("decode failed: {error}")))
             }
             OrchestrationStatus::Failed { details, .. } => Ok(Err(details.display_message())),
-            // The wait above returns ended instances only.
+            // The wait above returns only ended instances.
             OrchestrationStatus::NotFound | OrchestrationStatus::Running { .. } => Err(ClientError::Timeout),
         }
     }
 
     /// Waits until the custom status has a version above `last_seen_version`, or the instance has ended.
     ///
-    /// `poll_interval` counts only where the store cannot tell of changes.
+    /// `poll_interval` is only used if the store cannot notify of changes.
     ///
     /// # Errors
     /// `Timeout` if neither happened in time; otherwise the store's error.
@@ -82,21 +86,21 @@ impl Client {
         let changed = |status: &OrchestrationStatus| {
             status.is_terminal() || status.custom_status_version() > last_seen_version
         };
-        let look = |heard| self.look_at_status(instance, heard, changed);
-        self.wait_until(instance, timeout, Pace::every(poll_interval), look).await
+        let check = |notification| self.check_status(instance, notification, changed);
+        self.wait_until(instance, timeout, PollInterval::every(poll_interval), check).await
     }
 
-    async fn look_at_status(
+    async fn check_status(
         &self,
         instance: &str,
-        heard: Heard,
+        notification: Notification,
         wanted: impl Fn(&OrchestrationStatus) -> bool,
     ) -> Result<Option<OrchestrationStatus>, ProviderError> {
-        let standing = match heard {
-            Heard::Standing(standing) => Some(standing),
-            Heard::Nothing | Heard::NotEnded => self.store.read_status(instance).await?,
+        let snapshot = match notification {
+            Notification::Status(snapshot) => Some(snapshot),
+            Notification::None | Notification::NotEnded => self.store.read_status(instance).await?,
         };
-        let status = OrchestrationStatus::from(standing);
+        let status = OrchestrationStatus::from(snapshot);
         Ok(wanted(&status).then_some(status))
     }
 }

@@ -1,5 +1,7 @@
-mod door;
+//! Tests of the client on a fake store.
+
 mod management;
+mod validate;
 mod wait;
 
 use std::sync::Arc;

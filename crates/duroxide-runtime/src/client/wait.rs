@@ -1,4 +1,4 @@
-//! Waiting to be told, with a poll behind it.
+//! Waits for changes of an instance: by notification, with a slow poll in case one is lost.
 
 use std::{future::Future, time::Duration};
 
@@ -7,38 +7,38 @@ use duroxide_provider::{InstanceWatch, ProviderError, StatusSnapshot};
 use super::{Client, ClientError};
 use crate::env::Moment;
 
-/// The shortest pause between two polls, whatever a caller asks for.
+/// The shortest pause between two polls, whatever the caller asks for.
 const POLL_MIN: Duration = Duration::from_millis(1);
 
-/// What the store said of an instance by itself, for one look at it.
+/// What the store's watch reported about an instance since the last check.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one for each look, and it is taken apart at once")]
-pub(super) enum Heard {
-    /// Nothing: it has to be read.
-    Nothing,
-    /// It exists and has not ended.
+#[expect(clippy::large_enum_variant, reason = "there is one for each check, and it is taken apart at once")]
+pub(super) enum Notification {
+    /// Nothing: the instance has to be read.
+    None,
+    /// The instance exists and has not ended.
     NotEnded,
-    /// How it stands. It need not be read.
-    Standing(StatusSnapshot),
+    /// The current status, so that it need not be read.
+    Status(StatusSnapshot),
 }
 
-/// How often to ask a provider that cannot tell.
+/// The pause between two polls, which doubles up to a maximum.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct PollInterval {
     next: Duration,
     max: Duration,
 }
 
-impl Pace {
-    /// Quick at first, for what ends soon; then slow enough to cost nothing.
+impl PollInterval {
+    /// For a store that cannot notify: short at first, for instances that end soon, and then rare enough to be cheap.
     pub(super) const GROWING: Self = Self { next: Duration::from_millis(5), max: Duration::from_millis(100) };
 
-    /// The poll behind a watch: it finds what a lost notification did not tell. Thousands may wait in one process for
-    /// what takes seconds, and none of them should read for that; so it begins late and becomes rare.
-    const BEHIND_WATCH: Self = Self { next: Duration::from_secs(5), max: Duration::from_secs(40) };
+    /// For a store that notifies, in case a notification is lost. It starts late and becomes rare, because thousands of
+    /// clients may wait in one process for instances that take seconds, and none of them should read meanwhile.
+    const WITH_WATCH: Self = Self { next: Duration::from_secs(5), max: Duration::from_secs(40) };
 
-    /// The same after a read that failed.
-    const AFTER_FAILURE: Self = Self { next: Duration::from_secs(1), ..Self::BEHIND_WATCH };
+    /// With a watch, after a failed read.
+    const AFTER_FAILURE: Self = Self { next: Duration::from_secs(1), ..Self::WITH_WATCH };
 
     pub(super) fn every(interval: Duration) -> Self {
         let interval = interval.max(POLL_MIN);
@@ -53,35 +53,35 @@ impl Pace {
 }
 
 impl Client {
-    /// Looks until `look` finds something or the time is over. The first look comes at once, the last one after the
-    /// time is over. Each is given what the store said of the instance by itself.
-    pub(super) async fn wait_until<T, Look, Looking>(
+    /// Calls `check` until it returns a value or the time is over. The first check is immediate, the last one comes
+    /// after the deadline. Each check receives the notification that arrived since the previous one.
+    pub(super) async fn wait_until<T, Check, Checking>(
         &self,
         instance: &str,
         timeout: Duration,
-        mut pace: Pace,
-        look: Look,
+        mut interval: PollInterval,
+        check: Check,
     ) -> Result<T, ClientError>
     where
-        Look: Fn(Heard) -> Looking,
-        Looking: Future<Output = Result<Option<T>, ProviderError>>,
+        Check: Fn(Notification) -> Checking,
+        Checking: Future<Output = Result<Option<T>, ProviderError>>,
     {
         let deadline = self.timer.moment().after(timeout);
-        // Watch first, read after: in the other order a change in between would tell nobody.
+        // Watch before reading: in the other order a change in between would be missed.
         let mut watch = self.store.watch(instance);
-        let mut behind_watch = Pace::BEHIND_WATCH;
-        // The last look is always a real one.
-        let mut heard = match &watch {
-            Some(watch) if watch.has_not_ended() && !timeout.is_zero() => Heard::NotEnded,
-            _ => Heard::Nothing,
+        let mut watch_interval = PollInterval::WITH_WATCH;
+        // The last check always reads.
+        let mut notification = match &watch {
+            Some(watch) if watch.has_not_ended() && !timeout.is_zero() => Notification::NotEnded,
+            _ => Notification::None,
         };
         loop {
-            let failure = match look(heard).await {
+            let failure = match check(notification).await {
                 Ok(Some(found)) => return Ok(found),
                 Ok(None) => ClientError::Timeout,
-                // A store that is busy for a moment does not end a long wait. What it would have said is asked soon.
+                // A store that is unavailable for a moment does not end a long wait. The next read comes soon.
                 Err(error) if error.is_retryable() => {
-                    behind_watch = Pace::AFTER_FAILURE;
+                    watch_interval = PollInterval::AFTER_FAILURE;
                     error.into()
                 }
                 Err(error) => return Err(error.into()),
@@ -90,15 +90,15 @@ impl Client {
             if now >= deadline {
                 return Err(failure);
             }
-            let pause = if watch.is_some() { behind_watch.pause() } else { pace.pause() };
-            self.pause_or_change(&mut watch, deadline.min(now.after(pause))).await;
+            let pause = if watch.is_some() { watch_interval.pause() } else { interval.pause() };
+            self.wait_for_change(&mut watch, deadline.min(now.after(pause))).await;
             let told = watch.as_mut().and_then(|watch| watch.told());
-            heard = told.map_or(Heard::Nothing, Heard::Standing);
+            notification = told.map_or(Notification::None, Notification::Status);
         }
     }
 
-    /// Both ends of this wait lead to the same next step: look again.
-    async fn pause_or_change(&self, watch: &mut Option<Box<dyn InstanceWatch>>, until: Moment) {
+    /// Waits for a notification or the next poll.
+    async fn wait_for_change(&self, watch: &mut Option<Box<dyn InstanceWatch>>, until: Moment) {
         let pause = self.timer.sleep_until(until);
         match watch {
             Some(watch) => tokio::select! {

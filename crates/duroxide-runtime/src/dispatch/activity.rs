@@ -1,7 +1,11 @@
-//! One claimed activity: run it, and record its outcome once (semantics 7 and 16).
+//! Processes one claimed activity: runs it and records its outcome once (semantics 7 and 16).
 
 mod run;
+mod running;
 mod settle;
+
+pub(crate) use running::ActivityRun;
+pub(super) use running::{RunningActivities, RunningActivity};
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,43 +13,40 @@ use duroxide_core::{ActivityInput, WorkItem};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    held::LockKind,
+    locks::{Lease, LockKind},
     node::Node,
-    quarantine::{GIVE_WAY, Stay, Suspect},
-    renewal::Lease,
-    running::{RunningActivity, Tokens},
-    seat::Seat,
-    worker::ClaimedActivity,
+    quarantine::{RunPermit, SUSPECT_RETRY_DELAY, Suspect},
+    queue::{ClaimedActivity, SlotGuard},
 };
 use crate::env::Moment;
 
-/// A claimed activity on its way through this node.
+use running::Tokens;
+
+/// A claimed activity that this node processes.
 pub(crate) struct ActivityWork {
     node: Arc<Node>,
-    /// What kind of item it is.
+    /// The kind of the work item, for logs.
     kind: &'static str,
-    /// `None` for an item that is no activity.
+    /// `None` for an item that is not an activity.
     call: Option<Call>,
     token: String,
     attempt_count: u32,
-    /// Fires when nobody wants the result any more.
+    /// Fires when the result is no longer wanted.
     cancellation: CancellationToken,
     /// Fires when the activity is asked to stop and its outcome is awaited.
     stop: CancellationToken,
-    /// An earlier claim may have begun it.
+    /// An earlier claim may have started the activity.
     claimed_before: bool,
-    /// When it was fetched.
     received: Moment,
-    /// The number of its instance's row.
+    /// The row number of the activity's instance.
     incarnation: Option<u64>,
     lease: Lease,
-    seat: Seat,
+    slot: SlotGuard,
     suspect: Option<Suspect>,
-    /// Keeps the entry by which a committed round finds this activity.
+    /// Keeps the entry by which a committed round cancels this activity.
     _claimed: Option<RunningActivity>,
 }
 
-/// An `ActivityExecute` item.
 #[derive(Debug, Clone)]
 struct Call {
     instance: String,
@@ -59,7 +60,7 @@ struct Call {
 }
 
 impl ActivityWork {
-    pub(crate) fn new(node: Arc<Node>, claimed: ClaimedActivity, received: Moment, seat: Seat) -> Self {
+    pub(crate) fn new(node: Arc<Node>, claimed: ClaimedActivity, received: Moment, slot: SlotGuard) -> Self {
         let ClaimedActivity { claim, running, suspect, .. } = claimed;
         let Tokens { cancelled: cancellation, stop } =
             running.as_ref().map(|running| running.tokens.clone()).unwrap_or_default();
@@ -67,7 +68,8 @@ impl ActivityWork {
             stop.cancel();
         }
         let token = claim.lock_token.clone();
-        let lease = Lease::told_to_stop(Arc::clone(&node), LockKind::Activity, token, received, stop.clone());
+        let lease =
+            Lease::with_stop_token(Arc::clone(&node), LockKind::Activity, token, received, stop.clone());
         Self {
             node,
             kind: claim.item.kind(),
@@ -80,73 +82,71 @@ impl ActivityWork {
             received,
             incarnation: claim.incarnation,
             lease,
-            seat,
+            slot,
             suspect,
             _claimed: running,
         }
     }
 
-    /// Carries the claim to its end: acked, given back, or left to its lease.
+    /// Processes the claim until it is acked, abandoned, or left to its lease.
     pub(crate) async fn run(mut self) {
         let Some(mut call) = self.call.take() else { return self.dead_letter().await };
         if self.stop.is_cancelled() {
-            return self.end_before_it_began(&call).await;
+            return self.complete_unstarted(&call).await;
         }
         if self.attempt_count > self.node.options.max_attempts {
             return self.poison(call).await;
         }
         if self.cancellation.is_cancelled() {
-            // A round deleted it while it waited for a slot.
-            return self.node.held.let_go(&self.token);
+            // A round deleted the activity while it waited for a slot.
+            return self.node.locks.remove(&self.token);
         }
         let Some((_, handler)) = self.node.activities.resolve_handler(&call.name) else {
-            return self.bounce(&call).await;
+            return self.abandon_unregistered(&call).await;
         };
         let Some(context) = self.context(&call).await else { return };
-        // Until its result is recorded: what comes next may be a killer.
-        let mut stay = match &self.suspect {
+        // Held until the result is recorded, because the activity may crash the process.
+        let mut permit = match &self.suspect {
             None => None,
-            Some(suspect) => match self.lease.beside(suspect.enter(&self.node.env)).await {
-                Some(stay) => Some(stay),
-                // Other suspects run: this one comes back when they are done.
-                None => return self.give_back(Some(GIVE_WAY), true).await,
+            Some(suspect) => match self.lease.renew_during(suspect.run_permit(&self.node.env)).await {
+                Some(permit) => Some(permit),
+                // Other suspects run. The activity is fetched again later.
+                None => return self.abandon(Some(SUSPECT_RETRY_DELAY), true).await,
             },
         };
-        if !self.is_still_held().await {
-            return self.node.held.let_go(&self.token);
+        if !self.still_has_lock().await {
+            return self.node.locks.remove(&self.token);
         }
         if self.stop.is_cancelled() {
-            return self.end_before_it_began(&call).await;
+            return self.complete_unstarted(&call).await;
         }
         let span = context.span(self.attempt_count);
-        let starting = stay.as_mut().and_then(Stay::starting);
-        let verdict = self.execute(&mut call, handler, context, span.clone(), starting).await;
-        let ran = self.seat.elapsed();
+        let starting = permit.as_mut().and_then(RunPermit::starting);
+        let outcome = self.execute(&mut call, handler, context, span.clone(), starting).await;
+        let ran = self.slot.elapsed();
         self.node.metrics.record_worker_dispatcher_execution_duration(ran.as_millis() as u64);
-        let verdict = verdict.limited(self.node.options.limits.max_payload_bytes);
-        span.record("outcome", verdict.outcome());
+        let outcome = outcome.limited(self.node.options.limits.max_payload_bytes);
+        span.record("outcome", outcome.label());
         drop(span);
-        self.settle(&call, verdict, ran).await;
+        self.settle(&call, outcome, ran).await;
     }
 
-    async fn give_back(&mut self, delay: Option<Duration>, ignore_attempt: bool) {
-        self.seat.submit(0);
+    async fn abandon(&mut self, delay: Option<Duration>, ignore_attempt: bool) {
+        self.slot.submit(0);
         self.node.abandon(LockKind::Activity, &self.token, delay, ignore_attempt).await;
     }
 }
 
 impl Call {
     fn of(item: WorkItem) -> Option<Self> {
-        match item {
-            WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag } => {
-                let ActivityInput { input, attempt_timeout } = ActivityInput::from_item_input(input);
-                Some(Self { instance, execution_id, id, name, input, attempt_timeout, session_id, tag })
-            }
-            _ => None,
-        }
+        let WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag } = item
+        else {
+            return None;
+        };
+        let ActivityInput { input, attempt_timeout } = ActivityInput::from_item_input(input);
+        Some(Self { instance, execution_id, id, name, input, attempt_timeout, session_id, tag })
     }
 
-    /// The item that it was.
     fn into_item(self) -> WorkItem {
         let Self { instance, execution_id, id, name, input, attempt_timeout, session_id, tag } = self;
         let input = ActivityInput { input, attempt_timeout }.into_item_input();

@@ -1,13 +1,9 @@
-//! The log lines of failures. Each failure is logged once, after the commit that makes it true: what a lost commit
-//! would have recorded is not logged.
+//! The log lines of failures. Each failure is logged once, after its commit is confirmed.
 
-use duroxide_core::{AppErrorKind, ErrorDetails};
+use duroxide_core::{AppErrorKind, ErrorDetails, shortened_reason};
 use tracing::{error, info, warn};
 
-use super::admit::Cause;
-
-/// A reason is cut off here: it is user code's text, and may be large.
-const REASON_BYTES_MAX: usize = 1 << 10;
+use super::decide::Cause;
 
 /// An execution whose failure is committed.
 #[derive(Debug)]
@@ -19,7 +15,7 @@ pub(crate) struct FailedExecution<'a> {
     /// The event that records the failure.
     pub(crate) event_id: u64,
     pub(crate) details: &'a ErrorDetails,
-    /// Why the runtime ended it; `None` if it failed by its code.
+    /// Why the runtime ended the execution; `None` if its code failed.
     pub(crate) ended: Option<&'a RuntimeEnd>,
 }
 
@@ -48,7 +44,7 @@ pub(crate) struct FailedActivity<'a> {
     pub(crate) details: &'a ErrorDetails,
 }
 
-/// The line of an execution, with its level, what only this line has, and its text.
+/// Logs a line about an execution, with extra fields.
 macro_rules! execution_line {
     ($level:ident, $failed:expr, { $($field:tt)* }, $text:literal) => {
         $level!(
@@ -64,7 +60,7 @@ macro_rules! execution_line {
     };
 }
 
-/// The same of an activity.
+/// Logs a line about an activity, with extra fields.
 macro_rules! activity_line {
     ($level:ident, $failed:expr, { $($field:tt)* }, $text:literal) => {
         $level!(
@@ -88,7 +84,7 @@ pub(crate) fn execution_failed(failed: &FailedExecution<'_>) {
         return execution_ended(failed, ended);
     }
     let reason = failed.details.display_message();
-    let (category, reason) = (failed.details.category(), shortened(&reason));
+    let (category, reason) = (failed.details.category(), shortened_reason(&reason));
     match failed.details {
         ErrorDetails::Application { kind: AppErrorKind::Cancelled { .. }, .. } => {
             execution_line!(info, failed, { reason, }, "orchestration cancelled");
@@ -96,14 +92,18 @@ pub(crate) fn execution_failed(failed: &FailedExecution<'_>) {
         ErrorDetails::Application { .. } => {
             execution_line!(warn, failed, { category, reason, }, "orchestration failed");
         }
-        _ => execution_line!(error, failed, { category, reason, }, "orchestration failed"),
+        ErrorDetails::Infrastructure { .. }
+        | ErrorDetails::Configuration { .. }
+        | ErrorDetails::Poison { .. } => {
+            execution_line!(error, failed, { category, reason, }, "orchestration failed");
+        }
     }
 }
 
 fn execution_ended(failed: &FailedExecution<'_>, ended: &RuntimeEnd) {
     let RuntimeEnd { cause, attempt_count, max_attempts, node } = ended;
     let reason = failed.details.display_message();
-    let reason = shortened(&reason);
+    let reason = shortened_reason(&reason);
     match cause {
         Cause::Poison { reason: missing } => {
             let reason = missing.as_deref().unwrap_or(reason);
@@ -133,7 +133,7 @@ fn execution_ended(failed: &FailedExecution<'_>, ended: &RuntimeEnd) {
 /// deployment failed.
 pub(crate) fn activity_failed(failed: &FailedActivity<'_>) {
     let reason = failed.details.display_message();
-    let (category, reason) = (failed.details.category(), shortened(&reason));
+    let (category, reason) = (failed.details.category(), shortened_reason(&reason));
     match failed.details {
         ErrorDetails::Poison { max_attempts, .. } => {
             let reason = failed.details.poison_reason();
@@ -144,17 +144,10 @@ pub(crate) fn activity_failed(failed: &FailedActivity<'_>) {
         ErrorDetails::Application { .. } => {
             activity_line!(warn, failed, { category, reason, }, "activity failed");
         }
-        _ => activity_line!(error, failed, { category, reason, }, "activity failed"),
+        ErrorDetails::Infrastructure { .. } | ErrorDetails::Configuration { .. } => {
+            activity_line!(error, failed, { category, reason, }, "activity failed");
+        }
     }
-}
-
-/// The beginning of a text, at most [`REASON_BYTES_MAX`] bytes of it.
-fn shortened(text: &str) -> &str {
-    if text.len() <= REASON_BYTES_MAX {
-        return text;
-    }
-    let end = (0..=REASON_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
-    text.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -214,14 +207,5 @@ mod tests {
             ("version", "1.0.0"),
         ];
         assert_eq!(logs.only_line().field_pairs(), expected);
-    }
-
-    #[test]
-    fn a_reason_is_cut_off_between_two_characters() {
-        let long = "ä".repeat(REASON_BYTES_MAX);
-        assert_eq!(shortened(&long).len(), REASON_BYTES_MAX);
-        let odd = format!("x{long}");
-        assert_eq!(shortened(&odd).len(), REASON_BYTES_MAX - 1);
-        assert_eq!(shortened("short"), "short");
     }
 }

@@ -1,31 +1,30 @@
-//! What is counted once a round is committed (semantics 22).
+//! Records the metrics of a committed round (semantics 22).
 
 use std::time::Duration;
 
 use duroxide_core::{ErrorDetails, INITIAL_EXECUTION_ID, ParentLink, Timestamp, engine::Outcome};
 
-use super::{failure_log::RuntimeEnd, guarded, node::Node};
+use super::{failure_log::RuntimeEnd, node::Node, provider_call};
 use crate::observability::{EndedExecution, ExecutionEnd};
 
-/// What a committed round tells the metrics and the log.
+/// The facts of a committed round for metrics and logs.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub name: String,
     pub version: String,
     pub execution_id: u64,
-    /// The execution's code ran, or was ended, for the first time.
+    /// Whether this is the first turn of the execution.
     pub first_turn: bool,
     pub end: Option<End>,
-    /// Rounds of the execution, this one included.
+    /// Turns of the execution, this one included.
     pub turns: u64,
     pub history_events: u64,
     pub started_at_ms: Option<u64>,
     pub parent: Option<ParentLink>,
-    /// How the runtime ended it, if its code did not.
+    /// Why the runtime ended the execution, if its code did not.
     pub ended: Option<RuntimeEnd>,
 }
 
-/// How an execution ended.
 #[derive(Debug)]
 pub(crate) enum End {
     Completed,
@@ -48,7 +47,6 @@ impl End {
     }
 }
 
-/// Counts what a committed round did.
 pub(crate) async fn count(node: &Node, facts: &Facts) {
     let metrics = &node.metrics;
     if facts.first_turn {
@@ -91,13 +89,13 @@ fn initiated_by(facts: &Facts) -> &'static str {
     }
 }
 
-/// Counts the call that a child has ended. Labels name orchestrations, so the parent's name is looked up.
+/// Counts the ended call of a child. Labels contain the parent's orchestration name, which is looked up.
 async fn count_call(node: &Node, facts: &Facts, end: &End, duration: Duration) {
     let Some(link) = &facts.parent else { return };
     let known = link.execution_id.and_then(|execution| node.descriptors.last_name(&link.instance, execution));
     let parent = match known {
         Some(name) => Some(name),
-        None => guarded("read_descriptor", node.store.read_descriptor(&link.instance))
+        None => provider_call("read_descriptor", node.store.read_descriptor(&link.instance))
             .await
             .ok()
             .flatten()

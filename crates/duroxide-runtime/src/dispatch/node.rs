@@ -1,3 +1,13 @@
+//! [`Node`]: what the loops and tasks of one runtime share.
+
+pub(super) mod background;
+mod descriptors;
+mod in_progress;
+pub(super) mod membership;
+mod sweep;
+
+pub(crate) use in_progress::InProgressGuard;
+
 use std::{fmt, sync::Arc, time::Duration};
 
 use duroxide_core::{OrchestrationHandlerRef, Timestamp};
@@ -7,14 +17,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{
-    admit::Handlers,
-    descriptors::Descriptors,
-    guarded,
-    held::{HeldLocks, LockKind},
-    in_progress::InProgress,
-    membership::Membership,
+    activity::{ActivityRun, RunningActivities},
+    decide::Handlers,
+    locks::{HeldLocks, LockKind},
+    node::membership::Membership,
+    provider_call,
     quarantine::Quarantine,
-    running::{ActivityRun, RunningActivities},
     timing::{WORK_RENEWAL_MAX, renewal_interval},
 };
 use crate::{
@@ -24,7 +32,10 @@ use crate::{
     observability::MetricsProvider,
 };
 
-/// What a node is made of.
+use descriptors::Descriptors;
+use in_progress::InProgress;
+
+/// The parts that a node is built from.
 pub(crate) struct NodeParts {
     pub env: Arc<dyn Env>,
     pub store: Arc<dyn Provider>,
@@ -50,24 +61,24 @@ pub(crate) struct Node {
     pub cache: ExecutionCache,
     pub descriptors: Descriptors,
     pub running: Arc<RunningActivities>,
-    pub held: HeldLocks,
+    pub locks: HeldLocks,
     pub membership: Membership,
     pub quarantine: Arc<Quarantine>,
     /// The instances whose turns run right now.
     pub turns: Arc<InProgress<String>>,
     /// The activities whose code runs, or whose context is still held by something they started.
     pub activity_code: Arc<InProgress<ActivityRun>>,
-    /// Fires when no more work is taken.
+    /// Fires when the node stops fetching.
     pub stopping: CancellationToken,
-    /// The dispatch loops and their crews.
+    /// The dispatch loops and their task pools.
     pub work: Tasks,
     /// User code of activities.
     pub user_code: Tasks,
-    /// Sessions and gauges.
+    /// Session renewal, gauges and the sweeper.
     pub background: Tasks,
 }
 
-/// How a lock is kept.
+/// Timeout and renewal interval of a lock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeaseTerms {
     pub timeout: Duration,
@@ -90,7 +101,7 @@ impl Node {
             running: Arc::default(),
             turns: Arc::default(),
             activity_code: Arc::default(),
-            held: HeldLocks::default(),
+            locks: HeldLocks::default(),
             membership: Membership::new(Arc::clone(&env)),
             quarantine: Arc::default(),
             stopping: CancellationToken::new(),
@@ -123,7 +134,7 @@ impl Node {
         LeaseTerms { timeout, interval: renewal_interval(timeout, buffer, at_most) }
     }
 
-    /// Gives a lock back. If that fails it is left to its lease, which nobody renews any more.
+    /// Abandons a claim. If the call fails, the lock is left to its lease, which is no longer renewed.
     pub(crate) async fn abandon(
         &self,
         kind: LockKind,
@@ -134,23 +145,23 @@ impl Node {
         let answer = match kind {
             LockKind::Instance => {
                 let call = self.store.abandon_orchestration_item(token, delay, ignore_attempt);
-                guarded("abandon_orchestration_item", call).await
+                provider_call("abandon_orchestration_item", call).await
             }
             LockKind::Activity => {
                 let call = self.store.abandon_work_item(token, delay, ignore_attempt);
-                guarded("abandon_work_item", call).await
+                provider_call("abandon_work_item", call).await
             }
         };
-        self.held.let_go(token);
+        self.locks.remove(token);
         if let Err(error) = answer
             && !error.is_lock_lost()
         {
-            warn!(target: "duroxide::runtime", %error, "could not give a lock back; its lease will end it");
+            warn!(target: "duroxide::runtime", %error, "could not abandon a claim; its lock ends with its lease");
         }
     }
 
-    /// Drops executions where user code may run: their destructors are user code.
-    pub(crate) fn retire(&self, executions: impl IntoIterator<Item = CachedExecution>) {
+    /// Drops executions on a turn thread, because their destructors are user code.
+    pub(crate) fn drop_on_turn_thread(&self, executions: impl IntoIterator<Item = CachedExecution>) {
         let executions: Vec<_> = executions.into_iter().collect();
         if !executions.is_empty() {
             self.env.run_turn(Box::new(move || drop(executions)));
@@ -160,7 +171,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        self.retire(self.cache.clear());
+        self.drop_on_turn_thread(self.cache.clear());
     }
 }
 
@@ -190,7 +201,7 @@ fn supported_versions(options: &RuntimeOptions) -> Vec<SemverRange> {
         .collect()
 }
 
-/// What this node can run, by name and version (semantics 17.7).
+/// The handlers of this node, by name and version (semantics 17.7).
 fn handler_capability(
     orchestrations: &OrchestrationRegistry,
     activities: &ActivityRegistry,

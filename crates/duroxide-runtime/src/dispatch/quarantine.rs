@@ -1,17 +1,19 @@
-//! Isolates code that kills its process, without slowing down everything else that a crash has hit.
+//! Quarantine: isolates code that crashes its process, without slowing down the other work that the crash has hit.
 //!
-//! A crash loses every claim of its node, and whoever takes over claims the same items again. A killer among them would
-//! take the others along until all are poison. So an item whose claims were lost repeatedly is a *suspect*:
+//! A crash loses every claim of its node, and other nodes claim the same items again. An item that crashes the process
+//! would make all of them lose further claims until they are poison. So an item whose claims were lost repeatedly is a
+//! *suspect*:
 //!
-//! * Suspects start one after the other: the next one starts when the code of the one before has returned from its first
-//!   poll, or its turn is over. Meanwhile the node's lock file names the one that is starting. A process that dies then
-//!   leaves the name, and the store *blames* that claim: it rests until its lease ends and nobody else is charged an attempt.
+//! * Suspects start one after the other: the next one starts when the code of the previous one has returned from its
+//!   first poll, or its turn is over. Meanwhile the node's lock file names the claim that is starting. If the process
+//!   dies then, the store finds the name and *blames* that claim: it stays locked until its lease ends, and no other
+//!   claim is charged an attempt.
 //! * A suspect that was blamed, or is on its last attempt, runs while no other suspect does.
-//! * For code that kills later: with each further loss only half as many suspects run at once. Those that have lost less
-//!   go first, because more of them may run.
+//! * For code that crashes later: with each further loss only half as many suspects run at once. Suspects with fewer
+//!   losses go first, because more of them may run.
 //!
-//! What may not run yet is given back, its attempt taken back. Nothing of this concerns items that were only abandoned,
-//! such as those without a handler here.
+//! A suspect that may not run yet is abandoned without charging an attempt. Items that were only abandoned before, such
+//! as those without a handler, are not suspects.
 
 #[cfg(test)]
 mod tests;
@@ -27,81 +29,81 @@ use std::{
 use duroxide_provider::{ClaimToken, Losses, NodeMembership};
 use tokio::sync::Notify;
 
-use super::held::LockKind;
+use super::locks::LockKind;
 use crate::env::{Env, Moment, lock};
 
-/// From this many losses on an item is a suspect. After one or two crashes of a busy node everything it held has been lost
-/// that often, and most of it is innocent.
+/// An item with this many losses is a suspect. One or two crashes of a busy node lose every claim of the node, and most
+/// of these items are innocent.
 const SUSPICIOUS_LOSSES: u32 = 2;
-/// Up to this many losses any number of suspects may run at once. The last crash may have been the first one that a note
-/// tells about.
+/// Up to this many losses any number of suspects may run at once, because the last crash may have been the first one
+/// with a name in the lock file.
 const LOSSES_BEFORE_HALVING: u32 = 3;
-/// A suspect whose first poll takes longer than this lets the next one start.
+/// If the first poll of a suspect takes longer than this, the next one starts.
 const FIRST_POLL_MAX: Duration = Duration::from_millis(20);
-/// A suspect that has not been polled by then, because all threads are busy, lets the next one start.
+/// If a suspect was not polled by then, because all threads are busy, the next one starts.
 const UNPOLLED_MAX: Duration = Duration::from_millis(200);
-/// A suspect that has run this long keeps no other from running.
-const PROBATION: Duration = Duration::from_secs(60);
-/// Both queues may bring suspects out of one transaction, one a moment after the other.
-const SETTLE: Duration = Duration::from_millis(20);
-/// How long a suspect that runs alone waits for the others to be given back.
-const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(1);
-/// For how long a suspect rests that may not run yet.
-pub(crate) const GIVE_WAY: Duration = Duration::from_millis(100);
+/// After this time a running suspect no longer restricts others.
+const TRUSTED_AFTER: Duration = Duration::from_secs(60);
+/// How long a suspect that runs alone waits for suspects that the other queue fetched from the same transaction.
+const OTHER_QUEUE_WAIT: Duration = Duration::from_millis(20);
+/// How long a suspect that runs alone waits until the other suspects are abandoned.
+const ALONE_WAIT_MAX: Duration = Duration::from_secs(1);
+/// The delay of an abandoned suspect that may not run yet.
+pub(crate) const SUSPECT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// What is known of a claim before its code runs.
+/// The claim history of an item.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClaimRecord {
     pub kind: LockKind,
     pub attempt_count: u32,
     pub max_attempts: u32,
-    /// `None` if the store cannot tell a lost claim from an abandoned one. Then all are taken for lost.
+    /// `None` if the store cannot distinguish lost claims from abandoned ones. Then every earlier claim counts as lost.
     pub losses: Option<Losses>,
-    /// The slots of its queue.
     pub slots: usize,
 }
 
-/// How many other suspects may run beside one.
+/// How many suspects may run together with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Company {
-    /// None, of either queue.
-    Nobody,
-    /// As many of its own queue as make this group.
+enum Concurrency {
+    /// No other suspect, of either queue.
+    Alone,
+    /// At most this many suspects of its own queue, itself included.
     Group(usize),
 }
 
 impl ClaimRecord {
-    /// `None` if it is no suspect. One beyond `max_attempts` is none: its code does not run any more.
-    fn company(&self) -> Option<Company> {
+    /// `None` if the item is not a suspect. An item beyond `max_attempts` is not, because its code does not run any
+    /// more.
+    fn concurrency(&self) -> Option<Concurrency> {
         let lost = self.losses.map_or(self.attempt_count.saturating_sub(1), |losses| losses.lost);
         let attempts_left = self.max_attempts.checked_sub(self.attempt_count)?;
         if lost < SUSPICIOUS_LOSSES && (lost == 0 || attempts_left > 0) {
             return None;
         }
         if attempts_left == 0 || self.losses.is_some_and(|losses| losses.blamed > 0) {
-            return Some(Company::Nobody);
+            return Some(Concurrency::Alone);
         }
         let halvings = lost.saturating_sub(LOSSES_BEFORE_HALVING);
         let by_losses = self.slots.checked_shr(halvings).unwrap_or(0);
-        // The last attempt is made alone, the one before by two, and so on.
+        // The last attempt runs alone, the one before in a group of two, and so on.
         let by_attempts = 1_usize.checked_shl(attempts_left).unwrap_or(usize::MAX);
-        Some(Company::Group(by_losses.min(by_attempts).max(1)))
+        Some(Concurrency::Group(by_losses.min(by_attempts).max(1)))
     }
 }
 
-/// The suspects that a node holds and runs.
+/// The suspects that a node has claimed and runs.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine {
     state: Mutex<State>,
     changed: Notify,
-    /// Where the node notes which claim is starting. It is held elsewhere, and gone when the node has left.
+    /// Writes the name of the starting claim to the node's lock file. Gone when the node has left the store.
     note: OnceLock<Weak<dyn NodeMembership>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     last: u64,
-    held: usize,
+    claimed: usize,
     running: BTreeMap<u64, Running>,
     starting: Option<Start>,
 }
@@ -110,40 +112,40 @@ struct State {
 struct Running {
     kind: LockKind,
     since: Moment,
-    company: Company,
+    concurrency: Concurrency,
 }
 
-/// The suspect whose code is being polled for the first time.
+/// The suspect whose code is polled for the first time.
 #[derive(Debug)]
 struct Start {
     number: u64,
-    /// Then another may start.
+    /// After this time another suspect may start.
     until: Moment,
 }
 
 impl State {
-    /// The number under which it runs; `None` if others keep it from running.
-    fn admit(&mut self, kind: LockKind, company: Company, now: Moment) -> Option<u64> {
-        let mut others = self.running.values().filter(|other| now.since(other.since) < PROBATION);
-        let kept_from_it = match company {
-            Company::Nobody => others.next().is_some(),
-            Company::Group(size) => {
+    /// Registers a running suspect and returns its number. `None` if other suspects prevent it.
+    fn try_run(&mut self, kind: LockKind, concurrency: Concurrency, now: Moment) -> Option<u64> {
+        let mut others = self.running.values().filter(|other| now.since(other.since) < TRUSTED_AFTER);
+        let must_wait = match concurrency {
+            Concurrency::Alone => others.next().is_some(),
+            Concurrency::Group(size) => {
                 let mut beside = 0;
                 others.any(|other| {
                     beside += usize::from(other.kind == kind);
-                    other.company == Company::Nobody || beside >= size
+                    other.concurrency == Concurrency::Alone || beside >= size
                 })
             }
         };
-        if kept_from_it {
+        if must_wait {
             return None;
         }
         self.last += 1;
-        self.running.insert(self.last, Running { kind, since: now, company });
+        self.running.insert(self.last, Running { kind, since: now, concurrency });
         Some(self.last)
     }
 
-    /// When to ask again, if another suspect is starting.
+    /// Fails with the time to try again if another suspect is starting.
     fn start(&mut self, number: u64, now: Moment) -> Result<(), Moment> {
         if let Some(other) = self.starting.as_ref().filter(|other| now < other.until) {
             return Err(other.until);
@@ -158,26 +160,26 @@ impl State {
 }
 
 impl Quarantine {
-    /// Sets where the node notes which claim is starting.
+    /// Sets the membership whose lock file names the starting claim.
     pub(crate) fn note_in(&self, membership: Weak<dyn NodeMembership>) {
         let _ = self.note.set(membership);
     }
 
-    /// Takes note of a claimed item; `None` if it is no suspect.
-    pub(crate) fn hold(self: &Arc<Self>, token: &str, record: ClaimRecord) -> Option<Suspect> {
-        let company = record.company()?;
-        lock(&self.state).held += 1;
+    /// Registers a claimed item. `None` if it is not a suspect.
+    pub(crate) fn register(self: &Arc<Self>, token: &str, record: ClaimRecord) -> Option<Suspect> {
+        let concurrency = record.concurrency()?;
+        lock(&self.state).claimed += 1;
         let token = match record.kind {
             LockKind::Instance => ClaimToken::Instance(token.to_owned()),
             LockKind::Activity => ClaimToken::Activity(token.to_owned()),
         };
-        Some(Suspect { quarantine: Arc::clone(self), token, kind: record.kind, company })
+        Some(Suspect { quarantine: Arc::clone(self), token, kind: record.kind, concurrency })
     }
 
-    async fn until_alone(&self) {
+    async fn wait_until_alone(&self) {
         loop {
             let changed = self.changed.notified();
-            if lock(&self.state).held <= 1 {
+            if lock(&self.state).claimed <= 1 {
                 return;
             }
             changed.await;
@@ -203,79 +205,79 @@ impl Quarantine {
     }
 }
 
-/// A suspect that this node holds.
+/// A suspect that this node has claimed.
 #[derive(Debug)]
 pub(crate) struct Suspect {
     quarantine: Arc<Quarantine>,
     token: ClaimToken,
     kind: LockKind,
-    company: Company,
+    concurrency: Concurrency,
 }
 
 impl Suspect {
-    /// Waits until the suspect may run. `None` if others keep it from running: then it has to be given back.
-    pub(crate) async fn enter(&self, env: &Arc<dyn Env>) -> Option<Stay> {
+    /// Waits until the suspect may run. `None` if other suspects prevent it, and the claim has to be abandoned.
+    pub(crate) async fn run_permit(&self, env: &Arc<dyn Env>) -> Option<RunPermit> {
         let quarantine = &self.quarantine;
-        let number = lock(&quarantine.state).admit(self.kind, self.company, env.moment())?;
-        let mut stay = Stay { quarantine: Arc::clone(quarantine), number, starting: None };
-        if self.company == Company::Nobody {
-            env.sleep(SETTLE).await;
+        let number = lock(&quarantine.state).try_run(self.kind, self.concurrency, env.moment())?;
+        let mut permit = RunPermit { quarantine: Arc::clone(quarantine), number, starting: None };
+        if self.concurrency == Concurrency::Alone {
+            env.sleep(OTHER_QUEUE_WAIT).await;
             tokio::select! {
-                () = quarantine.until_alone() => {}
-                () = env.sleep(GIVEN_BACK_WITHIN) => {}
+                () = quarantine.wait_until_alone() => {}
+                () = env.sleep(ALONE_WAIT_MAX) => {}
             }
         }
-        // Made first, so that it is dropped if the wait is.
-        stay.starting = Some(Starting {
+        // Created before the wait, so that a cancelled wait drops it.
+        permit.starting = Some(StartGuard {
             quarantine: Arc::clone(quarantine),
             number,
             token: self.token.clone(),
             env: Arc::clone(env),
         });
         quarantine.start(number, env).await;
-        Some(stay)
+        Some(permit)
     }
 }
 
 impl Drop for Suspect {
     fn drop(&mut self) {
-        lock(&self.quarantine.state).held -= 1;
+        lock(&self.quarantine.state).claimed -= 1;
         self.quarantine.changed.notify_waiters();
     }
 }
 
-/// The right of a suspect to run, until its result is in the store.
+/// The permission of a suspect to run, held until its result is in the store.
 #[derive(Debug)]
-pub(crate) struct Stay {
+pub(crate) struct RunPermit {
     quarantine: Arc<Quarantine>,
     number: u64,
-    starting: Option<Starting>,
+    starting: Option<StartGuard>,
 }
 
-impl Stay {
-    /// What its code starts with. It is there once.
-    pub(crate) fn starting(&mut self) -> Option<Starting> {
+impl RunPermit {
+    /// The guard for the first poll. Returns it once.
+    pub(crate) fn starting(&mut self) -> Option<StartGuard> {
         self.starting.take()
     }
 }
 
-impl Drop for Stay {
+impl Drop for RunPermit {
     fn drop(&mut self) {
         lock(&self.quarantine.state).running.remove(&self.number);
     }
 }
 
-/// A suspect that starts. Dropping it lets the next one start.
+/// A suspect that is starting. Dropping the guard lets the next one start.
 #[derive(Debug)]
-pub(crate) struct Starting {
+pub(crate) struct StartGuard {
     quarantine: Arc<Quarantine>,
     number: u64,
     token: ClaimToken,
     env: Arc<dyn Env>,
 }
 
-impl Starting {
-    /// Its code begins now: if the process dies, this was it.
+impl StartGuard {
+    /// Names the claim in the lock file, because its code begins now.
     pub(crate) fn begin(&self) {
         let now = self.env.moment();
         let mut state = lock(&self.quarantine.state);
@@ -284,13 +286,13 @@ impl Starting {
         }
         if let Some(start) = state.starting.as_mut().filter(|start| start.number == self.number) {
             start.until = now.after(FIRST_POLL_MAX);
-            // Under the lock, so that notes are written in the order of starts.
+            // Under the lock, so that the names are written in the order of the starts.
             self.quarantine.write_note(Some(&self.token));
         }
     }
 }
 
-impl Drop for Starting {
+impl Drop for StartGuard {
     fn drop(&mut self) {
         let mut state = lock(&self.quarantine.state);
         if state.is_starting(self.number) {
@@ -302,8 +304,8 @@ impl Drop for Starting {
     }
 }
 
-/// Runs code; what it starts with ends with its first poll.
-pub(crate) async fn started<T>(starting: Option<Starting>, code: impl Future<Output = T>) -> T {
+/// Runs `code` and drops the guard after the first poll.
+pub(crate) async fn started<T>(starting: Option<StartGuard>, code: impl Future<Output = T>) -> T {
     let (mut starting, mut code) = (starting, pin!(code));
     poll_fn(|cx| {
         if let Some(starting) = &starting {

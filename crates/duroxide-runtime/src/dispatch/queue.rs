@@ -1,7 +1,18 @@
 //! The dispatch loop of one queue.
 //!
-//! It keeps fetches waiting in the store for the slots that are free, has its crew run what they bring, and gives back
-//! what finds no slot in time.
+//! The loop keeps fetches waiting in the store while slots are free, runs the fetched items on its task pool, and
+//! abandons items that find no slot in time.
+
+mod activities;
+mod orchestrations;
+mod sessions;
+mod slot_guard;
+mod slots;
+mod task_pool;
+
+pub(super) use activities::{Activities, ClaimedActivity, session_owners, worker_id};
+pub(super) use orchestrations::{ClaimedInstance, Orchestrations};
+pub(super) use slot_guard::SlotGuard;
 
 use std::{
     collections::{BTreeMap, VecDeque, btree_map::Entry},
@@ -18,79 +29,78 @@ use futures_util::{FutureExt, StreamExt, future::join_all, stream::FuturesUnorde
 use tracing::{error, warn};
 
 use super::{
-    crew::{Crew, Work},
-    held::LockKind,
+    locks::LockKind,
     node::Node,
-    seat::SlotBoard,
-    slots::{Slots, Wanted},
     timing::{fetch_backoff, unstarted_max},
 };
 use crate::env::{BoxFuture, Env, Moment};
 
-/// What a dispatch loop needs to know of its queue.
-pub(crate) trait WorkQueue: Work {
-    /// The queue's name, for logs.
+use slot_guard::SharedSlots;
+use slots::{Slots, Wanted};
+use task_pool::{Runner, TaskPool};
+
+/// One of the two queues, as its dispatch loop sees it.
+pub(crate) trait WorkQueue: Runner {
+    /// For logs.
     const NAME: &'static str;
 
-    /// Which lock a claim holds.
     const LOCK: LockKind;
 
     fn lock_token(claim: &Self::Claim) -> &str;
 
-    /// Whether it was claimed before, by someone who did not finish it.
+    /// Whether the item was claimed before without being finished.
     fn was_attempted(claim: &Self::Claim) -> bool;
 
     fn node(&self) -> &Arc<Node>;
 
-    /// How many slots the queue has.
     fn slots(&self) -> usize;
 
-    /// How many quick items may be on their way beyond the slots, where something else bounds what runs at once.
-    fn in_passing_max(&self) -> usize;
+    /// How many items may run without a slot while items are quick. Only for a queue whose user code is bounded by
+    /// something else than slots.
+    fn overflow_max(&self) -> usize;
 
-    /// Whether one fetch serves all slots that have none of their own.
-    fn shares_a_fetch(&self) -> bool;
+    /// Whether one fetch serves all slots that have no fetch of their own.
+    fn has_shared_fetch(&self) -> bool;
 
-    /// Which of the free slots have a fetch of their own, lowest first. While it waits, the slot is reserved for what it
-    /// brings.
-    fn own_fetches(&self, slots: &Slots) -> Vec<usize>;
+    /// The free slots that have a fetch of their own, lowest first. While such a fetch waits, its slot is reserved for
+    /// the items it returns.
+    fn slots_with_own_fetch(&self, slots: &Slots) -> Vec<usize>;
 
-    /// Resolves when more may be fetched than before, for a reason that the slots do not know.
+    /// Resolves when more may be fetched than before, for a reason other than a free slot.
     fn changed(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
-    /// Fetches for one slot, or for all.
+    /// Fetches for one slot, or for all slots if `slot` is `None`.
     fn fetch(
         &self,
         slot: Option<usize>,
         wanted: Wanted,
     ) -> BoxFuture<Result<Vec<Self::Claim>, ProviderError>>;
 
-    /// Takes note of a claim that a fetch has brought, for one slot or for all. Returns the slot that must run it, if
-    /// only one may.
+    /// Records that a fetch returned this claim. Returns the slot that must run the claim, if only one slot may.
     fn receive(&self, claim: &Self::Claim, fetched_for: Option<usize>) -> Option<usize>;
 
-    /// Takes note of a claim that is about to run, before more is fetched.
+    /// Prepares a claim that is about to run, before more is fetched.
     fn start(&self, _claim: &mut Self::Claim) {}
 }
 
-/// Starts the loop of a queue. A loop that panics is started again: its slots are kept outside of it.
+/// Starts the loop of a queue, and restarts it if it panics. The slots outlive the restart.
 pub(crate) fn start<Q: WorkQueue>(queue: Q) {
     if queue.slots() == 0 {
         return;
     }
     let queue = Arc::new(queue);
     let node = Arc::clone(queue.node());
-    let board = SlotBoard::new(Slots::new(queue.slots(), queue.in_passing_max()), &node.env);
+    let slots = SharedSlots::new(Slots::new(queue.slots(), queue.overflow_max()), &node.env);
     node.work.spawn(Q::NAME, async move {
         let node = queue.node();
-        while AssertUnwindSafe(QueueLoop::new(Arc::clone(&queue), Arc::clone(&board)).run())
+        while AssertUnwindSafe(QueueLoop::new(Arc::clone(&queue), Arc::clone(&slots)).run())
             .catch_unwind()
             .await
             .is_err()
         {
-            error!(target: "duroxide::runtime", queue = Q::NAME, "a dispatch loop panicked; it goes on");
+            error!(target: "duroxide::runtime", queue = Q::NAME, "a dispatch loop panicked; restarting it");
             node.env.sleep(fetch_backoff(1, true)).await;
         }
     });
@@ -98,18 +108,17 @@ pub(crate) fn start<Q: WorkQueue>(queue: Q) {
 
 struct QueueLoop<Q: WorkQueue> {
     queue: Arc<Q>,
-    board: Arc<SlotBoard>,
-    crew: Crew<Q>,
+    slots: Arc<SharedSlots>,
+    pool: TaskPool<Q>,
     queued: VecDeque<Queued<Q::Claim>>,
     /// The fetches of single slots.
     fetches: FuturesUnordered<BoxFuture<Fetched<Q::Claim>>>,
-    fetch_for_all: Option<BoxFuture<Fetched<Q::Claim>>>,
-    /// For slots that became free while the fetch for all was waiting.
-    fetch_for_free: Option<BoxFuture<Fetched<Q::Claim>>>,
-    /// For which slots a fetch is waiting, and how many of its items could start at once; `None` is a fetch for
-    /// all slots.
+    shared_fetch: Option<BoxFuture<Fetched<Q::Claim>>>,
+    /// For slots that became free while the shared fetch was waiting.
+    extra_fetch: Option<BoxFuture<Fetched<Q::Claim>>>,
+    /// The slots with a waiting fetch, and how many items each fetch could start at once. `None` is the shared fetch.
     fetching: BTreeMap<Option<usize>, usize>,
-    /// Fetches in a row that failed.
+    /// Consecutive failed fetches.
     failures: Arc<AtomicU32>,
 }
 
@@ -125,101 +134,101 @@ struct Fetched<C> {
 }
 
 impl<Q: WorkQueue> QueueLoop<Q> {
-    fn new(queue: Arc<Q>, board: Arc<SlotBoard>) -> Self {
-        let crew = Crew::new(Arc::clone(&queue), queue.node().work.clone(), Q::NAME);
+    fn new(queue: Arc<Q>, slots: Arc<SharedSlots>) -> Self {
+        let pool = TaskPool::new(Arc::clone(&queue), queue.node().work.clone(), Q::NAME);
         Self {
             queue,
-            board,
-            crew,
+            slots,
+            pool,
             queued: VecDeque::new(),
             fetches: FuturesUnordered::new(),
-            fetch_for_all: None,
-            fetch_for_free: None,
+            shared_fetch: None,
+            extra_fetch: None,
             fetching: BTreeMap::new(),
             failures: Arc::default(),
         }
     }
 
-    /// Runs until the node stops; then ends the waiting fetches and gives back what has not started.
+    /// Runs until the node stops. Then drops the waiting fetches and abandons the items that have not started.
     async fn run(mut self) {
         let node = Arc::clone(self.queue.node());
-        let (queue, board) = (Arc::clone(&self.queue), Arc::clone(&self.board));
+        let (queue, slots) = (Arc::clone(&self.queue), Arc::clone(&self.slots));
         loop {
             self.start_queued();
             self.release_stale();
-            self.top_up();
+            self.start_fetches();
             let next_stale = self.next_stale();
             tokio::select! {
                 biased;
                 () = node.stopping.cancelled() => break,
                 Some(fetched) = self.fetches.next(), if !self.fetches.is_empty() => self.receive(fetched),
-                fetched = ready(&mut self.fetch_for_all), if self.fetch_for_all.is_some() => {
-                    self.fetch_for_all = None;
+                fetched = ready(&mut self.shared_fetch), if self.shared_fetch.is_some() => {
+                    self.shared_fetch = None;
                     self.receive(fetched);
                 }
-                fetched = ready(&mut self.fetch_for_free), if self.fetch_for_free.is_some() => {
-                    self.fetch_for_free = None;
-                    self.receive_for_free(fetched.claims);
+                fetched = ready(&mut self.extra_fetch), if self.extra_fetch.is_some() => {
+                    self.extra_fetch = None;
+                    self.receive_extra(fetched.claims);
                 }
-                () = board.changed() => {}
+                () = slots.changed() => {}
                 () = queue.changed() => {}
                 () = sleep_until(&node.env, next_stale), if next_stale.is_some() => {}
             }
         }
         self.fetches.clear();
-        self.fetch_for_all = None;
-        self.fetch_for_free = None;
+        self.shared_fetch = None;
+        self.extra_fetch = None;
         join_all(self.queued.drain(..).map(|queued| release::<Q>(Arc::clone(&node), queued.claim))).await;
     }
 
     fn receive(&mut self, fetched: Fetched<Q::Claim>) {
         self.fetching.remove(&fetched.slot);
-        self.take_in(fetched.claims, fetched.slot);
+        self.enqueue(fetched.claims, fetched.slot);
     }
 
-    /// The slots may have been taken meanwhile.
-    fn receive_for_free(&mut self, claims: Vec<Q::Claim>) {
-        let free = self.board.slots().free().saturating_sub(self.queued.len());
-        let (kept, released) = room_for(free, claims, Q::was_attempted);
-        self.take_in(kept, None);
+    /// Enqueues the claims that still find a free slot: slots may have been taken while the fetch waited.
+    fn receive_extra(&mut self, claims: Vec<Q::Claim>) {
+        let free = self.slots.lock().free().saturating_sub(self.queued.len());
+        let (kept, released) = split_by_free_slots(free, claims, Q::was_attempted);
+        self.enqueue(kept, None);
         released.into_iter().for_each(|claim| self.release(claim));
     }
 
-    fn take_in(&mut self, claims: Vec<Q::Claim>, slot: Option<usize>) {
+    fn enqueue(&mut self, claims: Vec<Q::Claim>, slot: Option<usize>) {
         let node = self.queue.node();
         let received = node.env.moment();
         for claim in claims {
-            node.held.hold(Q::lock_token(&claim), Q::LOCK);
+            node.locks.insert(Q::lock_token(&claim), Q::LOCK);
             let bound = self.queue.receive(&claim, slot);
             let queued = Queued { claim, received, bound };
-            // Its slot was free when it was fetched, whatever waits for others.
+            // Its slot was free at the fetch, so the item need not wait behind items for other slots.
             if bound.is_some() { self.queued.push_front(queued) } else { self.queued.push_back(queued) }
         }
     }
 
-    /// Starts what has a slot. A bound item that waits for its own slot lets others pass.
+    /// Starts the queued items that get a slot. Items behind one that waits for its own slot may start before it.
     fn start_queued(&mut self) {
-        let mut passed = Vec::new();
+        let mut skipped = Vec::new();
         while let Some(bound) = self.queued.front().map(|queued| queued.bound) {
-            let seat = self.board.take(bound, |slot| self.fetching.contains_key(&Some(slot)));
-            if seat.is_none() && bound.is_none() {
-                // Where any slot would do, none is free; and what is bound to one stands in front. Looking through all
-                // the others for each item that starts would cost the square of them.
+            let slot = self.slots.take(bound, |slot| self.fetching.contains_key(&Some(slot)));
+            if slot.is_none() && bound.is_none() {
+                // No slot is free, and items bound to a slot are at the front. Scanning the rest of the queue for every
+                // started item would cost quadratic time.
                 break;
             }
             let Some(mut queued) = self.queued.pop_front() else { break };
-            match seat {
-                Some(seat) => {
+            match slot {
+                Some(slot) => {
                     self.queue.start(&mut queued.claim);
-                    self.crew.run(queued.claim, queued.received, seat);
+                    self.pool.run(queued.claim, queued.received, slot);
                 }
-                None => passed.push(queued),
+                None => skipped.push(queued),
             }
         }
-        passed.into_iter().rev().for_each(|queued| self.queued.push_front(queued));
+        skipped.into_iter().rev().for_each(|queued| self.queued.push_front(queued));
     }
 
-    /// Gives back what was fetched ahead and found no slot in time.
+    /// Abandons prefetched items that found no slot in time.
     fn release_stale(&mut self) {
         let now = self.queue.node().env.moment();
         while self.next_stale().is_some_and(|stale| stale <= now)
@@ -234,31 +243,31 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         node.work.spawn(Q::NAME, release::<Q>(Arc::clone(node), claim));
     }
 
-    /// When the item that waits longest is given back.
+    /// When the item that has waited longest is abandoned.
     fn next_stale(&self) -> Option<Moment> {
         let keep = unstarted_max(self.queue.node().lease_terms(Q::LOCK).interval);
         self.queued.front().map(|queued| queued.received.after(keep))
     }
 
-    /// Keeps a fetch waiting for everything that could start.
-    fn top_up(&mut self) {
+    /// Keeps a fetch waiting for every free slot, and prefetches.
+    fn start_fetches(&mut self) {
         let now = self.queue.node().env.moment();
-        let (wanted, free, own_fetches) = {
-            let mut slots = self.board.slots();
+        let (wanted, free, slots_with_own_fetch) = {
+            let mut slots = self.slots.lock();
             let wanted = slots.wanted(self.queued.len(), now);
             if wanted.max == 0 {
                 return;
             }
-            (wanted, slots.free(), self.queue.own_fetches(&slots))
+            (wanted, slots.free(), self.queue.slots_with_own_fetch(&slots))
         };
-        let shared = self.queue.shares_a_fetch();
+        let shared = self.queue.has_shared_fetch();
         let ahead = if shared { 0 } else { (wanted.max - wanted.free) / free.max(1) };
-        for slot in own_fetches.into_iter().take(wanted.free) {
+        for slot in slots_with_own_fetch.into_iter().take(wanted.free) {
             self.fetch(Some(slot), Wanted { max: 1 + ahead, free: 1 });
         }
         if shared {
             let own = self.free_slots_with_a_fetch();
-            self.fetch_for_all(Wanted {
+            self.shared_fetch(Wanted {
                 max: wanted.max.saturating_sub(own),
                 free: wanted.free.saturating_sub(own),
             });
@@ -266,45 +275,49 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     }
 
     fn free_slots_with_a_fetch(&self) -> usize {
-        let slots = self.board.slots();
+        let slots = self.slots.lock();
         self.fetching.keys().flatten().filter(|slot| slots.is_free(**slot)).count()
     }
 
-    fn fetch_for_all(&mut self, wanted: Wanted) {
+    fn shared_fetch(&mut self, wanted: Wanted) {
         if wanted.free > 0 && self.fetching.get(&None) == Some(&0) {
-            // It asked only ahead, and what was attempted before is never claimed ahead: it could wait for ever beside
-            // a slot that has become free. It is not ended, for it may have been answered just now, and all that it
-            // brings would have to be given back.
-            self.fetch_for_free(wanted.free);
+            // The waiting shared fetch only prefetches, and a store never hands out items that were attempted before to
+            // a prefetch: such an item could wait forever beside a free slot. The shared fetch is not cancelled,
+            // because it may have been answered already, and everything it returns would have to be abandoned.
+            self.extra_fetch(wanted.free);
         } else if wanted.max > 0 {
             self.fetch(None, wanted);
         }
     }
 
-    fn fetch_for_free(&mut self, free: usize) {
-        if self.fetch_for_free.is_none() {
+    fn extra_fetch(&mut self, free: usize) {
+        if self.extra_fetch.is_none() {
             let wanted = Wanted { max: free, free };
-            let fetch = patiently(Arc::clone(&self.queue), Arc::clone(&self.failures), None, wanted);
-            self.fetch_for_free = Some(Box::pin(fetch));
+            let fetch = fetch_with_backoff(Arc::clone(&self.queue), Arc::clone(&self.failures), None, wanted);
+            self.extra_fetch = Some(Box::pin(fetch));
         }
     }
 
     fn fetch(&mut self, slot: Option<usize>, wanted: Wanted) {
         if let Entry::Vacant(vacant) = self.fetching.entry(slot) {
             vacant.insert(wanted.free);
-            self.board.slots().fetched();
-            let fetch = patiently(Arc::clone(&self.queue), Arc::clone(&self.failures), slot, wanted);
+            self.slots.lock().fetched();
+            let fetch = fetch_with_backoff(Arc::clone(&self.queue), Arc::clone(&self.failures), slot, wanted);
             match slot {
                 Some(_) => self.fetches.push(Box::pin(fetch)),
-                None => self.fetch_for_all = Some(Box::pin(fetch)),
+                None => self.shared_fetch = Some(Box::pin(fetch)),
             }
         }
     }
 }
 
-/// Which claims stay, and which are given back at once. What was attempted before does not wait for a slot: it may be what
-/// ends the process, and is not to count as attempted again without having run.
-fn room_for<C>(mut free: usize, claims: Vec<C>, was_attempted: impl Fn(&C) -> bool) -> (Vec<C>, Vec<C>) {
+/// Splits claims into those to enqueue and those to abandon. An item that was attempted before does not wait for a
+/// slot: it may crash the process, and must not be charged another attempt without having run.
+fn split_by_free_slots<C>(
+    mut free: usize,
+    claims: Vec<C>,
+    was_attempted: impl Fn(&C) -> bool,
+) -> (Vec<C>, Vec<C>) {
     claims.into_iter().partition(|claim| {
         let stays = free > 0 || !was_attempted(claim);
         free = free.saturating_sub(usize::from(stays));
@@ -312,9 +325,8 @@ fn room_for<C>(mut free: usize, claims: Vec<C>, was_attempted: impl Fn(&C) -> bo
     })
 }
 
-/// Fetches, and pauses after an error or an answer that came too early with nothing. A fetch that the node no
-/// longer wants is dropped, pause and all.
-async fn patiently<Q: WorkQueue>(
+/// Fetches, and sleeps after an error and after an empty answer that came before the long poll ended.
+async fn fetch_with_backoff<Q: WorkQueue>(
     queue: Arc<Q>,
     failures: Arc<AtomicU32>,
     slot: Option<usize>,
@@ -342,12 +354,12 @@ async fn patiently<Q: WorkQueue>(
     Fetched { slot, claims }
 }
 
-/// Gives a claim back that never started, its attempt taken back.
+/// Abandons a claim that never started, without charging an attempt.
 async fn release<Q: WorkQueue>(node: Arc<Node>, claim: Q::Claim) {
     node.abandon(Q::LOCK, Q::lock_token(&claim), None, true).await;
 }
 
-/// Waits for a future that may not be there.
+/// Waits for the future, or forever if there is none.
 async fn ready<T>(future: &mut Option<BoxFuture<T>>) -> T {
     match future {
         Some(future) => future.await,
@@ -368,8 +380,8 @@ mod tests {
     #[test]
     fn what_was_attempted_before_stays_only_beside_a_free_slot() {
         let was_attempted = |attempts: &u32| *attempts > 1;
-        assert_eq!(room_for(2, vec![2, 1, 3], was_attempted), (vec![2, 1], vec![3]));
-        assert_eq!(room_for(3, vec![2, 1, 3], was_attempted), (vec![2, 1, 3], vec![]));
-        assert_eq!(room_for(0, vec![1, 2, 1], was_attempted), (vec![1, 1], vec![2]));
+        assert_eq!(split_by_free_slots(2, vec![2, 1, 3], was_attempted), (vec![2, 1], vec![3]));
+        assert_eq!(split_by_free_slots(3, vec![2, 1, 3], was_attempted), (vec![2, 1, 3], vec![]));
+        assert_eq!(split_by_free_slots(0, vec![1, 2, 1], was_attempted), (vec![1, 1], vec![2]));
     }
 }

@@ -1,24 +1,32 @@
+//! Provider calls: catches panics, retries, and resolves lost answers.
+
+mod lost_answer;
+mod retry;
+
+pub(super) use lost_answer::{was_committed, was_recorded};
+pub(super) use retry::{CallOutcome, retry_call};
+
 use std::{any::Any, future::Future, panic::AssertUnwindSafe};
 
 use duroxide_provider::ProviderError;
 use futures_util::FutureExt;
 use tracing::error;
 
-/// Makes a provider call. A provider is foreign code: its panic becomes an error that may be retried, so that no
-/// slot and no workflow dies of it (semantics 21.2).
-pub(crate) async fn guarded<T>(
+/// Makes a provider call and turns a panic into a retryable error. A provider is foreign code, whose panic must not end
+/// a dispatch slot or a workflow (semantics 21.2).
+pub(crate) async fn provider_call<T>(
     operation: &'static str,
     call: impl Future<Output = Result<T, ProviderError>>,
 ) -> Result<T, ProviderError> {
-    caught(operation, call).await.unwrap_or_else(|Panicked(error)| Err(error))
+    catch_panic(operation, call).await.unwrap_or_else(|Panicked(error)| Err(error))
 }
 
-/// The error that a panic of the provider is taken for.
+/// The error that a provider's panic is converted to.
 #[derive(Debug)]
 pub(crate) struct Panicked(pub ProviderError);
 
-/// Makes a provider call and tells its panic from its answer.
-pub(crate) async fn caught<T>(
+/// Makes a provider call and distinguishes a panic from an error.
+pub(crate) async fn catch_panic<T>(
     operation: &'static str,
     call: impl Future<Output = Result<T, ProviderError>>,
 ) -> Result<Result<T, ProviderError>, Panicked> {
@@ -40,7 +48,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_of_the_provider_is_an_error_that_may_be_retried() {
-        let answer: Result<(), _> = guarded("read", async { panic!("broken driver") }).await;
+        let answer: Result<(), _> = provider_call("read", async { panic!("broken driver") }).await;
         let error = answer.unwrap_err();
         assert!(error.is_retryable());
         assert_eq!(error.to_string(), "read: provider panicked: broken driver");

@@ -1,15 +1,16 @@
-//! When a lock is renewed, when something is tried again, and when it goes back.
+//! Intervals of lock renewals, retries and waits.
 
 use std::time::Duration;
 
-/// An item that was fetched ahead and not started by then goes back.
+/// A prefetched item that has not started by then is abandoned.
 pub(crate) const UNSTARTED_MAX: Duration = Duration::from_millis(100);
-/// An item that has a slot may wait longer for a thread: on a machine that is that busy, giving it back costs more.
+/// An item that has a slot may wait longer for a thread: on a machine that busy, abandoning it costs more.
 pub(crate) const UNSTARTED_IN_SLOT_MAX: Duration = Duration::from_secs(2);
 
 /// The shortest time between two renewals.
 const RENEWAL_MIN: Duration = Duration::from_millis(50);
-/// How late a running activity may learn of its cancellation by another node.
+/// The longest time between two renewals of an activity's lock, and so how late it learns that another node cancelled
+/// it.
 pub(crate) const WORK_RENEWAL_MAX: Duration = Duration::from_secs(5);
 
 /// How often a lock is renewed (semantics 16.3). A buffer that is not below the timeout is ignored.
@@ -20,23 +21,23 @@ pub(crate) fn renewal_interval(timeout: Duration, buffer: Duration, at_most: Opt
     at_most.map_or(interval, |at_most| interval.min(at_most)).max(RENEWAL_MIN)
 }
 
-/// How long a fetched item may wait for a slot. It goes back before its lock would have to be renewed.
+/// How long a fetched item may wait for a slot. It is abandoned before its lock would have to be renewed.
 pub(crate) fn unstarted_max(renewal_interval: Duration) -> Duration {
     renewal_interval.min(UNSTARTED_MAX)
 }
 
-/// The pause after the `failures`-th fetch in a row that failed (semantics 16.13).
+/// The pause after `failures` consecutive failed fetches (semantics 16.13).
 pub(crate) fn fetch_backoff(failures: u32, retryable: bool) -> Duration {
     const BASE: Duration = Duration::from_millis(100);
     if retryable { doubled(BASE, failures.saturating_sub(1), Duration::from_secs(3)) } else { BASE }
 }
 
-/// The pause before the `retry`-th repetition of a commit or ack, counted from 0 (semantics 16.5).
+/// The pause before retry number `retry` of a commit or ack, counted from 0 (semantics 16.5).
 pub(crate) fn commit_backoff(retry: u32) -> Duration {
     doubled(Duration::from_millis(10), retry, Duration::from_secs(1))
 }
 
-/// The pause before a renewal that failed is repeated. It is short against the lease that is about to end.
+/// The pause before a failed renewal is repeated. It is short, because the lease is about to end.
 pub(crate) fn renewal_backoff(retry: u32, interval: Duration) -> Duration {
     doubled(Duration::from_millis(20), retry, (interval / 4).max(Duration::from_millis(20)))
 }

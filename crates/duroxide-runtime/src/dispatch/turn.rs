@@ -1,5 +1,7 @@
-//! One claimed instance: prepare, run a turn, commit it.
+//! Processes one claimed instance: loads its execution, runs a turn, commits the round.
 
+mod ending;
+mod round;
 mod run;
 mod settle;
 mod source;
@@ -7,65 +9,61 @@ mod stranded;
 mod succeed;
 mod terminate;
 
+pub(crate) use round::event_bytes;
+pub(super) use round::item_bytes;
+
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use duroxide_provider::{LoadedExecution, OrchestrationClaim, ProviderError, StorePosition};
+use duroxide_provider::{JoinedNode, LoadedExecution, OrchestrationClaim, ProviderError, StorePosition};
 use futures_util::future::select;
 use tracing::{debug, warn};
 
 use super::{
-    admit::{Admission, Claimed, Policy, Unprocessable, admit},
-    batch::start_item,
-    commit::{Insisted, insist},
-    guarded,
-    held::LockKind,
-    node::Node,
-    orchestration::ClaimedInstance,
-    quarantine::Suspect,
-    record::recorded_parent,
-    renewal::Lease,
-    seat::Seat,
-};
-use crate::{
     backoff_log::{UnregisteredOrchestration, warn_unregistered_orchestration},
-    cache::Lookup,
-    env::Moment,
+    decide::{Claimed, Decision, Policy, Unprocessable, decide, joined_nodes, recorded_parent, start_item},
+    locks::{Lease, LockKind},
+    node::Node,
+    provider_call,
+    quarantine::Suspect,
+    queue::{ClaimedInstance, SlotGuard},
+    store_call::{CallOutcome, retry_call},
 };
+use crate::{cache::Lookup, env::Moment};
 
-/// How long a claim rests that this node cannot read or replay.
+/// The delay of an abandoned claim that this node cannot read or replay.
 const UNREADABLE_DELAY: Duration = Duration::from_secs(1);
 
-/// How long a claim waits for the execution of the turn before it. An answer of the store that takes longer may never
-/// come, and then the history does as well.
-const COMES_BACK_WITHIN: Duration = Duration::from_secs(1);
+/// How long a claim waits for the execution that the previous turn returns to the cache. If the store takes longer to
+/// answer, the history is loaded instead.
+const RETURN_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// A claimed instance on its way through this node.
+/// A claimed instance that this node processes.
 pub(crate) struct InstanceWork {
     node: Arc<Node>,
     claim: Box<OrchestrationClaim>,
     lease: Lease,
-    seat: Seat,
+    slot: SlotGuard,
     suspect: Option<Suspect>,
 }
 
 impl InstanceWork {
-    pub(crate) fn new(node: Arc<Node>, claimed: ClaimedInstance, received: Moment, seat: Seat) -> Self {
+    pub(crate) fn new(node: Arc<Node>, claimed: ClaimedInstance, received: Moment, slot: SlotGuard) -> Self {
         let ClaimedInstance { claim, suspect } = claimed;
         let lease = Lease::new(Arc::clone(&node), LockKind::Instance, claim.lock_token.clone(), received);
-        Self { node, claim, lease, seat, suspect }
+        Self { node, claim, lease, slot, suspect }
     }
 
-    /// Carries the claim to its end: committed, given back, or left to its lease.
+    /// Processes the claim until it is committed, abandoned, or left to its lease.
     pub(crate) async fn run(mut self) {
         let exhausted = self.claim.attempt_count > self.node.options.max_attempts;
         match self.cached().await {
             Lookup::Live(live) if !exhausted => return self.resume(live).await,
-            Lookup::Live(unused) | Lookup::Stale(unused) => self.node.retire([*unused]),
+            Lookup::Live(unused) | Lookup::Stale(unused) => self.node.drop_on_turn_thread([*unused]),
             Lookup::Absent => {}
         }
-        // What is rare is boxed, so that the common way through a claim needs little memory.
-        if !self.is_new() && Box::pin(self.is_late()).await {
-            return Box::pin(self.drain(None)).await;
+        // Rare paths are boxed, so that the future of the common path stays small.
+        if !self.is_new() && Box::pin(self.is_for_ended_instance()).await {
+            return Box::pin(self.drop_for_ended(None)).await;
         }
         let loaded =
             if self.is_new() { Some(LoadedExecution::default()) } else { Box::pin(self.load()).await };
@@ -76,26 +74,29 @@ impl InstanceWork {
         } else {
             false
         };
-        match self.admit(&loaded, ended) {
-            Admission::Run(run) => self.begin(run, loaded).await,
-            Admission::Bounce(reason) => Box::pin(self.bounce(reason)).await,
-            Admission::End(termination) => Box::pin(self.terminate(termination, loaded)).await,
-            Admission::Drain => Box::pin(self.drain(recorded_parent(&loaded.history).as_ref())).await,
-            Admission::Stray => Box::pin(self.drop_strays()).await,
+        let joined = if exhausted { Box::pin(joined_nodes(&self.node)).await } else { Vec::new() };
+        match self.decide(&loaded, ended, &joined) {
+            Decision::Run(run) => self.begin(run, loaded).await,
+            Decision::Abandon(reason) => Box::pin(self.abandon_unprocessable(reason)).await,
+            Decision::End(termination) => Box::pin(self.terminate(termination, loaded)).await,
+            Decision::DropEnded => {
+                Box::pin(self.drop_for_ended(recorded_parent(&loaded.history).as_ref())).await;
+            }
+            Decision::DropUnknown => Box::pin(self.drop_for_unknown()).await,
         }
     }
 
-    /// The instance's live execution, if it is here or about to be.
+    /// The instance's cached execution, or the one that the previous turn is about to return.
     async fn cached(&mut self) -> Lookup {
         let node = Arc::clone(&self.node);
         match node.cache.take(&self.claim) {
             Lookup::Absent if !self.is_new() => {
-                let came_back = pin!(node.cache.came_back(&self.claim.instance));
-                let waited = node.env.sleep(COMES_BACK_WITHIN);
-                self.lease.beside(select(came_back, waited)).await;
+                let returned = pin!(node.cache.wait_for_return(&self.claim.instance));
+                let waited = node.env.sleep(RETURN_WAIT_MAX);
+                self.lease.renew_during(select(returned, waited)).await;
                 node.cache.take(&self.claim)
             }
-            found => found,
+            found @ (Lookup::Live(_) | Lookup::Stale(_) | Lookup::Absent) => found,
         }
     }
 
@@ -112,21 +113,22 @@ impl InstanceWork {
         }
     }
 
-    fn admit(&self, loaded: &LoadedExecution, ended: bool) -> Admission {
-        admit(self.claimed(loaded, ended), &self.policy())
+    fn decide(&self, loaded: &LoadedExecution, ended: bool, joined: &[JoinedNode]) -> Decision {
+        decide(self.claimed(loaded, ended), &self.policy(joined))
     }
 
-    fn policy(&self) -> Policy<'_> {
+    fn policy<'a>(&'a self, joined: &'a [JoinedNode]) -> Policy<'a> {
         Policy {
             max_attempts: self.node.options.max_attempts,
             supported: &self.node.filter.supported_duroxide_versions,
             handlers: &self.node.orchestrations,
             node: &self.node.id,
+            joined,
             cancel_only_fallback: self.node.options.cancel_only_fallback,
         }
     }
 
-    /// Whether nothing of it can be stored yet.
+    /// Whether the store can have no event of the instance.
     fn is_new(&self) -> bool {
         let nothing_stored = |position: StorePosition| position.last_event_id == 0;
         self.claim.loaded.is_none()
@@ -134,8 +136,7 @@ impl InstanceWork {
             && self.claim.position.is_some_and(nothing_stored)
     }
 
-    /// History and key-value state: as the claim brought them, or from the store. `None` if the claim was given
-    /// up meanwhile.
+    /// History and key-value state, from the claim or from the store. `None` if the claim was given up meanwhile.
     async fn load(&mut self) -> Option<LoadedExecution> {
         if let Some(loaded) = self.claim.loaded.take() {
             return Some(loaded);
@@ -143,78 +144,81 @@ impl InstanceWork {
         let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.orchestrator_lock_timeout);
         let (instance, execution_id) = (self.claim.instance.clone(), self.claim.execution_id);
         let call = || store.load_execution(&instance, execution_id);
-        match insist(&self.node, &mut self.lease, timeout, "load_execution", call).await {
-            Insisted::Done(loaded) if self.stands_as_claimed(&loaded) => Some(loaded),
-            Insisted::Done(_) | Insisted::LockLost => {
-                self.lost("while its history was read");
+        match retry_call(&self.node, &mut self.lease, timeout, "load_execution", call).await {
+            CallOutcome::Done(loaded) if self.is_as_claimed(&loaded) => Some(loaded),
+            CallOutcome::Done(_) | CallOutcome::LockLost { .. } => {
+                self.lock_lost("while its history was read");
                 None
             }
-            Insisted::Refused(error) => {
+            CallOutcome::Refused(error) => {
                 Some(LoadedExecution { history_error: Some(error.message), ..LoadedExecution::default() })
             }
-            Insisted::Unavailable { error, panicked } => {
-                warn!(target: "duroxide::runtime", instance, %error, "history could not be read, giving back");
-                self.give_back(None, !panicked).await;
+            CallOutcome::Unavailable { error, panicked } => {
+                warn!(target: "duroxide::runtime", instance, %error, "history could not be read, abandoning the claim");
+                self.abandon(None, !panicked).await;
                 None
             }
         }
     }
 
-    /// The lock keeps a history as it was claimed. If it moved, somebody else has the lock.
-    fn stands_as_claimed(&self, loaded: &LoadedExecution) -> bool {
+    /// Whether the history is the claimed one. The lock prevents changes, so a changed history means that the lock is
+    /// lost.
+    fn is_as_claimed(&self, loaded: &LoadedExecution) -> bool {
         let last = loaded.history.last().map_or(0, |event| event.event_id);
         loaded.history_error.is_some()
             || self.claim.position.is_none_or(|position| position.last_event_id == last)
     }
 
-    /// Whether the instance has ended, by its stored status, because the history cannot be decoded. `None` if the store
-    /// does not say: then the claim was given back, uncounted, because an ended instance must not fail again.
+    /// Whether the instance has ended by its stored status, for a history that cannot be decoded. If the store cannot
+    /// tell, abandons the claim without charging an attempt and returns `None`, because an ended instance must not fail
+    /// again.
     async fn has_ended(&mut self) -> Option<bool> {
-        let answer = self.stored_end().await;
+        let answer = self.read_has_ended().await;
         if let Err(error) = &answer {
             let instance = &self.claim.instance;
-            warn!(target: "duroxide::runtime", instance, %error, "cannot tell whether the instance has ended, giving back");
-            self.give_back(Some(UNREADABLE_DELAY), true).await;
+            warn!(target: "duroxide::runtime", instance, %error, "cannot tell whether the instance has ended, abandoning the claim");
+            self.abandon(Some(UNREADABLE_DELAY), true).await;
         }
         answer.ok()
     }
 
-    /// The management calls know the status without decoding an event; a provider without them has only `read_status`.
-    async fn stored_end(&mut self) -> Result<bool, ProviderError> {
+    /// Management calls read the status without decoding an event. A provider without them has only `read_status`.
+    async fn read_has_ended(&mut self) -> Result<bool, ProviderError> {
         let (store, instance) = (Arc::clone(&self.node.store), &self.claim.instance);
         if let Some(admin) = store.as_management_capability() {
-            let info = guarded("get_instance_info", admin.get_instance_info(instance)).await;
+            let info = provider_call("get_instance_info", admin.get_instance_info(instance)).await;
             if !info.as_ref().is_err_and(|error| !error.is_retryable()) {
                 return info.map(|info| matches!(info.status.as_str(), "Completed" | "Failed"));
             }
         }
-        let status = guarded("read_status", store.read_status(instance)).await?;
+        let status = provider_call("read_status", store.read_status(instance)).await?;
         Ok(status.is_some_and(|status| status.terminal_event.is_some()))
     }
 
-    /// Whether nothing is to be done but to drop the messages, because the instance has ended. Asked of its status, which
-    /// costs one row, before a history is read that may be long. A start needs the history: a parent may have to be told.
-    async fn is_late(&mut self) -> bool {
+    /// Whether the messages can be dropped because the instance has ended. Reads the status, which is one row, before a
+    /// history that may be long. A batch with a start needs the history, because a parent may have to be notified.
+    async fn is_for_ended_instance(&mut self) -> bool {
         if self.claim.loaded.is_some() || start_item(&self.claim.messages).is_some() {
             return false;
         }
         let (node, instance) = (Arc::clone(&self.node), self.claim.instance.clone());
-        let status = self.lease.beside(guarded("read_status", node.store.read_status(&instance))).await;
+        let status =
+            self.lease.renew_during(provider_call("read_status", node.store.read_status(&instance))).await;
         matches!(status, Ok(Some(status)) if status.terminal_event.is_some())
     }
 
-    async fn give_back(&mut self, delay: Option<Duration>, ignore_attempt: bool) {
-        self.seat.submit(0);
+    async fn abandon(&mut self, delay: Option<Duration>, ignore_attempt: bool) {
+        self.slot.submit(0);
         self.node.abandon(LockKind::Instance, &self.claim.lock_token, delay, ignore_attempt).await;
     }
 
-    fn lost(&self, when: &str) {
+    fn lock_lost(&self, when: &str) {
         warn!(target: "duroxide::runtime", instance = self.claim.instance, "lock lost {when}");
-        self.node.held.let_go(&self.claim.lock_token);
+        self.node.locks.remove(&self.claim.lock_token);
     }
 
-    /// Gives the claim back, attempt counted: a later attempt or another node may do better.
-    async fn bounce(&mut self, reason: Unprocessable) {
+    /// Abandons the claim and charges the attempt: a later attempt or another node may be able to process it.
+    async fn abandon_unprocessable(&mut self, reason: Unprocessable) {
         let (node, instance) = (Arc::clone(&self.node), self.claim.instance.clone());
         let attempt_count = self.claim.attempt_count;
         let backoff = node.options.unregistered_backoff.delay(attempt_count);
@@ -240,6 +244,15 @@ impl InstanceWork {
                 node.metrics.record_incompatible_version_abandoned();
                 UNREADABLE_DELAY
             }
+            Unprocessable::OtherRules { pinned, mismatch } => {
+                warn!(
+                    target: "duroxide::runtime",
+                    instance, pinned_version = %pinned, mismatch, attempt_count,
+                    "Execution of a later version does not replay here, abandoning"
+                );
+                node.metrics.record_incompatible_version_abandoned();
+                UNREADABLE_DELAY
+            }
             Unprocessable::UndecodableHistory { error } => {
                 warn!(
                     target: "duroxide::runtime",
@@ -254,6 +267,6 @@ impl InstanceWork {
                 backoff
             }
         };
-        self.give_back(Some(delay), false).await;
+        self.abandon(Some(delay), false).await;
     }
 }

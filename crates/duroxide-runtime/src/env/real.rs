@@ -1,3 +1,5 @@
+//! [`RealEnv`]: the environment in production.
+
 use std::{
     fmt,
     time::{Duration, SystemTime},
@@ -7,7 +9,7 @@ use duroxide_core::{Clock, Timestamp};
 use tokio::runtime::Handle;
 
 use super::{
-    BoxFuture, Env, Moment, RunningTurn, Timer, TokioTimer, TurnJob, pulse::Pulse, thread_sleep,
+    BoxFuture, Env, Moment, RunningTurn, Timer, TokioTimer, TurnJob, thread_sleep, timer_waker::TimerWaker,
     turn_threads::TurnThreads,
 };
 
@@ -16,7 +18,7 @@ pub struct RealEnv {
     handle: Handle,
     timer: TokioTimer,
     turns: TurnThreads,
-    pulse: Pulse,
+    timer_waker: TimerWaker,
 }
 
 impl RealEnv {
@@ -27,7 +29,7 @@ impl RealEnv {
     pub fn new(turns_max: usize) -> Self {
         let handle = Handle::current();
         let turns = TurnThreads::new(turns_max, handle.clone());
-        Self { handle, timer: TokioTimer::new(), turns, pulse: Pulse::default() }
+        Self { handle, timer: TokioTimer::new(), turns, timer_waker: TimerWaker::default() }
     }
 }
 
@@ -60,9 +62,9 @@ impl Env for RealEnv {
     }
 
     fn spawn_user_code(&self, task: BoxFuture) {
-        let beating = self.pulse.beat(&self.handle);
+        let guard = self.timer_waker.track(&self.handle);
         self.handle.spawn(async move {
-            let _beating = beating;
+            let _guard = guard;
             task.await;
         });
     }
@@ -76,10 +78,10 @@ impl Env for RealEnv {
     }
 
     fn close_turns(&self) -> BoxFuture {
-        let (turns, pulse) = (self.turns.close(), self.pulse.close());
+        let (turns, timer_waker) = (self.turns.close(), self.timer_waker.close());
         Box::pin(async move {
             turns.await;
-            pulse.await;
+            timer_waker.await;
         })
     }
 
@@ -94,8 +96,8 @@ mod tests {
 
     use super::*;
 
-    /// B15, 21.3: ids of runtimes are all different. Each of their bits is set in about half of them, except the six by
-    /// which a random UUID says what it is.
+    /// B15, 21.3: the ids of runtimes are all different. Each bit is set in about half of them, except the six version
+    /// bits of a random UUID.
     #[tokio::test]
     async fn ids_have_at_least_122_random_bits() {
         const IDS: u32 = 10_000;

@@ -1,4 +1,4 @@
-//! Tasks that the runtime owns: it can end each of them, and knows when all have ended.
+//! Tasks that the runtime owns: it can abort each of them, and wait until all have ended.
 
 use std::{
     borrow::Cow,
@@ -18,8 +18,8 @@ use super::{BoxFuture, Env, lock, wait_for};
 
 /// A group of tasks.
 ///
-/// An aborted task is dropped at once by whoever aborts it, and not by the executor when it next gets to it. So
-/// nothing is held any more when `abort_all` has returned, even where the executor is not running.
+/// The caller of an abort drops the task's future at once, instead of the executor when it next polls the task. So all
+/// resources of the tasks are released when `abort_all` has returned, even if the executor is not running.
 #[derive(Clone)]
 pub(crate) struct Tasks {
     env: Arc<dyn Env>,
@@ -69,7 +69,7 @@ impl Tasks {
         Self { are_user_code: true, ..Self::new(env) }
     }
 
-    /// Runs a task. After [`Self::abort_all`] it is dropped instead.
+    /// Spawns a task. After [`Self::abort_all`] the task is dropped instead.
     pub(crate) fn spawn(
         &self,
         label: impl Into<Cow<'static, str>>,
@@ -89,7 +89,7 @@ impl Tasks {
         Task { id, group: Arc::clone(&self.group) }
     }
 
-    /// Drops every task. One that is being polled right now is dropped when that poll returns.
+    /// Aborts every task. A task that is being polled is dropped when that poll returns.
     pub(crate) fn abort_all(&self) {
         let cells: Vec<(u64, Arc<Cell>)> = {
             let mut members = lock(&self.group.members);
@@ -101,12 +101,12 @@ impl Tasks {
         }
     }
 
-    /// Resolves when no task is left.
+    /// Resolves when all tasks have ended.
     pub(crate) async fn ended(&self) {
         wait_for(&self.group.ended, || lock(&self.group.members).alive.is_empty()).await;
     }
 
-    /// The labels of the tasks that are left.
+    /// The labels of the tasks that have not ended.
     pub(crate) fn labels(&self) -> Vec<String> {
         lock(&self.group.members).alive.values().map(|cell| cell.label.to_string()).collect()
     }
@@ -119,7 +119,7 @@ impl fmt::Debug for Tasks {
 }
 
 impl Task {
-    /// Drops the task. If it is being polled right now, it is dropped when that poll returns.
+    /// Aborts the task. If it is being polled, it is dropped when that poll returns.
     pub(crate) fn abort(&self) {
         let cell = lock(&self.group.members).alive.get(&self.id).cloned();
         if let Some(cell) = cell {
@@ -138,13 +138,13 @@ impl Group {
         let (future, waker) = (state.future.take(), state.waker.take());
         drop(state);
         self.finish(id, &cell.label, future);
-        // The executor's empty shell ends too.
+        // Lets the executor drop its empty shell.
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 
-    /// Destructors are foreign code: a panic in one of them must not reach the caller.
+    /// Drops the future. Destructors are foreign code, whose panic must not reach the caller.
     fn finish(&self, id: u64, label: &str, future: Option<BoxFuture>) {
         if catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
             error!(target: "duroxide::runtime", task = label, "a task panicked while it was dropped");
@@ -154,7 +154,7 @@ impl Group {
     }
 }
 
-/// What the executor polls: an empty shell around the cell.
+/// The future that the executor polls: a shell around the cell, which owns the task's future.
 struct Owned {
     id: u64,
     cell: Arc<Cell>,
@@ -198,7 +198,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // The executor went away, or this task ended; in the second case nothing is left to do.
+        // The executor was dropped, or this task has ended. In the second case nothing is left to do.
         let future = lock(&self.cell.state).future.take();
         if future.is_some() {
             self.group.finish(self.id, &self.cell.label, future);

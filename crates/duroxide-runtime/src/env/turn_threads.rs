@@ -1,14 +1,13 @@
-//! Plain threads that run turns.
+//! [`TurnThreads`]: plain threads that run turns.
 //!
-//! User code may block or loop forever. On a thread of its own that costs the thread, never a dispatch loop: a
-//! turn that takes too long is given up, another thread takes its place, and whenever the stuck one returns it
-//! drops what it made and ends.
+//! User code may block or loop forever. On a turn thread that costs the thread, never a dispatch loop: a turn that takes
+//! too long is given up, another thread replaces its thread, and the result of the stuck turn is dropped.
 //!
-//! A healthy turn takes microseconds, less than waking a thread for it. So only as many threads are awake as half the
-//! machine has cores, each takes one turn after the other and lingers a moment before it sleeps; the other half is for
-//! those who hand turns in and for the store. If the threads are held up by slow turns, a [`lookout`] wakes more.
+//! A healthy turn takes microseconds, less than waking a thread. So at most half as many threads as cores are awake,
+//! each runs one turn after the other and yields a few times before it sleeps. The other cores are for the dispatch
+//! loops and the store. If slow turns stall the queue, a [`watchdog`] wakes more threads.
 
-mod lookout;
+mod watchdog;
 
 use std::{
     collections::VecDeque,
@@ -23,12 +22,12 @@ use tracing::{Dispatch, dispatcher, error, subscriber::NoSubscriber};
 
 use super::{BoxFuture, RunningTurn, TurnJob, lock, wait_for};
 
-/// Threads that may be stuck in user code at the same time. Beyond it a stuck turn keeps its slot.
+/// Threads that may be stuck in user code at the same time. Beyond this number a stuck turn keeps its slot.
 const GIVEN_UP_MAX: usize = 64;
 
-/// How often a thread that finds the queue empty lets others run before it sleeps. Where many turns run, the next one is
-/// handed in meanwhile, and nobody has to wake this thread, which would push the waker from its core.
-const LINGER: usize = 6;
+/// How often an idle thread yields before it sleeps. Under load the next turn arrives meanwhile, and the thread need
+/// not be woken, which would preempt the waking thread.
+const YIELDS_MAX: usize = 6;
 
 /// Threads for turns, started on demand.
 pub(super) struct TurnThreads {
@@ -37,7 +36,7 @@ pub(super) struct TurnThreads {
 
 struct Shared {
     threads_max: usize,
-    /// Threads that are woken for what is queued. More only if nobody gets to it.
+    /// Threads that are woken for queued turns. Only the watchdog wakes more.
     awake_max: usize,
     handle: Handle,
     state: Mutex<State>,
@@ -48,15 +47,15 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
-    /// Threads that wait for a job, apart from those called.
+    /// Sleeping threads, without those that were woken.
     idle: usize,
-    /// Waiting threads that were told to go on and have not yet.
-    called: usize,
-    /// Jobs taken out of the queue so far.
+    /// Sleeping threads that were woken and do not run yet.
+    woken: usize,
+    /// Turns taken out of the queue so far.
     taken: u64,
-    /// Whether someone looks after what is queued.
-    looked_after: bool,
-    /// Threads that count: given-up ones do not.
+    /// Whether the watchdog thread runs.
+    watchdog_runs: bool,
+    /// Live threads, without those of given-up turns.
     alive: usize,
     given_up: usize,
     closed: bool,
@@ -71,11 +70,11 @@ struct Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Queued,
-    /// Taken back before it began. A thread drops it and goes on.
+    /// Withdrawn before it began. A thread drops it and takes the next one.
     Withdrawn,
     Running,
     Done,
-    /// Began and does not end. Its thread counts no more, and ends with it.
+    /// Began and does not return. Its thread no longer counts, and ends with the turn.
     GivenUp,
 }
 
@@ -92,17 +91,18 @@ impl TurnThreads {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Queues a job for the next free thread.
-    pub(super) fn run(&self, run: TurnJob) -> Ticket {
+    /// Queues a turn for the next free thread.
+    pub(super) fn run(&self, run: TurnJob) -> TurnHandle {
         let phase = Arc::new(Mutex::new(Phase::Queued));
         let job = Job { run, dispatch: dispatcher::get_default(Clone::clone), phase: Arc::clone(&phase) };
         let mut state = lock(&self.shared.state);
         state.queue.push_back(job);
-        Shared::staff(&self.shared, &mut state);
-        Ticket { shared: Arc::clone(&self.shared), phase }
+        Shared::ensure_thread(&self.shared, &mut state);
+        TurnHandle { shared: Arc::clone(&self.shared), phase }
     }
 
-    /// Lets the threads end after what is queued. Resolves when those that are not given up and the lookout have ended.
+    /// Ends the threads after all queued turns. Resolves when the watchdog and all threads have ended, except those of
+    /// given-up turns.
     pub(super) fn close(&self) -> BoxFuture {
         self.shared.close();
         let shared = Arc::clone(&self.shared);
@@ -128,17 +128,17 @@ impl fmt::Debug for TurnThreads {
 
 impl State {
     fn has_ended(&self) -> bool {
-        self.alive == 0 && !self.looked_after
+        self.alive == 0 && !self.watchdog_runs
     }
 }
 
 impl Shared {
-    /// Sees to it that someone gets to what is queued.
-    fn staff(shared: &Arc<Self>, state: &mut State) {
+    /// Makes sure that a thread takes the queued turn.
+    fn ensure_thread(shared: &Arc<Self>, state: &mut State) {
         if state.alive - state.idle < shared.awake_max {
             Self::add_thread(shared, state);
         } else {
-            lookout::post(shared, state);
+            watchdog::ensure_running(shared, state);
         }
     }
 
@@ -146,7 +146,7 @@ impl Shared {
     fn add_thread(shared: &Arc<Self>, state: &mut State) {
         if state.idle > 0 {
             state.idle -= 1;
-            state.called += 1;
+            state.woken += 1;
             shared.work.notify_one();
         } else if state.alive < shared.threads_max {
             let worker = Arc::clone(shared);
@@ -162,16 +162,16 @@ impl Shared {
         self.work.notify_all();
     }
 
-    /// The life of one thread.
+    /// The body of one thread.
     fn work(&self) {
-        // Code that touches tokio by mistake must find a runtime instead of panicking.
+        // Code that uses tokio by mistake must find a runtime instead of panicking.
         let _entered = self.handle.enter();
         while let Some(job) = self.next_job() {
             let phase = Arc::clone(&job.phase);
-            run_quietly(job);
+            run_catching_panic(job);
             let mut state = lock(&self.state);
             if std::mem::replace(&mut *lock(&phase), Phase::Done) == Phase::GivenUp {
-                // Another thread took this one's place.
+                // Another thread has replaced this one.
                 state.given_up -= 1;
                 return;
             }
@@ -181,7 +181,7 @@ impl Shared {
     }
 
     fn next_job(&self) -> Option<Job> {
-        let mut lingered = 0;
+        let mut yields = 0;
         let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.queue.pop_front() {
@@ -196,28 +196,28 @@ impl Shared {
             if state.closed {
                 return None;
             }
-            if lingered < LINGER && state.alive - state.idle <= self.awake_max {
-                lingered += 1;
+            if yields < YIELDS_MAX && state.alive - state.idle <= self.awake_max {
+                yields += 1;
                 drop(state);
                 thread::yield_now();
                 state = lock(&self.state);
                 continue;
             }
             state.idle += 1;
-            while state.called == 0 && !state.closed {
+            while state.woken == 0 && !state.closed {
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            match state.called.checked_sub(1) {
-                Some(called) => state.called = called,
+            match state.woken.checked_sub(1) {
+                Some(woken) => state.woken = woken,
                 None => state.idle -= 1,
             }
         }
     }
 }
 
-/// Runs a job under the subscriber that was current where it was handed in. A panic is reported by the missing
-/// answer; destructors of what is dropped here are user code too.
-fn run_quietly(job: Job) {
+/// Runs a turn under the tracing subscriber of its caller, and catches panics: the caller notices the missing answer.
+/// Destructors of dropped values are user code too.
+fn run_catching_panic(job: Job) {
     let Job { run, dispatch, phase } = job;
     let withdrawn = *lock(&phase) == Phase::Withdrawn;
     let run = move || if withdrawn { drop(run) } else { run() };
@@ -226,13 +226,13 @@ fn run_quietly(job: Job) {
     }));
 }
 
-/// A queued or running job.
-pub(super) struct Ticket {
+/// A queued or running turn.
+pub(super) struct TurnHandle {
     shared: Arc<Shared>,
     phase: Arc<Mutex<Phase>>,
 }
 
-impl RunningTurn for Ticket {
+impl RunningTurn for TurnHandle {
     fn withdraw(&self) -> bool {
         let mut phase = lock(&self.phase);
         let has_not_begun = *phase == Phase::Queued;
@@ -252,7 +252,7 @@ impl RunningTurn for Ticket {
                 state.given_up += 1;
                 state.alive -= 1;
                 if !state.queue.is_empty() {
-                    Shared::staff(&self.shared, &mut state);
+                    Shared::ensure_thread(&self.shared, &mut state);
                 }
             }
             Phase::Running => return false,
@@ -291,7 +291,7 @@ mod tests {
         threads.close().await;
     }
 
-    /// 2.15: turns that block hold up the others only until the lookout sees it.
+    /// 2.15: turns that block delay the others only until the watchdog notices.
     #[tokio::test]
     async fn more_slow_turns_than_cores_hold_up_nobody() {
         let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -315,8 +315,8 @@ mod tests {
     async fn no_more_threads_are_woken_than_half_the_cores() {
         let threads = threads(64);
         let awake_max = threads.shared.awake_max;
-        // Nobody looks out, so nobody wakes more.
-        lock(&threads.shared.state).looked_after = true;
+        // The watchdog does not start, so it wakes no more threads.
+        lock(&threads.shared.state).watchdog_runs = true;
         let (release, stuck) = mpsc::channel::<()>();
         let stuck = Arc::new(Mutex::new(stuck));
         for _ in 0..awake_max + 10 {
@@ -326,7 +326,7 @@ mod tests {
             }));
         }
         assert_eq!(lock(&threads.shared.state).alive, awake_max);
-        lock(&threads.shared.state).looked_after = false;
+        lock(&threads.shared.state).watchdog_runs = false;
         drop(release);
         threads.close().await;
     }
@@ -357,10 +357,10 @@ mod tests {
         assert!(never.await.is_err());
     }
 
-    /// A turn that never began took no thread's place: the thread that drops it takes the next one.
+    /// A turn that never began occupied no thread: the thread that drops it takes the next one.
     #[tokio::test]
     async fn a_turn_taken_back_before_it_began_costs_no_thread() {
-        for take_back in [Ticket::withdraw, Ticket::give_up] {
+        for take_back in [TurnHandle::withdraw, TurnHandle::give_up] {
             let threads = threads(1);
             let (release, stuck) = mpsc::channel::<()>();
             let _first = threads.run(Box::new(move || {
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(count.try_iter().count(), 5);
     }
 
-    /// 21.4: a scoped subscriber sees what a turn logs.
+    /// 21.4: a scoped subscriber receives the log lines of a turn.
     #[tokio::test]
     async fn turns_log_to_the_subscriber_of_the_caller() {
         let subscriber = tracing_subscriber::fmt().with_writer(std::io::sink).finish();

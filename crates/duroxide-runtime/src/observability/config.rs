@@ -1,6 +1,8 @@
+//! [`ObservabilityConfig`]: settings of logs and metrics.
+
 use std::time::Duration;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LogFormat {
     /// One JSON object per line.
@@ -17,13 +19,13 @@ pub enum LogFormat {
 /// Build it with `ObservabilityConfig { …, ..Default::default() }`: fields may be added.
 #[derive(Debug, Clone)]
 pub struct ObservabilityConfig {
-    /// How log lines look.
+    /// The format of log lines.
     pub log_format: LogFormat,
-    /// The level of orchestration and activity traces, unless the environment says otherwise.
+    /// The level of orchestration and activity traces, unless `RUST_LOG` is set.
     pub log_level: String,
     /// The service this runtime is part of.
     pub service_name: String,
-    /// Its version.
+    /// The version of that service.
     pub service_version: Option<String>,
     /// How often gauges are read from the store.
     pub gauge_poll_interval: Duration,

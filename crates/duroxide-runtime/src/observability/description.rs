@@ -1,4 +1,4 @@
-//! Kind, unit and description of every metric, for exporters that show them. Includes the metrics that a store records.
+//! Kind, unit and description of every metric, for exporters. Includes the metrics that a store records.
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
@@ -56,7 +56,7 @@ const METRICS: [(Kind, &str, Unit, &str); 35] = [
         Counter,
         "duroxide_orchestration_incompatible_version_abandoned_total",
         Unit::Count,
-        "Executions given back because this node cannot replay their duroxide version",
+        "Executions abandoned because this node cannot replay their duroxide version",
     ),
     (Counter, "duroxide_suborchestration_calls_total", Unit::Count, "Ended calls of sub-orchestrations"),
     (
@@ -86,13 +86,13 @@ const METRICS: [(Kind, &str, Unit, &str); 35] = [
         Counter,
         "duroxide_unregistered_orchestration_backoff_total",
         Unit::Count,
-        "Orchestrator batches given back because this node has no handler for them",
+        "Orchestrator batches abandoned because this node has no handler for them",
     ),
     (
         Counter,
         "duroxide_unregistered_activity_backoff_total",
         Unit::Count,
-        "Activities given back because this node has no handler for them",
+        "Activities abandoned because this node has no handler for them",
     ),
     (Counter, "duroxide_dead_letters_total", Unit::Count, "Messages moved to the dead letters, by reason"),
     (
@@ -144,7 +144,7 @@ const METRICS: [(Kind, &str, Unit, &str); 35] = [
     (Counter, "duroxide_provider_errors_total", Unit::Count, "Calls of the store that failed"),
 ];
 
-/// Describes every metric to the recorder that is installed.
+/// Describes every metric to the installed recorder.
 pub(super) fn describe_metrics() {
     for (kind, name, unit, description) in METRICS {
         match kind {

@@ -1,3 +1,5 @@
+//! [`ObservabilityHandle`]: logs and metrics of one runtime.
+
 use std::sync::Arc;
 
 use super::{
@@ -11,13 +13,13 @@ pub struct ObservabilityHandle {
 }
 
 impl ObservabilityHandle {
-    /// Sets up logging and metrics, and describes the metrics to the installed recorder. A logger that is already set
-    /// stays and is no error.
+    /// Sets up logging and metrics, and describes the metrics to the installed recorder. Keeps a logger that is already
+    /// set.
     ///
     /// # Errors
     /// If the metrics cannot be set up.
     pub fn init(config: &ObservabilityConfig) -> Result<Self, String> {
-        // Whoever set a logger first wanted that one.
+        // Fails if a logger is already set, which is fine.
         let _ = init_logging(config);
         tracing::debug!(
             target: "duroxide::runtime",
@@ -34,7 +36,7 @@ impl ObservabilityHandle {
         &self.metrics
     }
 
-    /// The counters as they stand.
+    /// The current values of the counters.
     pub fn metrics_snapshot(&self) -> MetricsSnapshot {
         self.metrics.snapshot()
     }

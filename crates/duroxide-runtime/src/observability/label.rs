@@ -1,11 +1,11 @@
-//! Label values. Numbers become ranges, so that the number of time series stays bounded. Texts are copied at most once for
-//! all the metrics of one fact, because a node records several for each item it runs.
+//! Label values. Numbers become ranges, so that the number of time series stays bounded. Texts are copied at most once
+//! for all metrics of one event, because a node records several metrics for each item.
 
 use std::sync::Arc;
 
 use metrics::SharedString;
 
-/// What the runtime itself says of how something began or ended.
+/// The values that the runtime itself uses.
 const OUTCOMES: [&str; 11] = [
     "success",
     "error",
@@ -20,7 +20,7 @@ const OUTCOMES: [&str; 11] = [
     "continuedAsNew",
 ];
 
-/// How something began or ended. What the runtime says is not copied.
+/// How something began or ended. Values of the runtime are not copied.
 pub(super) fn outcome(outcome: &str) -> SharedString {
     OUTCOMES.iter().find(|known| **known == outcome).map_or_else(|| text(outcome), |known| (*known).into())
 }
@@ -40,7 +40,7 @@ pub(super) fn turn_count(turns: u64) -> &'static str {
     }
 }
 
-/// How often an activity was fetched before the run that counts.
+/// The number of fetches before the run that counts.
 pub(super) fn retry_attempt(attempt: u32) -> &'static str {
     match attempt {
         0 => "0",
@@ -50,7 +50,6 @@ pub(super) fn retry_attempt(attempt: u32) -> &'static str {
     }
 }
 
-/// An activity's tag.
 pub(super) fn tag(tag: Option<&str>) -> SharedString {
     tag.map_or_else(|| "default".into(), text)
 }

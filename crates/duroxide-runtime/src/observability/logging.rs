@@ -1,73 +1,29 @@
-use tracing_subscriber::{
-    EnvFilter, Layer, Registry,
-    filter::{FilterExt, filter_fn},
-    fmt,
-    layer::{Filter, SubscriberExt},
-    util::SubscriberInitExt,
-};
+//! Installs a global logger.
 
-use super::{LogFormat, ObservabilityConfig, span::is_ours};
+#[cfg(feature = "subscriber")]
+mod subscriber;
 
-/// Installs a global logger. Its filter comes from `RUST_LOG`; without it, warnings of everything and the
-/// configured level of orchestrations and activities.
+use super::ObservabilityConfig;
+
+/// Installs a global logger. Its filter comes from `RUST_LOG`; by default it logs all warnings, and orchestrations and
+/// activities at the configured level.
 ///
-/// It takes no spans of turns and activities: its lines carry the same fields already, and a logger that does not ask
-/// for these spans makes them cost nothing.
+/// This needs the feature `subscriber`. duroxide itself only uses `tracing`, so a program that has a subscriber of its
+/// own does not need the feature.
+///
+/// The logger ignores the spans of turns and activities: its lines carry the same fields already, and spans that no
+/// subscriber asks for cost nothing.
 ///
 /// # Errors
-/// If a logger is already set.
+/// If a logger is already set, or if duroxide was built without the feature `subscriber`.
 pub fn init_logging(config: &ObservabilityConfig) -> Result<(), String> {
-    let lines = fmt::layer::<Registry>();
-    let lines = match config.log_format {
-        LogFormat::Json => lines.json().boxed(),
-        LogFormat::Pretty => lines.pretty().boxed(),
-        LogFormat::Compact => lines.compact().boxed(),
-    };
-    let lines = lines.with_filter(without_our_spans(filter(config)));
-    let installed = tracing_subscriber::registry().with(lines).try_init();
-    installed.map_err(|error| error.to_string())
-}
-
-fn without_our_spans(filter: EnvFilter) -> impl Filter<Registry> {
-    filter.and(filter_fn(|metadata| !is_ours(metadata)))
-}
-
-fn filter(config: &ObservabilityConfig) -> EnvFilter {
-    EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(default_directives(&config.log_level)))
-}
-
-fn default_directives(level: &str) -> String {
-    format!("warn,duroxide::orchestration={level},duroxide::activity={level}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{ActivityContext, activity_context::tests::charge_on, fixture::FakeStore};
-
-    #[test]
-    fn the_default_filter_raises_only_user_traces() {
-        let directives = default_directives("debug");
-        assert_eq!(directives, "warn,duroxide::orchestration=debug,duroxide::activity=debug");
-        assert!(EnvFilter::try_new(directives).is_ok());
+    #[cfg(feature = "subscriber")]
+    {
+        subscriber::install(config)
     }
-
-    /// Whether this filter wants the span of an activity, and one that its code makes. It is asked by itself: what
-    /// `tracing` makes of the answer depends on every other subscriber in the program.
-    fn wants(filter: &impl Filter<Registry>) -> [bool; 2] {
-        // A span that nobody listens to has no metadata.
-        let _listener = tracing::subscriber::set_default(tracing_subscriber::registry());
-        let ours = ActivityContext::new(charge_on(FakeStore::silent())).span(1);
-        let theirs = tracing::info_span!(target: "duroxide::activity", "checkout");
-        [ours, theirs].map(|span| !filter.callsite_enabled(span.metadata().unwrap()).is_never())
-    }
-
-    #[test]
-    fn our_logger_wants_no_spans_of_turns_and_activities_but_an_exporter_does() {
-        let directives = || EnvFilter::new(default_directives("info"));
-        assert_eq!(wants(&without_our_spans(directives())), [false, true]);
-        assert_eq!(wants(&directives()), [true, true], "an exporter");
-        assert_eq!(wants(&EnvFilter::new("warn")), [false, false], "nobody who is interested");
+    #[cfg(not(feature = "subscriber"))]
+    {
+        let _ = config;
+        Err("duroxide was built without the feature `subscriber`".to_owned())
     }
 }

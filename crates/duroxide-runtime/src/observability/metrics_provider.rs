@@ -1,6 +1,4 @@
-//! Every metric of the runtime, each recorded in one place.
-//!
-//! Each recorder counts exactly the fact it is named after, on the `metrics` facade and in the snapshot.
+//! [`MetricsProvider`]: records every metric of the runtime, on the `metrics` facade and in the snapshot.
 
 mod activity;
 mod dispatch;
@@ -11,7 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use super::{MetricsSnapshot, ObservabilityConfig, snapshot::Counters};
 
-/// Records what happens, on the `metrics` facade and in a snapshot.
+/// Records metrics on the `metrics` facade and in a snapshot.
 #[derive(Debug, Default)]
 pub struct MetricsProvider {
     counters: Counters,
@@ -31,7 +29,7 @@ impl MetricsProvider {
         Ok(Self::default())
     }
 
-    /// The counters as they stand.
+    /// The current values of the counters.
     pub fn snapshot(&self) -> MetricsSnapshot {
         self.counters.snapshot()
     }

@@ -1,4 +1,4 @@
-//! How executions and activities ended, each counted once with all the counters it belongs to.
+//! Records the ends of executions and activities, each with all the counters that apply.
 
 use std::time::Duration;
 
@@ -13,11 +13,9 @@ pub(crate) struct EndedExecution<'a> {
     pub(crate) version: &'a str,
     pub(crate) execution_id: u64,
     pub(crate) end: ExecutionEnd<'a>,
-    /// From its start to its end, whatever happened in between.
+    /// From start to end.
     pub(crate) duration: Duration,
-    /// Turns of the whole execution.
     pub(crate) turns: u64,
-    /// Events of the whole execution.
     pub(crate) history_events: u64,
 }
 
@@ -34,7 +32,7 @@ pub(crate) enum ExecutionEnd<'a> {
 pub(crate) struct EndedActivity<'a> {
     pub(crate) activity_name: &'a str,
     pub(crate) end: ActivityEnd<'a>,
-    /// How long the run took that counts.
+    /// The time of the run that counts.
     pub(crate) duration: Duration,
     /// Fetches, this one included.
     pub(crate) attempt_count: u32,
@@ -50,8 +48,8 @@ pub(crate) enum ActivityEnd<'a> {
 }
 
 impl MetricsProvider {
-    /// Counts the end of an execution. The end of its instance is counted by
-    /// [`Self::decrement_active_orchestrations`]: continue-as-new ends only the execution.
+    /// Counts the end of an execution. [`Self::decrement_active_orchestrations`] counts the end of its instance,
+    /// because continue-as-new ends only the execution.
     pub(crate) fn execution_ended(&self, ended: &EndedExecution<'_>) {
         let EndedExecution { orchestration_name, version, .. } = ended;
         let status = match ended.end {
@@ -98,7 +96,7 @@ impl MetricsProvider {
         self.record_orchestration_failure(name, version, error_type, details.category());
     }
 
-    /// Counts the end of an activity. A poisoned one did not run, so it has no execution and no duration.
+    /// Counts the end of an activity. A poisoned activity did not run, so it has no execution and no duration.
     pub(crate) fn activity_ended(&self, ended: &EndedActivity<'_>) {
         let outcome = match ended.end {
             ActivityEnd::Completed => {

@@ -1,9 +1,11 @@
+//! [`MetricsSnapshot`] and the counters of a runtime.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Declares the snapshot and the counters behind it from one list of fields.
 macro_rules! counters {
     ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// The counters of one runtime as they stood at one moment.
+        /// The counters of one runtime at one moment.
         #[derive(Debug, Default, Clone, PartialEq, Eq)]
         pub struct MetricsSnapshot {
             $($(#[$doc])* pub $field: u64,)*
@@ -28,13 +30,13 @@ counters! {
     orch_starts,
     /// Executions that completed.
     orch_completions,
-    /// Executions that failed, for whatever reason.
+    /// Executions that failed.
     orch_failures,
-    /// Executions that failed by their own code.
+    /// Executions that failed because of their code.
     orch_application_errors,
-    /// Executions that failed by the platform.
+    /// Executions that failed because of the platform.
     orch_infrastructure_errors,
-    /// Executions that failed by the deployment.
+    /// Executions that failed because of the deployment.
     orch_configuration_errors,
     /// Executions ended as poison.
     orch_poison,
@@ -42,9 +44,9 @@ counters! {
     activity_success,
     /// Activities that returned an error.
     activity_app_errors,
-    /// Activities that failed by the platform.
+    /// Activities that failed because of the platform.
     activity_infra_errors,
-    /// Activities that failed by the deployment.
+    /// Activities that failed because of the deployment.
     activity_config_errors,
     /// Activities ended as poison.
     activity_poison,
@@ -58,15 +60,15 @@ counters! {
     suborchestration_calls,
     /// Failed provider calls.
     provider_errors,
-    /// Orchestrator batches sent back for want of a handler.
+    /// Orchestrator batches abandoned because the node has no handler.
     unregistered_orch_backoff,
-    /// Activities sent back for want of a handler.
+    /// Activities abandoned because the node has no handler.
     unregistered_activity_backoff,
-    /// Executions sent back because this node cannot replay their version.
+    /// Executions abandoned because this node cannot replay their version.
     incompatible_version_abandoned,
 }
 
-/// A number that only grows.
+/// A monotonic counter.
 #[derive(Debug, Default)]
 pub(super) struct Count(AtomicU64);
 

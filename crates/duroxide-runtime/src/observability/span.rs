@@ -1,15 +1,15 @@
 //! Spans around user code: one per turn, one per run of an activity.
 //!
-//! Both begin without a parent: what scheduled the work may have run on another node, long ago. They carry the ids
-//! instead, so that whoever collects spans finds everything of an instance. Nothing is made, and no field is even
-//! looked at, unless a subscriber asks for the target.
+//! Both have no parent span, because the scheduling turn may have run on another node, long ago. They carry the ids
+//! instead, so that all spans of an instance can be found. A span is created, and its fields are evaluated, only if a
+//! subscriber asks for its target.
 
 use duroxide_core::engine::Outcome;
-use tracing::{Metadata, Span, field::Empty, info_span};
+use tracing::{Span, field::Empty, info_span};
 
 use crate::activity_context::ActivityCall;
 
-/// Which turn a span is about.
+/// The fields of a turn's span.
 #[derive(Debug)]
 pub(crate) struct TurnOf<'a> {
     pub(crate) instance_id: &'a str,
@@ -18,14 +18,14 @@ pub(crate) struct TurnOf<'a> {
     pub(crate) orchestration_version: &'a str,
     /// Turns of this execution, this one included.
     pub(crate) turn: u64,
-    /// Whether the code first repeats what is recorded.
+    /// Whether the turn first replays recorded events.
     pub(crate) replays: bool,
 }
 
 const TURN: &str = "orchestration_turn";
 const ACTIVITY: &str = "activity_run";
 
-/// A span of user code. Each has the ids of its execution, and is told in the end what came of it.
+/// Creates a span of user code with the ids of its execution. `outcome` is recorded at the end.
 macro_rules! user_code_span {
     ($target:literal, $name:ident, $work:ident, $($field:tt)*) => {
         info_span!(
@@ -42,7 +42,7 @@ macro_rules! user_code_span {
     };
 }
 
-/// The span of a turn, from its hand-over to a turn thread until the code rests.
+/// The span of a turn, from its submission to a turn thread until the code waits or returns.
 pub(crate) fn turn_span(turn: &TurnOf<'_>) -> Span {
     user_code_span!("duroxide::orchestration", TURN, turn, turn = turn.turn, replays = turn.replays)
 }
@@ -60,7 +60,7 @@ pub(crate) fn activity_span(call: &ActivityCall, attempt_count: u32) -> Span {
     )
 }
 
-/// What a turn came to.
+/// The `outcome` field of a turn's span.
 pub(crate) fn turn_outcome(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Running => "running",
@@ -70,7 +70,8 @@ pub(crate) fn turn_outcome(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Whether this is about one of the spans made here.
-pub(super) fn is_ours(metadata: &Metadata<'_>) -> bool {
+/// Whether the metadata belongs to a span created here.
+#[cfg(feature = "subscriber")]
+pub(super) fn is_ours(metadata: &tracing::Metadata<'_>) -> bool {
     metadata.is_span() && matches!(metadata.name(), TURN | ACTIVITY)
 }

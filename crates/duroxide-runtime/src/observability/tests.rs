@@ -7,7 +7,7 @@ use duroxide_core::{AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageTy
 use super::*;
 use crate::fixture::Recorder;
 
-/// What `record` makes of fresh recorders: the facade's view and the snapshot.
+/// Runs `record` on fresh recorders; returns the facade's view and the snapshot.
 fn observe(record: impl FnOnce(&MetricsProvider)) -> (Recorder, MetricsSnapshot) {
     let metrics = MetricsProvider::new(&ObservabilityConfig::default()).unwrap();
     let recorder = Recorder::observe(|| record(&metrics));
@@ -105,7 +105,7 @@ fn a_completed_execution_is_counted_once_with_duration_turns_and_history() {
     assert_eq!(snapshot, MetricsSnapshot { orch_completions: 1, ..Default::default() });
 }
 
-/// The counters of one failed execution besides its completion, which is always there.
+/// The counters of one failed execution, without its completion.
 fn failure_counters(details: &ErrorDetails) -> (BTreeMap<String, u64>, MetricsSnapshot) {
     let (recorder, snapshot) =
         observe(|metrics| metrics.execution_ended(&order_ended(ExecutionEnd::Failed(details))));
@@ -397,6 +397,13 @@ async fn a_logger_that_is_already_set_is_no_error() {
     assert_eq!(second.metrics_snapshot(), MetricsSnapshot::default(), "each runtime counts for itself");
     first.shutdown().await.unwrap();
     second.shutdown().await.unwrap();
+}
+
+#[cfg(not(feature = "subscriber"))]
+#[test]
+fn without_the_feature_no_logger_is_installed() {
+    let refused = init_logging(&ObservabilityConfig::default()).unwrap_err();
+    assert_eq!(refused, "duroxide was built without the feature `subscriber`");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Registering activities. They have one version only.
+//! Registers activities. They have only one version.
 
 use std::{future::Future, sync::Arc};
 
@@ -8,7 +8,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{ActivityRegistry, ActivityRegistryBuilder, DEFAULT_VERSION};
 use crate::{ActivityContext, ActivityHandler, FnActivity};
 
-// The bounds on `F` stand on each method: only there do they let the compiler infer a closure's parameter types.
+// The bounds on `F` are repeated on each method, because only there do they let the compiler infer a closure's
+// parameter types.
 impl ActivityRegistryBuilder {
     /// Registers an activity.
     #[must_use]
@@ -21,7 +22,7 @@ impl ActivityRegistryBuilder {
         self
     }
 
-    /// Registers an activity of typed input and output.
+    /// Registers an activity with typed input and output.
     #[must_use]
     pub fn register_typed<In, Out, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
     where

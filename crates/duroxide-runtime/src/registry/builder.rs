@@ -1,10 +1,12 @@
+//! [`RegistryBuilder`]: collects handlers and reports errors.
+
 use std::{collections::btree_map::Entry, fmt, sync::Arc};
 
 use semver::Version;
 
 use super::{Handlers, Policies, Registry, VersionPolicy};
 
-/// Collects handlers. What goes wrong is remembered and reported by [`Self::build_result`].
+/// Collects handlers. Errors are collected too, and reported by [`Self::build_result`].
 pub struct RegistryBuilder<H: ?Sized> {
     handlers: Handlers<H>,
     policies: Policies,
@@ -16,22 +18,22 @@ impl<H: ?Sized> RegistryBuilder<H> {
         Self { handlers, policies, errors: Vec::new() }
     }
 
-    /// The registry, whatever went wrong: the first registration of a name and version stays, unless `register_typed` has
-    /// put an orchestration in its place.
+    /// Builds the registry and ignores errors: the first registration of a name and version wins, unless
+    /// `register_typed` has replaced an orchestration.
     pub fn build(self) -> Registry<H> {
         Registry::new(self.handlers, self.policies)
     }
 
-    /// The registry, if nothing went wrong.
+    /// Builds the registry, if there were no errors.
     ///
     /// # Errors
-    /// All that went wrong, joined with `"; "`.
+    /// All errors, joined with `"; "`.
     pub fn build_result(self) -> Result<Registry<H>, String> {
         if self.errors.is_empty() { Ok(self.build()) } else { Err(self.errors.join("; ")) }
     }
 
-    /// Adds all handlers of `other`, and its policies for names that have none here. A name and version that is
-    /// already here stays, with the error `duplicate {error_prefix} in merge: {name}@{version}`.
+    /// Adds all handlers of `other`, and its policies for names that have none here. An existing name and version wins,
+    /// with the error `duplicate {error_prefix} in merge: {name}@{version}`.
     #[must_use]
     pub fn merge_registry(mut self, other: Registry<H>, error_prefix: &str) -> Self {
         for (name, versions) in other.handlers.iter() {
@@ -47,7 +49,7 @@ impl<H: ?Sized> RegistryBuilder<H> {
         self
     }
 
-    /// Registers many handlers of one type by the method given.
+    /// Registers many handlers of one type with the given method.
     #[must_use]
     pub fn register_all_handlers<F: Clone>(
         self,
@@ -57,7 +59,8 @@ impl<H: ?Sized> RegistryBuilder<H> {
         handlers.into_iter().fold(self, |builder, (name, handler)| register(builder, name, handler))
     }
 
-    /// Adds a handler unless its name and version are taken; then `duplicate` words the error.
+    /// Adds a handler. If its name and version are taken, keeps the old one and records the error that `duplicate`
+    /// returns.
     pub(super) fn insert(
         &mut self,
         name: &str,
@@ -73,7 +76,8 @@ impl<H: ?Sized> RegistryBuilder<H> {
         }
     }
 
-    /// Adds a handler, or puts it in the place of an earlier one; then `duplicate` words the error.
+    /// Adds a handler. If its name and version are taken, replaces the old one and records the error that `duplicate`
+    /// returns.
     pub(super) fn replace(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Registering orchestrations.
+//! Registers orchestrations.
 
 use std::{future::Future, sync::Arc};
 
@@ -8,7 +8,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{DEFAULT_VERSION, OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};
 
-// The bounds on `F` stand on each method: only there do they let the compiler infer a closure's parameter types.
+// The bounds on `F` are repeated on each method, because only there do they let the compiler infer a closure's
+// parameter types.
 impl OrchestrationRegistryBuilder {
     /// Registers a handler as version 1.0.0.
     #[must_use]
@@ -21,7 +22,7 @@ impl OrchestrationRegistryBuilder {
         self
     }
 
-    /// Registers a handler of typed input and output as version 1.0.0. It takes the place of an earlier one, which
+    /// Registers a handler with typed input and output as version 1.0.0. Replaces an earlier one, which
     /// [`build_result`](Self::build_result) reports.
     #[must_use]
     pub fn register_typed<In, Out, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
@@ -57,7 +58,7 @@ impl OrchestrationRegistryBuilder {
         self
     }
 
-    /// Registers a handler of typed input and output of a version.
+    /// Registers a handler of a version, with typed input and output.
     ///
     /// # Panics
     /// If `version` is not a semantic version, or lower than one registered before.
@@ -96,7 +97,7 @@ impl OrchestrationRegistryBuilder {
         self.register_all_handlers(handlers, |builder, name, handler| builder.register(name, handler))
     }
 
-    /// Sets which version a start without version gets.
+    /// Sets the version that a start without a version gets.
     #[must_use]
     pub fn set_policy(mut self, name: impl Into<String>, policy: VersionPolicy) -> Self {
         self.set(name.into(), policy);
@@ -121,7 +122,7 @@ impl OrchestrationRegistryBuilder {
     }
 }
 
-/// A handler of texts from one of values.
+/// Wraps a handler of typed values as a handler of texts.
 fn typed<In, Out, F, Fut>(handler: F) -> Arc<dyn OrchestrationHandler>
 where
     In: DeserializeOwned + Send + 'static,

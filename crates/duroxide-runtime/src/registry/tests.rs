@@ -1,3 +1,5 @@
+//! Tests of registries: names, versions and errors.
+
 use duroxide_core::OrchestrationContext;
 use tracing::Level;
 
@@ -82,7 +84,7 @@ fn the_builder_sets_policies_and_copies_them() {
     assert_eq!(registry.resolve_version("Order"), Some(version("1.0.0")), "a copy has policies of its own");
 }
 
-/// 17.5
+/// A17.5
 #[test]
 fn a_shared_registry_is_as_good_as_an_owned_one() {
     let shared = Arc::new(versioned_orders());
@@ -124,6 +126,11 @@ fn a_typed_orchestration_that_replaces_an_earlier_one_is_reported() {
         "like any other registration of a name that exists"
     );
     assert_eq!(builder().build().count(), 2);
+
+    let activities = ActivityRegistry::builder()
+        .register("Charge", charge)
+        .register_typed::<u32, u32, _, _>("Charge", |_ctx, count| async move { Ok(count) });
+    assert_eq!(activities.build_result().unwrap_err(), "duplicate activity registration: Charge@1.0.0");
 }
 
 #[test]

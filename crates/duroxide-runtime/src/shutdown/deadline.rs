@@ -1,3 +1,5 @@
+//! The earliest deadline of all calls of `shutdown`.
+
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::future::{Either, select};
@@ -5,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::env::{Env, Moment};
 
-/// When running work must end: the earliest deadline of all calls.
+/// The deadline of running work: the earliest of all calls.
 #[derive(Debug)]
 pub(super) struct Deadline {
     earliest: watch::Sender<Option<Moment>>,
@@ -18,7 +20,7 @@ impl Default for Deadline {
 }
 
 impl Deadline {
-    /// Takes the deadline of another call into account. A timeout of zero is before any other.
+    /// Adds the deadline of another call. A timeout of zero precedes any other.
     pub(super) fn bring_forward(&self, env: &Arc<dyn Env>, timeout: Duration) {
         let asked = if timeout.is_zero() { Moment::default() } else { env.moment().after(timeout) };
         self.earliest.send_modify(|earliest| {
@@ -26,12 +28,12 @@ impl Deadline {
         });
     }
 
-    /// Whether a call asked for an end without provider calls.
+    /// Whether a call asked for a shutdown without provider calls.
     pub(super) fn is_immediate(&self) -> bool {
         *self.earliest.borrow() == Some(Moment::default())
     }
 
-    /// Resolves when the deadline has passed, also if it is brought forward meanwhile.
+    /// Resolves when the deadline has passed, even if it is moved forward meanwhile.
     pub(super) async fn passed(&self, env: &Arc<dyn Env>) {
         let mut changes = self.earliest.subscribe();
         loop {
@@ -40,7 +42,7 @@ impl Deadline {
                 match earliest {
                     Some(deadline) if deadline <= env.moment() => {}
                     Some(deadline) => {
-                        // Activities that block all threads of the executor also keep its timers from running.
+                        // Activities that block all threads of the executor also stop its timers.
                         let left = deadline.since(env.moment());
                         select(env.sleep_until(deadline), env.sleep_off_executor(left)).await;
                     }

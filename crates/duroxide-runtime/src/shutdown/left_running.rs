@@ -1,8 +1,8 @@
-//! Waiting for activities that the end of their node does not stop.
+//! Waits for activities that cannot be aborted.
 //!
-//! An activity that blocks its thread cannot be aborted: its task ends when its code gives the thread back. Code that an
-//! activity has started elsewhere (`spawn_blocking`, a thread) goes on after the activity's task; it is known only by
-//! the activity's context, if it holds that.
+//! An activity that blocks its thread cannot be aborted: its task ends when its code returns. Code that an activity has
+//! started elsewhere (`spawn_blocking`, a thread) may outlive the activity's task; it is tracked by the activity's
+//! context, if it holds the context.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -18,12 +18,12 @@ const UNREPORTED_MAX: Duration = Duration::from_millis(250);
 const REPORT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// The longest pause between two reports.
 const REPORT_PAUSE_MAX: Duration = Duration::from_secs(60);
-/// How long contexts may be held after the tasks of their activities have ended. There is a limit because a context
-/// may be kept by something that waits for ever.
+/// How long contexts may be held after the tasks of their activities have ended. Limited, because a context may be held
+/// by something that waits forever.
 const CONTEXTS_MAX: Duration = Duration::from_secs(5);
 
-/// Waits until no code of an activity runs. The locks of such an activity are kept meanwhile, so that no other node runs
-/// it at the same time; all other locks are given back first.
+/// Waits until no code of an activity runs. The locks of these activities stay, so that no other node runs them at the
+/// same time. All other claims are abandoned first.
 pub(super) async fn wait(node: &Arc<Node>, deadline: &Deadline) {
     let mut ended = pin!(ended(node));
     if within(&node.env, UNREPORTED_MAX, &mut ended).await.is_some() {
@@ -34,7 +34,7 @@ pub(super) async fn wait(node: &Arc<Node>, deadline: &Deadline) {
     select(ended, pin!(report(node))).await;
 }
 
-/// Resolves when all tasks have ended, and their contexts or the time for them.
+/// Resolves when all tasks have ended and their contexts are dropped, or the time for the contexts is over.
 async fn ended(node: &Node) {
     node.user_code.ended().await;
     if within(&node.env, CONTEXTS_MAX, node.activity_code.ended()).await.is_none() {
@@ -48,7 +48,7 @@ async fn ended(node: &Node) {
     }
 }
 
-/// Logs what the shutdown waits for, at growing intervals.
+/// Logs the activities that the shutdown waits for, at growing intervals.
 async fn report(node: &Node) {
     let mut pause = REPORT_AGAIN_AFTER;
     loop {

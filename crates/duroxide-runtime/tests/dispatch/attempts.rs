@@ -1,4 +1,4 @@
-//! Attempts of a retried activity: how long each may run, and which error ends them (7.5).
+//! Attempts of a retried activity: how long each may run, and which error ends the retries (7.5).
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     scene::{Counter, brisk, kinds, output, run, start},
 };
 
-/// `order` calls `work`, with so many attempts of so long.
+/// `order` calls `work` with this number of attempts and this time limit for each.
 fn orders(attempts: u32, timeout: Duration) -> OrchestrationRegistry {
     OrchestrationRegistry::builder()
         .register("order", move |ctx: OrchestrationContext, input: String| async move {
@@ -97,7 +97,7 @@ async fn an_attempt_that_runs_too_long_is_stopped_and_retried() {
     shop.runtime.shutdown(None).await;
 }
 
-/// An activity that ignores its token is dropped after the grace period. The last attempt's error is the call's.
+/// An activity that ignores its token is dropped after the grace period. The call fails with the last attempt's error.
 #[tokio::test]
 async fn the_last_attempt_that_runs_too_long_is_the_error_of_the_call() {
     let runs = Counter::default();
@@ -120,7 +120,7 @@ async fn the_last_attempt_that_runs_too_long_is_the_error_of_the_call() {
     shop.runtime.shutdown(None).await;
 }
 
-/// The node's own limit is the shorter one here: the item goes back and counts an attempt, as 7.4 says.
+/// The node's own limit is shorter here: the item is abandoned and charged an attempt, as 7.4 says.
 #[tokio::test]
 async fn the_shorter_of_the_two_limits_applies() {
     let work = ActivityRegistry::builder()
@@ -140,7 +140,7 @@ async fn the_shorter_of_the_two_limits_applies() {
     shop.runtime.shutdown(None).await;
 }
 
-/// An error that says that a retry is not worth it ends the call after one run.
+/// A non-retryable error ends the call after one run.
 #[tokio::test]
 async fn an_error_that_is_not_retryable_is_the_last() {
     let runs = Counter::default();

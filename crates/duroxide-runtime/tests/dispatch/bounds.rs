@@ -1,4 +1,4 @@
-//! What user code may not exceed: panics, sizes and time, in activities and turns.
+//! Limits on user code: panics, sizes and time, in activities and turns.
 
 use std::{sync::Arc, time::Duration};
 
@@ -54,7 +54,7 @@ async fn an_oversized_activity_result_fails_the_activity() {
     runtime.shutdown(None).await;
 }
 
-/// B13 without a stuck process: an activity that outlives its timeout again and again is poisoned.
+/// B13 without a stuck process: an activity that exceeds its timeout again and again is poisoned.
 #[tokio::test]
 async fn an_activity_that_never_ends_is_poisoned() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -80,7 +80,7 @@ async fn an_activity_that_never_ends_is_poisoned() {
     runtime.shutdown(None).await;
 }
 
-/// 2.15, C19: a turn that does not return in time costs an attempt, and the slot goes on meanwhile.
+/// 2.15, C19: a turn that does not return in time is charged an attempt, and its slot runs other turns meanwhile.
 #[tokio::test]
 async fn a_turn_that_takes_too_long_is_given_up_and_poisoned() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());

@@ -1,4 +1,4 @@
-//! Live executions between turns: used wherever the store stands there, and never a reason for another history.
+//! Cached executions: used if they match the stored history, without changing any history.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ async fn with_and_without_the_cache_histories_are_the_same() {
     assert!(histories.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-/// 2.2: whether an instance has ended is asked of its status, so a message that comes too late costs no history.
+/// 2.2, 4.6: the status shows whether an instance has ended, so a message that comes too late reads no history.
 #[tokio::test]
 async fn a_late_message_to_an_ended_instance_loads_no_history() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -54,7 +54,7 @@ async fn a_late_message_to_an_ended_instance_loads_no_history() {
     assert_eq!(kinds(&inner, "i").await, before);
 }
 
-/// Keeps back the answer to every commit until the instance's next claim has had time to read the history.
+/// Delays the answer to every commit until the instance's next claim has had time to read the history.
 #[derive(Default)]
 struct SlowAnswers {
     fetches: Counter,
@@ -88,7 +88,7 @@ impl Intercept for SlowAnswers {
     }
 }
 
-/// B21: a claim that comes before the answer to the commit before it waits for that, and reads no history.
+/// B21: a claim that arrives before the answer to the previous commit waits for that answer, and reads no history.
 #[tokio::test]
 async fn a_claim_that_overtakes_an_answer_goes_on_with_the_live_execution() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());

@@ -1,13 +1,14 @@
-//! Starts that meet an instance that is already there (2.3, 6.5, 6.7).
+//! Starts of an instance that already exists (2.3, 6.5, 6.7).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use duroxide_core::OrchestrationContext;
-use duroxide_provider::Provider;
-use duroxide_runtime::{Client, OrchestrationRegistry};
+use duroxide_core::{Event, EventKind, OrchestrationContext};
+use duroxide_provider::{ExecutionMetadata, Provider, Round};
+use duroxide_runtime::{Client, OrchestrationRegistry, RuntimeOptions, UnregisteredBackoffConfig};
 use duroxide_store::MemoryProvider;
 
 use crate::{
+    PATIENCE,
     faults::{faulty, plain_faulty},
     scene::{Counter, brisk, echo, kinds, output, run, start},
 };
@@ -48,6 +49,66 @@ async fn a_child_under_a_taken_id_is_refused_and_its_parent_told() {
     runtime.shutdown(None).await;
 }
 
+fn event(event_id: u64, kind: EventKind) -> Event {
+    Event::with_event_id(event_id, "taken", 1, None, kind)
+}
+
+/// An instance `taken` that continued as new. The start of its successor is lost.
+async fn continued(store: &Arc<dyn Provider>) {
+    Client::new(Arc::clone(store)).start_orchestration("taken", "counts", "").await.unwrap();
+    let (_, token, _) = store.fetch_orchestration_item(PATIENCE, PATIENCE, None).await.unwrap().unwrap();
+    let started = EventKind::OrchestrationStarted {
+        name: "counts".to_owned(),
+        version: "1.0.0".to_owned(),
+        input: String::new(),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        carry_forward_events: None,
+        initial_custom_status: None,
+    };
+    let round = Round {
+        execution_id: 1,
+        history_delta: vec![
+            event(1, started),
+            event(2, EventKind::OrchestrationContinuedAsNew { input: "next".to_owned() }),
+        ],
+        metadata: ExecutionMetadata {
+            status: Some("ContinuedAsNew".to_owned()),
+            output: Some("next".to_owned()),
+            orchestration_name: Some("counts".to_owned()),
+            orchestration_version: Some("1.0.0".to_owned()),
+            ..ExecutionMetadata::default()
+        },
+        ..Round::default()
+    };
+    store.commit_round(&token, round).await.unwrap();
+}
+
+/// 6.5, 6.6, 8.6: a start that collides with an execution that waits for its successor does not start that successor.
+/// When the successor fails, the parent of the colliding start is notified.
+#[tokio::test]
+async fn a_parent_that_collides_with_a_failed_successor_is_told() {
+    let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    continued(&store).await;
+    let client = Client::new(Arc::clone(&store));
+    client.start_orchestration("p", "adopts", "in").await.unwrap();
+    let options = RuntimeOptions {
+        max_attempts: 3,
+        unregistered_backoff: UnregisteredBackoffConfig {
+            base_delay: Duration::from_millis(50),
+            max_delay: Duration::from_millis(50),
+        },
+        ..brisk()
+    };
+    let runtime = start(&store, echo(&Counter::default()), family(), options).await;
+    let refused = "refused: sub-orchestration instance id 'taken' already exists";
+    assert_eq!(output(&client, "p").await, refused);
+    let successor: Vec<_> = store.read_with_execution("taken", 2).await.unwrap();
+    assert_eq!(successor.len(), 2, "a start and a failure: {successor:?}");
+    runtime.shutdown(None).await;
+}
+
 /// I16, 2.3, 20.1
 #[tokio::test]
 async fn a_second_start_of_an_instance_changes_nothing() {
@@ -59,7 +120,7 @@ async fn a_second_start_of_an_instance_changes_nothing() {
     let counted: Arc<dyn Provider> = counted;
     let runtime = start(&counted, echo(&Counter::default()), family(), brisk()).await;
     client.start_orchestration("i", "counts", "third").await.unwrap();
-    // The first turn opens the wait; what comes from now on is for a later one.
+    // The first turn opens the wait; later messages belong to a later turn.
     faults.until_reached("commit_round", 1).await;
     client.raise_event("i", "go", "done").await.unwrap();
     assert_eq!(output(&client, "i").await, "done");
@@ -68,7 +129,7 @@ async fn a_second_start_of_an_instance_changes_nothing() {
     runtime.shutdown(None).await;
 }
 
-/// 8.1 and 8.5: with rounds that hold the successor, and with a provider that stores no rounds.
+/// 8.1 and 8.5: with rounds that contain the successor, and with a provider that stores no rounds.
 #[tokio::test]
 async fn continue_as_new_goes_on_with_and_without_stored_rounds() {
     let stored: Arc<dyn Provider> = Arc::new(MemoryProvider::new());

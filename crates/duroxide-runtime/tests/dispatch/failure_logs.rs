@@ -1,4 +1,4 @@
-//! What the log says of failures: one line each, once they are committed.
+//! The log lines of failures: one each, once they are committed.
 
 use std::{
     sync::{
@@ -96,7 +96,8 @@ fn fields<'a>(line: &'a LogLine, names: &[&str]) -> Vec<&'a str> {
     names.iter().map(|name| line.fields.get(*name).map_or("", String::as_str)).collect()
 }
 
-/// Failed activities, retries and failed instances appear once each, with what an operator needs to find them.
+/// Failed activities, retries and failed instances are logged once each, with the fields an operator needs to find
+/// them.
 #[tokio::test]
 async fn failures_of_code_are_logged_once() {
     let (logs, _guard) = Logs::capture();
@@ -120,7 +121,13 @@ async fn failures_of_code_are_logged_once() {
         (Level::WARN, vec!["1", "charge", "1.0.0", "2", "card declined"])
     );
     let line = of(&lines, "r", "retrying a failed activity");
-    assert_eq!(fields(line, &["activity_name", "failed_attempts", "max_attempts"]), ["charge", "1", "2"]);
+    assert_eq!(
+        fields(
+            line,
+            &["activity_name", "version", "activity_id", "failed_attempts", "max_attempts", "reason"]
+        ),
+        ["charge", "1.0.0", "2", "1", "2", "card declined"]
+    );
     let line = of(&lines, "f", "activity failed");
     assert_eq!(fields(line, &place), ["1", "refuse", "1.0.0", "2", "out of stock"]);
     let place = ["execution_id", "orchestration_name", "version", "event_id", "reason"];
@@ -133,8 +140,8 @@ async fn failures_of_code_are_logged_once() {
     assert_eq!((line.level, fields(line, &["reason"])), (Level::INFO, vec!["canceled: enough"]));
 }
 
-/// S1.12, S1.21, S1.23: a poisoned instance is logged once, with the warning of old, and its error says which handler was
-/// missing on which node.
+/// S1.12, S1.21, S1.23: a poisoned instance is logged once, with the published warning, and its error names the missing
+/// handler and the nodes that lack it.
 #[tokio::test]
 async fn a_poisoned_instance_says_which_handler_was_missing() {
     let (logs, _guard) = Logs::capture();
@@ -165,10 +172,41 @@ async fn a_poisoned_instance_says_which_handler_was_missing() {
     let line = of(&lines, "asks", "orchestration failed");
     assert_eq!((line.level, fields(line, &["category"])), (Level::ERROR, vec!["poison"]));
     let failed = |line: &&LogLine| line.message.contains("failed") || line.message.contains("poison");
-    assert_eq!(lines.iter().filter(failed).count(), 3 + 2, "and two that bounced before: {lines:#?}");
+    assert_eq!(lines.iter().filter(failed).count(), 3 + 2, "and two that were abandoned before: {lines:#?}");
 }
 
-/// Changed code is an error of the deployment.
+/// The error names every node that lacks the handler, and no other, so that an operator sees how far a deployment has
+/// come.
+#[tokio::test]
+async fn a_poisoned_instance_names_all_nodes_without_the_handler() {
+    let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let client = Client::new(Arc::clone(&store));
+    let idle = || RuntimeOptions { orchestration_concurrency: 0, worker_concurrency: 0, ..impatient() };
+    let without = start(&store, activities(), orchestrations(), idle()).await;
+    let nowhere = OrchestrationRegistry::builder()
+        .register("nowhere", |_ctx: OrchestrationContext, input: String| async move { Ok(input) })
+        .build();
+    let nobodys = ActivityRegistry::builder()
+        .register("nobody's", |_ctx: ActivityContext, input: String| async move { Ok(input) })
+        .build();
+    let with = start(&store, nobodys, nowhere, idle()).await;
+    let runtime = start(&store, activities(), orchestrations(), impatient()).await;
+    let nodes = store.as_management_capability().unwrap().list_nodes().await.unwrap();
+    let [other, _able, this] = &nodes[..] else { panic!("{nodes:?}") };
+
+    client.start_orchestration("ghost", "nowhere", "9").await.unwrap();
+    client.start_orchestration("asks", "asks", "10").await.unwrap();
+    let on_nodes = format!("is not registered on nodes {}, {}", this.name, other.name);
+    let reason = failure(&client, "ghost").await.poison_reason().unwrap();
+    assert_eq!(reason, format!("orchestration nowhere@latest {on_nodes}"));
+    let reason = failure(&client, "asks").await.poison_reason().unwrap();
+    assert_eq!(reason, format!("activity nobody's {on_nodes}"));
+    for node in [without, with, runtime] {
+        node.shutdown(None).await;
+    }
+}
+
+/// Nondeterminism is logged as an error of the deployment.
 #[tokio::test]
 async fn nondeterminism_is_an_error_in_the_log() {
     let (logs, _guard) = Logs::capture();
@@ -191,7 +229,7 @@ async fn nondeterminism_is_an_error_in_the_log() {
     assert!(line.fields["reason"].starts_with("nondeterministic: schedule mismatch"), "{line:?}");
 }
 
-/// Two messages of one instance can be told apart.
+/// The labels of two messages of one instance differ.
 #[tokio::test]
 async fn dropped_messages_are_named() {
     let (logs, _guard) = Logs::capture();

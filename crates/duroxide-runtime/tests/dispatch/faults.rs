@@ -1,7 +1,7 @@
 //! Providers that fail on purpose.
 //!
-//! [`faulty`] hands every call on, batches and rounds included. [`plain_faulty`] overrides only the required methods,
-//! as users' wrappers do, so the runtime meets the default bodies. Both ask [`Faults`] before each call.
+//! [`faulty`] forwards every call, batches and rounds included. [`plain_faulty`] overrides only the required methods,
+//! as users' wrappers do, so the runtime uses the default bodies. Both ask [`Faults`] before each call.
 
 use std::{
     collections::BTreeMap,
@@ -15,16 +15,16 @@ use duroxide_provider::{
 };
 use tokio::sync::watch;
 
-/// What happens to a call.
+/// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails before it happens and may be tried again.
+    /// Fails with a retryable error, without reaching the store.
     Retryable,
-    /// It fails before it happens, for good.
+    /// Fails with a permanent error, without reaching the store.
     Permanent,
-    /// It panics before it happens.
+    /// Panics without reaching the store.
     Panic,
-    /// It happens, but its answer is lost.
+    /// Succeeds in the store, but its answer is lost.
     AnswerLost,
 }
 
@@ -34,7 +34,7 @@ type Rule = Box<dyn FnMut(&'static str, u64) -> Option<Fault> + Send>;
 #[derive(Clone)]
 pub struct Faults {
     rule: Arc<Mutex<Option<Rule>>>,
-    /// Calls by operation: made, and handed on to the store.
+    /// Calls by operation: made, and forwarded to the store.
     calls: watch::Sender<BTreeMap<&'static str, (u64, u64)>>,
 }
 
@@ -45,12 +45,12 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Asks `rule` from now on: it is told the operation and which call of it this is, counted from 1.
+    /// Sets the rule for later calls: it receives the operation and the number of the call, counted from 1.
     pub fn inject(&self, rule: impl FnMut(&'static str, u64) -> Option<Fault> + Send + 'static) {
         *self.rule.lock().unwrap() = Some(Box::new(rule));
     }
 
-    /// Nothing fails from now on.
+    /// Ends all faults.
     pub fn heal(&self) {
         *self.rule.lock().unwrap() = None;
     }
@@ -108,13 +108,13 @@ impl Intercept for Faults {
     }
 }
 
-/// A provider that fails as it is told; everything else is handed on.
+/// A provider with faults that forwards all other calls.
 pub fn faulty(inner: Arc<dyn Provider>) -> (Arc<FullyIntercepted<Faults>>, Faults) {
     let faults = Faults::default();
     (FullyIntercepted::new(inner, faults.clone()), faults)
 }
 
-/// The same, with the default bodies of everything that has one.
+/// A provider with faults and the default bodies of all optional methods.
 pub fn plain_faulty(inner: Arc<dyn Provider>) -> (Arc<Intercepted<Faults>>, Faults) {
     let faults = Faults::default();
     (Intercepted::new(inner, faults.clone()), faults)

@@ -1,4 +1,4 @@
-//! The thin path: start, activity, completed.
+//! The shortest path: start, activity, completed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ async fn an_orchestration_with_one_activity_completes() {
     runtime.shutdown(None).await;
 }
 
-/// 7.6: an activity knows its attempt, so that it can find out what the one before it has left behind.
+/// 7.6: an activity knows its attempt, so that it can look for the traces of earlier attempts.
 #[tokio::test]
 async fn an_activity_knows_its_attempt() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());

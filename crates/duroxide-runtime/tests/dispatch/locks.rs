@@ -1,4 +1,4 @@
-//! Locks: renewed in time, given back when a commit fails, never a reason to lose work.
+//! Locks: renewed in time, released when a commit fails, and no work is lost.
 
 use std::{
     sync::{
@@ -21,11 +21,11 @@ use crate::{
     scene::{Counter, brisk, callers, echo, output, start},
 };
 
-/// An activity `echo` that waits for a signal on each run and says whether its token had fired.
+/// An activity `echo` that waits for a signal on each run and reports whether its token had fired.
 struct Held {
     runs: Counter,
     cancelled: Counter,
-    /// Lets this run and all later ones go on.
+    /// Lets this run and all later ones continue.
     go: CancellationToken,
 }
 
@@ -119,7 +119,7 @@ async fn a_lost_lock_cancels_the_activity() {
     runtime.shutdown(Some(0)).await;
 }
 
-/// B4, 16.5: after failed commits the lock is given back at once instead of being left to its lease.
+/// B4, 16.5: after failed commits the claim is abandoned at once instead of being left to its lease.
 #[tokio::test]
 async fn a_commit_that_keeps_failing_gives_its_lock_back() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -137,7 +137,7 @@ async fn a_commit_that_keeps_failing_gives_its_lock_back() {
     runtime.shutdown(None).await;
 }
 
-/// B17, 16.9: an outage is no attempt, however long it takes.
+/// B17, 16.9: an outage is not charged as an attempt, however long it takes.
 #[tokio::test]
 async fn an_outage_poisons_nothing() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -148,7 +148,7 @@ async fn an_outage_poisons_nothing() {
     });
     let mut options = brisk();
     options.max_attempts = 3;
-    // Long enough that a busy machine gives back in time what it could not commit.
+    // Long enough that even a busy machine abandons in time what it could not commit.
     options.orchestrator_lock_timeout = Duration::from_secs(2);
     options.worker_lock_timeout = Duration::from_secs(2);
     let runtime = start(&store, echo(&Counter::default()), callers(), options).await;
@@ -163,7 +163,7 @@ async fn an_outage_poisons_nothing() {
     runtime.shutdown(None).await;
 }
 
-/// B16: work that takes longer than a short lease keeps it. The turn blocks its thread, as user code may.
+/// B16: work that takes longer than a short lease keeps its lock. The turn blocks its thread, as user code may.
 #[tokio::test]
 async fn short_leases_are_renewed_in_time() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -235,8 +235,8 @@ async fn a_dropped_activity_is_cancelled_as_soon_as_its_round_is_committed() {
     runtime.shutdown(None).await;
 }
 
-/// 19.1, 7.3: an activity that is held up before it starts, here by a store that cannot say whose it is, asks whether it is
-/// still wanted. Otherwise it would run until its next renewal, seconds later.
+/// 19.1, 7.3: an activity whose start is delayed, here by a store that cannot return its descriptor, asks whether it
+/// still has its lock. Otherwise it would run until its next renewal, seconds later.
 #[tokio::test]
 async fn an_activity_that_was_deleted_before_it_started_never_runs() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -251,7 +251,7 @@ async fn an_activity_that_was_deleted_before_it_started_never_runs() {
             return None;
         }
         ask.add();
-        // Its tries are 10, 20, 40, 80 and 160 ms apart.
+        // Its retries are 10, 20, 40, 80 and 160 ms apart.
         (nth <= 5 || !is_deleted.load(Ordering::SeqCst)).then_some(Fault::Retryable)
     });
     let (mut turns_only, mut activities_only) = (brisk(), brisk());

@@ -1,4 +1,4 @@
-//! Stories of the dispatch: what happens to work on its way through a node, with and without trouble.
+//! Stories of dispatch: how a node processes work, with and without faults.
 
 #![allow(
     missing_docs,
@@ -32,5 +32,5 @@ mod stops;
 
 use std::time::Duration;
 
-/// How long anything may take before a test fails.
+/// The timeout of every wait in these tests.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Panics in a provider and strange items cost an attempt at most, never a slot.
+//! Panics in a provider and unexpected items cost at most an attempt, never a slot.
 
 use std::{
     collections::BTreeSet,

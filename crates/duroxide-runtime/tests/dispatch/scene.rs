@@ -1,4 +1,4 @@
-//! A small cast for the stories.
+//! Orchestrations, activities and helpers for the stories.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::PATIENCE;
 
-/// How often something happened.
+/// A counter that tests can wait for.
 #[derive(Debug, Clone)]
 pub struct Counter(watch::Sender<u32>);
 
@@ -34,13 +34,13 @@ impl Counter {
         *self.0.borrow()
     }
 
-    /// Waits until it happened this often.
+    /// Waits until the counter reaches this value.
     pub async fn until(&self, times: u32) {
         self.0.subscribe().wait_for(|count| *count >= times).await.unwrap();
     }
 }
 
-/// Options with short waits, for stories about trouble.
+/// Options with short waits, for stories about faults.
 pub fn brisk() -> RuntimeOptions {
     RuntimeOptions { dispatcher_min_poll_interval: Duration::from_millis(10), ..RuntimeOptions::default() }
 }
@@ -71,7 +71,7 @@ pub fn callers() -> OrchestrationRegistry {
         .build()
 }
 
-/// `stuck` says that it began, and keeps its thread until it is released; `quick` returns its input.
+/// `stuck` signals that it began, and blocks its thread until it is released; `quick` returns its input.
 pub fn stuck() -> (OrchestrationRegistry, Stuck) {
     let (began, begins) = mpsc::unbounded_channel();
     let (release, released) = std::sync::mpsc::channel::<()>();
@@ -87,7 +87,7 @@ pub fn stuck() -> (OrchestrationRegistry, Stuck) {
     (orchestrations, Stuck { begins, _release: release })
 }
 
-/// Code that does not return. Dropping this releases it.
+/// Blocked code. Dropping this releases it.
 pub struct Stuck {
     begins: mpsc::UnboundedReceiver<()>,
     _release: std::sync::mpsc::Sender<()>,

@@ -1,4 +1,4 @@
-//! Shutdown: what runs may finish, what does not is given back, nothing is held afterwards (21.1).
+//! Shutdown: running work may finish, the rest is abandoned, and nothing is held afterwards (21.1).
 
 use std::{
     sync::{Arc, OnceLock},
@@ -17,7 +17,7 @@ use crate::{
     scene::{Counter, brisk, callers, echo, output, run, start, stuck},
 };
 
-/// An activity `echo` that says when it began and waits until it may go on.
+/// An activity `echo` that signals when it began and waits until it may continue.
 fn gated() -> (ActivityRegistry, tokio::sync::mpsc::UnboundedReceiver<()>, Arc<Notify>) {
     let (began, begins) = tokio::sync::mpsc::unbounded_channel();
     let go = Arc::new(Notify::new());
@@ -50,7 +50,7 @@ async fn a_running_activity_may_finish_within_the_timeout() {
     let history = store.read("i").await.unwrap();
     assert!(!history.last().unwrap().is_terminal(), "no new turn began");
 
-    // The completion is in the store; another node goes on with it and runs nothing again.
+    // The completion is in the store; another node continues the instance and runs no activity again.
     let runs = Counter::default();
     let second = start(&store, echo(&runs), callers(), brisk()).await;
     assert_eq!(output(&client, "i").await, "in");
@@ -58,7 +58,7 @@ async fn a_running_activity_may_finish_within_the_timeout() {
     second.shutdown(None).await;
 }
 
-/// 16.9: what is given back at shutdown is no attempt.
+/// 16.9: work abandoned at shutdown is not charged an attempt.
 #[tokio::test]
 async fn what_does_not_finish_is_given_back_at_once_and_uncounted() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -96,7 +96,7 @@ async fn an_immediate_shutdown_makes_no_provider_call() {
     assert_eq!(Arc::strong_count(&store), 1);
 }
 
-/// 21.1: with the last handle gone nothing holds the store, however the runtime was stopped.
+/// 21.1: after the last handle is dropped nothing holds the store, however the runtime was stopped.
 #[tokio::test]
 async fn nothing_holds_the_store_after_shutdown() {
     for timeout in [None, Some(0), Some(50)] {
@@ -110,7 +110,7 @@ async fn nothing_holds_the_store_after_shutdown() {
     }
 }
 
-/// 21.1: no tokio context is needed, and nothing has to drive the executor.
+/// 21.1: shutdown needs no tokio context and no running executor.
 #[test]
 fn an_immediate_shutdown_works_outside_tokio() {
     let executor = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -140,7 +140,7 @@ fn block_on(future: impl Future<Output = ()>) {
     }
 }
 
-/// 21.1: every call waits for the same end, and the earliest deadline counts.
+/// 21.1: every call waits for the same shutdown, and the earliest deadline counts.
 #[tokio::test]
 async fn overlapping_shutdowns_end_together_at_the_earliest_deadline() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -150,23 +150,23 @@ async fn overlapping_shutdowns_end_together_at_the_earliest_deadline() {
     begins.recv().await.unwrap();
     let patient = tokio::spawn(Arc::clone(&runtime).shutdown(Some(3_600_000)));
     tokio::task::yield_now().await;
-    // A caller that gives up waiting changes nothing.
+    // Dropping a call changes nothing.
     drop(Arc::clone(&runtime).shutdown(None));
     runtime.shutdown(Some(20)).await;
     patient.await.unwrap();
     assert_eq!(Arc::strong_count(&store), 1);
 }
 
-/// What becomes of a call that another one overlaps.
+/// What happens to a call that overlaps with another one.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Awaited,
     DroppedAfterOnePoll,
-    /// It is only made, and still there at the end.
+    /// And still exists when the shutdown is over.
     NeverPolled,
 }
 
-/// 21.1: whichever call asked first and whatever became of it, nothing holds the store when another call returns.
+/// 21.1: whichever call came first and whatever happened to it, nothing holds the store when another call returns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_holds_the_store_after_overlapping_and_dropped_shutdowns() {
     for first in [0, 20, 3_600_000] {
@@ -204,7 +204,7 @@ async fn overlap(first: u64, second: u64, fate: Fate, case: &str) {
     }
 }
 
-/// 21.1: a handle that is kept holds no store either, and a later call returns at once.
+/// 21.1: a remaining handle does not hold the store either, and a later call returns at once.
 #[tokio::test]
 async fn a_handle_that_is_kept_holds_no_store_after_shutdown() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -216,7 +216,7 @@ async fn a_handle_that_is_kept_holds_no_store_after_shutdown() {
     runtime.shutdown(None).await;
 }
 
-/// 21.1: an activity may ask for the end of its own node. It is aborted like all others, and the end comes.
+/// 21.1: an activity may shut down its own node. It is aborted like all others, and the shutdown completes.
 #[tokio::test]
 async fn an_activity_can_end_its_own_node() {
     for timeout in [0, 20] {
@@ -246,7 +246,7 @@ async fn an_activity_can_end_its_own_node() {
     }
 }
 
-/// 21.1: shutdown is no cancellation.
+/// 21.1: a shutdown does not cancel activities.
 #[tokio::test]
 async fn shutdown_fires_no_activity_token() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());

@@ -1,4 +1,4 @@
-//! Slots: the right to run user code.
+//! Slots: the permission to run user code.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,8 +8,8 @@ use duroxide_store::MemoryProvider;
 
 use crate::scene::{Counter, brisk, callers, echo, output, start, stuck};
 
-/// S0.36, decisions 5: a fetch that was made while no slot was free takes nothing that was attempted before. Once
-/// slots are free again it must not go on waiting like that.
+/// S0.36, D5: a fetch that was started while no slot was free returns no item that was attempted before. Once slots are
+/// free again, such items must not wait for that fetch to end.
 #[tokio::test]
 async fn work_that_rested_comes_back_to_slots_that_were_busy() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -33,7 +33,7 @@ async fn work_that_rested_comes_back_to_slots_that_were_busy() {
     runtime.shutdown(None).await;
 }
 
-/// 2.15: what waits behind a turn that never returns goes to a node that is free, its attempt not counted.
+/// 2.15: turns queued behind a turn that never returns go to another node, without being charged an attempt.
 #[tokio::test]
 async fn healthy_instances_do_not_wait_behind_a_stuck_turn() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
@@ -41,7 +41,7 @@ async fn healthy_instances_do_not_wait_behind_a_stuck_turn() {
     let one_slot = RuntimeOptions { orchestration_concurrency: 1, max_attempts: 1, ..brisk() };
     let first = start(&store, ActivityRegistry::default(), orchestrations.clone(), one_slot.clone()).await;
     let client = Client::new(Arc::clone(&store));
-    // It learns that turns are quick here, and lets them pass beyond its slot.
+    // The node learns that turns are quick here, and starts them without a slot.
     client.start_orchestration("before", "quick", "in").await.unwrap();
     output(&client, "before").await;
     client.start_orchestration("stuck", "stuck", "in").await.unwrap();

@@ -1,5 +1,5 @@
-//! Activities that are asked to stop and waited for (`cancel_and_wait`): not begun, running here or on another node, or
-//! with a worker that is gone.
+//! Activities that are asked to stop and waited for (`cancel_and_wait`): not started, running here or on another node,
+//! or with a worker that is gone.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use duroxide_store::MemoryProvider;
 
 use crate::scene::{Counter, brisk, output, run, start};
 
-/// Both orchestrations stop their activity and say how it ended.
+/// Both orchestrations stop their activity and return how it ended.
 fn stopping() -> OrchestrationRegistry {
     OrchestrationRegistry::builder()
         .register("never begun", |ctx: OrchestrationContext, input: String| async move {
@@ -28,7 +28,7 @@ fn stopping() -> OrchestrationRegistry {
         .build()
 }
 
-/// `work` runs until it is asked to stop. Then it returns, or goes on for ever.
+/// `work` runs until it is asked to stop. Then it returns, or runs forever.
 struct Work {
     began: Counter,
     asked: Counter,
@@ -69,7 +69,7 @@ impl Scene {
         start(&self.store, work, stopping(), options).await
     }
 
-    /// Starts an instance, waits until its activity runs, and has it stopped.
+    /// Starts an instance, waits until its activity runs, and stops it.
     async fn stop_running(&self, work: &Work) {
         self.client.start_orchestration("i", "when told", "in").await.unwrap();
         work.began.until(1).await;
@@ -88,7 +88,7 @@ async fn an_activity_that_nobody_began_never_starts() {
     runtime.shutdown(None).await;
 }
 
-/// 7.3: what it returns after it was asked is its outcome.
+/// 7.3: the result after the stop request is the outcome.
 #[tokio::test]
 async fn a_running_activity_is_asked_at_once_and_its_result_counts() {
     let scene = Scene::new();
@@ -113,7 +113,7 @@ async fn an_activity_that_does_not_return_is_stopped_after_its_grace_period() {
     runtime.shutdown(None).await;
 }
 
-/// 7.3: on another node the renewal of the lock tells it.
+/// 7.3: on another node the lock renewal delivers the request.
 #[tokio::test]
 async fn an_activity_on_another_node_is_asked_when_its_lock_is_renewed() {
     let scene = Scene::new();
@@ -134,7 +134,7 @@ async fn an_activity_on_another_node_is_asked_when_its_lock_is_renewed() {
     worker.shutdown(None).await;
 }
 
-/// 7.1, 16.1: an activity that was asked to stop does not run again, whatever became of its worker.
+/// 7.1, 16.1: an activity that was asked to stop does not run again, whatever happened to its worker.
 #[tokio::test]
 async fn an_activity_whose_worker_is_gone_does_not_run_again() {
     let scene = Scene::new();
@@ -143,7 +143,7 @@ async fn an_activity_whose_worker_is_gone_does_not_run_again() {
     let first = scene.node(activities.clone(), options.clone()).await;
     scene.stop_running(&work).await;
     work.asked.until(1).await;
-    // Nothing is released: the lock has to end.
+    // Nothing releases the lock: its lease has to end.
     first.shutdown(Some(0)).await;
     let second = scene.node(activities, options).await;
     assert_eq!(output(&scene.client, "i").await, "Stopped");

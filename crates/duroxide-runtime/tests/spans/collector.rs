@@ -1,3 +1,5 @@
+//! A layer that records every span of a test.
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -17,7 +19,7 @@ use tracing_subscriber::{
 
 use crate::listen::{Fields, listen};
 
-/// A layer that keeps every span, with what was logged in it.
+/// A layer that records every span, with the lines logged in it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Collector {
     spans: Arc<Mutex<Vec<Collected>>>,
@@ -38,7 +40,7 @@ pub(crate) struct Collected {
 }
 
 impl Collector {
-    /// Collects what this thread makes, and threads that inherit its dispatcher, while the guard lives.
+    /// Records the spans of this thread, and of threads that inherit its dispatcher, until the guard is dropped.
     pub(crate) fn install() -> (Self, DefaultGuard) {
         let collector = Self::default();
         let subscriber = tracing_subscriber::registry().with(collector.clone());
@@ -69,7 +71,7 @@ impl Collector {
     }
 
     fn change(&self, id: &Id, change: impl FnOnce(&mut Collected)) {
-        // Ids are used again after a span has closed: the youngest of them is meant.
+        // Ids are reused after a span has closed: the latest span counts.
         let mut spans = self.spans.lock().unwrap();
         if let Some(span) = spans.iter_mut().rev().find(|span| span.id == *id) {
             change(span);

@@ -1,3 +1,5 @@
+//! Waiting for the file's write lock.
+
 use std::{
     cell::Cell,
     thread,

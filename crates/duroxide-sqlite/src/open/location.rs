@@ -1,9 +1,11 @@
+//! Where a store is: URLs and paths.
+
 use std::path::PathBuf;
 
 use super::real_path::{real_path, without_file_scheme};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
-use crate::{SqliteError, nodes::NodeFiles};
+use crate::{SqliteError, node_files::NodeFiles};
 
 pub(crate) const OPEN: &str = "open";
 

@@ -1,4 +1,4 @@
-//! Tables and their later versions. Each migration is a file that is never changed again.
+//! The tables of a new store, and how older ones are brought there. Each migration is a file that is never changed again.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -7,6 +7,9 @@ use super::{
     identity::{APPLICATION_ID, Identity, Verdict},
 };
 use crate::SqliteError;
+
+/// The tables of a new store.
+const SCHEMA: &str = include_str!("../../migrations/schema.sql");
 
 /// Migration n brings a store from schema n - 1 to n.
 const MIGRATIONS: &[&str] = &[
@@ -19,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0007_sole_messages.sql"),
     include_str!("../../migrations/0008_whole_mailboxes.sql"),
     include_str!("../../migrations/0009_stopped_activities.sql"),
+    include_str!("../../migrations/0010_lock_extents.sql"),
 ];
 
 /// The schema this build works with, and the newest it can open.
@@ -40,12 +44,13 @@ fn run(conn: &mut Connection, location: &Location) -> Result<(), SqliteError> {
         ..SqliteError::from_sqlite("migrate", &error)
     };
     let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-    let done = match Identity::read(&transaction).map_err(failed)?.verdict(location)? {
-        Verdict::New => 0,
-        Verdict::Ours(version) => usize::try_from(version).unwrap_or(0),
-    };
-    for migration in MIGRATIONS.iter().skip(done) {
-        transaction.execute_batch(migration).map_err(failed)?;
+    match Identity::read(&transaction).map_err(failed)?.verdict(location)? {
+        Verdict::New => transaction.execute_batch(SCHEMA).map_err(failed)?,
+        Verdict::Ours(version) => {
+            for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
+                transaction.execute_batch(migration).map_err(failed)?;
+            }
+        }
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
     transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(failed)?;

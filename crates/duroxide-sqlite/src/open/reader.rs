@@ -1,14 +1,20 @@
+//! A connection that only reads.
+
 use duroxide_core::Timestamp;
 use duroxide_provider::store::StoreFailure;
 
 use super::{Location, open_reader};
-use crate::{SqliteError, SqliteOptions, db::Db, mailbox::Fullness, reads};
+use crate::{
+    SqliteError, SqliteOptions,
+    db::Db,
+    reads::{self, Fullness},
+};
 
 /// A connection that only reads. Each call is one short read transaction, so that it never holds a checkpoint up.
 #[derive(Debug)]
 pub struct SqliteReader {
-    pub(crate) db: Db,
-    pub(crate) fullness: Fullness,
+    db: Db,
+    fullness: Fullness,
 }
 
 impl SqliteReader {
@@ -22,6 +28,15 @@ impl SqliteReader {
     /// If SQLite does not know it.
     pub fn pragma(&self, name: &str) -> Result<String, SqliteError> {
         self.db.pragma(name)
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// Connection and mailbox counts, for reads.
+    pub(crate) fn db_and_fullness(&mut self) -> (&Db, &mut Fullness) {
+        (&self.db, &mut self.fullness)
     }
 
     /// The time of reads: this side has no clock, and what was last written is late enough to judge a lease.

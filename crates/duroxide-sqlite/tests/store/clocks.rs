@@ -16,7 +16,7 @@ fn an_hour_earlier(time: Timestamp) -> Timestamp {
     Timestamp::from_micros(time.as_micros() - u64::try_from(HOUR.as_micros()).unwrap())
 }
 
-/// Section 11: a lease given by a clock that was an hour ahead ends one lease after the store is opened again.
+/// D11: a lease given by a clock that was an hour ahead ends one lease after the store is opened again.
 #[test]
 fn a_clock_set_back_while_the_store_was_closed_locks_nothing_away() {
     let directory = tempfile::tempdir().unwrap();

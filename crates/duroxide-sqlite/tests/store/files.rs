@@ -2,7 +2,7 @@
 
 use duroxide_provider::{
     NodeAnnouncement,
-    store::{FailureClass, MessageRow, NodeRow, Op, StoreEngine, StoreReader},
+    store::{ActivityRow, FailureClass, MessageRow, NodeRow, Op, StoreEngine, StoreReader},
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions, SqliteSynchronous};
 use rusqlite::Connection;
@@ -76,6 +76,38 @@ fn a_rollback_forgets_what_the_transaction_made() {
     assert_eq!(store.claim_work().unwrap().item, activity("order-2", 2));
 }
 
+/// Names of orchestrations, tags and instances get numbers when they are first met. If that transaction is rolled back and
+/// the same names come again, they must be stored again: a reopened store knows nothing but what is stored.
+#[test]
+fn a_name_that_was_rolled_back_is_stored_when_it_comes_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut store = Store::file(&path);
+    let ops = [
+        Op::EnqueueMessage(MessageRow::new(start("order-1"), None).unwrap()),
+        Op::EnqueueActivity(ActivityRow::new(activity("order-1", 2)).unwrap()),
+    ];
+    for _ in 0..2 {
+        store.engine.begin(store.now).unwrap();
+        for op in &ops {
+            store.engine.apply(op, store.now).unwrap();
+        }
+        store.engine.rollback();
+    }
+    for op in &ops {
+        store.apply(op);
+    }
+    assert_eq!(store.claim().unwrap().instance, "order-1");
+    assert_eq!(store.claim_work().unwrap().item, activity("order-1", 2));
+    store.pass(LEASE);
+    let later = store.now;
+    drop(store);
+
+    let mut store = Store { now: later, ..Store::file(&path) };
+    assert_eq!(store.claim().unwrap().instance, "order-1");
+    assert_eq!(store.claim_work().unwrap().item, activity("order-1", 2));
+}
+
 /// A transaction that is gone takes no more operations: they would run outside of any.
 #[test]
 fn nothing_runs_outside_a_transaction() {
@@ -145,7 +177,7 @@ fn an_empty_file_is_a_new_store() {
     assert!(store.claim().is_some());
 }
 
-/// Decisions 8: the log stays bounded under constant writes, because the writer checkpoints between transactions.
+/// D8: the log stays bounded under constant writes, because the writer checkpoints between transactions.
 #[test]
 fn the_log_stays_bounded_under_constant_writes() {
     let directory = tempfile::tempdir().unwrap();
@@ -162,7 +194,7 @@ fn the_log_stays_bounded_under_constant_writes() {
     assert!(log < 8 << 20, "32 MiB were written, and the log has {log} bytes");
 }
 
-/// Decisions 8: a reader of the newest state lets a checkpoint reach the end of the log, but keeps the log from starting
+/// D8: a reader of the newest state lets a checkpoint reach the end of the log, but keeps the log from starting
 /// over. It does so once the reader has gone.
 #[test]
 fn a_log_that_a_reader_kept_from_starting_over_does_so_later() {
@@ -188,7 +220,7 @@ fn a_log_that_a_reader_kept_from_starting_over_does_so_later() {
     assert!(log_bytes() < 8 << 20, "10 MiB were written, and the log has {} bytes", log_bytes());
 }
 
-/// Decisions 8: the log that a killed process left behind is moved into the database with the first work of the next.
+/// D8: the log that a killed process left behind is moved into the database with the first work of the next.
 #[test]
 fn a_long_log_found_at_the_start_is_checkpointed() {
     let directory = tempfile::tempdir().unwrap();
@@ -237,7 +269,7 @@ fn a_node_that_joins_finds_room_in_the_log() {
     assert_eq!(reopened.event_ids("order-1"), [1, 2]);
 }
 
-/// Section 8: after a commit whose outcome is unknown the store is opened anew and proves that it works.
+/// D8: after a commit whose outcome is unknown the store is opened anew and proves that it works.
 #[test]
 fn a_reopened_engine_goes_on() {
     let directory = tempfile::tempdir().unwrap();
@@ -299,7 +331,7 @@ fn the_header_says_whose_file_it_is() {
     let conn = Connection::open(&path).unwrap();
     let id: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
     let version: i32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!((id.to_be_bytes(), version), (*b"dur5", 9));
+    assert_eq!((id.to_be_bytes(), version), (*b"dur5", 10));
 }
 
 /// A file of the first schema opens, keeps what it holds, and gets what came later.
@@ -325,7 +357,7 @@ fn a_store_of_an_earlier_schema_is_upgraded() {
 
     let mut store = Store::file(&path);
     let version: i32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 9);
+    assert_eq!(version, 10);
     assert!(store.engine.nodes().unwrap().is_empty());
     let query = duroxide_provider::InstanceQuery::default().orchestration_name("Pay");
     let found = store.engine.select_instances(&query, None, 10).unwrap();

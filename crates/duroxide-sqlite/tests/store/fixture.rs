@@ -16,7 +16,7 @@ use duroxide_provider::{
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(5);
-const START: Timestamp = Timestamp::from_millis(1_000_000);
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_000_000);
 
 pub(crate) struct Store {
     pub(crate) engine: SqliteEngine,

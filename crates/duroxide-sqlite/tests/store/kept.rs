@@ -3,10 +3,12 @@
 use duroxide_core::WorkItem;
 use duroxide_provider::{
     Round, ScheduledActivityIdentifier,
-    store::{Answer, MessageRow, Op, Refusal, StoreEngine, StoreReader},
+    store::{
+        ActivityOrder, ActivityRow, Answer, InstanceOrder, MessageRow, Op, Refusal, StoreEngine, StoreReader,
+    },
 };
 
-use crate::fixture::{LEASE, Store, activity, first_round, one_instance, raise, start};
+use crate::fixture::{LEASE, Store, activity, first_round, one_activity, one_instance, raise, start};
 
 /// A store on a file, and another process on the same.
 fn two_processes() -> (tempfile::TempDir, Store, Store) {
@@ -200,6 +202,55 @@ fn a_lock_holds_all_that_waited_and_nothing_that_comes_later() {
     store.commit(&claim.lock_token, Round { execution_id: 1, ..Round::default() }).unwrap();
     assert_eq!(mailbox(&mut store), []);
     assert!(store.claim().is_none());
+}
+
+/// Up to 256 waiting messages of an instance are kept in memory; one more, and they are read. Either way the turn gets all of
+/// them, in order and once.
+#[test]
+fn a_mailbox_at_the_bound_of_what_is_kept_and_beyond_is_claimed_whole() {
+    for messages in [255, 256, 257, 258, 600] {
+        let mut store = Store::in_memory();
+        with_waiting(&mut store, messages);
+        let claim = store.claim().unwrap();
+        let expected: Vec<_> = (0..messages).map(|n| raise("order-1", &n.to_string())).collect();
+        assert_eq!(claim.messages, expected, "{messages}");
+        assert_eq!(mailbox(&mut store), vec![(1, true); messages], "{messages}");
+        store.send(&raise("order-1", "late"));
+        store.commit(&claim.lock_token, Round { execution_id: 1, ..Round::default() }).unwrap();
+        assert_eq!(store.claim().unwrap().messages, [raise("order-1", "late")], "{messages}");
+    }
+}
+
+/// What is kept of instances and activities is bounded; those beyond the bound are read, and lose nothing.
+#[test]
+fn instances_beyond_the_bound_of_what_is_kept_are_read() {
+    const BEYOND: usize = 8_192 + 3;
+    let mut store = Store::in_memory();
+    store.engine.begin(store.now).unwrap();
+    for n in 0..BEYOND {
+        let instance = n.to_string();
+        let started = Op::EnqueueMessage(MessageRow::new(start(&instance), None).unwrap());
+        store.engine.apply(&started, store.now).unwrap();
+        let queued = Op::EnqueueActivity(ActivityRow::new(activity(&instance, 2)).unwrap());
+        store.engine.apply(&queued, store.now).unwrap();
+    }
+    store.engine.commit().unwrap();
+    for n in [0, 8_191, 8_192, 8_194] {
+        store.send(&raise(&n.to_string(), "e"));
+    }
+    let order = InstanceOrder { max: BEYOND + 1, ..one_instance() };
+    let claimed = store.claim_with(&order).items;
+    assert_eq!(claimed.len(), BEYOND);
+    for (n, claim) in claimed.iter().enumerate() {
+        assert_eq!(claim.instance, n.to_string());
+        let messages = if [0, 8_191, 8_192, 8_194].contains(&n) { 2 } else { 1 };
+        assert_eq!(claim.messages.len(), messages, "{n}");
+    }
+    let works = store.claim_work_with(&ActivityOrder { max: BEYOND + 1, ..one_activity() }).items;
+    assert_eq!(works.len(), BEYOND);
+    for work in [&works[0], &works[8_191], &works[8_192], &works[BEYOND - 1]] {
+        store.apply(&Op::AckActivity { token: work.lock_token.clone(), completion: None });
+    }
 }
 
 /// B1, I04: an attempt that a lock stood for is counted when the lock is lost, whoever takes it over.

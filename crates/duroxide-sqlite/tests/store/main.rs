@@ -16,3 +16,4 @@ mod refused_files;
 mod removal;
 mod sharing;
 mod timers;
+mod upgrades;

@@ -75,7 +75,7 @@ fn a_store_in_memory_has_nobody_to_tell_of() {
     assert!(!Store::in_memory().engine.tell_of_writes(&tell));
 }
 
-/// Section 9: only the commits of others count as a change, and a read then says what may be ready.
+/// D9: only the commits of others count as a change, and a read then says what may be ready.
 #[test]
 fn a_change_by_another_writer_is_noticed_once() {
     let directory = tempfile::tempdir().unwrap();

@@ -39,6 +39,11 @@ impl Nodes {
         self.locks.as_deref()
     }
 
+    /// The names of the nodes that are being ended.
+    pub(super) fn ending(&self) -> BTreeSet<String> {
+        self.ending.keys().cloned().collect()
+    }
+
     /// Forgets the lock of a node that has ended; of one that could not be ended it lets go, to be tried again.
     fn ended(&mut self, name: &str, success: bool) {
         if let (Some(Some(lock)), Some(locks), true) = (self.ending.remove(name), &self.locks, success) {

@@ -8,11 +8,10 @@ use duroxide_provider::store::{
     StoreFailure,
 };
 
-use super::{Nonces, SteadyClock, engine::GuardedEngine, lease_start::LeaseAllowance};
+use super::{Nonces, SteadyClock, engine::GuardedEngine, lease_start::LeaseAllowance, nodes::Nodes};
 use crate::{
     job::Job,
     machine::{Machine, Served, Taken},
-    nodes::NodeLocks,
     order::Order,
     stranded,
 };
@@ -26,7 +25,7 @@ pub(super) struct Transaction<'a> {
     /// The time of everything in it.
     pub(super) now: Timestamp,
     pub(super) allowance: LeaseAllowance,
-    pub(super) node_locks: Option<&'a dyn NodeLocks>,
+    pub(super) nodes: &'a Nodes,
 }
 
 /// How much stranded work is looked at for one item. Whoever ends stranded work begins with what has waited longest.
@@ -168,7 +167,7 @@ impl Transaction<'_> {
         for job in jobs {
             let answer = self.apply(job)?;
             if answer.is_ok() {
-                readies = union(readies, job.op().readies());
+                readies = readies.or(job.op().readies());
             }
             answers.push(answer);
         }
@@ -232,7 +231,8 @@ impl Transaction<'_> {
     /// Whether still no node can take the item that is to be ended. Nodes join in transactions too, so one that can take
     /// it has either joined, and is seen here, or finds the item locked.
     fn is_stranded<O: Order>(&mut self, order: &O) -> Result<bool, StoreFailure> {
-        let found = stranded::find(self.engine.reader(), self.node_locks, self.now, STRANDED_MAX)?;
+        let (locks, ending) = (self.nodes.locks(), self.nodes.ending());
+        let found = stranded::find(self.engine.reader(), locks, &ending, self.now, STRANDED_MAX)?;
         Ok(found.iter().any(|work| order.names(work)))
     }
 }
@@ -241,8 +241,4 @@ impl Outcome {
     fn releases(&self) -> Vec<Op> {
         self.instances.releases().chain(self.activities.releases()).collect()
     }
-}
-
-fn union(a: Readies, b: Readies) -> Readies {
-    Readies { instances: a.instances || b.instances, activities: a.activities || b.activities }
 }

@@ -182,6 +182,23 @@ mod tests {
         assert_eq!(names(&batch), ["c0", "c1", "c2", "c3", "c4", "c5", "e0", "e1"]);
     }
 
+    /// The same in bytes: 250 of 1,000 are kept for enqueues, however many more wait.
+    #[test]
+    fn a_quarter_of_the_bytes_of_a_batch_belongs_to_clients() {
+        let completed = |token: &str| {
+            let Op::EnqueueMessage(row) = enqueue("any", 100).into_op() else { unreachable!() };
+            job(Op::AckActivity { token: token.to_owned(), completion: Some(row) })
+        };
+        let mut backlog = Backlog::default();
+        for n in 0..20 {
+            backlog.push(completed(&format!("c{n}")));
+            backlog.push(enqueue(&format!("e{n}"), 100));
+        }
+        let batch = backlog.take_batch(&options(512, 1_000));
+        assert_eq!(names(&batch), ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "e0", "e1", "e2"]);
+        assert_eq!(backlog.enqueue_bytes, 1_700);
+    }
+
     #[test]
     fn what_clients_do_not_need_is_used_by_others() {
         let mut backlog = Backlog::default();

@@ -84,6 +84,15 @@ mod tests {
         assert_eq!(gathering.goes_on_until(25, at(500)), None, "enough have come");
     }
 
+    /// The clock was set back: a time of before may be far away.
+    #[test]
+    fn nothing_is_waited_for_under_another_clock() {
+        let mut gathering = after_commit(100, 4 * MS);
+        assert!(gathering.goes_on_until(1, at(10)).is_some());
+        gathering.end();
+        assert_eq!(gathering.goes_on_until(1, at(10)), None);
+    }
+
     #[test]
     fn no_wait_is_longer_than_half_the_commit_before_it() {
         let mut gathering = after_commit(100, 2 * MS);

@@ -134,6 +134,20 @@ mod tests {
         assert_eq!(after(&mut looks, false, true, 1_000), 1_000);
     }
 
+    /// The pauses double up to that of a quiet store, which is no follow-up any more.
+    #[test]
+    fn follow_ups_end_where_a_quiet_store_begins() {
+        let options =
+            StoreOptions { alert_check_interval: Duration::from_millis(25), ..StoreOptions::default() };
+        let mut looks = busy_at(0);
+        looks.stirred(at(2_000), &options);
+        let pauses = [2_000, 2_100, 2_200, 2_300].map(|millis| {
+            looks.looked(false, true, at(millis), &options);
+            looks.next().saturating_since(at(millis)).as_millis()
+        });
+        assert_eq!(pauses, [25, 50, 100, 1_000]);
+    }
+
     #[test]
     fn what_has_begun_is_looked_for_until_it_must_be_there() {
         let mut looks = busy_at(0);

@@ -9,6 +9,8 @@ use crate::order::{FetchReply, Order};
 
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(3);
+/// How long a failure counts as the state of the store after it was seen. A runtime asks more often than that.
+const KNOWN_FOR: Duration = Duration::from_secs(10);
 /// How many filters are counted. Fetches of one runtime all have the same.
 const STREAKS_MAX: usize = 8;
 
@@ -18,6 +20,8 @@ const STREAKS_MAX: usize = 8;
 pub(super) struct Refusals<O: Order> {
     waiting: Vec<Refusal<O>>,
     streaks: Vec<(Arc<O>, u32)>,
+    /// The last failure and when it was seen, if no fetch has succeeded since.
+    damage: Option<(Timestamp, StoreFailure)>,
 }
 
 #[derive(Debug)]
@@ -29,7 +33,7 @@ struct Refusal<O: Order> {
 
 impl<O: Order> Default for Refusals<O> {
     fn default() -> Self {
-        Self { waiting: Vec::new(), streaks: Vec::new() }
+        Self { waiting: Vec::new(), streaks: Vec::new(), damage: None }
     }
 }
 
@@ -51,6 +55,9 @@ impl<O: Order> Refusals<O> {
         failure: StoreFailure,
         now: Timestamp,
     ) {
+        if !order.is_to_end() {
+            self.damage = Some((now, failure.clone()));
+        }
         let at = now.saturating_add(self.pause(order)).min(deadline);
         self.waiting.push(Refusal { at, reply, failure });
         self.tell(now);
@@ -76,11 +83,20 @@ impl<O: Order> Refusals<O> {
         }
     }
 
+    /// Why nothing is handed out from this queue, as far as that is known.
+    pub(super) fn damage(&self, now: Timestamp) -> Option<&StoreFailure> {
+        let (seen, failure) = self.damage.as_ref()?;
+        (now.saturating_since(*seen) < KNOWN_FOR).then_some(failure)
+    }
+
     /// A fetch with the filter of this order did not fail.
     pub(super) fn end_streak(&mut self, order: impl FnOnce() -> Option<Arc<O>>) {
         if !self.streaks.is_empty()
             && let Some(order) = order()
         {
+            if !order.is_to_end() {
+                self.damage = None;
+            }
             self.streaks.retain(|(other, _)| !other.passes_the_same_as(&order));
         }
     }

@@ -169,6 +169,11 @@ impl<O: Order> StandingOrders<O> {
         }
     }
 
+    /// Why nothing is handed out from this queue: fetches fail for good, and none waits that could find it mended.
+    pub(crate) fn damage(&self, now: Timestamp) -> Option<&StoreFailure> {
+        self.refusals.damage(now).filter(|_| !self.wants_claim())
+    }
+
     /// The transaction that claimed for these orders is committed: hands the claims over.
     pub(crate) fn settle(&mut self, served: Served<O>, deliver: impl Fn(Vec<O::Claim>) -> Delivery<O>) {
         if served.refreshed {

@@ -209,7 +209,7 @@ fn a_shared_store_is_looked_at_only_while_someone_waits() {
     assert_eq!(machine.next_step(at(0)), Step::Sleep(Some(at(50))));
 }
 
-/// Decisions 11: leases are looked at at once, not when something else is to be done.
+/// D11: leases are looked at at once, not when something else is to be done.
 #[test]
 fn a_clock_that_was_set_wants_a_transaction_of_its_own() {
     let mut machine = idle_machine();

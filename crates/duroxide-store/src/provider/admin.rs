@@ -1,14 +1,17 @@
 //! The management calls, one by one.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use duroxide_core::Event;
 use duroxide_provider::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter,
-    InstanceInfo, InstancePage, InstanceQuery, OrchestrationFetch, ProviderAdmin, ProviderError,
+    InstanceInfo, InstancePage, InstanceQuery, JoinedNode, OrchestrationFetch, ProviderAdmin, ProviderError,
     PruneOptions, PruneResult, QueueDepths, RawEvent, StrandedWork, SystemMetrics,
-    store::{InstanceOrder, Op, ReadyInstance, Refusal},
+    store::{InstanceOrder, Op, ReadyInstance, Refusal, RunningVersion, StoredNode},
 };
 
 use super::StoreProvider;
@@ -111,11 +114,15 @@ impl ProviderAdmin for StoreProvider {
     }
 
     async fn get_running_duroxide_version_spread(&self) -> Result<BTreeMap<String, u64>, ProviderError> {
-        let starts =
-            self.query("get_running_duroxide_version_spread", |reader| reader.running_starts()).await?;
+        let versions =
+            self.query("get_running_duroxide_version_spread", |reader| reader.running_versions()).await?;
         let mut spread = BTreeMap::new();
-        for start in starts {
-            *spread.entry(stamped_version(&start)).or_default() += 1;
+        for version in versions {
+            let version = match version {
+                RunningVersion::Pinned(pinned) => pinned.to_string(),
+                RunningVersion::Unpinned { first_event } => stamped_version(&first_event),
+            };
+            *spread.entry(version).or_default() += 1;
         }
         Ok(spread)
     }
@@ -155,8 +162,19 @@ impl ProviderAdmin for StoreProvider {
     async fn list_stranded_work(&self, limit: u32) -> Result<Vec<StrandedWork>, ProviderError> {
         let (now, max) = (self.submitter.now(), usize::try_from(limit).unwrap_or(usize::MAX));
         let locks = self.joining.locks();
-        self.query("list_stranded_work", move |reader| stranded::find(reader, locks.as_deref(), now, max))
-            .await
+        self.query("list_stranded_work", move |reader| {
+            stranded::find(reader, locks.as_deref(), &BTreeSet::new(), now, max)
+        })
+        .await
+    }
+
+    async fn list_nodes(&self) -> Result<Vec<JoinedNode>, ProviderError> {
+        let nodes = self.query("list_nodes", |reader| reader.nodes()).await?;
+        let joined = nodes.into_iter().map(|StoredNode { name, capability, .. }| JoinedNode {
+            name,
+            capability: serde_json::from_str(&capability).ok(),
+        });
+        Ok(joined.collect())
     }
 
     // ---- changes --------------------------------------------------------------------------------------------

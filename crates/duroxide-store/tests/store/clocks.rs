@@ -1,4 +1,4 @@
-//! Clocks that are set while the store runs (decisions 11).
+//! Clocks that are set while the store runs (D11).
 
 use std::{pin::pin, time::Duration};
 

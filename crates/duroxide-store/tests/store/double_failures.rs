@@ -111,7 +111,7 @@ fn a_round_that_fails_twice_is_stored_once_and_whole() {
     }
 }
 
-/// Decision 4, 8: a claim that its caller never saw is given back, also if that fails at first, and then again.
+/// D4, D8: a claim that its caller never saw is given back, also if that fails at first, and then again.
 #[test]
 fn a_release_that_fails_is_tried_again_before_the_lease_ends() {
     for (first, first_class) in SECONDS {
@@ -189,4 +189,17 @@ fn a_refused_round_leaves_nothing_of_what_it_carried() {
         let stored = instances.iter().any(|(instance, _)| instance == "b");
         assert!(stored || other.is_err_and(|error| error.is_retryable()), "{case}: {instances:?}");
     }
+}
+
+/// Who is refused while the store is reopened is told so, and nothing of it is stored afterwards: the caller tries again.
+#[test]
+fn what_is_refused_while_the_store_is_reopened_is_not_stored_later() {
+    let mut f = fixture();
+    f.plan.fail_next(Point::Commit, FailureClass::OutcomeUnknown);
+    complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("a"), None)).unwrap_err();
+    let refused = complete(&mut f.store, f.provider.enqueue_for_orchestrator(start("b"), None)).unwrap_err();
+    assert!(refused.is_retryable() && refused.message.contains("the store is being reopened"), "{refused}");
+    recover(&mut f);
+    let claims = complete(&mut f.store, look_for_instances(&f.provider));
+    assert!(claims.iter().all(|claim| claim.instance != "b"), "{claims:?}");
 }

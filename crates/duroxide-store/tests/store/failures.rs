@@ -8,7 +8,7 @@ use duroxide_store::Idle;
 
 use crate::support::*;
 
-/// Decision 7, S4.22: the batch is rolled back and run one by one; the broken operation fails alone.
+/// D7, S4.22: the batch is rolled back and run one by one; the broken operation fails alone.
 #[test]
 fn a_broken_operation_fails_alone() {
     for class in [FailureClass::Retryable, FailureClass::Permanent] {
@@ -51,7 +51,7 @@ fn a_waiting_fetch_gets_what_a_broken_batch_left_standing() {
     assert_eq!(answer(&mut fetch)[0].instance, "good");
 }
 
-/// Decision 7: a refused operation was checked before its first write, so the batch goes on.
+/// D7: a refused operation was checked before its first write, so the batch goes on.
 #[test]
 fn a_refused_operation_leaves_the_rest_of_its_batch_alone() {
     let Fixture { provider, mut store, plan, .. } = fixture();
@@ -133,7 +133,7 @@ fn a_broken_claim_fails_only_its_fetch() {
 #[test]
 fn claims_that_fail_for_good_are_tried_more_and_more_rarely() {
     let Fixture { provider, mut store, clock, plan } = fixture();
-    let mut pauses = || {
+    let mut pauses = |first: &str, second: &str| {
         let mut pauses = Vec::new();
         for _ in 0..8 {
             plan.fail_next(Point::ClaimInstances, FailureClass::Permanent);
@@ -158,15 +158,45 @@ fn claims_that_fail_for_good_are_tried_more_and_more_rarely() {
         hand_in(&mut fetch);
         store.run();
         answer(&mut fetch).unwrap_err();
-        complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+        // A store that hands out nothing takes nothing, so a look comes before the message.
+        complete(&mut store, look_for_instances(&provider));
+        complete(&mut store, provider.enqueue_for_orchestrator(start(first), None)).unwrap();
         assert!(!complete(&mut store, look_for_instances(&provider)).is_empty());
         // Without this nothing would be asked of a store that is known to have nothing.
-        complete(&mut store, provider.enqueue_for_orchestrator(start("b"), None)).unwrap();
+        complete(&mut store, provider.enqueue_for_orchestrator(start(second), None)).unwrap();
         pauses
     };
     let growing = [0, 100, 200, 400, 800, 1_600, 3_000, 3_000];
-    assert_eq!(pauses(), growing);
-    assert_eq!(pauses(), growing, "a fetch did not fail in between");
+    assert_eq!(pauses("a", "b"), growing);
+    assert_eq!(pauses("c", "d"), growing, "a fetch did not fail in between");
+}
+
+/// A message that no turn can ever see is refused, not acknowledged: also the first one, by which the damage shows. It is
+/// not stored. As soon as a fetch does not fail, or nobody has tried for a while, messages are taken again.
+#[test]
+fn a_store_that_cannot_hand_out_instances_takes_no_messages() {
+    let Fixture { provider, mut store, clock, plan } = fixture();
+    let request = OrchestrationFetch::new(LOCK, LONG);
+    let send = |instance: &str| provider.enqueue_for_orchestrator(start(instance), None);
+    for first in [true, false] {
+        let mut fetch = pin!(provider.fetch_orchestration_items(&request));
+        hand_in(&mut fetch);
+        store.run();
+        plan.fail_next(Point::ClaimInstances, FailureClass::Permanent);
+        let error = complete(&mut store, send("lost")).unwrap_err();
+        assert!(!error.is_retryable() && error.message.contains("planned failure"), "{first}: {error}");
+        let error = complete(&mut store, send("lost too")).unwrap_err();
+        assert!(error.message.contains("takes no messages"), "{first}: {error}");
+        if first {
+            assert!(complete(&mut store, look_for_instances(&provider)).is_empty(), "nothing was stored");
+        } else {
+            clock.advance(Duration::from_secs(10));
+            complete(&mut store, send("later")).unwrap();
+        }
+    }
+    let claims = complete(&mut store, fetch_instances(&provider, 8));
+    let instances: Vec<_> = claims.iter().map(|claim| claim.instance.as_str()).collect();
+    assert_eq!(instances, ["later"]);
 }
 
 #[test]
@@ -220,7 +250,7 @@ fn a_commit_that_did_not_happen_succeeds_after_the_reopen() {
     assert_eq!(plan.count(Point::Reopen), 1);
 }
 
-/// Decision 8: 10 ms, then twice as long each time up to 1 s; until then everyone is told to try again.
+/// D8: 10 ms, then twice as long each time up to 1 s; until then everyone is told to try again.
 #[test]
 fn the_store_is_reopened_with_growing_pauses_and_refuses_work_until_then() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -245,7 +275,7 @@ fn the_store_is_reopened_with_growing_pauses_and_refuses_work_until_then() {
     complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
 }
 
-/// Decision 8: nobody was told of the claims in a lost transaction, so they are given back.
+/// D8: nobody was told of the claims in a lost transaction, so they are given back.
 #[test]
 fn claims_of_a_lost_transaction_are_released_after_the_reopen() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -377,7 +407,7 @@ fn the_store_survives_a_panic_at_every_call() {
 
 // ---- leases -------------------------------------------------------------------------------------------------
 
-/// Decision 7: the lease counts at the time the caller handed the operation in, however busy the store is then.
+/// D7: the lease counts at the time the caller handed the operation in, however busy the store is then.
 #[test]
 fn a_lease_that_ends_while_the_commit_waits_for_the_store_is_still_good() {
     let mut f = fixture();

@@ -9,7 +9,7 @@ use duroxide_provider::{
 };
 use duroxide_store::{Idle, StoreOptions};
 
-/// Decision 4: while fetches wait, an orchestration with one activity is four commits from start to end.
+/// D4: while fetches wait, an orchestration with one activity is four commits from start to end.
 #[test]
 fn a_one_activity_orchestration_is_four_commits() {
     let Fixture { provider, mut store, plan, .. } = fixture();
@@ -80,7 +80,7 @@ fn a_fetch_that_does_not_wait_still_looks_once() {
     assert_eq!((item.instance.as_str(), item.execution_id, attempt), ("a", 1, 1));
 }
 
-/// Decision 4: the plain fetch takes all of an instance's messages, a batch fetch a bounded part of them.
+/// D4: the plain fetch takes all of an instance's messages, a batch fetch a bounded part of them.
 #[test]
 fn only_the_plain_fetch_takes_a_whole_mailbox() {
     let Fixture { provider, mut store, .. } = fixture();
@@ -248,7 +248,7 @@ fn an_empty_fetch_says_nothing_about_other_tags_or_session_owners() {
     assert_eq!(count(&TagFilter::default_only(), Some(&owner)), 1);
 }
 
-/// Decision 4: a fetch whose future was dropped locks nothing from then on.
+/// D4: a fetch whose future was dropped locks nothing from then on.
 #[test]
 fn a_dropped_fetch_is_passed_over() {
     let Fixture { provider, mut store, .. } = fixture();
@@ -263,7 +263,7 @@ fn a_dropped_fetch_is_passed_over() {
     assert_eq!(answer(&mut fetch)[0].attempt_count, 1);
 }
 
-/// Decision 4: a claim that its caller never saw is given back, attempt and all.
+/// D4: a claim that its caller never saw is given back, attempt and all.
 #[test]
 fn a_reply_dropped_unread_releases_its_claim() {
     let Fixture { provider, mut store, .. } = fixture();
@@ -294,7 +294,7 @@ fn a_plain_fetch_dropped_while_it_loads_releases_its_claim() {
     assert_eq!(complete(&mut store, fetch_instances(&provider, 1))[0].attempt_count, 1);
 }
 
-/// Decision 9: looked for every 50 ms, and every millisecond for a second after a change.
+/// D9: looked for every 50 ms, and every millisecond for a second after a change.
 #[test]
 fn a_change_by_another_process_makes_the_store_look_more_often() {
     let Fixture { provider, mut store, clock, plan } = fixture();
@@ -313,7 +313,7 @@ fn a_change_by_another_process_makes_the_store_look_more_often() {
     assert_eq!(store.run(), Idle::Until(now.saturating_add(Duration::from_millis(50))));
 }
 
-/// Decision 9: one read decides whether a claim is worth a transaction.
+/// D9: one read decides whether a claim is worth a transaction.
 #[test]
 fn a_change_by_another_process_that_made_nothing_ready_costs_no_transaction() {
     let Fixture { provider, mut store, clock, plan } = fixture();

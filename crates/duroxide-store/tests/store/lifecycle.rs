@@ -223,7 +223,7 @@ fn reads_and_transactions_take_turns_on_the_store_thread() {
 
 // ---- bounds -------------------------------------------------------------------------------------------------
 
-/// I20, decision 5: client enqueues wait outside once the queue is full.
+/// I20, D5: client enqueues wait outside once the queue is full.
 #[test]
 fn client_enqueues_wait_outside_a_full_queue() {
     let Fixture { provider, mut store, plan, .. } =
@@ -252,6 +252,25 @@ fn an_enqueue_above_the_byte_bound_goes_alone() {
     complete(&mut store, provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
     complete(&mut store, provider.enqueue_for_orchestrator(start("b"), None)).unwrap();
     assert_eq!(plan.batches(), [1, 1]);
+}
+
+/// I20: enqueues that fill the queue to the byte are let in together; with one byte less of room, the second waits.
+#[test]
+fn client_enqueues_fill_the_queue_to_the_byte() {
+    let item = |instance: &str| start(instance);
+    let bytes = |instance: &str| serde_json::to_string(&item(instance)).unwrap().len();
+    for (room, batches) in [(bytes("a") + bytes("b"), vec![2]), (bytes("a") + bytes("b") - 1, vec![1, 1])] {
+        let Fixture { provider, mut store, plan, .. } =
+            fixture_with(StoreOptions { enqueue_bytes_max: room, ..StoreOptions::default() });
+        let mut first = pin!(provider.enqueue_for_orchestrator(item("a"), None));
+        let mut second = pin!(provider.enqueue_for_orchestrator(item("b"), None));
+        hand_in(&mut first);
+        hand_in(&mut second);
+        store.run();
+        answer(&mut first).unwrap();
+        complete(&mut store, second).unwrap();
+        assert_eq!(plan.batches(), batches, "{room}");
+    }
 }
 
 /// A full queue of client enqueues does not hold work in progress up.

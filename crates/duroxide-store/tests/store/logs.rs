@@ -2,11 +2,14 @@
 
 use std::{
     io,
+    pin::pin,
     sync::{Arc, Mutex, Once},
+    task::Poll,
+    time::Duration,
 };
 
 use duroxide_core::WorkItem;
-use duroxide_provider::{Provider, store::FailureClass};
+use duroxide_provider::{InstanceFilter, Provider, ProviderAdmin, store::FailureClass};
 use duroxide_store::StoreProvider;
 
 use crate::support::*;
@@ -107,4 +110,37 @@ fn an_unknown_commit_outcome_and_the_reopen_are_logged() {
     });
     assert!(log.has(&["ERROR", "outcome of a commit unknown", "ops=1"]), "{:?}", log.lines());
     assert!(log.has(&["INFO", "store reopened"]), "{:?}", log.lines());
+}
+
+/// 19: a delete that takes long says once a second how far it is.
+#[test]
+fn the_progress_of_a_bulk_delete_is_logged() {
+    const INSTANCES: usize = 150;
+    let log = Log::default();
+    log.capture(|| {
+        let mut f = fixture();
+        for number in 0..INSTANCES {
+            let instance = format!("i{number}");
+            let claim = claim_new(&mut f, &instance);
+            let mut round = last_round(&instance);
+            round.history_delta.insert(0, started(&instance));
+            round.metadata.orchestration_name = Some("Hello".to_owned());
+            complete(&mut f.store, f.provider.commit_round(&claim.lock_token, round)).unwrap();
+        }
+        let Fixture { provider, mut store, clock, .. } = f;
+        let mut delete = pin!(provider.delete_instance_bulk(InstanceFilter::default()));
+        let deleted = loop {
+            if let Poll::Ready(deleted) = poll(&mut delete) {
+                break deleted.unwrap();
+            }
+            clock.advance(Duration::from_millis(500));
+            store.run();
+        };
+        assert_eq!(deleted.instances_deleted, INSTANCES as u64);
+    });
+    let progress: Vec<_> =
+        log.lines().into_iter().filter(|line| line.contains("rows are being removed")).collect();
+    assert_eq!(progress.len(), 2, "one a second: {progress:?}");
+    let first = ["INFO", "operation=\"delete_instance_bulk\"", "instances_deleted=64", "instances_left=86"];
+    assert!(log.has(&first), "{progress:?}");
 }

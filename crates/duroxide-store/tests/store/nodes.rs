@@ -9,8 +9,8 @@ use std::{
 
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::{
-    NodeAnnouncement, NodeCapability, NodeId, NodeMembership, OrchestrationClaim, OrchestrationFetch,
-    Provider,
+    DispatcherCapabilityFilter, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, OrchestrationClaim,
+    OrchestrationFetch, Provider,
     memory::MemoryEngine,
     store::{Answer, FailureClass, InstanceOrder, MessageRow, NodeRow, Op, StoreEngine, StoreFailure},
 };
@@ -142,7 +142,7 @@ impl Shared {
     }
 }
 
-/// Decisions 10: a fetch that waits gets what a dead node held within a second, in one transaction.
+/// D10: a fetch that waits gets what a dead node held within a second, in one transaction.
 #[test]
 fn what_a_dead_process_held_is_handed_to_a_waiting_fetch() {
     let mut shared = with_claim_of_another_process();
@@ -178,7 +178,7 @@ fn the_first_node_to_join_finds_the_dead_at_once() {
     assert_eq!(shared.nodes(), ["own"]);
 }
 
-/// Decisions 10: what nobody can tell is left to the lease.
+/// D10: what nobody can tell is left to the lease.
 #[test]
 fn a_node_without_a_lock_is_left_to_its_lease() {
     let mut shared = with_claim_of_another_process();
@@ -310,4 +310,30 @@ fn nothing_is_stranded_while_a_node_tries_to_join() {
     assert!(shared.stranded().is_empty());
     shared.processes.set("joining", Held::No);
     assert_eq!(shared.stranded(), ["a"], "its process died");
+}
+
+/// S3.48: a node that ends in the transaction that looks for stranded work is gone, although its lock is still held.
+#[test]
+fn a_node_that_ends_is_not_taken_for_one_that_joins() {
+    let mut shared = serve(MemoryEngine::default());
+    let weak = NodeAnnouncement {
+        capability: NodeCapability { asks_for_registered_only: true, ..NodeCapability::default() },
+        ..named("weak")
+    };
+    let _weak = complete(&mut shared.store, shared.provider.join_node(&weak)).unwrap();
+    let DispatcherCapabilityFilter { supported_duroxide_versions: replay_versions } =
+        DispatcherCapabilityFilter::default_for_current_build();
+    let able = NodeAnnouncement {
+        capability: NodeCapability { replay_versions, ..NodeCapability::default() },
+        ..named("able")
+    };
+    let able = complete(&mut shared.store, shared.provider.join_node(&able)).unwrap();
+    complete(&mut shared.store, shared.provider.enqueue_for_orchestrator(start("a"), None)).unwrap();
+    let to_end = OrchestrationFetch::new(LOCK, Duration::ZERO).with_only("a");
+    let fetched = complete(&mut shared.store, shared.provider.fetch_orchestration_items(&to_end)).unwrap();
+    assert!(fetched.is_empty(), "the other node takes it");
+
+    drop(able);
+    let fetched = complete(&mut shared.store, shared.provider.fetch_orchestration_items(&to_end)).unwrap();
+    assert_eq!(fetched.len(), 1);
 }

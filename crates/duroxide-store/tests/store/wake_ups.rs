@@ -87,7 +87,7 @@ fn with_held_activity() -> (Fixture, String) {
     (f, work.lock_token)
 }
 
-/// Decision 4
+/// D4
 #[test]
 fn a_start_wakes_a_fetch_at_once_or_when_it_is_due() {
     for delay in [None, Some(PAUSE)] {
@@ -197,4 +197,19 @@ fn a_failure_costs_a_fetch_no_more_than_the_pause_after_it() {
     hand_in(&mut fetch);
     let (claims, took) = wait_for(&mut store, &clock, &mut fetch);
     assert_eq!((claims.len(), took), (1, PAUSE + Duration::from_secs(1)));
+}
+
+/// A fetch that got as much as it asked for has not emptied its queue, however many slots are free: the next one is served
+/// at once.
+#[test]
+fn what_a_fetch_left_is_there_for_the_next() {
+    let mut f = unshared();
+    for id in [2, 3] {
+        complete(&mut f.store, f.provider.enqueue_for_worker(activity("a", id))).unwrap();
+    }
+    let tags = TagFilter::default();
+    for _ in 0..2 {
+        let request = WorkFetch::new(LOCK, LONG, &tags).with_max(1, 8);
+        assert_eq!(complete(&mut f.store, f.provider.fetch_work_items(&request)).unwrap().len(), 1);
+    }
 }

@@ -1,4 +1,4 @@
-//! Section 2: authoring orchestrations and activities.
+//! A2: authoring orchestrations and activities.
 
 use std::{
     collections::HashMap,

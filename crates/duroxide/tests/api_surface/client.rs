@@ -1,4 +1,4 @@
-//! Section 9: the client.
+//! A9: the client.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,12 +11,37 @@ use duroxide::{
     InstancePage, InstanceQuery, InstanceTree, OrchestrationStatus, PruneOptions, PruneResult, QueueDepths,
     StartOutcome, SystemMetrics, SystemStats,
     providers::{DeadLetter, Provider, ProviderError},
-    runtime::RuntimeLimits,
+    runtime::{
+        RuntimeLimits,
+        env::{BoxFuture, Moment, Timer},
+    },
 };
 
 use crate::bounds;
 
 type CRes<T> = Result<T, ClientError>;
+
+/// A timer of the caller needs nothing but `duroxide` to be written.
+struct Frozen;
+
+impl Timer for Frozen {
+    fn moment(&self) -> Moment {
+        Moment::new(Duration::from_secs(1))
+    }
+
+    fn sleep_until(&self, deadline: Moment) -> BoxFuture {
+        match deadline <= self.moment() {
+            true => Box::pin(std::future::ready(())),
+            false => Box::pin(std::future::pending()),
+        }
+    }
+}
+
+#[test]
+fn a_client_takes_a_timer_of_the_caller() {
+    let _: fn(Client, Arc<dyn Timer>) -> Client = Client::with_timer;
+    let _: fn(Client) -> Client = |client| client.with_timer(Arc::new(Frozen));
+}
 
 #[test]
 fn a_client_is_cheap_and_shareable() {

@@ -1,4 +1,4 @@
-//! Section 5: errors.
+//! A5: errors.
 
 use duroxide::{
     AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType,
@@ -79,7 +79,11 @@ fn error_details_answer_the_documented_questions() {
         message_type: PoisonMessageType::Orchestration { instance: "i".into(), execution_id: 1 },
         message: "m".into(),
     };
-    assert_eq!((poison.category(), poison.is_retryable()), ("poison", false), "S1.15, S1.16");
+    assert_eq!(
+        (poison.category(), poison.is_retryable()),
+        ("poison", false),
+        "S1.15, S1.16: nothing is tried again"
+    );
 }
 
 #[test]

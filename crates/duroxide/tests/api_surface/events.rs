@@ -1,4 +1,4 @@
-//! Section 6: events and actions.
+//! A6: events and actions.
 
 use duroxide::{Action, Event, EventKind};
 

@@ -1,4 +1,4 @@
-//! Section 10: filters, items and metadata.
+//! A10: filters, items and metadata.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -35,7 +35,7 @@ fn tag_filters() {
     assert!(tags.matches(Some("a")) && !tags.matches(None) && both.matches(None));
 }
 
-/// S3.8, S3.9, S3.27.
+/// S3.8, S3.9, S3.27, C12.
 #[test]
 fn version_filters() {
     bounds::value::<SemverRange>();
@@ -90,7 +90,7 @@ fn execution_metadata_has_a_default() {
     };
 }
 
-/// Section 17.3.
+/// A17.3.
 #[test]
 fn fetch_requests_and_handler_capability() {
     bounds::value::<HandlerCapability>();

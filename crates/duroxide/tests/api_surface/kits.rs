@@ -1,4 +1,4 @@
-//! Section 16: the provider test kits.
+//! A16: the provider test kits.
 
 mod validations;
 

@@ -1,4 +1,4 @@
-//! Section 12: the value types of `ProviderAdmin`.
+//! A12: the value types of `ProviderAdmin`.
 
 use duroxide::{
     DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstancePage, InstanceQuery,
@@ -82,7 +82,7 @@ fn counts_and_options_have_defaults() {
     let _: [u64; 3] = [instances_processed, executions_deleted, events_deleted];
 }
 
-/// Section 17.3.
+/// A17.3.
 #[test]
 fn instances_are_listed_by_queries() {
     bounds::value::<InstanceQuery>();
@@ -107,7 +107,7 @@ fn instances_are_listed_by_queries() {
     let _ = InstancePage { instances: Vec::<InstanceInfo>::new(), next: None::<String> };
 }
 
-/// Section 17.3.
+/// A17.3.
 #[test]
 fn dead_letters_and_raw_events() {
     bounds::value::<DeadLetter>();

@@ -1,4 +1,4 @@
-//! Sections 14, 15 and 17.7: observability and the measuring provider.
+//! A14, A15, A17.7: observability and the measuring provider.
 
 use std::{sync::Arc, time::Duration};
 

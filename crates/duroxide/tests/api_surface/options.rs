@@ -1,4 +1,4 @@
-//! Sections 4, 7 and 17.4: statuses, options and limits.
+//! A4, A7, A17.4: statuses, options and limits.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Sections 11, 12 and 17.3: the provider traits, implemented with exactly their required methods.
+//! A11, A12, A17.3: the provider traits, implemented with exactly their required methods.
 
 use std::{any::Any, collections::HashMap, time::Duration};
 
@@ -7,10 +7,11 @@ use duroxide::{
     DeleteInstanceResult, Event, ExecutionInfo, InstanceFilter, InstanceInfo, InstancePage, InstanceQuery,
     PruneOptions, PruneResult, QueueDepths, SystemMetrics, SystemStats,
     providers::{
-        DequeuedItem, DispatcherCapabilityFilter, ExecutionMetadata, NextExecution, OpenRound,
-        OrchestrationItem, Provider, ProviderAdmin, ProviderError, RawEvent, Round,
+        ClaimToken, DequeuedItem, DispatcherCapabilityFilter, ExecutionMetadata, JoinedNode,
+        MissingCapability, NextExecution, NodeAnnouncement, NodeCapability, NodeId, NodeMembership,
+        OpenRound, OrchestrationItem, Provider, ProviderAdmin, ProviderError, RawEvent, Round,
         ScheduledActivityIdentifier, ScheduledTimerIdentifier, SessionFetchConfig, StartOutcome,
-        StatusSnapshot, TagFilter, WorkItem, run_round,
+        StatusSnapshot, StrandedWork, TagFilter, WorkItem, run_round,
     },
 };
 
@@ -18,7 +19,8 @@ use crate::bounds;
 
 type PRes<T> = Result<T, ProviderError>;
 
-/// A third party's store: knows nothing of what was added later. Its signatures are S1.3, S1.6, S1.9 and S3.12.
+/// A third party's store: knows nothing of what was added later. Its signatures are S1.3, S1.6, S1.9,
+/// S3.12, C2 and C3.
 struct Plain;
 
 #[async_trait]
@@ -179,7 +181,7 @@ fn plain_answers_are_the_documented_defaults() {
     provider.set_max_attempts(3);
 }
 
-/// Section 17.3, with the documented defaults.
+/// A17.3, with the documented defaults.
 #[tokio::test]
 async fn added_methods_have_default_bodies() {
     let provider: &dyn Provider = &Plain;
@@ -208,11 +210,29 @@ async fn added_methods_have_default_bodies() {
     assert_eq!((refused.message.as_str(), refused.retryable), ("raw history is not supported", false));
     let build = DispatcherCapabilityFilter::default_for_current_build();
     assert_eq!(admin.list_stuck_instances(Duration::ZERO, &build).await.unwrap(), Vec::<String>::new());
+    assert_eq!(admin.list_nodes().await.unwrap(), Vec::<JoinedNode>::new());
+    assert_eq!(admin.list_stranded_work(10).await.unwrap(), Vec::<StrandedWork>::new());
     assert_eq!(admin.get_instance_tree("i").await.unwrap().all_ids, ["i"]);
     let _: DeleteInstanceResult = admin.delete_instance("i", false).await.unwrap();
 }
 
-/// S4.4.
+/// What a provider that knows its nodes is told and tells.
+#[test]
+fn nodes_can_be_named() {
+    let capability = NodeCapability { activities: ["Charge".to_owned()].into(), ..NodeCapability::default() };
+    assert!(capability.has_activity("Charge") && !capability.has_orchestration("Pay", None));
+    let NodeAnnouncement { name, session_owners, capability } =
+        NodeAnnouncement { name: "a".into(), session_owners: Vec::new(), capability };
+    assert!(session_owners.is_empty());
+    let JoinedNode { name, capability } = JoinedNode { name, capability: Some(capability) };
+    assert_eq!((name.as_str(), capability.map(|can| can.asks_for_registered_only)), ("a", Some(false)));
+    let missing = MissingCapability::Activity { name: "Charge".into() };
+    assert_eq!((missing.label(), NodeId(7).to_string().as_str()), ("activity", "7"));
+    let _: fn(&dyn NodeMembership) -> NodeId = |membership| membership.node();
+    let _: fn(&dyn NodeMembership, Option<&ClaimToken>) = |membership, claim| membership.note_starting(claim);
+}
+
+/// S4.4, C17.
 #[test]
 fn rounds_are_built_in_full() {
     bounds::value::<Round>();

@@ -1,4 +1,4 @@
-//! Section 3: registries and handlers.
+//! A3: registries and handlers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Section 1: the root.
+//! A1: the root.
 
 use std::{marker::PhantomData, sync::Arc};
 

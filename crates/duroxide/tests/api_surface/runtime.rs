@@ -1,4 +1,4 @@
-//! Sections 4 and 17.5: the runtime.
+//! A4, A17.5: the runtime.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Sections 13 and 17.6: the SQLite provider.
+//! A13, A17.6: the SQLite provider.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Section 8: work items.
+//! A8: work items.
 
 use duroxide::providers::WorkItem;
 

@@ -66,7 +66,7 @@ async fn both_causes_are_told_in_the_same_words() {
     assert_eq!(reasons, [("ghost", reason.as_str())]);
 }
 
-/// S3.T31, S3.45: several ranges are joined.
+/// S3.T31, S3.45, 17.2: several ranges are joined.
 #[tokio::test]
 async fn runtime_logs_capability_declaration_at_startup() {
     let (logs, _guard) = Logs::capture();
@@ -83,7 +83,7 @@ async fn runtime_logs_capability_declaration_at_startup() {
     assert!(logs.with("reach above this build").is_empty());
 }
 
-/// S3.45, S3.9: without a setting the range is from 0.0.0 to the build, and nothing is wrong with it.
+/// S3.45, S3.9, 17.2: without a setting the range is from 0.0.0 to the build, and nothing is wrong with it.
 #[tokio::test]
 async fn the_default_range_is_declared_too() {
     let (logs, _guard) = Logs::capture();
@@ -108,7 +108,7 @@ async fn a_runtime_says_what_it_is_and_where_it_stores() {
     assert_eq!(lines.len(), 1);
 }
 
-/// C10, S3.29: a range above the own build is allowed, and said.
+/// C10, S3.29, 17.2: a range above the own build is allowed, and said.
 #[tokio::test]
 async fn a_range_above_the_build_is_warned_about() {
     let (logs, _guard) = Logs::capture();

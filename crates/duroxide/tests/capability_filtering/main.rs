@@ -11,6 +11,7 @@ mod fixture;
 
 mod bypassed;
 mod fleet;
+mod generations;
 mod golden;
 mod logs;
 mod names;

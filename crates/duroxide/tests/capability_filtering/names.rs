@@ -15,6 +15,7 @@ fn each_part_can_be_run_alone_by_its_name() {
     let parts = [
         "bypassed::",
         "fleet::",
+        "generations::",
         "golden::",
         "logs::",
         "names::",

@@ -175,7 +175,7 @@ async fn a_cancellation_needs_no_replay_if_that_is_allowed() {
     runtime.shutdown(None).await;
 }
 
-/// api 17.3: the question an operator asks about one filter.
+/// A17.3: the question an operator asks about one filter.
 #[tokio::test]
 async fn instances_that_a_filter_does_not_pass_are_listed_by_age() {
     let file = File::new();

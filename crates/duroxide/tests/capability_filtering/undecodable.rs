@@ -62,7 +62,11 @@ async fn wide_supported_range_drains_stuck_items_via_deserialization_error() {
     assert!(error.starts_with(start), "S3.37: {error}");
     assert_eq!(message, error, "S1.12: the decode error is the message");
     runtime.shutdown(None).await;
-    assert_eq!(logs.with("supported replay versions reach above this build").len(), 1, "C10");
+    assert_eq!(
+        logs.with("supported replay versions reach above this build").len(),
+        1,
+        "C10: the node says so"
+    );
 }
 
 /// S3.T42, S3.38, Q1: a damaged history stops its own instance, with a diagnosis; all others progress.

@@ -137,7 +137,7 @@ async fn the_sessions_of_a_killed_worker_do_not_wait_for_their_leases() {
     next.kill();
 }
 
-/// Decisions 10: a process that is stopped keeps what it holds. When it goes on it finds its locks; when it is killed
+/// D10: a process that is stopped keeps what it holds. When it goes on it finds its locks; when it is killed
 /// after all, they are free.
 #[tokio::test]
 async fn a_frozen_worker_keeps_its_leases() {

@@ -60,7 +60,7 @@ async fn poison_of_every_kind_costs_healthy_work_neither_runs_nor_rounds() {
     let lines = logs.with("unexpected WorkItem in Worker dispatcher");
     assert_eq!(lines.iter().map(|line| line.level).collect::<Vec<_>>(), [Level::ERROR]);
     let lines = logs.with("Activity message exceeded max attempts, marking as poison");
-    assert_eq!(lines.len(), 1, "S1.23");
+    assert_eq!(lines.len(), 1, "S1.23: one warning");
     assert_eq!(lines[0].field("activity_id"), "2");
     for instance in file.snapshot().instances {
         if instance.instance.starts_with("healthy-") {

@@ -30,7 +30,7 @@ async fn logs_of_failing(orchestrations: OrchestrationRegistry, name: &str, vers
     logs
 }
 
-/// S0.5, S0.13 to S0.18.
+/// S0.5, S0.13 to S0.18, C5.
 #[tokio::test]
 async fn each_attempt_of_an_orchestration_logs_one_warning() {
     let logs = logs_of_failing(no_orchestrations(), "NoSuchOrchestration", None).await;

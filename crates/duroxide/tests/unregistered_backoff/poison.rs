@@ -29,7 +29,7 @@ async fn an_unregistered_orchestration_eventually_poisons() {
     assert_eq!((attempt, max), (4, 3));
     assert_eq!(kind, PoisonMessageType::Orchestration { instance: "ghost".into(), execution_id: 1 });
     let snapshot = final_snapshot(runtime).await;
-    assert_eq!((snapshot.unregistered_orch_backoff, snapshot.orch_poison), (3, 1), "S0.27, S0.31");
+    assert_eq!((snapshot.unregistered_orch_backoff, snapshot.orch_poison), (3, 1), "S0.27, S0.31: each once");
 }
 
 /// S0.33, S0.43 for a missing version.

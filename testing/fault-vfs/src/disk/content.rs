@@ -1,3 +1,5 @@
+//! The bytes of a file: synced content and the changes since.
+
 use crate::dice::Dice;
 
 /// What a disk writes whole or not at all, if it does not tear it.

@@ -1,3 +1,5 @@
+//! An open file of one connection.
+
 use std::ffi::c_void;
 
 use super::{Busy, Content, Fate, File, FileId, HandleId, LockLevel, SharedState, SlotLock, State};

@@ -1,3 +1,5 @@
+//! The locks that connections hold on a file.
+
 use std::collections::BTreeMap;
 
 use super::HandleId;

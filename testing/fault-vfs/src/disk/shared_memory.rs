@@ -1,3 +1,5 @@
+//! The shared memory of a file in WAL mode.
+
 use std::{collections::BTreeMap, ffi::c_void, sync::atomic::AtomicU64};
 
 use super::{HandleId, locks::Busy};

@@ -71,7 +71,7 @@ fn undisturbed_end(disk: Disk) -> StoreSnapshot {
     caller.state()
 }
 
-/// Decisions 8, S4.24, S4.26: a commit that fails with an I/O error has an unknown outcome. The store answers with
+/// D8, S4.24, S4.26: a commit that fails with an I/O error has an unknown outcome. The store answers with
 /// retryable errors, opens its file anew, and a repeated round or ack finds its lock; claims that nobody was told of are
 /// given back.
 #[test]
@@ -80,7 +80,7 @@ fn an_io_error_at_any_operation_costs_a_retry_and_nothing_else() {
     assert!(seen.found_lock > 0, "{seen:?}");
 }
 
-/// Decisions 8: the same while another connection keeps the log open.
+/// D8: the same while another connection keeps the log open.
 #[test]
 fn an_io_error_beside_a_reader_costs_a_retry_and_nothing_else() {
     let seen =
@@ -88,7 +88,7 @@ fn an_io_error_beside_a_reader_costs_a_retry_and_nothing_else() {
     assert!(seen.found_lock > 0, "{seen:?}");
 }
 
-/// Decisions 8, S4.24: if the disk goes on failing, so that the log of a failed commit is left behind, that commit may
+/// D8, S4.24: if the disk goes on failing, so that the log of a failed commit is left behind, that commit may
 /// turn out to have happened. The repeated round or ack then finds an invalid token, and nothing is there twice.
 #[test]
 fn a_commit_that_happened_without_its_answer_is_found_done() {
@@ -97,7 +97,7 @@ fn a_commit_that_happened_without_its_answer_is_found_done() {
     assert!(seen.found_done > 0, "{seen:?}");
 }
 
-/// Decisions 8: after a failed commit the store answers with retryable errors until its disk has taken a commit again.
+/// D8: after a failed commit the store answers with retryable errors until its disk has taken a commit again.
 #[test]
 fn a_store_is_not_back_before_its_disk_takes_a_commit() {
     let mut caller = Caller::new(Disk::new());
@@ -111,7 +111,7 @@ fn a_store_is_not_back_before_its_disk_takes_a_commit() {
     caller.send_once(&start("other")).unwrap();
 }
 
-/// Decisions 8: a full disk is a retryable error, and nothing happened. When there is room again, work goes on.
+/// D8: a full disk is a retryable error, and nothing happened. When there is room again, work goes on.
 #[test]
 fn a_full_disk_stops_work_without_a_trace_until_there_is_room() {
     let nothing_happened = |caller: &mut Caller| {

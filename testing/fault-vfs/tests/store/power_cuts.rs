@@ -93,7 +93,7 @@ fn what_was_answered_survives_a_power_cut_at_every_operation() {
     assert_eq!(seen.len(), transcript.len() + 1, "the power was cut in every step: {seen:?}");
 }
 
-/// I10, api 17.6: with `SqliteSynchronous::Normal` the last steps may be missing after a power cut, but what is there is
+/// I10, A17.6: with `SqliteSynchronous::Normal` the last steps may be missing after a power cut, but what is there is
 /// whole and in order. That some are missing also shows that these tests would find a store that does not sync.
 #[test]
 fn without_syncs_at_commit_a_power_cut_takes_only_the_last_steps_and_each_whole() {

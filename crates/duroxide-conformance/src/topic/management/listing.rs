@@ -26,7 +26,7 @@ async fn create(fixture: &Fixture, instances: &[&str]) {
     }
 }
 
-/// Pages go from the newest instance to the oldest; the last one has no cursor (api 17.3).
+/// Pages go from the newest instance to the oldest; the last one has no cursor (A17.3).
 pub async fn test_query_instances_pages<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let empty = page(&fixture, &InstanceQuery::default()).await;
@@ -49,7 +49,7 @@ pub async fn test_query_instances_pages<F: ProviderFactory + ?Sized>(factory: &F
     assert_eq!(ids(&none), ["e"], "a page holds at least one instance, or paging would not end");
 }
 
-/// Each criterion selects, and all together do (api 17.3).
+/// Each criterion selects, and all together do (A17.3).
 pub async fn test_query_instances_filters<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     create(&fixture, &["order-1", "order-2"]).await;
@@ -87,7 +87,7 @@ pub async fn test_query_instances_filters<F: ProviderFactory + ?Sized>(factory: 
     }
 }
 
-/// What is created, changed and deleted between two pages makes no instance come twice and none vanish (api 17.3).
+/// What is created, changed and deleted between two pages makes no instance come twice and none vanish (A17.3).
 pub async fn test_query_instances_cursor_is_stable<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     create(&fixture, &["a", "b", "c", "d", "e"]).await;
@@ -108,7 +108,7 @@ pub async fn test_query_instances_cursor_is_stable<F: ProviderFactory + ?Sized>(
     assert_eq!((ids(&last), &last.next), (vec!["a"], &None));
 }
 
-/// A cursor that no page had is a permanent error, and says so (api 17.3).
+/// A cursor that no page had is a permanent error, and says so (A17.3).
 pub async fn test_query_instances_refuses_unknown_cursors<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("a").await;
@@ -124,7 +124,7 @@ async fn holds(fixture: &Fixture, at_least: u64) -> Option<bool> {
 }
 
 /// What clients sent is counted until it is consumed, claimed or not; starts, timers and completions are not. A provider
-/// may be unable to tell (15.3, api 17.3).
+/// may be unable to tell (15.3, A17.3).
 pub async fn test_mailbox_holds<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     if holds(&fixture, 1).await.is_none() {

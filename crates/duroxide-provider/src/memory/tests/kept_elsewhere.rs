@@ -14,7 +14,7 @@ use crate::{
         },
     },
     store::{EventRow, StoreEngine, StoreFailure},
-    testing::{EngineLayer, Subject, compare},
+    testing::{EngineLayer, ModelEngine, Subject, compare},
 };
 
 #[derive(Default)]
@@ -36,7 +36,8 @@ impl Rows {
             self.messages.retain(|(instance, _), _| *instance != id);
             self.activities.retain(|(instance, _), _| *instance != id);
         }
-        self.instances.extend(changes.instances.into_iter().map(|row| (row.instance.clone(), row)));
+        let instances = changes.added_instances.into_iter().chain(changes.changed_instances);
+        self.instances.extend(instances.map(|record| (record.row.id.clone(), record)));
         for row in changes.executions {
             self.executions.insert((row.instance.clone(), row.execution_id), row);
         }
@@ -49,10 +50,10 @@ impl Rows {
         }
         let (messages, activities) = (changes.messages, changes.activities);
         for row in messages.added.into_iter().chain(messages.changed) {
-            self.messages.insert((row.instance.clone(), row.number), row);
+            self.messages.insert((row.instance.clone(), row.row.number), row);
         }
         for row in activities.added.into_iter().chain(activities.changed) {
-            self.activities.insert((row.row.instance.clone(), row.number), row);
+            self.activities.insert((row.activity.instance.clone(), row.row.number), row);
         }
         messages.removed.iter().for_each(|id| drop(self.messages.remove(id)));
         activities.removed.iter().for_each(|id| drop(self.activities.remove(id)));
@@ -63,13 +64,13 @@ impl Rows {
     fn records(&self) -> Records {
         let instances = self.instances.values().map(|instance| StoredInstance {
             instance: instance.clone(),
-            executions: of(&self.executions, &instance.instance)
+            executions: of(&self.executions, &instance.row.id)
                 .map(|(key, execution)| {
                     (execution.clone(), self.events.get(key).cloned().unwrap_or_default())
                 })
                 .collect(),
-            messages: of(&self.messages, &instance.instance).map(|(_, row)| row.clone()).collect(),
-            activities: of(&self.activities, &instance.instance).map(|(_, row)| row.clone()).collect(),
+            messages: of(&self.messages, &instance.row.id).map(|(_, row)| row.clone()).collect(),
+            activities: of(&self.activities, &instance.row.id).map(|(_, row)| row.clone()).collect(),
         });
         Records {
             instances: instances.collect(),
@@ -101,8 +102,7 @@ impl EngineLayer for KeptElsewhere {
     fn commit(&mut self) -> Result<(), StoreFailure> {
         self.rows.take(self.engine.take_changes());
         self.engine.commit()?;
-        self.engine.replace(self.rows.records());
-        Ok(())
+        self.engine.replace(self.rows.records())
     }
 }
 
@@ -115,7 +115,7 @@ proptest! {
     fn an_engine_restored_after_every_commit_does_the_same(
         numbers in prop::collection::vec(any::<u64>(), 0..120),
     ) {
-        let (one, other) = (MemoryEngine::default(), KeptElsewhere::default());
-        compare(&mut Subject::new(one), &mut Subject::new(other), &numbers);
+        let (model, other) = (ModelEngine::default(), KeptElsewhere::default());
+        compare(&mut Subject::new(model), &mut Subject::new(other), &numbers);
     }
 }

@@ -134,7 +134,7 @@ pub fn an_ack_deletes_the_row_and_queues_the_completion(mut s: Scenario) {
     assert_eq!(s.ack(&work, Some(&completed("a", 2))), Err(Refusal::WorkItemLockLost));
 }
 
-/// api 16: `ack_work_item_none_deletes_without_enqueue`
+/// A16: `ack_work_item_none_deletes_without_enqueue`
 pub fn an_ack_without_completion_only_deletes(mut s: Scenario) {
     s.send(&activity("a", 2));
     let work = s.work().unwrap();
@@ -168,7 +168,7 @@ pub fn a_renewed_activity_is_not_redelivered(mut s: Scenario) {
     s.ack(&work, None).unwrap();
 }
 
-/// api 16: `abandon_work_item_with_delay`, 16.2
+/// A16: `abandon_work_item_with_delay`, 16.2
 pub fn an_abandoned_activity_is_hidden_and_keeps_its_place(mut s: Scenario) {
     s.send(&activity("a", 2));
     s.send(&activity("a", 3));
@@ -209,7 +209,7 @@ pub fn handlers_route_activities(mut s: Scenario) {
     assert_eq!(s.work_all(&with(&["ship", "charge"])).items.len(), 1);
 }
 
-/// Decisions 5
+/// D5
 pub fn attempted_activities_are_claimed_only_into_free_slots(mut s: Scenario) {
     s.send(&activity("a", 1));
     let work = s.work().unwrap();
@@ -220,7 +220,7 @@ pub fn attempted_activities_are_claimed_only_into_free_slots(mut s: Scenario) {
     assert_eq!(ids(&s.work_all(&with_slots(1)).items), [1, 2]);
 }
 
-/// api 11: nobody asks whether the instance exists
+/// A11: nobody asks whether the instance exists
 pub fn an_activity_of_nobody_is_delivered(mut s: Scenario) {
     s.send(&activity("nobody", 1));
     let work = s.work().unwrap();

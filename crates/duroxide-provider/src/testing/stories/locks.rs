@@ -23,7 +23,7 @@ pub fn one_instance_is_claimed_once(mut s: Scenario) {
     assert!(s.claim().is_none());
 }
 
-/// api 11: delete the locked messages only
+/// A11: delete the locked messages only
 pub fn a_message_that_arrives_during_a_turn_stays_for_the_next(mut s: Scenario) {
     s.send(&start("a"));
     let claim = s.claim().unwrap();
@@ -48,7 +48,7 @@ pub fn an_ended_lease_gives_the_messages_to_the_next_and_fences_the_first(mut s:
     s.commit(&second, Turn::first("a")).unwrap();
 }
 
-/// Decisions 7: a busy store does not end healthy leases.
+/// D7: a busy store does not end healthy leases.
 pub fn a_commit_handed_in_before_the_lease_ended_is_served(mut s: Scenario) {
     s.send(&start("a"));
     let claim = s.claim().unwrap();
@@ -70,7 +70,7 @@ pub fn a_commit_after_the_lease_ended_is_refused(mut s: Scenario) {
     assert!(s.read().history("a", None).unwrap().is_empty());
 }
 
-/// Decisions 7
+/// D7
 pub fn a_renewal_handed_in_before_the_lease_ended_takes_the_lock_back(mut s: Scenario) {
     s.send(&start("a"));
     let claim = s.claim().unwrap();
@@ -83,7 +83,7 @@ pub fn a_renewal_handed_in_before_the_lease_ended_takes_the_lock_back(mut s: Sce
     s.commit(&claim, Turn::first("a")).unwrap();
 }
 
-/// api 11: only an unknown token is refused.
+/// A11: only an unknown token is refused.
 pub fn an_abandon_needs_only_its_token(mut s: Scenario) {
     s.send(&start("a"));
     let claim = s.claim().unwrap();
@@ -104,7 +104,7 @@ pub fn a_renewed_lease_holds(mut s: Scenario) {
     s.commit(&claim, Turn::first("a")).unwrap();
 }
 
-/// api 11
+/// A11
 pub fn an_unknown_token_is_refused(mut s: Scenario) {
     s.send(&start("a"));
     let mut claim = s.claim().unwrap();
@@ -127,7 +127,7 @@ pub fn attempts_count_fetches_and_are_per_message(mut s: Scenario) {
     assert_eq!(s.attempts("a"), [2, 1]);
 }
 
-/// api 11
+/// A11
 pub fn an_abandon_touches_only_what_its_token_locked(mut s: Scenario) {
     s.running("a");
     s.send(&raise("a", "locked"));
@@ -139,7 +139,7 @@ pub fn an_abandon_touches_only_what_its_token_locked(mut s: Scenario) {
     assert_eq!(next.attempt_count, 1);
 }
 
-/// api 11: all visible messages, also those that become visible while others are.
+/// A11: all visible messages, also those that become visible while others are.
 pub fn a_hidden_message_joins_a_batch_that_is_ready_before_it(mut s: Scenario) {
     s.running("a");
     s.send(&raise("a", "hidden"));
@@ -162,7 +162,7 @@ pub fn an_ignored_attempt_is_taken_back_and_never_below_zero(mut s: Scenario) {
     }
 }
 
-/// api 16: `orchestration_ignore_attempt_preserves_hidden_start`
+/// A16: `orchestration_ignore_attempt_preserves_hidden_start`
 pub fn a_hidden_start_keeps_its_place_when_others_are_released(mut s: Scenario) {
     s.running("a");
     s.send(&start("a"));
@@ -175,7 +175,7 @@ pub fn a_hidden_start_keeps_its_place_when_others_are_released(mut s: Scenario) 
     assert_eq!(s.claim().unwrap().messages, [raise("a", "e")], "the start is still hidden");
 }
 
-/// Decisions 5: prefetch must not spread poison.
+/// D5: prefetch must not spread poison.
 pub fn suspects_are_claimed_only_into_free_slots(mut s: Scenario) {
     s.send(&start("suspect"));
     s.claim().unwrap();
@@ -190,7 +190,7 @@ pub fn suspects_are_claimed_only_into_free_slots(mut s: Scenario) {
     assert_eq!(instances, ["suspect", "healthy 1", "healthy 2"]);
 }
 
-/// Decisions 5
+/// D5
 pub fn a_healthy_commit_clears_the_suspicion(mut s: Scenario) {
     s.send(&start("a"));
     let claim = s.claim().unwrap();
@@ -220,7 +220,7 @@ pub fn the_engine_wakes_for_leases_timers_and_hidden_rows(mut s: Scenario) {
     s.claim().unwrap();
 }
 
-/// Decisions 11: what was locked when the clock was set back is locked for one lease from then on.
+/// D11: what was locked when the clock was set back is locked for one lease from then on.
 pub fn a_clock_set_back_leaves_no_lease_longer_than_it_is(mut s: Scenario) {
     s.pass(HOUR);
     s.send(&start("a"));
@@ -239,7 +239,7 @@ pub fn a_clock_set_back_leaves_no_lease_longer_than_it_is(mut s: Scenario) {
     assert_eq!(s.claim().unwrap().attempt_count, 2);
 }
 
-/// Decisions 11: a lease is as long as its last renewal made it.
+/// D11: a lease is as long as its last renewal made it.
 pub fn a_clock_set_back_cuts_no_long_lease_short(mut s: Scenario) {
     s.send(&start("a"));
     let claim = s.claim().unwrap();
@@ -251,7 +251,7 @@ pub fn a_clock_set_back_cuts_no_long_lease_short(mut s: Scenario) {
     assert!(s.claim().is_some());
 }
 
-/// Decisions 11: what is ready stays ready, whatever the clock says of the lease that ended.
+/// D11: what is ready stays ready, whatever the clock says of the lease that ended.
 pub fn a_clock_set_back_gives_no_ended_lease_new_life(mut s: Scenario) {
     s.send(&start("a"));
     let first = s.claim().unwrap();
@@ -267,7 +267,7 @@ pub fn a_clock_set_back_gives_no_ended_lease_new_life(mut s: Scenario) {
     assert_eq!(s.work().unwrap().attempt_count, 2);
 }
 
-/// Decisions 11: times that code asked for are times of the clock, wherever it was set.
+/// D11: times that code asked for are times of the clock, wherever it was set.
 pub fn a_clock_set_back_moves_no_timer(mut s: Scenario) {
     s.running("a");
     let fire_at = s.now_ms() + 700;
@@ -280,7 +280,7 @@ pub fn a_clock_set_back_moves_no_timer(mut s: Scenario) {
     assert!(s.claim().is_some());
 }
 
-/// Decisions 11: for a holder that lives no time has passed, so its lease goes on where it was.
+/// D11: for a holder that lives no time has passed, so its lease goes on where it was.
 pub fn a_clock_set_forward_moves_the_leases_of_its_holders(mut s: Scenario) {
     s.send(&start("a"));
     let claim = s.claim().unwrap();
@@ -303,7 +303,7 @@ pub fn a_clock_set_forward_moves_the_leases_of_its_holders(mut s: Scenario) {
     assert_eq!((s.claim().unwrap().attempt_count, s.work().unwrap().attempt_count), (2, 2));
 }
 
-/// Decisions 11: several processes may notice the same step. Together they add no more than one lease.
+/// D11: several processes may notice the same step. Together they add no more than one lease.
 pub fn a_step_forward_that_is_noticed_twice_adds_at_most_a_lease(mut s: Scenario) {
     s.send(&start("a"));
     s.claim().unwrap();
@@ -317,7 +317,7 @@ pub fn a_step_forward_that_is_noticed_twice_adds_at_most_a_lease(mut s: Scenario
     assert!(s.claim().is_some() && s.work().is_some());
 }
 
-/// Decisions 11: a lease that had ended stays so, and what somebody else may claim is not taken back.
+/// D11: a lease that had ended stays so, and what somebody else may claim is not taken back.
 pub fn a_clock_set_forward_gives_no_ended_lease_new_life(mut s: Scenario) {
     s.send(&start("a"));
     let first = s.claim().unwrap();
@@ -332,7 +332,7 @@ pub fn a_clock_set_forward_gives_no_ended_lease_new_life(mut s: Scenario) {
     assert_eq!(s.work().unwrap().attempt_count, 2);
 }
 
-/// Decisions 11: times that code asked for have come.
+/// D11: times that code asked for have come.
 pub fn a_clock_set_forward_lets_timers_fire(mut s: Scenario) {
     s.running("a");
     let fire_at = s.now_ms() + 700;

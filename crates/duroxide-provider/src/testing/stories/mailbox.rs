@@ -6,7 +6,10 @@ use duroxide_core::WorkItem;
 
 use crate::{
     PruneOptions, Round,
-    store::{Answer, InstanceOrder, MessageRow, Op, PreparedRound, StoredStart, bounds::CLAIM_MESSAGES_MAX},
+    store::{
+        Answer, InstanceOrder, MessageRow, Op, PreparedRound, StoredStart,
+        bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX},
+    },
     testing::{Scenario, Turn, items::*, scenario::batch_order},
 };
 
@@ -43,7 +46,7 @@ pub fn messages_come_in_the_order_in_which_they_became_visible(mut s: Scenario) 
     assert!(s.attempts("a").is_empty(), "the lock held them all, whatever their order");
 }
 
-/// 2.1, decisions 12
+/// 2.1, D12
 pub fn an_abandon_with_delay_changes_no_order(mut s: Scenario) {
     s.running("a");
     let now = s.now_ms();
@@ -81,7 +84,7 @@ pub fn a_timer_is_invisible_until_it_is_due(mut s: Scenario) {
     assert_eq!(data(&s.claim().unwrap().messages), ["timer 2"]);
 }
 
-/// api 11: `enqueue_for_orchestrator` with a delay
+/// A11: `enqueue_for_orchestrator` with a delay
 pub fn a_delayed_message_is_invisible_until_its_time(mut s: Scenario) {
     s.send_later(&start("a"), Duration::from_secs(3));
     s.pass(Duration::from_millis(2_999));
@@ -90,7 +93,7 @@ pub fn a_delayed_message_is_invisible_until_its_time(mut s: Scenario) {
     assert!(s.claim().is_some());
 }
 
-/// Decisions 11: a queue position is a number, never a time.
+/// D11: a queue position is a number, never a time.
 pub fn a_clock_set_back_hides_no_immediate_message(mut s: Scenario) {
     s.pass(Duration::from_secs(86_400));
     s.send(&start("a"));
@@ -98,7 +101,7 @@ pub fn a_clock_set_back_hides_no_immediate_message(mut s: Scenario) {
     assert!(s.claim().is_some());
 }
 
-/// Decisions 12
+/// D12
 pub fn the_instance_that_waits_longest_is_claimed_first(mut s: Scenario) {
     for id in ["c", "a", "b"] {
         s.send(&start(id));
@@ -107,7 +110,7 @@ pub fn the_instance_that_waits_longest_is_claimed_first(mut s: Scenario) {
     assert_eq!(order, ["c", "a", "b"]);
 }
 
-/// Decisions 12: nobody starves.
+/// D12: nobody starves.
 pub fn what_stays_after_a_commit_goes_to_the_back(mut s: Scenario) {
     s.running("busy");
     s.send(&raise("busy", "1"));
@@ -119,7 +122,7 @@ pub fn what_stays_after_a_commit_goes_to_the_back(mut s: Scenario) {
     assert_eq!(s.claim().unwrap().instance, "busy");
 }
 
-/// Decisions 7, 12: also if its lease had ended and it stood in line again.
+/// D7, D12: also if its lease had ended and it stood in line again.
 pub fn what_stays_after_a_late_commit_goes_to_the_back(mut s: Scenario) {
     s.running("busy");
     s.send(&raise("busy", "1"));
@@ -148,7 +151,7 @@ pub fn a_stray_message_blocks_nobody_and_joins_a_later_start(mut s: Scenario) {
     assert_eq!((claim.orchestration_name.as_str(), claim.version.as_str()), (ORDER, "unknown"));
 }
 
-/// Decisions 12: a mailbox that waits for its start stands in no line, so the start gives it no better place.
+/// D12: a mailbox that waits for its start stands in no line, so the start gives it no better place.
 pub fn a_stray_that_is_started_goes_to_the_back(mut s: Scenario) {
     s.send(&queue("ghost", "1"));
     s.send(&start("first"));
@@ -204,7 +207,7 @@ pub fn queue_messages_beside_others_wait_for_the_start(mut s: Scenario) {
     assert_eq!(data(&s.claim().unwrap().messages), ["q", "e", "StartOrchestration"]);
 }
 
-/// Decisions 4
+/// D4
 pub fn a_batch_is_bounded_in_messages_and_takes_a_start_from_any_place(mut s: Scenario) {
     for n in 0..=CLAIM_MESSAGES_MAX {
         s.send_unchecked(&raise("a", &n.to_string()));
@@ -218,7 +221,7 @@ pub fn a_batch_is_bounded_in_messages_and_takes_a_start_from_any_place(mut s: Sc
     assert_eq!(whole.messages.len(), CLAIM_MESSAGES_MAX + 2);
 }
 
-/// Decisions 4, 8.6
+/// D4, 8.6
 pub fn a_bounded_batch_takes_a_successor_from_any_place(mut s: Scenario) {
     s.run_first_turn(Turn::first("a").continue_as_new(), &start("a"));
     for n in 0..CLAIM_MESSAGES_MAX {
@@ -232,10 +235,10 @@ pub fn a_bounded_batch_takes_a_successor_from_any_place(mut s: Scenario) {
     assert_eq!(last, ["ContinueAsNew", "StartOrchestration"]);
 }
 
-/// Decisions 4
+/// D4
 pub fn a_batch_is_bounded_in_bytes_and_takes_at_least_one(mut s: Scenario) {
     s.running("a");
-    let huge = "x".repeat(crate::store::bounds::CLAIM_BYTES_MAX);
+    let huge = "x".repeat(CLAIM_BYTES_MAX);
     s.send_unchecked(&raise("a", &huge));
     s.send_unchecked(&raise("a", "small"));
     let claim = s.claim_all(&batch_order(1)).items.pop().unwrap();
@@ -244,7 +247,20 @@ pub fn a_batch_is_bounded_in_bytes_and_takes_at_least_one(mut s: Scenario) {
     assert_eq!(data(&s.claim().unwrap().messages), ["small"]);
 }
 
-/// I15, decisions 12
+/// D4: two messages that fill a batch to the byte go together, and one byte more is the next batch's.
+pub fn a_batch_holds_exactly_so_many_bytes(mut s: Scenario) {
+    let text = |item: &WorkItem| serde_json::to_string(item).unwrap().len();
+    let rest = CLAIM_BYTES_MAX - text(&raise("a", "")) - text(&raise("a", "small"));
+    for (instance, bytes, messages) in [("a", rest, 2), ("b", rest + 1, 1)] {
+        s.running(instance);
+        s.send_unchecked(&raise(instance, &"x".repeat(bytes)));
+        s.send_unchecked(&raise(instance, "small"));
+        let claim = s.claim_all(&batch_order(1)).items.pop().unwrap();
+        assert_eq!(claim.messages.len(), messages, "{bytes}");
+    }
+}
+
+/// I15, D12
 pub fn a_queue_message_waits_behind_an_older_hidden_one(mut s: Scenario) {
     s.running("a");
     s.send(&queue("a", "1"));

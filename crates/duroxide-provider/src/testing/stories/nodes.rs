@@ -159,7 +159,7 @@ pub fn a_node_that_ended_by_an_unknown_claim_leaves_all_counted(mut s: Scenario)
     s.ack(&elsewhere, None).unwrap();
 }
 
-/// Decisions 10
+/// D10
 pub fn what_a_dead_node_held_is_free_at_once_and_counted(mut s: Scenario) {
     let (dead, other) = (join(&mut s, "dead"), join(&mut s, "other"));
     s.send(&start("a"));
@@ -185,7 +185,7 @@ pub fn what_a_dead_node_held_is_free_at_once_and_counted(mut s: Scenario) {
     s.ack(&kept_work, None).unwrap();
 }
 
-/// Decisions 5: a crash counts an attempt for everything that was claimed, and may be due to it.
+/// D5: a crash counts an attempt for everything that was claimed, and may be due to it.
 pub fn what_a_dead_node_held_is_suspect(mut s: Scenario) {
     let dead = join(&mut s, "dead");
     s.send(&start("a"));
@@ -298,7 +298,7 @@ pub fn a_claim_counts_what_it_passes_over(mut s: Scenario) {
     assert_eq!(s.claim_all(&batch_order(5)).held_back, HeldBack::default());
 }
 
-/// Decisions 10: one table says who is there.
+/// D10: one table says who is there.
 pub fn nodes_are_listed_until_they_end(mut s: Scenario) {
     let first = join(&mut s, "first");
     let second = join(&mut s, "second");
@@ -325,7 +325,7 @@ pub fn a_node_that_nobody_renews_is_forgotten(mut s: Scenario) {
     assert_eq!(names(&mut s), ["busy"]);
 }
 
-/// Decisions 11: nodes are no less there because the clock was set.
+/// D11: nodes are no less there because the clock was set.
 pub fn a_clock_set_forward_makes_no_node_forgotten(mut s: Scenario) {
     join(&mut s, "quiet");
     join(&mut s, "busy");

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use duroxide_core::{Event, EventKind};
+use semver::Version;
 
 use crate::{
     InstanceQuery,
-    store::{Ended, StoredStatus},
+    store::{Ended, RunningVersion, StoredStatus},
     testing::{Scenario, Turn, items::*},
 };
 
-/// 16.11, decisions 13
+/// 16.11, D13
 pub fn a_mailbox_is_invisible(mut s: Scenario) {
     s.send(&raise("ghost", "e"));
     s.send(&start("started"));
@@ -153,7 +154,7 @@ pub fn an_end_is_told_as_a_read_shows_it(mut s: Scenario) {
     assert_eq!(s.commit_end(&claim, Turn::first("waits").continue_as_new()), None);
 }
 
-/// api 12
+/// A12
 pub fn instances_are_listed_newest_first(mut s: Scenario) {
     s.ended("a");
     s.running("b");
@@ -161,10 +162,24 @@ pub fn instances_are_listed_newest_first(mut s: Scenario) {
     assert_eq!(s.read().instances(None).unwrap(), ["c", "b", "a"]);
     assert_eq!(s.read().instances(Some("Completed")).unwrap(), ["c", "a"]);
     assert_eq!(s.read().instances(Some("Running")).unwrap(), ["b"]);
-    assert_eq!(s.read().running_starts().unwrap().len(), 1);
+    assert_eq!(s.read().running_versions().unwrap().len(), 1);
 }
 
-/// api 12
+/// S2.13, S2.14, S2.16: pins are stored beside the executions; a history is read only where none is.
+pub fn running_instances_tell_their_pins(mut s: Scenario) {
+    s.running("unpinned");
+    s.ended("ended");
+    s.run_first_turn(Turn::first("pinned").pinned(Version::new(3, 1, 4)), &start("pinned"));
+    let [RunningVersion::Unpinned { first_event }, RunningVersion::Pinned(pin)] =
+        &s.read().running_versions().unwrap()[..]
+    else {
+        panic!("{:?}", s.read().running_versions())
+    };
+    assert!(first_event.contains("OrchestrationStarted"), "{first_event}");
+    assert_eq!(pin.to_string(), "3.1.4");
+}
+
+/// A12
 pub fn infos_and_counts_agree(mut s: Scenario) {
     s.running("a");
     s.pass(Duration::from_secs(2));
@@ -184,7 +199,7 @@ pub fn infos_and_counts_agree(mut s: Scenario) {
     assert_eq!((metrics.completed_instances, metrics.failed_instances, metrics.running_instances), (1, 1, 0));
 }
 
-/// api 12
+/// A12
 pub fn queue_depths_count_unlocked_rows(mut s: Scenario) {
     s.send(&start("a"));
     s.send(&start("b"));
@@ -200,7 +215,7 @@ pub fn queue_depths_count_unlocked_rows(mut s: Scenario) {
     assert_eq!((depths.orchestrator_queue, depths.worker_queue), (3, 2), "ended leases hold nothing");
 }
 
-/// api 12
+/// A12
 pub fn children_are_listed_in_order(mut s: Scenario) {
     s.run_first_turn(Turn::first("p").child("z").child("y"), &start("p"));
     for (child, call) in [("z", 2), ("y", 3)] {
@@ -212,7 +227,7 @@ pub fn children_are_listed_in_order(mut s: Scenario) {
     assert!(s.read().children("z").unwrap().is_empty());
 }
 
-/// api 11
+/// A11
 pub fn stats_show_the_current_execution(mut s: Scenario) {
     s.run_first_turn(Turn::first("a").set("k", "four").set("gone", "x").clear("gone"), &start("a"));
     let bytes: usize = s.read().history("a", None).unwrap().iter().map(|event| event.data.len()).sum();

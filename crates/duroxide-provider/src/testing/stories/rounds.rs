@@ -68,7 +68,7 @@ pub fn a_round_deletes_what_it_cancels_also_in_the_same_round(mut s: Scenario) {
     assert_eq!(s.renew_work(&running), Err(Refusal::WorkItemLockLost));
 }
 
-/// api 11
+/// A11
 pub fn cancelling_unknown_work_is_no_error(mut s: Scenario) {
     s.send(&start("a"));
     let claim = s.claim().unwrap();
@@ -93,7 +93,7 @@ pub fn a_round_begins_the_next_execution(mut s: Scenario) {
     assert_eq!(s.read().executions("a").unwrap(), [1, 2]);
 }
 
-/// api 10: the status of a live execution reads `Running`.
+/// A10: the status of a live execution reads `Running`.
 pub fn a_status_of_running_ends_nothing(mut s: Scenario) {
     s.send(&start("a"));
     let claim = s.claim().unwrap();
@@ -168,7 +168,7 @@ pub fn a_pin_is_stored_when_told_and_belongs_to_its_execution(mut s: Scenario) {
     assert_eq!(pin(&mut s), Some(VersionTriple { major: 2, minor: 0, patch: 0 }));
 }
 
-/// api 11
+/// A11
 pub fn a_mailbox_becomes_an_instance_only_with_name_and_version(mut s: Scenario) {
     s.send(&start("a"));
     let claim = s.claim().unwrap();
@@ -178,7 +178,7 @@ pub fn a_mailbox_becomes_an_instance_only_with_name_and_version(mut s: Scenario)
     assert_eq!(s.read().instances(None).unwrap(), ["b"]);
 }
 
-/// api 11: `parent_instance_id` only at creation
+/// A11: `parent_instance_id` only at creation
 pub fn a_parent_counts_only_at_creation(mut s: Scenario) {
     s.run_first_turn(Turn::first("p").child("c"), &start("p"));
     let claim = s.claim().unwrap();
@@ -193,7 +193,7 @@ pub fn a_parent_counts_only_at_creation(mut s: Scenario) {
     assert_eq!(s.read().children("p").unwrap(), ["c"]);
 }
 
-/// 16.11, api 11
+/// 16.11, A11
 pub fn history_without_a_row_makes_an_instance_known(mut s: Scenario) {
     let events = Turn::first("a").round().history_delta;
     s.append("a", 1, &events).unwrap();

@@ -37,7 +37,7 @@ pub fn a_session_binds_its_activities_to_one_owner(mut s: Scenario) {
     assert!(s.session_work("w1").is_some());
 }
 
-/// api 11
+/// A11
 pub fn activities_of_a_session_need_a_session_fetch(mut s: Scenario) {
     send(&mut s, 1);
     assert!(s.work().is_none());
@@ -100,7 +100,7 @@ pub fn renewal_and_ack_keep_a_session_busy(mut s: Scenario) {
     assert_eq!(renew(&mut s, "w1", idle), 0);
 }
 
-/// api 11
+/// A11
 pub fn clean_up_keeps_sessions_that_are_live_or_needed(mut s: Scenario) {
     send(&mut s, 1);
     let work = s.session_work("w1").unwrap();
@@ -124,7 +124,7 @@ pub fn a_batch_takes_several_activities_of_a_session_it_claims(mut s: Scenario) 
     assert_eq!(s.work_all(&order).items.len(), 2);
 }
 
-/// Decisions 11: sessions are leases too.
+/// D11: sessions are leases too.
 pub fn a_clock_set_back_frees_a_session_after_one_lease(mut s: Scenario) {
     s.pass(HOUR);
     send(&mut s, 1);
@@ -137,7 +137,7 @@ pub fn a_clock_set_back_frees_a_session_after_one_lease(mut s: Scenario) {
     assert!(s.session_work("w2").is_some());
 }
 
-/// Decisions 11: a clock that was ahead does not keep an idle session busy.
+/// D11: a clock that was ahead does not keep an idle session busy.
 pub fn a_clock_set_back_makes_no_session_busy(mut s: Scenario) {
     s.pass(HOUR);
     send(&mut s, 1);
@@ -148,7 +148,7 @@ pub fn a_clock_set_back_makes_no_session_busy(mut s: Scenario) {
     assert_eq!(renew(&mut s, "w1", LEASE), 1);
 }
 
-/// Decisions 11: its owner lives, and has not been idle for the time that nobody saw pass.
+/// D11: its owner lives, and has not been idle for the time that nobody saw pass.
 pub fn a_clock_set_forward_leaves_a_session_to_its_owner(mut s: Scenario) {
     send(&mut s, 1);
     send(&mut s, 2);

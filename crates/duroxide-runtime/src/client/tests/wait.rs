@@ -1,4 +1,4 @@
-//! Waiting. Time is virtual here: what is told costs none of it, what is polled costs exactly the pauses.
+//! Waiting in virtual time: notifications take no time, polls take exactly their pauses.
 
 use std::{
     future::Future,
@@ -56,7 +56,7 @@ async fn a_waiting_client_is_told_and_reads_no_history() {
     assert_eq!(store.calls(), ["watch", "read_status", "read_status"]);
 }
 
-/// 20.2: the end comes with what a read would say, so nobody reads.
+/// 20.2: the notification of the end contains the status, so the client does not read.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_is_told_the_end_reads_no_more() {
     let store = FakeStore::telling();
@@ -72,7 +72,7 @@ async fn a_client_that_is_told_the_end_reads_no_more() {
     assert_eq!(store.calls(), ["watch", "read_status"]);
 }
 
-/// B22: of what it knows not to have ended the store is asked only if it does not tell.
+/// B22: while the store reports that the instance has not ended, the client reads only after the poll interval.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_waits_for_an_end_does_not_read_before_there_can_be_one() {
     let store = FakeStore::telling();
@@ -88,14 +88,14 @@ async fn a_client_that_waits_for_an_end_does_not_read_before_there_can_be_one() 
     assert_eq!(output(&waiting.await.unwrap().unwrap()), "apples");
     assert_eq!(store.calls(), ["watch"]);
 
-    // The last look is a real one.
+    // The last check reads.
     store.set_status_untold("order", completed("pears"));
     for timeout in [Duration::ZERO, Duration::from_millis(1)] {
         assert_eq!(output(&client.wait_for_orchestration("order", timeout).await.unwrap()), "pears");
     }
 }
 
-/// 20.3: that it has not ended says nothing of its custom status.
+/// 20.3: "has not ended" says nothing about the custom status.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_waits_for_a_custom_status_reads_first_whatever_is_known_of_the_end() {
     let store = FakeStore::telling();
@@ -106,7 +106,7 @@ async fn a_client_that_waits_for_a_custom_status_reads_first_whatever_is_known_o
     assert_eq!((status.custom_status_version(), begun.elapsed()), (1, Duration::ZERO));
 }
 
-/// 20.2, 20.3: what is told is judged like what is read.
+/// 20.2, 20.3: a reported status is checked like one that was read.
 #[tokio::test(start_paused = true)]
 async fn a_client_goes_on_waiting_if_what_it_is_told_is_not_what_it_waits_for() {
     let store = FakeStore::telling();
@@ -119,7 +119,7 @@ async fn a_client_goes_on_waiting_if_what_it_is_told_is_not_what_it_waits_for() 
     assert_eq!(store.calls(), ["watch", "read_status", "read_status"]);
 }
 
-/// An end says nothing of the values of an instance.
+/// The end of an instance says nothing about its key-values.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_waits_for_a_value_reads_it_whatever_it_is_told() {
     let store = FakeStore::telling();
@@ -152,7 +152,7 @@ async fn a_lost_notification_costs_some_seconds() {
     assert_eq!(begun.elapsed(), Duration::from_secs(5));
 }
 
-/// 20.2: ten thousand who wait for what takes seconds do not read meanwhile.
+/// 20.2: ten thousand clients that wait for seconds do not read meanwhile.
 #[tokio::test(start_paused = true)]
 async fn the_poll_behind_a_watch_begins_late_and_becomes_rare() {
     let store = FakeStore::telling();
@@ -246,8 +246,9 @@ async fn a_status_change_ends_a_wait_for_it() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_cannot_tell_is_asked_for_status_changes_at_the_callers_pace() {
     let store = FakeStore::silent();
-    let pace = Duration::from_millis(30);
-    let waited = client_on(&store).wait_for_status_change("order", 0, pace, Duration::from_millis(90)).await;
+    let interval = Duration::from_millis(30);
+    let waited =
+        client_on(&store).wait_for_status_change("order", 0, interval, Duration::from_millis(90)).await;
     assert!(matches!(waited, Err(ClientError::Timeout)));
     assert_eq!(store.times_of("read_status").len(), 4, "at 0, 30, 60 and 90 ms");
 }
@@ -309,7 +310,7 @@ async fn a_status_call_is_one_status_read() {
     assert_eq!(store.calls(), ["read_status"]);
 }
 
-/// 20.2a: only for an instance that has no history is the store asked whether its start is queued.
+/// 20.2a: the store is asked for a queued start only if the instance has no history.
 #[tokio::test]
 async fn a_status_call_asks_for_a_queued_start_if_nothing_else_is_known() {
     let store = FakeStore::telling();
@@ -320,7 +321,7 @@ async fn a_status_call_asks_for_a_queued_start_if_nothing_else_is_known() {
     assert_eq!(client.get_orchestration_status("order").await.unwrap(), Some(running()).into());
 }
 
-/// A timer that a simulation drives: it jumps to the end of whatever is slept for, and notes it.
+/// The timer of a simulation: it jumps to the end of each sleep and records it.
 #[derive(Default)]
 struct VirtualTimer {
     slept: Mutex<Vec<Moment>>,
@@ -337,7 +338,7 @@ impl Timer for VirtualTimer {
     }
 }
 
-/// Polls a wait once, outside of any async runtime: whoever asked tokio for the time would panic.
+/// Polls a wait once outside of any async runtime, where using tokio's timer would panic.
 fn poll_without_runtime<F: Future>(wait: F) -> F::Output {
     match pin!(wait).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -345,7 +346,7 @@ fn poll_without_runtime<F: Future>(wait: F) -> F::Output {
     }
 }
 
-/// Architecture invariant 6: a simulation decides how time passes, also for its clients.
+/// Architecture invariant 6: a simulation controls the time of its clients too.
 #[test]
 fn a_client_waits_by_the_timer_it_was_given() {
     let timer = Arc::new(VirtualTimer::default());

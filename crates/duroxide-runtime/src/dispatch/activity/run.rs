@@ -1,4 +1,4 @@
-//! Running user code: what it is told, how it is stopped, what came of it.
+//! Runs the user code of an activity: its context, its stop signals, its result.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -16,36 +16,35 @@ use crate::{
     activity_context::ActivityCall,
     dispatch::{
         ActivityRun, InProgressGuard,
-        commit::{Insisted, insist},
-        guarded,
-        quarantine::{Starting, started},
-        renewal::LeaseEnd,
-        store_call::panic_text,
+        locks::LeaseEnd,
+        provider_call,
+        quarantine::{StartGuard, started},
+        queue::worker_id,
+        store_call::{CallOutcome, panic_text, retry_call},
         timing::UNSTARTED_MAX,
-        worker::worker_id,
     },
     env::{BoxFuture, Task},
 };
 
-/// What came of running an activity.
-pub(super) enum Verdict {
+/// How the run of an activity ended.
+pub(super) enum RunOutcome {
     /// It returned or panicked.
     Finished(Result<String, ErrorDetails>),
-    /// Nobody wants its result: it was cancelled, which may only show as a lost lock.
+    /// It was cancelled. A lost lock means the same, because a cancelled activity is deleted.
     Cancelled,
-    /// Its lease ended, or its task. It will run again, and that run counts.
+    /// Its lease expired, or its task was dropped. The activity will run again, as a counted attempt.
     Interrupted,
-    /// It took too long.
+    /// It ran longer than the node allows.
     TimedOut,
 }
 
-impl Verdict {
-    /// An oversized result, or failure, becomes a failure that says so (semantics 15.2).
+impl RunOutcome {
+    /// Turns a result or an error over the payload limit into a failure (semantics 15.2).
     pub(super) fn limited(self, payload_bytes_max: Option<usize>) -> Self {
         let size = match &self {
             Self::Finished(Ok(output)) => output.len(),
             Self::Finished(Err(ErrorDetails::Application { message, .. })) => message.len(),
-            _ => return self,
+            Self::Finished(Err(_)) | Self::Cancelled | Self::Interrupted | Self::TimedOut => return self,
         };
         match payload_bytes_max {
             Some(max) if size > max => Self::Finished(Err(activity_failed(format!(
@@ -55,8 +54,8 @@ impl Verdict {
         }
     }
 
-    /// As the metrics name it.
-    pub(super) fn outcome(&self) -> &'static str {
+    /// The outcome label of spans.
+    pub(super) fn label(&self) -> &'static str {
         match self {
             Self::Finished(Ok(_)) => "success",
             Self::Finished(Err(_)) => "app_error",
@@ -67,24 +66,24 @@ impl Verdict {
     }
 }
 
-/// The failure that user code made.
+/// The failure of user code.
 fn activity_failed(message: String) -> ErrorDetails {
     ErrorDetails::Application { kind: AppErrorKind::ActivityFailed, message, retryable: false }
 }
 
-/// Why an activity is told to stop.
+/// Why a running activity is asked to stop.
 enum Stop {
     Cancelled,
-    /// Its outcome is awaited.
+    /// The outcome is awaited.
     Requested,
-    /// It ran longer than this node lets any activity run.
+    /// The activity ran longer than the node allows.
     TimedOut,
-    /// It ran longer than its caller allows for one attempt.
+    /// The activity ran longer than its caller allows for one attempt.
     AttemptTimedOut(Duration),
 }
 
 impl ActivityWork {
-    /// What the activity is told. `None` if the store could not be asked and the claim was given back.
+    /// The context of the activity. `None` if the store could not be read and the claim was abandoned.
     pub(super) async fn context(&mut self, call: &Call) -> Option<ActivityContext> {
         let (name, version) =
             match self.node.descriptors.find(&call.instance, call.execution_id, self.incarnation) {
@@ -98,18 +97,18 @@ impl ActivityWork {
             orchestration_version: version,
             activity_name: call.name.clone(),
             activity_id: call.id,
-            worker_id: worker_id(&self.node, self.seat.slot()),
+            worker_id: worker_id(&self.node, self.slot.number()),
             session_id: call.session_id.clone(),
             tag: call.tag.clone(),
             attempt: self.attempt_count,
-            // A child: user code that cancels its own token must not look like a cancelled activity.
+            // A child token: user code that cancels it must not look like a cancelled activity.
             cancellation: self.cancellation.child_token(),
             client: self.node.client.clone(),
-            code: Some(Arc::new(self.begin_code(call))),
+            code: Some(Arc::new(self.track_code(call))),
         }))
     }
 
-    fn begin_code(&self, call: &Call) -> InProgressGuard<ActivityRun> {
+    fn track_code(&self, call: &Call) -> InProgressGuard<ActivityRun> {
         self.node.activity_code.begin(ActivityRun {
             instance: call.instance.clone(),
             activity_name: call.name.clone(),
@@ -122,60 +121,60 @@ impl ActivityWork {
     async fn read_descriptor(&mut self, call: &Call) -> Option<(String, String)> {
         let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
         let read = || store.read_descriptor(&call.instance);
-        match insist(&self.node, &mut self.lease, timeout, "read_descriptor", read).await {
-            Insisted::Done(found) => {
+        match retry_call(&self.node, &mut self.lease, timeout, "read_descriptor", read).await {
+            CallOutcome::Done(found) => {
                 let found = found.map(|found| (found.name, found.version)).unwrap_or_default();
                 let known = &self.node.descriptors;
                 known.remember(&call.instance, call.execution_id, self.incarnation, &found.0, &found.1);
                 Some(found)
             }
-            Insisted::Refused(_) => Some(Default::default()),
-            Insisted::LockLost => {
-                self.give_back(None, true).await;
+            CallOutcome::Refused(_) => Some(Default::default()),
+            CallOutcome::LockLost { .. } => {
+                self.abandon(None, true).await;
                 None
             }
-            Insisted::Unavailable { panicked, .. } => {
-                self.give_back(None, !panicked).await;
+            CallOutcome::Unavailable { panicked, .. } => {
+                self.abandon(None, !panicked).await;
                 None
             }
         }
     }
 
-    /// Whether the lock is still this node's. An activity that did not start at once asks the store: its row may have
-    /// been deleted meanwhile, and the next renewal would tell only after its code has run for seconds.
-    pub(super) async fn is_still_held(&mut self) -> bool {
+    /// Whether this node still has the lock. Asks the store if the activity did not start at once: its row may have
+    /// been deleted meanwhile, and the next renewal would notice only after the code has run for seconds.
+    pub(super) async fn still_has_lock(&mut self) -> bool {
         if self.node.env.moment().since(self.received) < UNSTARTED_MAX {
             return true;
         }
         let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
-        let call = guarded("renew_work_item_lock", store.renew_work_item(&self.token, timeout));
-        match self.lease.beside(call).await {
+        let call = provider_call("renew_work_item_lock", store.renew_work_item(&self.token, timeout));
+        match self.lease.renew_during(call).await {
             Ok(renewed) => {
                 if renewed.stop_requested {
                     self.stop.cancel();
                 }
                 true
             }
-            // A store that cannot answer now does not say that the lock is lost.
+            // A store that is unavailable does not mean that the lock is lost.
             Err(error) => error.is_retryable(),
         }
     }
 
-    /// Runs user code in a task of its own, so that code that blocks its thread holds up nobody else. The code gets the
-    /// input, which the call has no more then.
+    /// Runs user code in a task of its own, so that code that blocks its thread delays nothing else. Takes the input
+    /// out of the call.
     pub(super) async fn execute(
         &mut self,
         call: &mut Call,
         handler: Arc<dyn ActivityHandler>,
         context: ActivityContext,
         span: Span,
-        starting: Option<Starting>,
-    ) -> Verdict {
+        starting: Option<StartGuard>,
+    ) -> RunOutcome {
         let (answer, mut answered) = oneshot::channel();
         let input = std::mem::take(&mut call.input);
         let code = context.code();
         let task = self.node.user_code.spawn("activity", async move {
-            // Code that drops its context early has not ended with that.
+            // The code still runs after it has dropped its context.
             let _code = code;
             let run = async move { handler.invoke(context, input).await }.instrument(span);
             let run = started(starting, run);
@@ -187,35 +186,35 @@ impl ActivityWork {
         });
         let stop = self.stop_signal(call.attempt_timeout);
         match self.lease.while_held(select(&mut answered, stop)).await {
-            // It saw its token before we did: the round that cancelled it has deleted it.
-            Ok(Either::Left((Ok(_), _))) if self.cancellation.is_cancelled() => Verdict::Cancelled,
-            Ok(Either::Left((Ok(result), _))) => Verdict::Finished(result.map_err(activity_failed)),
-            // The task was dropped without an answer: the node is going down.
-            Ok(Either::Left((Err(_), _))) => Verdict::Interrupted,
+            // The code saw its token first. The round that cancelled the activity has deleted it.
+            Ok(Either::Left((Ok(_), _))) if self.cancellation.is_cancelled() => RunOutcome::Cancelled,
+            Ok(Either::Left((Ok(result), _))) => RunOutcome::Finished(result.map_err(activity_failed)),
+            // The task was dropped without an answer, because the node is stopping.
+            Ok(Either::Left((Err(_), _))) => RunOutcome::Interrupted,
             Ok(Either::Right((Stop::TimedOut, _))) => {
-                self.wind_down(&task, answered).await;
-                Verdict::TimedOut
+                self.stop_task(&task, answered).await;
+                RunOutcome::TimedOut
             }
-            Ok(Either::Right((Stop::Requested, _))) => match self.wind_down(&task, answered).await {
-                Some(result) => Verdict::Finished(result.map_err(activity_failed)),
-                None => Verdict::Finished(Err(ErrorDetails::activity_stopped())),
+            Ok(Either::Right((Stop::Requested, _))) => match self.stop_task(&task, answered).await {
+                Some(result) => RunOutcome::Finished(result.map_err(activity_failed)),
+                None => RunOutcome::Finished(Err(ErrorDetails::activity_stopped())),
             },
             Ok(Either::Right((Stop::AttemptTimedOut(limit), _))) => {
-                self.wind_down(&task, answered).await;
+                self.stop_task(&task, answered).await;
                 attempt_timed_out(limit)
             }
             Ok(Either::Right((Stop::Cancelled, _))) | Err(LeaseEnd::Lost) => {
-                self.wind_down(&task, answered).await;
-                Verdict::Cancelled
+                self.stop_task(&task, answered).await;
+                RunOutcome::Cancelled
             }
             Err(LeaseEnd::Expired) => {
-                self.wind_down(&task, answered).await;
-                Verdict::Interrupted
+                self.stop_task(&task, answered).await;
+                RunOutcome::Interrupted
             }
         }
     }
 
-    /// Resolves when the activity must stop. Its time begins now.
+    /// Resolves when the activity must stop. Time limits start now.
     fn stop_signal(&self, attempt_timeout: Option<Duration>) -> BoxFuture<Stop> {
         let (cancellation, stop) = (self.cancellation.clone(), self.stop.clone());
         let node_limit = self.node.options.activity_execution_timeout;
@@ -240,16 +239,16 @@ impl ActivityWork {
         })
     }
 
-    /// Fires the token, waits for the grace period, then drops the task. A slot never waits longer for user code.
-    /// Returns what the code said meanwhile.
-    async fn wind_down(
+    /// Fires the cancellation token, waits for the grace period, then aborts the task. Returns the result, if the code
+    /// returned in time.
+    async fn stop_task(
         &mut self,
         task: &Task,
         answered: oneshot::Receiver<Result<String, String>>,
     ) -> Option<Result<String, String>> {
         self.cancellation.cancel();
         let grace = self.node.env.sleep(self.node.options.activity_cancellation_grace_period);
-        let answer = match self.lease.beside(select(answered, grace)).await {
+        let answer = match self.lease.renew_during(select(answered, grace)).await {
             Either::Left((answer, _)) => answer.ok(),
             Either::Right(_) => None,
         };
@@ -258,11 +257,11 @@ impl ActivityWork {
     }
 }
 
-/// The failed attempt of an activity that ran longer than its caller allows. What the activity said after it was
-/// asked to stop does not count: the caller's policy decides about the next attempt.
-fn attempt_timed_out(limit: Duration) -> Verdict {
+/// The failure of an attempt that ran longer than its caller allows. A result that came after the stop signal does not
+/// count: the caller's retry policy decides about the next attempt.
+fn attempt_timed_out(limit: Duration) -> RunOutcome {
     let limit_ms = limit.as_millis() as u64;
-    Verdict::Finished(Err(activity_failed(format!(
+    RunOutcome::Finished(Err(activity_failed(format!(
         "timeout: activity attempt timed out after {limit_ms} ms"
     ))))
 }

@@ -1,41 +1,44 @@
-//! How an activity ends: its outcome is recorded, or it goes back.
+//! Ends the run of an activity: records its outcome, or abandons it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{ConfigErrorKind, ErrorDetails, PoisonMessageType, WorkItem, with_poison_reason};
 use duroxide_provider::MissingCapability;
 use tracing::{debug, error, warn};
 
-use super::{ActivityWork, Call, run::Verdict};
+use super::{ActivityWork, Call, run::RunOutcome};
 use crate::{
-    backoff_log::{UnregisteredActivity, warn_unregistered_activity},
     dispatch::{
-        commit::{Insisted, insist},
+        backoff_log::{UnregisteredActivity, warn_unregistered_activity},
+        decide::{joined_nodes, lacking},
         failure_log::{FailedActivity, activity_failed},
-        round::item_bytes,
-        worker::worker_id,
+        locks::LeaseEnd,
+        node::Node,
+        queue::worker_id,
+        store_call::{CallOutcome, retry_call, was_recorded},
+        turn::item_bytes,
     },
     observability::{ActivityEnd, EndedActivity},
 };
 
 impl ActivityWork {
-    /// What follows from having run it.
-    pub(super) async fn settle(&mut self, call: &Call, verdict: Verdict, ran: Duration) {
-        match verdict {
-            Verdict::Finished(result) => self.complete(call, result, ran).await,
-            Verdict::Cancelled => {
+    /// Acts on the outcome of a run.
+    pub(super) async fn settle(&mut self, call: &Call, outcome: RunOutcome, ran: Duration) {
+        match outcome {
+            RunOutcome::Finished(result) => self.complete(call, result, ran).await,
+            RunOutcome::Cancelled => {
                 debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, "activity cancelled");
-                self.node.held.let_go(&self.token);
+                self.node.locks.remove(&self.token);
                 self.count(call, ActivityEnd::Cancelled, ran);
             }
-            Verdict::Interrupted => self.node.held.let_go(&self.token),
-            Verdict::TimedOut => {
+            RunOutcome::Interrupted => self.node.locks.remove(&self.token),
+            RunOutcome::TimedOut => {
                 warn!(
                     target: "duroxide::runtime",
                     instance = call.instance, activity_name = call.name, activity_id = call.id,
-                    attempt_count = self.attempt_count, "activity timed out, giving it back"
+                    attempt_count = self.attempt_count, "activity timed out, abandoning it"
                 );
-                self.give_back(None, false).await;
+                self.abandon(None, false).await;
             }
         }
     }
@@ -48,33 +51,45 @@ impl ActivityWork {
             Ok(result) => WorkItem::ActivityCompleted { instance, execution_id, id, result },
             Err(details) => WorkItem::ActivityFailed { instance, execution_id, id, details },
         };
-        self.seat.submit(item_bytes(&completion));
+        self.slot.submit(item_bytes(&completion));
         let (store, timeout) = (&self.node.store, self.node.options.worker_lock_timeout);
         let token = &self.token;
         let ack = || store.ack_work_item(token, Some(completion.clone()));
-        match insist(&self.node, &mut self.lease, timeout, "ack_work_item", ack).await {
-            Insisted::Done(()) => {
-                self.node.held.let_go(&self.token);
-                if let Some(details) = &failure {
-                    self.log_failure(call, details);
-                }
-                let end = failure.as_ref().map_or(ActivityEnd::Completed, ActivityEnd::Failed);
-                self.count(call, end, ran);
+        match retry_call(&self.node, &mut self.lease, timeout, "ack_work_item", ack).await {
+            CallOutcome::Done(()) => self.recorded(call, failure.as_ref(), ran),
+            CallOutcome::LockLost { unanswered: true } if Box::pin(self.was_recorded(&completion)).await => {
+                self.recorded(call, failure.as_ref(), ran);
             }
-            Insisted::LockLost | Insisted::Refused(_) => {
+            CallOutcome::LockLost { .. } | CallOutcome::Refused(_) => {
                 let (instance, id) = (&call.instance, call.id);
                 debug!(target: "duroxide::runtime", instance, id, "lock lost, the activity's result is discarded");
-                self.node.held.let_go(&self.token);
+                self.node.locks.remove(&self.token);
             }
-            Insisted::Unavailable { error, panicked } => {
-                warn!(target: "duroxide::runtime", instance = call.instance, %error, "ack failed too long");
-                self.give_back(None, !panicked).await;
+            CallOutcome::Unavailable { error, panicked } => {
+                warn!(target: "duroxide::runtime", instance = call.instance, %error, "ack failed for a whole lock timeout, abandoning the activity");
+                self.abandon(None, !panicked).await;
             }
         }
     }
 
-    /// It was asked to stop before this claim could begin it: it does not run, and its outcome says why.
-    pub(super) async fn end_before_it_began(&mut self, call: &Call) {
+    /// Logs and counts an outcome that is stored.
+    fn recorded(&self, call: &Call, failure: Option<&ErrorDetails>, ran: Duration) {
+        self.node.locks.remove(&self.token);
+        if let Some(details) = failure {
+            self.log_failure(call, details);
+        }
+        self.count(call, failure.map_or(ActivityEnd::Completed, ActivityEnd::Failed), ran);
+    }
+
+    /// Whether an earlier attempt to record the outcome succeeded, although its answer was lost.
+    async fn was_recorded(&mut self, completion: &WorkItem) -> bool {
+        let lock_was_held =
+            self.lease.ended() != Some(LeaseEnd::Expired) && !self.cancellation.is_cancelled();
+        was_recorded(&self.node, completion, lock_was_held).await
+    }
+
+    /// Records an outcome without running the activity, because it was asked to stop before this claim could start it.
+    pub(super) async fn complete_unstarted(&mut self, call: &Call) {
         let started = self.claimed_before;
         debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, started, "activity asked to stop");
         let details =
@@ -82,8 +97,8 @@ impl ActivityWork {
         self.complete(call, Err(details), Duration::ZERO).await;
     }
 
-    /// No handler here: another node, or a later deployment, may have it (semantics 16.8).
-    pub(super) async fn bounce(&mut self, call: &Call) {
+    /// Abandons an activity without a handler here: another node, or a later deployment, may have it (semantics 16.8).
+    pub(super) async fn abandon_unregistered(&mut self, call: &Call) {
         let options = &self.node.options;
         let backoff = options.unregistered_backoff.delay(self.attempt_count);
         warn_unregistered_activity(&UnregisteredActivity {
@@ -91,17 +106,17 @@ impl ActivityWork {
             execution_id: call.execution_id,
             activity_name: &call.name,
             activity_id: call.id,
-            worker_id: &worker_id(&self.node, self.seat.slot()),
+            worker_id: &worker_id(&self.node, self.slot.number()),
             activity_tag: call.tag.as_deref(),
             attempt_count: self.attempt_count,
             max_attempts: options.max_attempts,
             backoff,
         });
         self.node.metrics.record_unregistered_activity_backoff();
-        self.give_back(Some(backoff), false).await;
+        self.abandon(Some(backoff), false).await;
     }
 
-    /// No node can take it: it fails, and says what is missing.
+    /// Fails an activity that no node can run, naming what is missing.
     pub(crate) async fn fail_stranded(mut self, missing: &MissingCapability) {
         let Some(call) = self.call.take() else { return self.dead_letter().await };
         let details = ErrorDetails::Configuration {
@@ -112,7 +127,7 @@ impl ActivityWork {
         self.complete(&call, Err(details), Duration::ZERO).await;
     }
 
-    /// It was attempted too often: it fails, and by that its orchestration (semantics 16.7).
+    /// Fails an activity that was attempted too often (semantics 16.7).
     pub(super) async fn poison(&mut self, call: Call) {
         let (attempt_count, max_attempts) = (self.attempt_count, self.node.options.max_attempts);
         let details = ErrorDetails::Poison {
@@ -124,21 +139,9 @@ impl ActivityWork {
                 activity_name: call.name.clone(),
                 activity_id: call.id,
             },
-            message: self.poisoned_json(&call),
+            message: poisoned_json(Arc::clone(&self.node), call.clone()).await,
         };
         self.complete(&call, Err(details), Duration::ZERO).await;
-    }
-
-    /// The poisoned item, and why it could not be processed if that is known.
-    fn poisoned_json(&self, call: &Call) -> String {
-        let json = serde_json::to_string(&call.clone().into_item()).unwrap_or_else(|error| error.to_string());
-        match self.node.activities.resolve_handler(&call.name) {
-            Some(_) => json,
-            None => {
-                let (name, node) = (&call.name, &self.node.id);
-                with_poison_reason(json, &format!("activity {name} is not registered on node {node}"))
-            }
-        }
     }
 
     fn log_failure(&self, call: &Call, details: &ErrorDetails) {
@@ -150,23 +153,23 @@ impl ActivityWork {
             version: version.as_deref().unwrap_or("unknown"),
             activity_id: call.id,
             attempt_count: self.attempt_count,
-            worker_id: &worker_id(&self.node, self.seat.slot()),
+            worker_id: &worker_id(&self.node, self.slot.number()),
             details,
         });
     }
 
-    /// Only activities belong into the worker queue (semantics 16.10).
+    /// Moves an item that is not an activity to the dead letters (semantics 16.10).
     pub(super) async fn dead_letter(&mut self) {
         let kind = self.kind;
         error!(target: "duroxide::runtime", kind, "unexpected WorkItem in Worker dispatcher");
-        self.seat.submit(0);
+        self.slot.submit(0);
         let reason = format!("unexpected work item kind {kind}");
         let (store, timeout) = (&self.node.store, self.node.options.worker_lock_timeout);
         let token = &self.token;
         let call = || store.dead_letter_work_item(token, &reason);
-        // The store counts its dead letters. If it cannot take this one, the lease ends and it is tried again.
-        insist(&self.node, &mut self.lease, timeout, "dead_letter_work_item", call).await;
-        self.node.held.let_go(&self.token);
+        // The store counts its dead letters. If the call fails, the lease ends and another claim tries again.
+        retry_call(&self.node, &mut self.lease, timeout, "dead_letter_work_item", call).await;
+        self.node.locks.remove(&self.token);
     }
 
     fn count(&self, call: &Call, end: ActivityEnd<'_>, duration: Duration) {
@@ -178,4 +181,16 @@ impl ActivityWork {
             tag: call.tag.as_deref(),
         });
     }
+}
+
+/// The poisoned item as JSON, with the nodes that lack its handler if this one does.
+async fn poisoned_json(node: Arc<Node>, call: Call) -> String {
+    let name = call.name.clone();
+    let json = serde_json::to_string(&call.into_item()).unwrap_or_else(|error| error.to_string());
+    if node.activities.resolve_handler(&name).is_some() {
+        return json;
+    }
+    let joined = joined_nodes(&node).await;
+    let nodes = lacking(&node.id, &joined, |capability| capability.has_activity(&name));
+    with_poison_reason(json, &format!("activity {name} is not registered on {nodes}"))
 }

@@ -1,3 +1,5 @@
+//! Tests of the quarantine.
+
 use duroxide_provider::NodeId;
 use futures_util::FutureExt;
 
@@ -11,7 +13,7 @@ fn at(millis: u64) -> Moment {
     Moment::new(Duration::from_millis(millis))
 }
 
-/// An item that nothing happened to but crashes.
+/// An item that was only lost in crashes, never abandoned.
 fn lost(lost: u32) -> ClaimRecord {
     ClaimRecord {
         kind: LockKind::Activity,
@@ -26,20 +28,20 @@ fn blamed(times: u32) -> ClaimRecord {
     ClaimRecord { losses: Some(Losses { lost: times + 2, blamed: times }), ..lost(times + 2) }
 }
 
-/// S1.33: a crash is told from a counted bounce.
+/// S1.33: a crash differs from a counted abandon.
 #[test]
 fn what_was_only_abandoned_is_no_suspect() {
     for attempt_count in 1..=MAX_ATTEMPTS {
-        assert_eq!(ClaimRecord { attempt_count, ..lost(0) }.company(), None);
+        assert_eq!(ClaimRecord { attempt_count, ..lost(0) }.concurrency(), None);
     }
-    assert_eq!(ClaimRecord { attempt_count: 5, ..lost(1) }.company(), None);
+    assert_eq!(ClaimRecord { attempt_count: 5, ..lost(1) }.concurrency(), None);
 }
 
 /// S1.33, S1.36: after two crashes all run again at once; then each crash halves the group, down to one.
 #[test]
 fn each_further_loss_halves_the_group() {
-    let groups: Vec<_> = (0..=10).map(|losses| lost(losses).company()).collect();
-    let group = |size| Some(Company::Group(size));
+    let groups: Vec<_> = (0..=10).map(|losses| lost(losses).concurrency()).collect();
+    let group = |size| Some(Concurrency::Group(size));
     let expected = [
         None,
         None,
@@ -50,7 +52,7 @@ fn each_further_loss_halves_the_group() {
         group(8),
         group(4),
         group(2),
-        Some(Company::Nobody),
+        Some(Concurrency::Alone),
         None,
     ];
     assert_eq!(groups, expected, "the last one is beyond `max_attempts`, and its code does not run");
@@ -59,62 +61,62 @@ fn each_further_loss_halves_the_group() {
 /// Few attempts are used up sooner than the losses halve the group.
 #[test]
 fn the_last_attempt_is_made_alone_and_the_one_before_by_two() {
-    let few = |losses| ClaimRecord { max_attempts: 4, ..lost(losses) }.company();
-    assert_eq!([few(1), few(2), few(3)], [None, Some(Company::Group(2)), Some(Company::Nobody)]);
-    assert_eq!(ClaimRecord { max_attempts: 2, ..lost(1) }.company(), Some(Company::Nobody));
-    assert_eq!(ClaimRecord { max_attempts: 1, ..lost(0) }.company(), None, "it was never lost");
+    let few = |losses| ClaimRecord { max_attempts: 4, ..lost(losses) }.concurrency();
+    assert_eq!([few(1), few(2), few(3)], [None, Some(Concurrency::Group(2)), Some(Concurrency::Alone)]);
+    assert_eq!(ClaimRecord { max_attempts: 2, ..lost(1) }.concurrency(), Some(Concurrency::Alone));
+    assert_eq!(ClaimRecord { max_attempts: 1, ..lost(0) }.concurrency(), None, "it was never lost");
 }
 
-/// A store that cannot tell is taken to have lost every earlier claim. That isolates a killer all the same, and slows down
-/// nobody before the fifth attempt.
+/// If the store cannot tell, every earlier claim counts as lost. That isolates a crashing item all the same, and slows
+/// down no item before the fifth attempt.
 #[test]
 fn where_losses_are_unknown_earlier_attempts_stand_for_them() {
-    let unknown = |attempt_count| ClaimRecord { attempt_count, losses: None, ..lost(0) }.company();
-    assert_eq!([unknown(2), unknown(4)], [None, Some(Company::Group(SLOTS))]);
-    assert_eq!([unknown(5), unknown(10)], [Some(Company::Group(SLOTS / 2)), Some(Company::Nobody)]);
+    let unknown = |attempt_count| ClaimRecord { attempt_count, losses: None, ..lost(0) }.concurrency();
+    assert_eq!([unknown(2), unknown(4)], [None, Some(Concurrency::Group(SLOTS))]);
+    assert_eq!([unknown(5), unknown(10)], [Some(Concurrency::Group(SLOTS / 2)), Some(Concurrency::Alone)]);
 }
 
 #[test]
 fn those_that_have_lost_less_go_first() {
     let mut state = State::default();
-    let mut admit =
-        |losses| state.admit(LockKind::Activity, lost(losses).company().unwrap(), at(0)).is_some();
-    assert!((0..20).all(|_| admit(4)));
-    assert!(!admit(5), "no more than 16 of those");
-    assert!((20..32).all(|_| admit(4)));
-    assert!(!admit(4));
-    assert!(admit(3));
+    let mut try_run =
+        |losses| state.try_run(LockKind::Activity, lost(losses).concurrency().unwrap(), at(0)).is_some();
+    assert!((0..20).all(|_| try_run(4)));
+    assert!(!try_run(5), "no more than 16 of those");
+    assert!((20..32).all(|_| try_run(4)));
+    assert!(!try_run(4));
+    assert!(try_run(3));
 }
 
 #[test]
 fn the_queues_have_groups_of_their_own() {
     let mut state = State::default();
-    let two = Company::Group(2);
-    assert!((0..2).all(|_| state.admit(LockKind::Activity, two, at(0)).is_some()));
-    assert!(state.admit(LockKind::Activity, two, at(0)).is_none());
-    assert!(state.admit(LockKind::Instance, two, at(0)).is_some());
+    let two = Concurrency::Group(2);
+    assert!((0..2).all(|_| state.try_run(LockKind::Activity, two, at(0)).is_some()));
+    assert!(state.try_run(LockKind::Activity, two, at(0)).is_none());
+    assert!(state.try_run(LockKind::Instance, two, at(0)).is_some());
 }
 
 /// S1.33, S1.36
 #[test]
 fn a_blamed_item_runs_while_no_other_suspect_does() {
     let mut state = State::default();
-    let (company, group) = (blamed(1).company().unwrap(), lost(2).company().unwrap());
-    assert_eq!(company, Company::Nobody);
-    let innocent = state.admit(LockKind::Instance, group, at(0)).unwrap();
-    assert!(state.admit(LockKind::Activity, company, at(10)).is_none());
+    let (concurrency, group) = (blamed(1).concurrency().unwrap(), lost(2).concurrency().unwrap());
+    assert_eq!(concurrency, Concurrency::Alone);
+    let innocent = state.try_run(LockKind::Instance, group, at(0)).unwrap();
+    assert!(state.try_run(LockKind::Activity, concurrency, at(10)).is_none());
     state.running.remove(&innocent);
-    assert!(state.admit(LockKind::Activity, company, at(20)).is_some());
-    assert!(state.admit(LockKind::Instance, group, at(30)).is_none());
+    assert!(state.try_run(LockKind::Activity, concurrency, at(20)).is_some());
+    assert!(state.try_run(LockKind::Instance, group, at(30)).is_none());
 }
 
 #[test]
 fn long_running_code_keeps_nobody_from_running() {
     let mut state = State::default();
-    state.admit(LockKind::Activity, Company::Nobody, at(0)).unwrap();
-    let minute = PROBATION.as_millis() as u64;
-    assert!(state.admit(LockKind::Activity, Company::Nobody, at(minute - 1)).is_none());
-    assert!(state.admit(LockKind::Activity, Company::Nobody, at(minute)).is_some());
+    state.try_run(LockKind::Activity, Concurrency::Alone, at(0)).unwrap();
+    let minute = TRUSTED_AFTER.as_millis() as u64;
+    assert!(state.try_run(LockKind::Activity, Concurrency::Alone, at(minute - 1)).is_none());
+    assert!(state.try_run(LockKind::Activity, Concurrency::Alone, at(minute)).is_some());
 }
 
 #[test]
@@ -123,11 +125,11 @@ fn suspects_start_one_after_the_other() {
     assert_eq!(state.start(1, at(0)), Ok(()));
     let unpolled = at(UNPOLLED_MAX.as_millis() as u64);
     assert_eq!(state.start(2, at(10)), Err(unpolled));
-    assert_eq!(state.start(2, unpolled), Ok(()), "nobody waits for ever for a thread that is held up");
+    assert_eq!(state.start(2, unpolled), Ok(()), "nobody waits forever for a busy thread");
     assert!(state.is_starting(2) && !state.is_starting(1));
 }
 
-/// Keeps the notes that were written.
+/// Records the notes that were written.
 #[derive(Debug, Default)]
 struct Notes(Mutex<Vec<Option<ClaimToken>>>);
 
@@ -145,7 +147,7 @@ fn env() -> Arc<dyn Env> {
     Arc::new(RealEnv::new(1))
 }
 
-/// S1.33: what is noted is in its first poll, and nothing else.
+/// S1.33: the note names a claim only during its first poll.
 #[tokio::test]
 async fn the_note_names_the_suspect_whose_code_is_polled_for_the_first_time() {
     let quarantine = Arc::new(Quarantine::default());
@@ -153,8 +155,8 @@ async fn the_note_names_the_suspect_whose_code_is_polled_for_the_first_time() {
     let noted = || lock(&notes.0).clone();
     let weak: Weak<Notes> = Arc::downgrade(&notes);
     quarantine.note_in(weak);
-    let suspect = quarantine.hold("t", lost(2)).unwrap();
-    let mut stay = suspect.enter(&env()).await.unwrap();
+    let suspect = quarantine.register("t", lost(2)).unwrap();
+    let mut permit = suspect.run_permit(&env()).await.unwrap();
     assert!(noted().is_empty(), "its code has not begun");
 
     let token = Some(ClaimToken::Activity("t".to_owned()));
@@ -169,38 +171,38 @@ async fn the_note_names_the_suspect_whose_code_is_polled_for_the_first_time() {
         assert_eq!(noted(), [token.clone(), None]);
         std::task::Poll::Ready(())
     });
-    started(stay.starting(), code).await;
+    started(permit.starting(), code).await;
     assert_eq!(noted().len(), 2);
 }
 
 #[tokio::test]
 async fn the_next_suspect_starts_when_the_first_poll_of_the_one_before_is_over() {
     let (quarantine, env) = (Arc::new(Quarantine::default()), env());
-    let [first, second] = ["a", "b"].map(|token| quarantine.hold(token, lost(2)).unwrap());
-    let mut stay = first.enter(&env).await.unwrap();
-    let mut waiting = Box::pin(second.enter(&env));
+    let [first, second] = ["a", "b"].map(|token| quarantine.register(token, lost(2)).unwrap());
+    let mut permit = first.run_permit(&env).await.unwrap();
+    let mut waiting = Box::pin(second.run_permit(&env));
     assert!(waiting.as_mut().now_or_never().is_none());
-    started(stay.starting(), async {}).await;
+    started(permit.starting(), async {}).await;
     assert!(waiting.as_mut().now_or_never().flatten().is_some());
 }
 
-/// A turn that is taken back, or a task that is dropped, holds nobody up.
+/// A withdrawn turn or a dropped task does not delay the next suspect.
 #[tokio::test]
 async fn a_suspect_that_never_starts_lets_the_next_one_start() {
     let (quarantine, env) = (Arc::new(Quarantine::default()), env());
-    let [first, second] = ["a", "b"].map(|token| quarantine.hold(token, lost(2)).unwrap());
-    drop(first.enter(&env).await.unwrap());
-    assert!(second.enter(&env).now_or_never().flatten().is_some());
+    let [first, second] = ["a", "b"].map(|token| quarantine.register(token, lost(2)).unwrap());
+    drop(first.run_permit(&env).await.unwrap());
+    assert!(second.run_permit(&env).now_or_never().flatten().is_some());
 }
 
 #[tokio::test]
 async fn the_one_that_runs_alone_waits_until_the_others_are_given_back() {
     let quarantine = Arc::new(Quarantine::default());
-    let [_killer, bystander] = ["a", "b"].map(|token| quarantine.hold(token, blamed(1)).unwrap());
-    assert!(quarantine.until_alone().now_or_never().is_none());
+    let [_killer, bystander] = ["a", "b"].map(|token| quarantine.register(token, blamed(1)).unwrap());
+    assert!(quarantine.wait_until_alone().now_or_never().is_none());
     let waiting = tokio::spawn({
         let quarantine = Arc::clone(&quarantine);
-        async move { quarantine.until_alone().await }
+        async move { quarantine.wait_until_alone().await }
     });
     tokio::task::yield_now().await;
     drop(bystander);

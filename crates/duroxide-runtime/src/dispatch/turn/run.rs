@@ -1,44 +1,42 @@
-//! Running a turn: preparing its execution, and waiting for a turn thread to come back with it.
+//! Runs a turn: builds its execution and waits for a turn thread.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use duroxide_core::{
-    KvEntry, OrchestrationHandlerRef, ParentLink, WorkItem,
-    engine::{Setup, Turn},
+    ConfigErrorKind, ErrorDetails, KvEntry, OrchestrationHandlerRef, ParentLink, WorkItem,
+    engine::{Outcome, Setup, Turn},
 };
-use duroxide_provider::LoadedExecution;
+use duroxide_provider::{LoadedExecution, VersionTriple};
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 use tracing::{error, warn};
 
 use super::{
     InstanceWork,
-    settle::Decided,
+    round::{Notice, refused_starts},
+    settle::TurnResult,
     source::{Cold, Source},
 };
 use crate::{
-    cache::{CachedExecution, Stand},
+    cache::{CachedExecution, HistoryPosition},
     dispatch::{
-        admit::Run,
-        batch::start_item,
+        decide::{Run, Unprocessable, is_seed_only, recorded_parent, start_item},
         measure::{End, Facts},
-        quarantine::{GIVE_WAY, Starting, Stay},
-        record::{is_seed_only, recorded_parent},
-        round::{Notice, refused_starts},
+        quarantine::{RunPermit, SUSPECT_RETRY_DELAY, StartGuard},
     },
     env::{RunningTurn, clock_of},
     observability::{turn_outcome, turn_span},
 };
 
 impl InstanceWork {
-    /// Goes on with a live execution.
+    /// Continues a cached execution.
     pub(super) async fn resume(&mut self, live: Box<CachedExecution>) {
         let collisions = self.refuse_starts(None, live.execution.parent());
         let first_turn = live.turns == 0;
         self.turn(Source::Live(live), first_turn, collisions).await;
     }
 
-    /// Makes an execution from its start or its history.
+    /// Builds an execution from its start or its history, and runs a turn.
     pub(super) async fn begin(&mut self, run: Run, loaded: LoadedExecution) {
         let accepted = run.seed.is_some().then(|| start_item(&self.claim.messages)).flatten();
         let recorded =
@@ -48,7 +46,10 @@ impl InstanceWork {
         let setup = self.setup(Arc::clone(&run.handler), loaded.kv_snapshot.into_iter().collect());
         let cold = Cold {
             execution_id: run.seed.as_ref().map_or(self.claim.execution_id, |seed| seed.execution_id),
-            stand: Stand::of(&self.claim, if run.seed.is_some() { &[] } else { &loaded.history }),
+            position: HistoryPosition::of(
+                &self.claim,
+                if run.seed.is_some() { &[] } else { &loaded.history },
+            ),
             turns: self.claim.position.filter(|_| !first_turn).map_or(0, |position| position.turns),
             run,
             setup,
@@ -62,12 +63,12 @@ impl InstanceWork {
             handler,
             clock: clock_of(&self.node.env),
             limits: self.node.options.limits.clone(),
-            worker_id: Some(format!("orch-{}-{}", self.seat.slot(), self.node.id)),
+            worker_id: Some(format!("orch-{}-{}", self.slot.number(), self.node.id)),
             kv,
         }
     }
 
-    /// What the parents are told whose child starts are not accepted.
+    /// The messages to parents whose child starts are not accepted.
     pub(super) fn refuse_starts(
         &self,
         accepted: Option<&WorkItem>,
@@ -92,20 +93,25 @@ impl InstanceWork {
                 "Invalid pinned version on OrchestrationStarted, treating it as compatible"
             );
         }
-        // Until its round is committed: what comes next may be a killer.
-        let mut stay = match &self.suspect {
+        // Held until the round is committed, because the turn may crash the process.
+        let mut permit = match &self.suspect {
             None => None,
-            Some(suspect) => match self.lease.beside(suspect.enter(&self.node.env)).await {
-                Some(stay) => Some(stay),
-                None => return Box::pin(self.give_way(source)).await,
+            Some(suspect) => match self.lease.renew_during(suspect.run_permit(&self.node.env)).await {
+                Some(permit) => Some(permit),
+                None => return Box::pin(self.abandon_suspect(source)).await,
             },
         };
+        let later_pin = source.later_pin();
         let messages = std::mem::take(&mut self.claim.messages);
-        let starting = stay.as_mut().and_then(Stay::starting);
+        let starting = permit.as_mut().and_then(RunPermit::starting);
         let Some((live, turn)) = self.run_turn(source, messages, starting).await else { return };
         if self.lease.ended().is_some() {
-            self.node.retire([*live]);
-            return self.lost("during a turn");
+            self.node.drop_on_turn_thread([*live]);
+            return self.lock_lost("during a turn");
+        }
+        if let Some(other_rules) = later_pin.and_then(|pinned| other_rules(pinned, &turn)) {
+            self.node.drop_on_turn_thread([*live]);
+            return Box::pin(self.abandon_unprocessable(other_rules)).await;
         }
         let facts = Facts {
             name: live.name.clone(),
@@ -119,24 +125,24 @@ impl InstanceWork {
             parent: turn.parent.clone(),
             ended: None,
         };
-        self.settle(Decided { turn, facts, collisions, live: Some(live) }).await;
+        self.settle(TurnResult { turn, facts, collisions, live: Some(live) }).await;
     }
 
-    /// Other suspects run: this one comes back when they are done, its attempt not counted.
-    async fn give_way(&mut self, source: Source) {
+    /// Abandons the claim without charging an attempt, because other suspects run. The claim is fetched again later.
+    async fn abandon_suspect(&mut self, source: Source) {
         if let Source::Live(live) = source {
-            self.node.retire([*live]);
+            self.node.drop_on_turn_thread([*live]);
         }
-        self.give_back(Some(GIVE_WAY), true).await;
+        self.abandon(Some(SUSPECT_RETRY_DELAY), true).await;
     }
 
-    /// Runs user code on a turn thread. `None` if it did not come back in time, or not at all; the claim is then
-    /// left to its lease, so that the attempt counts.
+    /// Runs user code on a turn thread. `None` if the turn did not return in time, or panicked. The claim is then left
+    /// to its lease, so that the attempt counts.
     async fn run_turn(
         &mut self,
         source: Source,
         messages: Vec<WorkItem>,
-        starting: Option<Starting>,
+        starting: Option<StartGuard>,
     ) -> Option<(Box<CachedExecution>, Turn)> {
         let (answer, mut answered) = oneshot::channel();
         let running = self.node.turns.begin(self.claim.instance.clone());
@@ -149,20 +155,20 @@ impl InstanceWork {
             let (live, turn) = span.in_scope(|| source.run(messages));
             drop(starting);
             span.record("outcome", turn_outcome(&turn.outcome));
-            // It ends before anybody learns of the turn.
+            // Closes the span before the result is sent.
             drop(span);
-            // If nobody waits any more, the execution is dropped here, where user code belongs.
+            // If the receiver is gone, the execution is dropped here, on a turn thread.
             drop(answer.send((live, turn)));
         };
         let ticket = self.node.env.run_turn(Box::new(job));
         let limit = self.node.options.turn_timeout;
-        let begins_within = limit.unwrap_or(Duration::MAX).min(self.seat.unstarted_max());
+        let begins_within = limit.unwrap_or(Duration::MAX).min(self.slot.unstarted_max());
         let waited = self.node.env.sleep(begins_within);
-        let done = match self.lease.beside(select(&mut answered, waited)).await {
+        let done = match self.lease.renew_during(select(&mut answered, waited)).await {
             Either::Left((done, _)) => done,
             Either::Right(_) if ticket.withdraw() => {
-                // All turn threads are held up. Nothing ran, and another node may be free.
-                Box::pin(self.give_back(None, true)).await;
+                // All turn threads are busy. Nothing ran, and another node may have a free thread.
+                Box::pin(self.abandon(None, true)).await;
                 return None;
             }
             Either::Right(_) => {
@@ -171,8 +177,8 @@ impl InstanceWork {
         };
         if done.is_err() {
             let instance = &self.claim.instance;
-            error!(target: "duroxide::runtime", instance, "a turn panicked; its lease will end it");
-            self.node.held.let_go(&self.claim.lock_token);
+            error!(target: "duroxide::runtime", instance, "a turn panicked; its lock ends with its lease");
+            self.node.locks.remove(&self.claim.lock_token);
         }
         done.ok()
     }
@@ -185,9 +191,9 @@ impl InstanceWork {
         waited: Duration,
         answered: &mut oneshot::Receiver<T>,
     ) -> Option<Result<T, oneshot::error::RecvError>> {
-        let Some(limit) = limit else { return Some(self.lease.beside(answered).await) };
+        let Some(limit) = limit else { return Some(self.lease.renew_during(answered).await) };
         let rest = self.node.env.sleep(limit.saturating_sub(waited));
-        match self.lease.beside(select(&mut *answered, rest)).await {
+        match self.lease.renew_during(select(&mut *answered, rest)).await {
             Either::Left((done, _)) => Some(done),
             Either::Right(_) => {
                 self.give_up_turn(ticket.give_up(), limit, answered).await;
@@ -196,7 +202,7 @@ impl InstanceWork {
         }
     }
 
-    /// The turn took too long: nobody waits for it and nobody renews its lock.
+    /// Stops waiting for a turn that took too long. Its lock is no longer renewed.
     async fn give_up_turn<T>(
         &mut self,
         given_up: bool,
@@ -205,7 +211,7 @@ impl InstanceWork {
     ) {
         let instance = &self.claim.instance;
         let turn_timeout_ms = limit.as_millis() as u64;
-        self.node.held.let_go(&self.claim.lock_token);
+        self.node.locks.remove(&self.claim.lock_token);
         warn!(target: "duroxide::runtime", instance, turn_timeout_ms, "turn timed out, its result is ignored");
         if !given_up {
             error!(
@@ -215,4 +221,13 @@ impl InstanceWork {
             let _late = answered.await;
         }
     }
+}
+
+/// The reason to abandon an execution of a later version that does not match its history. The cause may be this older
+/// engine, so a node that knows the later rules runs it instead of failing it here.
+fn other_rules(pinned: VersionTriple, turn: &Turn) -> Option<Unprocessable> {
+    let Outcome::Failed { details } = &turn.outcome else { return None };
+    let nondeterminism =
+        matches!(details, ErrorDetails::Configuration { kind: ConfigErrorKind::Nondeterminism, .. });
+    nondeterminism.then(|| Unprocessable::OtherRules { pinned, mismatch: details.display_message() })
 }

@@ -1,4 +1,4 @@
-//! Committing what a turn decided, and what follows from the answer.
+//! Commits the round of a turn and acts on the store's answer.
 
 use std::sync::Arc;
 
@@ -9,43 +9,51 @@ use duroxide_core::{
 use duroxide_provider::{ProviderError, Round, ScheduledActivityIdentifier};
 use tracing::{debug, error, warn};
 
-use super::{InstanceWork, UNREADABLE_DELAY};
+use super::{
+    InstanceWork, UNREADABLE_DELAY,
+    ending::{labels_of, record_of, seed_of},
+    round::{
+        ExecutionRef, Notice, Successor, child_cancellations, empty_round, notice_of, refused_starts, round,
+        round_bytes,
+    },
+};
 use crate::{
     cache::CachedExecution,
     dispatch::{
-        admit::{Handlers, Subject},
-        commit::{Insisted, insist},
-        ending::{labels_of, record_of, seed_of},
+        decide::{EndTarget, Handlers},
         failure_log::{FailedExecution, execution_failed},
-        guarded,
         measure::{End, Facts, count},
-        round::{Identity, Notice, Successor, empty_round, notice_of, refused_starts, round, round_bytes},
+        provider_call,
+        store_call::{CallOutcome, retry_call, was_committed},
     },
 };
 
-/// What a turn, or an end without one, decided.
-pub(super) struct Decided {
+/// The result of a turn, or of an end without one.
+pub(super) struct TurnResult {
     pub turn: Turn,
     pub facts: Facts,
-    /// Parents whose child starts were not accepted.
+    /// Messages to parents whose child starts were not accepted.
     pub collisions: Vec<Notice>,
     /// The execution, if it ran.
     pub live: Option<Box<CachedExecution>>,
 }
 
 impl InstanceWork {
-    /// Commits a turn and keeps its execution alive for the next one.
-    pub(super) async fn settle(&mut self, decided: Decided) {
-        let Decided { turn, facts, collisions, mut live } = decided;
+    /// Commits a turn and caches its execution for the next one.
+    pub(super) async fn settle(&mut self, result: TurnResult) {
+        let TurnResult { turn, facts, collisions, mut live } = result;
         let notices: Vec<Notice> = collisions.iter().cloned().chain(notice_of(&turn)).collect();
         let Ok(items) = self.address(notices).await else {
-            self.node.retire(live.map(|live| *live));
-            return Box::pin(self.give_back(None, true)).await;
+            self.node.drop_on_turn_thread(live.map(|live| *live));
+            return Box::pin(self.abandon(None, true)).await;
         };
         let successor = self.successor(&turn, &facts.name);
-        let who =
-            Identity { instance: &self.claim.instance, execution_id: facts.execution_id, name: &facts.name };
-        let mut round = round(who, turn, &successor, self.node.now());
+        let execution = ExecutionRef {
+            instance: &self.claim.instance,
+            execution_id: facts.execution_id,
+            name: &facts.name,
+        };
+        let mut round = round(execution, turn, &successor, self.node.now());
         round.orchestrator_items.extend(items);
         if let Some(live) = &mut live {
             live.advance(&round.history_delta);
@@ -58,44 +66,48 @@ impl InstanceWork {
         let node = Arc::clone(&self.node);
         let goes_on = facts.end.as_ref().is_none_or(|end| !end.ends_instance());
         let comes_back = goes_on && live.is_some();
-        let _expected = comes_back.then(|| node.cache.expect(&self.claim.instance)).flatten();
+        let _expected = comes_back.then(|| node.cache.expect_return(&self.claim.instance)).flatten();
         match self.commit(&round).await {
-            Insisted::Done(()) => {
+            CallOutcome::Done(()) => {
                 let next = live.and_then(|live| self.next(live, &facts, &mut round));
                 self.committed(&round, &facts, next).await;
             }
-            Insisted::LockLost => {
-                self.node.retire(live.map(|live| *live));
-                self.lost("during a commit");
+            CallOutcome::LockLost { unanswered } => {
+                self.node.drop_on_turn_thread(live.map(|live| *live));
+                if unanswered && Box::pin(was_committed(&node, &self.claim.instance, &round)).await {
+                    self.committed(&round, &facts, None).await;
+                } else {
+                    self.lock_lost("during a commit");
+                }
             }
-            Insisted::Unavailable { error, panicked } => {
-                self.node.retire(live.map(|live| *live));
+            CallOutcome::Unavailable { error, panicked } => {
+                self.node.drop_on_turn_thread(live.map(|live| *live));
                 let instance = &self.claim.instance;
-                warn!(target: "duroxide::runtime", instance, %error, "commit failed too long, giving back");
-                Box::pin(self.give_back(None, !panicked)).await;
+                warn!(target: "duroxide::runtime", instance, %error, "commit failed for a whole lock timeout, abandoning the claim");
+                Box::pin(self.abandon(None, !panicked)).await;
             }
-            Insisted::Refused(error) => {
-                self.node.retire(live.map(|live| *live));
+            CallOutcome::Refused(error) => {
+                self.node.drop_on_turn_thread(live.map(|live| *live));
                 Box::pin(self.fail_round(error, round, facts, collisions)).await;
             }
         }
     }
 
-    /// User code is done: the slot is free while the round is on its way.
-    async fn commit(&mut self, round: &Round) -> Insisted<()> {
-        let processing = self.seat.elapsed();
+    /// Commits a round. The slot is free meanwhile, because user code is done.
+    async fn commit(&mut self, round: &Round) -> CallOutcome<()> {
+        let processing = self.slot.elapsed();
         self.node.metrics.record_orch_dispatcher_processing_duration(processing.as_millis() as u64);
-        self.seat.submit(round_bytes(round));
+        self.slot.submit(round_bytes(round));
         let (store, token) = (&self.node.store, &self.claim.lock_token);
         let timeout = self.node.options.orchestrator_lock_timeout;
         let call = || store.commit_round_ref(token, round);
-        insist(&self.node, &mut self.lease, timeout, "commit_round", call).await
+        retry_call(&self.node, &mut self.lease, timeout, "commit_round", call).await
     }
 
-    /// What follows from a confirmed commit.
+    /// Acts on a confirmed commit: cancels activities, caches the execution, logs and counts.
     async fn committed(&mut self, round: &Round, facts: &Facts, live: Option<Box<CachedExecution>>) {
         let node = &self.node;
-        node.held.let_go(&self.claim.lock_token);
+        node.locks.remove(&self.claim.lock_token);
         for activity in &round.cancelled_activities {
             node.running.cancel(activity);
         }
@@ -110,7 +122,7 @@ impl InstanceWork {
             node.descriptors.forget(&self.claim.instance, facts.execution_id);
         }
         if let Some(live) = live {
-            node.retire(node.cache.put(&self.claim.instance, live));
+            node.drop_on_turn_thread(node.cache.put(&self.claim.instance, live));
         }
         if let Some(End::Failed(details)) = &facts.end {
             execution_failed(&FailedExecution {
@@ -126,7 +138,7 @@ impl InstanceWork {
         count(node, facts).await;
     }
 
-    /// Whether this node begins the successor of an execution that continued as new (semantics 8.2, 8.5).
+    /// Whether this node starts the successor of an execution that continued as new (semantics 8.2, 8.5).
     fn successor(&self, turn: &Turn, name: &str) -> Successor {
         let Outcome::ContinuedAsNew(continuation) = &turn.outcome else { return Successor::Elsewhere };
         if !self.node.store.commits_rounds() {
@@ -138,8 +150,8 @@ impl InstanceWork {
         }
     }
 
-    /// Makes messages to parents. A link of older data does not say which execution made the call; then the
-    /// parent's current one is asked for.
+    /// Builds the messages to parents. A link of older data does not name the execution that made the call; then the
+    /// parent's current execution is read.
     async fn address(&mut self, notices: Vec<Notice>) -> Result<Vec<WorkItem>, ()> {
         let mut items = Vec::with_capacity(notices.len());
         for notice in notices {
@@ -155,14 +167,16 @@ impl InstanceWork {
     async fn current_execution(&mut self, link: &ParentLink) -> Result<u64, ()> {
         let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.orchestrator_lock_timeout);
         let call = || store.read_status(&link.instance);
-        match insist(&self.node, &mut self.lease, timeout, "read_status", call).await {
-            Insisted::Done(status) => Ok(status.map_or(INITIAL_EXECUTION_ID, |status| status.execution_id)),
-            Insisted::Refused(_) => Ok(INITIAL_EXECUTION_ID),
-            Insisted::LockLost | Insisted::Unavailable { .. } => Err(()),
+        match retry_call(&self.node, &mut self.lease, timeout, "read_status", call).await {
+            CallOutcome::Done(status) => {
+                Ok(status.map_or(INITIAL_EXECUTION_ID, |status| status.execution_id))
+            }
+            CallOutcome::Refused(_) => Ok(INITIAL_EXECUTION_ID),
+            CallOutcome::LockLost { .. } | CallOutcome::Unavailable { .. } => Err(()),
         }
     }
 
-    /// The store will never take this round: the execution it was for fails, in one try (semantics 16.5).
+    /// Fails the execution of a round that the store refuses permanently, with a single attempt (semantics 16.5).
     async fn fail_round(
         &mut self,
         error: ProviderError,
@@ -173,7 +187,7 @@ impl InstanceWork {
         let instance = self.claim.instance.clone();
         error!(target: "duroxide::runtime", instance, %error, "the store refused a round, failing the execution");
         if self.try_to_fail(&error, &refused, facts, collisions).await.is_err() {
-            self.give_back(Some(UNREADABLE_DELAY), false).await;
+            self.abandon(Some(UNREADABLE_DELAY), false).await;
         }
     }
 
@@ -186,37 +200,40 @@ impl InstanceWork {
     ) -> Result<(), ()> {
         let node = Arc::clone(&self.node);
         let instance = self.claim.instance.clone();
-        let (subject, history) = match seed_of(&refused.history_delta) {
-            Some(seed) => (Subject::Unstarted(seed), Vec::new()),
+        let (target, history) = match seed_of(&refused.history_delta) {
+            Some(seed) => (EndTarget::Unstarted(seed), Vec::new()),
             None => {
-                let call =
-                    guarded("load_execution", node.store.load_execution(&instance, refused.execution_id));
-                let loaded = self.lease.beside(call).await.map_err(drop)?;
+                let call = provider_call(
+                    "load_execution",
+                    node.store.load_execution(&instance, refused.execution_id),
+                );
+                let loaded = self.lease.renew_during(call).await.map_err(drop)?;
                 let readable = loaded.history_error.is_none();
-                (if readable { Subject::Stored } else { Subject::Unreadable }, loaded.history)
+                (if readable { EndTarget::Stored } else { EndTarget::Unreadable }, loaded.history)
             }
         };
         let last_event_id = self.claim.position.map(|position| position.last_event_id);
-        let record = record_of(subject, &instance, refused.execution_id, history, last_event_id);
+        let record = record_of(target, &instance, refused.execution_id, history, last_event_id);
         let turn = end_without_code(record, Ending::Failed(error.to_infrastructure_error()), node.now());
         facts.end = End::of(&turn.outcome);
         facts.ended = None;
         let notices = collisions.into_iter().chain(notice_of(&turn)).collect();
         let items = self.address(notices).await?;
-        let who = Identity { instance: &instance, execution_id: refused.execution_id, name: &facts.name };
-        let mut round = round(who, turn, &Successor::Elsewhere, node.now());
-        round.orchestrator_items.extend(items);
+        let execution =
+            ExecutionRef { instance: &instance, execution_id: refused.execution_id, name: &facts.name };
+        let mut round = round(execution, turn, &Successor::Elsewhere, node.now());
+        round.orchestrator_items.extend(items.into_iter().chain(child_cancellations(refused)));
         let token = self.claim.lock_token.clone();
-        let call = guarded("commit_round", node.store.commit_round_ref(&token, &round));
-        self.lease.beside(call).await.map_err(drop)?;
+        let call = provider_call("commit_round", node.store.commit_round_ref(&token, &round));
+        self.lease.renew_during(call).await.map_err(drop)?;
         self.committed(&round, &facts, None).await;
         Ok(())
     }
 
-    // ---- batches that make no event -------------------------------------------------------------------------
+    // ---- batches that write no event -------------------------------------------------------------------------
 
-    /// The instance has ended: its messages are dropped. A child that was to start under its id may not.
-    pub(super) async fn drain(&mut self, recorded: Option<&ParentLink>) {
+    /// Drops the messages of an instance that has ended. A child that was to start under this id fails.
+    pub(super) async fn drop_for_ended(&mut self, recorded: Option<&ParentLink>) {
         let (instance, messages) = (self.claim.instance.clone(), std::mem::take(&mut self.claim.messages));
         let refused = refused_starts(&instance, &messages, None, recorded, true);
         warn!(
@@ -226,24 +243,24 @@ impl InstanceWork {
         self.drop_batch(refused.notices).await;
     }
 
-    /// Nothing ever started this instance, and nothing in the batch does.
-    pub(super) async fn drop_strays(&mut self) {
+    /// Drops the messages of an instance that never existed.
+    pub(super) async fn drop_for_unknown(&mut self) {
         let (instance, messages) = (&self.claim.instance, labels_of(&self.claim.messages));
         warn!(target: "duroxide::runtime", instance, ?messages, "dropping messages for an unknown instance");
         self.drop_batch(Vec::new()).await;
     }
 
     async fn drop_batch(&mut self, notices: Vec<Notice>) {
-        let Ok(items) = self.address(notices).await else { return self.give_back(None, true).await };
+        let Ok(items) = self.address(notices).await else { return self.abandon(None, true).await };
         let mut round = empty_round(self.claim.execution_id);
         round.orchestrator_items = items;
         match self.commit(&round).await {
-            Insisted::Done(()) => self.node.held.let_go(&self.claim.lock_token),
-            Insisted::LockLost => self.lost("while messages were dropped"),
-            Insisted::Unavailable { panicked, .. } => self.give_back(None, !panicked).await,
-            Insisted::Refused(error) => {
+            CallOutcome::Done(()) => self.node.locks.remove(&self.claim.lock_token),
+            CallOutcome::LockLost { .. } => self.lock_lost("while messages were dropped"),
+            CallOutcome::Unavailable { panicked, .. } => self.abandon(None, !panicked).await,
+            CallOutcome::Refused(error) => {
                 debug!(target: "duroxide::runtime", %error, "the store refused to drop messages");
-                self.give_back(Some(UNREADABLE_DELAY), false).await;
+                self.abandon(Some(UNREADABLE_DELAY), false).await;
             }
         }
     }

@@ -1,38 +1,48 @@
-//! Where the execution of a turn comes from.
+//! The execution of a turn: cached, or still to be built.
 
 use duroxide_core::{
     Event, WorkItem,
     engine::{Execution, Setup, Turn},
 };
 
+use duroxide_provider::VersionTriple;
+
 use crate::{
-    cache::{CachedExecution, Stand},
-    dispatch::{admit::Run, record::is_seed_only},
+    cache::{CachedExecution, HistoryPosition},
+    dispatch::decide::{Run, is_seed_only},
     observability::TurnOf,
 };
 
-/// An execution that is about to run a turn, alive or still to be made.
+/// An execution that is about to run a turn.
 pub(super) enum Source {
     Live(Box<CachedExecution>),
     Cold(Box<Cold>),
 }
 
-/// What an execution is made of, where none is alive: its start, or its history.
+/// What an execution is built from: its start, or its history.
 pub(super) struct Cold {
     pub run: Run,
     pub setup: Setup,
     pub execution_id: u64,
     pub history: Vec<Event>,
-    pub stand: Stand,
+    pub position: HistoryPosition,
     pub turns: u64,
 }
 
 impl Source {
-    /// The version stamp of its start, if that is not a version.
+    /// The version stamp of the start event, if it is not a valid version.
     pub(super) fn unreadable_pin(&self) -> Option<&str> {
         match self {
             Self::Live(live) => live.unreadable_pin.as_deref(),
             Self::Cold(cold) => cold.run.unreadable_pin.as_deref(),
+        }
+    }
+
+    /// The version that started the execution, if it is to be replayed and the version is later than this build.
+    pub(super) fn later_pin(&self) -> Option<VersionTriple> {
+        match self {
+            Self::Live(_) => None,
+            Self::Cold(cold) => cold.run.later_pin,
         }
     }
 
@@ -55,7 +65,7 @@ impl Source {
         }
     }
 
-    /// Runs user code, so it belongs on a turn thread.
+    /// Runs user code, so it must be called on a turn thread.
     pub(super) fn run(self, messages: Vec<WorkItem>) -> (Box<CachedExecution>, Turn) {
         let mut live = self.into_live();
         let turn = live.execution.turn(messages);
@@ -85,7 +95,7 @@ impl Cold {
             turns: self.turns,
             unreadable_pin,
             replayable,
-            stand: self.stand,
+            position: self.position,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which execution is kept for an instance's next turn.
+//! Picks the execution to cache for an instance's next turn.
 
 use duroxide_core::engine::Execution;
 use duroxide_provider::{NextExecution, Round};
@@ -7,15 +7,13 @@ use super::InstanceWork;
 use crate::{
     cache::CachedExecution,
     dispatch::{
-        admit::Handlers,
+        decide::{Handlers, incompatible_pin, recorded_handler},
         measure::{End, Facts},
-        pin::incompatible_pin,
-        record::recorded_handler,
     },
 };
 
 impl InstanceWork {
-    /// The execution that the instance's next turn belongs to: the one that just ran, or the one that its round has begun.
+    /// The execution of the instance's next turn: the one that just ran, or the successor that its round has started.
     pub(super) fn next(
         &self,
         live: Box<CachedExecution>,
@@ -28,19 +26,19 @@ impl InstanceWork {
             Some(End::Failed(_) | End::ContinuedAsNew) => {}
         }
         let successor = round.next_execution.take().and_then(|begun| self.begun(&live, begun));
-        // Code that has not returned is still parked; dropping it runs destructors of its own.
-        self.node.retire([*live]);
+        // Code that has not returned is still suspended, and dropping it runs user destructors.
+        self.node.drop_on_turn_thread([*live]);
         successor
     }
 
-    /// The successor as it was just committed. It would be the same if it were read back, which costs more the more
-    /// messages it was handed (8.3).
+    /// The successor that was just committed. Reading it back would give the same, at a cost that grows with the
+    /// messages it inherits (8.3).
     fn begun(&self, predecessor: &CachedExecution, begun: NextExecution) -> Option<Box<CachedExecution>> {
         let NextExecution { execution_id, history_delta, .. } = begun;
         let (name, version) = recorded_handler(&history_delta)?;
         let (name, version) = (name.to_owned(), version.to_owned());
         let (_, handler) = Handlers::find(&self.node.orchestrations, &name, Some(&version))?;
-        let stand = predecessor.stand.begun(&history_delta);
+        let position = predecessor.position.begun(&history_delta);
         let setup = self.setup(handler, predecessor.execution.key_values());
         let supported = &self.node.filter.supported_duroxide_versions;
         Some(Box::new(CachedExecution {
@@ -51,7 +49,7 @@ impl InstanceWork {
             version,
             turns: 0,
             unreadable_pin: None,
-            stand,
+            position,
         }))
     }
 }

@@ -1,64 +1,69 @@
-//! Ending an execution without running its code.
+//! Ends an execution without running its code.
 
 use std::sync::Arc;
 
 use duroxide_core::{EventKind, ParentLink, engine::end_without_code};
 use duroxide_provider::LoadedExecution;
 
-use super::{InstanceWork, settle::Decided};
-use crate::dispatch::{
-    admit::{Subject, Termination},
-    batch::start_item,
+use super::{
+    InstanceWork,
     ending::{call_in_history, link_of_automatic_id, record_of},
+    settle::TurnResult,
+};
+use crate::dispatch::{
+    decide::{EndTarget, Termination, recorded_parent, start_item, successor_item},
     failure_log::RuntimeEnd,
-    guarded,
     measure::{End, Facts},
-    record::recorded_parent,
+    provider_call,
 };
 
 impl InstanceWork {
     pub(super) async fn terminate(&mut self, termination: Termination, loaded: LoadedExecution) {
-        let Termination { subject, ending, cause } = termination;
-        let mut facts = self.facts_of(&subject, &loaded);
+        let Termination { target, ending, cause } = termination;
+        let mut facts = self.facts_of(&target, &loaded);
         facts.ended = Some(RuntimeEnd {
             cause,
             attempt_count: self.claim.attempt_count,
             max_attempts: self.node.options.max_attempts,
             node: self.node.id.clone(),
         });
-        let (accepted, recorded, unreadable_parent) = match &subject {
-            Subject::Unstarted(seed) => (start_item(&self.claim.messages), seed.parent.clone(), None),
-            Subject::Stored => (None, recorded_parent(&loaded.history), None),
-            Subject::Unreadable => {
+        let (accepted, recorded, unreadable_parent) = match &target {
+            // A plain start in the batch does not start the successor of an execution that continued as new.
+            EndTarget::Unstarted(seed) if loaded.history.is_empty() => {
+                (start_item(&self.claim.messages), seed.parent.clone(), None)
+            }
+            EndTarget::Unstarted(seed) => (successor_item(&self.claim.messages), seed.parent.clone(), None),
+            EndTarget::Stored => (None, recorded_parent(&loaded.history), None),
+            EndTarget::Unreadable => {
                 let parent = self.find_parent(&loaded).await;
                 (None, parent.clone(), parent)
             }
         };
         let collisions = self.refuse_starts(accepted, recorded.as_ref());
-        let last_event_id = self.last_event_id(&subject).await;
+        let last_event_id = self.last_event_id(&target).await;
         let claim = &self.claim;
-        let record = record_of(subject, &claim.instance, claim.execution_id, loaded.history, last_event_id);
+        let record = record_of(target, &claim.instance, claim.execution_id, loaded.history, last_event_id);
         let mut turn = end_without_code(record, ending, self.node.now());
         turn.parent = turn.parent.or(unreadable_parent);
         facts.end = End::of(&turn.outcome);
         facts.history_events = turn.delta.last().map_or(0, |event| event.event_id);
         facts.parent.clone_from(&turn.parent);
-        self.settle(Decided { turn, facts, collisions, live: None }).await;
+        self.settle(TurnResult { turn, facts, collisions, live: None }).await;
     }
 
-    fn facts_of(&self, subject: &Subject, loaded: &LoadedExecution) -> Facts {
+    fn facts_of(&self, target: &EndTarget, loaded: &LoadedExecution) -> Facts {
         let claim = &self.claim;
         let first = loaded.history.first();
-        let (name, version) = match (subject, first.map(|event| &event.kind)) {
-            (Subject::Unstarted(seed), _) => (seed.name.clone(), seed.version.clone()),
+        let (name, version) = match (target, first.map(|event| &event.kind)) {
+            (EndTarget::Unstarted(seed), _) => (seed.name.clone(), seed.version.clone()),
             (_, Some(EventKind::OrchestrationStarted { name, version, .. })) => {
                 (name.clone(), version.clone())
             }
             _ => (claim.orchestration_name.clone(), claim.version.clone()),
         };
-        let unstarted = match subject {
-            Subject::Unstarted(seed) => Some(seed.execution_id),
-            Subject::Stored | Subject::Unreadable => None,
+        let unstarted = match target {
+            EndTarget::Unstarted(seed) => Some(seed.execution_id),
+            EndTarget::Stored | EndTarget::Unreadable => None,
         };
         let earlier_turns =
             claim.position.filter(|_| unstarted.is_none()).map_or(0, |position| position.turns);
@@ -80,9 +85,9 @@ impl InstanceWork {
         }
     }
 
-    /// The last stored event of a history that cannot be decoded.
-    async fn last_event_id(&mut self, subject: &Subject) -> Option<u64> {
-        if *subject != Subject::Unreadable {
+    /// The last stored event id of a history that cannot be decoded.
+    async fn last_event_id(&mut self, target: &EndTarget) -> Option<u64> {
+        if *target != EndTarget::Unreadable {
             return None;
         }
         if let Some(position) = self.claim.position {
@@ -90,11 +95,11 @@ impl InstanceWork {
         }
         let claim = &self.claim;
         let call = self.node.store.last_event_id(&claim.instance, claim.execution_id);
-        guarded("last_event_id", call).await.ok().flatten()
+        provider_call("last_event_id", call).await.ok().flatten()
     }
 
-    /// Whose child this is, where its own first event cannot be read: by its automatic id, else by the parent's
-    /// own history (semantics 6.6).
+    /// The parent of an instance whose first event cannot be read: by the automatic id of the child, else by the
+    /// parent's history (semantics 6.6).
     async fn find_parent(&mut self, loaded: &LoadedExecution) -> Option<ParentLink> {
         if !loaded.history.is_empty() {
             return recorded_parent(&loaded.history);
@@ -105,10 +110,11 @@ impl InstanceWork {
         }
         let store = Arc::clone(&self.node.store);
         let admin = store.as_management_capability()?;
-        let parent = guarded("get_parent_id", admin.get_parent_id(child)).await.ok()??;
-        let executions = guarded("list_executions", admin.list_executions(&parent)).await.ok()?;
+        let parent = provider_call("get_parent_id", admin.get_parent_id(child)).await.ok()??;
+        let executions = provider_call("list_executions", admin.list_executions(&parent)).await.ok()?;
         for execution in executions.into_iter().rev() {
-            let read = guarded("read_with_execution", store.read_with_execution(&parent, execution)).await;
+            let read =
+                provider_call("read_with_execution", store.read_with_execution(&parent, execution)).await;
             if let Some(link) = call_in_history(&read.unwrap_or_default(), child) {
                 return Some(link);
             }

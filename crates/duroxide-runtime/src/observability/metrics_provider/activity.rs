@@ -1,3 +1,5 @@
+//! Metrics of activities.
+
 use metrics::{counter, histogram};
 
 use super::MetricsProvider;
@@ -43,12 +45,12 @@ impl MetricsProvider {
         self.counters.activity_app_errors.add(1);
     }
 
-    /// An activity failed by the platform.
+    /// An activity failed because of the platform.
     pub fn record_activity_infra_error(&self) {
         self.counters.activity_infra_errors.add(1);
     }
 
-    /// An activity failed by the deployment.
+    /// An activity failed because of the deployment.
     pub fn record_activity_config_error(&self) {
         self.counters.activity_config_errors.add(1);
     }
@@ -62,7 +64,7 @@ impl MetricsProvider {
     }
 }
 
-/// The counters that only failed runs have.
+/// Increments the counters of failed runs.
 fn count_failed_run(name: &str, outcome: &str) {
     match outcome {
         "app_error" => count_failure("application"),

@@ -1,3 +1,5 @@
+//! Metrics of the dispatch loops.
+
 use metrics::{counter, histogram};
 
 use super::MetricsProvider;
@@ -9,7 +11,7 @@ impl MetricsProvider {
         self.counters.orch_dispatcher_items_fetched.add(count);
     }
 
-    /// How long an orchestrator batch took from fetch to commit.
+    /// The time of an orchestrator batch from fetch to commit.
     pub fn record_orch_dispatcher_processing_duration(&self, ms: u64) {
         histogram!("duroxide_orchestration_dispatcher_processing_duration_ms").record(ms as f64);
     }
@@ -20,24 +22,24 @@ impl MetricsProvider {
         self.counters.worker_dispatcher_items_fetched.add(count);
     }
 
-    /// How long an activity took from fetch to ack.
+    /// The time of an activity from fetch to ack.
     pub fn record_worker_dispatcher_execution_duration(&self, ms: u64) {
         histogram!("duroxide_worker_dispatcher_execution_duration_ms").record(ms as f64);
     }
 
-    /// An orchestrator batch was sent back for want of a handler.
+    /// An orchestrator batch was abandoned because the node has no handler.
     pub fn record_unregistered_orchestration_backoff(&self) {
         counter!("duroxide_unregistered_orchestration_backoff_total").increment(1);
         self.counters.unregistered_orch_backoff.add(1);
     }
 
-    /// An activity was sent back for want of a handler.
+    /// An activity was abandoned because the node has no handler.
     pub fn record_unregistered_activity_backoff(&self) {
         counter!("duroxide_unregistered_activity_backoff_total").increment(1);
         self.counters.unregistered_activity_backoff.add(1);
     }
 
-    /// An execution was sent back because this node cannot replay its version.
+    /// An execution was abandoned because this node cannot replay its version.
     pub fn record_incompatible_version_abandoned(&self) {
         counter!("duroxide_orchestration_incompatible_version_abandoned_total").increment(1);
         self.counters.incompatible_version_abandoned.add(1);

@@ -1,3 +1,5 @@
+//! Metrics of orchestrations.
+
 use std::sync::atomic::Ordering;
 
 use metrics::{counter, gauge, histogram};
@@ -19,8 +21,8 @@ impl MetricsProvider {
         self.counters.orch_starts.add(1);
     }
 
-    /// An execution ended, however it ended. `status` is `success`, `failed` or `continuedAsNew`; the snapshot's
-    /// completions count the first only, because it has counters of its own for the others.
+    /// An execution ended. `status` is `success`, `failed` or `continuedAsNew`; the snapshot's completions count only
+    /// `success`, because the snapshot has separate counters for the others.
     pub fn record_orchestration_completion(
         &self,
         name: &str,
@@ -88,17 +90,17 @@ impl MetricsProvider {
         self.counters.orch_failures.add(1);
     }
 
-    /// An execution failed by its own code.
+    /// An execution failed because of its code.
     pub fn record_orchestration_application_error(&self) {
         self.counters.orch_application_errors.add(1);
     }
 
-    /// An execution failed by the platform.
+    /// An execution failed because of the platform.
     pub fn record_orchestration_infrastructure_error(&self) {
         self.counters.orch_infrastructure_errors.add(1);
     }
 
-    /// An execution failed by the deployment.
+    /// An execution failed because of the deployment.
     pub fn record_orchestration_configuration_error(&self) {
         self.counters.orch_configuration_errors.add(1);
     }
@@ -110,7 +112,7 @@ impl MetricsProvider {
         self.counters.orch_poison.add(1);
     }
 
-    /// An execution continued as new. Its number is no label: labels are bounded.
+    /// An execution continued as new. The execution id is not a label, because labels must be bounded.
     pub fn record_continue_as_new(&self, name: &str, execution_id: u64) {
         let _ = execution_id;
         counter!("duroxide_orchestration_continue_as_new_total", "orchestration_name" => name.to_owned())
@@ -130,7 +132,7 @@ impl MetricsProvider {
         self.counters.suborchestration_calls.add(1);
     }
 
-    /// How long the call of a child took.
+    /// The duration of a child's call.
     pub fn record_suborchestration_duration(
         &self,
         parent: &str,
@@ -159,24 +161,24 @@ impl MetricsProvider {
         gauge!("duroxide_active_orchestrations").decrement(1.0);
     }
 
-    /// Sets how many instances run, for a node that starts on a store with running ones.
+    /// Sets the number of running instances, for a node that starts on a store with running instances.
     pub fn set_active_orchestrations(&self, count: i64) {
         self.active_orchestrations.store(count, Ordering::Relaxed);
         gauge!("duroxide_active_orchestrations").set(count as f64);
     }
 
-    /// The instances that were started and have not begun were counted.
+    /// Sets the number of instances that were started and have not begun.
     pub fn update_pending_orchestrations(&self, count: u64) {
         self.pending_orchestrations.store(count, Ordering::Relaxed);
         gauge!("duroxide_pending_orchestrations").set(count as f64);
     }
 
-    /// How many instances were started and had not begun, as last counted.
+    /// The number of instances that were started and had not begun, as last counted.
     pub fn get_pending_orchestrations(&self) -> u64 {
         self.pending_orchestrations.load(Ordering::Relaxed)
     }
 
-    /// How many instances run.
+    /// The number of running instances.
     pub fn get_active_orchestrations(&self) -> i64 {
         self.active_orchestrations.load(Ordering::Relaxed)
     }

@@ -1,3 +1,5 @@
+//! Metrics of provider calls.
+
 use std::{sync::atomic::Ordering, time::Duration};
 
 use metrics::{SharedString, counter, gauge, histogram};
@@ -11,7 +13,7 @@ impl MetricsProvider {
         provider_operation(label::text(operation), duration_seconds, status);
     }
 
-    /// The same for a call of the runtime, which knows its name and need not copy it.
+    /// Like [`Self::record_provider_operation`], for a static operation name, which is not copied.
     pub(crate) fn provider_call_returned(&self, operation: &'static str, duration: Duration, status: &str) {
         provider_operation(operation.into(), duration.as_secs_f64(), status);
     }
@@ -27,17 +29,17 @@ impl MetricsProvider {
         self.counters.provider_errors.add(1);
     }
 
-    /// A fetch held items back. `reason` is `version`, `orchestration` or `activity`.
+    /// A fetch skipped items. `reason` is `version`, `orchestration` or `activity`.
     pub fn record_provider_filtered_items(&self, reason: &str, count: u64) {
         counter!("duroxide_provider_filtered_items_total", "reason" => reason.to_owned()).increment(count);
     }
 
-    /// Work that no node can take was counted. `reason` is `version`, `orchestration`, `activity` or `tag`.
+    /// Sets the number of items that no node can take. `reason` is `version`, `orchestration`, `activity` or `tag`.
     pub fn update_stranded_items(&self, reason: &'static str, count: u64) {
         gauge!("duroxide_stranded_items", "reason" => reason).set(count as f64);
     }
 
-    /// The queues were counted.
+    /// Sets the depths of the two queues.
     pub fn update_queue_depths(&self, orchestrator: u64, worker: u64) {
         self.orchestrator_queue_depth.store(orchestrator, Ordering::Relaxed);
         self.worker_queue_depth.store(worker, Ordering::Relaxed);
@@ -45,7 +47,7 @@ impl MetricsProvider {
         gauge!("duroxide_worker_queue_depth").set(worker as f64);
     }
 
-    /// The queues as last counted: orchestrator, worker.
+    /// The depths of the orchestrator and worker queue, as last counted.
     pub fn get_queue_depths(&self) -> (u64, u64) {
         (
             self.orchestrator_queue_depth.load(Ordering::Relaxed),

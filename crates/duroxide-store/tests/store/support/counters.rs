@@ -1,3 +1,5 @@
+//! A recorder that keeps the counters of a test.
+
 use std::{
     collections::BTreeMap,
     sync::{

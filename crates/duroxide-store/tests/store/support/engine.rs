@@ -182,10 +182,10 @@ impl Plan {
     }
 }
 
-/// The engine. Its transactions can be rolled back: it keeps a copy of what was there before.
+/// A memory engine that fails as planned.
 pub(crate) struct ScriptedEngine {
     inner: MemoryEngine,
-    before: Option<MemoryEngine>,
+    is_open: bool,
     applied: usize,
     plan: Plan,
 }
@@ -197,7 +197,7 @@ impl ScriptedEngine {
 
     /// An engine that already holds something.
     pub(crate) fn over(inner: MemoryEngine, plan: Plan) -> Self {
-        Self { inner, before: None, applied: 0, plan }
+        Self { inner, is_open: false, applied: 0, plan }
     }
 }
 
@@ -210,8 +210,8 @@ impl EngineLayer for ScriptedEngine {
 
     fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
         self.plan.pass(Point::Begin, "")?;
-        assert!(self.before.is_none(), "a transaction is open");
-        self.before = Some(self.inner.clone());
+        assert!(!self.is_open, "a transaction is open");
+        self.is_open = true;
         self.applied = 0;
         self.inner.begin(now)
     }
@@ -261,14 +261,15 @@ impl EngineLayer for ScriptedEngine {
         let act = self.plan.0.lock().unwrap().during_commit.clone();
         act.iter().for_each(|act| act());
         self.plan.pass(Point::Commit, "")?;
-        self.before = None;
+        self.inner.commit()?;
+        self.is_open = false;
         self.plan.0.lock().unwrap().batches.push(self.applied);
         self.plan.pass(Point::AfterCommit, "")
     }
 
     fn rollback(&mut self) {
-        if let Some(before) = self.before.take() {
-            self.inner = before;
+        if std::mem::take(&mut self.is_open) {
+            self.inner.rollback();
         }
         self.plan.pass(Point::Rollback, "").unwrap();
     }
@@ -293,7 +294,7 @@ impl EngineLayer for ScriptedEngine {
     }
 
     fn maintain(&mut self) -> Result<(), StoreFailure> {
-        assert!(self.before.is_none(), "upkeep inside a transaction");
+        assert!(!self.is_open, "upkeep inside a transaction");
         self.plan.pass(Point::Maintain, "")
     }
 

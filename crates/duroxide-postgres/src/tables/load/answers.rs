@@ -1,0 +1,266 @@
+//! What the answers of loading statements mean.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use duroxide_core::Timestamp;
+use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
+use tokio_postgres::Row;
+
+use super::{Meaning, Named, Request};
+use crate::{
+    fault::Trouble,
+    record::{Activity, CustomStatus, Execution, Message, Session, Setting, SettingChange, read_all},
+    tables::{PostgresTables, working_set::Mailbox},
+    value::Columns,
+};
+
+impl PostgresTables {
+    /// Sends requests in one round trip and takes the answers into the working set. Nothing that was written is sent: rows
+    /// that are not in the working set were not written.
+    pub(in crate::tables) fn load(&mut self, requests: Vec<Request>) -> Result<(), Trouble> {
+        let (queries, meanings): (Vec<_>, Vec<_>) =
+            requests.into_iter().map(|request| (request.query, request.meaning)).unzip();
+        let answers = self.send(&queries)?;
+        self.take_answers(meanings, answers)
+    }
+
+    pub(in crate::tables) fn take_answers(
+        &mut self,
+        meanings: Vec<Meaning>,
+        answers: Vec<Vec<Row>>,
+    ) -> Result<(), Trouble> {
+        let mut found_by_name = BTreeSet::new();
+        for (meaning, rows) in meanings.into_iter().zip(answers) {
+            self.take_answer(meaning, &rows, &mut found_by_name)?;
+        }
+        // The statements behind the lock have told everything of these.
+        for number in found_by_name {
+            self.complete_details(number);
+        }
+        Ok(())
+    }
+
+    /// Locks and loads instances that were not foreseen. Numbers are drawn anew, behind the lock.
+    pub(in crate::tables) fn load_instances(
+        &mut self,
+        named: &Named,
+        with_data: bool,
+    ) -> Result<(), Trouble> {
+        let mut requests: Vec<Request> =
+            Request::instances(named, self.mailbox_loaded_max, with_data).into_iter().collect();
+        if !named.numbers.is_empty() {
+            // Whether a commit ends the instance is not known here, and its end is told with the custom status.
+            requests.push(Request::custom_status(&named.numbers));
+        }
+        requests.push(Request::numbers(1));
+        self.load(requests)
+    }
+
+    fn take_answer(
+        &mut self,
+        meaning: Meaning,
+        rows: &[Row],
+        found_by_name: &mut BTreeSet<u64>,
+    ) -> Result<(), Trouble> {
+        match meaning {
+            Meaning::Instances(named) => self.take_named(&named, rows, found_by_name)?,
+            Meaning::ReadyInstances(routes, limit) => self.take_ready_instances(&routes, limit, rows)?,
+            Meaning::Strays => {
+                self.take_instances(rows)?;
+                self.set.strays_are_read = true;
+            }
+            Meaning::DueInstances(at) => {
+                self.take_instances(rows)?;
+                self.set.due_read_at = Some(at.unwrap_or(Timestamp::MAX));
+            }
+            Meaning::Executions => self.take_executions(rows)?,
+            Meaning::Messages => self.take_messages(rows)?,
+            Meaning::Activities(asked) => {
+                self.take_activities(rows)?;
+                asked.into_iter().for_each(|number| self.set.activities.learn(number, None));
+            }
+            Meaning::ActivitiesByKey(asked) => {
+                self.take_activities(rows)?;
+                asked.into_iter().for_each(|key| {
+                    self.set.activity_keys.entry(key).or_insert(None);
+                });
+            }
+            Meaning::ReadyActivities(lanes, limit) => self.take_ready_activities(&lanes, limit, rows)?,
+            Meaning::DueActivities(at) => {
+                self.take_activities(rows)?;
+                self.set.due_activities_read_at = Some(at.unwrap_or(Timestamp::MAX));
+            }
+            Meaning::SessionsOfActivities(asked) => self.take_sessions_of(&asked, rows)?,
+            Meaning::SettingChanges(instances) => self.take_setting_changes(instances, rows)?,
+            Meaning::SettingKeys(instances) => self.take_setting_keys(instances, rows)?,
+            Meaning::CustomStatus(instances) => self.take_custom_statuses(instances, rows)?,
+            Meaning::FirstEvents(ids) => self.take_first_events(&ids, rows)?,
+            Meaning::RouteCounts => {
+                self.routes.learn(rows)?;
+                self.set.ready_routes.counts = Some(counts(rows, RouteId)?);
+            }
+            Meaning::LaneCounts => {
+                self.lanes.learn(rows)?;
+                self.set.ready_lanes.counts = Some(counts(rows, LaneId)?);
+            }
+            Meaning::SessionLanes => {
+                let read = |row: &Row| Ok((row.column("session_id")?, LaneId(row.number("lane")?)));
+                self.set.session_lanes = Some(rows.iter().map(read).collect::<Result<_, Trouble>>()?);
+            }
+            Meaning::DueRemovalTask => {
+                let task = rows.first().map(|row| row.number("number")).transpose()?;
+                self.set.due_removal_task = Some(task);
+            }
+            Meaning::Routes => self.routes.learn(rows)?,
+            Meaning::Lanes => self.lanes.learn(rows)?,
+            Meaning::Numbers => {
+                let firsts = rows.iter().map(|row| row.number("first")).collect::<Result<_, _>>()?;
+                self.set.numbers.replace(firsts);
+            }
+            Meaning::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Takes instances that the statement has locked.
+    pub(in crate::tables) fn take_instances(&mut self, rows: &[Row]) -> Result<Vec<u64>, Trouble> {
+        let instances = read_all::<InstanceRow>(rows)?;
+        Ok(instances
+            .into_iter()
+            .map(|row| {
+                let number = row.number;
+                self.set.ids.entry(row.id.clone()).or_insert(Some(number));
+                self.set.instances.learn(number, Some(row));
+                number
+            })
+            .collect())
+    }
+
+    fn take_named(
+        &mut self,
+        named: &Named,
+        rows: &[Row],
+        found_by_name: &mut BTreeSet<u64>,
+    ) -> Result<(), Trouble> {
+        found_by_name.extend(self.take_instances(rows)?);
+        named.numbers.iter().for_each(|number| self.set.instances.learn(*number, None));
+        for id in &named.ids {
+            self.set.ids.entry(id.clone()).or_insert(None);
+        }
+        Ok(())
+    }
+
+    /// Takes executions of instances that are locked.
+    fn take_executions(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+        for execution in read_all::<Execution>(rows)? {
+            if self.set.instances.get(&execution.instance).is_some() {
+                let key = (execution.instance, execution.execution_id);
+                self.set.executions.learn(key, Some(execution));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes messages of instances that are locked and whose mailboxes are not known.
+    fn take_messages(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+        let mut mailboxes: BTreeMap<u64, Vec<Message>> = BTreeMap::new();
+        for message in read_all::<Message>(rows)? {
+            mailboxes.entry(message.instance).or_default().push(message);
+        }
+        for (instance, messages) in mailboxes {
+            if self.set.instances.get(&instance).is_none() || self.set.mailboxes.contains_key(&instance) {
+                continue;
+            }
+            if messages.len() > self.mailbox_loaded_max {
+                self.set.mailboxes.insert(instance, Mailbox::Large);
+                continue;
+            }
+            self.set.mailboxes.insert(instance, Mailbox::Whole);
+            for message in messages {
+                self.set.messages.learn(message.key(), Some(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whatever was not found of an instance that was loaded whole is not there.
+    fn complete_details(&mut self, instance: u64) {
+        self.set.mailboxes.entry(instance).or_insert(Mailbox::Whole);
+        if let Some(row) = self.set.instances.get(&instance) {
+            self.set.executions.learn((instance, row.execution_id), None);
+        }
+    }
+
+    pub(in crate::tables) fn take_activities(&mut self, rows: &[Row]) -> Result<Vec<u64>, Trouble> {
+        let activities = read_all::<Activity>(rows)?;
+        Ok(activities
+            .into_iter()
+            .map(|activity| {
+                let number = activity.queued.number;
+                self.set.activity_keys.entry(activity.key()).or_insert(Some(number));
+                if let (Some(known), Some(data)) = (self.set.activities.get_mut(&number), &activity.data) {
+                    known.data.get_or_insert_with(|| data.clone());
+                }
+                self.set.activities.learn(number, Some(activity));
+                number
+            })
+            .collect())
+    }
+
+    fn take_sessions_of(&mut self, activities: &BTreeSet<u64>, rows: &[Row]) -> Result<(), Trouble> {
+        for session in read_all::<Session>(rows)? {
+            self.set.sessions.learn(session.0.id.clone(), Some(session));
+        }
+        let asked = activities.iter().filter_map(|number| self.set.activities.get(number));
+        let ids: Vec<String> = asked.filter_map(|activity| activity.queued.session_id.clone()).collect();
+        ids.into_iter().for_each(|id| self.set.sessions.learn(id, None));
+        Ok(())
+    }
+
+    fn take_first_events(&mut self, ids: &BTreeSet<String>, rows: &[Row]) -> Result<(), Trouble> {
+        for row in rows {
+            let key = (row.number("instance")?, row.number("execution_id")?);
+            self.set.first_events.entry(key).or_insert(Some(row.column("data")?));
+        }
+        // An instance that was locked before and has no row in the answer has no such event.
+        for number in ids.iter().filter_map(|id| self.set.ids.get(id).copied().flatten()) {
+            self.set.first_events.entry((number, duroxide_core::INITIAL_EXECUTION_ID)).or_insert(None);
+        }
+        Ok(())
+    }
+
+    fn take_setting_changes(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), Trouble> {
+        for change in read_all::<SettingChange>(rows)? {
+            self.set.setting_changes.learn((change.instance, change.key.clone()), Some(change));
+        }
+        self.set.whole_setting_changes.extend(instances);
+        Ok(())
+    }
+
+    fn take_setting_keys(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), Trouble> {
+        for row in rows {
+            let (instance, key) = (row.number("instance")?, row.column::<String>("key")?);
+            let setting = Setting { instance, key: key.clone(), entry: None };
+            self.set.settings.learn((instance, key), Some(setting));
+        }
+        self.set.whole_settings.extend(instances);
+        Ok(())
+    }
+
+    fn take_custom_statuses(&mut self, instances: BTreeSet<u64>, rows: &[Row]) -> Result<(), Trouble> {
+        for status in read_all::<CustomStatus>(rows)? {
+            self.set.custom_status.learn(status.instance, Some(status));
+        }
+        instances.into_iter().for_each(|instance| self.set.custom_status.learn(instance, None));
+        Ok(())
+    }
+}
+
+fn counts<K: Ord>(rows: &[Row], key: fn(u64) -> K) -> Result<BTreeMap<K, usize>, Trouble> {
+    let read = |row: &Row| {
+        let ready: i64 = row.column("ready")?;
+        Ok((key(row.number("id")?), usize::try_from(ready).unwrap_or_default()))
+    };
+    let all: BTreeMap<K, usize> = rows.iter().map(read).collect::<Result<_, Trouble>>()?;
+    Ok(all.into_iter().filter(|(_, ready)| *ready > 0).collect())
+}

@@ -1,0 +1,159 @@
+//! Statements that find and lock what can be claimed.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::rules::{LaneId, RouteId};
+
+use crate::{
+    connection::parameters,
+    tables::load::{DATA_BYTES_MAX, Meaning, Request},
+    value::{limit, micros, number},
+};
+
+/// The longest ready instances on each of these routes. `$1` are the routes, `$2` is how many on each.
+macro_rules! ready_instances {
+    ($columns:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM unnest($1::bigint[]) AS accepted (route) CROSS JOIN LATERAL (
+                SELECT * FROM {s}.instance WHERE instance.route = accepted.route
+                    AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
+                ORDER BY instance.ready_number LIMIT $2 FOR UPDATE SKIP LOCKED) AS instance"
+        )
+    };
+}
+/// Instances that are due. `$1` is the time; NULL: when the transaction began.
+macro_rules! due_instances {
+    ($columns:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM {s}.instance
+            WHERE instance.wait_until <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint)
+            ORDER BY instance.wait_until, instance.number FOR UPDATE SKIP LOCKED"
+        )
+    };
+}
+/// The messages of candidates, with small texts.
+///
+/// The candidates are found once more, by a statement that began after the one that locked them: only then is certain that
+/// their messages are those of the locked rows. Candidates that are not in both answers are left to the next claim.
+macro_rules! messages_of {
+    ($candidates:expr, $max:literal, $bytes:literal) => {
+        concat!(
+            "WITH candidate AS MATERIALIZED (",
+            $candidates,
+            ") SELECT {head message}, octet_length(message.data)::bigint AS bytes,
+                CASE WHEN octet_length(message.data) <= ",
+            $bytes,
+            " THEN message.data END AS data
+            FROM candidate CROSS JOIN LATERAL (
+                SELECT * FROM {s}.message WHERE message.instance = candidate.number
+                ORDER BY message.due_at, message.number LIMIT ",
+            $max,
+            ") AS message"
+        )
+    };
+}
+macro_rules! executions_of {
+    ($candidates:expr) => {
+        concat!(
+            "WITH candidate AS MATERIALIZED (",
+            $candidates,
+            ") SELECT {columns execution} FROM candidate JOIN {s}.execution
+                ON execution.instance = candidate.number AND execution.execution_id = candidate.execution_id"
+        )
+    };
+}
+
+const READY: &str = ready_instances!("{columns instance}");
+const MESSAGES_OF_READY: &str = messages_of!(ready_instances!("instance.number"), "$3", "$4::bigint");
+const EXECUTIONS_OF_READY: &str = executions_of!(ready_instances!("instance.number, instance.execution_id"));
+const DUE: &str = due_instances!("{columns instance}");
+const MESSAGES_OF_DUE: &str = messages_of!(due_instances!("instance.number"), "$2", "$3::bigint");
+const EXECUTIONS_OF_DUE: &str = executions_of!(due_instances!("instance.number, instance.execution_id"));
+const STRAYS: &str = "SELECT {columns instance} FROM {s}.instance WHERE instance.is_stray
+    ORDER BY instance.number FOR UPDATE SKIP LOCKED";
+const ROUTE_COUNTS: &str =
+    "SELECT route.id, route.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.instance
+        WHERE instance.route = route.id AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
+        LIMIT $1) AS counted) AS ready
+    FROM {s}.route";
+const LANE_COUNTS: &str = "SELECT lane.id, lane.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.activity
+        WHERE activity.lane = lane.id AND activity.wait_until IS NULL AND activity.session_id IS NULL
+        LIMIT $1) AS counted) AS ready
+    FROM {s}.lane";
+const READY_ACTIVITIES: &str = "SELECT {columns activity} FROM unnest($1::bigint[]) AS accepted (lane)
+    CROSS JOIN LATERAL (
+        SELECT * FROM {s}.activity WHERE activity.lane = accepted.lane
+            AND activity.wait_until IS NULL AND activity.session_id IS NULL
+        ORDER BY activity.number LIMIT $2 FOR UPDATE SKIP LOCKED) AS activity";
+const SESSION_LANES: &str = "SELECT DISTINCT session_id, lane FROM {s}.activity
+    WHERE wait_until IS NULL AND session_id IS NOT NULL";
+pub(super) const READY_IN_SESSION: &str = "SELECT {columns activity} FROM {s}.activity
+    WHERE activity.session_id = $1 AND activity.lane = $2 AND activity.wait_until IS NULL
+        AND activity.session_id IS NOT NULL
+    ORDER BY activity.number LIMIT $3 FOR UPDATE SKIP LOCKED";
+pub(super) const MAY_BE_READY: &str = "SELECT
+    EXISTS (SELECT 1 FROM {s}.instance WHERE ready_number IS NOT NULL AND NOT is_stray)
+        OR EXISTS (SELECT 1 FROM {s}.instance WHERE is_stray) AS instances,
+    EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NULL)
+        OR EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NOT NULL) AS activities";
+
+impl Request {
+    /// Locks ready instances and loads what belongs to them.
+    pub(in crate::tables) fn ready_instances(
+        routes: &[RouteId],
+        at_most: usize,
+        mailbox_max: usize,
+    ) -> [Self; 3] {
+        let accepted = || routes.iter().map(|route| number(route.0)).collect::<Vec<_>>();
+        let messages_max = limit(mailbox_max.saturating_add(1));
+        [
+            Self::new(
+                Meaning::ReadyInstances(routes.to_vec(), at_most),
+                READY,
+                parameters![accepted(), limit(at_most)],
+            ),
+            Self::new(
+                Meaning::Messages,
+                MESSAGES_OF_READY,
+                parameters![accepted(), limit(at_most), messages_max, DATA_BYTES_MAX],
+            ),
+            Self::new(Meaning::Executions, EXECUTIONS_OF_READY, parameters![accepted(), limit(at_most)]),
+        ]
+    }
+
+    /// Locks instances that are due and loads what belongs to them.
+    pub(in crate::tables) fn due_instances(at: Option<Timestamp>, mailbox_max: usize) -> [Self; 3] {
+        let time = at.map(micros);
+        let messages_max = limit(mailbox_max.saturating_add(1));
+        [
+            Self::new(Meaning::DueInstances(at), DUE, parameters![time]),
+            Self::new(Meaning::Messages, MESSAGES_OF_DUE, parameters![time, messages_max, DATA_BYTES_MAX]),
+            Self::new(Meaning::Executions, EXECUTIONS_OF_DUE, parameters![time]),
+        ]
+    }
+
+    pub(in crate::tables) fn strays() -> Self {
+        Self::new(Meaning::Strays, STRAYS, Vec::new())
+    }
+
+    pub(in crate::tables) fn route_counts(at_most: usize) -> Self {
+        Self::new(Meaning::RouteCounts, ROUTE_COUNTS, parameters![limit(at_most)])
+    }
+
+    pub(in crate::tables) fn lane_counts(at_most: usize) -> Self {
+        Self::new(Meaning::LaneCounts, LANE_COUNTS, parameters![limit(at_most)])
+    }
+
+    pub(in crate::tables) fn ready_activities(lanes: &[LaneId], at_most: usize) -> Self {
+        let accepted: Vec<i64> = lanes.iter().map(|lane| number(lane.0)).collect();
+        let meaning = Meaning::ReadyActivities(lanes.to_vec(), at_most);
+        Self::new(meaning, READY_ACTIVITIES, parameters![accepted, limit(at_most)])
+    }
+
+    pub(in crate::tables) fn session_lanes() -> Self {
+        Self::new(Meaning::SessionLanes, SESSION_LANES, Vec::new())
+    }
+}

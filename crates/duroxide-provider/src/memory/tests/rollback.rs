@@ -1,0 +1,77 @@
+//! A memory engine whose every transaction is also rolled back, on a copy.
+
+use duroxide_core::Timestamp;
+use proptest::prelude::*;
+
+use crate::{
+    memory::{MemoryEngine, tables::MemoryTables},
+    store::{MessageRow, Op, StoreEngine, StoreFailure, StoreReader},
+    testing::{
+        EngineLayer, Subject, check_invariants, items,
+        scenario::{LEASE, batch_order},
+    },
+};
+
+#[derive(Default)]
+struct RolledBack {
+    engine: MemoryEngine,
+    before: MemoryTables,
+}
+
+impl EngineLayer for RolledBack {
+    type Engine = MemoryEngine;
+
+    fn with_engine<T>(&mut self, call: impl FnOnce(&mut MemoryEngine) -> T) -> T {
+        call(&mut self.engine)
+    }
+
+    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
+        self.before = self.engine.tables().clone();
+        self.engine.begin(now)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreFailure> {
+        let mut copy = self.engine.clone();
+        copy.rollback();
+        assert_eq!(shown(copy.tables().clone()), shown(self.before.clone()));
+        self.engine.commit()
+    }
+}
+
+/// Rows and indexes. Numbers that were drawn, routes and lanes stay.
+fn shown(mut tables: MemoryTables) -> String {
+    (tables.last_number, tables.last_dead_letter, tables.last_node) = (0, 0, 0);
+    (tables.routes, tables.lanes) = Default::default();
+    format!("{tables:#?}")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_rollback_leaves_no_trace_in_rows_and_indexes(
+        numbers in prop::collection::vec(any::<u64>(), 1..120),
+    ) {
+        check_invariants(&mut Subject::new(RolledBack::default()), &numbers);
+    }
+}
+
+/// I15: the clock may have been set back while nobody used the store.
+#[test]
+fn leases_are_checked_again_if_the_first_transaction_was_rolled_back() {
+    let (late, early) = (Timestamp::from_millis(9_000_000), Timestamp::from_millis(1_000_000));
+    let mut engine = MemoryEngine::default();
+    engine.begin(late).unwrap();
+    let start = Op::EnqueueMessage(MessageRow::start(items::start("a")).unwrap());
+    engine.apply(&start, late).unwrap();
+    assert_eq!(engine.claim_instances(&batch_order(1), 1).unwrap().items.len(), 1);
+    engine.commit().unwrap();
+
+    engine.rules.reopened();
+    engine.begin(early).unwrap();
+    engine.rollback();
+    engine.begin(early).unwrap();
+    engine.commit().unwrap();
+    let lock = engine.snapshot().unwrap().instances.remove(0).lock.unwrap();
+    assert_eq!(lock.until, early.saturating_add(LEASE));
+}

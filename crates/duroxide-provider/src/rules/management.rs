@@ -1,0 +1,6 @@
+//! What operators ask for: deleting, pruning, dead letters.
+
+mod dead_letters;
+mod deletion;
+mod prune;
+mod removal;

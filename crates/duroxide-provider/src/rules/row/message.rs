@@ -1,0 +1,80 @@
+//! Messages in mailboxes.
+
+use std::sync::Arc;
+
+use duroxide_core::{Timestamp, WorkItem};
+use serde::{Deserialize, Serialize};
+
+use crate::store::{Arrival, MessageKind};
+
+/// A message in the mailbox of an instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuedMessage {
+    /// Its key. Messages are numbered in the order of their arrival.
+    pub number: u64,
+    /// When it becomes visible by itself; zero if it was visible at once. A clock that is set back must not hide it.
+    pub due_at: Timestamp,
+    /// What the store knows of its kind.
+    pub kind: MessageKind,
+    /// Its idempotency key.
+    pub key: Option<String>,
+    /// When it was enqueued.
+    pub enqueued_at: Timestamp,
+    /// Until when an abandon hides it; zero if none did.
+    pub hidden_until: Timestamp,
+    /// How often it was claimed, without the claim whose lock is still there.
+    pub attempts: u32,
+    /// The mark of an [`Extent::Marked`].
+    pub mark: Option<u64>,
+    /// Its JSON. Empty if `item` is there and the tables keep the JSON elsewhere.
+    pub data: String,
+    /// What the JSON says, if that is at hand.
+    #[serde(skip)]
+    pub item: Option<Arc<WorkItem>>,
+}
+
+impl QueuedMessage {
+    /// Where it stands in its mailbox: by due time, then by number.
+    pub fn position(&self) -> (Timestamp, u64) {
+        (self.due_at, self.number)
+    }
+
+    /// When it was enqueued or became due, whichever is later.
+    pub fn waits_since(&self) -> Timestamp {
+        self.enqueued_at.max(self.due_at)
+    }
+
+    /// What its place among the messages of a batch depends on.
+    pub fn arrival(&self) -> Arrival {
+        Arrival { number: self.number, enqueued_at: self.enqueued_at, due_at: self.due_at }
+    }
+
+    /// Whether it can begin an execution.
+    pub fn is_start(&self) -> bool {
+        is_start(self.kind)
+    }
+}
+
+/// Whether a message of this kind can begin an execution.
+pub const fn is_start(kind: MessageKind) -> bool {
+    matches!(kind, MessageKind::Start | MessageKind::ContinueAsNew)
+}
+
+/// Messages that a claim may take.
+#[derive(Debug, Clone, Default)]
+pub struct VisibleMessages {
+    /// The messages, by position.
+    pub messages: Vec<QueuedMessage>,
+    /// Whether these are all messages that have become due and are not hidden: no bound left one out, and no queue
+    /// message waits behind a hidden one.
+    pub are_all: bool,
+}
+
+/// How much of a mailbox a claim looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchBound {
+    /// Messages, at most.
+    pub messages: usize,
+    /// Bytes of JSON, at most; the first message is always taken.
+    pub bytes: usize,
+}

@@ -1,0 +1,70 @@
+//! Dead letters, removals and what pruning sees.
+
+use duroxide_core::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::LaneId;
+use crate::store::MessageKind;
+
+/// A message or activity that nobody could process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadLetterRow {
+    /// The instance it was for.
+    pub instance_id: Option<String>,
+    /// Its JSON.
+    pub payload: String,
+    /// Why nobody could process it.
+    pub reason: String,
+    /// How often it was claimed.
+    pub attempts: u32,
+    /// When it became a dead letter.
+    pub dead_lettered_at: Timestamp,
+    /// Where it came from, and goes back to.
+    pub origin: Origin,
+}
+
+/// What a dead letter was in its queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    /// A message to an instance.
+    Message {
+        /// Its kind.
+        kind: MessageKind,
+        /// Its idempotency key.
+        key: Option<String>,
+    },
+    /// An activity.
+    Activity {
+        /// Its execution.
+        execution_id: u64,
+        /// The event id of the schedule.
+        activity_id: u64,
+        /// Its lane.
+        #[serde(skip)]
+        lane: LaneId,
+        /// Its session.
+        session_id: Option<String>,
+    },
+}
+
+/// Rows of a deleted instance or a pruned execution that are still to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Removal {
+    /// Its key.
+    pub number: u64,
+    /// The instance that is gone.
+    pub instance: u64,
+    /// Only this execution of it.
+    pub execution_id: Option<u64>,
+}
+
+/// An execution as pruning sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionAge {
+    /// Its number.
+    pub execution_id: u64,
+    /// Its status.
+    pub status: String,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+}

@@ -1,0 +1,18 @@
+//! Dead letters.
+
+use crate::rules::{DeadLetterRow, Rows};
+
+/// Dead letters.
+pub trait DeadLetterTable {
+    /// Inserts a dead letter; returns its number, counted from 1 and never reused.
+    fn insert_dead_letter(&mut self, row: &DeadLetterRow) -> Rows<u64>;
+
+    /// A dead letter.
+    fn dead_letter(&mut self, number: u64) -> Rows<Option<DeadLetterRow>>;
+
+    /// Deletes a dead letter.
+    fn delete_dead_letter(&mut self, number: u64) -> Rows<()>;
+
+    /// Deletes the dead letters of an instance.
+    fn delete_dead_letters_of(&mut self, id: &str) -> Rows<()>;
+}

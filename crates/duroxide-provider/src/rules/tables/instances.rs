@@ -1,0 +1,68 @@
+//! Instance rows.
+
+use duroxide_core::Timestamp;
+
+use crate::{
+    InstanceFilter,
+    rules::{InstanceRow, Loaded, Rows},
+};
+
+/// Instance rows.
+pub trait InstanceTable {
+    /// The instance of this number.
+    fn instance(&mut self, number: u64) -> Rows<Option<InstanceRow>>;
+
+    /// The instance of this id.
+    fn instance_named(&mut self, id: &str) -> Rows<Option<InstanceRow>>;
+
+    /// The instance of this number with its current execution. What a rule loads it stores again with
+    /// [`Self::store`], or drops unchanged.
+    fn load(&mut self, number: u64) -> Rows<Option<Loaded>>;
+
+    /// Writes an instance that was loaded. The execution was written by [`Self::write_execution`].
+    fn store(&mut self, loaded: Loaded, change: InstanceChange) -> Rows<()>;
+
+    /// Inserts an instance; returns whether its id was free.
+    fn insert_instance(&mut self, row: &InstanceRow) -> Rows<bool>;
+
+    /// Writes the columns of an instance that `change` names.
+    fn update_instance(&mut self, row: &InstanceRow, change: InstanceChange) -> Rows<()>;
+
+    /// Makes an instance ready that waited on its route for nothing but a message.
+    fn wake_instance(&mut self, number: u64, ready: u64) -> Rows<()>;
+
+    /// Does the same without reading the instance, if one write can tell that it has this id, is running, unlocked and
+    /// on its route, and waits. Returns whether it did. Tables that cannot tell return `false`.
+    fn wake_if_waiting(&mut self, number: u64, id: &str, ready: u64) -> Rows<bool> {
+        let _ = (number, id, ready);
+        Ok(false)
+    }
+
+    /// Deletes the row of an instance, and nothing that belongs to it.
+    fn delete_instance(&mut self, number: u64) -> Rows<()>;
+
+    /// The numbers of the instances whose parent is this one, ascending.
+    fn children(&mut self, id: &str) -> Rows<Vec<u64>>;
+
+    /// Instances that have a lock whose lease ends after this time, by number.
+    fn leased_instances(&mut self, after: Timestamp) -> Rows<Vec<InstanceRow>>;
+
+    /// Number and id of the instances that a bulk delete (ended roots) or, with `running_too`, a bulk prune visits, by
+    /// number.
+    fn bulk_selection(&mut self, filter: &InstanceFilter, running_too: bool) -> Rows<Vec<(u64, String)>>;
+}
+
+/// Which columns of an instance change beside its readiness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InstanceChange {
+    /// None.
+    Readiness,
+    /// Its lock, whether it is suspect, its losses.
+    Lock,
+    /// And its current execution and the time of its last change.
+    Round,
+    /// And its status.
+    Status,
+    /// And everything else.
+    Description,
+}

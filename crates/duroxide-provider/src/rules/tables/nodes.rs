@@ -1,0 +1,29 @@
+//! Nodes.
+
+use duroxide_core::Timestamp;
+
+use crate::{ClaimToken, NodeId, rules::Rows, store::NodeRow};
+
+/// Nodes.
+pub trait NodeTable {
+    /// The number of a node, and the owners of sessions that end with it.
+    fn node(&mut self, name: &str) -> Rows<Option<(NodeId, Vec<String>)>>;
+
+    /// Inserts a node, or replaces the one of its name, which keeps its number. Numbers count from 1 and are never reused.
+    fn write_node(&mut self, row: &NodeRow, now: Timestamp) -> Rows<NodeId>;
+
+    /// Notes that a node was seen; an unknown one is no error.
+    fn touch_node(&mut self, name: &str, now: Timestamp) -> Rows<()>;
+
+    /// Numbers of all nodes with the time at which each was last seen.
+    fn nodes_seen(&mut self) -> Rows<Vec<(NodeId, Timestamp)>>;
+
+    /// Sets when a node was last seen.
+    fn set_node_seen(&mut self, node: NodeId, seen_at: Timestamp) -> Rows<()>;
+
+    /// Deletes a node.
+    fn delete_node(&mut self, node: NodeId) -> Rows<()>;
+
+    /// The claims whose lease a node holds after this time: instances before activities, each by number.
+    fn claims_of(&mut self, node: NodeId, after: Timestamp) -> Rows<Vec<ClaimToken>>;
+}

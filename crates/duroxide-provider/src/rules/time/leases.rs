@@ -1,0 +1,76 @@
+//! Leases under a clock that was set: back, and they end later than they can; forward, and they end before their time.
+
+use std::time::Duration;
+
+use duroxide_core::Timestamp;
+
+use crate::rules::{InstanceChange, Lease, Rows, Rules, Tables};
+
+impl<T: Tables> Rules<T> {
+    /// The clock was set back: shortens every lease that would end later than its length from now, so that what is locked
+    /// does not stay so until the clock has caught up. Leases that have ended stay so.
+    pub fn clamp_leases(&mut self) -> Rows<()> {
+        let now = self.now;
+        for mut row in self.tables.leased_instances(now)? {
+            // What can be claimed has a lease that ended. It must not live again.
+            let ended = row.ready_number().is_some();
+            if row.lock.as_mut().is_some_and(|lock| clamp(&mut lock.lease, ended, now)) {
+                self.settle_with(row, InstanceChange::Lock)?;
+            }
+        }
+        for mut activity in self.tables.leased_activities(now)? {
+            let ended = activity.waits_until.is_none();
+            if activity.lock.as_mut().is_some_and(|lease| clamp(lease, ended, now)) {
+                self.settle_activity(activity)?;
+            }
+        }
+        for mut session in self.tables.leased_sessions(None, now)? {
+            session.until = session.until.min(now.saturating_add(session.length));
+            session.last_activity_at = session.last_activity_at.min(now);
+            self.tables.write_session(&session)?;
+        }
+        Ok(())
+    }
+
+    /// The clock was set forward by this much: lets every lease that was live before end that much later, at most one lease
+    /// from now, because for their holders no time has passed. What can already be claimed stays so. Sessions move too, and
+    /// the times at which nodes were last seen; timers and delays do not.
+    pub fn move_leases(&mut self, by: Duration) -> Rows<()> {
+        let now = self.now;
+        let micros = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
+        let before = Timestamp::from_micros(now.as_micros().saturating_sub(micros));
+        for mut row in self.tables.leased_instances(before)? {
+            if row.ready_number().is_none() {
+                row.lock.iter_mut().for_each(|lock| shift(&mut lock.lease, now, by));
+                self.settle_with(row, InstanceChange::Lock)?;
+            }
+        }
+        for mut activity in self.tables.leased_activities(before)? {
+            if activity.waits_until.is_some() {
+                activity.lock.iter_mut().for_each(|lease| shift(lease, now, by));
+                self.settle_activity(activity)?;
+            }
+        }
+        for mut session in self.tables.leased_sessions(None, before)? {
+            session.until = session.until.saturating_add(by).min(now.saturating_add(session.length));
+            session.last_activity_at = session.last_activity_at.saturating_add(by).min(now);
+            self.tables.write_session(&session)?;
+        }
+        for (node, seen_at) in self.tables.nodes_seen()? {
+            self.tables.set_node_seen(node, seen_at.saturating_add(by).min(now))?;
+        }
+        Ok(())
+    }
+}
+
+/// Ends a lease that must not live again, or shortens one that is too long. Returns whether it changed.
+fn clamp(lease: &mut Lease, ended: bool, now: Timestamp) -> bool {
+    let latest = if ended { now } else { now.saturating_add(lease.length) };
+    let changes = latest < lease.until;
+    lease.until = lease.until.min(latest);
+    changes
+}
+
+fn shift(lease: &mut Lease, now: Timestamp, by: Duration) {
+    lease.until = lease.until.saturating_add(by).min(now.saturating_add(lease.length));
+}

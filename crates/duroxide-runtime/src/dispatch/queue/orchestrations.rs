@@ -1,0 +1,131 @@
+//! The orchestrator queue: fetches instances and runs their turns.
+
+use std::{future::Future, sync::Arc};
+
+use duroxide_provider::{OrchestrationClaim, OrchestrationFetch, ProviderError};
+
+use super::{
+    WorkQueue,
+    slot_guard::SlotGuard,
+    slots::{Slots, Wanted},
+    task_pool::Runner,
+};
+use crate::{
+    dispatch::{
+        locks::LockKind,
+        node::Node,
+        provider_call,
+        quarantine::{ClaimRecord, Suspect},
+        turn::InstanceWork,
+    },
+    env::{BoxFuture, Moment},
+};
+
+/// Quick turns that may wait for a turn thread. Enough to keep the threads busy until the dispatch loop runs again.
+const OVERFLOW_MAX: usize = 64;
+
+pub(crate) struct Orchestrations {
+    node: Arc<Node>,
+}
+
+impl Orchestrations {
+    pub(crate) fn new(node: Arc<Node>) -> Self {
+        Self { node }
+    }
+}
+
+/// A claimed instance. The claim is boxed, because it moves through several queues.
+pub(crate) struct ClaimedInstance {
+    pub claim: Box<OrchestrationClaim>,
+    /// Present if earlier claims of the instance were lost repeatedly.
+    pub suspect: Option<Suspect>,
+}
+
+impl ClaimedInstance {
+    pub(crate) fn new(node: &Node, claim: OrchestrationClaim) -> Self {
+        let record = ClaimRecord {
+            kind: LockKind::Instance,
+            attempt_count: claim.attempt_count,
+            max_attempts: node.options.max_attempts,
+            losses: claim.losses,
+            slots: node.options.orchestration_concurrency,
+        };
+        let suspect = node.quarantine.register(&claim.lock_token, record);
+        Self { claim: Box::new(claim), suspect }
+    }
+}
+
+impl Runner for Orchestrations {
+    type Claim = ClaimedInstance;
+
+    fn run(
+        &self,
+        claimed: ClaimedInstance,
+        received: Moment,
+        slot: SlotGuard,
+    ) -> impl Future<Output = ()> + Send {
+        InstanceWork::new(Arc::clone(&self.node), claimed, received, slot).run()
+    }
+}
+
+impl WorkQueue for Orchestrations {
+    const NAME: &'static str = "orchestrator";
+    const LOCK: LockKind = LockKind::Instance;
+
+    fn lock_token(claimed: &ClaimedInstance) -> &str {
+        &claimed.claim.lock_token
+    }
+
+    fn was_attempted(claimed: &ClaimedInstance) -> bool {
+        claimed.claim.attempt_count > 1
+    }
+
+    fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    fn slots(&self) -> usize {
+        self.node.options.orchestration_concurrency
+    }
+
+    /// There are as many turn threads as slots, so the threads bound how many turns run at once.
+    fn overflow_max(&self) -> usize {
+        OVERFLOW_MAX
+    }
+
+    fn has_shared_fetch(&self) -> bool {
+        self.node.store.serves_batches()
+    }
+
+    fn slots_with_own_fetch(&self, slots: &Slots) -> Vec<usize> {
+        if self.has_shared_fetch() { Vec::new() } else { slots.free_ids().collect() }
+    }
+
+    fn fetch(
+        &self,
+        _slot: Option<usize>,
+        wanted: Wanted,
+    ) -> BoxFuture<Result<Vec<ClaimedInstance>, ProviderError>> {
+        let node = Arc::clone(&self.node);
+        Box::pin(async move {
+            let options = &node.options;
+            let request = OrchestrationFetch::new(
+                options.orchestrator_lock_timeout,
+                options.dispatcher_long_poll_timeout,
+            )
+            .with_filter(Some(&node.filter))
+            .with_handlers(node.capability.as_ref())
+            .with_max(wanted.max, wanted.free)
+            .with_node(node.membership.node());
+            let claims =
+                provider_call("fetch_orchestration_items", node.store.fetch_orchestration_items(&request))
+                    .await?;
+            Ok(claims.into_iter().map(|claim| ClaimedInstance::new(&node, claim)).collect())
+        })
+    }
+
+    fn receive(&self, _claimed: &ClaimedInstance, _fetched_for: Option<usize>) -> Option<usize> {
+        self.node.metrics.record_orch_dispatcher_items_fetched(1);
+        None
+    }
+}

@@ -1,0 +1,165 @@
+//! [`SlotGuard`]: the slot that a running item occupies.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use super::slots::{Placement, Slots};
+use crate::{
+    dispatch::timing::{UNSTARTED_IN_SLOT_MAX, UNSTARTED_MAX},
+    env::{Env, Moment, lock},
+};
+
+/// The slots of a queue, shared by its loop and the running items.
+pub(super) struct SharedSlots {
+    slots: Mutex<Slots>,
+    changed: Notify,
+    env: Arc<dyn Env>,
+}
+
+impl SharedSlots {
+    pub(super) fn new(slots: Slots, env: &Arc<dyn Env>) -> Arc<Self> {
+        Arc::new(Self { slots: Mutex::new(slots), changed: Notify::new(), env: Arc::clone(env) })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Slots> {
+        lock(&self.slots)
+    }
+
+    /// Resolves when a slot has become free, or when items may start again after waiting for the store.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Takes a slot, or starts the item without one: see [`Slots::start`] and [`Slots::start_overflow`].
+    pub(super) fn take(
+        self: &Arc<Self>,
+        bound: Option<usize>,
+        is_reserved: impl Fn(usize) -> bool,
+    ) -> Option<SlotGuard> {
+        let placement = {
+            let mut slots = self.lock();
+            match slots.start(bound, is_reserved) {
+                Some(slot) => Placement::Slot(slot),
+                None if bound.is_none() && slots.start_overflow() => Placement::Overflow,
+                None => return None,
+            }
+        };
+        let taken = self.env.moment();
+        Some(SlotGuard { slots: Arc::clone(self), placement, taken, phase: SlotPhase::Running })
+    }
+}
+
+/// The slot of one item, or its permission to run without one. Dropping the guard frees the slot.
+pub(crate) struct SlotGuard {
+    slots: Arc<SharedSlots>,
+    placement: Placement,
+    taken: Moment,
+    phase: SlotPhase,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum SlotPhase {
+    Running,
+    Committing { bytes: usize },
+}
+
+impl SlotGuard {
+    /// A guard for an item outside of the queues that runs no user code.
+    pub(crate) fn detached(env: &Arc<dyn Env>) -> Option<Self> {
+        SharedSlots::new(Slots::new(1, 0), env).take(None, |_| false)
+    }
+
+    /// The slot's number. Items that run without a slot report slot 0.
+    pub(crate) fn number(&self) -> usize {
+        match self.placement {
+            Placement::Slot(slot) => slot,
+            Placement::Overflow => 0,
+        }
+    }
+
+    /// How long the item may wait for a thread.
+    pub(crate) fn unstarted_max(&self) -> Duration {
+        match self.placement {
+            Placement::Slot(_) => UNSTARTED_IN_SLOT_MAX,
+            Placement::Overflow => UNSTARTED_MAX,
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.slots.env.moment().since(self.taken)
+    }
+
+    /// Frees the slot for the next item, because user code is done and the result goes to the store.
+    pub(crate) fn submit(&mut self, bytes: usize) {
+        if let SlotPhase::Running = self.phase {
+            self.phase = SlotPhase::Committing { bytes };
+            let now = self.slots.env.moment();
+            self.slots.lock().submit(self.placement, bytes, now.since(self.taken), now);
+            self.slots.changed.notify_one();
+        }
+    }
+}
+
+impl Drop for SlotGuard {
+    fn drop(&mut self) {
+        let mut slots = self.slots.lock();
+        let is_news = match self.phase {
+            SlotPhase::Running => {
+                slots.end_without_result(self.placement);
+                true
+            }
+            // The slot has been free since the result was submitted.
+            SlotPhase::Committing { bytes } => slots.committed(bytes),
+        };
+        drop(slots);
+        if is_news {
+            self.slots.changed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::env::RealEnv;
+
+    fn slots() -> Arc<SharedSlots> {
+        let env: Arc<dyn Env> = Arc::new(RealEnv::new(1));
+        SharedSlots::new(Slots::new(1, 0), &env)
+    }
+
+    fn has_changed(slots: &SharedSlots) -> bool {
+        slots.changed().now_or_never().is_some()
+    }
+
+    #[tokio::test]
+    async fn the_loop_is_told_when_a_slot_becomes_free_and_not_again_when_the_store_answers() {
+        let slots = slots();
+        let mut slot = slots.take(None, |_| false).unwrap();
+        assert!(!has_changed(&slots));
+        slot.submit(1);
+        assert!(has_changed(&slots));
+        drop(slot);
+        assert!(!has_changed(&slots));
+        drop(slots.take(None, |_| false).unwrap());
+        assert!(has_changed(&slots), "it ended without a result");
+    }
+
+    #[tokio::test]
+    async fn the_loop_is_told_of_the_answer_that_everything_waited_for() {
+        let slots = slots();
+        let mut slot = slots.take(None, |_| false).unwrap();
+        slot.submit(usize::MAX);
+        assert!(has_changed(&slots));
+        assert!(slots.take(None, |_| false).is_none());
+        drop(slot);
+        assert!(has_changed(&slots));
+        assert!(slots.take(None, |_| false).is_some());
+    }
+}

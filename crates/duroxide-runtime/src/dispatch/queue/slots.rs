@@ -1,0 +1,289 @@
+//! [`Slots`]: which slots of a queue are free, and how many items to fetch for them.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::Duration,
+};
+
+use crate::env::Moment;
+
+/// Results that may be on their way to the store at the same time.
+const COMMITTING_MAX: usize = 1_024;
+/// Payload bytes of these results. A larger result goes alone.
+const COMMITTING_BYTES_MAX: usize = 64 << 20;
+/// Items fetched beyond the free slots, at most.
+const PREFETCH_MAX: usize = 256;
+/// The number of prefetched items follows the items finished in this time, or since the last fetch. The window is
+/// longer than a slow disk takes to answer a fetch.
+const PREFETCH_WINDOW: Duration = Duration::from_millis(25);
+/// Nothing is prefetched after an item that ran longer than this.
+const PREFETCH_RUN_TIME_MAX: Duration = Duration::from_millis(10);
+/// Prefetches more items than were finished, so that the number grows while the store has work.
+const PREFETCH_GROWTH: usize = 2;
+/// Items run without a slot only after an item that ran at most this long.
+const QUICK_MAX: Duration = Duration::from_millis(5);
+
+/// The slots of one queue. A slot is the permission to run user code. It is free again as soon as the result is
+/// submitted to the store, so that few slots can fill a group commit.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    free: BTreeSet<usize>,
+    /// Items that may run without a slot while items are quick.
+    overflow_max: usize,
+    overflow: usize,
+    committing: usize,
+    committing_bytes: usize,
+    /// When items were finished, within the last window.
+    finished: VecDeque<Moment>,
+    /// Items finished since the last fetch. A slow disk must not make the window look empty.
+    finished_since_fetch: usize,
+    last_run_time: Duration,
+}
+
+/// How an item runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement {
+    Slot(usize),
+    /// Without a slot, see [`Slots::start_overflow`].
+    Overflow,
+}
+
+/// How many items a fetch asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The maximum number of items.
+    pub max: usize,
+    /// How many of them can start at once.
+    pub free: usize,
+}
+
+impl Slots {
+    pub(crate) fn new(size: usize, overflow_max: usize) -> Self {
+        Self {
+            free: (0..size).collect(),
+            overflow_max,
+            overflow: 0,
+            committing: 0,
+            committing_bytes: 0,
+            finished: VecDeque::new(),
+            finished_since_fetch: 0,
+            last_run_time: Duration::MAX,
+        }
+    }
+
+    /// The number of free slots.
+    pub(crate) fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    pub(crate) fn is_free(&self, slot: usize) -> bool {
+        self.free.contains(&slot)
+    }
+
+    /// The free slots, lowest first.
+    pub(crate) fn free_ids(&self) -> impl DoubleEndedIterator<Item = usize> {
+        self.free.iter().copied()
+    }
+
+    /// Takes the slot `wanted`, or any free slot that is not reserved. `None` if there is none, or if too many results
+    /// are on their way to the store.
+    pub(crate) fn start(
+        &mut self,
+        wanted: Option<usize>,
+        is_reserved: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        if self.is_waiting_for_the_store() {
+            return None;
+        }
+        let slot = wanted.or_else(|| self.free.iter().copied().find(|slot| !is_reserved(*slot)))?;
+        self.free.take(&slot)
+    }
+
+    /// Starts an item without a slot, for a queue whose user code is bounded by turn threads. Quick items keep the turn
+    /// threads busy that way without a round trip through the dispatch loop. Slow items wait for a slot, so that they
+    /// can be abandoned.
+    pub(crate) fn start_overflow(&mut self) -> bool {
+        let starts = self.overflow < self.overflow_max
+            && self.last_run_time <= QUICK_MAX
+            && !self.is_waiting_for_the_store();
+        self.overflow += usize::from(starts);
+        starts
+    }
+
+    fn is_waiting_for_the_store(&self) -> bool {
+        self.committing >= COMMITTING_MAX || self.committing_bytes >= COMMITTING_BYTES_MAX
+    }
+
+    fn release(&mut self, placement: Placement) {
+        match placement {
+            Placement::Slot(slot) => {
+                self.free.insert(slot);
+            }
+            Placement::Overflow => self.overflow = self.overflow.saturating_sub(1),
+        }
+    }
+
+    /// Records that the item's result was submitted to the store, and frees its slot.
+    pub(crate) fn submit(&mut self, placement: Placement, bytes: usize, took: Duration, now: Moment) {
+        self.release(placement);
+        self.committing += 1;
+        self.committing_bytes = self.committing_bytes.saturating_add(bytes);
+        self.last_run_time = took;
+        self.finished.push_back(now);
+        self.finished_since_fetch += 1;
+        self.forget_before(now);
+    }
+
+    /// Records that a fetch was started.
+    pub(crate) fn fetched(&mut self) {
+        self.finished_since_fetch = 0;
+    }
+
+    /// Records that the store has answered for a submitted result. Returns whether items may start again that waited
+    /// for it.
+    pub(crate) fn committed(&mut self, bytes: usize) -> bool {
+        let was_waiting = self.is_waiting_for_the_store();
+        self.committing = self.committing.saturating_sub(1);
+        self.committing_bytes = self.committing_bytes.saturating_sub(bytes);
+        was_waiting && !self.is_waiting_for_the_store()
+    }
+
+    /// Frees the slot of an item that ended without a result.
+    pub(crate) fn end_without_result(&mut self, placement: Placement) {
+        self.release(placement);
+    }
+
+    /// How many items to fetch while `queued` items wait for a slot. Long-running work is never prefetched.
+    pub(crate) fn wanted(&mut self, queued: usize, now: Moment) -> Wanted {
+        let free = self.free().saturating_sub(queued);
+        let max = (self.free() + self.prefetch(now)).saturating_sub(queued);
+        Wanted { max, free }
+    }
+
+    fn prefetch(&mut self, now: Moment) -> usize {
+        self.forget_before(now);
+        if self.last_run_time > PREFETCH_RUN_TIME_MAX {
+            return 0;
+        }
+        let finished = self.finished.len().max(self.finished_since_fetch);
+        finished.saturating_mul(PREFETCH_GROWTH).min(PREFETCH_MAX)
+    }
+
+    fn forget_before(&mut self, now: Moment) {
+        while self.finished.front().is_some_and(|at| now.since(*at) > PREFETCH_WINDOW)
+            || self.finished.len() > PREFETCH_MAX
+        {
+            self.finished.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    const fn at(millis: u64) -> Moment {
+        Moment::new(ms(millis))
+    }
+
+    #[test]
+    fn a_slot_is_free_as_soon_as_its_result_is_handed_in() {
+        let mut slots = Slots::new(2, 0);
+        assert_eq!(slots.start(None, |_| false), Some(0));
+        assert_eq!(slots.start(None, |_| false), Some(1));
+        assert_eq!(slots.start(None, |_| false), None);
+        slots.submit(Placement::Slot(0), 10, ms(1), at(0));
+        assert_eq!(slots.start(None, |_| false), Some(0));
+    }
+
+    #[test]
+    fn a_bound_item_waits_for_its_own_slot() {
+        let mut slots = Slots::new(2, 0);
+        assert_eq!(slots.start(Some(1), |_| false), Some(1));
+        assert_eq!(slots.start(Some(1), |_| false), None);
+        slots.end_without_result(Placement::Slot(1));
+        assert_eq!(slots.start(Some(1), |_| false), Some(1));
+    }
+
+    #[test]
+    fn quick_items_pass_beyond_the_slots_and_slow_ones_do_not() {
+        let mut slots = Slots::new(1, 2);
+        assert!(!slots.start_overflow(), "nobody knows yet how long they take");
+        assert_eq!(slots.start(None, |_| false), Some(0));
+        slots.submit(Placement::Slot(0), 1, ms(1), at(0));
+        assert!(slots.start_overflow() && slots.start_overflow());
+        assert!(!slots.start_overflow(), "no more than allowed");
+        slots.submit(Placement::Overflow, 1, ms(6), at(0));
+        assert!(!slots.start_overflow(), "the last one was slow");
+        assert_eq!(slots.free(), 1);
+    }
+
+    #[test]
+    fn a_reserved_slot_is_left_to_what_is_bound_to_it() {
+        let mut slots = Slots::new(2, 0);
+        assert_eq!(slots.start(None, |slot| slot == 0), Some(1));
+        assert_eq!(slots.start(None, |slot| slot == 0), None);
+        assert_eq!(slots.start(Some(0), |slot| slot == 0), Some(0));
+    }
+
+    #[test]
+    fn nothing_starts_while_too_much_is_on_its_way_to_the_store() {
+        let mut slots = Slots::new(1, 0);
+        for _ in 0..COMMITTING_MAX {
+            let slot = slots.start(None, |_| false).unwrap();
+            slots.submit(Placement::Slot(slot), 1, ms(1), at(0));
+        }
+        assert_eq!(slots.start(None, |_| false), None);
+        assert!(slots.committed(1), "this is what everyone waited for");
+        assert!(!slots.committed(1), "nobody waits any more");
+        assert_eq!(slots.start(None, |_| false), Some(0));
+    }
+
+    #[test]
+    fn a_result_above_the_byte_bound_goes_alone() {
+        let mut slots = Slots::new(2, 0);
+        let slot = slots.start(None, |_| false).unwrap();
+        slots.submit(Placement::Slot(slot), COMMITTING_BYTES_MAX + 1, ms(1), at(0));
+        assert_eq!(slots.start(None, |_| false), None);
+        assert!(slots.committed(COMMITTING_BYTES_MAX + 1));
+        assert_eq!(slots.start(None, |_| false), Some(0));
+    }
+
+    #[test]
+    fn short_work_is_fetched_ahead_and_long_work_never() {
+        let mut slots = Slots::new(2, 0);
+        assert_eq!(slots.wanted(0, at(0)), Wanted { max: 2, free: 2 });
+        for _ in 0..5 {
+            let slot = slots.start(None, |_| false).unwrap();
+            slots.submit(Placement::Slot(slot), 1, ms(1), at(100));
+        }
+        assert_eq!(slots.wanted(0, at(105)), Wanted { max: 2 + 5 * PREFETCH_GROWTH, free: 2 });
+        assert_eq!(slots.wanted(3, at(105)), Wanted { max: 2 + 5 * PREFETCH_GROWTH - 3, free: 0 });
+        let late = slots.wanted(0, at(126));
+        assert_eq!(
+            late,
+            Wanted { max: 2 + 5 * PREFETCH_GROWTH, free: 2 },
+            "no fetch since: the store was slow"
+        );
+        slots.fetched();
+        assert_eq!(slots.wanted(0, at(126)), Wanted { max: 2, free: 2 }, "the window has passed");
+        let slot = slots.start(None, |_| false).unwrap();
+        slots.submit(Placement::Slot(slot), 1, ms(11), at(126));
+        assert_eq!(slots.wanted(0, at(126)), Wanted { max: 2, free: 2 }, "the last one took long");
+    }
+
+    #[test]
+    fn no_more_than_a_bounded_number_is_fetched_ahead() {
+        let mut slots = Slots::new(1, 0);
+        for _ in 0..PREFETCH_MAX + 10 {
+            let slot = slots.start(None, |_| false).unwrap();
+            slots.submit(Placement::Slot(slot), 0, ms(0), at(0));
+            slots.committed(0);
+        }
+        assert_eq!(slots.wanted(0, at(0)).max, 1 + PREFETCH_MAX);
+    }
+}

@@ -1,0 +1,128 @@
+//! The whole content of a store, for invariant checks and comparisons.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{
+    ActivitySnapshot, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot, StoreFailure,
+    StoreSnapshot,
+};
+use rusqlite::Row;
+
+use crate::{
+    db::{Db, count, lossy_text, time, triple, unsigned},
+    reads,
+    tables::{
+        dead_letters,
+        mailboxes::messages::held,
+        payloads::whole_data,
+        state::{custom_status, key_values},
+    },
+};
+
+const INSTANCES: &str = "SELECT id, instance_id, name, version, parent, execution_id, lock_token, lock_until
+    FROM instance ORDER BY instance_id";
+const EXECUTIONS: &str = "SELECT execution_id, status, output, major, minor, patch, turns FROM execution
+    WHERE instance = ?1 ORDER BY execution_id";
+const MESSAGES: &str = concat!(
+    "SELECT due_at, hidden_until, attempt_count + ",
+    held!(),
+    ", ",
+    held!(),
+    ", key, ",
+    whole_data!("message.seq"),
+    " FROM message JOIN instance ON instance.id = message.instance
+    WHERE message.instance = ?1 ORDER BY due_at, seq"
+);
+const ACTIVITIES: &str = concat!(
+    "SELECT execution_id, activity_id, hidden_until, attempt_count, lock_token, lock_until, claimed, stop_requested, ",
+    whole_data!("activity.id"),
+    " FROM activity WHERE instance = ?1 ORDER BY id"
+);
+
+/// Everything. What was hidden until `now` or earlier counts as visible.
+pub(crate) fn take(db: &Db, now: Timestamp) -> Result<StoreSnapshot, StoreFailure> {
+    let rows = db.all(INSTANCES, [], |row| {
+        let instance = InstanceSnapshot {
+            instance: row.get(1)?,
+            name: row.get(2)?,
+            version: row.get(3)?,
+            parent: row.get(4)?,
+            execution_id: unsigned(row.get(5)?),
+            lock: lock(row, 6)?,
+            ..InstanceSnapshot::default()
+        };
+        Ok((row.get(0)?, instance))
+    })?;
+    let mut instances = Vec::with_capacity(rows.len());
+    for (id, instance) in rows {
+        instances.push(complete(db, id, instance, now)?);
+    }
+    Ok(StoreSnapshot { taken_at: now, instances, dead_letters: dead_letters::list(db, None)? })
+}
+
+fn complete(
+    db: &Db,
+    id: i64,
+    instance: InstanceSnapshot,
+    now: Timestamp,
+) -> Result<InstanceSnapshot, StoreFailure> {
+    Ok(InstanceSnapshot {
+        custom_status: custom_status::read(db, id)?,
+        executions: executions(db, id)?,
+        messages: db.all(MESSAGES, [id], |row| message(row, now))?,
+        activities: db.all(ACTIVITIES, [id], |row| activity(row, now))?,
+        kv: key_values::left(db, id)?,
+        kv_changes: key_values::changes(db, id)?.into_iter().collect(),
+        ..instance
+    })
+}
+
+fn executions(db: &Db, id: i64) -> Result<Vec<ExecutionSnapshot>, StoreFailure> {
+    let mut executions = db.all(EXECUTIONS, [id], |row| {
+        Ok(ExecutionSnapshot {
+            execution_id: unsigned(row.get(0)?),
+            status: row.get(1)?,
+            output: row.get(2)?,
+            pinned: triple(row, 3)?,
+            turns: unsigned(row.get(6)?),
+            events: Vec::new(),
+        })
+    })?;
+    for execution in &mut executions {
+        execution.events = reads::events(db, id, execution.execution_id)?;
+    }
+    Ok(executions)
+}
+
+fn message(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<MessageSnapshot> {
+    Ok(MessageSnapshot {
+        due_at_ms: time(row.get(0)?).as_millis(),
+        hidden_until: still_hidden(row.get(1)?, now),
+        attempt_count: count(row.get(2)?),
+        locked: row.get(3)?,
+        key: row.get(4)?,
+        data: lossy_text(row, 5)?,
+    })
+}
+
+fn activity(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<ActivitySnapshot> {
+    Ok(ActivitySnapshot {
+        execution_id: unsigned(row.get(0)?),
+        activity_id: unsigned(row.get(1)?),
+        hidden_until: still_hidden(row.get(2)?, now),
+        attempt_count: count(row.get(3)?),
+        lock: lock(row, 4)?,
+        claimed: row.get(6)?,
+        stop_requested: row.get(7)?,
+        data: lossy_text(row, 8)?,
+    })
+}
+
+fn still_hidden(until: i64, now: Timestamp) -> Timestamp {
+    Some(time(until)).filter(|until| *until > now).unwrap_or_default()
+}
+
+/// A lock out of two columns.
+fn lock(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<LockSnapshot>> {
+    let Some(token) = row.get(first)? else { return Ok(None) };
+    Ok(Some(LockSnapshot { token, until: time(row.get(first + 1)?) }))
+}

@@ -1,0 +1,123 @@
+//! The tables of SQLite, below the storage rules.
+//!
+//! A file for each table, with its statements beside the functions that run them. [`SqliteTables`] keeps a cache of rows
+//! (`row_cache`), which nobody above can see.
+
+mod activities;
+pub(crate) mod dead_letters;
+mod dictionary;
+pub(crate) mod executions;
+mod instances;
+pub(crate) mod mailboxes;
+pub(crate) mod nodes;
+pub(crate) mod payloads;
+mod readiness;
+mod removals;
+mod row_cache;
+mod sequence;
+mod sessions;
+pub(crate) mod state;
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    rules::{Lane, Route, Rows, Transactions},
+    store::{FailureClass, StoreFailure},
+};
+
+use self::{dictionary::Dictionary, readiness::FirstRoute, row_cache::RowCache, sequence::Sequence};
+use crate::{
+    db::Db,
+    error::{commit_failure, failure},
+};
+
+/// A transaction that writes takes the write lock at once: one that takes it later can meet a busy error that no
+/// waiting cures (B20).
+pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
+pub(crate) const COMMIT: &str = "COMMIT";
+const ROLLBACK: &str = "ROLLBACK";
+const DATA_VERSION: &str = "PRAGMA data_version";
+
+/// The tables of one store, through the connection that writes.
+#[derive(Debug)]
+pub(crate) struct SqliteTables {
+    pub(crate) db: Db,
+    sequence: Sequence,
+    routes: Dictionary<Route>,
+    lanes: Dictionary<Lane>,
+    cache: RowCache,
+    first_route: FirstRoute,
+    /// Rows changed before the transaction began, to tell whether it wrote.
+    changes_before: u64,
+    /// The state of the store that the cache and the sequence belong to, as SQLite counts the commits of other
+    /// connections.
+    cached_version: Option<i64>,
+}
+
+impl SqliteTables {
+    pub(crate) fn new(db: Db) -> Self {
+        Self {
+            db,
+            sequence: Sequence::default(),
+            routes: Dictionary::default(),
+            lanes: Dictionary::default(),
+            cache: RowCache::default(),
+            first_route: FirstRoute::default(),
+            changes_before: 0,
+            cached_version: None,
+        }
+    }
+
+    /// How often other connections have changed the store.
+    pub(crate) fn data_version(&self) -> Rows<i64> {
+        Ok(self.db.first(DATA_VERSION, [], |row| row.get(0))?.unwrap_or_default())
+    }
+
+    /// SQLite ends a transaction itself on some errors. What ran after that would run outside of any.
+    pub(crate) fn check_open(&self) -> Rows<()> {
+        if self.db.conn().is_autocommit() {
+            return Err(StoreFailure::new(FailureClass::Retryable, "no transaction is open"));
+        }
+        Ok(())
+    }
+
+    /// Somebody else, another process or somebody with a tool, may have changed rows that are cached.
+    fn notice_other_writers(&mut self) -> Rows<()> {
+        let version = Some(self.data_version()?);
+        if self.cached_version != version {
+            self.cache.clear();
+            self.sequence.read(&self.db)?;
+            self.cached_version = version;
+        }
+        Ok(())
+    }
+}
+
+impl Transactions for SqliteTables {
+    fn begin(&mut self) -> Rows<()> {
+        self.db.run(BEGIN).map_err(|error| failure(&error))?;
+        self.changes_before = self.db.conn().total_changes();
+        self.notice_other_writers()
+    }
+
+    fn commit(&mut self, now: Timestamp) -> Rows<()> {
+        if self.db.conn().total_changes() != self.changes_before {
+            self.sequence.write(&self.db, now)?;
+        }
+        self.db.run(COMMIT).map_err(|error| commit_failure(&error))
+    }
+
+    fn rollback(&mut self) {
+        if !self.db.conn().is_autocommit()
+            && let Err(error) = self.db.run(ROLLBACK)
+        {
+            tracing::warn!(target: "duroxide::providers::sqlite", %error, "rollback failed");
+        }
+        self.routes.clear();
+        self.lanes.clear();
+        self.cached_version = None;
+    }
+
+    fn next_number(&mut self) -> Rows<u64> {
+        Ok(self.sequence.take())
+    }
+}

@@ -1,0 +1,308 @@
+//! Activity rows: the worker queue.
+
+use std::time::Duration;
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    Losses, NodeId,
+    rules::{ActivityItem, ActivityTable, Lane, LaneId, Lease, QueuedActivity, Rows},
+    store::ActivityRow,
+};
+use rusqlite::{Row, ToSql};
+
+use super::{
+    SqliteTables,
+    payloads::{self, kept_in_row, whole_data},
+};
+use crate::{
+    columns::columns,
+    db::{Db, count, length, limit, lossy_text, micros, number, time, unsigned},
+};
+
+columns!(activity as activity_columns: id, instance, execution_id, activity_id, lane, session_id, hidden_until,
+    lock_token, lock_until, lease, node, attempt_count, claimed, stop_requested, lost, blamed, wake_at);
+
+const INSERT: &str =
+    "INSERT INTO activity (id, instance, execution_id, activity_id, lane, session_id, ready, data)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7)
+    ON CONFLICT (instance, execution_id, activity_id) DO NOTHING";
+const SELECT: &str = concat!("SELECT ", activity_columns!(), " FROM activity WHERE id = ?1");
+const SELECT_WITH_DATA: &str =
+    concat!("SELECT ", activity_columns!(), ", ", whole_data!("activity.id"), " FROM activity WHERE id = ?1");
+const DATA: usize = activity::COUNT;
+const FIND: &str = "SELECT id FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
+/// What is not ready has a time at which it is.
+const UPDATE: &str =
+    "UPDATE activity SET hidden_until = ?2, lock_token = ?3, lock_until = ?4, lease = ?5, node = ?6,
+        attempt_count = ?7, claimed = ?8, stop_requested = ?9, lost = ?10, blamed = ?11, wake_at = ?12,
+        ready = CASE WHEN ?12 IS NULL THEN 1 END
+    WHERE id = ?1";
+const DELETE: &str = "DELETE FROM activity WHERE id = ?1";
+const DELETE_OF_INSTANCE: &str = "DELETE FROM activity WHERE instance = ?1";
+const OF_INSTANCE: &str = "SELECT 1 FROM activity WHERE instance = ?1 LIMIT 1";
+const WAKE_DUE: &str = "UPDATE activity SET ready = 1, wake_at = NULL WHERE wake_at <= ?1 RETURNING id";
+const ANY_READY: &str = "SELECT 1 FROM activity WHERE ready IS NOT NULL AND session_id IS NULL LIMIT 1";
+/// The next lane in which something is ready: lanes without ready activities are never visited.
+const NEXT_READY_LANE: &str = "SELECT lane FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NULL AND lane > ?1 ORDER BY lane LIMIT 1";
+const READY_IN_LANE: &str = "SELECT id FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NULL AND lane = ?1 ORDER BY id LIMIT ?2";
+const FIRST_READY_SESSION: &str = "SELECT session_id FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NOT NULL ORDER BY session_id LIMIT 1";
+const NEXT_READY_SESSION: &str = "SELECT session_id FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NOT NULL AND session_id > ?1 ORDER BY session_id LIMIT 1";
+const NEXT_READY_SESSION_LANE: &str = "SELECT lane FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NOT NULL AND session_id = ?1 AND lane > ?2 ORDER BY lane LIMIT 1";
+const READY_IN_SESSION_LANE: &str = "SELECT id FROM activity
+    WHERE ready IS NOT NULL AND session_id IS NOT NULL AND session_id = ?1 AND lane = ?2 ORDER BY id LIMIT ?3";
+/// A live lease is what its row waits for, so the index of waiting rows finds it; what can be claimed is in one of two.
+const LEASED: [&str; 3] = [
+    concat!(
+        "SELECT ",
+        activity_columns!(),
+        " FROM activity INDEXED BY activity_wake WHERE wake_at IS NOT NULL AND lock_until > ?1"
+    ),
+    concat!(
+        "SELECT ",
+        activity_columns!(),
+        " FROM activity INDEXED BY activity_ready
+        WHERE ready IS NOT NULL AND session_id IS NULL AND lock_until > ?1"
+    ),
+    concat!(
+        "SELECT ",
+        activity_columns!(),
+        " FROM activity INDEXED BY activity_session_ready
+        WHERE ready IS NOT NULL AND session_id IS NOT NULL AND lock_until > ?1"
+    ),
+];
+const TOKENS_OF_NODE: &str = "SELECT lock_token FROM activity INDEXED BY activity_wake
+    WHERE wake_at IS NOT NULL AND lock_until > ?2 AND node = ?1 ORDER BY id";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<QueuedActivity> {
+    Ok(QueuedActivity {
+        number: unsigned(row.get(activity::id)?),
+        instance: unsigned(row.get(activity::instance)?),
+        execution_id: unsigned(row.get(activity::execution_id)?),
+        activity_id: unsigned(row.get(activity::activity_id)?),
+        lane: LaneId(unsigned(row.get(activity::lane)?)),
+        session_id: row.get(activity::session_id)?,
+        hidden_until: time(row.get(activity::hidden_until)?),
+        lock: read_lease(row)?,
+        attempts: count(row.get(activity::attempt_count)?),
+        claimed: row.get(activity::claimed)?,
+        stop_requested: row.get(activity::stop_requested)?,
+        losses: Losses { lost: count(row.get(activity::lost)?), blamed: count(row.get(activity::blamed)?) },
+        waits_until: row.get::<_, Option<i64>>(activity::wake_at)?.map(time),
+    })
+}
+
+fn read_lease(row: &Row<'_>) -> rusqlite::Result<Option<Lease>> {
+    let Some(token) = row.get(activity::lock_token)? else { return Ok(None) };
+    Ok(Some(Lease {
+        token,
+        until: time(row.get::<_, Option<i64>>(activity::lock_until)?.unwrap_or_default()),
+        length: Duration::from_micros(unsigned(
+            row.get::<_, Option<i64>>(activity::lease)?.unwrap_or_default(),
+        )),
+        node: row.get::<_, Option<i64>>(activity::node)?.map(|node| NodeId(unsigned(node))),
+    }))
+}
+
+pub(super) fn insert(db: &Db, activity: &QueuedActivity, prepared: &ActivityRow) -> Rows<bool> {
+    let columns = (
+        number(activity.number),
+        number(activity.instance),
+        number(activity.execution_id),
+        number(activity.activity_id),
+        number(activity.lane.0),
+        &activity.session_id,
+        kept_in_row(&prepared.data),
+    );
+    let is_new = db.execute(INSERT, columns)? > 0;
+    if is_new {
+        payloads::insert(db, activity.number, &prepared.data)?;
+    }
+    Ok(is_new)
+}
+
+pub(super) fn get(db: &Db, id: u64) -> Rows<Option<QueuedActivity>> {
+    db.first(SELECT, [number(id)], read)
+}
+
+pub(super) fn get_with_data(db: &Db, id: u64) -> Rows<Option<(QueuedActivity, String)>> {
+    db.first(SELECT_WITH_DATA, [number(id)], |row| Ok((read(row)?, lossy_text(row, DATA)?)))
+}
+
+pub(super) fn find(db: &Db, instance: u64, execution_id: u64, activity_id: u64) -> Rows<Option<u64>> {
+    let key = (number(instance), number(execution_id), number(activity_id));
+    db.first(FIND, key, |row| row.get(0).map(unsigned))
+}
+
+pub(super) fn update(db: &Db, activity: &QueuedActivity) -> Rows<()> {
+    let lease = activity.lock.as_ref();
+    let columns: [&dyn ToSql; 12] = [
+        &number(activity.number),
+        &micros(activity.hidden_until),
+        &lease.map(|lease| &lease.token),
+        &lease.map(|lease| micros(lease.until)),
+        &lease.map(|lease| length(lease.length)),
+        &lease.and_then(|lease| lease.node).map(|node| number(node.0)),
+        &activity.attempts,
+        &activity.claimed,
+        &activity.stop_requested,
+        &activity.losses.lost,
+        &activity.losses.blamed,
+        &activity.waits_until.map(micros),
+    ];
+    db.execute(UPDATE, columns.as_slice()).map(|_| ())
+}
+
+pub(super) fn delete(db: &Db, id: u64) -> Rows<()> {
+    db.execute(DELETE, [number(id)]).map(|_| ())
+}
+
+pub(super) fn delete_of_instance(db: &Db, instance: u64) -> Rows<u64> {
+    Ok(db.execute(DELETE_OF_INSTANCE, [number(instance)])? as u64)
+}
+
+pub(super) fn any_of_instance(db: &Db, instance: u64) -> Rows<bool> {
+    db.exists(OF_INSTANCE, [number(instance)])
+}
+
+/// Makes due activities ready; returns which they are.
+pub(super) fn wake_due(db: &Db, now: Timestamp) -> Rows<Vec<u64>> {
+    db.all(WAKE_DUE, [micros(now)], |row| row.get(0).map(unsigned))
+}
+
+pub(super) fn any_ready(db: &Db) -> Rows<bool> {
+    Ok(db.exists(ANY_READY, [])? || db.exists(FIRST_READY_SESSION, [])?)
+}
+
+pub(super) fn ready_lanes(db: &Db) -> Rows<Vec<LaneId>> {
+    let mut lanes = Vec::new();
+    let mut last = i64::MIN;
+    while let Some(next) = db.first(NEXT_READY_LANE, [last], |row| row.get(0))? {
+        lanes.push(LaneId(unsigned(next)));
+        last = next;
+    }
+    Ok(lanes)
+}
+
+pub(super) fn ready_in_lane(db: &Db, lane: LaneId, max: usize) -> Rows<Vec<u64>> {
+    db.all(READY_IN_LANE, (number(lane.0), limit(max)), |row| row.get(0).map(unsigned))
+}
+
+pub(super) fn ready_session_lanes(db: &Db) -> Rows<Vec<(String, LaneId)>> {
+    let mut lanes = Vec::new();
+    let mut next = db.first(FIRST_READY_SESSION, [], |row| row.get::<_, String>(0))?;
+    while let Some(session) = next {
+        let mut last = i64::MIN;
+        while let Some(lane) = db.first(NEXT_READY_SESSION_LANE, (&session, last), |row| row.get(0))? {
+            lanes.push((session.clone(), LaneId(unsigned(lane))));
+            last = lane;
+        }
+        next = db.first(NEXT_READY_SESSION, [&session], |row| row.get(0))?;
+    }
+    Ok(lanes)
+}
+
+pub(super) fn ready_in_session_lane(db: &Db, session: &str, lane: LaneId, max: usize) -> Rows<Vec<u64>> {
+    let columns = (session, number(lane.0), limit(max));
+    db.all(READY_IN_SESSION_LANE, columns, |row| row.get(0).map(unsigned))
+}
+
+pub(super) fn leased(db: &Db, after: Timestamp) -> Rows<Vec<QueuedActivity>> {
+    let mut leased = Vec::new();
+    for statement in LEASED {
+        leased.extend(db.all(statement, [micros(after)], read)?);
+    }
+    leased.sort_unstable_by_key(|activity| activity.number);
+    Ok(leased)
+}
+
+pub(super) fn tokens_of(db: &Db, node: NodeId, after: Timestamp) -> Rows<Vec<String>> {
+    db.all(TOKENS_OF_NODE, (number(node.0), micros(after)), |row| row.get(0))
+}
+
+impl ActivityTable for SqliteTables {
+    fn lane_id(&mut self, lane: &Lane) -> Rows<LaneId> {
+        Ok(LaneId(self.lanes.key(&self.db, lane)?))
+    }
+
+    fn lane(&mut self, id: LaneId) -> Rows<Option<Lane>> {
+        Ok(self.lanes.value(&self.db, id.0)?.cloned())
+    }
+
+    fn insert_activity(&mut self, activity: &QueuedActivity, prepared: &ActivityRow) -> Rows<bool> {
+        let is_new = insert(&self.db, activity, prepared)?;
+        if is_new {
+            self.cache.put_activity(activity.clone(), prepared.item.clone());
+        }
+        Ok(is_new)
+    }
+
+    fn activity(&mut self, number: u64) -> Rows<Option<QueuedActivity>> {
+        match self.cache.take_activity(number) {
+            Some(activity) => Ok(Some(activity)),
+            None => get(&self.db, number),
+        }
+    }
+
+    fn activity_with_item(&mut self, number: u64) -> Rows<Option<(QueuedActivity, ActivityItem)>> {
+        if let Some((activity, item)) = self.cache.take_activity_with_item(number) {
+            return Ok(Some((activity, ActivityItem::Item(item))));
+        }
+        let found = get_with_data(&self.db, number)?;
+        Ok(found.map(|(activity, data)| (activity, ActivityItem::Data(data))))
+    }
+
+    fn find_activity(&mut self, instance: u64, execution_id: u64, activity_id: u64) -> Rows<Option<u64>> {
+        find(&self.db, instance, execution_id, activity_id)
+    }
+
+    fn update_activity(&mut self, activity: &QueuedActivity) -> Rows<()> {
+        self.cache.activity_written(activity);
+        update(&self.db, activity)
+    }
+
+    fn delete_activity(&mut self, number: u64) -> Rows<()> {
+        self.cache.forget_activity(number);
+        delete(&self.db, number)
+    }
+
+    fn delete_activities(&mut self, instance: u64) -> Rows<u64> {
+        self.cache.forget_activities();
+        delete_of_instance(&self.db, instance)
+    }
+
+    fn has_activities(&mut self, instance: u64) -> Rows<bool> {
+        any_of_instance(&self.db, instance)
+    }
+
+    fn wake_due_activities(&mut self, now: Timestamp) -> Rows<()> {
+        for number in wake_due(&self.db, now)? {
+            self.cache.activity_woken(number);
+        }
+        Ok(())
+    }
+
+    fn ready_lanes(&mut self) -> Rows<Vec<LaneId>> {
+        ready_lanes(&self.db)
+    }
+
+    fn ready_in_lane(&mut self, lane: LaneId, limit: usize) -> Rows<Vec<u64>> {
+        ready_in_lane(&self.db, lane, limit)
+    }
+
+    fn ready_session_lanes(&mut self) -> Rows<Vec<(String, LaneId)>> {
+        ready_session_lanes(&self.db)
+    }
+
+    fn ready_in_session_lane(&mut self, session: &str, lane: LaneId, limit: usize) -> Rows<Vec<u64>> {
+        ready_in_session_lane(&self.db, session, lane, limit)
+    }
+
+    fn leased_activities(&mut self, after: Timestamp) -> Rows<Vec<QueuedActivity>> {
+        leased(&self.db, after)
+    }
+}

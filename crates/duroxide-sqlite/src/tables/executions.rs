@@ -1,0 +1,167 @@
+//! Execution rows and their events.
+
+use duroxide_provider::{
+    rules::{ExecutionAge, ExecutionRow, HistoryTable, Rows},
+    store::EventRow,
+};
+use rusqlite::Row;
+
+use super::SqliteTables;
+use crate::{
+    columns::columns,
+    db::{Db, lossy_text, micros, number, time, triple, triple_columns, unsigned},
+};
+
+columns!(execution as execution_columns: status, output, major, minor, patch, last_event_id, turns, started_at,
+    completed_at);
+pub(super) use execution_columns as columns_of_execution;
+
+const SELECT: &str =
+    concat!("SELECT ", execution_columns!(), " FROM execution WHERE instance = ?1 AND execution_id = ?2");
+const UPSERT: &str = "INSERT INTO execution (instance, execution_id, status, output, major, minor, patch,
+        last_event_id, turns, started_at, completed_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+    ON CONFLICT (instance, execution_id) DO UPDATE SET status = ?3, output = ?4, major = ?5, minor = ?6,
+        patch = ?7, last_event_id = ?8, turns = ?9, completed_at = ?11";
+const DELETE: &str = "DELETE FROM execution WHERE instance = ?1 AND execution_id = ?2";
+const NTH_NEWEST: &str = "SELECT execution_id FROM execution WHERE instance = ?1
+    ORDER BY execution_id DESC LIMIT 1 OFFSET ?2 - 1";
+const BETWEEN: &str = "SELECT execution_id, status, completed_at FROM execution
+    WHERE instance = ?1 AND execution_id > ?2 AND execution_id < ?3 ORDER BY execution_id LIMIT ?4";
+const HAS_EVENT: &str = "SELECT 1 FROM history WHERE instance = ?1 AND execution_id = ?2 AND event_id = ?3";
+const INSERT_EVENT: &str =
+    "INSERT INTO history (instance, execution_id, event_id, data) VALUES (?1, ?2, ?3, ?4)";
+const FIRST_EVENT: &str = "SELECT data FROM history WHERE instance = ?1 AND execution_id = ?2
+      AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2)
+    ORDER BY event_id LIMIT 1";
+
+/// Where the columns of an execution begin in a row.
+pub(super) struct ExecutionColumns {
+    pub(super) first: usize,
+}
+
+impl ExecutionColumns {
+    fn read(&self, row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
+        let first = self.first;
+        Ok(ExecutionRow {
+            status: row.get(first + execution::status)?,
+            output: row.get(first + execution::output)?,
+            pinned: triple(row, first + execution::major)?,
+            last_event_id: unsigned(row.get(first + execution::last_event_id)?),
+            turns: unsigned(row.get(first + execution::turns)?),
+            started_at: time(row.get(first + execution::started_at)?),
+            completed_at: row.get::<_, Option<i64>>(first + execution::completed_at)?.map(time),
+        })
+    }
+
+    /// The execution of a joined row, if there is one.
+    pub(super) fn read_joined(&self, row: &Row<'_>) -> rusqlite::Result<Option<ExecutionRow>> {
+        let is_joined = !matches!(row.get_ref(self.first)?, rusqlite::types::ValueRef::Null);
+        is_joined.then(|| self.read(row)).transpose()
+    }
+}
+
+pub(super) fn get(db: &Db, instance: u64, execution_id: u64) -> Rows<Option<ExecutionRow>> {
+    let columns = ExecutionColumns { first: 0 };
+    db.first(SELECT, (number(instance), number(execution_id)), |row| columns.read(row))
+}
+
+pub(super) fn write(db: &Db, instance: u64, execution_id: u64, execution: &ExecutionRow) -> Rows<()> {
+    let [major, minor, patch] = triple_columns(execution.pinned);
+    let columns = (
+        number(instance),
+        number(execution_id),
+        &execution.status,
+        &execution.output,
+        major,
+        minor,
+        patch,
+        number(execution.last_event_id),
+        number(execution.turns),
+        micros(execution.started_at),
+        execution.completed_at.map(micros),
+    );
+    db.execute(UPSERT, columns).map(|_| ())
+}
+
+pub(super) fn delete(db: &Db, instance: u64, execution_id: u64) -> Rows<()> {
+    db.execute(DELETE, (number(instance), number(execution_id))).map(|_| ())
+}
+
+pub(super) fn nth_newest(db: &Db, instance: u64, nth: u32) -> Rows<Option<u64>> {
+    db.first(NTH_NEWEST, (number(instance), nth), |row| row.get(0).map(unsigned))
+}
+
+pub(super) fn between(
+    db: &Db,
+    instance: u64,
+    after: u64,
+    below: u64,
+    limit: usize,
+) -> Rows<Vec<ExecutionAge>> {
+    let columns = (number(instance), number(after), number(below), crate::db::limit(limit));
+    db.all(BETWEEN, columns, |row| {
+        Ok(ExecutionAge {
+            execution_id: unsigned(row.get(0)?),
+            status: row.get(1)?,
+            completed_at: row.get::<_, Option<i64>>(2)?.map(time),
+        })
+    })
+}
+
+pub(super) fn has_event(db: &Db, instance: u64, execution_id: u64, event_id: u64) -> Rows<bool> {
+    db.exists(HAS_EVENT, (number(instance), number(execution_id), number(event_id)))
+}
+
+pub(super) fn append(db: &Db, instance: u64, execution_id: u64, events: &[EventRow]) -> Rows<()> {
+    let key = (number(instance), number(execution_id));
+    db.execute_each(
+        INSERT_EVENT,
+        events.iter().map(|event| (key.0, key.1, number(event.event_id), &event.data)),
+    )
+}
+
+/// The first event of an execution.
+pub(crate) fn first_event(db: &Db, instance: i64, execution_id: u64) -> Rows<Option<String>> {
+    db.first(FIRST_EVENT, (instance, number(execution_id)), |row| lossy_text(row, 0))
+}
+
+impl HistoryTable for SqliteTables {
+    fn execution(&mut self, instance: u64, execution_id: u64) -> Rows<Option<ExecutionRow>> {
+        get(&self.db, instance, execution_id)
+    }
+
+    fn write_execution(&mut self, instance: u64, execution_id: u64, execution: &ExecutionRow) -> Rows<()> {
+        write(&self.db, instance, execution_id, execution)
+    }
+
+    fn has_event(&mut self, instance: u64, execution_id: u64, event_id: u64) -> Rows<bool> {
+        has_event(&self.db, instance, execution_id, event_id)
+    }
+
+    fn append_events(&mut self, instance: u64, execution_id: u64, events: &[EventRow]) -> Rows<()> {
+        append(&self.db, instance, execution_id, events)
+    }
+
+    fn first_event(&mut self, instance: u64, execution_id: u64) -> Rows<Option<String>> {
+        first_event(&self.db, number(instance), execution_id)
+    }
+
+    fn nth_newest_execution(&mut self, instance: u64, nth: u32) -> Rows<Option<u64>> {
+        nth_newest(&self.db, instance, nth)
+    }
+
+    fn executions_between(
+        &mut self,
+        instance: u64,
+        after: u64,
+        below: u64,
+        limit: usize,
+    ) -> Rows<Vec<ExecutionAge>> {
+        between(&self.db, instance, after, below, limit)
+    }
+
+    fn delete_execution(&mut self, instance: u64, execution_id: u64) -> Rows<()> {
+        delete(&self.db, instance, execution_id)
+    }
+}

@@ -1,0 +1,344 @@
+//! Instance rows.
+
+use std::time::Duration;
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    InstanceFilter, Losses, NodeId,
+    rules::{
+        Extent, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Lease, Loaded, Readiness, RouteId,
+        Rows,
+    },
+};
+use rusqlite::{Row, ToSql, params_from_iter};
+
+use super::{
+    SqliteTables,
+    executions::{self, ExecutionColumns, columns_of_execution},
+};
+use crate::{
+    columns::columns,
+    db::{Db, count, length, micros, number, time, unsigned},
+};
+
+columns!(instance as instance_columns: id, instance_id, known, name, version, parent, status, execution_id, created_at,
+    updated_at, route, ready, wake_at, lock_token, lock_until, lease, node, extent_mark, extent_at, extent_up_to,
+    suspect, lost, blamed);
+
+/// Stored as the route of a stray mailbox, which no claim accepts by its route.
+pub(crate) const STRAYS: i64 = 0;
+
+const BY_NUMBER: &str = concat!("SELECT ", instance_columns!(), " FROM instance WHERE id = ?1");
+const BY_ID: &str = concat!("SELECT ", instance_columns!(), " FROM instance WHERE instance_id = ?1");
+const WITH_EXECUTION: &str = concat!(
+    "SELECT ",
+    instance_columns!(),
+    ", ",
+    columns_of_execution!(),
+    ", NOT EXISTS (SELECT 1 FROM custom_status WHERE custom_status.instance = instance.id)
+    FROM instance
+    LEFT JOIN execution ON execution.instance = instance.id AND execution.execution_id = instance.execution_id
+    WHERE instance.id = ?1"
+);
+const EXECUTION: ExecutionColumns = ExecutionColumns { first: instance::COUNT };
+const CUSTOM_STATUS_UNSET: usize = instance::COUNT + executions::execution::COUNT;
+const INSERT: &str = "INSERT INTO instance (id, instance_id, created_at, updated_at, route, ready)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (instance_id) DO NOTHING";
+const DELETE: &str = "DELETE FROM instance WHERE id = ?1";
+const WAKE: &str = "UPDATE instance SET ready = ?2, wake_at = NULL WHERE id = ?1";
+/// Only an instance that goes on waiting for messages and for nothing else; whatever is unusual about others is looked
+/// at.
+const WAKE_IF_WAITING: &str = "UPDATE instance SET ready = ?3, wake_at = NULL
+    WHERE id = ?1 AND instance_id = ?2 AND known = 1 AND status = 'Running' AND ready IS NULL
+      AND lock_token IS NULL AND route > 0";
+const CHILDREN: &str = "SELECT id FROM instance WHERE parent = ?1 ORDER BY id";
+/// A live lease is what its row waits for, so the index of waiting rows finds it; what can be claimed is in the other.
+const LEASED_WAITING: &str = concat!(
+    "SELECT ",
+    instance_columns!(),
+    " FROM instance INDEXED BY instance_wake WHERE wake_at IS NOT NULL AND lock_until > ?1"
+);
+const LEASED_READY: &str = concat!(
+    "SELECT ",
+    instance_columns!(),
+    " FROM instance INDEXED BY instance_ready WHERE ready IS NOT NULL AND lock_until > ?1"
+);
+const TOKENS_OF_NODE: &str = "SELECT lock_token FROM instance INDEXED BY instance_wake
+    WHERE wake_at IS NOT NULL AND lock_until > ?2 AND node = ?1 ORDER BY id";
+
+macro_rules! set_readiness {
+    () => {
+        "route = ?2, ready = ?3, wake_at = ?4"
+    };
+}
+macro_rules! set_lock {
+    () => {
+        concat!(
+            set_readiness!(),
+            ", lock_token = ?5, lock_until = ?6, lease = ?7, node = ?8, extent_mark = ?9, extent_at = ?10,
+            extent_up_to = ?11, suspect = ?12, lost = ?13, blamed = ?14"
+        )
+    };
+}
+macro_rules! set_round {
+    () => {
+        concat!(set_lock!(), ", execution_id = ?15, updated_at = ?16")
+    };
+}
+/// A statement for each [`InstanceChange`], with the number of its parameters: columns that lists are indexed by are left
+/// alone unless they changed.
+const UPDATE_READINESS: (&str, usize) =
+    (concat!("UPDATE instance SET ", set_readiness!(), " WHERE id = ?1"), 4);
+const UPDATE_LOCK: (&str, usize) = (concat!("UPDATE instance SET ", set_lock!(), " WHERE id = ?1"), 14);
+const UPDATE_ROUND: (&str, usize) = (concat!("UPDATE instance SET ", set_round!(), " WHERE id = ?1"), 16);
+const UPDATE_STATUS: (&str, usize) =
+    (concat!("UPDATE instance SET status = ?17, ", set_round!(), " WHERE id = ?1"), 17);
+const UPDATE_DESCRIPTION: (&str, usize) = (
+    concat!(
+        "UPDATE instance SET status = ?17, known = ?18, name = ?19, version = ?20, parent = ?21, created_at = ?22, ",
+        set_round!(),
+        " WHERE id = ?1"
+    ),
+    22,
+);
+
+pub(super) fn by_number(db: &Db, id: u64) -> Rows<Option<InstanceRow>> {
+    db.first(BY_NUMBER, [number(id)], read)
+}
+
+pub(super) fn by_id(db: &Db, id: &str) -> Rows<Option<InstanceRow>> {
+    db.first(BY_ID, [id], read)
+}
+
+/// An instance with its current execution, and whether its custom status was never set.
+pub(super) fn with_execution(db: &Db, id: u64) -> Rows<Option<(Loaded, bool)>> {
+    db.first(WITH_EXECUTION, [number(id)], |row| {
+        Ok((
+            Loaded { row: read(row)?, execution: EXECUTION.read_joined(row)? },
+            row.get(CUSTOM_STATUS_UNSET)?,
+        ))
+    })
+}
+
+pub(super) fn insert(db: &Db, row: &InstanceRow) -> Rows<bool> {
+    let (route, ready, _) = stored_readiness(row);
+    let times = (micros(row.created_at), micros(row.updated_at));
+    let columns = (number(row.number), &row.id, times.0, times.1, route, ready);
+    Ok(db.execute(INSERT, columns)? > 0)
+}
+
+pub(super) fn update(db: &Db, row: &InstanceRow, change: InstanceChange) -> Rows<()> {
+    let (route, ready, wake_at) = stored_readiness(row);
+    let lease = row.lock.as_ref().map(|lock| &lock.lease);
+    let (mark, at, up_to) = stored_extent(row.lock.as_ref().map(|lock| &lock.extent));
+    let columns: [&dyn ToSql; 22] = [
+        &number(row.number),
+        &route,
+        &ready,
+        &wake_at,
+        &lease.map(|lease| &lease.token),
+        &lease.map(|lease| micros(lease.until)),
+        &lease.map(|lease| length(lease.length)),
+        &lease.and_then(|lease| lease.node).map(|node| number(node.0)),
+        &mark,
+        &at,
+        &up_to,
+        &row.suspect,
+        &row.losses.lost,
+        &row.losses.blamed,
+        &number(row.execution_id),
+        &micros(row.updated_at),
+        &row.status,
+        &row.known,
+        &row.name,
+        &row.version,
+        &row.parent,
+        &micros(row.created_at),
+    ];
+    let (statement, parameters) = match change {
+        InstanceChange::Readiness => UPDATE_READINESS,
+        InstanceChange::Lock => UPDATE_LOCK,
+        InstanceChange::Round => UPDATE_ROUND,
+        InstanceChange::Status => UPDATE_STATUS,
+        InstanceChange::Description => UPDATE_DESCRIPTION,
+    };
+    db.execute(statement, params_from_iter(columns.into_iter().take(parameters))).map(|_| ())
+}
+
+pub(super) fn wake(db: &Db, id: u64, ready: u64) -> Rows<()> {
+    db.execute(WAKE, (number(id), number(ready))).map(|_| ())
+}
+
+pub(super) fn wake_if_waiting(db: &Db, id: u64, instance_id: &str, ready: u64) -> Rows<bool> {
+    Ok(db.execute(WAKE_IF_WAITING, (number(id), instance_id, number(ready)))? > 0)
+}
+
+pub(super) fn delete(db: &Db, id: u64) -> Rows<()> {
+    db.execute(DELETE, [number(id)]).map(|_| ())
+}
+
+pub(super) fn children(db: &Db, id: &str) -> Rows<Vec<u64>> {
+    db.all(CHILDREN, [id], |row| row.get(0).map(unsigned))
+}
+
+pub(super) fn leased(db: &Db, after: Timestamp) -> Rows<Vec<InstanceRow>> {
+    let mut leased = db.all(LEASED_WAITING, [micros(after)], read)?;
+    leased.extend(db.all(LEASED_READY, [micros(after)], read)?);
+    // A stray mailbox is in both indexes.
+    leased.sort_unstable_by_key(|row| row.number);
+    leased.dedup_by_key(|row| row.number);
+    Ok(leased)
+}
+
+pub(super) fn tokens_of(db: &Db, node: NodeId, after: Timestamp) -> Rows<Vec<String>> {
+    db.all(TOKENS_OF_NODE, (number(node.0), micros(after)), |row| row.get(0))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<InstanceRow> {
+    let (route, readiness) = read_readiness(row)?;
+    Ok(InstanceRow {
+        number: unsigned(row.get(instance::id)?),
+        id: row.get(instance::instance_id)?,
+        known: row.get(instance::known)?,
+        name: row.get(instance::name)?,
+        version: row.get(instance::version)?,
+        parent: row.get(instance::parent)?,
+        status: row.get(instance::status)?,
+        execution_id: unsigned(row.get(instance::execution_id)?),
+        created_at: time(row.get(instance::created_at)?),
+        updated_at: time(row.get(instance::updated_at)?),
+        lock: read_lock(row)?,
+        suspect: row.get(instance::suspect)?,
+        losses: Losses { lost: count(row.get(instance::lost)?), blamed: count(row.get(instance::blamed)?) },
+        route,
+        readiness,
+    })
+}
+
+fn read_readiness(row: &Row<'_>) -> rusqlite::Result<(Option<RouteId>, Readiness)> {
+    let route: Option<i64> = row.get(instance::route)?;
+    let ready: Option<i64> = row.get(instance::ready)?;
+    let until = row.get::<_, Option<i64>>(instance::wake_at)?.map(time);
+    let readiness = match ready.map(unsigned) {
+        Some(number) if route == Some(STRAYS) => Readiness::Stray { number, until },
+        Some(number) => Readiness::Ready { number },
+        None => Readiness::Waiting { until },
+    };
+    Ok((route.filter(|route| *route != STRAYS).map(|route| RouteId(unsigned(route))), readiness))
+}
+
+/// Route, ready number and time to wake up, as they are stored.
+fn stored_readiness(row: &InstanceRow) -> (Option<i64>, Option<i64>, Option<i64>) {
+    let route = row.route.map(|route| number(route.0));
+    match row.readiness {
+        Readiness::Ready { number: ready } => (route, Some(number(ready)), None),
+        Readiness::Waiting { until } => (route, None, until.map(micros)),
+        Readiness::Stray { number: ready, until } => (Some(STRAYS), Some(number(ready)), until.map(micros)),
+    }
+}
+
+fn read_lock(row: &Row<'_>) -> rusqlite::Result<Option<InstanceLock>> {
+    let Some(token) = row.get(instance::lock_token)? else { return Ok(None) };
+    let (mark, at, up_to): (Option<i64>, Option<i64>, Option<i64>) =
+        (row.get(instance::extent_mark)?, row.get(instance::extent_at)?, row.get(instance::extent_up_to)?);
+    let extent = match mark {
+        Some(mark) => Extent::Marked { mark: unsigned(mark) },
+        None => {
+            Extent::Visible { at: time(at.unwrap_or_default()), up_to: unsigned(up_to.unwrap_or_default()) }
+        }
+    };
+    let lease = Lease {
+        token,
+        until: time(row.get::<_, Option<i64>>(instance::lock_until)?.unwrap_or_default()),
+        length: Duration::from_micros(unsigned(
+            row.get::<_, Option<i64>>(instance::lease)?.unwrap_or_default(),
+        )),
+        node: row.get::<_, Option<i64>>(instance::node)?.map(|node| NodeId(unsigned(node))),
+    };
+    Ok(Some(InstanceLock { lease, extent }))
+}
+
+/// Mark, time and highest number of an extent, as they are stored.
+fn stored_extent(extent: Option<&Extent>) -> (Option<i64>, Option<i64>, Option<i64>) {
+    match extent {
+        Some(Extent::Visible { at, up_to }) => (None, Some(micros(*at)), Some(number(*up_to))),
+        Some(Extent::Marked { mark }) => (Some(number(*mark)), None, None),
+        None => (None, None, None),
+    }
+}
+
+impl InstanceTable for SqliteTables {
+    fn instance(&mut self, number: u64) -> Rows<Option<InstanceRow>> {
+        match self.cache.instance(number) {
+            Some(row) => Ok(Some(row.clone())),
+            None => by_number(&self.db, number),
+        }
+    }
+
+    fn instance_named(&mut self, id: &str) -> Rows<Option<InstanceRow>> {
+        match self.cache.instance_named(id) {
+            Some(row) => Ok(Some(row.clone())),
+            None => by_id(&self.db, id),
+        }
+    }
+
+    fn load(&mut self, number: u64) -> Rows<Option<Loaded>> {
+        if let Some(loaded) = self.cache.take(number) {
+            return Ok(Some(loaded));
+        }
+        let Some((loaded, custom_status_unset)) = with_execution(&self.db, number)? else {
+            return Ok(None);
+        };
+        self.cache.read(&loaded, custom_status_unset);
+        Ok(Some(loaded))
+    }
+
+    fn store(&mut self, loaded: Loaded, change: InstanceChange) -> Rows<()> {
+        update(&self.db, &loaded.row, change)?;
+        self.cache.put_back(loaded);
+        Ok(())
+    }
+
+    fn insert_instance(&mut self, row: &InstanceRow) -> Rows<bool> {
+        let is_new = insert(&self.db, row)?;
+        if is_new {
+            self.cache.inserted(row);
+        }
+        Ok(is_new)
+    }
+
+    fn update_instance(&mut self, row: &InstanceRow, change: InstanceChange) -> Rows<()> {
+        self.cache.written(row, change);
+        update(&self.db, row, change)
+    }
+
+    fn wake_instance(&mut self, number: u64, ready: u64) -> Rows<()> {
+        self.cache.woken(number, ready);
+        wake(&self.db, number, ready)
+    }
+
+    fn wake_if_waiting(&mut self, number: u64, id: &str, ready: u64) -> Rows<bool> {
+        let woken = wake_if_waiting(&self.db, number, id, ready)?;
+        if woken {
+            self.cache.woken(number, ready);
+        }
+        Ok(woken)
+    }
+
+    fn delete_instance(&mut self, number: u64) -> Rows<()> {
+        self.cache.forget_number(number);
+        delete(&self.db, number)
+    }
+
+    fn children(&mut self, id: &str) -> Rows<Vec<u64>> {
+        children(&self.db, id)
+    }
+
+    fn leased_instances(&mut self, after: Timestamp) -> Rows<Vec<InstanceRow>> {
+        leased(&self.db, after)
+    }
+
+    fn bulk_selection(&mut self, filter: &InstanceFilter, running_too: bool) -> Rows<Vec<(u64, String)>> {
+        crate::reads::bulk::select(&self.db, filter, running_too)
+    }
+}

@@ -1,0 +1,310 @@
+//! Rows as they were written last, so that they need not be read. Most turns follow the message that wakes them by
+//! milliseconds, and find everything here.
+//!
+//! The cache holds what is stored, or nothing. Every write of [`SqliteTables`](super::SqliteTables) goes through here or
+//! forgets the row; a rollback and a commit of another connection (SQLite counts them: `data_version`) clear everything.
+
+use std::{collections::HashMap, sync::Arc};
+
+use duroxide_core::{Timestamp, WorkItem};
+use duroxide_provider::rules::{
+    InstanceChange, InstanceRow, Loaded, NewMessage, QueuedActivity, QueuedMessage, RUNNING, Readiness,
+    VisibleMessages,
+};
+
+/// Rows of each kind that are cached: some megabytes.
+const ROWS_MAX: usize = 8192;
+/// Messages of one mailbox that are cached. If there are more, they are read.
+const MESSAGES_MAX: usize = 256;
+
+/// Cached instances and activities.
+#[derive(Debug, Default)]
+pub(super) struct RowCache {
+    instances: HashMap<u64, CachedInstance>,
+    numbers: HashMap<String, u64>,
+    activities: HashMap<u64, CachedActivity>,
+}
+
+/// What is known of an instance.
+#[derive(Debug)]
+pub(super) struct CachedInstance {
+    /// `None` while a rule has it in its hands.
+    loaded: Option<Loaded>,
+    /// All messages of its mailbox that no claim took, if they are known and visible; in the order of their arrival.
+    waiting: Option<Vec<QueuedMessage>>,
+    /// What the last claim took.
+    taken: Taken,
+    /// Whether its current execution is known to have changed no key.
+    kv_unchanged: bool,
+    /// Whether its custom status is known never to have been set.
+    custom_status_unset: bool,
+}
+
+/// The messages that the last claim of an instance took and that are still in the mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    Nothing,
+    /// One message, at this position.
+    One(Timestamp, u64),
+    /// Several that were all visible at once.
+    AtOnce,
+    /// Anything.
+    Unknown,
+}
+
+#[derive(Debug)]
+struct CachedActivity {
+    activity: QueuedActivity,
+    /// What it is asked to do. Its claim takes that away.
+    item: Option<Arc<WorkItem>>,
+}
+
+impl RowCache {
+    pub(super) fn clear(&mut self) {
+        self.instances.clear();
+        self.numbers.clear();
+        self.activities.clear();
+    }
+
+    // ---- instances ---------------------------------------------------------------------------------------------
+
+    /// A row that was inserted just now, with nothing that belongs to it.
+    pub(super) fn inserted(&mut self, row: &InstanceRow) {
+        let loaded = Loaded { row: row.clone(), execution: None };
+        self.insert(CachedInstance {
+            loaded: Some(loaded),
+            waiting: Some(Vec::new()),
+            taken: Taken::Nothing,
+            kv_unchanged: true,
+            custom_status_unset: true,
+        });
+    }
+
+    /// A row that was read just now, and goes into a rule's hands.
+    pub(super) fn read(&mut self, loaded: &Loaded, custom_status_unset: bool) {
+        let number = loaded.row.number;
+        if self.instances.len() < ROWS_MAX {
+            let taken = if loaded.row.lock.is_some() { Taken::Unknown } else { Taken::Nothing };
+            let cached = CachedInstance {
+                loaded: None,
+                waiting: None,
+                taken,
+                kv_unchanged: false,
+                custom_status_unset,
+            };
+            self.instances.insert(number, cached);
+            self.numbers.insert(loaded.row.id.clone(), number);
+        }
+    }
+
+    fn insert(&mut self, cached: CachedInstance) {
+        if let Some(loaded) = &cached.loaded
+            && self.instances.len() < ROWS_MAX
+        {
+            self.numbers.insert(loaded.row.id.clone(), loaded.row.number);
+            self.instances.insert(loaded.row.number, cached);
+        }
+    }
+
+    /// Hands an instance to a rule.
+    pub(super) fn take(&mut self, number: u64) -> Option<Loaded> {
+        self.instances.get_mut(&number)?.loaded.take()
+    }
+
+    /// Takes an instance back that was written. One that ended is seldom asked for again.
+    pub(super) fn put_back(&mut self, loaded: Loaded) {
+        let number = loaded.row.number;
+        if loaded.execution.as_ref().is_some_and(|execution| execution.status != RUNNING) {
+            return self.forget(&loaded.row);
+        }
+        if let Some(cached) = self.instances.get_mut(&number) {
+            cached.loaded = Some(loaded);
+        }
+    }
+
+    pub(super) fn instance(&self, number: u64) -> Option<&InstanceRow> {
+        self.instances.get(&number)?.loaded.as_ref().map(|loaded| &loaded.row)
+    }
+
+    pub(super) fn instance_named(&self, id: &str) -> Option<&InstanceRow> {
+        self.instance(*self.numbers.get(id)?)
+    }
+
+    pub(super) fn forget(&mut self, row: &InstanceRow) {
+        self.instances.remove(&row.number);
+        self.numbers.remove(&row.id);
+    }
+
+    pub(super) fn forget_number(&mut self, number: u64) {
+        if let Some(Loaded { row, .. }) = self.instances.remove(&number).and_then(|cached| cached.loaded) {
+            self.numbers.remove(&row.id);
+        }
+    }
+
+    /// Some columns of an instance were written.
+    pub(super) fn written(&mut self, row: &InstanceRow, change: InstanceChange) {
+        let Some(cached) = self.instances.get_mut(&row.number).and_then(|cached| cached.loaded.as_mut())
+        else {
+            // A rule has it in its hands, and what it has is not what is stored.
+            return self.forget(row);
+        };
+        match change {
+            InstanceChange::Readiness => {
+                (cached.row.route, cached.row.readiness) = (row.route, row.readiness);
+            }
+            InstanceChange::Lock
+            | InstanceChange::Round
+            | InstanceChange::Status
+            | InstanceChange::Description => self.forget(row),
+        }
+    }
+
+    /// An instance that waited is ready on its route.
+    pub(super) fn woken(&mut self, number: u64, ready: u64) {
+        if let Some(loaded) = self.instances.get_mut(&number).and_then(|cached| cached.loaded.as_mut()) {
+            loaded.row.readiness = Readiness::Ready { number: ready };
+        }
+    }
+
+    // ---- mailboxes ---------------------------------------------------------------------------------------------
+
+    pub(super) fn message_arrived(&mut self, instance: u64, message: &NewMessage<'_>) {
+        let Some(cached) = self.instances.get_mut(&instance) else { return };
+        let item = message.prepared.item.as_ref().filter(|_| message.due_at == Timestamp::ZERO);
+        let waiting = cached.waiting.take().filter(|waiting| waiting.len() < MESSAGES_MAX);
+        cached.waiting = waiting.zip(item).map(|(mut waiting, item)| {
+            waiting.push(QueuedMessage {
+                number: message.number,
+                due_at: message.due_at,
+                kind: message.prepared.kind,
+                key: message.prepared.key.clone(),
+                enqueued_at: message.enqueued_at,
+                hidden_until: Timestamp::ZERO,
+                attempts: 0,
+                mark: None,
+                data: String::new(),
+                item: Some(Arc::clone(item)),
+            });
+            waiting
+        });
+    }
+
+    /// A message was changed or deleted by other means than a turn.
+    pub(super) fn mailbox_changed(&mut self, instance: u64) {
+        if let Some(cached) = self.instances.get_mut(&instance) {
+            cached.waiting = None;
+            cached.taken = Taken::Unknown;
+        }
+    }
+
+    /// The messages that a claim takes, if they are known to be all that the mailbox holds.
+    pub(super) fn take_messages(&mut self, instance: u64) -> Option<VisibleMessages> {
+        let cached = self.instances.get_mut(&instance)?;
+        // What a lock held and lost is in the mailbox too.
+        let waiting = cached.waiting.take().filter(|waiting| !waiting.is_empty());
+        let Some(messages) = waiting.filter(|_| cached.taken == Taken::Nothing) else {
+            cached.taken = Taken::Unknown;
+            return None;
+        };
+        cached.taken = match messages.as_slice() {
+            [sole] => Taken::One(sole.due_at, sole.number),
+            _ => Taken::AtOnce,
+        };
+        cached.waiting = Some(Vec::new());
+        Some(VisibleMessages { messages, are_all: true })
+    }
+
+    /// The messages that a claim takes were read.
+    pub(super) fn messages_read(&mut self, instance: u64, visible: &VisibleMessages) {
+        let Some(cached) = self.instances.get_mut(&instance) else { return };
+        cached.taken = match visible.messages.as_slice() {
+            [sole] if visible.are_all => Taken::One(sole.due_at, sole.number),
+            messages
+                if visible.are_all && messages.iter().all(|message| message.due_at == Timestamp::ZERO) =>
+            {
+                Taken::AtOnce
+            }
+            _ => Taken::Unknown,
+        };
+    }
+
+    pub(super) fn taken(&self, instance: u64) -> Taken {
+        self.instances.get(&instance).map_or(Taken::Unknown, |cached| cached.taken)
+    }
+
+    /// Whether messages are left in a mailbox once those that a claim took are gone, if that is known.
+    pub(super) fn are_left(&self, instance: u64) -> Option<bool> {
+        self.instances.get(&instance)?.waiting.as_ref().map(|waiting| !waiting.is_empty())
+    }
+
+    /// The messages that a claim took are deleted.
+    pub(super) fn consumed(&mut self, instance: u64, are_left: bool) {
+        if let Some(cached) = self.instances.get_mut(&instance) {
+            cached.taken = Taken::Nothing;
+            if !are_left {
+                cached.waiting = Some(Vec::new());
+            }
+        }
+    }
+
+    // ---- key-values and custom status --------------------------------------------------------------------------
+
+    pub(super) fn kv_is_unchanged(&self, instance: u64) -> bool {
+        self.instances.get(&instance).is_some_and(|cached| cached.kv_unchanged)
+    }
+
+    pub(super) fn kv_changed(&mut self, instance: u64) {
+        if let Some(cached) = self.instances.get_mut(&instance) {
+            cached.kv_unchanged = false;
+        }
+    }
+
+    pub(super) fn custom_status_is_unset(&self, instance: u64) -> bool {
+        self.instances.get(&instance).is_some_and(|cached| cached.custom_status_unset)
+    }
+
+    pub(super) fn custom_status_set(&mut self, instance: u64) {
+        if let Some(cached) = self.instances.get_mut(&instance) {
+            cached.custom_status_unset = false;
+        }
+    }
+
+    // ---- activities --------------------------------------------------------------------------------------------
+
+    pub(super) fn put_activity(&mut self, activity: QueuedActivity, item: Option<Arc<WorkItem>>) {
+        if self.activities.len() < ROWS_MAX {
+            self.activities.insert(activity.number, CachedActivity { activity, item });
+        }
+    }
+
+    /// An activity, which is cached no longer until it is written. Most are asked for to be deleted.
+    pub(super) fn take_activity(&mut self, number: u64) -> Option<QueuedActivity> {
+        self.activities.remove(&number).map(|cached| cached.activity)
+    }
+
+    /// The same with what it is asked to do.
+    pub(super) fn take_activity_with_item(&mut self, number: u64) -> Option<(QueuedActivity, Arc<WorkItem>)> {
+        self.activities.get(&number)?.item.as_ref()?;
+        let cached = self.activities.remove(&number)?;
+        Some((cached.activity, cached.item?))
+    }
+
+    /// An activity was written. What it is asked to do was taken with it, or is read again.
+    pub(super) fn activity_written(&mut self, activity: &QueuedActivity) {
+        self.put_activity(activity.clone(), None);
+    }
+
+    pub(super) fn activity_woken(&mut self, number: u64) {
+        if let Some(cached) = self.activities.get_mut(&number) {
+            cached.activity.waits_until = None;
+        }
+    }
+
+    pub(super) fn forget_activity(&mut self, number: u64) {
+        self.activities.remove(&number);
+    }
+
+    pub(super) fn forget_activities(&mut self) {
+        self.activities.clear();
+    }
+}

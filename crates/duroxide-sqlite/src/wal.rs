@@ -1,0 +1,11 @@
+//! The write-ahead log: moving it into the database, giving it room, and noticing that somebody writes it.
+
+mod checkpoint;
+mod log_space;
+mod watcher;
+
+pub(crate) use self::{
+    checkpoint::{LOG_BYTES_DUE, Log, run_full as checkpoint_fully},
+    log_space::LogSpace,
+    watcher::WalWatcher,
+};

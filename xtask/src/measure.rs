@@ -1,0 +1,52 @@
+//! `cargo xtask measure`: bounds that are promised and that only a measurement shows.
+
+use crate::step::Step;
+
+/// Each runs in a process of its own, because peaks of memory are those of the whole process.
+const MEASUREMENTS: &[&str] = &[
+    "bulk_delete::a_hello_beside_a_bulk_delete",
+    "cache_memory::a_thousand_large_instances_stay_within_one_and_a_half_times_the_bound",
+    "cache_memory::five_hundred_large_instances_stay_within_one_and_a_half_times_the_bound",
+    "cache_memory::ten_thousand_small_instances_cost_about_what_they_are_taken_to_cost",
+    "recovery::activities_after_two_kills",
+    "recovery::innocents_beside_a_killer_after_two_kills",
+    "recovery::instances_that_bounced_three_times",
+];
+
+const RUN: &str = "test --quiet --release -p duroxide --test measurements -- --ignored --nocapture --exact";
+
+/// What to measure.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Only measurements whose name contains this text.
+    #[arg(default_value = "")]
+    filter: String,
+}
+
+/// Runs all measurements and names those that are beyond their bounds.
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let chosen = MEASUREMENTS.iter().filter(|name| name.contains(&options.filter));
+    let failed: Vec<_> = chosen.filter(|name| Step::cargo(**name, RUN).arg(name).run().is_err()).collect();
+    if failed.is_empty() { Ok(()) } else { Err(format!("beyond their bounds: {failed:?}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs};
+
+    use super::*;
+
+    #[test]
+    fn every_measurement_is_run() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/duroxide/tests/measurements");
+        let mut found = BTreeSet::new();
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let (text, path) = (fs::read_to_string(entry.path()).unwrap(), entry.path());
+            let module = path.file_stem().unwrap().to_str().unwrap();
+            for test in text.split("#[ignore = \"a measurement\"]\nasync fn ").skip(1) {
+                found.insert(format!("{module}::{}", test.split('(').next().unwrap()));
+            }
+        }
+        assert_eq!(found, MEASUREMENTS.iter().map(|name| (*name).to_owned()).collect());
+    }
+}
