@@ -169,9 +169,12 @@ impl Remains {
 
 /// The reason of the first recorded request to cancel the execution.
 pub fn recorded_cancellation(history: &[Event]) -> Option<&str> {
-    history.iter().find_map(|event| match &event.kind {
-        EventKind::OrchestrationCancelRequested { reason } => Some(reason.as_str()),
-        _ => None,
+    history.iter().find_map(|event| {
+        if let EventKind::OrchestrationCancelRequested { reason } = &event.kind {
+            Some(reason.as_str())
+        } else {
+            None
+        }
     })
 }
 

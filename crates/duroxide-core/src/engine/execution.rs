@@ -403,17 +403,13 @@ impl Execution {
         if let Err(broken) = self.check.push(event) {
             self.fail(violation(&broken, event.event_id));
         }
-        match &event.kind {
-            EventKind::SubOrchestrationScheduled { instance, .. } => {
-                let child = build_child_instance_id(&self.shared.identity.instance, instance);
-                self.child_bytes += child.len();
-                self.children.insert(event.event_id, child);
-            }
+        if let EventKind::SubOrchestrationScheduled { instance, .. } = &event.kind {
+            let child = build_child_instance_id(&self.shared.identity.instance, instance);
+            self.child_bytes += child.len();
+            self.children.insert(event.event_id, child);
+        } else if let EventKind::OrchestrationCancelRequested { reason } = &event.kind {
             // A stored request counts like a new one: its turn may have been recorded without the end (2.10).
-            EventKind::OrchestrationCancelRequested { reason } => {
-                self.cancel_reason.get_or_insert_with(|| reason.clone());
-            }
-            _ => {}
+            self.cancel_reason.get_or_insert_with(|| reason.clone());
         }
     }
 }

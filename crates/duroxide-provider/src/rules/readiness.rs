@@ -223,8 +223,8 @@ impl<T: Tables> Rules<T> {
     fn start_target(&mut self, number: u64, kind: MessageKind) -> Rows<Option<StartTarget>> {
         let start = self.tables.first_visible_start(number, kind, self.now)?;
         Ok(start.and_then(|start| match &start.item {
-            Some(item) => target_of(item),
-            None => serde_json::from_str(&start.data).ok().as_ref().and_then(target_of),
+            Some(item) => start_target(item),
+            None => serde_json::from_str(&start.data).ok().as_ref().and_then(start_target),
         }))
     }
 }
@@ -234,14 +234,14 @@ pub(super) fn route_of_start(start: StartTarget) -> Route {
     Route { name: Some(start.name), version: start.version, pinned: None }
 }
 
-fn target_of(item: &WorkItem) -> Option<StartTarget> {
-    match item {
-        WorkItem::StartOrchestration { orchestration, version, .. }
-        | WorkItem::ContinueAsNew { orchestration, version, .. } => {
-            Some(StartTarget { name: orchestration.clone(), version: version.clone() })
-        }
-        _ => None,
-    }
+/// What a start or `ContinueAsNew` asks for.
+pub(super) fn start_target(item: &WorkItem) -> Option<StartTarget> {
+    let (WorkItem::StartOrchestration { orchestration, version, .. }
+    | WorkItem::ContinueAsNew { orchestration, version, .. }) = item
+    else {
+        return None;
+    };
+    Some(StartTarget { name: orchestration.clone(), version: version.clone() })
 }
 
 fn after_arrival_at_mailbox(row: &InstanceRow, message: &MessageRow) -> AfterArrival {

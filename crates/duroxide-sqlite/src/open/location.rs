@@ -65,7 +65,7 @@ impl Location {
             Self::File { path, create, vfs: None } => {
                 Self::File { path: real_path(&path).unwrap_or(path), create, vfs: None }
             }
-            other => other,
+            other @ (Self::File { vfs: Some(_), .. } | Self::Memory) => other,
         }
     }
 

@@ -129,8 +129,8 @@ impl Found {
 
 /// A text column that may be NULL. One damaged text must not hide a whole page.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
-    match row.get_ref(column)? {
-        ValueRef::Null => Ok(None),
-        _ => lossy_text(row, column).map(Some),
+    if row.get_ref(column)? == ValueRef::Null {
+        return Ok(None);
     }
+    lossy_text(row, column).map(Some)
 }

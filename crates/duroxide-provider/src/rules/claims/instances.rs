@@ -6,12 +6,13 @@ use duroxide_core::{Event, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
 use crate::rules::{
     BatchBound, Extent, InstanceChange, InstanceLock, InstanceRow, Lease, Loaded, QueuedMessage, Readiness,
-    Rows, Rules, Tables, VisibleMessages,
+    Rows, Rules, Tables, VisibleMessages, readiness::start_target,
 };
 use crate::{
     OrchestrationClaim, StorePosition,
     store::{
         Claimed, DeadLetterNote, DeadLetterReason, HeldBack, HeldBackBy, InstanceOrder, MessageKind,
+        StartTarget,
         bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX, UNDECODABLE_HIDDEN_FOR},
         lock_token, sort_for_delivery,
     },
@@ -303,18 +304,7 @@ pub(crate) fn identity_in_event(first_event: &str) -> (String, Option<String>) {
 
 /// A `ContinueAsNew` outranks a client's start whatever their order (2.3).
 fn identity_of_start(items: &[WorkItem]) -> Option<(String, Option<String>)> {
-    let continued = items.iter().find_map(|item| match item {
-        WorkItem::ContinueAsNew { orchestration, version, .. } => {
-            Some((orchestration.clone(), version.clone()))
-        }
-        _ => None,
-    });
-    continued.or_else(|| {
-        items.iter().find_map(|item| match item {
-            WorkItem::StartOrchestration { orchestration, version, .. } => {
-                Some((orchestration.clone(), version.clone()))
-            }
-            _ => None,
-        })
-    })
+    let continued = items.iter().find(|item| matches!(item, WorkItem::ContinueAsNew { .. }));
+    let start = continued.or_else(|| items.iter().find(|item| start_target(item).is_some()))?;
+    start_target(start).map(|StartTarget { name, version }| (name, version))
 }

@@ -112,9 +112,10 @@ impl Criteria {
         if wanted.is_empty() {
             return;
         }
-        self.handlers = match self.way {
-            Way::Name => vec![format!(" AND {wanted}"), " AND name IS NULL".to_owned()],
-            _ => vec![format!(" AND (name IS NULL OR {wanted})")],
+        self.handlers = if self.way == Way::Name {
+            vec![format!(" AND {wanted}"), " AND name IS NULL".to_owned()]
+        } else {
+            vec![format!(" AND (name IS NULL OR {wanted})")]
         };
     }
 }
