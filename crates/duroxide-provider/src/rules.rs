@@ -164,9 +164,14 @@ impl<T: Tables> Rules<T> {
     /// Ends the transaction; everything in it becomes durable and visible.
     pub fn commit(&mut self) -> Rows<()> {
         self.tables.commit(self.now)?;
-        // Not earlier: a rollback undoes what the check has shortened.
-        self.leases_checked = true;
+        self.committed();
         Ok(())
+    }
+
+    /// The transaction has ended: its tables committed it themselves, together with something else. Leases have been checked
+    /// by now, and not earlier: a rollback undoes what the check has shortened.
+    pub fn committed(&mut self) {
+        self.leases_checked = true;
     }
 
     /// Ends the transaction without effect.

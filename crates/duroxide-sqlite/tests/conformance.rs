@@ -21,8 +21,8 @@ const CORRUPT_HISTORY: &str = "UPDATE history SET data = '{\"Nonsense\":1}'
     WHERE instance = (SELECT id FROM instance WHERE instance_id = ?1)";
 /// A lock counts as an attempt of the messages that it holds.
 const MAX_ATTEMPT_COUNT: &str =
-    "SELECT coalesce(max(attempt_count + (seq <= extent_up_to AND due_at <= extent_at
-        AND hidden_until <= extent_at OR mark = extent_mark) IS TRUE), 0)
+    "SELECT coalesce(max(attempt_count + ((seq <= extent_up_to AND due_at <= extent_at
+        AND hidden_until <= extent_at OR mark = extent_mark) IS TRUE)), 0)
     FROM message JOIN instance ON instance.id = message.instance WHERE instance_id = ?1";
 /// Writes as an engine would, with texts that no engine writes. `?1` is the instance.
 const INSERT_NONSENSE: [&str; 6] = [
