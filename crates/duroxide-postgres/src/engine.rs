@@ -79,6 +79,7 @@ impl PostgresEngine {
             self.rules.rollback();
             Fault::of(trouble)
         })?;
+        self.rules.committed();
         Ok(Transacted { done, at, next_wake })
     }
 
