@@ -16,12 +16,14 @@
 //!
 //! A round also writes down its steps before the first of them ([`PeekLockStore::note_unfinished`]), because the history
 //! alone does not say everything that a turn enqueued (the version that a child was asked for, for example). Whoever opens
-//! the store next repeats the steps that were written down. Enqueues, fetches, abandons and acknowledgements of activities
-//! need no note: their order is enough, and the fast path ([`already_recorded`]) acknowledges queue items whose completion is already recorded.
+//! the store next repeats the steps that were written down. An abandon and a fetch after a lost lock write their steps down
+//! too, because they change messages together with the lock of the instance, and the attempt of a lock is to be counted
+//! once. Enqueues, other fetches and acknowledgements of activities need no note: their order is enough, and the fast path
+//! ([`already_recorded`]) acknowledges queue items whose completion is already recorded.
 //!
 //! # What it does not do
 //!
-//! One adapter at a time may use a store. It keeps all rows in memory, under the same rules as the memory provider, and
+//! One adapter at a time may use a store. It keeps all rows in memory, in the memory provider's engine, and
 //! reads the store only when it opens or after a failed write. Somebody who reads the store directly sees the steps of a
 //! round one after the other.
 

@@ -309,6 +309,7 @@ impl Subject {
         seen += &format!("{:?}\n", reader.pending_instances()?);
         seen += &format!("{:?}\n", reader.nodes()?);
         seen += &format!("{:?}\n", reader.ready_instances(&|needs| needs.pinned.is_none(), 3)?);
+        seen += &format!("{:?}\n", reader.ready_instances(&|_| true, 9)?);
         seen += &format!("{:?}\n", reader.ready_activities(&|_, tag| tag.is_none(), 3)?);
         // Looks happen after every step; two of the queries at each are all of them soon.
         let turn = usize::try_from(self.nonce % 64).unwrap_or_default();
