@@ -17,7 +17,8 @@
 //!   visible: [`sort_for_delivery`](crate::store::sort_for_delivery). An abandon changes neither order.
 //! * **Undecodable rows** are counted, hidden and left out; they count towards the bounds of a claim. If nothing is
 //!   left, or an unknown instance is left without its start, the instance is not locked and no other row of it is
-//!   counted. A hidden row that cannot be decoded holds no queue message back.
+//!   counted, and the claim goes on with what is visible behind them. A hidden row that cannot be decoded holds no queue
+//!   message back.
 //! * **Suspect.** A counted abandon makes an instance suspect, and so does a lease that ended, until a commit under it
 //!   is served after all; a commit that leaves no attempted message makes it healthy again.
 //! * **Leases.** A lease is live while `now < until`. Commit, ack and renewal check it at the time they were handed in;

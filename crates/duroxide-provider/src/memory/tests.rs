@@ -10,8 +10,12 @@ use proptest::prelude::*;
 
 use super::MemoryEngine;
 use crate::{
-    store::{DeadLetterReason, MessageSnapshot, Op, StoreSnapshot, bounds::CLAIM_MESSAGES_MAX},
-    testing::{Driver, ModelEngine, Observation, Step, Subject, check_invariants, compare, items::NONSENSE},
+    store::{DeadLetterReason, MessageKind, MessageSnapshot, Op, StoreSnapshot, bounds::CLAIM_MESSAGES_MAX},
+    testing::{
+        Driver, ModelEngine, Observation, Scenario, Step, Subject, check_invariants, compare,
+        items::{self, NONSENSE},
+        scenario::batch_order,
+    },
 };
 
 crate::engine_stories!(MemoryEngine::default());
@@ -28,6 +32,26 @@ proptest! {
     fn memory_does_what_the_model_does(numbers in prop::collection::vec(any::<u64>(), 1..150)) {
         let (model, memory) = (ModelEngine::default(), MemoryEngine::default());
         compare(&mut Subject::new(model), &mut Subject::new(memory), &numbers);
+    }
+}
+
+/// 16.10: a claim whose bound is used up by rows that it cannot decode goes on behind them. Nobody else would wake the
+/// instance, because it is ready.
+#[test]
+fn a_claim_goes_on_behind_rows_that_it_cannot_decode() {
+    for mut s in [Scenario::new(MemoryEngine::default()), Scenario::new(ModelEngine::default())] {
+        s.running("known");
+        s.apply(&Op::EnqueueMessage(items::undecodable_message("new", MessageKind::Start))).unwrap();
+        for number in 0..CLAIM_MESSAGES_MAX {
+            s.send_unchecked(&items::raise("new", &number.to_string()));
+            let unreadable = items::undecodable_message("known", MessageKind::Other);
+            s.apply_unchecked(&Op::EnqueueMessage(unreadable));
+        }
+        s.send(&items::start("new"));
+        s.send(&items::raise("known", "e"));
+        let claimed = s.claim_all(&batch_order(2)).items;
+        let counts: Vec<_> = claimed.iter().map(|claim| (&*claim.instance, claim.messages.len())).collect();
+        assert_eq!(counts, [("new", CLAIM_MESSAGES_MAX + 1), ("known", 1)]);
     }
 }
 

@@ -132,8 +132,13 @@ impl Scenario {
 
     /// Queues one of very many messages: the invariants are not checked again for each.
     pub fn send_unchecked(&mut self, item: &WorkItem) {
+        self.apply_unchecked(&Op::EnqueueMessage(MessageRow::new(item.clone(), None).unwrap()));
+    }
+
+    /// Applies one of very many operations: the invariants are not checked again for each.
+    pub fn apply_unchecked(&mut self, op: &Op) {
         let checked = std::mem::replace(&mut self.checked, false);
-        self.send(item);
+        self.apply(op).unwrap();
         self.checked = checked;
     }
 

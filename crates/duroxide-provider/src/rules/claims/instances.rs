@@ -24,8 +24,11 @@ const UNKNOWN_VERSION: &str = "unknown";
 /// What came of a candidate.
 enum Candidate {
     Claimed(Box<OrchestrationClaim>),
-    /// Nothing of it can be handed out now.
+    /// Nothing of it could be handed out. What cannot be decoded was put aside; if something else is visible behind it,
+    /// the instance is ready again.
     Unfit,
+    /// There is no such instance.
+    Gone,
     /// It may be poison and there is no free slot: the claim stops in front of it.
     MustWait,
 }
@@ -47,7 +50,7 @@ impl<T: Tables> Rules<T> {
     ) -> Rows<Claimed<OrchestrationClaim>> {
         // Once for each claim: what this claim makes stray is left to the next.
         let mut claimed = Claimed { dead_letters: self.bury_strays()?, ..Claimed::default() };
-        let mut visited = BTreeSet::new();
+        let mut gone = BTreeSet::new();
         while claimed.items.len() < order.max {
             let wanted = order.max - claimed.items.len();
             let mut candidates = match &order.only {
@@ -56,19 +59,20 @@ impl<T: Tables> Rules<T> {
             };
             let were_all = candidates.len() <= wanted;
             candidates.truncate(wanted);
-            candidates.retain(|number| visited.insert(*number));
-            let none_is_new = candidates.is_empty();
+            candidates.retain(|number| !gone.contains(number));
+            let mut look_again = !were_all && !candidates.is_empty();
             claimed.items.reserve_exact(candidates.len());
             for number in candidates {
                 let has_slot = claimed.items.len() < order.free_slots;
                 match self.claim_instance(number, order, nonce, has_slot, &mut claimed.dead_letters)? {
                     Candidate::Claimed(claim) => claimed.items.push(*claim),
-                    Candidate::Unfit => {}
+                    Candidate::Unfit => look_again = true,
+                    Candidate::Gone => drop(gone.insert(number)),
                     Candidate::MustWait => return Ok(claimed),
                 }
             }
-            claimed.took_all = were_all;
-            if were_all || none_is_new {
+            claimed.took_all = !look_again;
+            if !look_again {
                 break;
             }
         }
@@ -118,7 +122,7 @@ impl<T: Tables> Rules<T> {
         has_slot: bool,
         notes: &mut Vec<DeadLetterNote>,
     ) -> Rows<Candidate> {
-        let Some(mut loaded) = self.tables.load(number)? else { return Ok(Candidate::Unfit) };
+        let Some(mut loaded) = self.tables.load(number)? else { return Ok(Candidate::Gone) };
         // A lock that is left on a ready instance has ended: its turn may have crashed its process.
         let suspect = loaded.row.suspect || loaded.row.lock.is_some();
         if suspect && !has_slot {
