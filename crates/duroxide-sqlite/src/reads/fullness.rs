@@ -59,8 +59,11 @@ impl Fullness {
             }
             let newer = count_behind(db, id, counted.up_to, at_least)?;
             let at_most = counted.at_most.saturating_add(newer);
-            *counted = Counted { at_most, up_to: last.max(counted.up_to) };
-            if counted.at_most < at_least {
+            // A count that reached the limit stopped there: it says nothing of what comes behind.
+            if newer < at_least {
+                *counted = Counted { at_most, up_to: last.max(counted.up_to) };
+            }
+            if at_most < at_least {
                 return Ok(false);
             }
         }
