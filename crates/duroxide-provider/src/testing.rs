@@ -31,6 +31,7 @@ pub mod items;
 mod model;
 pub mod scenario;
 mod script;
+mod steps;
 pub mod stories;
 mod subject;
 mod told_end;
