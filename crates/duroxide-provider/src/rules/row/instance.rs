@@ -102,7 +102,7 @@ impl InstanceRow {
     }
 }
 
-/// Whether an instance can be claimed. Decided by [`readiness`](super::readiness) alone.
+/// Whether an instance can be claimed. Decided in `rules/readiness.rs` alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Readiness {
     /// A claim that accepts its route takes it. Lower numbers go first.

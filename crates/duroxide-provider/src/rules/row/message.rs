@@ -24,7 +24,7 @@ pub struct QueuedMessage {
     pub hidden_until: Timestamp,
     /// How often it was claimed, without the claim whose lock is still there.
     pub attempts: u32,
-    /// The mark of an [`Extent::Marked`].
+    /// The mark of an [`Extent::Marked`](super::Extent::Marked).
     pub mark: Option<u64>,
     /// Its JSON. Empty if `item` is there and the tables keep the JSON elsewhere.
     pub data: String,

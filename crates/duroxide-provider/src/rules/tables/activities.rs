@@ -49,7 +49,7 @@ pub trait ActivityTable {
     fn ready_in_lane(&mut self, lane: LaneId, limit: usize) -> Rows<Vec<u64>>;
 
     /// How many activities without session are ready in a lane whose activities the claim does not take, at most `limit`.
-    /// Like [`Self::count_ready_on_route`] it must not lock them.
+    /// Like [`ReadyIndex::count_ready_on_route`](super::ReadyIndex::count_ready_on_route) it must not lock them.
     fn count_ready_in_lane(&mut self, lane: LaneId, limit: usize) -> Rows<usize> {
         Ok(self.ready_in_lane(lane, limit)?.len())
     }

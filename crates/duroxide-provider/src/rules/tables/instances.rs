@@ -19,7 +19,7 @@ pub trait InstanceTable {
     /// [`Self::store`], or drops unchanged.
     fn load(&mut self, number: u64) -> Rows<Option<Loaded>>;
 
-    /// Writes an instance that was loaded. The execution was written by [`Self::write_execution`].
+    /// Writes an instance that was loaded. The execution was written by [`HistoryTable::write_execution`](super::HistoryTable::write_execution).
     fn store(&mut self, loaded: Loaded, change: InstanceChange) -> Rows<()>;
 
     /// Inserts an instance; returns whether its id was free.
