@@ -49,6 +49,13 @@ impl Timestamp {
         Self(self.0.saturating_add(micros))
     }
 
+    /// The time `ago` before this one, in whole microseconds, rounded down; at least [`Timestamp::ZERO`].
+    #[must_use]
+    pub fn saturating_sub(self, ago: Duration) -> Self {
+        let micros = u64::try_from(ago.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(micros))
+    }
+
     /// How long after `earlier` this time is; zero if it is not.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {

@@ -15,8 +15,8 @@ use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
     memory::{MemoryEngine, MemoryOptions},
     store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op,
-        StoreEngine, StoreFailure,
+        ActivityOrder, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, FailureClass, Fault,
+        InstanceOrder, Op, StoreEngine, StoreFailure, StoredNode, TransactionSteps,
     },
 };
 
@@ -144,35 +144,35 @@ impl<S: PeekLockStore> PeekLockEngine<S> {
     }
 }
 
-impl<S: PeekLockStore> StoreEngine for PeekLockEngine<S> {
+impl<S: PeekLockStore> TransactionSteps for PeekLockEngine<S> {
     fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
         self.refresh()?;
-        self.memory.begin(now)?;
+        self.memory.rules().begin(now)?;
         // The first transaction may have shortened leases.
         self.plan(false);
         Ok(())
     }
 
     fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
-        let answer = self.memory.apply(op, handed_in)?;
+        let answer = self.memory.rules().apply(op, handed_in)?;
         self.plan(matches!(op, Op::CommitRound(_)));
         Ok(answer)
     }
 
     fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
-        let notes = self.memory.promote()?;
+        let notes = self.memory.rules().promote()?;
         self.plan(false);
         Ok(notes)
     }
 
     fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
-        self.memory.clamp_leases()?;
+        self.memory.rules().clamp_leases()?;
         self.plan(false);
         Ok(())
     }
 
     fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
-        self.memory.move_leases(by)?;
+        self.memory.rules().move_leases(by)?;
         self.plan(false);
         Ok(())
     }
@@ -182,7 +182,7 @@ impl<S: PeekLockStore> StoreEngine for PeekLockEngine<S> {
         order: &InstanceOrder,
         nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
-        let claimed = self.memory.claim_instances(order, nonce)?;
+        let claimed = self.memory.rules().claim_instances(order, nonce)?;
         self.plan(false);
         Ok(claimed)
     }
@@ -192,7 +192,7 @@ impl<S: PeekLockStore> StoreEngine for PeekLockEngine<S> {
         order: &ActivityOrder,
         nonce: u128,
     ) -> Result<Claimed<WorkClaim>, StoreFailure> {
-        let claimed = self.memory.claim_activities(order, nonce)?;
+        let claimed = self.memory.rules().claim_activities(order, nonce)?;
         self.plan(false);
         Ok(claimed)
     }
@@ -205,20 +205,34 @@ impl<S: PeekLockStore> StoreEngine for PeekLockEngine<S> {
             let class = if begun { FailureClass::OutcomeUnknown } else { failure.class };
             StoreFailure { class, ..failure }
         })?;
-        self.memory.commit()
+        self.memory.rules().commit()
     }
 
     /// If a step failed, the rows are read again, because others may have been carried out.
     fn rollback(&mut self) {
         self.planned.clear();
-        self.memory.rollback();
+        self.memory.rules().rollback();
         if let Err(failure) = self.refresh() {
             tracing::warn!(target: "duroxide::providers::peek_lock", %failure, "the store cannot be read again yet");
         }
     }
 
     fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
-        self.memory.next_wake()
+        self.memory.rules().next_wake()
+    }
+
+    fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
+        self.memory.rules().nodes()
+    }
+}
+
+impl<S: PeekLockStore> StoreEngine for PeekLockEngine<S> {
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        self.transact_in_steps(batch)
+    }
+
+    fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
+        StoreEngine::next_wake(&mut self.memory, now)
     }
 
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {

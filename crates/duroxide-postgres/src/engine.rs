@@ -1,43 +1,34 @@
 //! The rules on PostgreSQL tables.
 
-use std::time::Duration;
-
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    OrchestrationClaim, WorkClaim,
-    rules::{Batch, Done, Rules},
-    store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, InstanceOrder, Op, Readies, StoreEngine,
-        StoreFailure,
-    },
+    rules::{ReadyIndex, Rules},
+    store::{Batch, Done, FailureClass, Fault, Readies, StoreEngine, StoreFailure, TransactionSteps},
 };
 
 use crate::{
-    Fault, OpenError, PostgresOptions, PostgresTables,
-    fault::{Class, Trouble},
+    OpenError, PostgresOptions, PostgresTables,
+    fault::{Class, Trouble, fault_of, fault_of_part},
     needs::Needs,
     open::open,
 };
 
 /// A store engine on one connection to a PostgreSQL database.
 ///
-/// [`Self::transact`] is the way to use it. As a [`StoreEngine`] it is told one operation at a time, does not know what
-/// comes, and needs a round trip for most of them; that is for tests.
+/// Usually a batch takes two round trips. The first use of a statement on a connection costs one more, and so does the
+/// first transaction, which looks at leases that a clock set back has made too long.
 #[derive(Debug)]
 pub struct PostgresEngine {
     pub(crate) rules: Rules<PostgresTables>,
     options: PostgresOptions,
+    clock: Clock,
 }
 
-/// What a transaction did, and when.
-#[derive(Debug, Clone)]
-pub struct Transacted {
-    /// What it did.
-    pub done: Done,
-    /// The time of everything in it, by the database's clock.
-    pub at: Timestamp,
-    /// The earliest time at which a promotion will have something to do.
-    pub next_wake: Option<Timestamp>,
+/// Whose clock decides leases and timers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Clock {
+    Database,
+    Caller,
 }
 
 impl PostgresEngine {
@@ -47,15 +38,30 @@ impl PostgresEngine {
     /// See [`OpenError`].
     pub fn open(options: PostgresOptions) -> Result<Self, OpenError> {
         let tables = PostgresTables::new(open(&options)?);
-        Ok(Self { rules: Rules::new(tables, options.rules), options })
+        Ok(Self { rules: Rules::new(tables, options.rules), options, clock: Clock::Database })
     }
 
     /// Loads at most this many messages of a mailbox into a working set, and leaves longer mailboxes to statements.
     /// Everything is the same for any number, only the costs differ; tests use it to check that.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_mailbox_loaded_max(mut self, messages: usize) -> Self {
         self.rules.tables_mut().set_mailbox_loaded_max(messages);
         self
+    }
+
+    /// Lets the caller's clock decide, which may be a virtual one: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_callers_clock(mut self) -> Self {
+        self.clock = Clock::Caller;
+        self
+    }
+
+    /// The steps of a transaction, for tests that look at a store while one is open.
+    #[doc(hidden)]
+    pub fn steps(&mut self) -> &mut (impl TransactionSteps + use<>) {
+        &mut self.rules
     }
 
     /// How many round trips the connection has made since it was opened.
@@ -63,89 +69,58 @@ impl PostgresEngine {
         self.rules.tables().round_trips()
     }
 
-    /// Carries out a batch as one transaction, at the time of the database's clock. Hand-in times in the batch are times
-    /// of that clock.
-    ///
-    /// Usually this takes two round trips. The first use of a statement on a connection costs one more, and so does the
-    /// first transaction, which looks at leases that a clock set back has made too long.
-    ///
-    /// # Errors
-    /// The fault says whether anything happened and what may be tried. After every fault the engine can be used on, except
-    /// after [`Fault::Unavailable`] and [`Fault::OutcomeUnknown`], which [`StoreEngine::reopen`] ends.
-    pub fn transact(&mut self, batch: &Batch<'_>) -> Result<Transacted, Fault> {
-        let done = self.begin_and_run(batch).inspect_err(|_| self.rules.rollback())?;
-        let at = self.rules.now();
-        let next_wake = self.rules.tables_mut().commit_and_look(at).map_err(|trouble| {
-            self.rules.rollback();
-            Fault::of(trouble)
-        })?;
-        self.rules.committed();
-        Ok(Transacted { done, at, next_wake })
+    pub(crate) fn tables(&mut self) -> &mut PostgresTables {
+        self.rules.tables_mut()
     }
 
-    fn begin_and_run(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
-        let prefetched = self.rules.tables_mut().prefetch(&Needs::of(batch)).map_err(Fault::of)?;
-        self.rules.begin(prefetched.now).map_err(|failure| self.fault_of(failure))?;
-        self.rules.run(batch).map_err(|broken| {
-            let trouble = self.rules.tables_mut().take_trouble();
-            Fault::of_part(broken.part, broken.failure, trouble)
+    fn begin_and_carry_out(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        let now = (self.clock == Clock::Caller).then_some(batch.now);
+        let prefetched =
+            self.tables().prefetch(&Needs::of(batch, now)).map_err(|trouble| fault_of(trouble, None))?;
+        self.rules.begin(prefetched.now).map_err(|failure| {
+            let trouble = self.tables().take_trouble();
+            fault_of(trouble.unwrap_or_else(|| Trouble::new(Class::Refused, failure.message)), None)
+        })?;
+        self.rules.carry_out(batch, prefetched.now).map_err(|fault| match fault {
+            Fault::Broken { part, failure } => fault_of_part(part, failure, self.tables().take_trouble()),
+            Fault::LostRace(_) | Fault::Unavailable(_) | Fault::OutcomeUnknown { .. } => fault,
         })
     }
 
-    /// The fault behind a failure of the tables.
-    fn fault_of(&mut self, failure: StoreFailure) -> Fault {
-        let trouble = self.rules.tables_mut().take_trouble();
-        Fault::of(trouble.unwrap_or_else(|| Trouble::new(Class::Refused, failure.message)))
+    fn commit(&mut self, batch: &Batch<'_>, mut done: Done) -> Result<Done, Fault> {
+        match self.tables().commit_and_look(done.now) {
+            Ok(next) => {
+                self.rules.committed();
+                done.next_wake = Ok(next.map(|at| on_callers_clock(at, done.now, batch.now)));
+                Ok(done)
+            }
+            Err(trouble) => Err(fault_of(trouble, Some(done))),
+        }
+    }
+}
+
+/// A time of the database's clock, which shows `here`, on the caller's clock, which shows `there`.
+fn on_callers_clock(at: Timestamp, here: Timestamp, there: Timestamp) -> Timestamp {
+    if at < here {
+        there.saturating_sub(here.saturating_since(at))
+    } else {
+        there.saturating_add(at.saturating_since(here))
     }
 }
 
 impl StoreEngine for PostgresEngine {
-    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
-        self.rules.begin(now)
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        let result = self.begin_and_carry_out(batch).and_then(|done| self.commit(batch, done));
+        result.map_err(|fault| self.rules.roll_back_after(fault))
     }
 
-    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
-        self.rules.apply(op, handed_in)
-    }
-
-    fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
-        self.rules.promote()
-    }
-
-    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
-        self.rules.clamp_leases()
-    }
-
-    fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
-        self.rules.move_leases(by)
-    }
-
-    fn claim_instances(
-        &mut self,
-        order: &InstanceOrder,
-        nonce: u128,
-    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
-        self.rules.claim_instances(order, nonce)
-    }
-
-    fn claim_activities(
-        &mut self,
-        order: &ActivityOrder,
-        nonce: u128,
-    ) -> Result<Claimed<WorkClaim>, StoreFailure> {
-        self.rules.claim_activities(order, nonce)
-    }
-
-    fn commit(&mut self) -> Result<(), StoreFailure> {
-        self.rules.commit()
-    }
-
-    fn rollback(&mut self) {
-        self.rules.rollback();
-    }
-
-    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
-        self.rules.next_wake()
+    fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
+        let next = self.rules.next_wake()?;
+        let here = match self.clock {
+            Clock::Database => self.tables().database_time()?,
+            Clock::Caller => now,
+        };
+        Ok(next.map(|at| on_callers_clock(at, here, now)))
     }
 
     /// Nobody tells one connection of another's commits yet, so there may always have been one.
@@ -154,15 +129,13 @@ impl StoreEngine for PostgresEngine {
     }
 
     fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
-        use duroxide_provider::rules::ReadyIndex;
-        ReadyIndex::may_be_ready(self.rules.tables_mut())
+        ReadyIndex::may_be_ready(self.tables())
     }
 
     fn reopen(&mut self) -> Result<(), StoreFailure> {
-        let connection = open(&self.options).map_err(|error| {
-            StoreFailure::new(duroxide_provider::store::FailureClass::Retryable, error.to_string())
-        })?;
-        *self.rules.tables_mut() = PostgresTables::new(connection);
+        let connection = open(&self.options)
+            .map_err(|error| StoreFailure::new(FailureClass::Retryable, error.to_string()))?;
+        *self.tables() = PostgresTables::new(connection);
         self.rules.reopened();
         Ok(())
     }

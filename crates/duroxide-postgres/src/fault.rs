@@ -1,68 +1,24 @@
 //! What can go wrong with a database, by what may be done about it.
 
-use duroxide_provider::{
-    rules::{BatchPart, Broken},
-    store::{FailureClass, StoreFailure},
-};
+use duroxide_provider::store::{BatchPart, Done, FailureClass, Fault, StoreFailure};
 use tokio_postgres::error::SqlState;
 
-/// Why a batch was not carried out.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// A part of the batch can never be stored. Nothing happened; the rest of the batch can be tried without that part.
-    #[error("{}", broken.failure)]
-    Broken {
-        /// The part, and why.
-        broken: Broken,
-    },
-    /// The database refused what the batch wrote, and does not say for which operation. Nothing happened; operations that
-    /// are tried alone tell which one it was.
-    #[error("the database refused a write: {message}")]
-    WriteRefused {
-        /// What the database says.
-        message: String,
-    },
-    /// Another transaction was in the way (deadlock, serialization failure, the same row inserted twice). Nothing
-    /// happened; the whole batch can be tried again at once.
-    #[error("another transaction was in the way: {message}")]
-    LostRace {
-        /// What the database says.
-        message: String,
-    },
-    /// The database cannot be reached, or does not serve now. Nothing happened.
-    #[error("the database is unavailable: {message}")]
-    Unavailable {
-        /// What is known.
-        message: String,
-    },
-    /// The connection was lost during the commit: it may or may not have happened.
-    #[error("the outcome of a commit is unknown: {message}")]
-    OutcomeUnknown {
-        /// What is known.
-        message: String,
-    },
+/// The fault behind a failure of one part of a batch.
+pub(crate) fn fault_of_part(part: BatchPart, failure: StoreFailure, trouble: Option<Trouble>) -> Fault {
+    match trouble {
+        Some(Trouble { class: Class::Refused, .. }) | None => Fault::Broken { part, failure },
+        Some(trouble) => fault_of(trouble, None),
+    }
 }
 
-impl Fault {
-    /// The fault behind a failure that the rules passed on.
-    pub(crate) fn of_part(part: BatchPart, failure: StoreFailure, trouble: Option<Trouble>) -> Self {
-        match trouble {
-            Some(Trouble { class: Class::Refused, .. }) | None => {
-                Self::Broken { broken: Broken { part, failure } }
-            }
-            Some(trouble) => Self::of(trouble),
-        }
-    }
-
-    /// The fault behind a failure that belongs to no operation.
-    pub(crate) fn of(trouble: Trouble) -> Self {
-        let Trouble { class, message, .. } = trouble;
-        match class {
-            Class::Refused => Self::WriteRefused { message },
-            Class::LostRace => Self::LostRace { message },
-            Class::Unavailable => Self::Unavailable { message },
-            Class::OutcomeUnknown => Self::OutcomeUnknown { message },
-        }
+/// The fault behind a failure that belongs to no part of a batch. `done` is what a commit may have made true.
+pub(crate) fn fault_of(trouble: Trouble, done: Option<Done>) -> Fault {
+    let (class, failure) = (trouble.class, trouble.into_failure());
+    match class {
+        Class::Refused => Fault::Broken { part: BatchPart::SomeOperation, failure },
+        Class::LostRace => Fault::LostRace(failure),
+        Class::Unavailable => Fault::Unavailable(failure),
+        Class::OutcomeUnknown => Fault::OutcomeUnknown { failure, done: done.map(Box::new) },
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`PostgresTables`] are the rows below the storage rules of [`duroxide_provider::rules`], and [`PostgresEngine`] runs the
 //! rules on them. A network database answers in round trips, so the tables of a transaction are a *working set*: the rows
-//! read so far, locked, and the rows written and not sent. [`PostgresEngine::transact`] takes a whole batch and usually
+//! read so far, locked, and the rows written and not sent. [`transact`](duroxide_provider::store::StoreEngine::transact) takes a whole batch and usually
 //! needs two round trips for it, however many operations it holds:
 //!
 //! 1. Begin, lock and load every row that the operations name, claim candidates for the fetches, draw numbers, read the
@@ -28,8 +28,7 @@ mod record;
 mod tables;
 mod value;
 
-pub use engine::{PostgresEngine, Transacted};
-pub use fault::Fault;
+pub use engine::PostgresEngine;
 pub use open::OpenError;
 pub use options::{InvalidSchemaName, PostgresOptions, SchemaName};
 pub use tables::PostgresTables;

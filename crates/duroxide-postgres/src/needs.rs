@@ -4,11 +4,12 @@
 
 use std::collections::BTreeSet;
 
+use duroxide_core::Timestamp;
 use duroxide_provider::{
-    rules::{Batch, Lane, Route},
+    rules::{Lane, Route},
     store::{
-        ActivityOrder, ActivityRow, InstanceOrder, MessageRow, Op, PreparedExecution, PreparedRound, Readies,
-        StateChange, token_row,
+        ActivityOrder, ActivityRow, Batch, InstanceOrder, MessageRow, Op, PreparedExecution, PreparedRound,
+        Readies, StateChange, token_row,
     },
 };
 
@@ -17,6 +18,8 @@ use crate::tables::Named;
 /// Rows to lock and load with the first round trip of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Needs<'a> {
+    /// The time of the transaction; `None` if the database's clock says it.
+    pub(crate) now: Option<Timestamp>,
     pub(crate) instances: Named,
     pub(crate) activities: BTreeSet<u64>,
     /// Activities by instance, execution and id.
@@ -38,8 +41,9 @@ pub(crate) struct Needs<'a> {
 }
 
 impl<'a> Needs<'a> {
-    pub(crate) fn of(batch: &'a Batch<'_>) -> Self {
-        let mut needs = Self { promotes: batch.promote, ..Self::default() };
+    /// The needs of a batch at a time that the caller sets, or else at the time of the database's clock.
+    pub(crate) fn of(batch: &'a Batch<'_>, now: Option<Timestamp>) -> Self {
+        let mut needs = Self { now, promotes: batch.promote, ..Self::default() };
         let mut readies = Readies { instances: batch.promote, activities: batch.promote };
         for submitted in &batch.operations {
             needs.add(&submitted.op);
@@ -183,21 +187,19 @@ impl<'a> Needs<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
+    use std::{borrow::Cow, time::Duration};
 
-    use duroxide_core::Timestamp;
     use duroxide_provider::{
-        rules::Submitted,
-        store::lock_token,
+        store::{Submitted, lock_token},
         testing::{Turn, items},
     };
 
     use super::*;
 
     fn needs_of(ops: Vec<Op>, check: impl Fn(&Needs<'_>)) {
-        let submitted = |op| Submitted { op: Cow::Owned(op), handed_in: Timestamp::ZERO };
+        let submitted = |op| Submitted { op: Cow::Owned(op), waited: Duration::ZERO };
         let batch = Batch { operations: ops.into_iter().map(submitted).collect(), ..Batch::default() };
-        check(&Needs::of(&batch));
+        check(&Needs::of(&batch, None));
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod key_values;
 mod load;
 mod mailbox;
 mod named;
-mod nodes;
+pub(crate) mod nodes;
 mod prefetch;
 mod ready;
 mod removals;

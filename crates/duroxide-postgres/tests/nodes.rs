@@ -4,10 +4,10 @@
 mod fixture;
 
 use duroxide_core::Timestamp;
-use duroxide_postgres::{Fault, PostgresEngine};
+use duroxide_postgres::PostgresEngine;
 use duroxide_provider::{
     HandlerCapability,
-    store::{Answer, FailureClass, StoreEngine, StoreReader},
+    store::{Answer, BatchPart, FailureClass, Fault, StoreEngine, StoreReader, TransactionSteps},
     testing::{Turn, items, scenario},
 };
 use fixture::{Node, claims, commit, fresh_options, ids, send, start};
@@ -33,13 +33,13 @@ fn two_nodes_open_a_schema_at_once() {
 fn a_claim_passes_over_what_another_node_is_claiming() {
     let Some((mut one, mut other)) = two_nodes() else { return };
     one.run(ids("a", 3).iter().map(|id| start(id)).collect());
-    one.engine.begin(one.at).unwrap();
-    let first = one.engine.claim_instances(&scenario::batch_order(2), 7).unwrap().items;
+    one.engine.steps().begin(one.at).unwrap();
+    let first = one.engine.steps().claim_instances(&scenario::batch_order(2), 7).unwrap().items;
     assert_eq!(first.len(), 2);
     // The first claim has locked one row more than it took, to say whether anything is left.
     let (none, _) = other.claim(5);
     assert_eq!(none.len(), 0, "it did not wait, and took nothing twice");
-    one.engine.commit().unwrap();
+    one.engine.steps().commit().unwrap();
     let (second, _) = other.claim(5);
     assert_eq!(second.len(), 1);
     assert!(first.iter().all(|claim| claim.instance != second[0].instance));
@@ -53,25 +53,25 @@ fn what_a_node_has_no_handler_for_stays_free_for_others() {
         HandlerCapability { supported_orchestrations: Some([].into()), ..HandlerCapability::default() };
     let mut order = scenario::batch_order(5);
     order.handlers = Some(none);
-    one.engine.begin(one.at).unwrap();
-    let claimed = one.engine.claim_instances(&order, 7).unwrap();
+    one.engine.steps().begin(one.at).unwrap();
+    let claimed = one.engine.steps().claim_instances(&order, 7).unwrap();
     assert_eq!((claimed.items.len(), claimed.held_back.orchestration), (0, 1));
     assert_eq!(other.claim(5).0.len(), 1, "the other transaction is still open");
-    one.engine.rollback();
+    one.engine.steps().rollback();
 }
 
 #[test]
 fn two_nodes_that_start_one_instance_make_one() {
     let Some((mut one, mut other)) = two_nodes() else { return };
     one.run(vec![start("of the same route")]);
-    one.engine.begin(one.at).unwrap();
-    assert!(matches!(one.engine.apply(&start("a"), one.at).unwrap(), Answer::Begun));
+    one.engine.steps().begin(one.at).unwrap();
+    assert!(matches!(one.engine.steps().apply(&start("a"), one.at).unwrap(), Answer::Begun));
     other.run(vec![start("a")]);
-    let failure = one.engine.commit().unwrap_err();
+    let failure = one.engine.steps().commit().unwrap_err();
     assert_eq!(failure.class, FailureClass::Retryable, "{failure}");
-    one.engine.rollback();
+    one.engine.steps().rollback();
     let (done, _) = one.run(vec![start("a")]);
-    assert!(matches!(done.done.answers[0], Ok(Answer::Found(_))));
+    assert!(matches!(done.answers[0], Ok(Answer::Found(_))));
 }
 
 /// A message that is sent while a turn runs must not get a number that the turn's lock covers: the commit would delete it
@@ -83,13 +83,13 @@ fn a_number_that_was_drawn_before_its_mailbox_was_locked_is_not_used() {
     let claimed = one.claim(1).0;
     one.run(vec![commit(&claimed[0], Turn::first("a"))]);
     // The start draws numbers; they are lower than those that the other node draws next.
-    one.engine.begin(one.at).unwrap();
-    one.engine.apply(&start("b"), one.at).unwrap();
+    one.engine.steps().begin(one.at).unwrap();
+    one.engine.steps().apply(&start("b"), one.at).unwrap();
     let batch = other.batch(vec![send(items::raise("a", "early"))], 1, 0);
     let turn = claims(other.transact(&batch).0);
     assert_eq!(turn[0].messages.len(), 1);
-    one.engine.apply(&send(items::raise("a", "late")), one.at).unwrap();
-    one.engine.commit().unwrap();
+    one.engine.steps().apply(&send(items::raise("a", "late")), one.at).unwrap();
+    one.engine.steps().commit().unwrap();
     other.run(vec![commit(&turn[0], Turn::later(&turn[0]))]);
     let next = other.claim_with(duroxide_provider::store::InstanceOrder {
         only: Some("a".to_owned()),
@@ -107,10 +107,10 @@ fn a_lost_connection_is_unavailable_and_can_be_opened_again() {
     node.run(vec![start("a")]);
     end_connections(server, "cut off");
     let fault = node.try_run(vec![start("b")]).unwrap_err();
-    assert!(matches!(fault, Fault::Unavailable { .. }), "{fault:?}");
+    assert!(matches!(fault, Fault::Unavailable(_)), "{fault:?}");
     node.engine.reopen().unwrap();
     let (done, _) = node.run(vec![start("a"), start("b")]);
-    assert!(matches!(done.done.answers[..], [Ok(Answer::Found(_)), Ok(Answer::Begun)]), "{:?}", done.done);
+    assert!(matches!(done.answers[..], [Ok(Answer::Found(_)), Ok(Answer::Begun)]), "{done:?}");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_text_that_cannot_be_stored_is_refused_and_nothing_happens() {
     let claimed = one.claim(1).0;
     let turn = Turn::first("a").status(Some("a\0b"));
     let fault = one.try_run(vec![start("b"), commit(&claimed[0], turn)]).unwrap_err();
-    assert!(matches!(fault, Fault::WriteRefused { .. }), "{fault:?}");
+    assert!(matches!(fault, Fault::Broken { part: BatchPart::SomeOperation, .. }), "{fault:?}");
     assert_eq!(one.engine.status_or_pending("b").unwrap(), None);
     one.run(vec![start("b"), commit(&claimed[0], Turn::first("a"))]);
 }
@@ -130,7 +130,7 @@ fn the_time_of_a_transaction_is_that_of_the_database() {
     let Some((mut one, mut other)) = two_nodes() else { return };
     let (first, _) = one.run(Vec::new());
     let (second, _) = other.run(Vec::new());
-    assert!(first.at > Timestamp::ZERO && first.at <= second.at);
+    assert!(first.now > Timestamp::ZERO && first.now <= second.now);
 }
 
 /// Ends the connections of this name and waits until they are gone.

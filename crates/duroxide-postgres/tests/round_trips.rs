@@ -53,7 +53,7 @@ fn one_activity_from_start_to_end() {
         let turns =
             claimed.iter().map(|claim| commit(claim, Turn::later(claim).completed(2).complete("done")));
         let (done, trips) = node.run(turns.collect());
-        for answer in done.done.answers {
+        for answer in done.answers {
             assert!(matches!(answer, Ok(Answer::RoundCommitted { ended: Some(_), .. })), "{answer:?}");
         }
         counted.push(("commits that complete", trips));
@@ -153,7 +153,7 @@ fn messages_renewals_and_repeated_starts() {
         let turns = claimed.iter().map(|claim| commit(claim, Turn::first(&claim.instance)));
         node.run(turns.collect());
         let (done, trips) = node.run(ids.iter().map(|id| start(id)).collect());
-        assert!(done.done.answers.iter().all(|answer| matches!(answer, Ok(Answer::Found(_)))));
+        assert!(done.answers.iter().all(|answer| matches!(answer, Ok(Answer::Found(_)))));
         counted.push(("starts of what is there", trips));
         let events = ids.iter().flat_map(|id| [send(items::raise(id, "1")), send(items::queue(id, "2"))]);
         counted.push(("events", node.run(events.collect()).1));

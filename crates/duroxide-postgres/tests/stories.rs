@@ -8,7 +8,7 @@ use postgres_server::Server;
 fn open(server: &Server) -> PostgresEngine {
     let mut options = PostgresOptions::new(&server.socket_url()).unwrap();
     options.schema = SchemaName::new(&server.fresh_schema()).unwrap();
-    PostgresEngine::open(options).unwrap()
+    PostgresEngine::open(options).unwrap().with_callers_clock()
 }
 
 mod loaded_mailboxes {

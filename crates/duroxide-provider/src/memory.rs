@@ -9,19 +9,13 @@ pub mod record;
 mod snapshot;
 mod tables;
 
-use std::time::Duration;
-
 use duroxide_core::Timestamp;
 
-use self::tables::MemoryTables;
+pub use self::tables::MemoryTables;
 pub use crate::rules::RuleOptions as MemoryOptions;
 use crate::{
-    OrchestrationClaim, WorkClaim,
     rules::{ReadyIndex as _, Rules},
-    store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, InstanceOrder, Op, Readies, StoreEngine,
-        StoreFailure,
-    },
+    store::{Batch, Done, Fault, Readies, StoreEngine, StoreFailure, TransactionSteps as _},
 };
 
 /// A store in memory. It is lost with its process.
@@ -36,6 +30,11 @@ impl MemoryEngine {
         Self { rules: Rules::new(MemoryTables::default(), options) }
     }
 
+    /// The rules, for whoever runs a transaction in steps.
+    pub fn rules(&mut self) -> &mut Rules<MemoryTables> {
+        &mut self.rules
+    }
+
     fn tables(&self) -> &MemoryTables {
         self.rules.tables()
     }
@@ -48,51 +47,11 @@ impl Default for MemoryEngine {
 }
 
 impl StoreEngine for MemoryEngine {
-    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
-        self.rules.begin(now)
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        self.rules.transact_in_steps(batch)
     }
 
-    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
-        self.rules.apply(op, handed_in)
-    }
-
-    fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
-        self.rules.promote()
-    }
-
-    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
-        self.rules.clamp_leases()
-    }
-
-    fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
-        self.rules.move_leases(by)
-    }
-
-    fn claim_instances(
-        &mut self,
-        order: &InstanceOrder,
-        nonce: u128,
-    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
-        self.rules.claim_instances(order, nonce)
-    }
-
-    fn claim_activities(
-        &mut self,
-        order: &ActivityOrder,
-        nonce: u128,
-    ) -> Result<Claimed<WorkClaim>, StoreFailure> {
-        self.rules.claim_activities(order, nonce)
-    }
-
-    fn commit(&mut self) -> Result<(), StoreFailure> {
-        self.rules.commit()
-    }
-
-    fn rollback(&mut self) {
-        self.rules.rollback();
-    }
-
-    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
+    fn next_wake(&mut self, _now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
         self.rules.next_wake()
     }
 

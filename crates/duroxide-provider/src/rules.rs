@@ -46,7 +46,6 @@
 //!   deletes or prunes may leave rows to remove, but nothing that any read, claim or commit finds.
 
 mod activities;
-mod batch;
 mod claims;
 mod executions;
 mod key_values;
@@ -67,7 +66,6 @@ use duroxide_core::Timestamp;
 
 pub(crate) use self::claims::identity_in_event;
 pub use self::{
-    batch::{Batch, BatchPart, Broken, Done, Submitted, WaitingFetch},
     row::{
         BatchBound, CONTINUED_AS_NEW, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
         InstanceRow, Lane, LaneId, Lease, Loaded, Origin, QueuedActivity, QueuedMessage, RUNNING, Readiness,
@@ -79,9 +77,13 @@ pub use self::{
         RemovedRows, Rows, SessionTable, StateTable, Tables, Transactions,
     },
 };
-use crate::store::{
-    Answer, ApplyError, DeadLetterNote, Op,
-    bounds::{MAX_ATTEMPTS_DEFAULT, ORPHAN_MESSAGE_TTL_DEFAULT},
+use crate::{
+    OrchestrationClaim, WorkClaim,
+    store::{
+        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, InstanceOrder, Op, StoredNode,
+        TransactionSteps,
+        bounds::{MAX_ATTEMPTS_DEFAULT, ORPHAN_MESSAGE_TTL_DEFAULT},
+    },
 };
 
 /// The rules over a set of tables.
@@ -149,55 +151,71 @@ impl<T> Rules<T> {
 }
 
 impl<T: Tables> Rules<T> {
-    /// Opens a write transaction. `now` is the time of everything in it.
-    pub fn begin(&mut self, now: Timestamp) -> Rows<()> {
+    /// The transaction has ended: its tables committed it themselves, together with something else. Leases have been checked
+    /// by now, and not earlier: a rollback undoes what the check has shortened.
+    pub fn committed(&mut self) {
+        self.leases_checked = true;
+    }
+}
+
+impl<T: Tables> TransactionSteps for Rules<T> {
+    fn begin(&mut self, now: Timestamp) -> Rows<()> {
         self.tables.begin()?;
         self.now = now;
         // Under a clock that was set back, sessions end again whose end was noticed before.
         self.promoted_at = self.promoted_at.min(now);
         self.promoted_before = self.promoted_at;
         if !self.leases_checked {
-            self.clamp_leases()?;
+            self.shorten_leases()?;
         }
         Ok(())
     }
 
-    /// Ends the transaction; everything in it becomes durable and visible.
-    pub fn commit(&mut self) -> Rows<()> {
+    fn commit(&mut self) -> Rows<()> {
         self.tables.commit(self.now)?;
         self.committed();
         Ok(())
     }
 
-    /// The transaction has ended: its tables committed it themselves, together with something else. Leases have been checked
-    /// by now, and not earlier: a rollback undoes what the check has shortened.
-    pub fn committed(&mut self) {
-        self.leases_checked = true;
-    }
-
-    /// Ends the transaction without effect.
-    pub fn rollback(&mut self) {
+    fn rollback(&mut self) {
         self.tables.rollback();
         self.promoted_at = self.promoted_before;
     }
 
-    /// The earliest time at which [`Self::promote`] will have something to do.
-    pub fn next_wake(&mut self) -> Rows<Option<Timestamp>> {
+    fn next_wake(&mut self) -> Rows<Option<Timestamp>> {
         self.tables.next_due(self.promoted_at)
     }
 
-    /// Makes everything visible that has become due: timers, hidden rows, ended leases. Moves messages that waited too
-    /// long for an unknown instance to the dead letters, and removes rows of deleted instances that nobody removes.
-    pub fn promote(&mut self) -> Rows<Vec<DeadLetterNote>> {
+    /// Removes rows of deleted instances that nobody removes, too.
+    fn promote(&mut self) -> Rows<Vec<DeadLetterNote>> {
         self.promoted_at = self.now;
         self.remove_due_rows()?;
         self.tables.wake_due_activities(self.now)?;
         self.promote_instances()
     }
 
-    /// Carries out one operation. A lease is checked against `handed_in`, the time at which the caller handed the
-    /// operation in; the token is checked now. Everything is checked before the first write.
-    pub fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
+    fn clamp_leases(&mut self) -> Rows<()> {
+        self.shorten_leases()
+    }
+
+    fn move_leases(&mut self, by: Duration) -> Rows<()> {
+        self.move_live_leases(by)
+    }
+
+    fn nodes(&mut self) -> Rows<Vec<StoredNode>> {
+        self.tables.nodes()
+    }
+
+    fn claim_instances(&mut self, order: &InstanceOrder, nonce: u128) -> Rows<Claimed<OrchestrationClaim>> {
+        self.lock_ready_instances(order, nonce)
+    }
+
+    fn claim_activities(&mut self, order: &ActivityOrder, nonce: u128) -> Rows<Claimed<WorkClaim>> {
+        self.lock_ready_activities(order, nonce)
+    }
+
+    /// Everything is checked before the first write.
+    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
         match op {
             Op::CommitRound(round) => self.commit_round(round, handed_in),
             Op::AbandonInstance { token, delay, ignore_attempt } => {

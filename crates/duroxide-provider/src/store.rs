@@ -1,7 +1,7 @@
 //! The synchronous store engine behind our own providers.
 //!
-//! A [`StoreEngine`] is a transactional table store without threads, clock or waiting: `begin(now)`, some
-//! [`Op`]s, some claims, `commit`. `duroxide-store` serves one as a [`Provider`](crate::Provider); a simulator
+//! A [`StoreEngine`] is a transactional table store without threads, clock or waiting: a [`Batch`] of [`Op`]s and waiting
+//! fetches goes in, and what was [`Done`] comes back. `duroxide-store` serves one as a [`Provider`](crate::Provider); a simulator
 //! drives one in virtual time. Everything an engine needs from a message or an event is taken out of it when the
 //! operation is *prepared*, on the caller's thread, so that the store thread encodes no JSON.
 //!
@@ -21,6 +21,7 @@ mod row;
 mod snapshot;
 mod state_change;
 mod token;
+mod transaction;
 
 pub use delivery::{Arrival, sort_for_delivery};
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfWrite};
@@ -43,3 +44,4 @@ pub use snapshot::{
 };
 pub use state_change::StateChange;
 pub use token::{lock_token, token_row};
+pub use transaction::{Batch, BatchPart, Done, Fault, Submitted, TransactionSteps, WaitingFetch, caught};

@@ -22,6 +22,7 @@
     reason = "test code: a broken expectation is a failed test"
 )]
 
+mod answers;
 mod dice;
 mod driver;
 mod engine_layer;
@@ -38,7 +39,7 @@ mod told_end;
 mod turn;
 
 pub use driver::Driver;
-pub use engine_layer::EngineLayer;
+pub use engine_layer::{EngineLayer, StepLayer};
 pub use every_method::{NotingProvider, call_every_admin_method, call_every_method};
 pub use intercept::{FullyIntercepted, Intercept, Intercepted};
 pub use model::ModelEngine;

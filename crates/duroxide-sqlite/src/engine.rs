@@ -1,14 +1,13 @@
 //! The store engine: the storage rules over SQLite's tables.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    OrchestrationClaim, WorkClaim,
     rules::{ReadyIndex as _, RuleOptions, Rules},
     store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op, Readies,
-        StoreEngine, StoreFailure, TellOfWrite,
+        Batch, Done, FailureClass, Fault, Op, Readies, StoreEngine, StoreFailure, TellOfWrite,
+        TransactionSteps,
     },
 };
 
@@ -120,6 +119,12 @@ impl SqliteEngine {
         self.db().pragma(name)
     }
 
+    /// The steps of a transaction, for tests that look at a store while one is open.
+    #[doc(hidden)]
+    pub fn steps(&mut self) -> &mut (impl TransactionSteps + use<>) {
+        &mut self.rules
+    }
+
     pub(crate) fn db(&self) -> &Db {
         &self.rules.tables().db
     }
@@ -130,17 +135,11 @@ impl SqliteEngine {
         Ok(self.rules.now())
     }
 
-    /// The rules, while a transaction is open.
-    fn open_rules(&mut self) -> Result<&mut Rules<SqliteTables>, StoreFailure> {
-        self.rules.tables().check_open()?;
-        Ok(&mut self.rules)
-    }
-
-    fn make_room_in_log(&mut self) -> Result<(), StoreFailure> {
+    /// A node joins: it will write much. The join's commit puts the longer log on the disk.
+    fn make_room_in_log(&mut self) {
         if self.location.log_bytes().is_some_and(|bytes| bytes < LOG_BYTES_DUE) {
-            self.log_space.make(&self.rules.tables().db, &mut self.log)?;
+            self.log_space.make(&self.rules.tables().db, &mut self.log);
         }
-        Ok(())
     }
 
     /// Connection and mailbox counts, for reads.
@@ -151,7 +150,8 @@ impl SqliteEngine {
     /// Closes the connection before another is opened: what it remembers of the log may not be what is on disk. An
     /// empty database takes its place, and nothing is begun on that.
     fn close(&mut self) -> Result<(), StoreFailure> {
-        self.rollback();
+        self.fullness = Fullness::default();
+        self.rules.rollback();
         let empty = Db::empty().map_err(|error| failure(&error))?;
         self.closed = true;
         self.rules.reopened();
@@ -169,59 +169,18 @@ impl SqliteEngine {
 }
 
 impl StoreEngine for SqliteEngine {
-    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         if self.closed {
-            return Err(StoreFailure::new(FailureClass::Retryable, "the store is being opened again"));
+            let failure = StoreFailure::new(FailureClass::Retryable, "the store is being opened again");
+            return Err(Fault::Unavailable(failure));
         }
-        self.rules.begin(now)
-    }
-
-    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
-        self.rules.tables().check_open()?;
-        if matches!(op, Op::JoinNode(_)) {
-            self.make_room_in_log()?;
+        if batch.operations.iter().any(|submitted| matches!(&*submitted.op, Op::JoinNode(_))) {
+            self.make_room_in_log();
         }
-        self.rules.apply(op, handed_in)
+        self.rules.transact_in_steps(batch).inspect_err(|_| self.fullness = Fullness::default())
     }
 
-    fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
-        self.open_rules()?.promote()
-    }
-
-    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
-        self.open_rules()?.clamp_leases()
-    }
-
-    fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
-        self.open_rules()?.move_leases(by)
-    }
-
-    fn claim_instances(
-        &mut self,
-        order: &InstanceOrder,
-        nonce: u128,
-    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
-        self.open_rules()?.claim_instances(order, nonce)
-    }
-
-    fn claim_activities(
-        &mut self,
-        order: &ActivityOrder,
-        nonce: u128,
-    ) -> Result<Claimed<WorkClaim>, StoreFailure> {
-        self.open_rules()?.claim_activities(order, nonce)
-    }
-
-    fn commit(&mut self) -> Result<(), StoreFailure> {
-        self.open_rules()?.commit()
-    }
-
-    fn rollback(&mut self) {
-        self.fullness = Fullness::default();
-        self.rules.rollback();
-    }
-
-    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
+    fn next_wake(&mut self, _now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
         self.rules.next_wake()
     }
 

@@ -19,10 +19,7 @@ mod sessions;
 pub(crate) mod state;
 
 use duroxide_core::Timestamp;
-use duroxide_provider::{
-    rules::{Lane, Route, Rows, Transactions},
-    store::{FailureClass, StoreFailure},
-};
+use duroxide_provider::rules::{Lane, Route, Rows, Transactions};
 
 use self::{dictionary::Dictionary, readiness::FirstRoute, row_cache::RowCache, sequence::Sequence};
 use crate::{
@@ -34,7 +31,7 @@ use crate::{
 /// waiting cures (B20).
 pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
 pub(crate) const COMMIT: &str = "COMMIT";
-const ROLLBACK: &str = "ROLLBACK";
+pub(crate) const ROLLBACK: &str = "ROLLBACK";
 const DATA_VERSION: &str = "PRAGMA data_version";
 
 /// The tables of one store, through the connection that writes.
@@ -70,14 +67,6 @@ impl SqliteTables {
     /// How often other connections have changed the store.
     pub(crate) fn data_version(&self) -> Rows<i64> {
         Ok(self.db.first(DATA_VERSION, [], |row| row.get(0))?.unwrap_or_default())
-    }
-
-    /// SQLite ends a transaction itself on some errors. What ran after that would run outside of any.
-    pub(crate) fn check_open(&self) -> Rows<()> {
-        if self.db.conn().is_autocommit() {
-            return Err(StoreFailure::new(FailureClass::Retryable, "no transaction is open"));
-        }
-        Ok(())
     }
 
     /// Somebody else, another process or somebody with a tool, may have changed rows that are cached.

@@ -14,7 +14,7 @@ use std::{
 
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::store::{
-    Answer, ApplyError, FailureClass, Op, Readies, Refusal, StoreEngine, StoreFailure, TellOfWrite,
+    Answer, ApplyError, FailureClass, Op, Readies, StoreEngine, StoreFailure, TellOfWrite,
 };
 
 use self::{
@@ -22,7 +22,7 @@ use self::{
     lease_start::LeaseAllowance,
     news::News,
     nodes::Nodes,
-    transaction::{Fault, Outcome, Transaction},
+    transaction::{Failed, Outcome},
 };
 use crate::{
     job::Job,
@@ -32,6 +32,9 @@ use crate::{
     submit::{Delivery, Request, Submitter},
     watchers::Watchers,
 };
+
+/// How often a batch that lost a race is tried again at once.
+const LOST_RACES_MAX: u32 = 16;
 
 /// Where the random part of lock tokens comes from.
 pub(crate) type Nonces = Box<dyn FnMut() -> u128 + Send>;
@@ -164,13 +167,8 @@ impl StoreDriver {
     }
 
     fn look_ahead(&mut self, now: Timestamp) {
-        match self.engine.next_wake() {
-            Ok(wake) => self.machine.looked_ahead(wake),
-            Err(failure) => {
-                log::upkeep_failed(&self.name, "next_wake", &failure);
-                self.machine.look_ahead_failed(now);
-            }
-        }
+        let wake = self.engine.next_wake(now);
+        self.note_wake(&wake, now);
     }
 
     fn look_elsewhere(&mut self, now: Timestamp) {
@@ -221,36 +219,30 @@ impl StoreDriver {
 
     // ---- transactions ---------------------------------------------------------------------------------------
 
-    /// Runs one batch. A claim or a promotion that fails is put aside and the rest is tried again, so each time
-    /// round there is less that can fail.
+    /// Runs one batch. A part that fails alone is put aside and the rest is tried again, so each time round there is less
+    /// that can fail.
     fn transact(&mut self, now: Timestamp) {
         let mut jobs = self.machine.take_batch();
         let began = (self.steady_clock)();
+        let mut lost_races = 0;
         loop {
             jobs = self.refuse_messages(jobs, now);
-            let result = self.transaction(now).run(&jobs);
+            let result = self.run_batch(&jobs, now);
             let took = (self.steady_clock)().saturating_sub(began);
             if let Ok(outcome) = &result {
                 self.renew_late_leases(&jobs, outcome, took, now);
             }
             self.note_duration(took);
             match result {
-                Ok(outcome) => return self.settle(jobs, outcome, now),
-                Err(Fault::InstanceOrder(number, failure)) => {
-                    self.machine.instances.fail(number, failure, now);
+                Ok(outcome) => return self.settle(jobs, outcome, took, now),
+                Err(Failed::WithoutPart) => {}
+                Err(Failed::LostRace(_)) if lost_races < LOST_RACES_MAX => lost_races += 1,
+                Err(Failed::Operation(failure)) if jobs.is_empty() => return self.fail(jobs, &failure, now),
+                Err(Failed::Operation(_)) => return self.run_one_by_one(jobs, now),
+                Err(Failed::LostRace(failure) | Failed::Unavailable(failure)) => {
+                    return self.fail(jobs, &failure, now);
                 }
-                Err(Fault::ActivityOrder(number, failure)) => {
-                    self.machine.activities.fail(number, failure, now);
-                }
-                Err(Fault::Promotion(failure)) => {
-                    log::upkeep_failed(&self.name, "promote", &failure);
-                    self.machine.postpone_promotion(now);
-                }
-                Err(Fault::Leases(failure)) => self.postpone_lease_change(&failure, now),
-                Err(Fault::Op(failure)) if jobs.is_empty() => return self.fail(jobs, &failure, now),
-                Err(Fault::Op(_)) => return self.run_one_by_one(jobs, now),
-                Err(Fault::Whole(failure)) => return self.fail(jobs, &failure, now),
-                Err(Fault::Unknown { failure, releases }) => return self.lose(jobs, failure, releases, now),
+                Err(Failed::Unknown { failure, releases }) => return self.lose(jobs, failure, releases, now),
             }
         }
     }
@@ -268,47 +260,29 @@ impl StoreDriver {
         kept
     }
 
-    fn transaction(&mut self, now: Timestamp) -> Transaction<'_> {
-        Transaction {
-            engine: &mut self.engine,
-            machine: &self.machine,
-            nonces: &mut self.nonces,
-            steady_clock: &self.steady_clock,
-            now,
-            allowance: self.lease_allowance,
-            nodes: &self.nodes,
-        }
-    }
-
     /// One operation of the batch broke: each runs in a transaction of its own, so that it fails alone. Fetches
     /// are served by the next transaction.
     fn run_one_by_one(&mut self, jobs: Vec<Job>, now: Timestamp) {
         let mut jobs = jobs.into_iter();
         while let Some(job) = jobs.next() {
             let began = (self.steady_clock)();
-            let result = self.run_alone(&job, now);
+            let result = self.run_alone_until_settled(&job, now);
             let took = (self.steady_clock)().saturating_sub(began);
             if result.is_ok() {
                 self.renew_late_lease(&job, took, now);
             }
             self.note_duration(took);
             match result {
-                Ok(answer) => {
-                    self.machine.committed(None);
-                    if answer.is_ok() {
-                        self.machine.made_ready(job.op().readies());
-                    }
-                    self.answer(job, answer.map_err(ApplyError::Refused));
-                }
-                Err(Fault::Unknown { failure, .. }) => {
+                Ok(outcome) => self.settle_alone(job, outcome),
+                Err(Failed::Unknown { failure, .. }) => {
                     return self.lose(std::iter::once(job).chain(jobs).collect(), failure, Vec::new(), now);
                 }
                 // The store is to blame, not the operation: the others would only wait for the same.
-                Err(Fault::Whole(failure)) => {
+                Err(Failed::Unavailable(failure) | Failed::LostRace(failure)) => {
                     return self.fail(std::iter::once(job).chain(jobs).collect(), &failure, now);
                 }
-                Err(fault) => {
-                    let failure = fault.into_failure();
+                Err(Failed::WithoutPart) => {}
+                Err(Failed::Operation(failure)) => {
                     log::transaction_failed(&self.name, 1, &failure);
                     if failure.class == FailureClass::Retryable && job.is_tried_again() {
                         self.machine.try_again(vec![job], now);
@@ -321,43 +295,60 @@ impl StoreDriver {
         self.maintain();
     }
 
-    fn run_alone(&mut self, job: &Job, now: Timestamp) -> Result<Result<Answer, Refusal>, Fault> {
+    /// Runs an operation alone, again if it lost a race or leases could not be changed.
+    fn run_alone_until_settled(&mut self, job: &Job, now: Timestamp) -> Result<Outcome, Failed> {
+        let mut lost_races = 0;
         loop {
-            match self.transaction(now).run_alone(job) {
-                Ok(alone) => {
-                    if alone.changed_leases {
-                        self.machine.changed_leases();
-                    }
-                    return Ok(alone.answer);
-                }
-                Err(Fault::Leases(failure)) => self.postpone_lease_change(&failure, now),
-                Err(fault) => return Err(fault),
+            match self.run_alone(job, now) {
+                Err(Failed::WithoutPart) => {}
+                Err(Failed::LostRace(_)) if lost_races < LOST_RACES_MAX => lost_races += 1,
+                result => return result,
             }
         }
     }
 
-    fn postpone_lease_change(&mut self, failure: &StoreFailure, now: Timestamp) {
-        log::upkeep_failed(&self.name, "change_leases", failure);
-        self.machine.postpone_lease_change(now);
+    fn settle_alone(&mut self, job: Job, outcome: Outcome) {
+        self.note_commit(&outcome, self.clock.now());
+        let Some(answer) = outcome.answers.into_iter().next() else { return };
+        if answer.is_ok() {
+            self.machine.made_ready(job.op().readies());
+        }
+        self.answer(job, answer.map_err(ApplyError::Refused));
     }
 
-    /// The transaction is committed: tells everyone.
-    fn settle(&mut self, jobs: Vec<Job>, outcome: Outcome, now: Timestamp) {
+    /// What the machine learns of a commit.
+    fn note_commit(&mut self, outcome: &Outcome, now: Timestamp) {
         self.machine.committed(outcome.promoted.then_some(now));
         if outcome.changed_leases {
             self.machine.changed_leases();
         }
+        self.note_wake(&outcome.next_wake, now);
+    }
+
+    fn note_wake(&mut self, wake: &Result<Option<Timestamp>, StoreFailure>, now: Timestamp) {
+        match wake {
+            Ok(wake) => self.machine.looked_ahead(*wake),
+            Err(failure) => {
+                log::upkeep_failed(&self.name, "next_wake", failure);
+                self.machine.look_ahead_failed(now);
+            }
+        }
+    }
+
+    /// The transaction is committed: tells everyone.
+    fn settle(&mut self, jobs: Vec<Job>, outcome: Outcome, took: Duration, now: Timestamp) {
+        self.note_commit(&outcome, now);
         let (operations, claims) =
             (outcome.answers.len(), outcome.instances.len() + outcome.activities.len());
-        self.machine.handed_out(operations, claims, outcome.commit_took, self.clock.now());
+        self.machine.handed_out(operations, claims, took, self.clock.now());
         for (job, answer) in jobs.into_iter().zip(outcome.answers) {
             self.answer(job, answer.map_err(ApplyError::Refused));
         }
         let submitter = &self.submitter;
         self.machine.instances.settle(outcome.instances, |claims| Delivery::new(claims, submitter.clone()));
         self.machine.activities.settle(outcome.activities, |claims| Delivery::new(claims, submitter.clone()));
-        outcome.aside.dead_letters.iter().for_each(|note| log::dead_letter(&self.name, note));
-        log::held_back(outcome.aside.held_back);
+        outcome.dead_letters.iter().for_each(|note| log::dead_letter(&self.name, note));
+        log::held_back(outcome.held_back);
         self.maintain();
     }
 

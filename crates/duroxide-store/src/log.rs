@@ -72,8 +72,10 @@ pub(crate) fn held_back(held_back: HeldBack) {
 }
 
 /// The engine panicked; the panic became a failure.
-pub(crate) fn engine_panicked(store: &str, call: &str, message: &str) {
-    error!(target: TARGET, store, call, message, "store engine panicked");
+pub(crate) fn panic_in(store: &str, failure: &StoreFailure) {
+    if let Some(call) = failure.panicked_in {
+        error!(target: TARGET, store, call, message = %failure, "store engine panicked");
+    }
 }
 
 /// A transaction had no effect.

@@ -1,6 +1,6 @@
 //! Decides what the store does next.
 //!
-//! The machine holds everything that waits for the store: operations, standing orders, reads, and what is known of
+//! The machine holds everything that waits for the store: operations, waiting fetches, reads, and what is known of
 //! the store's health and of the times at which something becomes due. It does nothing by itself: requests go in,
 //! [`Machine::next_step`] says what to do, and whoever carries it out reports back what came of it.
 
@@ -11,9 +11,9 @@ mod health;
 mod lease_change;
 mod looks;
 mod refusals;
-mod standing;
 #[cfg(test)]
 mod tests;
+mod waiting_fetches;
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -22,12 +22,12 @@ use duroxide_provider::store::{ActivityOrder, InstanceOrder, Readies, StoreFailu
 
 use self::{
     backlog::Backlog, clock_check::ClockCheck, gathering::Gathering, health::Health, looks::Looks,
-    standing::StandingOrders,
+    waiting_fetches::WaitingFetches,
 };
 pub(crate) use self::{
     clock_check::ClockStep,
     lease_change::LeaseChange,
-    standing::{Served, Taken},
+    waiting_fetches::{FetchNumbers, Prospect, Served},
 };
 use crate::{
     StoreOptions,
@@ -81,8 +81,8 @@ pub(crate) struct Machine {
     reads: VecDeque<Read>,
     /// Reads and transactions take turns.
     reads_had_their_turn: bool,
-    pub(crate) instances: StandingOrders<InstanceOrder>,
-    pub(crate) activities: StandingOrders<ActivityOrder>,
+    pub(crate) instances: WaitingFetches<InstanceOrder>,
+    pub(crate) activities: WaitingFetches<ActivityOrder>,
     gathering: Gathering,
     /// Whether something came in since the time was last noted.
     has_arrivals: bool,
@@ -119,8 +119,8 @@ impl Machine {
             try_again_at: Timestamp::ZERO,
             reads: VecDeque::new(),
             reads_had_their_turn: false,
-            instances: StandingOrders::default(),
-            activities: StandingOrders::default(),
+            instances: WaitingFetches::default(),
+            activities: WaitingFetches::default(),
             gathering: Gathering::default(),
             has_arrivals: false,
             wake: Wake::Unknown,

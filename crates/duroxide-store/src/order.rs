@@ -5,7 +5,7 @@ use std::{fmt::Debug, time::Duration};
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     OrchestrationClaim, SessionFetchConfig, StrandedWork, WorkClaim,
-    store::{ActivityOrder, Claimed, InstanceOrder, Op, StoreEngine, StoreFailure},
+    store::{ActivityOrder, InstanceOrder, Op, StoreFailure},
 };
 use tokio::sync::oneshot;
 
@@ -14,16 +14,13 @@ use crate::submit::{Delivery, Fetch, Request};
 /// Where the answer to a fetch goes.
 pub(crate) type FetchReply<O> = oneshot::Sender<Result<Delivery<O>, StoreFailure>>;
 
-/// A standing order for one of the two queues.
+/// A fetch from one of the two queues.
 pub(crate) trait Order: Debug + Clone + Send + 'static {
     /// What it gets.
     type Claim: Debug + Send + 'static;
 
-    /// The request that makes this a standing order until `deadline`.
+    /// The request that makes this fetch wait until `deadline`.
     fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request;
-
-    /// Locks up to [`Self::max`] items in the open transaction.
-    fn claim(&self, engine: &mut dyn StoreEngine, nonce: u128) -> Result<Claimed<Self::Claim>, StoreFailure>;
 
     /// The operation that gives a claim back as if it had never been made.
     fn release(claim: &Self::Claim) -> Op;
@@ -36,12 +33,6 @@ pub(crate) trait Order: Debug + Clone + Send + 'static {
 
     /// The operation that gives a claim a lease anew.
     fn renewal(claim: &Self::Claim, extend_for: Duration) -> Op;
-
-    /// How many items at most.
-    fn max(&self) -> usize;
-
-    /// How many of them may have been attempted before.
-    fn free_slots(&self) -> usize;
 
     /// Whether `other` passes exactly the same rows.
     fn passes_the_same_as(&self, other: &Self) -> bool;
@@ -60,14 +51,6 @@ impl Order for InstanceOrder {
         Request::FetchInstances(Box::new(Fetch { order: self, deadline, reply }))
     }
 
-    fn claim(
-        &self,
-        engine: &mut dyn StoreEngine,
-        nonce: u128,
-    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
-        engine.claim_instances(self, nonce)
-    }
-
     fn release(claim: &OrchestrationClaim) -> Op {
         Op::AbandonInstance { token: claim.lock_token.clone(), delay: None, ignore_attempt: true }
     }
@@ -84,16 +67,8 @@ impl Order for InstanceOrder {
         Op::RenewInstance { token: claim.lock_token.clone(), extend_for }
     }
 
-    fn max(&self) -> usize {
-        self.max
-    }
-
-    fn free_slots(&self) -> usize {
-        self.free_slots
-    }
-
     fn passes_the_same_as(&self, other: &Self) -> bool {
-        self.versions == other.versions && self.handlers == other.handlers && self.only == other.only
+        self.passes_the_same_as(other)
     }
 
     fn is_to_end(&self) -> bool {
@@ -110,10 +85,6 @@ impl Order for ActivityOrder {
 
     fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request {
         Request::FetchActivities(Box::new(Fetch { order: self, deadline, reply }))
-    }
-
-    fn claim(&self, engine: &mut dyn StoreEngine, nonce: u128) -> Result<Claimed<WorkClaim>, StoreFailure> {
-        engine.claim_activities(self, nonce)
     }
 
     fn release(claim: &WorkClaim) -> Op {
@@ -137,20 +108,8 @@ impl Order for ActivityOrder {
         Op::RenewActivity { token: claim.lock_token.clone(), extend_for }
     }
 
-    fn max(&self) -> usize {
-        self.max
-    }
-
-    fn free_slots(&self) -> usize {
-        self.free_slots
-    }
-
     fn passes_the_same_as(&self, other: &Self) -> bool {
-        let owner = |order: &Self| order.session.as_ref().map(|session| session.owner_id.clone());
-        owner(self) == owner(other)
-            && self.tag_filter == other.tag_filter
-            && self.handlers == other.handlers
-            && self.only == other.only
+        self.passes_the_same_as(other)
     }
 
     fn is_to_end(&self) -> bool {

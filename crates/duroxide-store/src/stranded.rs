@@ -14,22 +14,22 @@ use crate::nodes::{NodeLocks, RENEW_INTERVAL};
 /// ended are no longer listed anyway.
 const THERE_FOR: Duration = RENEW_INTERVAL.saturating_mul(6);
 
-/// Ready work that none of the nodes that are there can take: at most `max` instances and as many activities. Nothing is
+/// Ready work that none of the `stored` nodes that are there can take: at most `max` instances and as many activities. Nothing is
 /// stranded while a node runs that could not join yet: it takes work, and nobody knows what it is able to do. The row of a
 /// node that is `ending` may be gone while its lock is still held.
 pub(crate) fn find(
     reader: &mut dyn StoreReader,
+    stored: &[StoredNode],
     locks: Option<&dyn NodeLocks>,
     ending: &BTreeSet<String>,
     now: Timestamp,
     max: usize,
 ) -> Result<Vec<StrandedWork>, StoreFailure> {
-    let stored = reader.nodes()?;
-    // After the rows were read: a node that joins in between is seen in one of the two places.
-    if locks.is_some_and(|locks| has_joining_node(locks, &stored, ending)) {
+    // After the nodes were read: one that joins in between is seen in one of the two places.
+    if locks.is_some_and(|locks| has_joining_node(locks, stored, ending)) {
         return Ok(Vec::new());
     }
-    let Some(nodes) = capabilities(&stored, now) else { return Ok(Vec::new()) };
+    let Some(nodes) = capabilities(stored, now) else { return Ok(Vec::new()) };
     let mut stranded = instances(reader, &nodes, max)?;
     stranded.extend(activities(reader, &nodes, max)?);
     Ok(stranded)

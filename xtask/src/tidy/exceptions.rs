@@ -26,7 +26,6 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     exception(Rule::ProductFileLength, "crates/duroxide-conformance/src/topic/sessions.rs", 416),
     exception(Rule::ProductFileLength, "crates/duroxide-core/src/engine/execution.rs", 447),
     exception(Rule::ProductFileLength, "crates/duroxide-runtime/src/env/turn_threads.rs", 407),
-    exception(Rule::ProductFileLength, "crates/duroxide-store/src/driver.rs", 429),
     exception(Rule::ProductFileLength, "crates/duroxide-store/src/machine.rs", 417),
     exception(Rule::ProductFileLength, "crates/duroxide-store/src/provider/calls.rs", 427),
     exception(Rule::OtherFileLength, "crates/duroxide-runtime/tests/metrics.rs", 534),

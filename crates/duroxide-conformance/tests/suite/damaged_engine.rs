@@ -9,15 +9,17 @@ use std::{
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
-    memory::MemoryEngine,
+    memory::{MemoryEngine, MemoryTables},
+    rules::Rules,
     store::{
-        ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, EventRow, InstanceOrder, MessageKind,
-        MessageRow, Op, StoreEngine as _, StoreFailure, StoreReader as _, StoredExecution, Visibility,
+        ActivityOrder, ActivityRow, Answer, ApplyError, Batch, Claimed, Done, EventRow, Fault, InstanceOrder,
+        MessageKind, MessageRow, Op, StoreFailure, StoreReader as _, StoredExecution, TransactionSteps,
+        Visibility,
     },
-    testing::EngineLayer,
+    testing::{EngineLayer, StepLayer},
 };
 
-use crate::fault::Fault;
+use crate::fault::BrokenRule;
 
 const NONSENSE: &str = r#"{"Nonsense":1}"#;
 
@@ -27,11 +29,11 @@ pub(crate) struct DamagedEngine {
     engine: Arc<Mutex<MemoryEngine>>,
     /// Instance, execution and event id of the events that are no longer readable.
     damaged: Arc<Mutex<BTreeSet<(String, u64, u64)>>>,
-    fault: Option<Fault>,
+    fault: Option<BrokenRule>,
 }
 
 impl DamagedEngine {
-    pub(crate) fn new(engine: MemoryEngine, fault: Option<Fault>) -> Self {
+    pub(crate) fn new(engine: MemoryEngine, fault: Option<BrokenRule>) -> Self {
         Self { engine: Arc::new(Mutex::new(engine)), damaged: Arc::default(), fault }
     }
 
@@ -81,11 +83,11 @@ impl DamagedEngine {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after the epoch");
         let now = Timestamp::from_millis(since_epoch.as_millis() as u64);
         let mut engine = self.engine();
-        engine.begin(now).expect("a memory engine has no failures");
+        engine.rules().begin(now).expect("a memory engine has no failures");
         for op in [Op::EnqueueMessage(message), Op::EnqueueActivity(activity)] {
-            engine.apply(&op, now).expect("a memory engine has no failures");
+            engine.rules().apply(&op, now).expect("a memory engine has no failures");
         }
-        engine.commit().expect("a memory engine has no failures");
+        engine.rules().commit().expect("a memory engine has no failures");
     }
 
     fn engine(&self) -> MutexGuard<'_, MemoryEngine> {
@@ -96,7 +98,7 @@ impl DamagedEngine {
         let damaged = self.damaged.lock().unwrap();
         let is_damaged =
             |event: &EventRow| damaged.contains(&(instance.to_owned(), execution_id, event.event_id));
-        if self.fault == Some(Fault::SkipsUndecodableEvents) {
+        if self.fault == Some(BrokenRule::SkipsUndecodableEvents) {
             events.retain(|event| !is_damaged(event));
         }
         for event in events.iter_mut().filter(|event| is_damaged(event)) {
@@ -125,10 +127,22 @@ impl EngineLayer for DamagedEngine {
         Ok(execution)
     }
 
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        self.transact_in_steps(batch)
+    }
+}
+
+impl StepLayer for DamagedEngine {
+    type Steps = Rules<MemoryTables>;
+
+    fn with_steps<T>(&mut self, call: impl FnOnce(&mut Self::Steps) -> T) -> T {
+        call(self.engine().rules())
+    }
+
     fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
         match self.fault {
-            Some(fault) => fault.apply(&mut self.engine(), op.clone(), handed_in),
-            None => self.engine().apply(op, handed_in),
+            Some(fault) => fault.apply(self.engine().rules(), op.clone(), handed_in),
+            None => self.engine().rules().apply(op, handed_in),
         }
     }
 
@@ -138,8 +152,8 @@ impl EngineLayer for DamagedEngine {
         nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
         match self.fault {
-            Some(fault) => fault.claim_instances(&mut self.engine(), order.clone(), nonce),
-            None => self.engine().claim_instances(order, nonce),
+            Some(fault) => fault.claim_instances(self.engine().rules(), order.clone(), nonce),
+            None => self.engine().rules().claim_instances(order, nonce),
         }
     }
 
@@ -149,8 +163,8 @@ impl EngineLayer for DamagedEngine {
         nonce: u128,
     ) -> Result<Claimed<WorkClaim>, StoreFailure> {
         match self.fault {
-            Some(fault) => fault.claim_activities(&mut self.engine(), order.clone(), nonce),
-            None => self.engine().claim_activities(order, nonce),
+            Some(fault) => fault.claim_activities(self.engine().rules(), order.clone(), nonce),
+            None => self.engine().rules().claim_activities(order, nonce),
         }
     }
 }

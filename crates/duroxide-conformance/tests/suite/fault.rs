@@ -3,16 +3,15 @@
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
-    memory::MemoryEngine,
     store::{
         ActivityOrder, Answer, ApplyError, Claimed, InstanceOrder, Op, PreparedExecution, PreparedRound,
-        Refusal, StoreEngine, StoreFailure,
+        Refusal, StoreFailure, TransactionSteps,
     },
 };
 
 /// One broken rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum BrokenRule {
     IgnoresVersionFilter,
     UsesFirstRangeOnly,
     ForgetsPins,
@@ -38,10 +37,10 @@ pub(crate) enum Fault {
     DeletesRunningInstances,
 }
 
-impl Fault {
+impl BrokenRule {
     pub(crate) fn apply(
         self,
-        engine: &mut MemoryEngine,
+        engine: &mut impl TransactionSteps,
         mut op: Op,
         handed_in: Timestamp,
     ) -> Result<Answer, ApplyError> {
@@ -115,7 +114,7 @@ impl Fault {
 
     pub(crate) fn claim_instances(
         self,
-        engine: &mut MemoryEngine,
+        engine: &mut impl TransactionSteps,
         mut order: InstanceOrder,
         nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
@@ -135,7 +134,7 @@ impl Fault {
 
     pub(crate) fn claim_activities(
         self,
-        engine: &mut MemoryEngine,
+        engine: &mut impl TransactionSteps,
         mut order: ActivityOrder,
         nonce: u128,
     ) -> Result<Claimed<WorkClaim>, StoreFailure> {

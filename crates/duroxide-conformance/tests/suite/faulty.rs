@@ -4,10 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use duroxide_conformance::provider_validations::check;
 
-use crate::{MemoryFactory, fault::Fault};
+use crate::{MemoryFactory, fault::BrokenRule};
 
 /// Asserts that a provider with this fault fails these validations, given as `topic::name`.
-fn caught_by(fault: Fault, validations: &[&str]) {
+fn caught_by(fault: BrokenRule, validations: &[&str]) {
     let passed: Vec<&&str> = validations
         .iter()
         .filter(|validation| {
@@ -23,7 +23,7 @@ macro_rules! faults {
     ($($test:ident: $fault:ident is caught by [$($validation:literal),* $(,)?];)*) => {
         $(#[test]
         fn $test() {
-            caught_by(Fault::$fault, &[$($validation),*]);
+            caught_by(BrokenRule::$fault, &[$($validation),*]);
         })*
     };
 }

@@ -23,7 +23,7 @@ use duroxide_provider::{
     memory::{MemoryEngine, MemoryOptions},
 };
 use duroxide_store::StoreProvider;
-use fault::Fault;
+use fault::BrokenRule;
 use plain_provider::plain_provider;
 
 const ORPHAN_MESSAGE_TTL: Duration = Duration::from_millis(300);
@@ -32,12 +32,12 @@ const ORPHAN_MESSAGE_TTL: Duration = Duration::from_millis(300);
 #[derive(Default)]
 struct MemoryFactory {
     engine: Mutex<Option<DamagedEngine>>,
-    fault: Option<Fault>,
+    fault: Option<BrokenRule>,
     plain: bool,
 }
 
 impl MemoryFactory {
-    fn faulty(fault: Fault) -> Self {
+    fn faulty(fault: BrokenRule) -> Self {
         Self { fault: Some(fault), ..Self::default() }
     }
 

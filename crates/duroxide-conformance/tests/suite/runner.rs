@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, panic::AssertUnwindSafe};
 use duroxide_conformance::provider_validations::{VALIDATIONS, run_topic};
 use futures_util::FutureExt;
 
-use crate::{MemoryFactory, fault::Fault};
+use crate::{MemoryFactory, fault::BrokenRule};
 
 async fn panic_of(run: impl Future<Output = ()>) -> String {
     let panic = AssertUnwindSafe(run).catch_unwind().await.expect_err("the run must fail");
@@ -19,7 +19,8 @@ async fn a_topic_that_a_provider_keeps_passes() {
 
 #[tokio::test]
 async fn all_failures_of_a_topic_are_reported_by_name() {
-    let text = panic_of(run_topic(&MemoryFactory::faulty(Fault::LosesStateChanges), "custom_status")).await;
+    let text =
+        panic_of(run_topic(&MemoryFactory::faulty(BrokenRule::LosesStateChanges), "custom_status")).await;
     for name in ["custom_status::test_custom_status_set", "custom_status::test_custom_status_clear"] {
         assert!(text.contains(name), "{text}");
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use duroxide_peek_lock::{MemoryOptions, PeekLockEngine};
 use duroxide_provider::{
-    store::{StoreEngine as _, StoreReader as _},
+    store::{Batch, Done, Fault, StoreEngine as _, StoreReader as _},
     testing::{
         EngineLayer, ModelEngine, Scenario, Subject, Turn, compare,
         items::{raise, start},
@@ -43,9 +43,12 @@ impl EngineLayer for InFolder {
         call(&mut self.engine)
     }
 
-    fn commit(&mut self) -> Result<(), StoreFailure> {
-        self.engine.commit()?;
-        if self.rereads { self.engine.reopen() } else { Ok(()) }
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        let done = self.engine.transact(batch)?;
+        if self.rereads {
+            self.engine.reopen().map_err(Fault::Unavailable)?;
+        }
+        Ok(done)
     }
 }
 

@@ -3,7 +3,7 @@
 use duroxide_peek_lock::{MemoryOptions, PeekLockEngine};
 use duroxide_provider::{
     invariant,
-    store::{StoreEngine, StoreFailure},
+    store::{Batch, Done, Fault, StoreEngine},
     testing::{Driver, EngineLayer, ModelEngine, Subject, compare},
 };
 use proptest::prelude::*;
@@ -24,9 +24,10 @@ impl EngineLayer for Rereading {
         call(&mut self.0)
     }
 
-    fn commit(&mut self) -> Result<(), StoreFailure> {
-        self.0.commit()?;
-        self.0.reopen()
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        let done = self.0.transact(batch)?;
+        self.0.reopen().map_err(Fault::Unavailable)?;
+        Ok(done)
     }
 }
 

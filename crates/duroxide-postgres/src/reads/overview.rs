@@ -1,6 +1,5 @@
 //! Counts and lists over the whole store.
 
-use duroxide_provider::NodeId;
 use duroxide_provider::{
     DeadLetter, DeadLetterQueue, QueueDepths, ScheduledActivityIdentifier, SystemMetrics,
     rules::{Lane, Origin, Route},
@@ -16,6 +15,7 @@ use crate::{
     connection::{Query, parameters},
     fault::{Class, Trouble},
     record::{Letter, Record, read_pinned},
+    tables::nodes,
     value::{Columns, limit, micros, number, time},
 };
 
@@ -51,7 +51,6 @@ const RUNNING_VERSIONS: &str = "SELECT pinned_major, pinned_minor, pinned_patch,
     WHERE instance.known AND instance.status = 'Running' ORDER BY instance.number";
 const DEAD_LETTERS: &str =
     "SELECT {columns dead_letter} FROM {s}.dead_letter ORDER BY dead_letter.number LIMIT $1";
-const NODES: &str = "SELECT id, name, started_at, seen_at, capability FROM {s}.node ORDER BY id";
 const MAILBOX_HOLDS: &str = "SELECT count(*) AS messages FROM (SELECT 1 FROM {s}.message
     WHERE instance = (SELECT number FROM {s}.instance WHERE id = $1)
         AND due_at = 0 AND kind > 1 AND key IS NULL LIMIT $2) AS counted";
@@ -127,15 +126,7 @@ impl PostgresEngine {
     }
 
     pub(super) fn read_nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
-        self.read_each(Query::new(NODES, Vec::new()), |row| {
-            Ok(StoredNode {
-                id: NodeId(row.number("id")?),
-                name: row.column("name")?,
-                started_at: row.time("started_at")?,
-                seen_at: row.time("seen_at")?,
-                capability: row.column("capability")?,
-            })
-        })
+        self.read_each(Query::new(nodes::ALL, Vec::new()), nodes::stored_node)
     }
 
     pub(super) fn read_mailbox_holds(&mut self, instance: &str, at_least: u64) -> Result<bool, StoreFailure> {

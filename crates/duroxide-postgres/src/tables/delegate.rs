@@ -10,7 +10,7 @@ use duroxide_provider::{
         RemovalBudget, RemovalTable, RemovedRows, Route, RouteId, Rows, SessionRow, SessionTable, StateTable,
         Transactions, VisibleMessages,
     },
-    store::{ActivityRow, EventRow, MessageKind, NodeRow, Readies},
+    store::{ActivityRow, EventRow, MessageKind, NodeRow, Readies, StoredNode},
 };
 
 use super::PostgresTables;
@@ -185,7 +185,7 @@ hand_on! {
     fn node(name: &str) -> Option<(NodeId, Vec<String>)>;
     fn write_node(row: &NodeRow, now: Timestamp) -> NodeId;
     fn touch_node(name: &str, now: Timestamp) -> ();
-    fn nodes_seen() -> Vec<(NodeId, Timestamp)>;
+    fn nodes() -> Vec<StoredNode>;
     fn set_node_seen(node: NodeId, seen_at: Timestamp) -> ();
     fn delete_node(node: NodeId) -> ();
     fn claims_of(node: NodeId, after: Timestamp) -> Vec<ClaimToken>;

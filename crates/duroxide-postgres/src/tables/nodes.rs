@@ -1,7 +1,11 @@
 //! Nodes. They change seldom, so every call is a statement.
 
 use duroxide_core::Timestamp;
-use duroxide_provider::{ClaimToken, NodeId, store::NodeRow};
+use duroxide_provider::{
+    ClaimToken, NodeId,
+    store::{NodeRow, StoredNode},
+};
+use tokio_postgres::Row;
 
 use super::PostgresTables;
 use crate::{
@@ -17,7 +21,7 @@ const WRITE: &str = "INSERT INTO {s}.node (name, started_at, seen_at, session_ow
         session_owners = excluded.session_owners, capability = excluded.capability
     RETURNING id";
 const TOUCH: &str = "UPDATE {s}.node SET seen_at = $2 WHERE name = $1";
-const SEEN: &str = "SELECT id, seen_at FROM {s}.node ORDER BY id";
+pub(crate) const ALL: &str = "SELECT id, name, started_at, seen_at, capability FROM {s}.node ORDER BY id";
 const SET_SEEN: &str = "UPDATE {s}.node SET seen_at = $2 WHERE id = $1";
 const DELETE: &str = "DELETE FROM {s}.node WHERE id = $1";
 /// A live lease is what its row waits for, so the index of waiting rows finds it.
@@ -47,9 +51,9 @@ impl PostgresTables {
         self.execute(Query::new(TOUCH, parameters![name.to_owned(), micros(now)]))
     }
 
-    pub(super) fn nodes_seen(&mut self) -> Result<Vec<(NodeId, Timestamp)>, Trouble> {
-        let rows = self.ask(Query::new(SEEN, Vec::new()))?;
-        rows.iter().map(|row| Ok((NodeId(row.number("id")?), row.time("seen_at")?))).collect()
+    pub(super) fn nodes(&mut self) -> Result<Vec<StoredNode>, Trouble> {
+        let rows = self.ask(Query::new(ALL, Vec::new()))?;
+        rows.iter().map(stored_node).collect()
     }
 
     pub(super) fn set_node_seen(&mut self, node: NodeId, seen_at: Timestamp) -> Result<(), Trouble> {
@@ -71,4 +75,15 @@ impl PostgresTables {
         }
         Ok(claims)
     }
+}
+
+/// A node as a row says it.
+pub(crate) fn stored_node(row: &Row) -> Result<StoredNode, Trouble> {
+    Ok(StoredNode {
+        id: NodeId(row.number("id")?),
+        name: row.column("name")?,
+        started_at: row.time("started_at")?,
+        seen_at: row.time("seen_at")?,
+        capability: row.column("capability")?,
+    })
 }

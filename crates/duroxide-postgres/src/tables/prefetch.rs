@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use duroxide_core::Timestamp;
-use duroxide_provider::rules::{LaneId, RouteId};
+use duroxide_provider::{
+    rules::{LaneId, RouteId},
+    store::StoreFailure,
+};
 
 use super::{
     PostgresTables,
@@ -12,7 +15,7 @@ use super::{
     working_set::NUMBERS_IN_BLOCK,
 };
 use crate::{
-    connection::parameters,
+    connection::{Query, parameters},
     fault::{Class, Trouble},
     needs::Needs,
 };
@@ -35,7 +38,7 @@ const CANDIDATES_MAX: usize = 1_000;
 /// What the first round trip told beside rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prefetched {
-    /// The database's clock.
+    /// The time of the transaction.
     pub(crate) now: Timestamp,
 }
 
@@ -50,16 +53,28 @@ impl PostgresTables {
         }
         requests.extend(requests_for_operations(needs));
         if needs.promotes {
-            requests.push(Request::due_removal_task(None));
-            requests.extend(Request::due_instances(None, self.mailbox_loaded_max));
-            requests.push(Request::due_activities(None));
+            requests.push(Request::due_removal_task(needs.now));
+            requests.extend(Request::due_instances(needs.now, self.mailbox_loaded_max));
+            requests.push(Request::due_activities(needs.now));
         }
         self.add_instance_candidates(needs, &mut requests);
         self.add_activity_candidates(needs, &mut requests);
         let blocks = (needs.numbers as u64).div_ceil(NUMBERS_IN_BLOCK).max(1);
         requests.push(Request::numbers(i64::try_from(blocks).unwrap_or(i64::MAX)));
         requests.push(Request::new(Meaning::Nothing, CLOCK, Vec::new()));
-        self.send_first(requests, ahead)
+        let prefetched = self.send_first(requests, ahead)?;
+        Ok(Prefetched { now: needs.now.unwrap_or(prefetched.now) })
+    }
+
+    /// What the database's clock shows.
+    pub(crate) fn database_time(&mut self) -> Result<Timestamp, StoreFailure> {
+        let read = |tables: &mut Self| {
+            let rows = tables.ask(Query::new(CLOCK, Vec::new()))?;
+            time_in(rows.first().ok_or_else(no_time)?, "now")
+        };
+        let time = read(self).map_err(|trouble| self.remember(trouble));
+        self.rollback();
+        time
     }
 
     fn send_first(&mut self, requests: Vec<Request>, ahead: usize) -> Result<Prefetched, Trouble> {
@@ -67,8 +82,7 @@ impl PostgresTables {
             requests.into_iter().map(|request| (request.query, request.meaning)).unzip();
         let mut answers = self.send_with_ahead(&queries, ahead)?;
         let clock = answers.pop().unwrap_or_default();
-        let none = || Trouble::new(Class::Refused, "the database told no time");
-        let now = time_in(clock.first().ok_or_else(none)?, "now")?;
+        let now = time_in(clock.first().ok_or_else(no_time)?, "now")?;
         self.take_answers(meanings, answers)?;
         Ok(Prefetched { now })
     }
@@ -129,6 +143,10 @@ impl PostgresTables {
             requests.push(Request::session_lanes());
         }
     }
+}
+
+fn no_time() -> Trouble {
+    Trouble::new(Class::Refused, "the database told no time")
 }
 
 fn requests_for_operations(needs: &Needs<'_>) -> Vec<Request> {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     rules::{InstanceRow, LaneId, RouteId},
-    store::{ActivityRow, EventRow, StoreFailure},
+    store::{ActivityRow, EventRow, StoreFailure, TransactionSteps as _},
 };
 
 impl MemoryEngine {

@@ -37,7 +37,7 @@ use crate::{
 
 /// All rows of a store, in ordered maps.
 #[derive(Debug, Clone, Default)]
-pub(super) struct MemoryTables {
+pub struct MemoryTables {
     pub(super) last_number: u64,
     pub(super) last_dead_letter: u64,
     pub(super) last_node: u64,

@@ -12,9 +12,9 @@ impl<T: Tables> Rules<T> {
         for name in names {
             self.tables.touch_node(name, self.now)?;
         }
-        for (node, seen_at) in self.tables.nodes_seen()? {
-            if self.now.saturating_since(seen_at) >= NODE_FORGOTTEN_AFTER {
-                self.tables.delete_node(node)?;
+        for node in self.tables.nodes()? {
+            if self.now.saturating_since(node.seen_at) >= NODE_FORGOTTEN_AFTER {
+                self.tables.delete_node(node.id)?;
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ pub const MAX_ATTEMPTS_DEFAULT: u32 = 10;
 /// How many instances a bulk delete or prune visits, unless its filter says otherwise.
 pub const BULK_LIMIT_DEFAULT: u32 = 1_000;
 /// Rows that one step of a delete or a prune removes at most, so that other work gets in between.
-pub const REMOVED_ROWS_MAX: usize = 1_000;
+pub const REMOVED_ROWS_MAX: usize = 300;
 /// Bytes of such rows, at most; one row is always removed.
 pub const REMOVED_BYTES_MAX: usize = 4 << 20;
 /// How long a message waits for an instance that was never started.

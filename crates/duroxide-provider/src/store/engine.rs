@@ -1,67 +1,30 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use duroxide_core::Timestamp;
 
-use super::{
-    ActivityOrder, Answer, ApplyError, HeldBack, InstanceOrder, Op, Readies, StoreFailure, StoreReader,
-};
-use crate::{DeadLetterQueue, OrchestrationClaim, WorkClaim};
+use super::{Batch, Done, Fault, HeldBack, Readies, StoreFailure, StoreReader};
+use crate::DeadLetterQueue;
 
 /// What is called when someone has begun to write a store, on any thread.
 pub type TellOfWrite = Arc<dyn Fn() + Send + Sync>;
 
 /// A synchronous, transactional store of instances, histories and queues.
 ///
-/// One caller drives it: `begin`, then any number of `apply`, `promote` and claims, then `commit` or `rollback`.
-/// All rules of visibility, locking, order and attempts are the engine's; waiting, batching and threads are not.
+/// All rules of visibility, locking, order and attempts are the engine's; waiting, batching and threads are its caller's.
 /// The engine is also a [`StoreReader`]; reads between transactions see what was committed. It is used on the thread that
 /// opened it, and need not be able to move to another.
 ///
-/// Tokens are `{row}-{nonce}`: found by row, fenced by the nonce, which the caller draws afresh for every claim
-/// call.
+/// Tokens are `{row}-{nonce}`: found by row, fenced by the nonce, which the caller draws afresh for every batch.
 pub trait StoreEngine: StoreReader + 'static {
-    /// Opens a write transaction. `now` is the time of everything in it.
-    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure>;
+    /// Carries out a batch as one transaction: all of it becomes durable and visible, or nothing.
+    ///
+    /// # Errors
+    /// The fault says whether anything happened, and what may be tried.
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault>;
 
-    /// Applies one operation. A lease is checked against `handed_in`, the time at which the caller handed the
-    /// operation in, so that a busy store does not end healthy leases; the token is checked now.
-    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError>;
-
-    /// Makes everything visible that has become due: timers, hidden rows, ended leases. Moves messages that
-    /// waited too long for an unknown instance to the dead letters.
-    fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure>;
-
-    /// Shortens every lease that would end later than its length from now: the clock was set back, and what is
-    /// locked must not stay so until the clock has caught up. Leases that have ended stay so.
-    fn clamp_leases(&mut self) -> Result<(), StoreFailure>;
-
-    /// Lets every lease that was live before the clock was set forward by this much end that much later, at most one
-    /// lease from now: for their holders no time has passed. What can already be claimed stays so. Sessions move too,
-    /// and the times at which nodes were last seen; timers and delays do not.
-    fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure>;
-
-    /// Locks ready instances with their messages, those that have been ready longest first.
-    fn claim_instances(
-        &mut self,
-        order: &InstanceOrder,
-        nonce: u128,
-    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure>;
-
-    /// Locks ready activities, lowest first.
-    fn claim_activities(
-        &mut self,
-        order: &ActivityOrder,
-        nonce: u128,
-    ) -> Result<Claimed<WorkClaim>, StoreFailure>;
-
-    /// Ends the transaction; everything in it becomes durable and visible.
-    fn commit(&mut self) -> Result<(), StoreFailure>;
-
-    /// Ends the transaction without effect. Also called after a failed `begin` or `commit`.
-    fn rollback(&mut self);
-
-    /// The earliest time at which [`Self::promote`] will have something to do.
-    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure>;
+    /// The earliest time at which a promotion will have something to do, on the caller's clock, which shows `now`. Asked
+    /// when no transaction has just told: after the store was opened, or changed by someone else.
+    fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure>;
 
     /// Whether someone else (another process) changed the store since the last call.
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure>;
@@ -99,8 +62,8 @@ pub struct Claimed<T> {
     pub dead_letters: Vec<DeadLetterNote>,
     /// What was ready and did not pass the filter.
     pub held_back: HeldBack,
-    /// Whether nothing is left that the order would take. An engine that cannot tell leaves it unset: the shell then asks
-    /// again for the next order, unless this one got less than it asked for.
+    /// Whether nothing is left that the fetch would take. An engine that cannot tell leaves it unset, and is asked again for
+    /// the next fetch, unless this one got less than it asked for.
     pub took_all: bool,
 }
 

@@ -125,6 +125,8 @@ pub struct StoreFailure {
     pub message: String,
     /// What may be done about it.
     pub class: FailureClass,
+    /// The step of the engine that panicked, if one did.
+    pub panicked_in: Option<&'static str>,
 }
 
 /// What may be done about a failed store.
@@ -141,7 +143,7 @@ pub enum FailureClass {
 impl StoreFailure {
     /// A failure of this class.
     pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
-        Self { message: message.into(), class }
+        Self { message: message.into(), class, panicked_in: None }
     }
 
     /// This failure as the error of a provider call. An unknown outcome is retryable: a repeated commit finds

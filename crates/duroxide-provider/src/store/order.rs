@@ -26,7 +26,7 @@ pub struct InstanceOrder {
     pub whole_mailbox: bool,
     /// Which node claims.
     pub node: Option<NodeId>,
-    /// Only this instance, whatever the filters say.
+    /// Only this instance, whatever the filters say: to end it, because no node can take it.
     pub only: Option<String>,
 }
 
@@ -68,6 +68,11 @@ impl InstanceOrder {
         (!self.accepts_handler(name, version)).then_some(HeldBackBy::Orchestration)
     }
 
+    /// Whether `other` passes exactly the same rows.
+    pub fn passes_the_same_as(&self, other: &Self) -> bool {
+        self.versions == other.versions && self.handlers == other.handlers && self.only == other.only
+    }
+
     fn accepts_pin(&self, pinned: Option<VersionTriple>) -> bool {
         match (&self.versions, pinned) {
             (None, _) => true,
@@ -106,7 +111,7 @@ pub struct ActivityOrder {
     pub free_slots: usize,
     /// Which node claims.
     pub node: Option<NodeId>,
-    /// Only this activity, whatever tags, handlers and sessions say.
+    /// Only this activity, whatever tags, handlers and sessions say: to end it, because no node can take it.
     pub only: Option<ScheduledActivityIdentifier>,
 }
 
@@ -133,6 +138,15 @@ impl ActivityOrder {
     /// Whether an activity that this order's tags admit is held back because its handler is missing.
     pub fn holds_back(&self, name: &str, tag: Option<&str>) -> bool {
         self.tag_filter.matches(tag) && !self.has_handler(name)
+    }
+
+    /// Whether `other` passes exactly the same rows.
+    pub fn passes_the_same_as(&self, other: &Self) -> bool {
+        let owner = |order: &Self| order.session.as_ref().map(|session| session.owner_id.clone());
+        owner(self) == owner(other)
+            && self.tag_filter == other.tag_filter
+            && self.handlers == other.handlers
+            && self.only == other.only
     }
 
     fn has_handler(&self, name: &str) -> bool {

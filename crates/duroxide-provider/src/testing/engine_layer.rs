@@ -8,10 +8,10 @@ use crate::{
     DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths,
     SystemMetrics, WorkClaim,
     store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, InstanceNeeds, InstanceOrder,
-        Op, Readies, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance, StoreEngine,
-        StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
-        StoredStatus,
+        ActivityOrder, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, EventRow, Fault,
+        InstanceNeeds, InstanceOrder, Op, Readies, ReadyActivity, ReadyInstance, RunningVersion,
+        SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
+        StoredExecution, StoredNode, StoredStatus, TransactionSteps,
     },
 };
 
@@ -65,19 +65,53 @@ macro_rules! engine_layer {
     };
 }
 
+/// Makes the trait, and of whatever implements it a transaction in steps, from one list of the steps.
+macro_rules! step_layer {
+    ($(fn $step:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
+        /// A store engine around a transaction in steps. Every step is handed on; a test overrides what it wants to count,
+        /// change or fail, and lets [`EngineLayer::transact`] be [`TransactionSteps::transact_in_steps`].
+        pub trait StepLayer: EngineLayer {
+            /// The steps inside.
+            type Steps: TransactionSteps;
+
+            /// Runs a step inside.
+            fn with_steps<T>(&mut self, call: impl FnOnce(&mut Self::Steps) -> T) -> T;
+
+            $(
+                #[doc = concat!("Hands on [`TransactionSteps::", stringify!($step), "`].")]
+                fn $step(&mut self, $($argument: $type),*) $(-> $result)? {
+                    self.with_steps(|steps| steps.$step($($argument),*))
+                }
+            )*
+        }
+
+        impl<L: StepLayer> TransactionSteps for L {
+            $(fn $step(&mut self, $($argument: $type),*) $(-> $result)? {
+                StepLayer::$step(self, $($argument),*)
+            })*
+        }
+    };
+}
+
+step_layer! {
+    fn begin(now: Timestamp) -> Result<(), StoreFailure>;
+    fn apply(op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError>;
+    fn promote() -> Result<Vec<DeadLetterNote>, StoreFailure>;
+    fn clamp_leases() -> Result<(), StoreFailure>;
+    fn move_leases(by: Duration) -> Result<(), StoreFailure>;
+    fn claim_instances(order: &InstanceOrder, nonce: u128)
+        -> Result<Claimed<OrchestrationClaim>, StoreFailure>;
+    fn claim_activities(order: &ActivityOrder, nonce: u128) -> Result<Claimed<WorkClaim>, StoreFailure>;
+    fn commit() -> Result<(), StoreFailure>;
+    fn rollback();
+    fn next_wake() -> Result<Option<Timestamp>, StoreFailure>;
+    fn nodes() -> Result<Vec<StoredNode>, StoreFailure>;
+}
+
 engine_layer! {
     writes {
-        fn begin(now: Timestamp) -> Result<(), StoreFailure>;
-        fn apply(op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError>;
-        fn promote() -> Result<Vec<DeadLetterNote>, StoreFailure>;
-        fn clamp_leases() -> Result<(), StoreFailure>;
-        fn move_leases(by: Duration) -> Result<(), StoreFailure>;
-        fn claim_instances(order: &InstanceOrder, nonce: u128)
-            -> Result<Claimed<OrchestrationClaim>, StoreFailure>;
-        fn claim_activities(order: &ActivityOrder, nonce: u128) -> Result<Claimed<WorkClaim>, StoreFailure>;
-        fn commit() -> Result<(), StoreFailure>;
-        fn rollback();
-        fn next_wake() -> Result<Option<Timestamp>, StoreFailure>;
+        fn transact(batch: &Batch<'_>) -> Result<Done, Fault>;
+        fn next_wake(now: Timestamp) -> Result<Option<Timestamp>, StoreFailure>;
         fn changed_elsewhere() -> Result<bool, StoreFailure>;
         fn may_be_ready() -> Result<Readies, StoreFailure>;
         fn reopen() -> Result<(), StoreFailure>;

@@ -24,8 +24,9 @@ use self::{activities::Activity, dead_letters::Letter, instance::Instance, nodes
 use crate::{
     DeleteInstanceResult, NodeId, OrchestrationClaim, WorkClaim,
     store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, InstanceOrder, MessageRow, Op, Refusal,
-        StoreEngine, StoreFailure, Visibility,
+        ActivityOrder, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, Fault, InstanceOrder,
+        MessageRow, Op, Refusal, StoreEngine, StoreFailure, StoreReader, StoredNode, TransactionSteps,
+        Visibility,
         bounds::{MAX_ATTEMPTS_DEFAULT, ORPHAN_MESSAGE_TTL_DEFAULT},
     },
 };
@@ -182,7 +183,7 @@ impl ModelEngine {
     }
 }
 
-impl StoreEngine for ModelEngine {
+impl TransactionSteps for ModelEngine {
     fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
         self.now = now;
         Ok(())
@@ -234,6 +235,20 @@ impl StoreEngine for ModelEngine {
         let activities = self.activities.values().filter_map(|activity| activity.waits_until);
         let sessions = self.sessions.values().map(|session| session.until).filter(|until| *until > self.now);
         Ok(instances.chain(activities).chain(sessions).min())
+    }
+
+    fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
+        StoreReader::nodes(self)
+    }
+}
+
+impl StoreEngine for ModelEngine {
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        self.transact_in_steps(batch)
+    }
+
+    fn next_wake(&mut self, _now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
+        TransactionSteps::next_wake(self)
     }
 
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {

@@ -1,6 +1,6 @@
 //! One engine in virtual time.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use duroxide_core::{Event, Timestamp, WorkItem};
 
@@ -9,9 +9,9 @@ use crate::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, OrchestrationClaim, OrchestrationFetch,
     PruneResult, Round, SemverRange, SessionFetchConfig, TagFilter, WorkClaim, WorkFetch, invariant,
     store::{
-        ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, Ended, EventRow, InstanceOrder,
+        ActivityOrder, ActivityRow, Answer, Batch, Claimed, Done, Ended, EventRow, InstanceOrder,
         InstanceSnapshot, MessageRow, Op, PreparedRound, Refusal, StateChange, StoreEngine, StoreReader,
-        StoreSnapshot, Unfinished,
+        StoreSnapshot, Submitted, Unfinished, WaitingFetch,
     },
 };
 
@@ -73,7 +73,7 @@ impl Scenario {
     /// Sets the clock back, and the store notices.
     pub fn notice_turn_back(&mut self, time: Duration) {
         self.turn_back(time);
-        self.transact(|engine| engine.clamp_leases()).unwrap();
+        self.transact(Batch { clock_set_forward: Some(Duration::ZERO), ..Batch::default() });
     }
 
     /// Sets the clock forward, and the store notices before it does anything else.
@@ -84,12 +84,12 @@ impl Scenario {
 
     /// Another process notices the same step.
     pub fn notice_again(&mut self, time: Duration) {
-        self.transact(|engine| engine.move_leases(time)).unwrap();
+        self.transact(Batch { clock_set_forward: Some(time), ..Batch::default() });
     }
 
     /// Makes visible what has become due.
     pub fn promote(&mut self) {
-        self.transact(|engine| engine.promote()).unwrap();
+        self.transact(Batch { promote: true, ..Batch::default() });
     }
 
     /// Lets the leases of stories end.
@@ -99,7 +99,7 @@ impl Scenario {
 
     /// When the engine wants to be woken.
     pub fn next_wake(&mut self) -> Option<Timestamp> {
-        self.engine.next_wake().unwrap()
+        self.engine.next_wake(self.now).unwrap()
     }
 
     // ---- operations -----------------------------------------------------------------------------------------
@@ -111,14 +111,11 @@ impl Scenario {
 
     /// Applies an operation handed in earlier.
     pub fn apply_handed_in(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, Refusal> {
-        match self.transact(|engine| engine.apply(op, handed_in)) {
-            Ok(answer) => {
-                check_told_end(&mut *self.engine, op, &answer);
-                Ok(answer)
-            }
-            Err(ApplyError::Refused(refusal)) => Err(refusal),
-            Err(ApplyError::Broken(failure)) => panic!("the store failed: {failure}"),
-        }
+        let submitted = Submitted { op: Cow::Borrowed(op), waited: self.now.saturating_since(handed_in) };
+        let mut done = self.transact(Batch { operations: vec![submitted], ..Batch::default() });
+        let answer = done.answers.pop().expect("every operation is answered")?;
+        check_told_end(&mut *self.engine, op, &answer);
+        Ok(answer)
     }
 
     /// Queues a message or an activity.
@@ -271,14 +268,11 @@ impl Scenario {
 
     /// Claims instances.
     pub fn claim_all(&mut self, order: &InstanceOrder) -> Claimed<OrchestrationClaim> {
-        self.nonce += 1;
-        let nonce = self.nonce;
-        self.transact(|engine| {
-            let dead_letters = engine.promote().unwrap();
-            let mut claimed = engine.claim_instances(order, nonce).unwrap();
-            claimed.dead_letters.splice(0..0, dead_letters);
-            claimed
-        })
+        let fetches = vec![WaitingFetch::new(order)];
+        let done = self.transact(Batch { promote: true, instance_fetches: fetches, ..Batch::default() });
+        let mut claimed = done.instances.into_iter().flatten().next().expect("the fetch is new");
+        claimed.dead_letters.splice(0..0, done.dead_letters);
+        claimed
     }
 
     /// Claims one instance with a version filter.
@@ -306,12 +300,9 @@ impl Scenario {
 
     /// Claims activities.
     pub fn work_all(&mut self, order: &ActivityOrder) -> Claimed<WorkClaim> {
-        self.nonce += 1;
-        let nonce = self.nonce;
-        self.transact(|engine| {
-            engine.promote().unwrap();
-            engine.claim_activities(order, nonce).unwrap()
-        })
+        let fetches = vec![WaitingFetch::new(order)];
+        let done = self.transact(Batch { promote: true, activity_fetches: fetches, ..Batch::default() });
+        done.activities.into_iter().flatten().next().expect("the fetch is new")
     }
 
     // ---- short cuts -----------------------------------------------------------------------------------------
@@ -363,10 +354,10 @@ impl Scenario {
     }
 
     /// One transaction at the current time, after which the invariants hold.
-    fn transact<T>(&mut self, act: impl FnOnce(&mut dyn StoreEngine) -> T) -> T {
-        self.engine.begin(self.now).unwrap();
-        let done = act(self.engine.as_mut());
-        self.engine.commit().unwrap();
+    pub fn transact(&mut self, batch: Batch<'_>) -> Done {
+        self.nonce += 1;
+        let batch = Batch { now: self.now, nonce: self.nonce, ..batch };
+        let done = self.engine.transact(&batch).unwrap_or_else(|fault| panic!("the store failed: {fault}"));
         self.check_invariants();
         done
     }

@@ -5,7 +5,7 @@ use duroxide_core::Timestamp;
 use super::subject::Subject;
 use crate::{
     DeleteInstanceResult, InstanceFilter, PruneResult,
-    store::{Answer, ApplyError, Op, StoreFailure},
+    store::{Answer, Op, StoreFailure},
 };
 
 impl Subject {
@@ -65,10 +65,8 @@ impl Subject {
     }
 
     fn step(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, StoreFailure> {
-        match self.engine.apply(op, handed_in) {
-            Ok(answer) => self.finish(op, answer, handed_in),
-            Err(ApplyError::Refused(refusal)) => panic!("a further step was refused: {refusal}"),
-            Err(ApplyError::Broken(failure)) => Err(failure),
-        }
+        let answer = self.answer(op, handed_in)?;
+        let answer = answer.unwrap_or_else(|refusal| panic!("a further step was refused: {refusal}"));
+        self.finish(op, answer, handed_in)
     }
 }

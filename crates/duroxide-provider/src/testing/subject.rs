@@ -1,18 +1,20 @@
 //! An engine under random steps, and what it is seen to do.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use duroxide_core::{Timestamp, WorkItem};
 
 use super::{
-    items::{self, ORDER, VERSION},
+    answers::{instance_reads, pages, queries},
+    items,
     told_end::check_told_end,
 };
 use crate::{
-    ClaimToken, DeadLetter, InstanceQuery, OrchestrationClaim, Round, WorkClaim,
+    ClaimToken, DeadLetter, OrchestrationClaim, Round, WorkClaim,
     store::{
-        ActivityOrder, Answer, ApplyError, DeadLetterNote, HeldBack, InstanceOrder, MessageRow, Op,
-        PreparedRound, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, bounds::CLAIM_MESSAGES_MAX,
+        ActivityOrder, Answer, Batch, DeadLetterNote, Done, Fault, HeldBack, InstanceOrder, MessageRow, Op,
+        PreparedRound, Refusal, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, Submitted,
+        WaitingFetch, bounds::CLAIM_MESSAGES_MAX,
     },
 };
 
@@ -143,20 +145,21 @@ impl Subject {
         }
     }
 
-    /// Takes a step, in one transaction.
+    /// Takes a step. What is due is promoted before it and after it.
     ///
     /// # Errors
     /// If the store fails.
     pub fn take(&mut self, step: &Step) -> Result<Observation, StoreFailure> {
-        if let Step::Pass(time) | Step::SetForward(time) = step {
-            self.now = self.now.saturating_add(*time);
+        let mut batch = Batch { promote: true, ..Batch::default() };
+        match step {
+            Step::Pass(time) => self.now = self.now.saturating_add(*time),
+            Step::SetForward(time) => {
+                self.now = self.now.saturating_add(*time);
+                batch.clock_set_forward = Some(*time);
+            }
+            _ => {}
         }
-        self.nonce += 1;
-        self.engine.begin(self.now)?;
-        if let Step::SetForward(time) = step {
-            self.engine.move_leases(*time)?;
-        }
-        let mut seen = Observation { buried: self.engine.promote()?, ..Observation::default() };
+        let mut seen = Observation { buried: self.transact(batch)?.dead_letters, ..Observation::default() };
         match step {
             Step::Pass(_) | Step::SetForward(_) => {}
             Step::ClaimInstances(order) => self.claim_instances(order, &mut seen)?,
@@ -165,30 +168,51 @@ impl Subject {
             _ => {
                 let (op, handed_in) = self.operation(step);
                 seen.answer = Some(self.apply(&op, handed_in)?);
-                seen.buried.extend(self.engine.promote()?);
+                let promoted = self.transact(Batch { promote: true, ..Batch::default() })?;
+                seen.buried.extend(promoted.dead_letters);
             }
         }
-        self.engine.commit()?;
         seen.dead_letters = self.engine.dead_letters(None)?;
         Ok(seen)
     }
 
+    /// Carries out a batch at the current time.
+    fn transact(&mut self, batch: Batch<'_>) -> Result<Done, StoreFailure> {
+        self.nonce += 1;
+        let batch = Batch { now: self.now, nonce: self.nonce, ..batch };
+        self.engine.transact(&batch).map_err(Fault::into_failure)
+    }
+
+    /// Carries out one operation.
+    pub(super) fn answer(
+        &mut self,
+        op: &Op,
+        handed_in: Timestamp,
+    ) -> Result<Result<Answer, Refusal>, StoreFailure> {
+        let waited = self.now.saturating_since(handed_in);
+        let operations = vec![Submitted { op: Cow::Borrowed(op), waited }];
+        let mut done = self.transact(Batch { operations, ..Batch::default() })?;
+        Ok(done.answers.pop().expect("every operation is answered"))
+    }
+
     fn flood(&mut self, instance: &str) -> Result<(), StoreFailure> {
-        for number in 0..CLAIM_MESSAGES_MAX + 5 {
-            let data = number.to_string();
-            let item =
-                if number % 3 == 0 { items::queue(instance, &data) } else { items::raise(instance, &data) };
-            let op = Op::EnqueueMessage(MessageRow::new(item, None).unwrap());
-            self.apply(&op, self.now)?.unwrap();
-        }
+        let mut messages: Vec<Op> = (0..CLAIM_MESSAGES_MAX + 5)
+            .map(|number| match number % 3 {
+                0 => items::queue(instance, &number.to_string()),
+                _ => items::raise(instance, &number.to_string()),
+            })
+            .map(|item| Op::EnqueueMessage(MessageRow::new(item, None).unwrap()))
+            .collect();
         // It comes last and is taken all the same.
-        let start = Op::EnqueueMessage(MessageRow::new(items::start(instance), None).unwrap());
-        self.apply(&start, self.now)?.unwrap();
+        messages.push(Op::EnqueueMessage(MessageRow::new(items::start(instance), None).unwrap()));
+        let operations = messages.iter().map(Submitted::now).collect();
+        let done = self.transact(Batch { operations, ..Batch::default() })?;
+        done.answers.into_iter().for_each(|answer| drop(answer.unwrap()));
         Ok(())
     }
 
     fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Result<String, String>, StoreFailure> {
-        match self.engine.apply(op, handed_in) {
+        match self.answer(op, handed_in)? {
             Ok(answer) => {
                 check_told_end(&mut *self.engine, op, &answer);
                 let mut answer = self.finish(op, answer, handed_in)?;
@@ -198,13 +222,14 @@ impl Subject {
                 }
                 Ok(Ok(format!("{answer:?}")))
             }
-            Err(ApplyError::Refused(refusal)) => Ok(Err(refusal.to_string())),
-            Err(ApplyError::Broken(failure)) => Err(failure),
+            Err(refusal) => Ok(Err(refusal.to_string())),
         }
     }
 
     fn claim_instances(&mut self, order: &InstanceOrder, seen: &mut Observation) -> Result<(), StoreFailure> {
-        let claimed = self.engine.claim_instances(order, self.nonce)?;
+        let fetches = vec![WaitingFetch::new(order)];
+        let done = self.transact(Batch { instance_fetches: fetches, ..Batch::default() })?;
+        let claimed = done.instances.into_iter().flatten().next().unwrap_or_default();
         seen.buried.extend(claimed.dead_letters);
         seen.held_back = claimed.held_back;
         for mut claim in claimed.items {
@@ -222,7 +247,9 @@ impl Subject {
         order: &ActivityOrder,
         seen: &mut Observation,
     ) -> Result<(), StoreFailure> {
-        let claimed = self.engine.claim_activities(order, self.nonce)?;
+        let fetches = vec![WaitingFetch::new(order)];
+        let done = self.transact(Batch { activity_fetches: fetches, ..Batch::default() })?;
+        let claimed = done.activities.into_iter().flatten().next().unwrap_or_default();
         seen.buried.extend(claimed.dead_letters);
         seen.held_back = claimed.held_back;
         for mut claim in claimed.items {
@@ -241,9 +268,7 @@ impl Subject {
             Step::Apply(op) => op.clone(),
             Step::Commit { claim, round, handed_in_ago } => {
                 let round = PreparedRound::new(&instance(claim), round).unwrap();
-                let micros = u64::try_from(handed_in_ago.as_micros()).unwrap();
-                let handed_in = Timestamp::from_micros(self.now.as_micros() - micros);
-                return (Op::CommitRound(Box::new(round)), handed_in);
+                return (Op::CommitRound(Box::new(round)), self.now.saturating_sub(*handed_in_ago));
             }
             Step::AbandonInstance { claim, delay, ignore_attempt } => {
                 Op::AbandonInstance { token: instance(claim), delay: *delay, ignore_attempt: *ignore_attempt }
@@ -326,55 +351,4 @@ impl Subject {
         }
         Ok(seen)
     }
-}
-
-/// One query for each criterion, and some for several.
-fn queries(now: Timestamp) -> Vec<InstanceQuery> {
-    let (all, some_time_ago) = (InstanceQuery::default, now.as_millis().saturating_sub(20_000));
-    vec![
-        all(),
-        all().status("Running"),
-        all().status(InstanceQuery::PENDING),
-        all().status(InstanceQuery::PENDING).roots_only().updated_from(some_time_ago),
-        all().status("Completed").roots_only(),
-        all().orchestration_name(ORDER),
-        all().orchestration_version(VERSION),
-        all().id_prefix("i"),
-        all().id_prefix("i1").status("Running"),
-        all().parent("i1"),
-        all().created_from(some_time_ago),
-        all().created_before(some_time_ago),
-        all().updated_from(some_time_ago).status("Running"),
-        all().updated_before(some_time_ago).roots_only(),
-    ]
-}
-
-/// All that a query selects, in pages of two. Row numbers differ between engines and are left out.
-fn pages(reader: &mut dyn StoreReader, query: &InstanceQuery) -> Result<Vec<String>, StoreFailure> {
-    let mut seen = Vec::new();
-    let mut below = None;
-    loop {
-        let page = reader.select_instances(query, below, 2)?;
-        let Some(last) = page.last() else { return Ok(seen) };
-        below = Some(last.row);
-        seen.extend(page.iter().map(|selected| format!("{:?}", selected.info)));
-    }
-}
-
-fn instance_reads(reader: &mut dyn StoreReader, id: &str) -> Result<String, StoreFailure> {
-    let mut seen = format!(
-        "{id}: {:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n",
-        reader.instance_info(id)?,
-        reader.status(id)?,
-        reader.descriptor(id)?,
-        reader.children(id)?,
-        reader.kv_values(id)?,
-        reader.stats(id)?,
-    );
-    for execution in reader.executions(id)? {
-        let info = reader.execution_info(id, execution)?;
-        seen += &format!("{info:?} {:?}\n", reader.last_event_id(id, execution)?);
-    }
-    let current = reader.current_execution(id)?;
-    Ok(seen + &format!("{current:?} {:?}\n", reader.load(id, current.unwrap_or(1))?))
 }

@@ -46,10 +46,6 @@ pub(super) fn touch(db: &Db, name: &str, now: Timestamp) -> Rows<()> {
     db.execute(TOUCH, (name, micros(now))).map(|_| ())
 }
 
-pub(super) fn seen(db: &Db) -> Rows<Vec<(NodeId, Timestamp)>> {
-    Ok(list(db)?.into_iter().map(|node| (node.id, node.seen_at)).collect())
-}
-
 pub(super) fn set_seen(db: &Db, id: NodeId, seen_at: Timestamp) -> Rows<()> {
     db.execute(SET_SEEN, (number(id.0), micros(seen_at))).map(|_| ())
 }
@@ -84,8 +80,8 @@ impl NodeTable for SqliteTables {
         touch(&self.db, name, now)
     }
 
-    fn nodes_seen(&mut self) -> Rows<Vec<(NodeId, Timestamp)>> {
-        seen(&self.db)
+    fn nodes(&mut self) -> Rows<Vec<StoredNode>> {
+        list(&self.db)
     }
 
     fn set_node_seen(&mut self, node: NodeId, seen_at: Timestamp) -> Rows<()> {

@@ -7,15 +7,17 @@
 use duroxide_provider::store::StoreFailure;
 
 use super::{LOG_BYTES_DUE, Log};
-use crate::{db::Db, open::WRITER_CACHE};
+use crate::{
+    db::Db,
+    error::failure,
+    open::WRITER_CACHE,
+    tables::{BEGIN, ROLLBACK},
+};
 
 /// Pages that do not fit into a small cache go to the log while the transaction is open. They stay there, void, when that
 /// is rolled back, and what SQLite writes next overwrites them.
 const SMALL_CACHE: &str = "PRAGMA cache_size = 16";
-const BEGIN: &str = "SAVEPOINT log_space";
 const FILL: &str = "INSERT INTO payload (id, data) VALUES (-1, zeroblob(?1))";
-const ROLL_BACK: &str = "ROLLBACK TO log_space";
-const END: &str = "RELEASE log_space";
 
 /// Whether room was made, or tried to be made, since the store was opened.
 #[derive(Debug, Default)]
@@ -24,24 +26,27 @@ pub(crate) struct LogSpace {
 }
 
 impl LogSpace {
-    /// Makes a short log as long as it gets before it is checkpointed. The commit of this transaction puts it on the disk.
-    pub(crate) fn make(&mut self, db: &Db, log: &mut Log) -> Result<(), StoreFailure> {
-        // Once: on a disk that has no room, the next attempt does without.
+    /// Makes a short log as long as it gets before it is checkpointed. Once: on a disk that has no room, or beside another
+    /// writer, the next attempt does without. The next commit puts the longer log on the disk.
+    pub(crate) fn make(&mut self, db: &Db, log: &mut Log) {
         if std::mem::replace(&mut self.is_made, true) {
-            return Ok(());
+            return;
         }
-        db.execute(SMALL_CACHE, [])?;
-        let filled = fill_log(db);
-        db.execute(WRITER_CACHE, [])?;
+        if let Err(failure) = fill_log(db) {
+            tracing::debug!(target: "duroxide::providers::sqlite", %failure, "the log could not be made longer");
+        }
         // The void pages must not be taken for a log that has grown.
         log.mark();
-        filled
     }
 }
 
 fn fill_log(db: &Db) -> Result<(), StoreFailure> {
-    db.execute(BEGIN, [])?;
-    db.execute(FILL, [LOG_BYTES_DUE.cast_signed()])?;
-    db.execute(ROLL_BACK, [])?;
-    db.execute(END, []).map(|_| ())
+    db.execute(SMALL_CACHE, [])?;
+    let filled = db.run(BEGIN).map_err(|error| failure(&error)).and_then(|()| {
+        let filled = db.execute(FILL, [LOG_BYTES_DUE.cast_signed()]);
+        let rolled_back = db.run(ROLLBACK).map_err(|error| failure(&error));
+        filled.and(rolled_back)
+    });
+    db.execute(WRITER_CACHE, [])?;
+    filled
 }

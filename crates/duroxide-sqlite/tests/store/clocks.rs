@@ -5,7 +5,7 @@ use std::time::Duration;
 use duroxide_core::{Timestamp, WorkItem};
 use duroxide_provider::{
     SessionFetchConfig,
-    store::{ActivityOrder, Op, StoreEngine},
+    store::{ActivityOrder, Op, StoreEngine, TransactionSteps},
 };
 
 use crate::fixture::*;
@@ -72,12 +72,12 @@ fn the_end_of_a_session_is_noticed_again_after_a_failed_commit() {
     let held = store.claim_work_with(&order("w1")).items.remove(0);
     store.apply(&Op::RenewActivity { token: held.lock_token, extend_for: HOUR });
     let end = store.now.saturating_add(LEASE);
-    assert_eq!(store.engine.next_wake().unwrap(), Some(end));
+    assert_eq!(store.engine.next_wake(store.now).unwrap(), Some(end));
 
     store.pass(LEASE);
-    store.engine.begin(store.now).unwrap();
-    store.engine.promote().unwrap();
-    store.engine.rollback();
-    assert_eq!(store.engine.next_wake().unwrap(), Some(end));
+    store.engine.steps().begin(store.now).unwrap();
+    store.engine.steps().promote().unwrap();
+    store.engine.steps().rollback();
+    assert_eq!(store.engine.next_wake(store.now).unwrap(), Some(end));
     assert_eq!(store.claim_work_with(&order("w2")).items.len(), 1);
 }

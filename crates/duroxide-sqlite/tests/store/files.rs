@@ -2,7 +2,7 @@
 
 use duroxide_provider::{
     NodeAnnouncement,
-    store::{ActivityRow, FailureClass, MessageRow, NodeRow, Op, StoreEngine, StoreReader},
+    store::{ActivityRow, Batch, Fault, MessageRow, NodeRow, Op, StoreEngine, StoreReader, TransactionSteps},
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions, SqliteSynchronous};
 use rusqlite::Connection;
@@ -49,9 +49,9 @@ fn a_transaction_that_was_never_committed_left_nothing() {
     let before = store.engine.snapshot().unwrap();
     let round =
         duroxide_provider::store::PreparedRound::new(&claim.lock_token, &first_round("order-1")).unwrap();
-    store.engine.begin(store.now).unwrap();
-    store.engine.apply(&Op::CommitRound(Box::new(round)), store.now).unwrap();
-    assert!(store.engine.claim_activities(&one_activity(), 7).unwrap().items.len() == 1);
+    store.engine.steps().begin(store.now).unwrap();
+    store.engine.steps().apply(&Op::CommitRound(Box::new(round)), store.now).unwrap();
+    assert!(store.engine.steps().claim_activities(&one_activity(), 7).unwrap().items.len() == 1);
     drop(store);
 
     let mut store = Store::file(&path);
@@ -64,10 +64,10 @@ fn a_transaction_that_was_never_committed_left_nothing() {
 #[test]
 fn a_rollback_forgets_what_the_transaction_made() {
     let mut store = Store::in_memory();
-    store.engine.begin(store.now).unwrap();
+    store.engine.steps().begin(store.now).unwrap();
     let op = Op::EnqueueMessage(MessageRow::new(start("order-1"), None).unwrap());
-    store.engine.apply(&op, store.now).unwrap();
-    store.engine.rollback();
+    store.engine.steps().apply(&op, store.now).unwrap();
+    store.engine.steps().rollback();
     assert!(store.engine.snapshot().unwrap().instances.is_empty());
 
     store.send(&start("order-2"));
@@ -88,11 +88,11 @@ fn a_name_that_was_rolled_back_is_stored_when_it_comes_again() {
         Op::EnqueueActivity(ActivityRow::new(activity("order-1", 2)).unwrap()),
     ];
     for _ in 0..2 {
-        store.engine.begin(store.now).unwrap();
+        store.engine.steps().begin(store.now).unwrap();
         for op in &ops {
-            store.engine.apply(op, store.now).unwrap();
+            store.engine.steps().apply(op, store.now).unwrap();
         }
-        store.engine.rollback();
+        store.engine.steps().rollback();
     }
     for op in &ops {
         store.apply(op);
@@ -106,17 +106,6 @@ fn a_name_that_was_rolled_back_is_stored_when_it_comes_again() {
     let mut store = Store { now: later, ..Store::file(&path) };
     assert_eq!(store.claim().unwrap().instance, "order-1");
     assert_eq!(store.claim_work().unwrap().item, activity("order-1", 2));
-}
-
-/// A transaction that is gone takes no more operations: they would run outside of any.
-#[test]
-fn nothing_runs_outside_a_transaction() {
-    let mut store = Store::in_memory();
-    let op = Op::EnqueueMessage(MessageRow::new(start("order-1"), None).unwrap());
-    assert!(store.engine.apply(&op, store.now).is_err());
-    assert!(store.engine.claim_instances(&one_instance(), 1).is_err());
-    assert!(store.engine.commit().is_err());
-    assert!(store.engine.snapshot().unwrap().instances.is_empty());
 }
 
 /// B19, 23.1: FULL unless NORMAL is asked for by name. The setting is a connection's own, so each is asked.
@@ -147,16 +136,16 @@ fn a_reader_beside_the_writer_sees_only_commits() {
     store.send(&start("order-1"));
     let claim = store.claim().unwrap();
     store.commit(&claim.lock_token, first_round("order-1")).unwrap();
-    store.engine.begin(store.now).unwrap();
+    store.engine.steps().begin(store.now).unwrap();
     let op = Op::Append {
         instance: "order-1".into(),
         execution_id: 1,
         events: vec![duroxide_provider::store::EventRow::new(&scheduled("order-1", 3))],
         changes: Vec::new(),
     };
-    store.engine.apply(&op, store.now).unwrap();
+    store.engine.steps().apply(&op, store.now).unwrap();
     assert_eq!(reader.history("order-1", None).unwrap().len(), 2);
-    store.engine.commit().unwrap();
+    store.engine.steps().commit().unwrap();
     assert_eq!(reader.history("order-1", None).unwrap().len(), 3);
     assert_eq!(reader.snapshot().unwrap(), store.engine.snapshot().unwrap());
 }
@@ -275,7 +264,7 @@ fn a_reopened_engine_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::file(&directory.path().join("store.db"));
     store.send(&start("order-1"));
-    store.engine.begin(store.now).unwrap();
+    store.engine.steps().begin(store.now).unwrap();
     store.engine.reopen().unwrap();
     assert_eq!(store.claim().unwrap().instance, "order-1");
 }
@@ -292,7 +281,8 @@ fn an_engine_that_cannot_be_reopened_is_not_used() {
     std::fs::rename(&path, &moved).unwrap();
     std::fs::create_dir(&path).unwrap();
     store.engine.reopen().unwrap_err();
-    assert_eq!(store.engine.begin(store.now).unwrap_err().class, FailureClass::Retryable);
+    let fault = store.engine.transact(&Batch::default()).unwrap_err();
+    assert!(matches!(fault, Fault::Unavailable(_)), "{fault:?}");
 
     std::fs::remove_dir(&path).unwrap();
     std::fs::rename(&moved, &path).unwrap();

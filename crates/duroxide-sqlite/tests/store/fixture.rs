@@ -9,8 +9,8 @@ use duroxide_core::{Event, EventKind, Timestamp, WorkItem};
 use duroxide_provider::{
     ExecutionMetadata, OrchestrationClaim, OrchestrationFetch, Round, TagFilter, WorkClaim, WorkFetch,
     store::{
-        ActivityOrder, ActivityRow, Answer, ApplyError, Claimed, InstanceOrder, MessageRow, Op,
-        PreparedRound, Refusal, StoreEngine, StoreReader,
+        ActivityOrder, ActivityRow, Answer, Batch, Claimed, Done, InstanceOrder, MessageRow, Op,
+        PreparedRound, Refusal, StoreEngine, StoreReader, Submitted, WaitingFetch,
     },
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
@@ -41,16 +41,16 @@ impl Store {
         self.now = self.now.saturating_add(time);
     }
 
+    /// A transaction at the current time.
+    pub(crate) fn transact(&mut self, batch: Batch<'_>) -> Done {
+        let batch = Batch { now: self.now, nonce: nonce(), ..batch };
+        self.engine.transact(&batch).unwrap_or_else(|fault| panic!("the store failed: {fault}"))
+    }
+
     /// One operation in a transaction of its own.
     pub(crate) fn try_apply(&mut self, op: &Op) -> Result<Answer, Refusal> {
-        self.engine.begin(self.now).unwrap();
-        let answer = match self.engine.apply(op, self.now) {
-            Ok(answer) => Ok(answer),
-            Err(ApplyError::Refused(refusal)) => Err(refusal),
-            Err(ApplyError::Broken(failure)) => panic!("{op:?} broke: {failure}"),
-        };
-        self.engine.commit().unwrap();
-        answer
+        let mut done = self.transact(Batch { operations: vec![Submitted::now(op)], ..Batch::default() });
+        done.answers.remove(0)
     }
 
     pub(crate) fn apply(&mut self, op: &Op) -> Answer {
@@ -66,11 +66,9 @@ impl Store {
     }
 
     pub(crate) fn claim_with(&mut self, order: &InstanceOrder) -> Claimed<OrchestrationClaim> {
-        self.engine.begin(self.now).unwrap();
-        self.engine.promote().unwrap();
-        let claimed = self.engine.claim_instances(order, nonce()).unwrap();
-        self.engine.commit().unwrap();
-        claimed
+        let fetches = vec![WaitingFetch::new(order)];
+        let done = self.transact(Batch { promote: true, instance_fetches: fetches, ..Batch::default() });
+        done.instances.into_iter().flatten().next().unwrap()
     }
 
     pub(crate) fn claim(&mut self) -> Option<OrchestrationClaim> {
@@ -78,11 +76,9 @@ impl Store {
     }
 
     pub(crate) fn claim_work_with(&mut self, order: &ActivityOrder) -> Claimed<WorkClaim> {
-        self.engine.begin(self.now).unwrap();
-        self.engine.promote().unwrap();
-        let claimed = self.engine.claim_activities(order, nonce()).unwrap();
-        self.engine.commit().unwrap();
-        claimed
+        let fetches = vec![WaitingFetch::new(order)];
+        let done = self.transact(Batch { promote: true, activity_fetches: fetches, ..Batch::default() });
+        done.activities.into_iter().flatten().next().unwrap()
     }
 
     pub(crate) fn claim_work(&mut self) -> Option<WorkClaim> {

@@ -57,7 +57,7 @@ fn every_statement_of_claims_and_commits_uses_an_index() {
     store.apply(&Op::AbandonInstance { token: claim.lock_token, delay, ignore_attempt: false });
     store.pass(Duration::from_secs(100));
     store.claim();
-    store.engine.next_wake().unwrap();
+    store.engine.next_wake(store.now).unwrap();
     store.engine.may_be_ready().unwrap();
     assert_eq!(expensive(&path, trace.statements()), Vec::<String>::new());
 }
@@ -191,6 +191,6 @@ fn a_look_ahead_is_one_statement() {
     store.send(&start("order-1"));
     store.claim().unwrap();
     let trace = store.engine.trace_statements().unwrap();
-    assert_eq!(store.engine.next_wake().unwrap(), Some(store.now.saturating_add(LEASE)));
+    assert_eq!(store.engine.next_wake(store.now).unwrap(), Some(store.now.saturating_add(LEASE)));
     assert_eq!(trace.statements().len(), 1);
 }

@@ -163,7 +163,7 @@ fn what_a_call_left_is_removed_later_by_whoever_runs() {
     assert!(counted.store.claim().is_none());
     assert_eq!(counted.rows(), left, "the call may still run elsewhere");
     let mut promotions = 0;
-    while let Some(at) = counted.store.engine.next_wake().unwrap() {
+    while let Some(at) = counted.store.engine.next_wake(START).unwrap() {
         counted.store.now = at;
         let before = counted.rows();
         assert!(counted.store.claim().is_none());
@@ -303,7 +303,7 @@ fn every_statement_of_a_removal_uses_an_index() {
     let op = Op::Prune { instance: "order-2".to_owned(), options: PruneOptions::default() };
     let (_, unfinished) = pruned(counted.step(&op));
     counted.finish(unfinished);
-    counted.store.engine.next_wake().unwrap();
+    counted.store.engine.next_wake(START).unwrap();
     let path: &Path = &counted.path();
     assert_eq!(expensive(path, trace.statements()), Vec::<String>::new());
 }

@@ -134,6 +134,6 @@ fn a_claim_made_before_the_upgrade_is_abandoned_after_it() {
         let mut left = vec![(1, false); taken];
         left.resize(3, (0, false));
         assert_eq!(messages(&mut store), left);
-        store.engine.next_wake().unwrap();
+        store.engine.next_wake(store.now).unwrap();
     });
 }

@@ -1,15 +1,15 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
-    Answer, ApplyError, Claimed, DeadLetterNote, FailureClass, Op, Readies, Refusal, StoreEngine,
-    StoreFailure, StoreReader, StoredNode, TellOfWrite,
+    Batch, Done, FailureClass, Fault, Readies, StoreEngine, StoreFailure, StoreReader, StoredNode,
+    TellOfWrite,
 };
 
-use crate::{guard::guarded, order::Order};
+use crate::{guard::guarded, log};
 
-/// An engine whose panics are failures. The class of such a failure says what holds afterwards: an operation that
-/// panics is rolled back and will not succeed later; a panic around the transaction itself leaves nothing known.
+/// An engine whose panics are failures. What panics inside a transaction is told by the engine; a panic around it leaves
+/// nothing known.
 pub(super) struct GuardedEngine {
     engine: Box<dyn StoreEngine>,
     name: Arc<str>,
@@ -25,55 +25,16 @@ impl GuardedEngine {
         &mut *self.engine
     }
 
-    pub(super) fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
-        self.call("begin", FailureClass::OutcomeUnknown, |engine| engine.begin(now))
+    pub(super) fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        let done = self.call("transact", FailureClass::OutcomeUnknown, |engine| Ok(engine.transact(batch)));
+        match done {
+            Ok(done) => done.inspect_err(|fault| log::panic_in(&self.name, fault.failure())),
+            Err(failure) => Err(Fault::OutcomeUnknown { failure, done: None }),
+        }
     }
 
-    pub(super) fn apply(
-        &mut self,
-        op: &Op,
-        handed_in: Timestamp,
-    ) -> Result<Result<Answer, Refusal>, StoreFailure> {
-        self.call("apply", FailureClass::Permanent, |engine| match engine.apply(op, handed_in) {
-            Ok(answer) => Ok(Ok(answer)),
-            Err(ApplyError::Refused(refusal)) => Ok(Err(refusal)),
-            Err(ApplyError::Broken(failure)) => Err(failure),
-        })
-    }
-
-    pub(super) fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
-        self.call("promote", FailureClass::Permanent, |engine| engine.promote())
-    }
-
-    pub(super) fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
-        self.call("clamp_leases", FailureClass::Permanent, |engine| engine.clamp_leases())
-    }
-
-    pub(super) fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
-        self.call("move_leases", FailureClass::Permanent, |engine| engine.move_leases(by))
-    }
-
-    pub(super) fn claim<O: Order>(
-        &mut self,
-        order: &O,
-        nonce: u128,
-    ) -> Result<Claimed<O::Claim>, StoreFailure> {
-        self.call("claim", FailureClass::Permanent, |engine| order.claim(engine, nonce))
-    }
-
-    pub(super) fn commit(&mut self) -> Result<(), StoreFailure> {
-        self.call("commit", FailureClass::OutcomeUnknown, |engine| engine.commit())
-    }
-
-    pub(super) fn rollback(&mut self) -> Result<(), StoreFailure> {
-        self.call("rollback", FailureClass::OutcomeUnknown, |engine| {
-            engine.rollback();
-            Ok(())
-        })
-    }
-
-    pub(super) fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
-        self.call("next_wake", FailureClass::Retryable, |engine| engine.next_wake())
+    pub(super) fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
+        self.call("next_wake", FailureClass::Retryable, |engine| engine.next_wake(now))
     }
 
     pub(super) fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {

@@ -1,32 +1,22 @@
-//! One transaction: operations, promotion, claims, commit.
-
-use std::time::Duration;
+//! One transaction: a batch of everything that waits, and what came of it.
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{
-    ActivityOrder, Answer, DeadLetterNote, FailureClass, HeldBack, InstanceOrder, Op, Readies, Refusal,
-    StoreFailure,
+use duroxide_provider::{
+    StrandedWork,
+    store::{
+        ActivityOrder, Answer, Batch, BatchPart, DeadLetterNote, Done, Fault, HeldBack, InstanceOrder, Op,
+        Refusal, StoreFailure, StoredNode, Submitted,
+    },
 };
 
-use super::{Nonces, SteadyClock, engine::GuardedEngine, lease_start::LeaseAllowance, nodes::Nodes};
+use super::StoreDriver;
 use crate::{
     job::Job,
-    machine::{Machine, Served, Taken},
+    log,
+    machine::{FetchNumbers, Prospect, Served},
     order::Order,
     stranded,
 };
-
-/// A transaction about to run.
-pub(super) struct Transaction<'a> {
-    pub(super) engine: &'a mut GuardedEngine,
-    pub(super) machine: &'a Machine,
-    pub(super) nonces: &'a mut Nonces,
-    pub(super) steady_clock: &'a SteadyClock,
-    /// The time of everything in it.
-    pub(super) now: Timestamp,
-    pub(super) allowance: LeaseAllowance,
-    pub(super) nodes: &'a Nodes,
-}
 
 /// How much stranded work is looked at for one item. Whoever ends stranded work begins with what has waited longest.
 const STRANDED_MAX: usize = 1_000;
@@ -42,202 +32,189 @@ pub(super) struct Outcome {
     pub(super) promoted: bool,
     /// Whether leases were changed because the clock was set.
     pub(super) changed_leases: bool,
-    pub(super) aside: Aside,
-    /// How long the commit took, which is mostly the disk's time.
-    pub(super) commit_took: Duration,
-}
-
-/// What a committed transaction of one operation did.
-#[derive(Debug)]
-pub(super) struct Alone {
-    pub(super) answer: Result<Answer, Refusal>,
-    /// Whether leases were changed because the clock was set.
-    pub(super) changed_leases: bool,
-}
-
-/// What a transaction put aside or passed over; the operator hears of it.
-#[derive(Debug, Default)]
-pub(super) struct Aside {
     pub(super) dead_letters: Vec<DeadLetterNote>,
     /// What claims passed over for lack of a capability.
     pub(super) held_back: HeldBack,
+    pub(super) next_wake: Result<Option<Timestamp>, StoreFailure>,
 }
 
 /// Why a transaction had no effect, or none that anyone knows of.
 #[derive(Debug)]
-pub(super) enum Fault {
-    /// It could not begin or end; nothing happened.
-    Whole(StoreFailure),
+pub(super) enum Failed {
+    /// A part of it was put aside that does not matter now. The rest is worth another transaction at once.
+    WithoutPart,
     /// An operation broke.
-    Op(StoreFailure),
-    /// Due rows could not be promoted.
-    Promotion(StoreFailure),
-    /// Leases could not be changed as a clock that was set requires.
-    Leases(StoreFailure),
-    /// The claim for this order broke.
-    InstanceOrder(u64, StoreFailure),
-    /// The claim for this order broke.
-    ActivityOrder(u64, StoreFailure),
+    Operation(StoreFailure),
+    /// Another transaction was in the way.
+    LostRace(StoreFailure),
+    /// The store does not serve.
+    Unavailable(StoreFailure),
     /// It may or may not have happened. `releases` give back what it granted.
     Unknown { failure: StoreFailure, releases: Vec<Op> },
 }
 
-impl Fault {
-    pub(super) fn into_failure(self) -> StoreFailure {
-        match self {
-            Self::Whole(failure)
-            | Self::Op(failure)
-            | Self::Promotion(failure)
-            | Self::Leases(failure)
-            | Self::InstanceOrder(_, failure)
-            | Self::ActivityOrder(_, failure)
-            | Self::Unknown { failure, .. } => failure,
+/// What is known of items that somebody wants to end because no node can take them.
+enum Endable {
+    /// Nobody asks.
+    NotAsked,
+    /// The batch itself changes the nodes.
+    NotKnownYet,
+    Known {
+        /// The nodes that were there.
+        nodes: Vec<StoredNode>,
+        /// What none of them can take.
+        work: Vec<StrandedWork>,
+    },
+}
+
+impl StoreDriver {
+    /// Carries out operations, promotes what is due and serves the fetches that wait, all in one commit.
+    pub(super) fn run_batch(&mut self, jobs: &[Job], now: Timestamp) -> Result<Outcome, Failed> {
+        let endable = self.look_for_endable(jobs, now);
+        let (machine, allowance) = (&self.machine, self.lease_allowance);
+        let longer_by = |lease| allowance.beside(lease);
+        let (instance_fetches, instances) =
+            machine.instances.requests(longer_by, |order| endable.prospect(order)).into_parts();
+        let (activity_fetches, activities) =
+            machine.activities.requests(longer_by, |order| endable.prospect(order)).into_parts();
+        let batch = Batch {
+            now,
+            nonce: (self.nonces)(),
+            clock_set_forward: machine.lease_change_due(now).map(|change| change.forward),
+            operations: jobs.iter().map(|job| self.submitted(job, now)).collect(),
+            promote: machine.promotion_is_due(now),
+            instance_fetches,
+            activity_fetches,
+            nodes: endable.into_nodes(),
+        };
+        let (promoted, changed_leases) = (batch.promote, batch.clock_set_forward.is_some());
+        match self.engine.transact(&batch) {
+            Ok(done) => Ok(Outcome { promoted, changed_leases, ..Outcome::new(done, instances, activities) }),
+            Err(fault) => Err(self.put_aside(fault, instances, activities, now)),
         }
     }
 
-    /// Wherever it shows, an unknown outcome concerns the whole store.
-    fn into_unknown(self) -> Self {
-        let releases = match &self {
-            Self::Unknown { releases, .. } => releases.clone(),
-            _ => Vec::new(),
+    /// Carries out one operation and serves nobody.
+    pub(super) fn run_alone(&mut self, job: &Job, now: Timestamp) -> Result<Outcome, Failed> {
+        let batch = Batch {
+            now,
+            nonce: (self.nonces)(),
+            clock_set_forward: self.machine.lease_change_due(now).map(|change| change.forward),
+            operations: vec![self.submitted(job, now)],
+            ..Batch::default()
         };
-        let failure = StoreFailure { class: FailureClass::OutcomeUnknown, ..self.into_failure() };
-        Self::Unknown { failure, releases }
+        let changed_leases = batch.clock_set_forward.is_some();
+        let (instances, activities) = (FetchNumbers::default(), FetchNumbers::default());
+        match self.engine.transact(&batch) {
+            Ok(done) => Ok(Outcome { changed_leases, ..Outcome::new(done, instances, activities) }),
+            Err(fault) => Err(self.put_aside(fault, instances, activities, now)),
+        }
     }
 
-    fn is_unknown(&self) -> bool {
-        let (Self::Whole(failure)
-        | Self::Op(failure)
-        | Self::Promotion(failure)
-        | Self::Leases(failure)
-        | Self::InstanceOrder(_, failure)
-        | Self::ActivityOrder(_, failure)
-        | Self::Unknown { failure, .. }) = self;
-        failure.class == FailureClass::OutcomeUnknown
+    fn submitted<'a>(&self, job: &'a Job, now: Timestamp) -> Submitted<'a> {
+        // A clock that was set back meanwhile must not end a lease that its holder has.
+        let waited = now.saturating_since(job.handed_in());
+        Submitted { op: self.lease_allowance.applied_to(job.op()), waited }
+    }
+
+    /// What a fault leaves to do. A part that broke alone is put aside: each time round there is less that can fail.
+    fn put_aside(
+        &mut self,
+        fault: Fault,
+        instances: FetchNumbers,
+        activities: FetchNumbers,
+        now: Timestamp,
+    ) -> Failed {
+        let (part, failure) = match fault {
+            Fault::Broken { part, failure } => (part, failure),
+            Fault::LostRace(failure) => return Failed::LostRace(failure),
+            Fault::Unavailable(failure) => return Failed::Unavailable(failure),
+            Fault::OutcomeUnknown { failure, done } => {
+                let outcome = done.map(|done| Outcome::new(*done, instances, activities));
+                let releases = outcome.map(|outcome| outcome.releases()).unwrap_or_default();
+                return Failed::Unknown { failure, releases };
+            }
+        };
+        match part {
+            BatchPart::Operation(_) | BatchPart::SomeOperation => return Failed::Operation(failure),
+            BatchPart::Leases => {
+                log::upkeep_failed(&self.name, "change_leases", &failure);
+                self.machine.postpone_lease_change(now);
+            }
+            BatchPart::Promotion => {
+                log::upkeep_failed(&self.name, "promote", &failure);
+                self.machine.postpone_promotion(now);
+            }
+            BatchPart::InstanceFetch(index) => {
+                instances.at(index).into_iter().for_each(|number| {
+                    self.machine.instances.fail(number, failure.clone(), now);
+                });
+            }
+            BatchPart::ActivityFetch(index) => {
+                activities.at(index).into_iter().for_each(|number| {
+                    self.machine.activities.fail(number, failure.clone(), now);
+                });
+            }
+        }
+        Failed::WithoutPart
+    }
+
+    /// Looks which items no node can take, if someone asks for such an item. The transaction checks that no node has joined
+    /// in between.
+    fn look_for_endable(&mut self, jobs: &[Job], now: Timestamp) -> Endable {
+        if !self.machine.instances.has_fetch_to_end() && !self.machine.activities.has_fetch_to_end() {
+            return Endable::NotAsked;
+        }
+        if jobs.iter().any(|job| matches!(job.op(), Op::JoinNode(_) | Op::EndNode { .. })) {
+            return Endable::NotKnownYet;
+        }
+        let found = self.engine.nodes().and_then(|nodes| {
+            let (locks, ending) = (self.nodes.locks(), self.nodes.ending());
+            let work = stranded::find(self.engine.reader(), &nodes, locks, &ending, now, STRANDED_MAX)?;
+            Ok(Endable::Known { nodes, work })
+        });
+        found.unwrap_or_else(|failure| {
+            log::upkeep_failed(&self.name, "nodes", &failure);
+            Endable::Known { nodes: Vec::new(), work: Vec::new() }
+        })
     }
 }
 
-impl Transaction<'_> {
-    /// Runs operations, promotes what is due and serves the fetches that wait, all in one commit.
-    pub(super) fn run(mut self, jobs: &[Job]) -> Result<Outcome, Fault> {
-        self.begin()?;
-        let filled = self.fill(jobs);
-        let mut outcome = self.or_roll_back(filled)?;
-        let filled_at = (self.steady_clock)();
-        let committed = self.engine.commit().map_err(|failure| match failure.class {
-            // One operation is to blame, but the commit does not say which.
-            FailureClass::Permanent => Fault::Op(failure),
-            FailureClass::Retryable => Fault::Whole(failure),
-            FailureClass::OutcomeUnknown => Fault::Unknown { failure, releases: outcome.releases() },
-        });
-        self.or_roll_back(committed)?;
-        outcome.commit_took = (self.steady_clock)().saturating_sub(filled_at);
-        Ok(outcome)
-    }
-
-    /// Runs one operation and serves nobody.
-    pub(super) fn run_alone(mut self, job: &Job) -> Result<Alone, Fault> {
-        self.begin()?;
-        let filled = self.change_leases().and_then(|changed| Ok((changed, self.apply(job)?)));
-        let (changed_leases, answer) = self.or_roll_back(filled)?;
-        let committed = self.engine.commit().map_err(|failure| match failure.class {
-            FailureClass::Permanent => Fault::Op(failure),
-            FailureClass::Retryable | FailureClass::OutcomeUnknown => Fault::Whole(failure),
-        });
-        self.or_roll_back(committed)?;
-        Ok(Alone { answer, changed_leases })
-    }
-
-    fn begin(&mut self) -> Result<(), Fault> {
-        let begun = self.engine.begin(self.now).map_err(Fault::Whole);
-        self.or_roll_back(begun)
-    }
-
-    fn or_roll_back<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
-        result.map_err(|fault| match self.engine.rollback() {
-            Ok(()) if !fault.is_unknown() => fault,
-            _ => fault.into_unknown(),
-        })
-    }
-
-    fn fill(&mut self, jobs: &[Job]) -> Result<Outcome, Fault> {
-        let changed_leases = self.change_leases()?;
-        let mut readies = Readies::default();
-        let mut answers = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            let answer = self.apply(job)?;
-            if answer.is_ok() {
-                readies = readies.or(job.op().readies());
-            }
-            answers.push(answer);
+impl Endable {
+    fn prospect<O: Order>(&self, order: &O) -> Prospect {
+        match self {
+            _ if !order.is_to_end() => Prospect::Some,
+            Self::NotKnownYet => Prospect::Later,
+            Self::Known { work, .. } if work.iter().any(|work| order.names(work)) => Prospect::Some,
+            Self::Known { .. } | Self::NotAsked => Prospect::None,
         }
-        let mut aside = Aside::default();
-        let promoted = self.machine.promotion_is_due(self.now);
-        if promoted {
-            aside.dead_letters = self.engine.promote().map_err(Fault::Promotion)?;
-            readies = Readies { instances: true, activities: true };
+    }
+
+    fn into_nodes(self) -> Option<Vec<StoredNode>> {
+        match self {
+            Self::Known { nodes, .. } => Some(nodes),
+            Self::NotAsked | Self::NotKnownYet => None,
         }
-        let machine = self.machine;
-        let instances = machine
-            .instances
-            .serve(readies.instances, |order| self.claim(order, &mut aside))
-            .map_err(|(number, failure)| Fault::InstanceOrder(number, failure))?;
-        let activities = machine
-            .activities
-            .serve(readies.activities, |order| self.claim(order, &mut aside))
-            .map_err(|(number, failure)| Fault::ActivityOrder(number, failure))?;
-        Ok(Outcome {
-            answers,
-            instances,
-            activities,
-            promoted,
-            changed_leases,
-            aside,
-            commit_took: Duration::ZERO,
-        })
-    }
-
-    /// If the clock was set, leases are changed before anything else happens: operations check them, promotions end them.
-    fn change_leases(&mut self) -> Result<bool, Fault> {
-        let Some(change) = self.machine.lease_change_due(self.now) else { return Ok(false) };
-        if !change.forward.is_zero() {
-            self.engine.move_leases(change.forward).map_err(Fault::Leases)?;
-        }
-        self.engine.clamp_leases().map_err(Fault::Leases)?;
-        Ok(true)
-    }
-
-    fn apply(&mut self, job: &Job) -> Result<Result<Answer, Refusal>, Fault> {
-        // A clock that was set back meanwhile must not end a lease that its holder has.
-        let handed_in = job.handed_in().min(self.now);
-        let op = self.allowance.applied_to(job.op());
-        self.engine.apply(&op, handed_in).map_err(Fault::Op)
-    }
-
-    fn claim<O: Order>(&mut self, order: &O, aside: &mut Aside) -> Result<Taken<O>, StoreFailure> {
-        if order.is_to_end() && !self.is_stranded(order)? {
-            return Ok(Taken { claims: Vec::new(), was_all: false });
-        }
-        let nonce = (self.nonces)();
-        let claimed = match self.allowance.beside(order.lock_timeout()) {
-            Some(allowance) => self.engine.claim(&order.with_longer_leases(allowance), nonce)?,
-            None => self.engine.claim(order, nonce)?,
-        };
-        aside.dead_letters.extend(claimed.dead_letters);
-        aside.held_back.add(claimed.held_back);
-        Ok(Taken { claims: claimed.items, was_all: claimed.took_all })
-    }
-
-    /// Whether still no node can take the item that is to be ended. Nodes join in transactions too, so one that can take
-    /// it has either joined, and is seen here, or finds the item locked.
-    fn is_stranded<O: Order>(&mut self, order: &O) -> Result<bool, StoreFailure> {
-        let (locks, ending) = (self.nodes.locks(), self.nodes.ending());
-        let found = stranded::find(self.engine.reader(), locks, &ending, self.now, STRANDED_MAX)?;
-        Ok(found.iter().any(|work| order.names(work)))
     }
 }
 
 impl Outcome {
+    fn new(done: Done, instances: FetchNumbers, activities: FetchNumbers) -> Self {
+        let mut outcome = Self {
+            answers: done.answers,
+            instances: instances.served(done.instances, done.readies.instances),
+            activities: activities.served(done.activities, done.readies.activities),
+            promoted: false,
+            changed_leases: false,
+            dead_letters: done.dead_letters,
+            held_back: HeldBack::default(),
+            next_wake: done.next_wake,
+        };
+        outcome.instances.take_notes(&mut outcome.dead_letters, &mut outcome.held_back);
+        outcome.activities.take_notes(&mut outcome.dead_letters, &mut outcome.held_back);
+        outcome
+    }
+
     fn releases(&self) -> Vec<Op> {
         self.instances.releases().chain(self.activities.releases()).collect()
     }

@@ -1,6 +1,11 @@
 //! The machine as a value: requests in, steps out, no engine and no thread.
 
-use duroxide_provider::store::{FailureClass, Op};
+use duroxide_provider::{
+    OrchestrationClaim, WorkClaim,
+    store::{
+        Answer, ApplyError, Batch, Claimed, DeadLetterNote, FailureClass, Op, StoredNode, TransactionSteps,
+    },
+};
 use tokio::sync::oneshot;
 
 use super::*;
@@ -46,18 +51,82 @@ fn fetch(machine: &mut Machine, order: InstanceOrder, deadline: Timestamp) -> Re
     delivery
 }
 
+/// A store that holds nothing.
+struct Empty {
+    /// How many claims were made.
+    claims: usize,
+    /// Whether it says that nothing is left.
+    took_all: bool,
+}
+
+impl TransactionSteps for Empty {
+    fn begin(&mut self, _now: Timestamp) -> Result<(), StoreFailure> {
+        Ok(())
+    }
+
+    fn apply(&mut self, _op: &Op, _handed_in: Timestamp) -> Result<Answer, ApplyError> {
+        Ok(Answer::Done)
+    }
+
+    fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
+        Ok(Vec::new())
+    }
+
+    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
+        Ok(())
+    }
+
+    fn move_leases(&mut self, _by: Duration) -> Result<(), StoreFailure> {
+        Ok(())
+    }
+
+    fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
+        Ok(Vec::new())
+    }
+
+    fn claim_instances(
+        &mut self,
+        _order: &InstanceOrder,
+        _nonce: u128,
+    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
+        self.claims += 1;
+        Ok(Claimed { took_all: self.took_all, ..Claimed::default() })
+    }
+
+    fn claim_activities(
+        &mut self,
+        _order: &ActivityOrder,
+        _nonce: u128,
+    ) -> Result<Claimed<WorkClaim>, StoreFailure> {
+        Ok(Claimed::default())
+    }
+
+    fn commit(&mut self) -> Result<(), StoreFailure> {
+        Ok(())
+    }
+
+    fn rollback(&mut self) {}
+
+    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
+        Ok(None)
+    }
+}
+
 /// Carries a transaction out in which every claim comes back empty. Returns how many claims were made.
 fn transact_in_vain(machine: &mut Machine, refreshed: bool) -> usize {
+    transact_on(machine, refreshed, Empty { claims: 0, took_all: false })
+}
+
+fn transact_on(machine: &mut Machine, refreshed: bool, mut store: Empty) -> usize {
     let _ = machine.take_batch();
-    let mut claims = 0;
-    let served = machine.instances.serve(refreshed, |_| {
-        claims += 1;
-        Ok(Taken { claims: Vec::new(), was_all: false })
-    });
+    let (instance_fetches, numbers) = machine.instances.requests(|_| None, |_| Prospect::Some).into_parts();
+    let batch = Batch { promote: refreshed, instance_fetches, ..Batch::default() };
+    let done = store.transact_in_steps(&batch).unwrap();
     machine.committed(None);
-    machine.instances.settle(served.unwrap(), |_| panic!("nothing was claimed"));
+    let served = numbers.served(done.instances, done.readies.instances);
+    machine.instances.settle(served, |_| panic!("nothing was claimed"));
     machine.looked_ahead(None);
-    claims
+    store.claims
 }
 
 #[test]
@@ -231,11 +300,7 @@ fn a_fetch_after_one_that_left_nothing_asks_nothing() {
     for was_all in [false, true] {
         let mut machine = idle_machine();
         let _first = fetch(&mut machine, order(1, 0), at(60_000));
-        let _ = machine.take_batch();
-        let served = machine.instances.serve(false, |_| Ok(Taken { claims: Vec::new(), was_all })).unwrap();
-        machine.committed(None);
-        machine.instances.settle(served, |_| panic!("nothing was claimed"));
-        machine.looked_ahead(None);
+        transact_on(&mut machine, false, Empty { claims: 0, took_all: was_all });
         let _second = fetch(&mut machine, order(1, 0), at(60_000));
         assert_eq!(machine.next_step(at(0)) == Step::Transact, !was_all);
     }

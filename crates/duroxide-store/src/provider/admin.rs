@@ -163,7 +163,8 @@ impl ProviderAdmin for StoreProvider {
         let (now, max) = (self.submitter.now(), usize::try_from(limit).unwrap_or(usize::MAX));
         let locks = self.joining.locks();
         self.query("list_stranded_work", move |reader| {
-            stranded::find(reader, locks.as_deref(), &BTreeSet::new(), now, max)
+            let nodes = reader.nodes()?;
+            stranded::find(reader, &nodes, locks.as_deref(), &BTreeSet::new(), now, max)
         })
         .await
     }

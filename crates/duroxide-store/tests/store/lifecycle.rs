@@ -11,7 +11,7 @@ use duroxide_core::WorkItem;
 use duroxide_provider::{
     Provider, ProviderAdmin, TagFilter,
     memory::MemoryEngine,
-    store::{MessageRow, Op, StoreEngine},
+    store::{MessageRow, Op, TransactionSteps},
 };
 use duroxide_store::{Idle, MemoryProvider, StoreBuilder, StoreError, StoreOptions, StoreProvider};
 
@@ -176,10 +176,10 @@ async fn every_instance_is_handed_out_once() {
 #[tokio::test]
 async fn readers_answer_without_the_store_thread() {
     let mut seeded = MemoryEngine::default();
-    seeded.begin(duroxide_core::Timestamp::from_millis(1)).unwrap();
+    seeded.rules().begin(duroxide_core::Timestamp::from_millis(1)).unwrap();
     let row = MessageRow::new(start("a"), None).unwrap();
-    seeded.apply(&Op::EnqueueMessage(row), duroxide_core::Timestamp::from_millis(1)).unwrap();
-    seeded.commit().unwrap();
+    seeded.rules().apply(&Op::EnqueueMessage(row), duroxide_core::Timestamp::from_millis(1)).unwrap();
+    seeded.rules().commit().unwrap();
     let also_seeded = seeded.clone();
     let plan = Plan::default();
     let provider = StoreProvider::builder(scripted_engine(&plan))

@@ -12,7 +12,7 @@ use duroxide_provider::{
     DispatcherCapabilityFilter, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, OrchestrationClaim,
     OrchestrationFetch, Provider,
     memory::MemoryEngine,
-    store::{Answer, FailureClass, InstanceOrder, MessageRow, NodeRow, Op, StoreEngine, StoreFailure},
+    store::{Answer, FailureClass, InstanceOrder, MessageRow, NodeRow, Op, StoreFailure, TransactionSteps},
 };
 use duroxide_store::{Idle, NodeLock, NodeLocks, StoreDriver, StoreProvider};
 
@@ -102,15 +102,15 @@ fn serve(engine: MemoryEngine) -> Shared {
 /// A store in which a node of another process has claimed the instance `a`.
 fn with_claim_of_another_process() -> Shared {
     let mut engine = MemoryEngine::default();
-    engine.begin(ManualClock::new().now()).unwrap();
+    engine.rules().begin(ManualClock::new().now()).unwrap();
     let row = NodeRow::new(&named("other"));
-    let joined = engine.apply(&Op::JoinNode(row), Timestamp::ZERO).unwrap();
+    let joined = engine.rules().apply(&Op::JoinNode(row), Timestamp::ZERO).unwrap();
     let Answer::Joined(node) = joined else { panic!("{joined:?}") };
     let message = MessageRow::new(start("a"), None).unwrap();
-    engine.apply(&Op::EnqueueMessage(message), Timestamp::ZERO).unwrap();
+    engine.rules().apply(&Op::EnqueueMessage(message), Timestamp::ZERO).unwrap();
     let request = OrchestrationFetch::new(LOCK, Duration::ZERO).with_node(Some(node));
-    assert_eq!(engine.claim_instances(&InstanceOrder::new(&request), 1).unwrap().items.len(), 1);
-    engine.commit().unwrap();
+    assert_eq!(engine.rules().claim_instances(&InstanceOrder::new(&request), 1).unwrap().items.len(), 1);
+    engine.rules().commit().unwrap();
     let shared = serve(engine);
     shared.processes.set("other", Held::Yes);
     shared

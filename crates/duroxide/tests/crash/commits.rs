@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use duroxide::{Client, providers::Provider};
 use duroxide_provider::{
-    store::{StoreEngine as _, StoreFailure},
+    store::{Batch, Done, Fault, StoreEngine as _},
     testing::EngineLayer,
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
@@ -81,16 +81,16 @@ impl EngineLayer for Mortal {
         call(&mut self.engine)
     }
 
-    fn commit(&mut self) -> Result<(), StoreFailure> {
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         self.commits += 1;
         let dies = self.commits == self.dies_at;
         if dies && self.before {
             std::process::abort();
         }
-        self.engine.commit()?;
+        let done = self.engine.transact(batch)?;
         if dies {
             std::process::abort();
         }
-        Ok(())
+        Ok(done)
     }
 }

@@ -47,10 +47,11 @@ impl Latencies {
         let ms = |percent| self.at(percent).as_secs_f64() * 1_000.0;
         let count = self.0.len();
         println!(
-            "{count} hellos {when}: median {:.1} ms, p99 {:.1} ms, slowest {:.1} ms",
+            "{count} hellos {when}: median {:.1} ms, p99 {:.1} ms, slowest {:.1} ms, over {COST_MAX:?}: {}",
             ms(50),
             ms(99),
-            ms(100)
+            ms(100),
+            self.0.iter().filter(|took| **took > COST_MAX).count()
         );
     }
 }

@@ -10,8 +10,8 @@ use duroxide_core::{EventKind, Timestamp, WorkItem};
 use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
     store::{
-        ActivityOrder, ApplyError, InstanceOrder, MessageRow, Op, PreparedRound, StoreEngine, StoreFailure,
-        StoreReader, StoreSnapshot,
+        ActivityOrder, ApplyError, InstanceOrder, MessageRow, Op, PreparedRound, StoreFailure, StoreReader,
+        StoreSnapshot, TransactionSteps,
     },
     testing::{
         Turn,
@@ -62,7 +62,7 @@ impl Transcript {
         let mut done = from;
         for (number, (step, now)) in rest {
             if take(engine, number, step, *now).is_err() {
-                engine.rollback();
+                engine.steps().rollback();
                 break;
             }
             done += 1;
@@ -113,21 +113,23 @@ fn take(
     if matches!(step, Step::Checkpoint) {
         return engine.checkpoint().map(|()| Given::default());
     }
-    engine.begin(now)?;
-    engine.promote()?;
+    engine.steps().begin(now)?;
+    engine.steps().promote()?;
     let mut given = Given::default();
     match step {
         Step::Apply(ops) => ops.iter().try_for_each(|op| apply(engine, op, now))?,
-        Step::ClaimInstances(order) => given.instances = engine.claim_instances(order, nonce)?.items,
-        Step::ClaimActivities(order) => given.activities = engine.claim_activities(order, nonce)?.items,
+        Step::ClaimInstances(order) => given.instances = engine.steps().claim_instances(order, nonce)?.items,
+        Step::ClaimActivities(order) => {
+            given.activities = engine.steps().claim_activities(order, nonce)?.items;
+        }
         Step::Checkpoint => {}
     }
-    engine.commit()?;
+    engine.steps().commit()?;
     Ok(given)
 }
 
 fn apply(engine: &mut SqliteEngine, op: &Op, now: Timestamp) -> Result<(), StoreFailure> {
-    match engine.apply(op, now) {
+    match engine.steps().apply(op, now) {
         Ok(_) => Ok(()),
         Err(ApplyError::Broken(failure)) => Err(failure),
         Err(ApplyError::Refused(refusal)) => panic!("the store stands elsewhere: {refusal}, {op:?}"),

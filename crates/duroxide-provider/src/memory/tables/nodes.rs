@@ -72,8 +72,8 @@ impl NodeTable for MemoryTables {
         }
     }
 
-    fn nodes_seen(&mut self) -> Rows<Vec<(NodeId, Timestamp)>> {
-        Ok(self.nodes.iter().map(|(id, node)| (*id, node.seen_at)).collect())
+    fn nodes(&mut self) -> Rows<Vec<StoredNode>> {
+        Ok(self.nodes.stored())
     }
 
     fn set_node_seen(&mut self, node: NodeId, seen_at: Timestamp) -> Rows<()> {

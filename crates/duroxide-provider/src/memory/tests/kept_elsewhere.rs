@@ -7,14 +7,15 @@ use proptest::prelude::*;
 
 use crate::{
     memory::{
-        MemoryEngine,
+        MemoryEngine, MemoryTables,
         record::{
             ActivityRecord, Changes, DeadLetterRecord, ExecutionRecord, InstanceRecord, MessageRecord,
             Records, StoredInstance,
         },
     },
-    store::{EventRow, StoreEngine, StoreFailure},
-    testing::{EngineLayer, ModelEngine, Subject, compare},
+    rules::Rules,
+    store::{Batch, Done, EventRow, Fault, StoreFailure, TransactionSteps},
+    testing::{EngineLayer, ModelEngine, StepLayer, Subject, compare},
 };
 
 #[derive(Default)]
@@ -99,9 +100,21 @@ impl EngineLayer for KeptElsewhere {
         call(&mut self.engine)
     }
 
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        self.transact_in_steps(batch)
+    }
+}
+
+impl StepLayer for KeptElsewhere {
+    type Steps = Rules<MemoryTables>;
+
+    fn with_steps<T>(&mut self, call: impl FnOnce(&mut Self::Steps) -> T) -> T {
+        call(self.engine.rules())
+    }
+
     fn commit(&mut self) -> Result<(), StoreFailure> {
         self.rows.take(self.engine.take_changes());
-        self.engine.commit()?;
+        self.engine.rules().commit()?;
         self.engine.replace(self.rows.records())
     }
 }

@@ -5,9 +5,10 @@ use proptest::prelude::*;
 
 use crate::{
     memory::{MemoryEngine, tables::MemoryTables},
-    store::{MessageRow, Op, StoreEngine, StoreFailure, StoreReader},
+    rules::Rules,
+    store::{Batch, Done, Fault, MessageRow, Op, StoreFailure, StoreReader, TransactionSteps},
     testing::{
-        EngineLayer, Subject, check_invariants, items,
+        EngineLayer, StepLayer, Subject, check_invariants, items,
         scenario::{LEASE, batch_order},
     },
 };
@@ -25,16 +26,28 @@ impl EngineLayer for RolledBack {
         call(&mut self.engine)
     }
 
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        self.transact_in_steps(batch)
+    }
+}
+
+impl StepLayer for RolledBack {
+    type Steps = Rules<MemoryTables>;
+
+    fn with_steps<T>(&mut self, call: impl FnOnce(&mut Self::Steps) -> T) -> T {
+        call(self.engine.rules())
+    }
+
     fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
         self.before = self.engine.tables().clone();
-        self.engine.begin(now)
+        self.engine.rules().begin(now)
     }
 
     fn commit(&mut self) -> Result<(), StoreFailure> {
         let mut copy = self.engine.clone();
-        copy.rollback();
+        copy.rules().rollback();
         assert_eq!(shown(copy.tables().clone()), shown(self.before.clone()));
-        self.engine.commit()
+        self.engine.rules().commit()
     }
 }
 
@@ -61,17 +74,18 @@ proptest! {
 fn leases_are_checked_again_if_the_first_transaction_was_rolled_back() {
     let (late, early) = (Timestamp::from_millis(9_000_000), Timestamp::from_millis(1_000_000));
     let mut engine = MemoryEngine::default();
-    engine.begin(late).unwrap();
+    let rules = engine.rules();
+    rules.begin(late).unwrap();
     let start = Op::EnqueueMessage(MessageRow::start(items::start("a")).unwrap());
-    engine.apply(&start, late).unwrap();
-    assert_eq!(engine.claim_instances(&batch_order(1), 1).unwrap().items.len(), 1);
-    engine.commit().unwrap();
+    rules.apply(&start, late).unwrap();
+    assert_eq!(rules.claim_instances(&batch_order(1), 1).unwrap().items.len(), 1);
+    rules.commit().unwrap();
 
-    engine.rules.reopened();
-    engine.begin(early).unwrap();
-    engine.rollback();
-    engine.begin(early).unwrap();
-    engine.commit().unwrap();
+    rules.reopened();
+    rules.begin(early).unwrap();
+    rules.rollback();
+    rules.begin(early).unwrap();
+    rules.commit().unwrap();
     let lock = engine.snapshot().unwrap().instances.remove(0).lock.unwrap();
     assert_eq!(lock.until, early.saturating_add(LEASE));
 }

@@ -15,7 +15,11 @@ use crate::{
 
 impl<T: Tables> Rules<T> {
     /// Locks ready activities, lowest first.
-    pub fn claim_activities(&mut self, order: &ActivityOrder, nonce: u128) -> Rows<Claimed<WorkClaim>> {
+    pub(in crate::rules) fn lock_ready_activities(
+        &mut self,
+        order: &ActivityOrder,
+        nonce: u128,
+    ) -> Rows<Claimed<WorkClaim>> {
         let mut claimed = Claimed::default();
         while claimed.items.len() < order.max {
             let wanted = order.max - claimed.items.len();

@@ -43,7 +43,7 @@ struct Batch {
 
 impl<T: Tables> Rules<T> {
     /// Locks ready instances with their messages, those that have been ready longest first.
-    pub fn claim_instances(
+    pub(in crate::rules) fn lock_ready_instances(
         &mut self,
         order: &InstanceOrder,
         nonce: u128,

@@ -2,7 +2,11 @@
 
 use duroxide_core::Timestamp;
 
-use crate::{ClaimToken, NodeId, rules::Rows, store::NodeRow};
+use crate::{
+    ClaimToken, NodeId,
+    rules::Rows,
+    store::{NodeRow, StoredNode},
+};
 
 /// Nodes.
 pub trait NodeTable {
@@ -15,8 +19,8 @@ pub trait NodeTable {
     /// Notes that a node was seen; an unknown one is no error.
     fn touch_node(&mut self, name: &str, now: Timestamp) -> Rows<()>;
 
-    /// Numbers of all nodes with the time at which each was last seen.
-    fn nodes_seen(&mut self) -> Rows<Vec<(NodeId, Timestamp)>>;
+    /// All nodes, by number.
+    fn nodes(&mut self) -> Rows<Vec<StoredNode>>;
 
     /// Sets when a node was last seen.
     fn set_node_seen(&mut self, node: NodeId, seen_at: Timestamp) -> Rows<()>;

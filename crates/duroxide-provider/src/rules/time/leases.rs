@@ -9,7 +9,7 @@ use crate::rules::{InstanceChange, Lease, Rows, Rules, Tables};
 impl<T: Tables> Rules<T> {
     /// The clock was set back: shortens every lease that would end later than its length from now, so that what is locked
     /// does not stay so until the clock has caught up. Leases that have ended stay so.
-    pub fn clamp_leases(&mut self) -> Rows<()> {
+    pub(in crate::rules) fn shorten_leases(&mut self) -> Rows<()> {
         let now = self.now;
         for mut row in self.tables.leased_instances(now)? {
             // What can be claimed has a lease that ended. It must not live again.
@@ -35,10 +35,9 @@ impl<T: Tables> Rules<T> {
     /// The clock was set forward by this much: lets every lease that was live before end that much later, at most one lease
     /// from now, because for their holders no time has passed. What can already be claimed stays so. Sessions move too, and
     /// the times at which nodes were last seen; timers and delays do not.
-    pub fn move_leases(&mut self, by: Duration) -> Rows<()> {
+    pub(in crate::rules) fn move_live_leases(&mut self, by: Duration) -> Rows<()> {
         let now = self.now;
-        let micros = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
-        let before = Timestamp::from_micros(now.as_micros().saturating_sub(micros));
+        let before = now.saturating_sub(by);
         for mut row in self.tables.leased_instances(before)? {
             if row.ready_number().is_none() {
                 row.lock.iter_mut().for_each(|lock| shift(&mut lock.lease, now, by));
@@ -56,8 +55,8 @@ impl<T: Tables> Rules<T> {
             session.last_activity_at = session.last_activity_at.saturating_add(by).min(now);
             self.tables.write_session(&session)?;
         }
-        for (node, seen_at) in self.tables.nodes_seen()? {
-            self.tables.set_node_seen(node, seen_at.saturating_add(by).min(now))?;
+        for node in self.tables.nodes()? {
+            self.tables.set_node_seen(node.id, node.seen_at.saturating_add(by).min(now))?;
         }
         Ok(())
     }

@@ -9,12 +9,13 @@ use std::{
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
-    memory::MemoryEngine,
+    memory::{MemoryEngine, MemoryTables},
+    rules::Rules,
     store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, EventRow, FailureClass, InstanceOrder,
-        Op, Readies, StoreEngine as _, StoreFailure, StoreReader as _, StoredExecution,
+        ActivityOrder, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, EventRow, FailureClass,
+        Fault, InstanceOrder, Op, Readies, StoreFailure, StoreReader as _, StoredExecution, TransactionSteps,
     },
-    testing::EngineLayer,
+    testing::{EngineLayer, StepLayer},
 };
 
 /// A place where an engine can fail.
@@ -208,75 +209,12 @@ impl EngineLayer for ScriptedEngine {
         call(&mut self.inner)
     }
 
-    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
-        self.plan.pass(Point::Begin, "")?;
-        assert!(!self.is_open, "a transaction is open");
-        self.is_open = true;
-        self.applied = 0;
-        self.inner.begin(now)
+    fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        self.transact_in_steps(batch)
     }
 
-    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
-        let answer = self.inner.apply(op, handed_in)?;
-        // After the write, so that only a rollback undoes it.
-        self.plan.pass(Point::Apply, &format!("{op:?}"))?;
-        self.applied += 1;
-        Ok(answer)
-    }
-
-    fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
-        self.plan.pass(Point::Promote, "")?;
-        self.inner.promote()
-    }
-
-    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
-        self.plan.pass(Point::ClampLeases, "")?;
-        self.inner.clamp_leases()
-    }
-
-    fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
-        self.plan.pass(Point::MoveLeases, "")?;
-        self.inner.move_leases(by)
-    }
-
-    fn claim_instances(
-        &mut self,
-        order: &InstanceOrder,
-        nonce: u128,
-    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
-        self.plan.pass(Point::ClaimInstances, "")?;
-        self.inner.claim_instances(order, nonce)
-    }
-
-    fn claim_activities(
-        &mut self,
-        order: &ActivityOrder,
-        nonce: u128,
-    ) -> Result<Claimed<WorkClaim>, StoreFailure> {
-        self.plan.pass(Point::ClaimActivities, "")?;
-        self.inner.claim_activities(order, nonce)
-    }
-
-    fn commit(&mut self) -> Result<(), StoreFailure> {
-        let act = self.plan.0.lock().unwrap().during_commit.clone();
-        act.iter().for_each(|act| act());
-        self.plan.pass(Point::Commit, "")?;
-        self.inner.commit()?;
-        self.is_open = false;
-        self.plan.0.lock().unwrap().batches.push(self.applied);
-        self.plan.pass(Point::AfterCommit, "")
-    }
-
-    fn rollback(&mut self) {
-        if std::mem::take(&mut self.is_open) {
-            self.inner.rollback();
-        }
-        self.plan.pass(Point::Rollback, "").unwrap();
-    }
-
-    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
-        self.plan.pass(Point::NextWake, "")?;
-        self.inner.next_wake()
+    fn next_wake(&mut self, _now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
+        StepLayer::next_wake(self)
     }
 
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
@@ -309,5 +247,84 @@ impl EngineLayer for ScriptedEngine {
     fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure> {
         let stored = self.inner.load(instance, execution_id)?;
         Ok(StoredExecution { events: self.plan.read(instance, stored.events), ..stored })
+    }
+}
+
+impl StepLayer for ScriptedEngine {
+    type Steps = Rules<MemoryTables>;
+
+    fn with_steps<T>(&mut self, call: impl FnOnce(&mut Self::Steps) -> T) -> T {
+        call(self.inner.rules())
+    }
+
+    fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
+        self.plan.pass(Point::Begin, "")?;
+        assert!(!self.is_open, "a transaction is open");
+        self.is_open = true;
+        self.applied = 0;
+        self.inner.rules().begin(now)
+    }
+
+    fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
+        let answer = self.inner.rules().apply(op, handed_in)?;
+        // After the write, so that only a rollback undoes it.
+        self.plan.pass(Point::Apply, &format!("{op:?}"))?;
+        self.applied += 1;
+        Ok(answer)
+    }
+
+    fn promote(&mut self) -> Result<Vec<DeadLetterNote>, StoreFailure> {
+        self.plan.pass(Point::Promote, "")?;
+        self.inner.rules().promote()
+    }
+
+    fn clamp_leases(&mut self) -> Result<(), StoreFailure> {
+        self.plan.pass(Point::ClampLeases, "")?;
+        self.inner.rules().clamp_leases()
+    }
+
+    fn move_leases(&mut self, by: Duration) -> Result<(), StoreFailure> {
+        self.plan.pass(Point::MoveLeases, "")?;
+        self.inner.rules().move_leases(by)
+    }
+
+    fn claim_instances(
+        &mut self,
+        order: &InstanceOrder,
+        nonce: u128,
+    ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
+        self.plan.pass(Point::ClaimInstances, "")?;
+        self.inner.rules().claim_instances(order, nonce)
+    }
+
+    fn claim_activities(
+        &mut self,
+        order: &ActivityOrder,
+        nonce: u128,
+    ) -> Result<Claimed<WorkClaim>, StoreFailure> {
+        self.plan.pass(Point::ClaimActivities, "")?;
+        self.inner.rules().claim_activities(order, nonce)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreFailure> {
+        let act = self.plan.0.lock().unwrap().during_commit.clone();
+        act.iter().for_each(|act| act());
+        self.plan.pass(Point::Commit, "")?;
+        self.inner.rules().commit()?;
+        self.is_open = false;
+        self.plan.0.lock().unwrap().batches.push(self.applied);
+        self.plan.pass(Point::AfterCommit, "")
+    }
+
+    fn rollback(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            self.inner.rules().rollback();
+        }
+        self.plan.pass(Point::Rollback, "").unwrap();
+    }
+
+    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
+        self.plan.pass(Point::NextWake, "")?;
+        self.inner.rules().next_wake()
     }
 }

@@ -1,0 +1,180 @@
+//! One transaction as one call: a batch goes in, everything that came of it goes out.
+
+use std::{borrow::Cow, time::Duration};
+
+use duroxide_core::Timestamp;
+
+use crate::store::{
+    ActivityOrder, Answer, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op, Readies, Refusal,
+    StoreFailure, StoredNode,
+};
+use crate::{OrchestrationClaim, WorkClaim};
+
+/// Everything that one transaction does, in this order: it changes leases, carries out operations, promotes, and serves
+/// fetches.
+#[derive(Debug, Clone, Default)]
+pub struct Batch<'a> {
+    /// The time of everything in the transaction. A store with a clock of its own uses that instead.
+    pub now: Timestamp,
+    /// The random part of the lock tokens of this transaction, drawn afresh for each.
+    pub nonce: u128,
+    /// If the clock was set: by how much it was set forward, which may be zero.
+    pub clock_set_forward: Option<Duration>,
+    /// Operations.
+    pub operations: Vec<Submitted<'a>>,
+    /// Whether to make visible what has become due.
+    pub promote: bool,
+    /// Fetches of instances that wait, oldest first.
+    pub instance_fetches: Vec<WaitingFetch<'a, InstanceOrder>>,
+    /// Fetches of activities that wait, oldest first.
+    pub activity_fetches: Vec<WaitingFetch<'a, ActivityOrder>>,
+    /// The nodes that were there when someone decided to fetch an item by its name, because none of them can take it. If
+    /// other nodes are there by now, such fetches get nothing.
+    pub nodes: Option<Vec<StoredNode>>,
+}
+
+/// An operation that a caller has handed in.
+#[derive(Debug, Clone)]
+pub struct Submitted<'a> {
+    /// The operation.
+    pub op: Cow<'a, Op>,
+    /// How long ago it was handed in: its lease is checked as of then.
+    pub waited: Duration,
+}
+
+impl<'a> Submitted<'a> {
+    /// An operation that was handed in just now.
+    pub fn now(op: &'a Op) -> Self {
+        Self { op: Cow::Borrowed(op), waited: Duration::ZERO }
+    }
+}
+
+/// A fetch that waits for something to become ready.
+#[derive(Debug, Clone)]
+pub struct WaitingFetch<'a, O: Clone> {
+    /// What it asks for.
+    pub order: Cow<'a, O>,
+    /// Whether the store was asked before and nothing can have become ready since, unless this batch makes it ready.
+    pub was_tried: bool,
+}
+
+impl<'a, O: Clone> WaitingFetch<'a, O> {
+    /// A fetch for which the store was not asked yet.
+    pub fn new(order: &'a O) -> Self {
+        Self { order: Cow::Borrowed(order), was_tried: false }
+    }
+}
+
+/// What a committed transaction did.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// The time of everything in it.
+    pub now: Timestamp,
+    /// The answer to each operation.
+    pub answers: Vec<Result<Answer, Refusal>>,
+    /// Rows that became dead letters by the promotion.
+    pub dead_letters: Vec<DeadLetterNote>,
+    /// What each fetch of instances got; `None` if the store was not asked for it.
+    pub instances: Vec<Option<Claimed<OrchestrationClaim>>>,
+    /// What each fetch of activities got; `None` if the store was not asked for it.
+    pub activities: Vec<Option<Claimed<WorkClaim>>>,
+    /// What the operations and the promotion may have made ready.
+    pub readies: Readies,
+    /// The earliest time, on the clock of [`Batch::now`], at which a promotion will have something to do. It is read after
+    /// the commit, so it may fail alone.
+    pub next_wake: Result<Option<Timestamp>, StoreFailure>,
+}
+
+impl Done {
+    /// A transaction that did nothing yet.
+    pub fn at(now: Timestamp) -> Self {
+        Self {
+            now,
+            answers: Vec::new(),
+            dead_letters: Vec::new(),
+            instances: Vec::new(),
+            activities: Vec::new(),
+            readies: Readies::default(),
+            next_wake: Ok(None),
+        }
+    }
+}
+
+/// Why a batch had no effect, or none that anyone knows of.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// One part of the batch broke. Nothing happened; the rest may be carried out without that part.
+    Broken {
+        /// The part.
+        part: BatchPart,
+        /// Why.
+        failure: StoreFailure,
+    },
+    /// Another transaction was in the way. Nothing happened; the whole batch may be tried again at once.
+    LostRace(StoreFailure),
+    /// The store does not serve now. Nothing happened, and another batch would fare the same.
+    Unavailable(StoreFailure),
+    /// The batch may or may not have happened. The store must be opened anew.
+    OutcomeUnknown {
+        /// Why.
+        failure: StoreFailure,
+        /// What it did if it happened; `None` if it was not about to be committed.
+        done: Option<Box<Done>>,
+    },
+}
+
+impl Fault {
+    /// The fault behind a commit that failed.
+    pub fn of_commit(failure: StoreFailure, done: Done) -> Self {
+        match failure.class {
+            FailureClass::Permanent => Self::Broken { part: BatchPart::SomeOperation, failure },
+            FailureClass::Retryable => Self::Unavailable(failure),
+            FailureClass::OutcomeUnknown => Self::OutcomeUnknown { failure, done: Some(Box::new(done)) },
+        }
+    }
+
+    /// What went wrong.
+    pub fn failure(&self) -> &StoreFailure {
+        match self {
+            Self::Broken { failure, .. }
+            | Self::LostRace(failure)
+            | Self::Unavailable(failure)
+            | Self::OutcomeUnknown { failure, .. } => failure,
+        }
+    }
+
+    /// What went wrong.
+    pub fn into_failure(self) -> StoreFailure {
+        match self {
+            Self::Broken { failure, .. }
+            | Self::LostRace(failure)
+            | Self::Unavailable(failure)
+            | Self::OutcomeUnknown { failure, .. } => failure,
+        }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self.failure(), f)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// A part of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchPart {
+    /// The change of leases after the clock was set.
+    Leases,
+    /// An operation, by its index.
+    Operation(usize),
+    /// Some operation: the commit was refused, and the store does not say for which.
+    SomeOperation,
+    /// The promotion.
+    Promotion,
+    /// A fetch of instances, by its index.
+    InstanceFetch(usize),
+    /// A fetch of activities, by its index.
+    ActivityFetch(usize),
+}

@@ -1,0 +1,332 @@
+//! Fetches that wait for something to become ready in one queue.
+
+use std::{borrow::Cow, collections::VecDeque, sync::Arc, time::Duration};
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{
+    Claimed, DeadLetterNote, FailureClass, HeldBack, Op, StoreFailure, WaitingFetch,
+};
+
+use super::refusals::Refusals;
+use crate::{
+    order::{FetchReply, Order},
+    submit::{Delivery, Fetch},
+};
+
+/// How many filters are remembered as having found nothing. Fetches of one runtime all have the same.
+const EXHAUSTED_MAX: usize = 8;
+
+/// The fetches that wait for one queue, oldest first.
+#[derive(Debug)]
+pub(crate) struct WaitingFetches<O: Order> {
+    waiting: VecDeque<Waiting<O>>,
+    /// Filters of fetches that took all there was to take and for which nothing can have become ready since. A new fetch with
+    /// the same filter need not ask the store.
+    exhausted: Vec<Arc<O>>,
+    refusals: Refusals<O>,
+    next_number: u64,
+}
+
+/// One fetch that waits.
+#[derive(Debug)]
+struct Waiting<O: Order> {
+    /// What it asks for.
+    order: Arc<O>,
+    /// Until when it waits.
+    deadline: Timestamp,
+    reply: FetchReply<O>,
+    number: u64,
+    /// Whether the store was asked for it and nothing can have become ready since.
+    tried: bool,
+    /// Whether operations were handed in before it that the store had not carried out. What is known of the store does
+    /// not count for it then.
+    behind_ops: bool,
+}
+
+/// The waiting fetches of one queue as a part of a batch.
+#[derive(Debug)]
+pub(crate) struct Requests<'a, O: Order> {
+    /// What the store is asked for.
+    pub(crate) fetches: Vec<WaitingFetch<'a, O>>,
+    numbers: FetchNumbers,
+}
+
+/// Whether a fetch can get something from the next transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prospect {
+    Some,
+    None,
+    /// Nobody knows before that transaction; the one after it is asked.
+    Later,
+}
+
+/// The numbers of the fetches in a batch.
+#[derive(Debug, Default)]
+pub(crate) struct FetchNumbers {
+    /// In the order of the batch.
+    asked: Vec<u64>,
+    /// Those that are not worth asking the store for: they get nothing.
+    in_vain: Vec<u64>,
+}
+
+/// What a committed transaction has claimed for the fetches of one queue.
+#[derive(Debug)]
+pub(crate) struct Served<O: Order> {
+    /// By number; a fetch that got nothing is there with nothing, and one the store was not asked for with `None`.
+    claims: Vec<(u64, Option<Claimed<O::Claim>>)>,
+    /// Whether the transaction may have made something ready.
+    readied: bool,
+}
+
+impl<'a, O: Order> Requests<'a, O> {
+    /// Takes the numbers out.
+    pub(crate) fn into_parts(self) -> (Vec<WaitingFetch<'a, O>>, FetchNumbers) {
+        (self.fetches, self.numbers)
+    }
+}
+
+impl FetchNumbers {
+    /// The number of the fetch at this place of the batch.
+    pub(crate) fn at(&self, index: usize) -> Option<u64> {
+        self.asked.get(index).copied()
+    }
+
+    /// What these fetches got.
+    pub(crate) fn served<O: Order>(self, claims: Vec<Option<Claimed<O::Claim>>>, readied: bool) -> Served<O> {
+        let in_vain = self.in_vain.into_iter().map(|number| (number, Some(Claimed::default())));
+        Served { claims: self.asked.into_iter().zip(claims).chain(in_vain).collect(), readied }
+    }
+}
+
+impl<O: Order> Default for WaitingFetches<O> {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            exhausted: Vec::new(),
+            refusals: Refusals::default(),
+            next_number: 0,
+        }
+    }
+}
+
+impl<O: Order> WaitingFetches<O> {
+    /// Takes a fetch in. `behind_ops` says that operations wait which were handed in before it: it may get what they
+    /// make ready.
+    pub(crate) fn push(&mut self, fetch: Fetch<O>, behind_ops: bool) {
+        let Fetch { order, deadline, reply } = fetch;
+        let number = self.next_number;
+        self.next_number += 1;
+        let order = Arc::new(order);
+        self.waiting.push_back(Waiting { order, deadline, reply, number, tried: false, behind_ops });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.refusals.is_empty()
+    }
+
+    /// Something may have become ready: everyone is to be looked at anew.
+    pub(crate) fn refresh(&mut self) {
+        self.exhausted.clear();
+        for fetch in &mut self.waiting {
+            fetch.tried = false;
+        }
+    }
+
+    /// Whether asking the store for someone may give something.
+    pub(crate) fn wants_claim(&self) -> bool {
+        self.waiting.iter().any(|fetch| fetch.wants_claim(&self.exhausted))
+    }
+
+    /// Whether someone's time is up. Nobody leaves before the store was asked once.
+    pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
+        self.refusals.next().is_some_and(|at| at <= now)
+            || self.waiting.iter().any(|fetch| fetch.has_expired(now, &self.exhausted))
+    }
+
+    /// When the next one's time is up.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        self.waiting.iter().map(|fetch| fetch.deadline).chain(self.refusals.next()).min()
+    }
+
+    /// Answers those whose time is up with nothing, and forgets those whose caller has gone away.
+    pub(crate) fn expire(&mut self, now: Timestamp) {
+        self.refusals.tell(now);
+        for fetch in std::mem::take(&mut self.waiting) {
+            if fetch.has_expired(now, &self.exhausted) {
+                let _ = fetch.reply.send(Ok(Delivery::empty()));
+            } else {
+                self.waiting.push_back(fetch);
+            }
+        }
+    }
+
+    /// The clock was set back; waits do not become longer by it.
+    pub(crate) fn shift_back(&mut self, by: Duration) {
+        for fetch in &mut self.waiting {
+            let micros = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
+            fetch.deadline = Timestamp::from_micros(fetch.deadline.as_micros().saturating_sub(micros));
+        }
+        self.refusals.tell_all();
+    }
+
+    /// Answers everyone with this failure.
+    pub(crate) fn fail_all(&mut self, failure: &StoreFailure) {
+        self.refusals.tell_all();
+        for fetch in self.waiting.drain(..) {
+            let _ = fetch.reply.send(Err(failure.clone()));
+        }
+    }
+
+    /// Answers those the store was to be asked for with this failure.
+    pub(crate) fn fail_wanting(&mut self, failure: &StoreFailure) {
+        for fetch in std::mem::take(&mut self.waiting) {
+            if fetch.wants_claim(&self.exhausted) {
+                let _ = fetch.reply.send(Err(failure.clone()));
+            } else {
+                self.waiting.push_back(fetch);
+            }
+        }
+    }
+
+    /// Answers one order with this failure, at once if it may succeed when it is tried again. What fails for good is
+    /// told after a pause that grows, at most when the order's time is up: its caller would only ask again.
+    pub(crate) fn fail(&mut self, number: u64, failure: StoreFailure, now: Timestamp) {
+        let Some(fetch) = self.remove(number) else { return };
+        // Whether the store is sound again is found out by asking it.
+        self.exhausted.clear();
+        if failure.class == FailureClass::Permanent {
+            self.refusals.push(fetch.order, fetch.deadline, fetch.reply, failure, now);
+        } else {
+            let _ = fetch.reply.send(Err(failure));
+        }
+    }
+
+    /// Why nothing is handed out from this queue: fetches fail for good, and none waits that could find it mended.
+    pub(crate) fn damage(&self, now: Timestamp) -> Option<&StoreFailure> {
+        self.refusals.damage(now).filter(|_| !self.wants_claim())
+    }
+
+    /// Whether a fetch waits for an item that nobody can take, to end it.
+    pub(crate) fn has_fetch_to_end(&self) -> bool {
+        self.waiting.iter().any(|fetch| fetch.order.is_to_end())
+    }
+
+    /// All fetches whose caller waits, oldest first, with leases that are longer by what slow transactions require.
+    /// `prospect` says which of them are worth asking the store for.
+    pub(crate) fn requests(
+        &self,
+        longer_by: impl Fn(Duration) -> Option<Duration>,
+        prospect: impl Fn(&O) -> Prospect,
+    ) -> Requests<'_, O> {
+        let mut numbers = FetchNumbers::default();
+        let mut fetches = Vec::new();
+        for fetch in self.waiting.iter().filter(|fetch| !fetch.is_abandoned()) {
+            match prospect(&fetch.order) {
+                Prospect::Some => {}
+                Prospect::None => {
+                    numbers.in_vain.push(fetch.number);
+                    continue;
+                }
+                Prospect::Later => continue,
+            }
+            let order = match longer_by(fetch.order.lock_timeout()) {
+                Some(by) => Cow::Owned(fetch.order.with_longer_leases(by)),
+                None => Cow::Borrowed(&*fetch.order),
+            };
+            let was_tried = fetch.tried || covers(&self.exhausted, &fetch.order);
+            fetches.push(WaitingFetch { order, was_tried });
+            numbers.asked.push(fetch.number);
+        }
+        Requests { fetches, numbers }
+    }
+
+    /// The transaction that claimed for these fetches is committed: hands the claims over.
+    pub(crate) fn settle(&mut self, served: Served<O>, deliver: impl Fn(Vec<O::Claim>) -> Delivery<O>) {
+        if served.readied {
+            self.refresh();
+        }
+        for (number, claimed) in served.claims {
+            let Some(place) = self.waiting.iter().position(|fetch| fetch.number == number) else { continue };
+            let Some(fetch) = self.waiting.get_mut(place) else { continue };
+            fetch.tried = true;
+            let Some(claimed) = claimed else { continue };
+            let order = Arc::clone(&fetch.order);
+            self.refusals.end_streak(|| Some(Arc::clone(&order)));
+            if !claimed.items.is_empty()
+                && let Some(fetch) = self.waiting.remove(place)
+            {
+                // If the caller has gone away meanwhile, the delivery is dropped unread and releases its claims.
+                let _ = fetch.reply.send(Ok(deliver(claimed.items)));
+            }
+            if claimed.took_all && self.exhausted.len() < EXHAUSTED_MAX && !covers(&self.exhausted, &order) {
+                self.exhausted.push(order);
+            }
+        }
+    }
+
+    /// Operations that renew what was claimed for the orders with such leases.
+    pub(crate) fn renewals<'a>(
+        &'a self,
+        served: &'a Served<O>,
+        is_late: impl Fn(Duration) -> bool + 'a,
+    ) -> impl Iterator<Item = Op> + 'a {
+        let lease_of = |number: u64| {
+            let found = self.waiting.iter().find(|fetch| fetch.number == number);
+            found.map(|fetch| fetch.order.lock_timeout())
+        };
+        let late = served.claims.iter().filter_map(move |(number, claimed)| {
+            lease_of(*number).filter(|lease| is_late(*lease)).zip(claimed.as_ref())
+        });
+        late.flat_map(|(lease, claimed)| claimed.items.iter().map(move |claim| O::renewal(claim, lease)))
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Waiting<O>> {
+        let place = self.waiting.iter().position(|fetch| fetch.number == number)?;
+        self.waiting.remove(place)
+    }
+}
+
+impl<O: Order> Waiting<O> {
+    fn wants_claim(&self, exhausted: &[Arc<O>]) -> bool {
+        let may_get_something = self.behind_ops || !covers(exhausted, &self.order);
+        !self.tried && may_get_something && !self.is_abandoned()
+    }
+
+    fn has_expired(&self, now: Timestamp, exhausted: &[Arc<O>]) -> bool {
+        self.is_abandoned() || (self.deadline <= now && !self.wants_claim(exhausted))
+    }
+
+    /// Whether the caller has gone away.
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+}
+
+impl<O: Order> Served<O> {
+    /// Takes out what the claims moved to the dead letters, and what they passed over.
+    pub(crate) fn take_notes(&mut self, dead_letters: &mut Vec<DeadLetterNote>, held_back: &mut HeldBack) {
+        for claimed in self.claims.iter_mut().filter_map(|(_, claimed)| claimed.as_mut()) {
+            dead_letters.append(&mut claimed.dead_letters);
+            held_back.add(std::mem::take(&mut claimed.held_back));
+        }
+    }
+
+    /// How many claims it holds.
+    pub(crate) fn len(&self) -> usize {
+        self.claimed().map(|claimed| claimed.items.len()).sum()
+    }
+
+    fn claimed(&self) -> impl Iterator<Item = &Claimed<O::Claim>> + '_ {
+        self.claims.iter().filter_map(|(_, claimed)| claimed.as_ref())
+    }
+
+    /// The operations that give everything back, for when nobody knows whether the commit happened.
+    pub(crate) fn releases(&self) -> impl Iterator<Item = Op> + '_ {
+        self.claimed().flat_map(|claimed| &claimed.items).map(O::release)
+    }
+}
+
+/// Whether an order with this filter has been found to get nothing.
+fn covers<O: Order>(exhausted: &[Arc<O>], order: &O) -> bool {
+    exhausted.iter().any(|other| other.passes_the_same_as(order))
+}
