@@ -43,12 +43,12 @@ async fn open(work: ActivityRegistry, orders: OrchestrationRegistry, options: Ru
 async fn a_backlog_does_not_use_up_the_time_of_an_attempt() {
     let work = ActivityRegistry::builder()
         .register("work", |_ctx: ActivityContext, input: String| async move {
-            tokio::time::sleep(Duration::from_millis(600)).await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
             Ok(input)
         })
         .build();
     let options = RuntimeOptions { worker_concurrency: 2, ..brisk() };
-    let shop = open(work, orders(1, Duration::from_secs(2)), options).await;
+    let shop = open(work, orders(1, Duration::from_secs(1)), options).await;
     let ids: Vec<String> = (0..12).map(|n| format!("order-{n}")).collect();
     for id in &ids {
         shop.client.start_orchestration(id, "order", "in").await.unwrap();
