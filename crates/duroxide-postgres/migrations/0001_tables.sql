@@ -201,6 +201,13 @@ CREATE TABLE {s}.node (
     CONSTRAINT node_name_once UNIQUE (name)
 );
 
+-- Nodes that hold, or held, an advisory lock that ends with their connection. One without its lock is gone.
+CREATE TABLE {s}.node_lock (
+    name     text COLLATE "C" PRIMARY KEY,
+    -- When it last tried to join.
+    tried_at bigint NOT NULL
+);
+
 -- Rows of deleted instances and pruned executions that are still to be removed. Nothing leads to them any more. A call
 -- removes them in steps (`task`); if it stops, anyone may go on from `remove_at` on.
 CREATE TABLE {s}.removal_task (

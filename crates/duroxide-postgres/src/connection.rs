@@ -1,12 +1,15 @@
 //! A connection that counts its round trips.
 
+mod connect;
+
 use std::{collections::HashMap, fmt, future::Future, pin::Pin, task::Poll};
 
 use tokio::runtime::{Builder, Runtime};
-use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement, types::ToSql};
+use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
+pub(crate) use self::connect::connect;
 use crate::{
-    SchemaName,
+    PostgresOptions, SchemaName,
     fault::{Class, Trouble},
     record::expand,
 };
@@ -90,19 +93,19 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Connects. Nothing is read or written.
-    pub(crate) fn open(config: &Config, schema: &SchemaName) -> Result<Self, Trouble> {
+    pub(crate) fn open(options: &PostgresOptions) -> Result<Self, Trouble> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Trouble::new(Class::Unavailable, error.to_string()))?;
-        let (client, connection) =
-            runtime.block_on(config.connect(NoTls)).map_err(|error| Trouble::of(&error))?;
-        runtime.spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(target: "duroxide::providers::postgres", %error, "the connection ended");
-            }
-        });
-        Ok(Self { runtime, client, statements: HashMap::new(), schema: schema.clone(), round_trips: 0 })
+        let client = runtime.block_on(connect(options, None)).map_err(|error| Trouble::of(&error))?;
+        let schema = options.schema.clone();
+        Ok(Self { runtime, client, statements: HashMap::new(), schema, round_trips: 0 })
+    }
+
+    /// Whether the connection has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed()
     }
 
     /// How many round trips were made.

@@ -1,16 +1,26 @@
 //! The rules on PostgreSQL tables.
 
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     rules::{ReadyIndex, Rules},
-    store::{Batch, Done, FailureClass, Fault, Readies, StoreEngine, StoreFailure, TransactionSteps},
+    store::{
+        Batch, Done, FailureClass, Fault, Op, Readies, StoreEngine, StoreFailure, TellOfWrite,
+        TransactionSteps,
+    },
 };
 
 use crate::{
     OpenError, PostgresOptions, PostgresTables,
+    connection::{Query, parameters},
     fault::{Class, Trouble, fault_of, fault_of_part},
     needs::Needs,
     open::open,
+    session::SessionState,
 };
 
 /// A store engine on one connection to a PostgreSQL database.
@@ -22,7 +32,13 @@ pub struct PostgresEngine {
     pub(crate) rules: Rules<PostgresTables>,
     options: PostgresOptions,
     clock: Clock,
+    session: Option<Arc<SessionState>>,
+    /// When the database was last asked for changes by others.
+    polled_at: Instant,
 }
+
+/// How often to ask the database for changes although a connection listens: a notification may get lost with it.
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Whose clock decides leases and timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +54,10 @@ impl PostgresEngine {
     /// See [`OpenError`].
     pub fn open(options: PostgresOptions) -> Result<Self, OpenError> {
         let tables = PostgresTables::new(open(&options)?);
-        Ok(Self { rules: Rules::new(tables, options.rules), options, clock: Clock::Database })
+        let mut rules = Rules::new(tables, options.rules);
+        // The database's clock decides, and nobody sets it back unnoticed while leases are long.
+        rules.committed();
+        Ok(Self { rules, options, clock: Clock::Database, session: None, polled_at: Instant::now() })
     }
 
     /// Loads at most this many messages of a mailbox into a working set, and leaves longer mailboxes to statements.
@@ -58,6 +77,13 @@ impl PostgresEngine {
         self
     }
 
+    /// Hears through this session what others write, and tells them.
+    #[must_use]
+    pub(crate) fn with_session(mut self, session: Option<Arc<SessionState>>) -> Self {
+        self.session = session;
+        self
+    }
+
     /// The steps of a transaction, for tests that look at a store while one is open.
     #[doc(hidden)]
     pub fn steps(&mut self) -> &mut (impl TransactionSteps + use<>) {
@@ -73,7 +99,18 @@ impl PostgresEngine {
         self.rules.tables_mut()
     }
 
+    /// The time that reads are made at, if the database's clock does not say it.
+    pub(crate) fn time_of_reads(&self) -> Option<Timestamp> {
+        (self.clock == Clock::Caller).then(|| self.rules.now())
+    }
+
+    /// Connects again if the connection has ended.
+    pub(crate) fn ensure_open(&mut self) -> Result<(), StoreFailure> {
+        if self.tables().connection().is_closed() { self.reopen() } else { Ok(()) }
+    }
+
     fn begin_and_carry_out(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        self.ensure_open().map_err(Fault::Unavailable)?;
         let now = (self.clock == Clock::Caller).then_some(batch.now);
         let prefetched =
             self.tables().prefetch(&Needs::of(batch, now)).map_err(|trouble| fault_of(trouble, None))?;
@@ -87,8 +124,20 @@ impl PostgresEngine {
         })
     }
 
+    /// What to notify others of: work that this transaction leaves to be claimed, and changes that clients wait for.
+    fn notification(&mut self, batch: &Batch<'_>) -> Option<Query> {
+        let session = self.session.clone().filter(|session| session.has_peers())?;
+        let is_news = self.tables().leaves_ready()
+            || batch.operations.iter().any(|submitted| is_watched(&submitted.op));
+        is_news.then(|| {
+            let channel = self.options.schema.to_string();
+            Query::new(NOTIFY, parameters![channel, session.id().to_owned()])
+        })
+    }
+
     fn commit(&mut self, batch: &Batch<'_>, mut done: Done) -> Result<Done, Fault> {
-        match self.tables().commit_and_look(done.now) {
+        let notification = self.notification(batch);
+        match self.tables().commit_and_look(done.now, notification) {
             Ok(next) => {
                 self.rules.committed();
                 done.next_wake = Ok(next.map(|at| on_callers_clock(at, done.now, batch.now)));
@@ -97,6 +146,16 @@ impl PostgresEngine {
             Err(trouble) => Err(fault_of(trouble, Some(done))),
         }
     }
+}
+
+const NOTIFY: &str = "SELECT pg_notify($1, $2)";
+
+/// Whether clients may wait for what an operation changes.
+fn is_watched(op: &Op) -> bool {
+    if let Op::CommitRound(round) = op {
+        return round.execution.metadata.status.is_some() || !round.execution.changes.is_empty();
+    }
+    matches!(op, Op::Append { .. } | Op::DeleteInstances { .. } | Op::DeleteTree { .. } | Op::DeleteBulk(_))
 }
 
 /// A time of the database's clock, which shows `here`, on the caller's clock, which shows `there`.
@@ -110,11 +169,17 @@ fn on_callers_clock(at: Timestamp, here: Timestamp, there: Timestamp) -> Timesta
 
 impl StoreEngine for PostgresEngine {
     fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        if self.clock == Clock::Database && batch.clock_set_forward.is_some() {
+            // The caller's clock was set, not the one that decides.
+            let batch = Batch { clock_set_forward: None, ..batch.clone() };
+            return self.transact(&batch);
+        }
         let result = self.begin_and_carry_out(batch).and_then(|done| self.commit(batch, done));
         result.map_err(|fault| self.rules.roll_back_after(fault))
     }
 
     fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
+        self.ensure_open()?;
         let next = self.rules.next_wake()?;
         let here = match self.clock {
             Clock::Database => self.tables().database_time()?,
@@ -123,20 +188,35 @@ impl StoreEngine for PostgresEngine {
         Ok(next.map(|at| on_callers_clock(at, here, now)))
     }
 
-    /// Nobody tells one connection of another's commits yet, so there may always have been one.
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
-        Ok(true)
+        let session = self.session.as_ref();
+        let is_told = session.is_some_and(|session| session.is_listening());
+        let interval = if is_told { POLL_INTERVAL } else { self.options.poll_interval };
+        let changed = session.is_some_and(|session| session.take_changed());
+        if changed || self.polled_at.elapsed() >= interval {
+            self.polled_at = Instant::now();
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn tell_of_writes(&mut self, tell: &TellOfWrite) -> bool {
+        let Some(session) = &self.session else { return false };
+        session.tell_of_write(tell);
+        session.is_listening()
     }
 
     fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
-        ReadyIndex::may_be_ready(self.tables())
+        self.ensure_open()?;
+        let ready = ReadyIndex::may_be_ready(self.tables());
+        self.rules.rollback();
+        ready
     }
 
     fn reopen(&mut self) -> Result<(), StoreFailure> {
         let connection = open(&self.options)
             .map_err(|error| StoreFailure::new(FailureClass::Retryable, error.to_string()))?;
         *self.tables() = PostgresTables::new(connection);
-        self.rules.reopened();
         Ok(())
     }
 }

@@ -21,14 +21,18 @@ mod connection;
 mod engine;
 mod fault;
 mod needs;
+mod node_locks;
 mod open;
 mod options;
+mod provider;
 mod reads;
 mod record;
+mod session;
 mod tables;
 mod value;
 
 pub use engine::PostgresEngine;
 pub use open::OpenError;
 pub use options::{InvalidSchemaName, PostgresOptions, SchemaName};
+pub use provider::PostgresProvider;
 pub use tables::PostgresTables;

@@ -26,6 +26,14 @@ pub enum OpenError {
         /// What is known.
         message: String,
     },
+    /// The connection string cannot be read.
+    #[error(
+        "no connection string: {message} (write postgres://user@host/database or host=... user=... dbname=...)"
+    )]
+    Url {
+        /// What is wrong with it.
+        message: String,
+    },
     /// The schema cannot be made or read.
     #[error("cannot prepare schema {schema}: {message}")]
     Prepare {
@@ -48,9 +56,15 @@ pub enum OpenError {
     },
 }
 
+impl From<tokio_postgres::Error> for OpenError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Url { message: error.to_string() }
+    }
+}
+
 /// Connects and makes the tables if they are missing.
 pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
-    let mut connection = Connection::open(&options.config, &options.schema)
+    let mut connection = Connection::open(options)
         .map_err(|trouble| OpenError::Connect { message: trouble.into_failure().message })?;
     let schema = &options.schema;
     let prepare = |trouble: Trouble| OpenError::Prepare {

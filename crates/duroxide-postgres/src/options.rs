@@ -1,8 +1,13 @@
 //! How a store is opened, and the name of its schema.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use duroxide_provider::rules::RuleOptions;
+
+/// How long to wait for a connection, unless the connection string says otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A server that is silent for this long is gone, unless the connection string says otherwise.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// How a store on PostgreSQL is opened.
 #[derive(Debug, Clone)]
@@ -13,6 +18,12 @@ pub struct PostgresOptions {
     pub schema: SchemaName,
     /// What the storage rules leave to the user.
     pub rules: RuleOptions,
+    /// Whether to listen to what other processes notify of, on a connection of its own, which also holds the locks by
+    /// which others notice the end of this process. Switch it off where no connection can be kept, as behind a pooler: then
+    /// the store asks for changes every [`Self::poll_interval`], and leases alone decide what a dead process held.
+    pub notifications: bool,
+    /// How often to ask the database for changes by other processes while there is no connection that listens.
+    pub poll_interval: Duration,
 }
 
 impl PostgresOptions {
@@ -22,7 +33,24 @@ impl PostgresOptions {
     /// # Errors
     /// If the string cannot be read.
     pub fn new(url: &str) -> Result<Self, tokio_postgres::Error> {
-        Ok(Self { config: url.parse()?, schema: SchemaName::default(), rules: RuleOptions::default() })
+        let mut config: tokio_postgres::Config = url.parse()?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(SILENCE_MAX);
+        }
+        config.keepalives_idle(SILENCE_MAX / 2);
+        if config.get_application_name().is_none() {
+            config.application_name("duroxide");
+        }
+        Ok(Self {
+            config,
+            schema: SchemaName::default(),
+            rules: RuleOptions::default(),
+            notifications: true,
+            poll_interval: Duration::from_millis(200),
+        })
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
 impl PostgresEngine {
     /// Runs statements that read one state, in one round trip.
     fn read_all(&mut self, queries: &[Query]) -> Result<Vec<Vec<Row>>, StoreFailure> {
+        self.ensure_open()?;
         // A single statement sees one state by itself.
         let frame = if queries.len() == 1 { Frame::Plain } else { Frame::Read };
         let answers = self.rules.tables_mut().connection().trip(queries, frame);

@@ -131,22 +131,24 @@ impl PostgresTables {
 
     /// Sends what was written and commits, in one round trip. Nothing is sent if nothing was read or written.
     fn commit(&mut self) -> Result<(), Trouble> {
-        self.finish(None).map(|_| ())
+        self.finish(Vec::new()).map(|_| ())
     }
 
     /// The same, and in the same round trip finds out when something is due.
     pub(crate) fn commit_and_look(
         &mut self,
         sessions_after: Timestamp,
+        notification: Option<Query>,
     ) -> Result<Option<Timestamp>, Trouble> {
-        let rows = self.finish(Some(next_due_query(sessions_after)))?;
+        let questions = [next_due_query(sessions_after)].into_iter().chain(notification).collect();
+        let rows = self.finish(questions)?;
         read_next_due(&rows)
     }
 
-    fn finish(&mut self, question: Option<Query>) -> Result<Vec<Row>, Trouble> {
+    fn finish(&mut self, questions: Vec<Query>) -> Result<Vec<Row>, Trouble> {
         let mut queries = self.set.unsent();
         let writes = queries.len();
-        queries.extend(question);
+        queries.extend(questions);
         let frame = match self.phase {
             Phase::Unsent if queries.is_empty() => {
                 self.forget();
@@ -161,6 +163,12 @@ impl PostgresTables {
         self.lanes.keep();
         self.forget();
         Ok(answers.split_off(writes).into_iter().next().unwrap_or_default())
+    }
+
+    /// Whether something can be claimed that this transaction has read or written.
+    pub(crate) fn leaves_ready(&self) -> bool {
+        self.set.instances.rows().any(|row| row.ready_number().is_some())
+            || self.set.activities.rows().any(|activity| activity.queued.waits_until.is_none())
     }
 
     fn rollback(&mut self) {

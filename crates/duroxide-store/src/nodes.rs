@@ -29,6 +29,22 @@ pub trait NodeLocks: fmt::Debug + Send + Sync + 'static {
     /// Takes the lock of a node whose process has ended; `None` if it lives, or if nobody can tell.
     fn take_over(&self, node: &str) -> Option<NodeLock>;
 
+    /// The nodes that were found gone since this was last asked, with their locks, where that is found out elsewhere.
+    /// `None`, as by default, if the store has to list all nodes and try to take over each.
+    fn gone_nodes(&self) -> Option<Vec<(String, NodeLock)>> {
+        None
+    }
+
+    /// How often to look which nodes are gone.
+    fn look_interval(&self) -> Duration {
+        LOOK_INTERVAL
+    }
+
+    /// How often a node that is there says so in its row, for those who cannot see the locks.
+    fn renew_interval(&self) -> Duration {
+        RENEW_INTERVAL
+    }
+
     /// Removes all traces of a node that is gone.
     fn discard(&self, node: &str, lock: NodeLock);
 

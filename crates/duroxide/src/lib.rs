@@ -55,6 +55,7 @@
 //! | Feature | Default | Effect |
 //! |---|---|---|
 //! | `sqlite` | yes | [`providers::sqlite`] |
+//! | `postgres` | no | `providers::postgres`: one PostgreSQL database for many nodes |
 //! | `fs` | no | `providers::fs`: a store of plain files, for looking at, teaching and tests |
 //! | `provider-test` | no | `provider_validations` and `provider_stress_tests`: test kits for providers |
 //! | `test` | no | the same as `provider-test` |

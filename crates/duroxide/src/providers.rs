@@ -26,6 +26,14 @@ pub mod sqlite {
     pub use duroxide_sqlite::{SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous};
 }
 
+/// A store for many nodes: one schema of a PostgreSQL database.
+#[cfg(feature = "postgres")]
+pub mod postgres {
+    pub use duroxide_postgres::{
+        InvalidSchemaName, OpenError, PostgresOptions, PostgresProvider, SchemaName,
+    };
+}
+
 /// A store of plain files, for looking at, teaching and tests: one folder per instance, one process at a time.
 #[cfg(feature = "fs")]
 pub mod fs {

@@ -34,11 +34,11 @@ const SYSTEM_METRICS: &str = "SELECT
 /// Rows that no live lock holds.
 const QUEUE_DEPTHS: &str = "SELECT
     (SELECT count(*) FROM {s}.message JOIN {s}.instance ON instance.number = message.instance
-        WHERE instance.lock_until IS NULL OR instance.lock_until <= $1
+        WHERE instance.lock_until IS NULL OR instance.lock_until <= coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
             OR (CASE instance.extent_kind WHEN 'marked' THEN message.mark = instance.extent_mark
                 ELSE message.number <= instance.extent_up_to AND message.due_at <= instance.extent_at
                     AND message.hidden_until <= instance.extent_at END) IS NOT TRUE) AS messages,
-    (SELECT count(*) FROM {s}.activity WHERE lock_until IS NULL OR lock_until <= $1) AS activities";
+    (SELECT count(*) FROM {s}.activity WHERE lock_until IS NULL OR lock_until <= coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)) AS activities";
 const PENDING: &str = "SELECT count(DISTINCT message.instance) AS pending FROM {s}.message
     JOIN {s}.instance ON instance.number = message.instance WHERE message.kind <= 1 AND NOT instance.known";
 const CHILDREN: &str = "SELECT id FROM {s}.instance WHERE parent = $1 ORDER BY number";
@@ -89,7 +89,7 @@ impl PostgresEngine {
     }
 
     pub(super) fn read_queue_depths(&mut self) -> Result<QueueDepths, StoreFailure> {
-        let query = Query::new(QUEUE_DEPTHS, parameters![micros(self.rules.now())]);
+        let query = Query::new(QUEUE_DEPTHS, parameters![self.time_of_reads().map(micros)]);
         let depths = self.read_first(query, |row| {
             Ok(QueueDepths {
                 orchestrator_queue: usize::try_from(row.column::<i64>("messages")?).unwrap_or_default(),

@@ -15,7 +15,7 @@ use super::StoreDriver;
 use crate::{
     job::Job,
     log,
-    nodes::{LOOK_INTERVAL, NodeLock, NodeLocks, RENEW_INTERVAL},
+    nodes::{NodeLock, NodeLocks, RENEW_INTERVAL},
     submit::Request,
 };
 
@@ -56,17 +56,22 @@ impl StoreDriver {
     /// Once in a while: ends nodes that are gone, and renews our own.
     pub(super) fn tend_nodes(&mut self, now: Timestamp) {
         self.look_for_dead_nodes(now);
-        if now.saturating_since(self.nodes.renewed_at) >= RENEW_INTERVAL || now < self.nodes.renewed_at {
+        let intervals = self.nodes.locks().map(|locks| (locks.look_interval(), locks.renew_interval()));
+        let (look, renew) = intervals.unwrap_or((RENEW_INTERVAL, RENEW_INTERVAL));
+        if now.saturating_since(self.nodes.renewed_at) >= renew || now < self.nodes.renewed_at {
             self.nodes.renewed_at = now;
             let names = self.nodes.own.iter().cloned().collect();
             self.machine.accept(Request::Job(Job::unattended(Op::RenewNodes { names }, now)));
         }
-        let next = if self.nodes.locks.is_some() { LOOK_INTERVAL } else { RENEW_INTERVAL };
-        self.machine.tended_nodes(now.saturating_add(next));
+        self.machine.tended_nodes(now.saturating_add(look));
     }
 
     fn look_for_dead_nodes(&mut self, now: Timestamp) {
         let Some(locks) = self.nodes.locks.clone() else { return };
+        if let Some(gone) = locks.gone_nodes() {
+            gone.into_iter().for_each(|(name, lock)| self.take_over(name, lock, now));
+            return;
+        }
         let others = match self.engine.nodes() {
             Ok(nodes) => {
                 nodes.into_iter().map(|node| node.name).filter(|name| !self.nodes.own.contains(name))
@@ -75,11 +80,15 @@ impl StoreDriver {
         };
         for name in others.collect::<Vec<_>>() {
             if let Some(lock) = locks.take_over(&name) {
-                let blamed = lock.starting();
-                log::node_gone(&self.name, &name, blamed.as_ref());
-                self.end_node(name, Some(lock), blamed, now);
+                self.take_over(name, lock, now);
             }
         }
+    }
+
+    fn take_over(&mut self, name: String, lock: NodeLock, now: Timestamp) {
+        let blamed = lock.starting();
+        log::node_gone(&self.name, &name, blamed.as_ref());
+        self.end_node(name, Some(lock), blamed, now);
     }
 
     /// Has everything ended that a node holds.

@@ -1,0 +1,89 @@
+//! `PostgresProvider`: what users open.
+
+use std::{sync::Arc, time::Duration};
+
+use duroxide_store::{StoreBuilder, StoreError, StoreOptions, StoreProvider, impl_provider_by_delegation};
+
+use crate::{OpenError, PostgresEngine, PostgresOptions, node_locks::SessionLocks, session::Session};
+
+/// Connections that read beside the one that writes.
+const READERS: usize = 2;
+/// How often to ask the session connection whether others have written; that costs no query.
+const CHECK_INTERVAL: Duration = Duration::from_millis(2);
+
+/// A provider on a PostgreSQL database.
+///
+/// Any number of processes may open one schema; each is a node that takes work. A provider has one connection that writes,
+/// which commits whatever waits in one transaction, two that read, and a session connection, which listens and by whose end
+/// the others notice that the process is gone. Dropping a provider closes them.
+#[derive(Debug)]
+pub struct PostgresProvider {
+    store: StoreProvider,
+}
+
+impl_provider_by_delegation!(PostgresProvider, store);
+
+impl PostgresProvider {
+    /// Opens the schema `duroxide` of a database, which is made if it is missing: `postgres://app@localhost/app`, or
+    /// `host=localhost user=app dbname=app`.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn new(url: &str) -> Result<Self, OpenError> {
+        Self::open(PostgresOptions::new(url)?).await
+    }
+
+    /// Opens a store with options.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. Nothing is written then, except that a schema may have been made.
+    pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let start = move || drop(reply.send(Self::start(options)));
+        std::thread::Builder::new()
+            .name("duroxide-postgres-open".to_owned())
+            .spawn(start)
+            .map_err(|error| OpenError::Connect { message: error.to_string() })?;
+        let panicked = |_| OpenError::Connect { message: "opening the store panicked".to_owned() };
+        answer.await.map_err(panicked)?
+    }
+
+    /// Blocks: an engine connects on the thread that uses it.
+    fn start(options: PostgresOptions) -> Result<Self, OpenError> {
+        // Typed errors, and a schema that is there, before any thread is started.
+        drop(PostgresEngine::open(options.clone())?);
+        let refused = |error: StoreError| OpenError::Connect { message: error.message };
+        let session = match options.notifications {
+            true => Some(Arc::new(
+                Session::start(options.clone())
+                    .map_err(|error| OpenError::Connect { message: error.to_string() })?,
+            )),
+            false => None,
+        };
+        let state = session.as_ref().map(|session| session.state());
+        let mut builder = {
+            let options = options.clone();
+            StoreBuilder::opening(move || {
+                Ok(PostgresEngine::open(options).map_err(store_error)?.with_session(state))
+            })
+        };
+        for _ in 0..READERS {
+            let options = options.clone();
+            builder = builder.with_reader(move || PostgresEngine::open(options).map_err(store_error));
+        }
+        if let Some(session) = session {
+            builder = builder.with_node_locks(SessionLocks::new(session));
+        }
+        let check_interval = if options.notifications { CHECK_INTERVAL } else { options.poll_interval };
+        let store = builder
+            .named("postgres", env!("CARGO_PKG_VERSION"))
+            .with_options(StoreOptions { check_interval, ..StoreOptions::default() })
+            .start()
+            .map_err(refused)?;
+        Ok(Self { store })
+    }
+}
+
+fn store_error(error: OpenError) -> StoreError {
+    StoreError::retryable("open", error.to_string())
+}

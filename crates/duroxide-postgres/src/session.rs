@@ -1,0 +1,203 @@
+//! The session connection: what only a connection of its own can do.
+//!
+//! Transactions may go through a pooler, which gives each of them any connection. Notifications and advisory locks belong
+//! to one connection: this one, with a thread of its own. It hears that other processes have written, it holds a lock for
+//! each node of this process, which ends with the process however that ends, and it looks whose lock has ended.
+
+mod serve;
+mod statements;
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use duroxide_provider::store::{FailureClass, StoreFailure, TellOfWrite};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::PostgresOptions;
+
+/// How long a caller waits for the session's thread.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// What the session's thread shares with the store's thread.
+pub(crate) struct SessionState {
+    /// Names this process in the notifications that it sends.
+    id: String,
+    /// Whether another process has written since this was last asked.
+    changed: AtomicBool,
+    listening: AtomicBool,
+    /// Whether another process listens.
+    has_peers: AtomicBool,
+    tell: Mutex<Option<TellOfWrite>>,
+    /// Nodes that were found gone; the session holds their locks.
+    gone: Mutex<Vec<String>>,
+}
+
+/// What the session's thread is asked for.
+pub(crate) enum Command {
+    /// Take the lock of a node of this process.
+    Hold { node: String, reply: SyncSender<Result<(), StoreFailure>> },
+    /// A node tries again to join.
+    NoteJoinAttempt { node: String },
+    /// Let a lock go.
+    Release { node: String },
+    /// A node has ended: remove its traces. Its lock is let go separately.
+    Discard { node: String },
+    /// Is there a node that is not among those that joined?
+    HasJoining { joined: BTreeSet<String>, within: Duration, reply: SyncSender<bool> },
+    /// The provider was dropped.
+    Stop,
+}
+
+/// The session connection of one provider. Dropping it ends its thread, its connection and its locks.
+#[derive(Debug)]
+pub(crate) struct Session {
+    state: Arc<SessionState>,
+    commands: UnboundedSender<Command>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Session {
+    /// Starts the thread. It connects by itself, again and again if it must.
+    pub(crate) fn start(options: PostgresOptions) -> std::io::Result<Self> {
+        let state = Arc::new(SessionState::new());
+        let (commands, received) = unbounded_channel();
+        let thread = std::thread::Builder::new().name("duroxide-postgres-session".to_owned()).spawn({
+            let state = Arc::clone(&state);
+            move || run(options, state, received)
+        })?;
+        Ok(Self { state, commands, thread: Some(thread) })
+    }
+
+    pub(crate) fn state(&self) -> Arc<SessionState> {
+        Arc::clone(&self.state)
+    }
+
+    /// Hands a command to the thread. One that has ended takes none.
+    pub(crate) fn send(&self, command: Command) {
+        let _ = self.commands.send(command);
+    }
+
+    pub(crate) fn sender(&self) -> UnboundedSender<Command> {
+        self.commands.clone()
+    }
+
+    /// Asks the thread, and waits for its answer.
+    pub(crate) fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T, StoreFailure> {
+        let (reply, answer) = sync_channel(1);
+        self.send(command(reply));
+        answer.recv_timeout(ANSWER_WITHIN).map_err(|_| unavailable("the session connection does not answer"))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.send(Command::Stop);
+        self.state.close();
+        if let Some(thread) = self.thread.take() {
+            // It panics nowhere; if it did, there is nothing left to do here.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(options: PostgresOptions, state: Arc<SessionState>, commands: UnboundedReceiver<Command>) {
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(serve::serve(options, state, commands)),
+        Err(error) => {
+            tracing::warn!(target: "duroxide::providers::postgres", %error, "the session connection has no thread");
+        }
+    }
+}
+
+pub(crate) fn unavailable(message: impl Into<String>) -> StoreFailure {
+    StoreFailure::new(FailureClass::Retryable, message)
+}
+
+impl SessionState {
+    fn new() -> Self {
+        Self {
+            id: format!("{:032x}", duroxide_store::random_nonce()),
+            changed: AtomicBool::new(false),
+            listening: AtomicBool::new(false),
+            has_peers: AtomicBool::new(false),
+            tell: Mutex::new(None),
+            gone: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// What this process calls itself in notifications.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn is_listening(&self) -> bool {
+        self.listening.load(Ordering::SeqCst)
+    }
+
+    /// Whether somebody else hears a notification.
+    pub(crate) fn has_peers(&self) -> bool {
+        self.has_peers.load(Ordering::SeqCst)
+    }
+
+    /// Whether another process has written since this was last asked.
+    pub(crate) fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::SeqCst)
+    }
+
+    /// Calls `tell` at the next notification, once.
+    pub(crate) fn tell_of_write(&self, tell: &TellOfWrite) {
+        *lock(&self.tell) = Some(Arc::clone(tell));
+    }
+
+    /// The nodes that were found gone since this was last asked.
+    pub(crate) fn take_gone(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.gone))
+    }
+
+    fn note_change(&self) {
+        self.changed.store(true, Ordering::SeqCst);
+        let tell = lock(&self.tell).take();
+        tell.iter().for_each(|tell| tell());
+    }
+
+    fn set_listening(&self, listening: bool) {
+        self.listening.store(listening, Ordering::SeqCst);
+        // Whatever was written in between was not heard.
+        self.note_change();
+    }
+
+    fn set_peers(&self, has_peers: bool) {
+        self.has_peers.store(has_peers, Ordering::SeqCst);
+    }
+
+    fn note_gone(&self, node: String) {
+        lock(&self.gone).push(node);
+    }
+
+    fn close(&self) {
+        *lock(&self.tell) = None;
+    }
+}
+
+impl fmt::Debug for SessionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionState")
+            .field("id", &self.id)
+            .field("listening", &self.listening)
+            .field("has_peers", &self.has_peers)
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,257 @@
+//! The session's thread: connects, listens, holds locks and looks, until its provider is dropped.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use duroxide_provider::store::{FailureClass, StoreFailure};
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_postgres::{Client, Error, Row, types::ToSql};
+
+use super::{Command, SessionState, statements::Statements, unavailable};
+use crate::{PostgresOptions, connection::connect};
+
+/// How often to look which nodes are gone. With the time that a transaction takes, what a dead node held is given to others
+/// within two seconds.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1_600);
+/// The longest pause between two attempts to connect; the first is a hundredth of it.
+const RECONNECT_MAX: Duration = Duration::from_secs(5);
+/// A statement of this connection that takes longer has lost its connection.
+const STATEMENT_WITHIN: Duration = Duration::from_secs(10);
+/// What a process sends that has just begun to listen.
+const HELLO: &str = "hello ";
+
+/// Why a connection is no longer served.
+enum End {
+    /// The provider was dropped.
+    Closed,
+    /// The connection was lost.
+    Lost(String),
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> Self {
+        Self::Lost(error.to_string())
+    }
+}
+
+/// A connection that is served.
+struct Served<'a> {
+    client: Client,
+    notified: UnboundedReceiver<String>,
+    state: &'a SessionState,
+    statements: &'a Statements,
+    channel: String,
+    /// The nodes whose locks this process holds: its own, and those of dead ones that it is ending.
+    held: BTreeSet<String>,
+}
+
+/// Serves one connection after the other.
+pub(super) async fn serve(
+    options: PostgresOptions,
+    state: Arc<SessionState>,
+    mut commands: UnboundedReceiver<Command>,
+) {
+    let statements = Statements::new(&options.schema);
+    let mut held = BTreeSet::new();
+    let mut pause = RECONNECT_MAX / 100;
+    loop {
+        let (tell, notified) = unbounded_channel();
+        let end = match connect(&options, Some(tell)).await {
+            Ok(client) => {
+                let channel = options.schema.to_string();
+                let (state, statements) = (&*state, &statements);
+                let mut served = Served { client, notified, state, statements, channel, held };
+                let end = served.run(&mut commands).await.err().unwrap_or(End::Closed);
+                held = served.held;
+                pause = RECONNECT_MAX / 100;
+                end
+            }
+            Err(error) => End::Lost(error.to_string()),
+        };
+        state.set_listening(false);
+        match end {
+            End::Closed => return,
+            End::Lost(error) => {
+                tracing::warn!(target: "duroxide::providers::postgres", error, "the session connection is lost");
+            }
+        }
+        if !refuse_until(Instant::now() + pause, &mut commands, &mut held).await {
+            return;
+        }
+        pause = (pause * 2).min(RECONNECT_MAX);
+    }
+}
+
+/// Answers commands while there is no connection. Returns whether to connect again.
+async fn refuse_until(
+    at: Instant,
+    commands: &mut UnboundedReceiver<Command>,
+    held: &mut BTreeSet<String>,
+) -> bool {
+    loop {
+        let command = tokio::select! {
+            command = commands.recv() => command,
+            () = sleep_until(at) => return true,
+        };
+        match command {
+            None | Some(Command::Stop) => return false,
+            Some(Command::Hold { reply, .. }) => {
+                let _ = reply.send(Err(unavailable("there is no session connection to the database")));
+            }
+            // Nobody can tell; nothing is ended then.
+            Some(Command::HasJoining { reply, .. }) => drop(reply.send(true)),
+            Some(Command::Release { node }) => drop(held.remove(&node)),
+            Some(Command::NoteJoinAttempt { .. } | Command::Discard { .. }) => {}
+        }
+    }
+}
+
+impl Served<'_> {
+    async fn run(&mut self, commands: &mut UnboundedReceiver<Command>) -> Result<(), End> {
+        self.set_up().await?;
+        self.state.set_listening(true);
+        let mut look_at = Instant::now();
+        loop {
+            tokio::select! {
+                payload = self.notified.recv() => match payload {
+                    Some(payload) => self.note(&payload),
+                    None => return Err(End::Lost("the server has closed it".to_owned())),
+                },
+                command = commands.recv() => match command {
+                    None | Some(Command::Stop) => return Ok(()),
+                    Some(command) => self.carry_out(command).await?,
+                },
+                () = sleep_until(look_at) => {
+                    self.look().await?;
+                    look_at = Instant::now() + LOOK_INTERVAL;
+                }
+            }
+        }
+    }
+
+    /// Listens, and takes the locks again that were held on an earlier connection. A lock that somebody else has by now is
+    /// that of a node which was taken for dead: what it held was given to others.
+    async fn set_up(&mut self) -> Result<(), End> {
+        within(self.client.batch_execute(&self.statements.set_up)).await?;
+        for node in self.held.clone() {
+            if !self.try_hold(&node).await? {
+                tracing::warn!(target: "duroxide::providers::postgres", node, "the node was taken for dead");
+                self.held.remove(&node);
+            }
+        }
+        let hello = format!("{HELLO}{}", self.state.id());
+        within(self.client.execute(self.statements.hello, &[&self.channel, &hello])).await?;
+        Ok(())
+    }
+
+    fn note(&self, payload: &str) {
+        match payload.strip_prefix(HELLO) {
+            Some(id) if id == self.state.id() => {}
+            Some(_) => self.state.set_peers(true),
+            None if payload == self.state.id() => {}
+            None => self.state.note_change(),
+        }
+    }
+
+    async fn carry_out(&mut self, command: Command) -> Result<(), End> {
+        match command {
+            Command::Hold { node, reply } => {
+                let held = self.hold(node).await;
+                let lost = held.as_ref().err().and_then(lost_connection);
+                let _ = reply.send(held.map_err(Refused::into_failure));
+                lost.map_or(Ok(()), Err)
+            }
+            Command::NoteJoinAttempt { node } => self.touch(&node).await,
+            Command::Release { node } => {
+                self.held.remove(&node);
+                within(self.client.execute(&self.statements.release, &[&node])).await?;
+                Ok(())
+            }
+            Command::Discard { node } => {
+                within(self.client.execute(&self.statements.discard, &[&node])).await?;
+                Ok(())
+            }
+            Command::HasJoining { joined, within: time, reply } => {
+                let joined: Vec<String> = joined.into_iter().collect();
+                let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+                let row = self.first(&self.statements.joining, &[&joined, &micros]).await?;
+                let _ = reply.send(row.try_get("joining")?);
+                Ok(())
+            }
+            Command::Stop => Err(End::Closed),
+        }
+    }
+
+    async fn hold(&mut self, node: String) -> Result<(), Refused> {
+        // The row comes first: a lock without a row is not seen by those who look for dead nodes.
+        self.touch(&node).await.map_err(Refused::Lost)?;
+        if !self.held.contains(&node) && !self.try_hold(&node).await.map_err(Refused::Lost)? {
+            return Err(Refused::HeldElsewhere(node));
+        }
+        self.held.insert(node);
+        Ok(())
+    }
+
+    async fn try_hold(&self, node: &str) -> Result<bool, End> {
+        Ok(self.first(&self.statements.hold, &[&node]).await?.try_get("held")?)
+    }
+
+    async fn touch(&self, node: &str) -> Result<(), End> {
+        within(self.client.execute(&self.statements.touch, &[&node])).await?;
+        Ok(())
+    }
+
+    /// Looks whose lock has ended, and takes it, so that no two processes end the same node.
+    async fn look(&mut self) -> Result<(), End> {
+        let held: Vec<&String> = self.held.iter().collect();
+        let row = self.first(&self.statements.look, &[&held]).await?;
+        self.state.set_peers(row.try_get::<_, i64>("listeners")? > 1);
+        for node in row.try_get::<_, Vec<String>>("gone")? {
+            if self.try_hold(&node).await? {
+                self.held.insert(node.clone());
+                self.state.note_gone(node);
+            }
+        }
+        Ok(())
+    }
+
+    async fn first(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, End> {
+        within(self.client.query_one(sql, parameters)).await
+    }
+}
+
+async fn within<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, End> {
+    match timeout(STATEMENT_WITHIN, statement).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(End::Lost("the server does not answer".to_owned())),
+    }
+}
+
+/// Why a node's lock was not taken.
+enum Refused {
+    HeldElsewhere(String),
+    Lost(End),
+}
+
+impl Refused {
+    fn into_failure(self) -> StoreFailure {
+        match self {
+            Self::HeldElsewhere(node) => {
+                let message = format!("another process runs as node {node}");
+                StoreFailure::new(FailureClass::Retryable, message)
+            }
+            Self::Lost(End::Lost(message)) => unavailable(message),
+            Self::Lost(End::Closed) => unavailable("the store is closed"),
+        }
+    }
+}
+
+fn lost_connection(refused: &Refused) -> Option<End> {
+    match refused {
+        Refused::Lost(End::Lost(message)) => Some(End::Lost(message.clone())),
+        Refused::Lost(End::Closed) => Some(End::Closed),
+        Refused::HeldElsewhere(_) => None,
+    }
+}
