@@ -17,8 +17,8 @@ use std::{fmt, sync::Arc};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Action, Clock, DurableFuture, Event, ScheduleKind, Timestamp, codec,
-    engine::{Generation, Identity, Kind, Shared, State, Undecodable, Value},
+    Action, CallKind, Clock, DurableFuture, Event, ScheduleKind, Timestamp, codec,
+    engine::{Generation, Identity, Shared, State, Undecodable, Value},
     version::BUILD_VERSION,
 };
 
@@ -86,18 +86,18 @@ impl OrchestrationContext {
     /// Makes a call that resolves to a value of the history.
     fn call<T>(
         &self,
-        kind: Kind,
+        kind: CallKind,
         name: &str,
         action: Action,
         convert: impl FnOnce(Value) -> T + Send + 'static,
     ) -> DurableFuture<T> {
         let token = self.shared.lock().call(kind, name, action);
         let schedule = match kind {
-            Kind::Activity => ScheduleKind::Activity { name: name.to_owned() },
-            Kind::Timer => ScheduleKind::Timer,
-            Kind::Wait => ScheduleKind::ExternalWait { event_name: name.to_owned() },
-            Kind::Queue => ScheduleKind::QueueDequeue { event_name: name.to_owned() },
-            Kind::Child => ScheduleKind::SubOrchestration { token },
+            CallKind::Activity => ScheduleKind::Activity { name: name.to_owned() },
+            CallKind::Timer => ScheduleKind::Timer,
+            CallKind::Wait => ScheduleKind::ExternalWait { event_name: name.to_owned() },
+            CallKind::Queue => ScheduleKind::QueueDequeue { event_name: name.to_owned() },
+            CallKind::Child => ScheduleKind::SubOrchestration { token },
         };
         DurableFuture::call(Arc::clone(&self.shared), token, schedule, convert)
     }

@@ -3,30 +3,7 @@
 
 use std::task::{Poll, Waker};
 
-use crate::ErrorDetails;
-
-/// What an awaited schedule is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    Activity,
-    Child,
-    Wait,
-    Queue,
-    Timer,
-}
-
-impl Kind {
-    /// The word for it in error texts.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Self::Activity => "activity",
-            Self::Timer => "timer",
-            Self::Child => "suborchestration",
-            Self::Wait => "external",
-            Self::Queue => "queue",
-        }
-    }
-}
+use crate::{CallKind, ErrorDetails};
 
 /// What an awaitable resolves to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +47,7 @@ impl Value {
 /// An awaited call, from the moment code makes it until code has its value or drops it.
 #[derive(Debug)]
 pub(crate) struct Awaitable {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CallKind,
     /// The schedule event; 0 before it is recorded.
     pub(crate) event_id: u64,
     phase: Phase,
@@ -112,7 +89,7 @@ pub(crate) enum Recorded {
 }
 
 impl Awaitable {
-    pub(crate) fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: CallKind) -> Self {
         Self { kind, event_id: 0, phase: Phase::Emitted, waker: None, stop_asked: None }
     }
 
@@ -204,7 +181,7 @@ mod tests {
     use super::*;
 
     fn scheduled() -> Awaitable {
-        let mut call = Awaitable::new(Kind::Activity);
+        let mut call = Awaitable::new(CallKind::Activity);
         assert_eq!(call.on_recorded(7), Recorded::Open);
         call
     }
@@ -219,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_drop_before_the_record_is_remembered_until_it() {
-        let mut call = Awaitable::new(Kind::Timer);
+        let mut call = Awaitable::new(CallKind::Timer);
         assert_eq!(call.on_dropped(true), Dropped::Unrecorded);
         assert_eq!(call.on_recorded(7), Recorded::GivenUp { live: true });
     }

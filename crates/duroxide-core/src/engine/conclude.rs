@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Continuation, Kind, Outcome, Turn,
+    Continuation, Outcome, Turn,
     execution::{Draft, Execution},
     limit_check,
 };
-use crate::{Action, ActivityInput, ErrorDetails, EventKind, INITIAL_EXECUTION_ID, WorkItem};
+use crate::{Action, ActivityInput, CallKind, ErrorDetails, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
 /// The reason of breadcrumbs for futures that code dropped.
 pub(super) const DROPPED_FUTURE: &str = "dropped_future";
@@ -30,7 +30,7 @@ struct End {
 impl Execution {
     pub(super) fn conclude(&mut self, mut draft: Draft) -> Turn {
         let drops = self.shared.lock().drops().clone();
-        for (_, timer_id) in drops.iter().filter(|(kind, _)| *kind == Kind::Timer) {
+        for (_, timer_id) in drops.iter().filter(|(kind, _)| *kind == CallKind::Timer) {
             self.check.give_up(*timer_id);
         }
         let mut end = self.end();
@@ -81,7 +81,7 @@ impl Execution {
     }
 
     /// The execution goes on.
-    fn stay(&mut self, mut draft: Draft, drops: &BTreeSet<(Kind, u64)>) -> Turn {
+    fn stay(&mut self, mut draft: Draft, drops: &BTreeSet<(CallKind, u64)>) -> Turn {
         self.report_unheard_queues();
         self.append_drops(&mut draft, drops);
         let stopped_activities = self.append_stops(&mut draft, drops);
@@ -92,8 +92,8 @@ impl Execution {
             let dropped = |kind| drops.contains(&(kind, event_id));
             match action {
                 // Scheduled and dropped in one turn: recorded, never handed out (5.3).
-                Action::CallActivity { .. } if dropped(Kind::Activity) => {}
-                Action::CreateTimer { .. } if dropped(Kind::Timer) => {}
+                Action::CallActivity { .. } if dropped(CallKind::Activity) => {}
+                Action::CreateTimer { .. } if dropped(CallKind::Timer) => {}
                 Action::CallActivity { .. } => {
                     let mut item = self.work_item(event_id, action);
                     if let Some(WorkItem::ActivityExecute { input, .. }) = &mut item {
@@ -115,14 +115,14 @@ impl Execution {
                 | Action::ClearKeyValues => messages.extend(self.work_item(event_id, action)),
             }
         }
-        messages.extend(self.child_cancellations(dropped_ids(drops, Kind::Child), CHILD_DROPPED));
+        messages.extend(self.child_cancellations(dropped_ids(drops, CallKind::Child), CHILD_DROPPED));
         let earlier = |kind| dropped_ids(drops, kind).filter(|id| *id <= draft.base).collect();
         Turn {
             activities,
             messages,
-            cancelled_activities: earlier(Kind::Activity),
+            cancelled_activities: earlier(CallKind::Activity),
             stopped_activities,
-            cancelled_timers: earlier(Kind::Timer),
+            cancelled_timers: earlier(CallKind::Timer),
             outcome: Outcome::Running,
             parent: self.parent.clone(),
             delta: draft.delta,
@@ -130,23 +130,23 @@ impl Execution {
     }
 
     /// The execution ends: nothing is handed out but detached starts, and what is open is taken back.
-    fn finish(&mut self, mut draft: Draft, drops: &BTreeSet<(Kind, u64)>, end: End) -> Turn {
+    fn finish(&mut self, mut draft: Draft, drops: &BTreeSet<(CallKind, u64)>, end: End) -> Turn {
         let base = draft.base;
         let earlier =
             |ids: &mut dyn Iterator<Item = u64>| -> Vec<u64> { ids.filter(|id| *id <= base).collect() };
-        let cancelled_activities = earlier(&mut self.check.open_ids(Kind::Activity));
-        let mut cancelled_timers = earlier(&mut self.check.open_ids(Kind::Timer));
-        cancelled_timers.extend(earlier(&mut dropped_ids(drops, Kind::Timer)));
+        let cancelled_activities = earlier(&mut self.check.open_ids(CallKind::Activity));
+        let mut cancelled_timers = earlier(&mut self.check.open_ids(CallKind::Timer));
+        cancelled_timers.extend(earlier(&mut dropped_ids(drops, CallKind::Timer)));
         let mut messages: Vec<WorkItem> = std::mem::take(&mut draft.scheduled)
             .into_iter()
             .filter(|(_, action)| matches!(action, Action::StartOrchestrationDetached { .. }))
             .filter_map(|(event_id, action)| self.work_item(event_id, action))
             .collect();
         let (children, reason) = if end.cancels_children {
-            (earlier(&mut self.check.open_ids(Kind::Child)), PARENT_CANCELLED)
+            (earlier(&mut self.check.open_ids(CallKind::Child)), PARENT_CANCELLED)
         } else {
             // Also in a turn over a limit: the child runs since an earlier turn, and nobody else would cancel it (5.2).
-            (earlier(&mut dropped_ids(drops, Kind::Child)), CHILD_DROPPED)
+            (earlier(&mut dropped_ids(drops, CallKind::Child)), CHILD_DROPPED)
         };
         messages.extend(self.child_cancellations(children.into_iter(), reason));
         if end.records_drops {
@@ -167,15 +167,15 @@ impl Execution {
     }
 
     /// Breadcrumbs of dropped futures: activities, children, waits, queue reads, each ascending.
-    fn append_drops(&mut self, draft: &mut Draft, drops: &BTreeSet<(Kind, u64)>) {
+    fn append_drops(&mut self, draft: &mut Draft, drops: &BTreeSet<(CallKind, u64)>) {
         for (kind, event_id) in drops {
             let reason = DROPPED_FUTURE.to_owned();
             let breadcrumb = match kind {
-                Kind::Activity => EventKind::ActivityCancelRequested { reason },
-                Kind::Child => EventKind::SubOrchestrationCancelRequested { reason },
-                Kind::Wait => EventKind::ExternalSubscribedCancelled { reason },
-                Kind::Queue => EventKind::QueueSubscriptionCancelled { reason },
-                Kind::Timer => continue,
+                CallKind::Activity => EventKind::ActivityCancelRequested { reason },
+                CallKind::Child => EventKind::SubOrchestrationCancelRequested { reason },
+                CallKind::Wait => EventKind::ExternalSubscribedCancelled { reason },
+                CallKind::Queue => EventKind::QueueSubscriptionCancelled { reason },
+                CallKind::Timer => continue,
             };
             self.append(draft, Some(*event_id), breadcrumb);
         }
@@ -183,11 +183,13 @@ impl Execution {
 
     /// Breadcrumbs of activities that the code asked to stop, ascending. One that has ended meanwhile, or whose future was
     /// dropped after all, needs none.
-    fn append_stops(&mut self, draft: &mut Draft, drops: &BTreeSet<(Kind, u64)>) -> Vec<u64> {
+    fn append_stops(&mut self, draft: &mut Draft, drops: &BTreeSet<(CallKind, u64)>) -> Vec<u64> {
         let asked: Vec<u64> = self.shared.lock().stops().iter().copied().collect();
         let is_open = |id: &u64| self.check.schedule(*id).is_some_and(|schedule| !schedule.completed);
-        let stops: Vec<u64> =
-            asked.into_iter().filter(|id| is_open(id) && !drops.contains(&(Kind::Activity, *id))).collect();
+        let stops: Vec<u64> = asked
+            .into_iter()
+            .filter(|id| is_open(id) && !drops.contains(&(CallKind::Activity, *id)))
+            .collect();
         for event_id in &stops {
             let reason = CANCEL_AND_WAIT.to_owned();
             self.append(draft, Some(*event_id), EventKind::ActivityCancelRequested { reason });
@@ -196,16 +198,16 @@ impl Execution {
     }
 
     /// Breadcrumbs of what is still open, then the terminal event.
-    fn append_terminal(&mut self, draft: &mut Draft, drops: &BTreeSet<(Kind, u64)>, end: &End) {
+    fn append_terminal(&mut self, draft: &mut Draft, drops: &BTreeSet<(CallKind, u64)>, end: &End) {
         let (mut waits, mut reads) = {
             let state = self.shared.lock();
             (state.open_waits(), state.queues.open_reads())
         };
         if !end.records_drops {
-            waits.extend(dropped_ids(drops, Kind::Wait));
-            reads.extend(dropped_ids(drops, Kind::Queue));
+            waits.extend(dropped_ids(drops, CallKind::Wait));
+            reads.extend(dropped_ids(drops, CallKind::Queue));
         }
-        let activities: Vec<u64> = self.check.open_ids(Kind::Activity).collect();
+        let activities: Vec<u64> = self.check.open_ids(CallKind::Activity).collect();
         let open = OpenSchedules { activities, waits, reads };
         for (source, breadcrumb) in open.breadcrumbs(&end.outcome, self.last_event_id()) {
             self.append(draft, Some(source), breadcrumb);
@@ -334,6 +336,6 @@ pub(super) fn terminal_event(outcome: &Outcome) -> Option<EventKind> {
     }
 }
 
-fn dropped_ids(drops: &BTreeSet<(Kind, u64)>, kind: Kind) -> impl Iterator<Item = u64> + '_ {
+fn dropped_ids(drops: &BTreeSet<(CallKind, u64)>, kind: CallKind) -> impl Iterator<Item = u64> + '_ {
     drops.range((kind, 0)..=(kind, u64::MAX)).map(|(_, id)| *id)
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
-    HistoryCheck, Kind, Outcome, Seed, Turn,
+    HistoryCheck, Outcome, Seed, Turn,
     conclude::{OpenSchedules, PARENT_CANCELLED, terminal_event},
 };
 use crate::{
-    ErrorDetails, Event, EventKind, ParentLink, Timestamp, WorkItem, build_child_instance_id,
+    CallKind, ErrorDetails, Event, EventKind, ParentLink, Timestamp, WorkItem, build_child_instance_id,
     version::BUILD_VERSION,
 };
 
@@ -144,7 +144,7 @@ impl Remains {
             let EventKind::SubOrchestrationScheduled { instance, .. } = &event.kind else { return None };
             Some((event, instance))
         });
-        let open_children: BTreeSet<u64> = check.open_ids(Kind::Child).collect();
+        let open_children: BTreeSet<u64> = check.open_ids(CallKind::Child).collect();
         let first = history.first();
         Self {
             instance: first.map(|event| event.instance_id.clone()).unwrap_or_default(),
@@ -153,11 +153,11 @@ impl Remains {
             last_event_id: check.last_event_id(),
             seed: Vec::new(),
             open: OpenSchedules {
-                activities: check.open_ids(Kind::Activity).collect(),
+                activities: check.open_ids(CallKind::Activity).collect(),
                 waits: listeners.open_waits(&check),
                 reads: listeners.open_reads(&check),
             },
-            timers: check.open_ids(Kind::Timer).collect(),
+            timers: check.open_ids(CallKind::Timer).collect(),
             children: children
                 .filter(|(event, _)| open_children.contains(&event.event_id))
                 .map(|(event, child)| build_child_instance_id(&event.instance_id, child))

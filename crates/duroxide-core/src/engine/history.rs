@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::{Kind, conclude::CANCEL_AND_WAIT};
-use crate::{Event, EventKind, INITIAL_EVENT_ID};
+use super::conclude::CANCEL_AND_WAIT;
+use crate::{CallKind, Event, EventKind, EventRole, INITIAL_EVENT_ID};
 
 /// An incremental check of one execution's history, and the state of its schedules.
 ///
@@ -17,7 +17,7 @@ pub struct HistoryCheck {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CallKind,
     pub(crate) completed: bool,
     /// A breadcrumb says that code gave it up.
     pub(crate) cancelled: bool,
@@ -117,47 +117,28 @@ impl HistoryCheck {
     }
 
     fn take(&mut self, event: &Event) -> Result<(), HistoryViolation> {
-        use EventKind as E;
-        match &event.kind {
-            E::ActivityScheduled { .. } => self.open(event.event_id, Kind::Activity),
-            E::TimerCreated { .. } => self.open(event.event_id, Kind::Timer),
-            E::SubOrchestrationScheduled { .. } => self.open(event.event_id, Kind::Child),
-            E::ExternalSubscribed { .. } => self.open(event.event_id, Kind::Wait),
-            E::QueueSubscribed { .. } => self.open(event.event_id, Kind::Queue),
-            E::ActivityCompleted { .. } | E::ActivityFailed { .. } => {
-                return self.complete(event.source_event_id, Kind::Activity);
-            }
-            E::TimerFired { .. } => return self.complete(event.source_event_id, Kind::Timer),
-            E::SubOrchestrationCompleted { .. } | E::SubOrchestrationFailed { .. } => {
-                return self.complete(event.source_event_id, Kind::Child);
-            }
-            // Asked to stop, and still waited for: the schedule stays open.
-            E::ActivityCancelRequested { reason } if reason == CANCEL_AND_WAIT => {}
-            E::ActivityCancelRequested { .. }
-            | E::SubOrchestrationCancelRequested { .. }
-            | E::ExternalSubscribedCancelled { .. }
-            | E::QueueSubscriptionCancelled { .. } => self.cancel(event.source_event_id),
-            E::OrchestrationCancelRequested { .. }
-            | E::OrchestrationStarted { .. }
-            | E::OrchestrationCompleted { .. }
-            | E::OrchestrationFailed { .. }
-            | E::OrchestrationContinuedAsNew { .. }
-            | E::ExternalEvent { .. }
-            | E::QueueEventDelivered { .. }
-            | E::OrchestrationChained { .. }
-            | E::CustomStatusUpdated { .. }
-            | E::KeyValueSet { .. }
-            | E::KeyValueCleared { .. }
-            | E::KeyValuesCleared => {}
+        match event.kind.role() {
+            EventRole::Call(kind) => self.open(event.event_id, kind),
+            EventRole::Completion(kind) => return self.complete(event.source_event_id, kind),
+            // Code still waits for the activity that it asked to stop, so the schedule stays open.
+            EventRole::GivenUp { call: CallKind::Activity, reason: CANCEL_AND_WAIT } => {}
+            EventRole::GivenUp { .. } => self.cancel(event.source_event_id),
+            EventRole::Start
+            | EventRole::End
+            | EventRole::CancelRequest
+            | EventRole::Message
+            | EventRole::DetachedStart
+            | EventRole::CustomStatus(_)
+            | EventRole::KeyValues(_) => {}
         }
         Ok(())
     }
 
-    fn open(&mut self, event_id: u64, kind: Kind) {
+    fn open(&mut self, event_id: u64, kind: CallKind) {
         self.schedules.insert(event_id, Schedule { kind, completed: false, cancelled: false });
     }
 
-    fn complete(&mut self, source: Option<u64>, kind: Kind) -> Result<(), HistoryViolation> {
+    fn complete(&mut self, source: Option<u64>, kind: CallKind) -> Result<(), HistoryViolation> {
         let schedule_id = source.unwrap_or_default();
         match self.schedules.get_mut(&schedule_id) {
             Some(schedule) if schedule.kind != kind => {
@@ -187,7 +168,7 @@ impl HistoryCheck {
     }
 
     /// Ids of schedules of this kind that have neither completed nor been given up, ascending.
-    pub(crate) fn open_ids(&self, kind: Kind) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn open_ids(&self, kind: CallKind) -> impl Iterator<Item = u64> + '_ {
         self.schedules
             .iter()
             .filter(move |(_, schedule)| schedule.kind == kind && !schedule.completed && !schedule.cancelled)

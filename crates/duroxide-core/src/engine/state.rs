@@ -14,10 +14,10 @@ use std::{
 
 use super::{
     Generation,
-    awaitable::{Awaitable, Dropped, Kind, Recorded, Value, keep_waker},
+    awaitable::{Awaitable, Dropped, Recorded, Value, keep_waker},
     queue::Queues,
 };
-use crate::{Action, Clock, KvEntry};
+use crate::{Action, CallKind, Clock, KvEntry};
 
 /// Who an execution is. Fixed for its whole life.
 #[derive(Debug, Clone)]
@@ -85,11 +85,11 @@ pub(crate) struct State {
     /// Open external waits without a value, oldest first.
     waits: BTreeMap<String, VecDeque<u64>>,
     /// Given up in a live poll of this turn.
-    drops: BTreeSet<(Kind, u64)>,
+    drops: BTreeSet<(CallKind, u64)>,
     /// Activities that a live poll of this turn asked to stop.
     stops: BTreeSet<u64>,
     /// Given up in a replayed poll.
-    replayed_drops: BTreeSet<(Kind, u64)>,
+    replayed_drops: BTreeSet<(CallKind, u64)>,
 }
 
 /// An action with the call that waits for it.
@@ -140,12 +140,14 @@ impl State {
     }
 
     /// Code asked for something it waits for. Returns the call's token.
-    pub(crate) fn call(&mut self, kind: Kind, name: &str, action: Action) -> u64 {
+    pub(crate) fn call(&mut self, kind: CallKind, name: &str, action: Action) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
         let life = match kind {
-            Kind::Queue => Life::Read { event_id: None, waker: None, dropped: None },
-            Kind::Activity | Kind::Child | Kind::Wait | Kind::Timer => Life::Awaited(Awaitable::new(kind)),
+            CallKind::Queue => Life::Read { event_id: None, waker: None, dropped: None },
+            CallKind::Activity | CallKind::Child | CallKind::Wait | CallKind::Timer => {
+                Life::Awaited(Awaitable::new(kind))
+            }
         };
         self.calls.insert(token, Call { name: name.to_owned(), life });
         self.push_emission(Some(token), action);
@@ -222,7 +224,7 @@ impl State {
                 *dropped = Some(live);
                 return None;
             }
-            Life::Read { event_id: Some(event_id), .. } => Some((Kind::Queue, *event_id)),
+            Life::Read { event_id: Some(event_id), .. } => Some((CallKind::Queue, *event_id)),
         };
         let name = self.calls.remove(&token).map(|call| call.name).unwrap_or_default();
         let (kind, event_id) = given_up?;
@@ -239,11 +241,11 @@ impl State {
         }
     }
 
-    fn forget_listener(&mut self, kind: Kind, name: &str, event_id: u64) -> Option<Waker> {
+    fn forget_listener(&mut self, kind: CallKind, name: &str, event_id: u64) -> Option<Waker> {
         self.open.remove(&event_id);
         match kind {
-            Kind::Queue => self.queues.close(name, event_id),
-            Kind::Wait => {
+            CallKind::Queue => self.queues.close(name, event_id),
+            CallKind::Wait => {
                 if let Some(waits) = self.waits.get_mut(name)
                     && let Ok(position) = waits.binary_search(&event_id)
                 {
@@ -251,11 +253,11 @@ impl State {
                 }
                 None
             }
-            Kind::Activity | Kind::Child | Kind::Timer => None,
+            CallKind::Activity | CallKind::Child | CallKind::Timer => None,
         }
     }
 
-    fn note_drop(&mut self, kind: Kind, event_id: u64, live: bool) {
+    fn note_drop(&mut self, kind: CallKind, event_id: u64, live: bool) {
         let drops = if live { &mut self.drops } else { &mut self.replayed_drops };
         drops.insert((kind, event_id));
     }
@@ -280,7 +282,7 @@ impl State {
                     if awaitable.take_stop_asked() {
                         self.stops.insert(event_id);
                     }
-                    if awaitable.kind == Kind::Wait {
+                    if awaitable.kind == CallKind::Wait {
                         self.waits.entry(call.name.clone()).or_default().push_back(event_id);
                     }
                     None
@@ -295,7 +297,7 @@ impl State {
             Life::Read { dropped: Some(live), .. } => {
                 let live = *live;
                 self.calls.remove(&token);
-                self.note_drop(Kind::Queue, event_id, live);
+                self.note_drop(CallKind::Queue, event_id, live);
                 None
             }
             Life::Read { event_id: recorded, waker, .. } => {
@@ -369,7 +371,7 @@ impl State {
     }
 
     /// What this turn's live polls gave up, by kind and then by id.
-    pub(crate) fn drops(&self) -> &BTreeSet<(Kind, u64)> {
+    pub(crate) fn drops(&self) -> &BTreeSet<(CallKind, u64)> {
         &self.drops
     }
 
@@ -379,7 +381,7 @@ impl State {
     }
 
     /// What replay gave up. It is asked for once, when replay is over.
-    pub(crate) fn take_replayed_drops(&mut self) -> BTreeSet<(Kind, u64)> {
+    pub(crate) fn take_replayed_drops(&mut self) -> BTreeSet<(CallKind, u64)> {
         std::mem::take(&mut self.replayed_drops)
     }
 }
