@@ -1,4 +1,4 @@
-//! What orchestration code sees of its execution: one file per capability.
+//! [`OrchestrationContext`]: the calls of orchestration code, a file per kind of call.
 
 mod activities;
 mod cancel_and_wait;
@@ -25,7 +25,7 @@ use crate::{
 pub use cancel_and_wait::ActivityOutcome;
 pub use trace::LogLevel;
 
-/// What orchestration code sees of its execution.
+/// The access of orchestration code to its execution.
 ///
 /// Every call that starts with `schedule_` is recorded in the history; after a restart the same call returns the
 /// recorded result. Code between the calls must be deterministic: no clocks, random numbers or I/O of its own.
@@ -102,12 +102,12 @@ impl OrchestrationContext {
         DurableFuture::call(Arc::clone(&self.shared), token, schedule, convert)
     }
 
-    /// Where a text comes from, for its decode error.
+    /// The origin of a text, for its decode error.
     fn place(&self, what: &'static str, name: &str) -> Place {
         Place { what, name: name.to_owned(), shared: Arc::clone(&self.shared) }
     }
 
-    /// Asks for something that is complete once it is recorded.
+    /// Emits an action that is complete once it is recorded.
     fn emit(&self, action: Action) {
         self.shared.lock().emit(action);
     }
@@ -145,7 +145,7 @@ fn into_typed_result<Out: DeserializeOwned>(
     move |value| into_result(value).and_then(|text| codec::decode_at(&text, || place.to_string()))
 }
 
-/// A text that comes from outside the code, for its decode error.
+/// The origin of a text, for its decode error.
 struct Place {
     what: &'static str,
     name: String,
@@ -174,8 +174,9 @@ fn encode_or_panic<In: Serialize>(input: &In) -> String {
     codec::encode(input).unwrap_or_else(|error| panic!("encode: {error}"))
 }
 
-/// Data that does not decode is a mistake of the sender that the code has no way to handle: the future has no error. So
-/// the code is left, and its execution fails with the decode error. No panic hook runs: it is nobody's panic.
+/// Decodes data, or aborts the code. Data that does not decode is a mistake of its sender, which the code cannot handle,
+/// because the future has no error type. So the code is unwound without a panic hook, and its execution fails with the
+/// decode error.
 fn decode_or_fail<T: DeserializeOwned>(data: &str, place: &Place) -> T {
     codec::decode_at(data, || place.to_string())
         .unwrap_or_else(|error| std::panic::resume_unwind(Box::new(Undecodable(error))))

@@ -1,4 +1,4 @@
-//! How a turn ends: breadcrumbs, the terminal event, and the work to hand out.
+//! Ends a turn: writes breadcrumbs and the terminal event, and collects the work to hand out.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) const TERMINAL: &str = "orchestration_terminal";
 const CHILD_DROPPED: &str = "parent dropped sub-orchestration future";
 pub(super) const PARENT_CANCELLED: &str = "parent canceled";
 
-/// How an execution ends, and what of this turn counts.
+/// How an execution ends, and which effects of its last turn are kept.
 struct End {
     outcome: Outcome,
     /// Whether futures dropped in this turn are recorded as dropped. If not, they count as still open.
@@ -40,12 +40,12 @@ impl Execution {
             end = Some(End::failed(ErrorDetails::orchestration_failed(text), false));
         }
         match end {
-            None => self.stay(draft, &drops),
+            None => self.keep_running(draft, &drops),
             Some(end) => self.finish(draft, &drops, end),
         }
     }
 
-    /// Whether and how the execution ends; the first that applies (2.10).
+    /// How the execution ends, if it does. The first cause that applies decides (2.10).
     fn end(&self) -> Option<End> {
         if let Some(reason) = &self.cancel_reason {
             let outcome = Outcome::Failed { details: ErrorDetails::cancelled(reason) };
@@ -73,16 +73,16 @@ impl Execution {
         }
     }
 
-    /// Takes back what the code asked for in this turn: it went over a limit.
+    /// Discards all actions of this turn, because it went over a limit.
     fn discard_schedules(&mut self, draft: &mut Draft) {
         draft.delta.retain(|event| event.event_id <= draft.received);
         draft.scheduled.clear();
         self.check.forget_after(draft.received);
     }
 
-    /// The execution goes on.
-    fn stay(&mut self, mut draft: Draft, drops: &BTreeSet<(CallKind, u64)>) -> Turn {
-        self.report_unheard_queues();
+    /// Ends a turn after which the execution goes on: hands out all scheduled work.
+    fn keep_running(&mut self, mut draft: Draft, drops: &BTreeSet<(CallKind, u64)>) -> Turn {
+        self.warn_of_never_read_queues();
         self.append_drops(&mut draft, drops);
         let stopped_activities = self.append_stops(&mut draft, drops);
         let scheduled = std::mem::take(&mut draft.scheduled);
@@ -91,7 +91,7 @@ impl Execution {
         for (event_id, action) in scheduled {
             let dropped = |kind| drops.contains(&(kind, event_id));
             match action {
-                // Scheduled and dropped in one turn: recorded, never handed out (5.3).
+                // Work that was scheduled and dropped in the same turn is recorded and never handed out (5.3).
                 Action::CallActivity { .. } if dropped(CallKind::Activity) => {}
                 Action::CreateTimer { .. } if dropped(CallKind::Timer) => {}
                 Action::CallActivity { .. } => {
@@ -129,7 +129,7 @@ impl Execution {
         }
     }
 
-    /// The execution ends: nothing is handed out but detached starts, and what is open is taken back.
+    /// Ends a turn that ends the execution: hands out only detached starts, and cancels open work.
     fn finish(&mut self, mut draft: Draft, drops: &BTreeSet<(CallKind, u64)>, end: End) -> Turn {
         let base = draft.base;
         let earlier =
@@ -145,7 +145,8 @@ impl Execution {
         let (children, reason) = if end.cancels_children {
             (earlier(&mut self.check.open_ids(CallKind::Child)), PARENT_CANCELLED)
         } else {
-            // Also in a turn over a limit: the child runs since an earlier turn, and nobody else would cancel it (5.2).
+            // Also in a turn over a limit, because the child has been running since an earlier turn and nothing else
+            // would cancel it (5.2).
             (earlier(&mut dropped_ids(drops, CallKind::Child)), CHILD_DROPPED)
         };
         messages.extend(self.child_cancellations(children.into_iter(), reason));
@@ -158,7 +159,7 @@ impl Execution {
             activities: Vec::new(),
             messages,
             cancelled_activities,
-            // What is open was taken back.
+            // An activity that was asked to stop is still open, so it is cancelled with the others.
             stopped_activities: Vec::new(),
             cancelled_timers,
             outcome: end.outcome,
@@ -166,7 +167,7 @@ impl Execution {
         }
     }
 
-    /// Breadcrumbs of dropped futures: activities, children, waits, queue reads, each ascending.
+    /// Appends the breadcrumbs of dropped futures: activities, children, waits, queue reads, each by ascending id.
     fn append_drops(&mut self, draft: &mut Draft, drops: &BTreeSet<(CallKind, u64)>) {
         for (kind, event_id) in drops {
             let reason = DROPPED_FUTURE.to_owned();
@@ -181,8 +182,8 @@ impl Execution {
         }
     }
 
-    /// Breadcrumbs of activities that the code asked to stop, ascending. One that has ended meanwhile, or whose future was
-    /// dropped after all, needs none.
+    /// Appends the breadcrumbs of activities that the code asked to stop, by ascending id. An activity that has ended
+    /// meanwhile, or whose future was dropped afterwards, needs none.
     fn append_stops(&mut self, draft: &mut Draft, drops: &BTreeSet<(CallKind, u64)>) -> Vec<u64> {
         let asked: Vec<u64> = self.shared.lock().stops().iter().copied().collect();
         let is_open = |id: &u64| self.check.schedule(*id).is_some_and(|schedule| !schedule.completed);
@@ -197,7 +198,7 @@ impl Execution {
         stops
     }
 
-    /// Breadcrumbs of what is still open, then the terminal event.
+    /// Appends the breadcrumbs of open calls, then the terminal event.
     fn append_terminal(&mut self, draft: &mut Draft, drops: &BTreeSet<(CallKind, u64)>, end: &End) {
         let (mut waits, mut reads) = {
             let state = self.shared.lock();
@@ -228,7 +229,7 @@ impl Execution {
             .collect()
     }
 
-    /// The work that an action stands for; `None` for actions that are complete once recorded.
+    /// The work item that carries out an action. `None` for an action that is complete once it is recorded.
     fn work_item(&self, event_id: u64, action: Action) -> Option<WorkItem> {
         let identity = &self.shared.identity;
         let instance = identity.instance.clone();
@@ -287,7 +288,7 @@ impl End {
     }
 }
 
-/// What is open when an execution ends and gets a breadcrumb.
+/// Calls that are open when an execution ends and get a breadcrumb.
 #[derive(Debug, Default)]
 pub(super) struct OpenSchedules {
     pub(super) activities: Vec<u64>,
@@ -296,9 +297,9 @@ pub(super) struct OpenSchedules {
 }
 
 impl OpenSchedules {
-    /// The breadcrumbs with the schedule each names, in the order of 3.2.
+    /// The breadcrumbs, each with the schedule it names, in the order of rule 3.2.
     pub(super) fn breadcrumbs(mut self, outcome: &Outcome, last_event_id: u64) -> Vec<(u64, EventKind)> {
-        // A schedule that was discarded with its turn is not there any more.
+        // A schedule that was discarded with its turn no longer exists.
         self.waits.retain(|id| *id <= last_event_id);
         self.reads.retain(|id| *id <= last_event_id);
         self.waits.sort_unstable();

@@ -1,4 +1,4 @@
-//! What any history must satisfy, checked one event at a time: before a commit and after a read.
+//! [`HistoryCheck`]: the rules of every history, checked one event at a time, before a commit and after a read.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,7 +7,7 @@ use crate::{CallKind, Event, EventKind, EventRole, INITIAL_EVENT_ID};
 
 /// An incremental check of one execution's history, and the state of its schedules.
 ///
-/// It keeps no events. Each [`push`](Self::push) costs O(log n), so a turn pays only for its new events.
+/// The check keeps no events. Each [`push`](Self::push) costs O(log n), so a turn pays only for its new events.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryCheck {
     last_event_id: u64,
@@ -19,7 +19,7 @@ pub struct HistoryCheck {
 pub(crate) struct Schedule {
     pub(crate) kind: CallKind,
     pub(crate) completed: bool,
-    /// A breadcrumb says that code gave it up.
+    /// Whether a breadcrumb records that the code gave the call up.
     pub(crate) cancelled: bool,
 }
 
@@ -31,9 +31,9 @@ pub enum HistoryViolation {
     MisplacedStart,
     /// I03: ids are not 1, 2, 3 …
     NotContiguous {
-        /// The id that should have come.
+        /// The next id in order.
         expected: u64,
-        /// The id that came.
+        /// The id of the event.
         found: u64,
     },
     /// I02: an event after the terminal one.
@@ -84,7 +84,7 @@ impl HistoryCheck {
     /// Takes the next event.
     ///
     /// # Errors
-    /// The first rule it breaks. The event still counts as taken, so that a check can go on.
+    /// The first rule that the event breaks. The event still counts, so that the check can go on.
     pub fn push(&mut self, event: &Event) -> Result<(), HistoryViolation> {
         let order = self.check_order(event);
         self.last_event_id = event.event_id;
@@ -158,7 +158,7 @@ impl HistoryCheck {
         }
     }
 
-    /// Code gave up a schedule for which no breadcrumb is written: a timer.
+    /// Marks a schedule as given up that gets no breadcrumb: a timer.
     pub(crate) fn give_up(&mut self, event_id: u64) {
         self.cancel(Some(event_id));
     }

@@ -1,17 +1,17 @@
-//! Messages become events, are dropped, or fail the turn (2.4, 2.5).
+//! Receives messages: each becomes an event, is dropped, or fails the turn (2.4, 2.5).
 
 use super::execution::{Draft, Execution};
 use crate::{CallKind, ErrorDetails, Event, EventKind, WorkItem};
 
-/// What a message asks the history to take.
+/// How a message is recorded.
 enum Incoming {
-    /// The end of something that was scheduled.
+    /// As the completion of a schedule.
     Completion(Completion),
-    /// Always recorded.
+    /// As this event, always.
     Event(EventKind),
-    /// Recorded once per execution.
+    /// As a cancellation request, once per execution.
     Cancel { reason: String },
-    /// Not for the history: starts and their like.
+    /// Not at all: starts and continue-as-new items.
     Nothing,
 }
 
@@ -23,7 +23,7 @@ struct Completion {
 }
 
 impl Execution {
-    /// Appends the messages' events to the turn and returns a copy of each, for the code.
+    /// Appends the events of the messages to the turn. Returns a copy of each, to be applied to the code.
     pub(super) fn receive(&mut self, messages: Vec<WorkItem>, draft: &mut Draft) -> Vec<Event> {
         let seed_len = draft.delta.len();
         for message in messages {

@@ -1,4 +1,4 @@
-//! Rebuilding an execution from its stored history.
+//! Rebuilds an execution from its stored history.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ impl Execution {
     /// An execution from its stored history, which must not be terminal. A history that is only a seed (the start
     /// of a continue-as-new) has not run yet.
     ///
-    /// Code that does not fit the history is reported by the next turn, as a failure.
+    /// If the code does not match the history, the next turn fails.
     pub fn replay(history: Vec<Event>, setup: Setup) -> Self {
         let seed_len = seed_len(&history);
         if history.len() <= seed_len {
@@ -29,8 +29,8 @@ impl Execution {
         execution
     }
 
-    /// Feeds the recorded events to the code. Even after a failure the check sees all of them: what is open must
-    /// be known when the execution is ended.
+    /// Applies the recorded events to the code. Even after a failure the check receives all of them, because the open work
+    /// must be known when the execution is ended.
     fn replay_recorded(&mut self, recorded: VecDeque<Event>) {
         let mut recorded_drops = BTreeSet::new();
         for event in recorded {
@@ -40,7 +40,7 @@ impl Execution {
                 continue;
             }
             if let (true, Some(Err(error))) = (self.undecodable, &self.ended) {
-                // The rest of the record cannot fit code that was left: what it could not read is the cause.
+                // Code that was aborted cannot match the rest of the record. The cause is the data that did not decode.
                 self.fail(error.clone());
                 continue;
             }
@@ -59,7 +59,7 @@ impl Execution {
         self.settle_replayed_drops(&recorded_drops);
     }
 
-    /// Whether the code came to its end by itself; a panic is its own failure.
+    /// Whether the code returned. A panic is a failure of its own.
     fn returned(&self) -> bool {
         let panicked = |details: &ErrorDetails| {
             matches!(details, ErrorDetails::Application { kind: AppErrorKind::Panicked, .. })
