@@ -13,8 +13,7 @@ use super::{
     InstanceWork, UNREADABLE_DELAY,
     ending::{labels_of, record_of, seed_of},
     round::{
-        ExecutionRef, Notice, Successor, child_cancellations, empty_round, notice_of, refused_starts, round,
-        round_bytes,
+        ExecutionRef, Notice, Successor, child_cancellations, notice_of, refused_starts, round, round_bytes,
     },
 };
 use crate::{
@@ -40,8 +39,8 @@ pub(super) struct TurnResult {
 
 impl InstanceWork {
     /// Commits a turn and caches its execution for the next one.
-    pub(super) async fn settle(&mut self, result: TurnResult) {
-        let TurnResult { turn, facts, collisions, mut live } = result;
+    pub(super) async fn settle(&mut self, result: Box<TurnResult>) {
+        let TurnResult { turn, facts, collisions, mut live } = *result;
         let notices: Vec<Notice> = collisions.iter().cloned().chain(notice_of(&turn)).collect();
         let Ok(items) = self.address(notices).await else {
             self.node.drop_on_turn_thread(live.map(|live| *live));
@@ -252,8 +251,8 @@ impl InstanceWork {
 
     async fn drop_batch(&mut self, notices: Vec<Notice>) {
         let Ok(items) = self.address(notices).await else { return self.abandon(None, true).await };
-        let mut round = empty_round(self.claim.execution_id);
-        round.orchestrator_items = items;
+        let execution_id = self.claim.execution_id;
+        let round = Round { execution_id, orchestrator_items: items, ..Round::default() };
         match self.commit(&round).await {
             CallOutcome::Done(()) => self.node.locks.remove(&self.claim.lock_token),
             CallOutcome::LockLost { .. } => self.lock_lost("while messages were dropped"),

@@ -48,7 +48,7 @@ impl InstanceWork {
         facts.end = End::of(&turn.outcome);
         facts.history_events = turn.delta.last().map_or(0, |event| event.event_id);
         facts.parent.clone_from(&turn.parent);
-        self.settle(TurnResult { turn, facts, collisions, live: None }).await;
+        self.settle(Box::new(TurnResult { turn, facts, collisions, live: None })).await;
     }
 
     fn facts_of(&self, target: &EndTarget, loaded: &LoadedExecution) -> Facts {
