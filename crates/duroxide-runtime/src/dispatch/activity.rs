@@ -1,8 +1,8 @@
 //! Processes one claimed activity: runs it and records its outcome once (semantics 7 and 16).
 
+mod finish;
 mod run;
 mod running;
-mod settle;
 
 pub(crate) use running::ActivityRun;
 pub(super) use running::{RunningActivities, RunningActivity};
@@ -137,7 +137,7 @@ impl ActivityWork {
         let outcome = outcome.limited(self.node.options.limits.max_payload_bytes);
         span.record("outcome", outcome.label());
         drop(span);
-        self.settle(&call, outcome, ran).await;
+        self.finish(&call, outcome, ran).await;
     }
 
     async fn abandon(&mut self, delay: Option<Duration>, ignore_attempt: bool) {

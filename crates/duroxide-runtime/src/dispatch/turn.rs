@@ -1,12 +1,12 @@
 //! Processes one claimed instance: loads its execution, runs a turn, commits the round.
 
+mod commit;
 mod ending;
+mod next_execution;
 mod round;
 mod run;
-mod settle;
 mod source;
 mod stranded;
-mod succeed;
 mod terminate;
 
 pub(crate) use round::event_bytes;
@@ -61,7 +61,7 @@ impl InstanceWork {
     pub(crate) async fn run(mut self) {
         let Some(next) = self.next_turn().await else { return };
         let Some(result) = self.run_turn(next).await else { return };
-        self.settle(result).await;
+        self.commit_turn(result).await;
     }
 
     /// The turn to run. `None` if the claim ends without a turn; then it has been processed already.

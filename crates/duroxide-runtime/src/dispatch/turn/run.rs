@@ -13,8 +13,8 @@ use tracing::{error, warn};
 
 use super::{
     InstanceWork,
+    commit::TurnResult,
     round::{Notice, refused_starts},
-    settle::TurnResult,
     source::{Cold, NextTurn, Source},
 };
 use crate::{
