@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Begins the input of a work item that carries options, and ends them. No JSON and hardly any text begins with it.
+/// Marks the beginning and the end of the options in front of an input. No JSON and hardly any text begins with it.
 const MARK: &str = "\u{1}duroxide:";
 const END: char = '\u{1}';
 const ATTEMPT_TIMEOUT_MS: &str = "attempt_timeout_ms=";
@@ -14,9 +14,9 @@ const ATTEMPT_TIMEOUT_MS: &str = "attempt_timeout_ms=";
 /// does not record the options: only the worker needs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActivityInput {
-    /// What the activity is given.
+    /// The input that the activity receives.
     pub input: String,
-    /// How long it may run.
+    /// How long one attempt may run.
     pub attempt_timeout: Option<Duration>,
 }
 
@@ -26,13 +26,13 @@ impl ActivityInput {
         let Self { input, attempt_timeout } = self;
         match attempt_timeout {
             Some(timeout) => format!("{MARK}{ATTEMPT_TIMEOUT_MS}{}{END}{input}", millis_ceil(timeout)),
-            // A plain input that looks like options must not be read as such.
+            // An input that looks like options must not be parsed as options.
             None if input.starts_with(MARK) => format!("{MARK}{END}{input}"),
             None => input,
         }
     }
 
-    /// What a work item's input says. A text that does not have the form of options is a plain input.
+    /// Parses the input of a work item. A text that does not have the form of options is a plain input.
     pub fn from_item_input(text: String) -> Self {
         let parsed = text
             .strip_prefix(MARK)
@@ -45,7 +45,7 @@ impl ActivityInput {
     }
 }
 
-/// The options between the marks; `None` if they are not ours.
+/// The options between the marks. `None` if the text has another form.
 fn parse(options: &str) -> Option<Option<Duration>> {
     if options.is_empty() {
         return Some(None);

@@ -70,7 +70,7 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
-/// Where an execution reads the time. The shell supplies it; the engine has no other source.
+/// The clock of an execution. The runtime supplies it, and the engine has no other source of time.
 pub trait Clock: Send + Sync {
     /// The current time.
     fn now(&self) -> Timestamp;

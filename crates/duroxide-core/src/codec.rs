@@ -25,7 +25,7 @@ pub fn encoded_len<T: Serialize>(value: &T) -> Result<usize, String> {
     Ok(meter.len())
 }
 
-/// Counts JSON instead of keeping it.
+/// A writer that counts the bytes of JSON and discards them.
 #[derive(Default)]
 struct Meter {
     json: usize,
@@ -86,17 +86,17 @@ impl std::io::Write for Meter {
 ///
 /// # Errors
 /// The `serde_json` text if it is neither the JSON of a `T` nor, taken as a JSON string, a `T`. A string that is quoted
-/// there is given by its size: the text may be anybody's secret.
+/// there is replaced by its size, because the text may be secret.
 pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text)
         .or_else(|error| serde_json::from_value(Value::String(text.to_owned())).map_err(|_| error))
         .map_err(|error| without_content(error.to_string()))
 }
 
-/// The value of a text whose place is known, such as `input of activity 'Charge'`.
+/// The value of a text, with the origin of the text for errors, such as `input of activity 'Charge'`.
 ///
 /// # Errors
-/// The error of [`decode`], with the place, the type and the size of the text.
+/// The error of [`decode`], with the origin, the type and the size of the text.
 pub fn decode_at<T: DeserializeOwned>(text: &str, place: impl FnOnce() -> String) -> Result<T, String> {
     decode(text).map_err(|error| {
         let (place, wanted, bytes) = (place(), std::any::type_name::<T>(), text.len());

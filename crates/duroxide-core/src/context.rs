@@ -1,4 +1,4 @@
-//! What orchestration code sees of its execution: one file per capability.
+//! [`OrchestrationContext`]: the calls of orchestration code, a file per kind of call.
 
 mod activities;
 mod cancel_and_wait;
@@ -17,15 +17,15 @@ use std::{fmt, sync::Arc};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Action, Clock, DurableFuture, Event, ScheduleKind, Timestamp, codec,
-    engine::{Generation, Identity, Kind, Shared, State, Undecodable, Value},
+    Action, CallKind, Clock, DurableFuture, Event, ScheduleKind, Timestamp, codec,
+    engine::{Generation, Identity, Shared, State, Undecodable, Value},
     version::BUILD_VERSION,
 };
 
 pub use cancel_and_wait::ActivityOutcome;
 pub use trace::LogLevel;
 
-/// What orchestration code sees of its execution.
+/// The access of orchestration code to its execution.
 ///
 /// Every call that starts with `schedule_` is recorded in the history; after a restart the same call returns the
 /// recorded result. Code between the calls must be deterministic: no clocks, random numbers or I/O of its own.
@@ -86,28 +86,28 @@ impl OrchestrationContext {
     /// Makes a call that resolves to a value of the history.
     fn call<T>(
         &self,
-        kind: Kind,
+        kind: CallKind,
         name: &str,
         action: Action,
         convert: impl FnOnce(Value) -> T + Send + 'static,
     ) -> DurableFuture<T> {
         let token = self.shared.lock().call(kind, name, action);
         let schedule = match kind {
-            Kind::Activity => ScheduleKind::Activity { name: name.to_owned() },
-            Kind::Timer => ScheduleKind::Timer,
-            Kind::Wait => ScheduleKind::ExternalWait { event_name: name.to_owned() },
-            Kind::Queue => ScheduleKind::QueueDequeue { event_name: name.to_owned() },
-            Kind::Child => ScheduleKind::SubOrchestration { token },
+            CallKind::Activity => ScheduleKind::Activity { name: name.to_owned() },
+            CallKind::Timer => ScheduleKind::Timer,
+            CallKind::Wait => ScheduleKind::ExternalWait { event_name: name.to_owned() },
+            CallKind::Queue => ScheduleKind::QueueDequeue { event_name: name.to_owned() },
+            CallKind::Child => ScheduleKind::SubOrchestration { token },
         };
         DurableFuture::call(Arc::clone(&self.shared), token, schedule, convert)
     }
 
-    /// Where a text comes from, for its decode error.
+    /// The origin of a text, for its decode error.
     fn place(&self, what: &'static str, name: &str) -> Place {
         Place { what, name: name.to_owned(), shared: Arc::clone(&self.shared) }
     }
 
-    /// Asks for something that is complete once it is recorded.
+    /// Emits an action that is complete once it is recorded.
     fn emit(&self, action: Action) {
         self.shared.lock().emit(action);
     }
@@ -145,7 +145,7 @@ fn into_typed_result<Out: DeserializeOwned>(
     move |value| into_result(value).and_then(|text| codec::decode_at(&text, || place.to_string()))
 }
 
-/// A text that comes from outside the code, for its decode error.
+/// The origin of a text, for its decode error.
 struct Place {
     what: &'static str,
     name: String,
@@ -174,8 +174,9 @@ fn encode_or_panic<In: Serialize>(input: &In) -> String {
     codec::encode(input).unwrap_or_else(|error| panic!("encode: {error}"))
 }
 
-/// Data that does not decode is a mistake of the sender that the code has no way to handle: the future has no error. So
-/// the code is left, and its execution fails with the decode error. No panic hook runs: it is nobody's panic.
+/// Decodes data, or aborts the code. Data that does not decode is a mistake of its sender, which the code cannot handle,
+/// because the future has no error type. So the code is unwound without a panic hook, and its execution fails with the
+/// decode error.
 fn decode_or_fail<T: DeserializeOwned>(data: &str, place: &Place) -> T {
     codec::decode_at(data, || place.to_string())
         .unwrap_or_else(|error| std::panic::resume_unwind(Box::new(Undecodable(error))))

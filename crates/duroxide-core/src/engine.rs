@@ -31,7 +31,7 @@ mod seed;
 mod state;
 mod turn;
 
-pub(crate) use awaitable::{Kind, Value};
+pub(crate) use awaitable::Value;
 pub use ending::{Ending, Record, end_without_code, recorded_cancellation};
 pub use execution::Execution;
 pub(crate) use generation::Generation;

@@ -133,13 +133,13 @@ impl ErrorDetails {
         }
     }
 
-    /// What is recorded of an activity that was asked to stop before anybody started it.
+    /// The failure of an activity that was asked to stop before a worker started it.
     pub fn activity_never_started() -> Self {
         Self::cancelled("the activity never started")
     }
 
-    /// What is recorded of an activity that was asked to stop and ended without an outcome of its own: it was dropped
-    /// after its grace period, or its worker is gone.
+    /// The failure of an activity that was asked to stop and ended without an outcome: it was dropped after its grace
+    /// period, or its worker is gone.
     pub fn activity_stopped() -> Self {
         Self::cancelled("the activity was stopped")
     }
@@ -171,7 +171,7 @@ impl ErrorDetails {
         }
     }
 
-    /// Whether this is a system error: not user code's own, so it never reaches user code of a parent.
+    /// Whether this is a system error, which user code did not cause. User code of a parent never receives one.
     pub fn is_system(&self) -> bool {
         !matches!(self, Self::Application { .. })
     }

@@ -1,6 +1,9 @@
 //! Events and their stored form. The envelope never changes; kinds are only added.
 
+mod role;
 mod stamp;
+
+pub use role::{CallKind, EventRole, ExecutionEnd, KeyValueChange};
 
 use serde::{Deserialize, Serialize};
 
@@ -217,35 +220,7 @@ impl Event {
 
     /// Whether the execution ends with this event.
     pub fn is_terminal(&self) -> bool {
-        use EventKind as E;
-        match self.kind {
-            E::OrchestrationCompleted { .. }
-            | E::OrchestrationFailed { .. }
-            | E::OrchestrationContinuedAsNew { .. } => true,
-            E::OrchestrationStarted { .. }
-            | E::OrchestrationCancelRequested { .. }
-            | E::ActivityScheduled { .. }
-            | E::ActivityCompleted { .. }
-            | E::ActivityFailed { .. }
-            | E::ActivityCancelRequested { .. }
-            | E::TimerCreated { .. }
-            | E::TimerFired { .. }
-            | E::ExternalSubscribed { .. }
-            | E::ExternalEvent { .. }
-            | E::ExternalSubscribedCancelled { .. }
-            | E::QueueSubscribed { .. }
-            | E::QueueEventDelivered { .. }
-            | E::QueueSubscriptionCancelled { .. }
-            | E::OrchestrationChained { .. }
-            | E::SubOrchestrationScheduled { .. }
-            | E::SubOrchestrationCompleted { .. }
-            | E::SubOrchestrationFailed { .. }
-            | E::SubOrchestrationCancelRequested { .. }
-            | E::CustomStatusUpdated { .. }
-            | E::KeyValueSet { .. }
-            | E::KeyValueCleared { .. }
-            | E::KeyValuesCleared => false,
-        }
+        self.kind.role() == EventRole::End
     }
 
     /// The parent link, if this is the start of a child.

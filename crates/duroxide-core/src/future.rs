@@ -1,4 +1,4 @@
-//! [`DurableFuture`]: what the scheduling calls of the context return.
+//! [`DurableFuture`]: the future that the scheduling calls of the context return.
 
 use std::{
     fmt,
@@ -22,7 +22,7 @@ use crate::{
 #[must_use = "dropping a durable future asks its work to stop"]
 pub struct DurableFuture<T> {
     source: Source,
-    /// Turns the recorded value into what the caller asked for. Taken when the future resolves.
+    /// Converts the recorded value into the type of the caller. Taken when the future resolves.
     convert: Option<Box<dyn FnOnce(Value) -> T + Send>>,
 }
 
@@ -74,7 +74,7 @@ impl<T> DurableFuture<T> {
         Self { source: Source::Known(Some(value)), convert: Some(Box::new(convert)) }
     }
 
-    /// A future of the mapped value. It is a future of the same work: dropping it asks that to stop.
+    /// A future of the mapped value. Dropping it asks the same work to stop.
     pub fn map<U>(mut self, f: impl FnOnce(T) -> U + Send + 'static) -> DurableFuture<U>
     where
         T: Send + 'static,
@@ -119,7 +119,7 @@ impl<T> DurableFuture<T> {
         self
     }
 
-    /// Bounds how long a worker runs the activity, if this is one that was just called.
+    /// Limits how long a worker runs the activity, if this is an activity that was just called.
     pub(crate) fn bounded(self, attempt_timeout: Option<Duration>) -> Self {
         if let Source::Call { shared, token, .. } = &self.source {
             shared.lock().set_attempt_timeout(*token, attempt_timeout);
@@ -140,7 +140,7 @@ impl<T> DurableFuture<T> {
                 None => panic!("DurableFuture polled after it resolved"),
             },
         };
-        // Resolved: from here on dropping it cancels nothing.
+        // The future has resolved, so dropping it cancels nothing any more.
         self.source = Source::Known(None);
         Poll::Ready(value)
     }
@@ -166,7 +166,7 @@ impl<T> DurableFuture<Result<T, String>> {
         }
     }
 
-    /// What became of an activity that was asked to stop.
+    /// The outcome of an activity that was asked to stop.
     pub(crate) fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<ActivityOutcome<T>> {
         let Poll::Ready(value) = self.poll_value(cx) else { return Poll::Pending };
         Poll::Ready(match value {
@@ -176,7 +176,7 @@ impl<T> DurableFuture<Result<T, String>> {
                 match self.convert.take().map(|convert| convert(value)) {
                     Some(Ok(output)) => ActivityOutcome::Completed(output),
                     Some(Err(error)) => ActivityOutcome::Failed(error),
-                    // The conversion is taken only where a value was, which comes once.
+                    // Impossible: the conversion is taken together with the value, which comes once.
                     None => ActivityOutcome::Stopped,
                 }
             }

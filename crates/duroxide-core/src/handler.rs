@@ -36,7 +36,7 @@ where
     }
 }
 
-/// What an instance is: its handler, and where it came from.
+/// Describes an instance: its handler and its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrchestrationDescriptor {
     /// The orchestration's name.

@@ -1,4 +1,4 @@
-//! Ids and the marks in them.
+//! Ids: their forms, prefixes and first values.
 
 /// The first execution of an instance.
 pub const INITIAL_EXECUTION_ID: u64 = 1;
@@ -30,7 +30,7 @@ pub fn is_reserved_root_id(instance: &str) -> bool {
     is_auto_generated_sub_orch_id(instance) || instance.contains("::sub::")
 }
 
-/// What a client is told that asks for a reserved id.
+/// The error text for a client that asks for a reserved id.
 pub fn reserved_root_id_message(instance: &str) -> String {
     format!("instance id '{instance}' uses the reserved sub-orchestration marker 'sub::'")
 }

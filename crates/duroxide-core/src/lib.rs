@@ -37,7 +37,7 @@ pub use either::{Either2, Either3};
 pub use error::{
     AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType, shortened_reason, with_poison_reason,
 };
-pub use event::{Event, EventKind};
+pub use event::{CallKind, Event, EventKind, EventRole, ExecutionEnd, KeyValueChange};
 pub use future::{DurableFuture, ScheduleKind};
 pub use handler::{FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, OrchestrationHandlerRef};
 pub use ids::{

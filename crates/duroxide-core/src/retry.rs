@@ -106,11 +106,11 @@ impl From<RetryPolicy> for RetryOptions {
     }
 }
 
-/// What the text of an error that is not worth a retry begins with. Recorded: it never changes.
+/// The prefix of errors that are not retried. It is recorded in histories, so it must never change.
 const NOT_RETRYABLE: &str = "[not retryable] ";
 
-/// The text of an error that doing the same again cannot help: a declined card, a malformed request. An activity returns
-/// it, and `schedule_activity_with_retry` ends with it at once.
+/// Marks an error that a retry cannot fix, such as a declined card or a malformed request. If an activity returns the
+/// marked text, `schedule_activity_with_retry` ends with it at once.
 ///
 /// The text begins with `[not retryable] `, also where it is shown and where it is passed on, so that every caller above
 /// sees it. Marking a text twice changes nothing.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use duroxide_core::{Event, EventKind, WorkItem};
+use duroxide_core::{Event, EventRole, WorkItem};
 use duroxide_provider::memory::record::StoredInstance;
 
 use crate::{QueueItemId, WhichQueue};
@@ -68,41 +68,9 @@ fn recorded_completions(stored: &StoredInstance) -> BTreeSet<Schedule> {
     let mut recorded = BTreeSet::new();
     for (execution, events) in &stored.executions {
         let events = events.iter().filter_map(|row| serde_json::from_str::<Event>(&row.data).ok());
-        let sources =
-            events.filter(|event| is_completion(&event.kind)).filter_map(|event| event.source_event_id);
+        let is_completion = |event: &Event| matches!(event.kind.role(), EventRole::Completion(_));
+        let sources = events.filter(is_completion).filter_map(|event| event.source_event_id);
         recorded.extend(sources.map(|source| (execution.execution_id, source)));
     }
     recorded
-}
-
-fn is_completion(kind: &EventKind) -> bool {
-    use EventKind as E;
-    match kind {
-        E::ActivityCompleted { .. }
-        | E::ActivityFailed { .. }
-        | E::TimerFired { .. }
-        | E::SubOrchestrationCompleted { .. }
-        | E::SubOrchestrationFailed { .. } => true,
-        E::OrchestrationStarted { .. }
-        | E::OrchestrationCompleted { .. }
-        | E::OrchestrationFailed { .. }
-        | E::OrchestrationContinuedAsNew { .. }
-        | E::OrchestrationCancelRequested { .. }
-        | E::ActivityScheduled { .. }
-        | E::ActivityCancelRequested { .. }
-        | E::TimerCreated { .. }
-        | E::ExternalSubscribed { .. }
-        | E::ExternalEvent { .. }
-        | E::ExternalSubscribedCancelled { .. }
-        | E::QueueSubscribed { .. }
-        | E::QueueEventDelivered { .. }
-        | E::QueueSubscriptionCancelled { .. }
-        | E::OrchestrationChained { .. }
-        | E::SubOrchestrationScheduled { .. }
-        | E::SubOrchestrationCancelRequested { .. }
-        | E::CustomStatusUpdated { .. }
-        | E::KeyValueSet { .. }
-        | E::KeyValueCleared { .. }
-        | E::KeyValuesCleared => false,
-    }
 }

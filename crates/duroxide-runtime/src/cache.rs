@@ -67,7 +67,7 @@ impl HistoryPosition {
     }
 
     /// The position after a round that started the instance's next execution with these events.
-    pub(crate) fn begun(&self, seed: &[Event]) -> Self {
+    pub(crate) fn of_successor(&self, seed: &[Event]) -> Self {
         let mut position = match self {
             Self::Position { incarnation, .. } => {
                 Self::Position { incarnation: *incarnation, last_event_id: 0 }
@@ -175,7 +175,7 @@ impl ExecutionCache {
     /// Resolves when no execution of the instance is expected to return. The next claim may arrive before the answer to
     /// the previous commit.
     pub(crate) async fn wait_for_return(&self, instance: &str) {
-        self.pending_returns.met(instance).await;
+        self.pending_returns.returned(instance).await;
     }
 
     /// Removes the claimed instance's execution. It returns to the cache only after a confirmed commit.

@@ -6,9 +6,9 @@
 mod real;
 mod tasks;
 mod thread_sleep;
-mod timer_waker;
 mod tokio_timer;
 mod turn_threads;
+mod watchdog;
 
 use std::{
     fmt,

@@ -1,6 +1,6 @@
 //! [`OrchestrationStatus`]: the status of an instance as clients see it.
 
-use duroxide_core::{ErrorDetails, EventKind, WorkItem};
+use duroxide_core::{ErrorDetails, ExecutionEnd, WorkItem};
 use duroxide_provider::StatusSnapshot;
 
 /// The status of an instance.
@@ -53,43 +53,18 @@ impl OrchestrationStatus {
 
 impl From<Option<StatusSnapshot>> for OrchestrationStatus {
     fn from(snapshot: Option<StatusSnapshot>) -> Self {
-        use EventKind as E;
         let Some(snapshot) = snapshot else { return Self::NotFound };
         let StatusSnapshot { terminal_event, custom_status, custom_status_version, .. } = snapshot;
-        let running = |custom_status| Self::Running { custom_status, custom_status_version };
-        let Some(terminal_event) = terminal_event else { return running(custom_status) };
-        match terminal_event.kind {
-            E::OrchestrationCompleted { output } => {
+        match terminal_event.and_then(|event| event.kind.into_end()) {
+            Some(ExecutionEnd::Completed { output }) => {
                 Self::Completed { output, custom_status, custom_status_version }
             }
-            E::OrchestrationFailed { details } => {
+            Some(ExecutionEnd::Failed { details }) => {
                 Self::Failed { details, custom_status, custom_status_version }
             }
-            // These do not end an instance.
-            E::OrchestrationStarted { .. }
-            | E::OrchestrationContinuedAsNew { .. }
-            | E::OrchestrationCancelRequested { .. }
-            | E::ActivityScheduled { .. }
-            | E::ActivityCompleted { .. }
-            | E::ActivityFailed { .. }
-            | E::ActivityCancelRequested { .. }
-            | E::TimerCreated { .. }
-            | E::TimerFired { .. }
-            | E::ExternalSubscribed { .. }
-            | E::ExternalEvent { .. }
-            | E::ExternalSubscribedCancelled { .. }
-            | E::QueueSubscribed { .. }
-            | E::QueueEventDelivered { .. }
-            | E::QueueSubscriptionCancelled { .. }
-            | E::OrchestrationChained { .. }
-            | E::SubOrchestrationScheduled { .. }
-            | E::SubOrchestrationCompleted { .. }
-            | E::SubOrchestrationFailed { .. }
-            | E::SubOrchestrationCancelRequested { .. }
-            | E::CustomStatusUpdated { .. }
-            | E::KeyValueSet { .. }
-            | E::KeyValueCleared { .. }
-            | E::KeyValuesCleared => running(custom_status),
+            Some(ExecutionEnd::ContinuedAsNew { .. }) | None => {
+                Self::Running { custom_status, custom_status_version }
+            }
         }
     }
 }
@@ -101,6 +76,8 @@ pub fn kind_of(item: &WorkItem) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use duroxide_core::EventKind;
+
     use super::*;
     use crate::fixture::fake_store::{completed, ended, running};
 

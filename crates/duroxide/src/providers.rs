@@ -13,7 +13,7 @@ pub use duroxide_provider::{
     WorkClaim, WorkFetch, WorkItem, current_build_version, management, run_round,
 };
 
-/// What a failed provider call says.
+/// The error of a failed provider call.
 pub mod error {
     pub use duroxide_provider::ProviderError;
 }

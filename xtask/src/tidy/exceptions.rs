@@ -28,7 +28,6 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     exception(Rule::ProductFileLength, "crates/duroxide-runtime/src/env/turn_threads.rs", 407),
     exception(Rule::ProductFileLength, "crates/duroxide-store/src/machine.rs", 417),
     exception(Rule::ProductFileLength, "crates/duroxide-store/src/provider/calls.rs", 427),
-    exception(Rule::OtherFileLength, "crates/duroxide-runtime/tests/metrics.rs", 534),
     exception(Rule::FolderSize, "bench/workloads", 25),
     exception(Rule::FolderSize, "crates/duroxide-conformance/src/topic", 26),
     exception(Rule::FolderSize, "crates/duroxide-core/src", 19),

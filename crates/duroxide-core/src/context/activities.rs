@@ -6,8 +6,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};
 use crate::{
-    Action, DurableFuture, Either2, RetryOptions, codec,
-    engine::{Identity, Kind, Value},
+    Action, CallKind, DurableFuture, Either2, RetryOptions, codec,
+    engine::{Identity, Value},
     is_not_retryable, shortened_reason,
 };
 
@@ -130,7 +130,7 @@ impl OrchestrationContext {
     ) -> DurableFuture<T> {
         let called = name.clone();
         let action = Action::CallActivity { scheduling_event_id: 0, name, input, session_id, tag: None };
-        self.call(Kind::Activity, &called, action, convert)
+        self.call(CallKind::Activity, &called, action, convert)
     }
 
     async fn retry(

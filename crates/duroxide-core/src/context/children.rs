@@ -4,9 +4,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};
 use crate::{
-    Action, DurableFuture,
-    engine::{Kind, Value},
-    is_auto_generated_sub_orch_id, is_reserved_root_id,
+    Action, CallKind, DurableFuture, engine::Value, is_auto_generated_sub_orch_id, is_reserved_root_id,
 };
 
 const OUTPUT: &str = "output of sub-orchestration";
@@ -152,7 +150,7 @@ impl OrchestrationContext {
             return DurableFuture::known(Value::Result(refused), convert);
         }
         let action = Action::StartSubOrchestration { scheduling_event_id: 0, name, version, instance, input };
-        self.call(Kind::Child, "", action, convert)
+        self.call(CallKind::Child, "", action, convert)
     }
 
     fn detached(&self, name: String, version: Option<String>, instance: String, input: String) {

@@ -5,10 +5,7 @@ use std::future::Future;
 use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, decode_or_fail, into_data};
-use crate::{
-    Action, DurableFuture,
-    engine::{Kind, Value},
-};
+use crate::{Action, CallKind, DurableFuture, engine::Value};
 
 /// # External events and event queues
 impl OrchestrationContext {
@@ -33,7 +30,7 @@ impl OrchestrationContext {
     pub fn dequeue_event(&self, queue: impl Into<String>) -> DurableFuture<String> {
         let name = queue.into();
         let action = Action::DequeueEvent { scheduling_event_id: 0, name: name.clone() };
-        self.call(Kind::Queue, &name, action, into_data)
+        self.call(CallKind::Queue, &name, action, into_data)
     }
 
     /// Reads the next message of an event queue with typed data. A message that does not decode fails the orchestration
@@ -65,6 +62,6 @@ impl OrchestrationContext {
 
     fn wait<T>(&self, name: String, convert: impl FnOnce(Value) -> T + Send + 'static) -> DurableFuture<T> {
         let awaited = name.clone();
-        self.call(Kind::Wait, &awaited, Action::WaitExternal { scheduling_event_id: 0, name }, convert)
+        self.call(CallKind::Wait, &awaited, Action::WaitExternal { scheduling_event_id: 0, name }, convert)
     }
 }

@@ -1,32 +1,9 @@
-//! The life of one awaited call: activity, timer, child, external wait. Queue reads live in `queue.rs`, because a
-//! read has no completion event of its own.
+//! [`Awaitable`]: the states of one awaited call (activity, timer, child, external wait). Queue reads are in `queue.rs`,
+//! because a read has no completion event of its own.
 
 use std::task::{Poll, Waker};
 
-use crate::ErrorDetails;
-
-/// What an awaited schedule is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    Activity,
-    Child,
-    Wait,
-    Queue,
-    Timer,
-}
-
-impl Kind {
-    /// The word for it in error texts.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Self::Activity => "activity",
-            Self::Timer => "timer",
-            Self::Child => "suborchestration",
-            Self::Wait => "external",
-            Self::Queue => "queue",
-        }
-    }
-}
+use crate::{CallKind, ErrorDetails};
 
 /// What an awaitable resolves to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +12,7 @@ pub(crate) enum Value {
     Result(Result<String, String>),
     /// An activity that was asked to stop has no outcome of its own.
     Stopped {
-        /// Whether anybody may have begun it.
+        /// Whether a worker may have started the activity.
         started: bool,
         /// The recorded failure, for code that only waits for a result.
         text: String,
@@ -70,53 +47,53 @@ impl Value {
 /// An awaited call, from the moment code makes it until code has its value or drops it.
 #[derive(Debug)]
 pub(crate) struct Awaitable {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CallKind,
     /// The schedule event; 0 before it is recorded.
     pub(crate) event_id: u64,
     phase: Phase,
     waker: Option<Waker>,
-    /// Code asked an activity to stop before its schedule was recorded; whether that was in a live poll.
+    /// Set if code asked the activity to stop before its schedule was recorded: whether that was in a live poll.
     stop_asked: Option<bool>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Phase {
-    /// Code asked; the schedule event is not there yet.
+    /// The code made the call, and its schedule event is not recorded yet.
     Emitted,
-    /// Code asked and dropped the future in the same breath. The schedule is still recorded.
+    /// The code made the call and dropped the future before the schedule event was recorded. The event is still recorded.
     DroppedUnrecorded { live: bool },
     /// The schedule event is in the history.
     Scheduled { event_id: u64 },
-    /// The completion is in the history; code has not looked yet.
+    /// The completion is in the history, and the code has not polled the future since.
     Completed { value: Value },
 }
 
-/// What dropping a future means.
+/// The effect of dropping a future.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Dropped {
-    /// Nothing yet: the schedule event comes later and will know.
+    /// None yet: the drop takes effect when the schedule event is recorded.
     Unrecorded,
-    /// A scheduled call is given up.
+    /// The scheduled call is given up.
     Scheduled { event_id: u64 },
-    /// The call had ended; there is nothing to give up. The code never sees its value, which has so many bytes.
+    /// None, because the call had ended. The code never receives its value, which has this many bytes.
     AlreadyCompleted { bytes: usize },
 }
 
-/// What recording a schedule event means.
+/// The effect of recording a schedule event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
     /// The call is open now.
     Open,
-    /// Code had already dropped its future.
+    /// The code had already dropped the future.
     GivenUp { live: bool },
 }
 
 impl Awaitable {
-    pub(crate) fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: CallKind) -> Self {
         Self { kind, event_id: 0, phase: Phase::Emitted, waker: None, stop_asked: None }
     }
 
-    /// The schedule event was applied.
+    /// Applies the schedule event.
     pub(crate) fn on_recorded(&mut self, event_id: u64) -> Recorded {
         match self.phase {
             Phase::Emitted => {
@@ -125,7 +102,7 @@ impl Awaitable {
                 Recorded::Open
             }
             Phase::DroppedUnrecorded { live } => Recorded::GivenUp { live },
-            // An action is recorded once, and completions come after it.
+            // Impossible: an action is recorded once, before its completion.
             Phase::Scheduled { .. } | Phase::Completed { .. } => {
                 debug_assert!(false, "recorded twice: {self:?}");
                 Recorded::Open
@@ -133,7 +110,7 @@ impl Awaitable {
         }
     }
 
-    /// Code asks the activity to stop. Returns its schedule if that is recorded; otherwise the request waits for it.
+    /// Asks the activity to stop. Returns its schedule if that is recorded; otherwise the request waits for the record.
     pub(crate) fn on_stop_asked(&mut self, live: bool) -> Option<u64> {
         match self.phase {
             Phase::Scheduled { event_id } => Some(event_id),
@@ -150,7 +127,7 @@ impl Awaitable {
         self.stop_asked.take().unwrap_or(false)
     }
 
-    /// The completion was applied. Returns whom to wake, after the lock is released.
+    /// Applies the completion. Returns the waker to call after the lock is released.
     pub(crate) fn on_completed(&mut self, value: Value) -> Option<Waker> {
         match self.phase {
             Phase::Scheduled { .. } => {
@@ -165,7 +142,7 @@ impl Awaitable {
         }
     }
 
-    /// Code looked. A value is handed out once; the caller then forgets the awaitable.
+    /// Polls the call. Returns its value once; the caller then removes the awaitable.
     pub(crate) fn on_polled(&mut self, waker: &Waker) -> Poll<Value> {
         match std::mem::replace(&mut self.phase, Phase::Emitted) {
             Phase::Completed { value } => Poll::Ready(value),
@@ -177,7 +154,7 @@ impl Awaitable {
         }
     }
 
-    /// Code dropped the future.
+    /// Drops the future.
     pub(crate) fn on_dropped(&mut self, live: bool) -> Dropped {
         match self.phase {
             Phase::Emitted => {
@@ -191,7 +168,7 @@ impl Awaitable {
     }
 }
 
-/// Keeps the waker of the last poll, cloning only when it is another one.
+/// Keeps the waker of the last poll. Clones it only if it is a different one.
 pub(crate) fn keep_waker(slot: &mut Option<Waker>, waker: &Waker) {
     match slot {
         Some(kept) if kept.will_wake(waker) => {}
@@ -204,7 +181,7 @@ mod tests {
     use super::*;
 
     fn scheduled() -> Awaitable {
-        let mut call = Awaitable::new(Kind::Activity);
+        let mut call = Awaitable::new(CallKind::Activity);
         assert_eq!(call.on_recorded(7), Recorded::Open);
         call
     }
@@ -219,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_drop_before_the_record_is_remembered_until_it() {
-        let mut call = Awaitable::new(Kind::Timer);
+        let mut call = Awaitable::new(CallKind::Timer);
         assert_eq!(call.on_dropped(true), Dropped::Unrecorded);
         assert_eq!(call.on_recorded(7), Recorded::GivenUp { live: true });
     }

@@ -1,13 +1,13 @@
-//! How a turn ends: breadcrumbs, the terminal event, and the work to hand out.
+//! Ends a turn: writes breadcrumbs and the terminal event, and collects the work to hand out.
 
 use std::collections::BTreeSet;
 
 use super::{
-    Continuation, Kind, Outcome, Turn,
+    Continuation, Outcome, Turn,
     execution::{Draft, Execution},
     limit_check,
 };
-use crate::{Action, ActivityInput, ErrorDetails, EventKind, INITIAL_EXECUTION_ID, WorkItem};
+use crate::{Action, ActivityInput, CallKind, ErrorDetails, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
 /// The reason of breadcrumbs for futures that code dropped.
 pub(super) const DROPPED_FUTURE: &str = "dropped_future";
@@ -18,7 +18,7 @@ pub(super) const TERMINAL: &str = "orchestration_terminal";
 const CHILD_DROPPED: &str = "parent dropped sub-orchestration future";
 pub(super) const PARENT_CANCELLED: &str = "parent canceled";
 
-/// How an execution ends, and what of this turn counts.
+/// How an execution ends, and which effects of its last turn are kept.
 struct End {
     outcome: Outcome,
     /// Whether futures dropped in this turn are recorded as dropped. If not, they count as still open.
@@ -30,7 +30,7 @@ struct End {
 impl Execution {
     pub(super) fn conclude(&mut self, mut draft: Draft) -> Turn {
         let drops = self.shared.lock().drops().clone();
-        for (_, timer_id) in drops.iter().filter(|(kind, _)| *kind == Kind::Timer) {
+        for (_, timer_id) in drops.iter().filter(|(kind, _)| *kind == CallKind::Timer) {
             self.check.give_up(*timer_id);
         }
         let mut end = self.end();
@@ -40,12 +40,12 @@ impl Execution {
             end = Some(End::failed(ErrorDetails::orchestration_failed(text), false));
         }
         match end {
-            None => self.stay(draft, &drops),
+            None => self.keep_running(draft, &drops),
             Some(end) => self.finish(draft, &drops, end),
         }
     }
 
-    /// Whether and how the execution ends; the first that applies (2.10).
+    /// How the execution ends, if it does. The first cause that applies decides (2.10).
     fn end(&self) -> Option<End> {
         if let Some(reason) = &self.cancel_reason {
             let outcome = Outcome::Failed { details: ErrorDetails::cancelled(reason) };
@@ -73,16 +73,16 @@ impl Execution {
         }
     }
 
-    /// Takes back what the code asked for in this turn: it went over a limit.
+    /// Discards all actions of this turn, because it went over a limit.
     fn discard_schedules(&mut self, draft: &mut Draft) {
         draft.delta.retain(|event| event.event_id <= draft.received);
         draft.scheduled.clear();
         self.check.forget_after(draft.received);
     }
 
-    /// The execution goes on.
-    fn stay(&mut self, mut draft: Draft, drops: &BTreeSet<(Kind, u64)>) -> Turn {
-        self.report_unheard_queues();
+    /// Ends a turn after which the execution goes on: hands out all scheduled work.
+    fn keep_running(&mut self, mut draft: Draft, drops: &BTreeSet<(CallKind, u64)>) -> Turn {
+        self.warn_of_never_read_queues();
         self.append_drops(&mut draft, drops);
         let stopped_activities = self.append_stops(&mut draft, drops);
         let scheduled = std::mem::take(&mut draft.scheduled);
@@ -91,9 +91,9 @@ impl Execution {
         for (event_id, action) in scheduled {
             let dropped = |kind| drops.contains(&(kind, event_id));
             match action {
-                // Scheduled and dropped in one turn: recorded, never handed out (5.3).
-                Action::CallActivity { .. } if dropped(Kind::Activity) => {}
-                Action::CreateTimer { .. } if dropped(Kind::Timer) => {}
+                // Work that was scheduled and dropped in the same turn is recorded and never handed out (5.3).
+                Action::CallActivity { .. } if dropped(CallKind::Activity) => {}
+                Action::CreateTimer { .. } if dropped(CallKind::Timer) => {}
                 Action::CallActivity { .. } => {
                     let mut item = self.work_item(event_id, action);
                     if let Some(WorkItem::ActivityExecute { input, .. }) = &mut item {
@@ -115,38 +115,39 @@ impl Execution {
                 | Action::ClearKeyValues => messages.extend(self.work_item(event_id, action)),
             }
         }
-        messages.extend(self.child_cancellations(dropped_ids(drops, Kind::Child), CHILD_DROPPED));
+        messages.extend(self.child_cancellations(dropped_ids(drops, CallKind::Child), CHILD_DROPPED));
         let earlier = |kind| dropped_ids(drops, kind).filter(|id| *id <= draft.base).collect();
         Turn {
             activities,
             messages,
-            cancelled_activities: earlier(Kind::Activity),
+            cancelled_activities: earlier(CallKind::Activity),
             stopped_activities,
-            cancelled_timers: earlier(Kind::Timer),
+            cancelled_timers: earlier(CallKind::Timer),
             outcome: Outcome::Running,
             parent: self.parent.clone(),
             delta: draft.delta,
         }
     }
 
-    /// The execution ends: nothing is handed out but detached starts, and what is open is taken back.
-    fn finish(&mut self, mut draft: Draft, drops: &BTreeSet<(Kind, u64)>, end: End) -> Turn {
+    /// Ends a turn that ends the execution: hands out only detached starts, and cancels open work.
+    fn finish(&mut self, mut draft: Draft, drops: &BTreeSet<(CallKind, u64)>, end: End) -> Turn {
         let base = draft.base;
         let earlier =
             |ids: &mut dyn Iterator<Item = u64>| -> Vec<u64> { ids.filter(|id| *id <= base).collect() };
-        let cancelled_activities = earlier(&mut self.check.open_ids(Kind::Activity));
-        let mut cancelled_timers = earlier(&mut self.check.open_ids(Kind::Timer));
-        cancelled_timers.extend(earlier(&mut dropped_ids(drops, Kind::Timer)));
+        let cancelled_activities = earlier(&mut self.check.open_ids(CallKind::Activity));
+        let mut cancelled_timers = earlier(&mut self.check.open_ids(CallKind::Timer));
+        cancelled_timers.extend(earlier(&mut dropped_ids(drops, CallKind::Timer)));
         let mut messages: Vec<WorkItem> = std::mem::take(&mut draft.scheduled)
             .into_iter()
             .filter(|(_, action)| matches!(action, Action::StartOrchestrationDetached { .. }))
             .filter_map(|(event_id, action)| self.work_item(event_id, action))
             .collect();
         let (children, reason) = if end.cancels_children {
-            (earlier(&mut self.check.open_ids(Kind::Child)), PARENT_CANCELLED)
+            (earlier(&mut self.check.open_ids(CallKind::Child)), PARENT_CANCELLED)
         } else {
-            // Also in a turn over a limit: the child runs since an earlier turn, and nobody else would cancel it (5.2).
-            (earlier(&mut dropped_ids(drops, Kind::Child)), CHILD_DROPPED)
+            // Also in a turn over a limit, because the child has been running since an earlier turn and nothing else
+            // would cancel it (5.2).
+            (earlier(&mut dropped_ids(drops, CallKind::Child)), CHILD_DROPPED)
         };
         messages.extend(self.child_cancellations(children.into_iter(), reason));
         if end.records_drops {
@@ -158,7 +159,7 @@ impl Execution {
             activities: Vec::new(),
             messages,
             cancelled_activities,
-            // What is open was taken back.
+            // An activity that was asked to stop is still open, so it is cancelled with the others.
             stopped_activities: Vec::new(),
             cancelled_timers,
             outcome: end.outcome,
@@ -166,28 +167,30 @@ impl Execution {
         }
     }
 
-    /// Breadcrumbs of dropped futures: activities, children, waits, queue reads, each ascending.
-    fn append_drops(&mut self, draft: &mut Draft, drops: &BTreeSet<(Kind, u64)>) {
+    /// Appends the breadcrumbs of dropped futures: activities, children, waits, queue reads, each by ascending id.
+    fn append_drops(&mut self, draft: &mut Draft, drops: &BTreeSet<(CallKind, u64)>) {
         for (kind, event_id) in drops {
             let reason = DROPPED_FUTURE.to_owned();
             let breadcrumb = match kind {
-                Kind::Activity => EventKind::ActivityCancelRequested { reason },
-                Kind::Child => EventKind::SubOrchestrationCancelRequested { reason },
-                Kind::Wait => EventKind::ExternalSubscribedCancelled { reason },
-                Kind::Queue => EventKind::QueueSubscriptionCancelled { reason },
-                Kind::Timer => continue,
+                CallKind::Activity => EventKind::ActivityCancelRequested { reason },
+                CallKind::Child => EventKind::SubOrchestrationCancelRequested { reason },
+                CallKind::Wait => EventKind::ExternalSubscribedCancelled { reason },
+                CallKind::Queue => EventKind::QueueSubscriptionCancelled { reason },
+                CallKind::Timer => continue,
             };
             self.append(draft, Some(*event_id), breadcrumb);
         }
     }
 
-    /// Breadcrumbs of activities that the code asked to stop, ascending. One that has ended meanwhile, or whose future was
-    /// dropped after all, needs none.
-    fn append_stops(&mut self, draft: &mut Draft, drops: &BTreeSet<(Kind, u64)>) -> Vec<u64> {
+    /// Appends the breadcrumbs of activities that the code asked to stop, by ascending id. An activity that has ended
+    /// meanwhile, or whose future was dropped afterwards, needs none.
+    fn append_stops(&mut self, draft: &mut Draft, drops: &BTreeSet<(CallKind, u64)>) -> Vec<u64> {
         let asked: Vec<u64> = self.shared.lock().stops().iter().copied().collect();
         let is_open = |id: &u64| self.check.schedule(*id).is_some_and(|schedule| !schedule.completed);
-        let stops: Vec<u64> =
-            asked.into_iter().filter(|id| is_open(id) && !drops.contains(&(Kind::Activity, *id))).collect();
+        let stops: Vec<u64> = asked
+            .into_iter()
+            .filter(|id| is_open(id) && !drops.contains(&(CallKind::Activity, *id)))
+            .collect();
         for event_id in &stops {
             let reason = CANCEL_AND_WAIT.to_owned();
             self.append(draft, Some(*event_id), EventKind::ActivityCancelRequested { reason });
@@ -195,17 +198,17 @@ impl Execution {
         stops
     }
 
-    /// Breadcrumbs of what is still open, then the terminal event.
-    fn append_terminal(&mut self, draft: &mut Draft, drops: &BTreeSet<(Kind, u64)>, end: &End) {
+    /// Appends the breadcrumbs of open calls, then the terminal event.
+    fn append_terminal(&mut self, draft: &mut Draft, drops: &BTreeSet<(CallKind, u64)>, end: &End) {
         let (mut waits, mut reads) = {
             let state = self.shared.lock();
             (state.open_waits(), state.queues.open_reads())
         };
         if !end.records_drops {
-            waits.extend(dropped_ids(drops, Kind::Wait));
-            reads.extend(dropped_ids(drops, Kind::Queue));
+            waits.extend(dropped_ids(drops, CallKind::Wait));
+            reads.extend(dropped_ids(drops, CallKind::Queue));
         }
-        let activities: Vec<u64> = self.check.open_ids(Kind::Activity).collect();
+        let activities: Vec<u64> = self.check.open_ids(CallKind::Activity).collect();
         let open = OpenSchedules { activities, waits, reads };
         for (source, breadcrumb) in open.breadcrumbs(&end.outcome, self.last_event_id()) {
             self.append(draft, Some(source), breadcrumb);
@@ -226,7 +229,7 @@ impl Execution {
             .collect()
     }
 
-    /// The work that an action stands for; `None` for actions that are complete once recorded.
+    /// The work item that carries out an action. `None` for an action that is complete once it is recorded.
     fn work_item(&self, event_id: u64, action: Action) -> Option<WorkItem> {
         let identity = &self.shared.identity;
         let instance = identity.instance.clone();
@@ -285,7 +288,7 @@ impl End {
     }
 }
 
-/// What is open when an execution ends and gets a breadcrumb.
+/// Calls that are open when an execution ends and get a breadcrumb.
 #[derive(Debug, Default)]
 pub(super) struct OpenSchedules {
     pub(super) activities: Vec<u64>,
@@ -294,9 +297,9 @@ pub(super) struct OpenSchedules {
 }
 
 impl OpenSchedules {
-    /// The breadcrumbs with the schedule each names, in the order of 3.2.
+    /// The breadcrumbs, each with the schedule it names, in the order of rule 3.2.
     pub(super) fn breadcrumbs(mut self, outcome: &Outcome, last_event_id: u64) -> Vec<(u64, EventKind)> {
-        // A schedule that was discarded with its turn is not there any more.
+        // A schedule that was discarded with its turn no longer exists.
         self.waits.retain(|id| *id <= last_event_id);
         self.reads.retain(|id| *id <= last_event_id);
         self.waits.sort_unstable();
@@ -334,6 +337,6 @@ pub(super) fn terminal_event(outcome: &Outcome) -> Option<EventKind> {
     }
 }
 
-fn dropped_ids(drops: &BTreeSet<(Kind, u64)>, kind: Kind) -> impl Iterator<Item = u64> + '_ {
+fn dropped_ids(drops: &BTreeSet<(CallKind, u64)>, kind: CallKind) -> impl Iterator<Item = u64> + '_ {
     drops.range((kind, 0)..=(kind, u64::MAX)).map(|(_, id)| *id)
 }

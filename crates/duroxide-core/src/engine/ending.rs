@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
-    HistoryCheck, Kind, Outcome, Seed, Turn,
+    HistoryCheck, Outcome, Seed, Turn,
     conclude::{OpenSchedules, PARENT_CANCELLED, terminal_event},
 };
 use crate::{
-    ErrorDetails, Event, EventKind, ParentLink, Timestamp, WorkItem, build_child_instance_id,
+    CallKind, ErrorDetails, Event, EventKind, ParentLink, Timestamp, WorkItem, build_child_instance_id,
     version::BUILD_VERSION,
 };
 
-/// What is known of an execution that is ended without running its code.
+/// The record of an execution that is ended without running its code.
 #[derive(Debug, Clone)]
 pub enum Record {
     /// It has no history yet and would have begun with this seed.
@@ -45,7 +45,7 @@ pub enum Ending {
 /// the handler is not registered. The turn holds the start if there was none, the breadcrumbs of what is still
 /// open, and the terminal event; open activities and timers are removed.
 pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn {
-    let Remains {
+    let RecordedState {
         instance,
         execution_id,
         parent,
@@ -55,7 +55,7 @@ pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn 
         timers,
         children,
         cancel_reason,
-    } = Remains::of(record, now);
+    } = RecordedState::of(record, now);
     let cancelled_activities = open.activities.clone();
     let cancel = |instance| WorkItem::CancelInstance { instance, reason: PARENT_CANCELLED.to_owned() };
     let (details, request, messages) = match ending {
@@ -101,24 +101,24 @@ pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn 
     }
 }
 
-/// What an execution leaves behind, as far as its record tells.
+/// The state of an execution as far as its record shows it.
 #[derive(Default)]
-struct Remains {
+struct RecordedState {
     instance: String,
     execution_id: u64,
     parent: Option<ParentLink>,
     last_event_id: u64,
-    /// Events that still have to be stored before the end.
+    /// Events that have to be stored before the terminal event.
     seed: Vec<Event>,
     open: OpenSchedules,
     timers: Vec<u64>,
     /// Instance ids of open children.
     children: Vec<String>,
-    /// The reason of a recorded request to cancel it.
+    /// The reason of a recorded cancellation request.
     cancel_reason: Option<String>,
 }
 
-impl Remains {
+impl RecordedState {
     fn of(record: Record, now: Timestamp) -> Self {
         match record {
             Record::Unstarted(seed) => {
@@ -136,7 +136,7 @@ impl Remains {
         let mut check = HistoryCheck::new();
         let mut listeners = Listeners::default();
         for event in history {
-            // A history that breaks a rule is ended all the same; what the check could take is what is known.
+            // A history that breaks a rule is ended as well, with what the check found out until then.
             let _ = check.push(event);
             listeners.push(event);
         }
@@ -144,7 +144,7 @@ impl Remains {
             let EventKind::SubOrchestrationScheduled { instance, .. } = &event.kind else { return None };
             Some((event, instance))
         });
-        let open_children: BTreeSet<u64> = check.open_ids(Kind::Child).collect();
+        let open_children: BTreeSet<u64> = check.open_ids(CallKind::Child).collect();
         let first = history.first();
         Self {
             instance: first.map(|event| event.instance_id.clone()).unwrap_or_default(),
@@ -153,11 +153,11 @@ impl Remains {
             last_event_id: check.last_event_id(),
             seed: Vec::new(),
             open: OpenSchedules {
-                activities: check.open_ids(Kind::Activity).collect(),
+                activities: check.open_ids(CallKind::Activity).collect(),
                 waits: listeners.open_waits(&check),
                 reads: listeners.open_reads(&check),
             },
-            timers: check.open_ids(Kind::Timer).collect(),
+            timers: check.open_ids(CallKind::Timer).collect(),
             children: children
                 .filter(|(event, _)| open_children.contains(&event.event_id))
                 .map(|(event, child)| build_child_instance_id(&event.instance_id, child))
@@ -178,8 +178,8 @@ pub fn recorded_cancellation(history: &[Event]) -> Option<&str> {
     })
 }
 
-/// Waits and queue reads as far as a history tells. Only the code knows when it dropped one, so an event that
-/// raced with a drop may be counted for the wrong wait; nothing but a breadcrumb depends on it.
+/// Open waits and queue reads as far as a history shows them. Only the code knows when it dropped one, so an event that
+/// raced with a drop may be counted for the wrong wait. Only breadcrumbs depend on it.
 #[derive(Default)]
 struct Listeners {
     waits: BTreeMap<String, VecDeque<u64>>,

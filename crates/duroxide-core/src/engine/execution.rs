@@ -12,7 +12,7 @@ use super::{
     HistoryCheck, HistoryViolation, Identity, Seed, Shared, Turn, Value,
     matching::{agree, event_for},
     poll::{Polled, UserCode},
-    seed::{Opening, Setup},
+    seed::{Setup, StartFacts},
     state::{Emission, KvState, State},
 };
 use crate::{
@@ -20,9 +20,9 @@ use crate::{
     RuntimeLimits, WorkItem, build_child_instance_id, limits::MAX_SELF_WAKES, version::BUILD_VERSION,
 };
 
-/// One live run of an orchestration: the parked future and what it waits for.
+/// One live run of an orchestration: the suspended future and the calls it waits for.
 ///
-/// It keeps no events, so a turn costs what its messages cost, however long the history is.
+/// An execution keeps no events, so the cost of a turn depends on its messages and not on the length of the history.
 pub struct Execution {
     pub(super) shared: Arc<Shared>,
     pub(super) limits: RuntimeLimits,
@@ -32,15 +32,15 @@ pub struct Execution {
     pub(super) children: BTreeMap<u64, String>,
     /// The code returned or panicked.
     pub(super) ended: Option<Result<String, ErrorDetails>>,
-    /// The code was left because typed data did not decode.
+    /// The code was aborted because typed data did not decode.
     pub(super) undecodable: bool,
     /// The turn cannot go on: changed code, a system error, a self-waking loop.
     pub(super) failure: Option<ErrorDetails>,
-    /// The first continue-as-new the code asked for.
+    /// Input and version of the first continue-as-new that the code asked for.
     pub(super) continuation: Option<(String, Option<String>)>,
     pub(super) cancel_reason: Option<String>,
     started_at_ms: u64,
-    /// Bytes of the input, which the code has.
+    /// Bytes of the input, which the code may still hold.
     input_bytes: usize,
     /// Bytes of the ids in `children`.
     child_bytes: usize,
@@ -54,22 +54,21 @@ pub struct Execution {
     unapplied: Vec<Event>,
 }
 
-/// Events that most turns make no more than. One more, and they would not fit into what an allocator keeps at hand for
-/// each thread.
-const USUAL_DELTA: usize = 3;
-const _: () = assert!(USUAL_DELTA * size_of::<Event>() <= 1_024);
+/// Most turns append at most this many events. A larger vector would exceed the allocator's per-thread cache (1 KiB).
+const TYPICAL_DELTA_LEN: usize = 3;
+const _: () = assert!(TYPICAL_DELTA_LEN * size_of::<Event>() <= 1_024);
 
-/// A turn in the making.
+/// The turn that is being computed.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) delta: Vec<Event>,
     /// The last event before this turn.
     pub(super) base: u64,
-    /// The last event of start and messages; what follows was asked for by the code.
+    /// The last event that records the start or a message. Later events record actions of the code.
     pub(super) received: u64,
     /// Actions that became events in this turn.
     pub(super) scheduled: Vec<(u64, Action)>,
-    /// How long those of them may run that are activities with a bound.
+    /// The attempt timeouts of scheduled activities, by event id.
     pub(super) attempt_timeouts: BTreeMap<u64, Duration>,
 }
 
@@ -91,14 +90,14 @@ impl Execution {
         execution
     }
 
-    /// Delivers messages and runs the code until nothing moves. Starts and continue-as-new items are ignored:
-    /// the shell has dealt with them.
+    /// Delivers messages and polls the code until it makes no more progress. Ignores starts and continue-as-new items,
+    /// which the runtime has processed.
     ///
     /// If the turn's round is not committed, this execution is ahead of the store and must be dropped.
     pub fn turn(&mut self, messages: Vec<WorkItem>) -> Turn {
         self.shared.lock().begin_turn();
         let mut delta = std::mem::take(&mut self.unstored);
-        delta.reserve_exact(USUAL_DELTA.saturating_sub(delta.len()));
+        delta.reserve_exact(TYPICAL_DELTA_LEN.saturating_sub(delta.len()));
         let base = delta.first().map_or(self.last_event_id(), |first| first.event_id - 1);
         let mut draft = Draft { delta, base, ..Draft::default() };
         let received = self.receive(messages, &mut draft);
@@ -124,14 +123,14 @@ impl Execution {
         self.parent.as_ref()
     }
 
-    /// The key-value state after the last turn: what the next execution is given.
+    /// The key-value state after the last turn, which the next execution inherits.
     pub fn key_values(&self) -> BTreeMap<String, KvEntry> {
         self.shared.lock().kv.entries.clone()
     }
 
-    /// Estimates the memory that the execution holds between two turns: its input, the values its code got, messages
-    /// nobody has read, key-values and open calls. Nobody can look into the parked code: the input and every value it
-    /// got count as held, and what else it allocated does not count.
+    /// Estimates the memory that the execution holds between two turns: its input, the values its code received, unread
+    /// messages, key-values and open calls. The memory of suspended code cannot be measured: the input and all received
+    /// values count as held, and other allocations of the code do not count.
     pub fn held_bytes(&self) -> usize {
         let carried = self.unapplied.iter().map(|event| {
             let EventKind::QueueEventDelivered { name, data } = &event.kind else { return 0 };
@@ -140,7 +139,7 @@ impl Execution {
         self.input_bytes + self.child_bytes + carried.sum::<usize>() + self.shared.lock().held_bytes()
     }
 
-    /// An execution that stands at its seed: parked before its first poll.
+    /// An execution that has its seed and was not polled yet.
     pub(super) fn begin(seed: Vec<Event>, setup: Setup) -> Self {
         let Setup { handler, clock, limits, worker_id, kv } = setup;
         let mut seed = seed.into_iter();
@@ -152,7 +151,7 @@ impl Execution {
         };
         let parent = first.as_ref().and_then(Event::parent_link);
         let started_at_ms = first.as_ref().map_or(0, |event| event.timestamp_ms);
-        let Opening { identity, input, custom_status } = Opening::of(first, worker_id);
+        let StartFacts { identity, input, custom_status } = StartFacts::of(first, worker_id);
         let input_bytes = input.len();
         let kv = KvState { entries: kv, recorded_times: VecDeque::new() };
         let state = State::new(kv, custom_status, limits.max_actions_per_turn);
@@ -189,11 +188,11 @@ impl Execution {
         execution
     }
 
-    /// The loop of 2.6 for new events, then for new actions.
+    /// The loop of rule 2.6: applies new events, then records new actions.
     fn advance(&mut self, received: Vec<Event>, draft: &mut Draft) {
         for events in [std::mem::take(&mut self.unapplied), received] {
-            // What was recorded before this turn, or carried into this execution, is no news.
-            self.shared.lock().queues.take_unheard();
+            // Messages that were recorded before this turn, or carried into this execution, were reported already.
+            self.shared.lock().queues.take_never_read();
             for event in events {
                 self.poll_if_needed(false);
                 if self.failure.is_some() {
@@ -227,12 +226,12 @@ impl Execution {
         draft.scheduled.push((event_id, emission.action));
     }
 
-    /// Applies an event to the code's world. Events that only the history check cares about do nothing here.
+    /// Applies an event to the state that the code sees. Events that only the history check needs do nothing here.
     pub(super) fn apply(&mut self, event: Event) {
         use EventKind as E;
         let source = event.source_event_id.unwrap_or_default();
         match event.kind {
-            // What code asks for takes an action.
+            // These record an action of the code, which must have emitted the same one.
             kind @ (E::ActivityScheduled { .. }
             | E::TimerCreated { .. }
             | E::ExternalSubscribed { .. }
@@ -284,7 +283,7 @@ impl Execution {
 
     fn open(&mut self, emission: &Emission, event_id: u64, kind: &EventKind) {
         let waker = self.shared.lock().record(emission, event_id);
-        // A read may find its message waiting, so the code looks again (2.7).
+        // A message may be waiting for a queue read, so the code is polled again (2.7).
         self.poll_needed |= matches!(kind, EventKind::QueueSubscribed { .. });
         self.code.event_applied();
         wake(waker);
@@ -305,7 +304,7 @@ impl Execution {
                 self.poll_needed = true;
                 wake(waker);
             }
-            // Only a new event is news; a recorded one was reported when it arrived.
+            // A recorded event was reported when it arrived.
             None if event_id > self.replayed_to => {
                 let Identity { instance, execution_id, .. } = &self.shared.identity;
                 let (awaited_events, awaited_queues) = self.awaited();
@@ -323,12 +322,12 @@ impl Execution {
         }
     }
 
-    /// Warns of queues that got their first message and that the code has never read: their name may be misspelt. The
-    /// messages are kept, and a later read gets them.
-    pub(super) fn report_unheard_queues(&self) {
-        let unheard = self.shared.lock().queues.take_unheard();
+    /// Warns of queues that received their first message and that the code has never read: the name may be misspelt. The
+    /// messages are kept for a later read.
+    pub(super) fn warn_of_never_read_queues(&self) {
+        let never_read = self.shared.lock().queues.take_never_read();
         let Identity { instance, execution_id, .. } = &self.shared.identity;
-        for queue_name in unheard {
+        for queue_name in never_read {
             let (awaited_events, awaited_queues) = self.awaited();
             tracing::warn!(
                 target: "duroxide::runtime",
@@ -377,12 +376,12 @@ impl Execution {
         }
     }
 
-    /// The first failure stands.
+    /// Keeps the first failure.
     pub(super) fn fail(&mut self, details: ErrorDetails) {
         self.failure.get_or_insert(details);
     }
 
-    /// Makes the next event of this turn.
+    /// Appends the next event of this turn.
     pub(super) fn append(&mut self, draft: &mut Draft, source_event_id: Option<u64>, kind: EventKind) {
         let identity = &self.shared.identity;
         let event = Event {
@@ -398,7 +397,7 @@ impl Execution {
         draft.delta.push(event);
     }
 
-    /// Notes an event, stored or new, whatever the code makes of it.
+    /// Passes an event, stored or new, to the history check, even if the code does not see the event.
     pub(super) fn take(&mut self, event: &Event) {
         if let Err(broken) = self.check.push(event) {
             self.fail(violation(&broken, event.event_id));
@@ -408,7 +407,7 @@ impl Execution {
             self.child_bytes += child.len();
             self.children.insert(event.event_id, child);
         } else if let EventKind::OrchestrationCancelRequested { reason } = &event.kind {
-            // A stored request counts like a new one: its turn may have been recorded without the end (2.10).
+            // A stored request counts like a new one, because its turn may have been recorded without the end (2.10).
             self.cancel_reason.get_or_insert_with(|| reason.clone());
         }
     }
@@ -416,13 +415,13 @@ impl Execution {
 
 impl Drop for Execution {
     fn drop(&mut self) {
-        // What the parked code drops now looks like cancelled work, but no turn will ever read it. The code is
-        // dropped here and not with the fields, because its destructors may panic.
+        // Futures that the suspended code drops now are recorded as cancelled work, which no turn reads any more. The
+        // code is dropped here and not with the fields, because its destructors may panic.
         self.code.discard();
     }
 }
 
-/// The error of a recorded event that breaks a rule. Texts that do not say which event it is get its number.
+/// The error of a recorded event that breaks a rule. Adds the event id to texts that do not name it.
 fn violation(broken: &HistoryViolation, event_id: u64) -> ErrorDetails {
     let text = match broken {
         HistoryViolation::NotOpen { .. } | HistoryViolation::WrongKind { .. } => {
@@ -435,7 +434,7 @@ fn violation(broken: &HistoryViolation, event_id: u64) -> ErrorDetails {
     ErrorDetails::nondeterminism(text)
 }
 
-/// Wakers are user code: they run after every lock is released.
+/// Wakes a task. Wakers are user code, so they must be called without holding a lock.
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();

@@ -1,8 +1,8 @@
 //! Rules of replay that were changed, and which executions keep the old ones.
 //!
-//! An execution is replayed by the rules of the version that started it: its record was made by them. A change that
-//! alters what code asks for becomes a new generation here, and each place where the generations differ asks
-//! [`Generation`]. An old generation goes when no execution of its versions can be running any more.
+//! An execution is replayed by the rules of the version that started it, because its history was recorded by them. A
+//! change that alters the actions of code becomes a new generation here, and each place where the generations differ
+//! asks [`Generation`]. An old generation is removed when no execution of its versions can be running any more.
 
 use semver::Version;
 
@@ -25,8 +25,8 @@ impl Generation {
         }
     }
 
-    /// Whether an error can say that it is not worth a retry. Text that happens to look so is in no record of the first
-    /// generation, or was retried there.
+    /// Whether an error can be marked as not retryable. In histories of the first generation such a text has no meaning
+    /// and was retried.
     pub(crate) fn has_final_errors(self) -> bool {
         self >= Self::Second
     }

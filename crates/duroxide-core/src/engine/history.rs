@@ -1,13 +1,13 @@
-//! What any history must satisfy, checked one event at a time: before a commit and after a read.
+//! [`HistoryCheck`]: the rules of every history, checked one event at a time, before a commit and after a read.
 
 use std::{collections::BTreeMap, fmt};
 
-use super::{Kind, conclude::CANCEL_AND_WAIT};
-use crate::{Event, EventKind, INITIAL_EVENT_ID};
+use super::conclude::CANCEL_AND_WAIT;
+use crate::{CallKind, Event, EventKind, EventRole, INITIAL_EVENT_ID};
 
 /// An incremental check of one execution's history, and the state of its schedules.
 ///
-/// It keeps no events. Each [`push`](Self::push) costs O(log n), so a turn pays only for its new events.
+/// The check keeps no events. Each [`push`](Self::push) costs O(log n), so a turn pays only for its new events.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryCheck {
     last_event_id: u64,
@@ -17,9 +17,9 @@ pub struct HistoryCheck {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CallKind,
     pub(crate) completed: bool,
-    /// A breadcrumb says that code gave it up.
+    /// Whether a breadcrumb records that the code gave the call up.
     pub(crate) cancelled: bool,
 }
 
@@ -31,9 +31,9 @@ pub enum HistoryViolation {
     MisplacedStart,
     /// I03: ids are not 1, 2, 3 …
     NotContiguous {
-        /// The id that should have come.
+        /// The next id in order.
         expected: u64,
-        /// The id that came.
+        /// The id of the event.
         found: u64,
     },
     /// I02: an event after the terminal one.
@@ -84,7 +84,7 @@ impl HistoryCheck {
     /// Takes the next event.
     ///
     /// # Errors
-    /// The first rule it breaks. The event still counts as taken, so that a check can go on.
+    /// The first rule that the event breaks. The event still counts, so that the check can go on.
     pub fn push(&mut self, event: &Event) -> Result<(), HistoryViolation> {
         let order = self.check_order(event);
         self.last_event_id = event.event_id;
@@ -117,47 +117,28 @@ impl HistoryCheck {
     }
 
     fn take(&mut self, event: &Event) -> Result<(), HistoryViolation> {
-        use EventKind as E;
-        match &event.kind {
-            E::ActivityScheduled { .. } => self.open(event.event_id, Kind::Activity),
-            E::TimerCreated { .. } => self.open(event.event_id, Kind::Timer),
-            E::SubOrchestrationScheduled { .. } => self.open(event.event_id, Kind::Child),
-            E::ExternalSubscribed { .. } => self.open(event.event_id, Kind::Wait),
-            E::QueueSubscribed { .. } => self.open(event.event_id, Kind::Queue),
-            E::ActivityCompleted { .. } | E::ActivityFailed { .. } => {
-                return self.complete(event.source_event_id, Kind::Activity);
-            }
-            E::TimerFired { .. } => return self.complete(event.source_event_id, Kind::Timer),
-            E::SubOrchestrationCompleted { .. } | E::SubOrchestrationFailed { .. } => {
-                return self.complete(event.source_event_id, Kind::Child);
-            }
-            // Asked to stop, and still waited for: the schedule stays open.
-            E::ActivityCancelRequested { reason } if reason == CANCEL_AND_WAIT => {}
-            E::ActivityCancelRequested { .. }
-            | E::SubOrchestrationCancelRequested { .. }
-            | E::ExternalSubscribedCancelled { .. }
-            | E::QueueSubscriptionCancelled { .. } => self.cancel(event.source_event_id),
-            E::OrchestrationCancelRequested { .. }
-            | E::OrchestrationStarted { .. }
-            | E::OrchestrationCompleted { .. }
-            | E::OrchestrationFailed { .. }
-            | E::OrchestrationContinuedAsNew { .. }
-            | E::ExternalEvent { .. }
-            | E::QueueEventDelivered { .. }
-            | E::OrchestrationChained { .. }
-            | E::CustomStatusUpdated { .. }
-            | E::KeyValueSet { .. }
-            | E::KeyValueCleared { .. }
-            | E::KeyValuesCleared => {}
+        match event.kind.role() {
+            EventRole::Call(kind) => self.open(event.event_id, kind),
+            EventRole::Completion(kind) => return self.complete(event.source_event_id, kind),
+            // Code still waits for the activity that it asked to stop, so the schedule stays open.
+            EventRole::GivenUp { call: CallKind::Activity, reason: CANCEL_AND_WAIT } => {}
+            EventRole::GivenUp { .. } => self.cancel(event.source_event_id),
+            EventRole::Start
+            | EventRole::End
+            | EventRole::CancelRequest
+            | EventRole::Message
+            | EventRole::DetachedStart
+            | EventRole::CustomStatus(_)
+            | EventRole::KeyValues(_) => {}
         }
         Ok(())
     }
 
-    fn open(&mut self, event_id: u64, kind: Kind) {
+    fn open(&mut self, event_id: u64, kind: CallKind) {
         self.schedules.insert(event_id, Schedule { kind, completed: false, cancelled: false });
     }
 
-    fn complete(&mut self, source: Option<u64>, kind: Kind) -> Result<(), HistoryViolation> {
+    fn complete(&mut self, source: Option<u64>, kind: CallKind) -> Result<(), HistoryViolation> {
         let schedule_id = source.unwrap_or_default();
         match self.schedules.get_mut(&schedule_id) {
             Some(schedule) if schedule.kind != kind => {
@@ -177,7 +158,7 @@ impl HistoryCheck {
         }
     }
 
-    /// Code gave up a schedule for which no breadcrumb is written: a timer.
+    /// Marks a schedule as given up that gets no breadcrumb: a timer.
     pub(crate) fn give_up(&mut self, event_id: u64) {
         self.cancel(Some(event_id));
     }
@@ -187,7 +168,7 @@ impl HistoryCheck {
     }
 
     /// Ids of schedules of this kind that have neither completed nor been given up, ascending.
-    pub(crate) fn open_ids(&self, kind: Kind) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn open_ids(&self, kind: CallKind) -> impl Iterator<Item = u64> + '_ {
         self.schedules
             .iter()
             .filter(move |(_, schedule)| schedule.kind == kind && !schedule.completed && !schedule.cancelled)

@@ -1,4 +1,4 @@
-//! Limits on what one turn may ask for (15.1, 15.2).
+//! Checks the limits on the actions of one turn (15.1, 15.2).
 
 use std::fmt::Arguments;
 
@@ -59,7 +59,7 @@ fn tag_too_large(name: &str, tag: Option<&str>) -> Option<String> {
     over(format_args!("Activity '{name}' tag size"), tag?.len(), MAX_TAG_NAME_BYTES)
 }
 
-/// Counts what is alive after the turn: keys of earlier executions and all changes of this one (11.4).
+/// Counts the keys that exist after the turn: those of earlier executions with all changes of this one (11.4).
 fn too_many_keys(execution: &Execution, draft: &Draft) -> Option<String> {
     let sets_keys = draft.scheduled.iter().any(|(_, action)| matches!(action, Action::SetKeyValue { .. }));
     let keys = execution.shared.lock().kv.entries.len();

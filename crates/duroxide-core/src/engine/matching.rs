@@ -1,4 +1,4 @@
-//! Actions against recorded events (4.1, 4.5).
+//! Compares actions with recorded events (4.1, 4.5).
 
 use crate::{
     Action, EventKind, SUB_ORCH_AUTO_PREFIX, build_child_instance_id, ids::auto_child_suffix,
@@ -43,7 +43,7 @@ pub(crate) fn event_for(action: &Action, execution_id: u64, event_id: u64) -> Op
     })
 }
 
-/// Checks that what the code did is what the history says, and says both if it is not.
+/// Checks that the code's action is the recorded one. The error names both.
 pub(crate) fn agree(action: Option<&Action>, kind: &EventKind, instance: &str) -> Result<(), String> {
     let Some(action) = action else {
         let is_detached = matches!(kind, EventKind::OrchestrationChained { .. });
@@ -56,7 +56,7 @@ pub(crate) fn agree(action: Option<&Action>, kind: &EventKind, instance: &str) -
     Err(format!("{} mismatch: action={action:?} vs event={kind:?}", label(kind)))
 }
 
-/// How an error names a recorded event that another action met.
+/// How an error names a recorded event that differs from the code's action.
 fn label(kind: &EventKind) -> &'static str {
     use EventKind as E;
     match kind {
@@ -70,7 +70,7 @@ fn label(kind: &EventKind) -> &'static str {
         | E::QueueSubscribed { .. }
         | E::SubOrchestrationScheduled { .. }
         | E::OrchestrationChained { .. }
-        // The rest is recorded without an action, so nothing can differ from it.
+        // These are recorded without an action, so no action can differ from them.
         | E::OrchestrationStarted { .. }
         | E::OrchestrationCompleted { .. }
         | E::OrchestrationFailed { .. }
@@ -121,12 +121,12 @@ fn same(action: &Action, kind: &EventKind, instance: &str) -> bool {
         }
         Action::ClearKeyValue { key } => matches!(kind, E::KeyValueCleared { key: key2 } if key == key2),
         Action::ClearKeyValues => matches!(kind, E::KeyValuesCleared),
-        // Recorded by the terminal event, which takes no action.
+        // Recorded by the terminal event, which is not compared with an action.
         Action::ContinueAsNew { .. } => false,
     }
 }
 
-/// An explicit id must be the recorded one; no id needs a recorded automatic one, as suffix or in full.
+/// An explicit id must be the recorded one. Without an id the recorded one must be automatic, as suffix or in full.
 fn same_child(asked: &str, recorded: &str, parent: &str) -> bool {
     if !asked.is_empty() {
         return asked == recorded;

@@ -17,7 +17,7 @@ use crate::{OrchestrationContext, OrchestrationHandlerRef, limits::MAX_SELF_WAKE
 
 type UserFuture = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
-/// The parked future of an orchestration.
+/// The suspended future of an orchestration.
 pub(crate) struct UserCode {
     future: Option<UserFuture>,
     root: Arc<RootWaker>,
@@ -25,7 +25,7 @@ pub(crate) struct UserCode {
     self_wakes: usize,
 }
 
-/// What came of a poll.
+/// The result of a poll.
 pub(crate) enum Polled {
     /// The code waits.
     Pending,
@@ -35,14 +35,14 @@ pub(crate) enum Polled {
     Panicked(String),
     /// The code waited for typed data that does not decode.
     Undecodable(String),
-    /// The code kept waking itself without anything happening.
+    /// The code kept waking itself although no event was applied.
     SelfWaking,
 }
 
-/// Unwinds the code when typed data does not decode: the text of the decode error.
+/// The payload with which the code is unwound when typed data does not decode: the text of the decode error.
 pub(crate) struct Undecodable(pub(crate) String);
 
-/// Notices that something woke the code during its own poll.
+/// Records whether the code was woken during its own poll.
 struct RootWaker(AtomicBool);
 
 impl Wake for RootWaker {
@@ -68,18 +68,18 @@ impl UserCode {
         Self { future: Some(future), ..Self::absent() }
     }
 
-    /// No code: the history cannot be run.
+    /// No code, for a history that cannot be replayed.
     pub(crate) fn absent() -> Self {
         Self { future: None, root: Arc::new(RootWaker(AtomicBool::new(false))), self_wakes: 0 }
     }
 
-    /// An event was applied: the code has a reason to move again.
+    /// Resets the count of self-wakes, because an event was applied and the code may make progress.
     pub(crate) fn event_applied(&mut self) {
         self.self_wakes = 0;
     }
 
-    /// Polls until the code rests. A future that returned or panicked is dropped at once, so that what it still
-    /// held is given up in the same poll.
+    /// Polls until the code waits without having woken itself. A future that returned or panicked is dropped at once, so
+    /// that the calls it held are given up in the same poll.
     pub(crate) fn poll(&mut self) -> Polled {
         let Some(future) = self.future.as_mut() else { return Polled::Pending };
         let waker = Waker::from(Arc::clone(&self.root));

@@ -1,7 +1,7 @@
 //! Event queues: reads matched with messages by position.
 //!
 //! The k-th oldest open read of a name is matched with its k-th unread message (10.1). A message becomes read when
-//! its read is polled while matched; dropping a read frees its place and loses no message.
+//! its read is polled while matched. Dropping a read frees its position and loses no message.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,17 +17,17 @@ pub(crate) struct Queues {
     /// Arrival number of the next message, over all names: unread messages are carried in this order.
     next_arrival: u64,
     unread_bytes: usize,
-    /// Names whose first message came since they were last asked for, in order of arrival.
-    news: Vec<String>,
+    /// Queues that received their first message since the last [`take_never_read`](Self::take_never_read), by arrival.
+    newly_received: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// The code has read it, or tried to.
+    /// Whether the code has ever read the queue, or waited for a message.
     was_read: bool,
-    /// A message came before.
+    /// Whether a message has ever arrived.
     has_received: bool,
-    /// Open reads, by their event id, which only grows.
+    /// Open reads, by ascending event id.
     reads: VecDeque<Read>,
     unread: VecDeque<Message>,
 }
@@ -54,7 +54,7 @@ impl Queues {
             .collect()
     }
 
-    /// A message arrived. Returns whom to wake.
+    /// Adds a message. Returns the waker of the read that it is matched with.
     pub(crate) fn deliver(&mut self, name: &str, data: String) -> Option<Waker> {
         let arrival = self.next_arrival;
         self.next_arrival += 1;
@@ -65,19 +65,19 @@ impl Queues {
         let position = queue.unread.len() - 1;
         let waker = queue.waker_at(position);
         if first {
-            self.news.push(name.to_owned());
+            self.newly_received.push(name.to_owned());
         }
         waker
     }
 
-    /// Queues that got their first message since the last call and that the code has never read.
-    pub(crate) fn take_unheard(&mut self) -> Vec<String> {
-        let mut names = std::mem::take(&mut self.news);
+    /// The queues that received their first message since the last call and that the code has never read.
+    pub(crate) fn take_never_read(&mut self) -> Vec<String> {
+        let mut names = std::mem::take(&mut self.newly_received);
         names.retain(|name| self.by_name.get(name).is_some_and(|queue| !queue.was_read));
         names
     }
 
-    /// A read was recorded. `waker` is that of its last poll; it is returned if a message is there already.
+    /// Adds a recorded read. Returns `waker`, the waker of its last poll, if a message is matched with the read already.
     pub(crate) fn open(&mut self, name: &str, event_id: u64, waker: Option<Waker>) -> Option<Waker> {
         let queue = self.queue(name);
         queue.was_read = true;
@@ -86,12 +86,12 @@ impl Queues {
         if position < queue.unread.len() { queue.waker_at(position) } else { None }
     }
 
-    /// A read is polled.
+    /// Polls a read.
     pub(crate) fn poll(&mut self, name: &str, event_id: u64, waker: &Waker) -> Poll<String> {
         let queue = self.queue(name);
         let Some(position) = queue.position_of(event_id) else { return Poll::Pending };
         if let Some(message) = queue.unread.remove(position) {
-            // Younger reads and younger messages move up together: they stay matched.
+            // Later reads and later messages move up together and stay matched.
             queue.reads.remove(position);
             self.unread_bytes -= message.data.len();
             return Poll::Ready(message.data);
@@ -102,7 +102,7 @@ impl Queues {
         Poll::Pending
     }
 
-    /// A read is given up. Younger reads move up, and the last of them that is matched now may be woken.
+    /// Removes a dropped read. Later reads move up. Returns the waker of the last one that is matched now.
     pub(crate) fn close(&mut self, name: &str, event_id: u64) -> Option<Waker> {
         let queue = self.queue(name);
         let position = queue.position_of(event_id)?;

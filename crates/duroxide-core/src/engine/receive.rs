@@ -1,32 +1,29 @@
-//! Messages become events, are dropped, or fail the turn (2.4, 2.5).
+//! Receives messages: each becomes an event, is dropped, or fails the turn (2.4, 2.5).
 
-use super::{
-    Kind,
-    execution::{Draft, Execution},
-};
-use crate::{ErrorDetails, Event, EventKind, WorkItem};
+use super::execution::{Draft, Execution};
+use crate::{CallKind, ErrorDetails, Event, EventKind, WorkItem};
 
-/// What a message asks the history to take.
+/// How a message is recorded.
 enum Incoming {
-    /// The end of something that was scheduled.
+    /// As the completion of a schedule.
     Completion(Completion),
-    /// Always recorded.
+    /// As this event, always.
     Event(EventKind),
-    /// Recorded once per execution.
+    /// As a cancellation request, once per execution.
     Cancel { reason: String },
-    /// Not for the history: starts and their like.
+    /// Not at all: starts and continue-as-new items.
     Nothing,
 }
 
 struct Completion {
     execution_id: u64,
     schedule_id: u64,
-    kind: Kind,
+    kind: CallKind,
     event: EventKind,
 }
 
 impl Execution {
-    /// Appends the messages' events to the turn and returns a copy of each, for the code.
+    /// Appends the events of the messages to the turn. Returns a copy of each, to be applied to the code.
     pub(super) fn receive(&mut self, messages: Vec<WorkItem>, draft: &mut Draft) -> Vec<Event> {
         let seed_len = draft.delta.len();
         for message in messages {
@@ -56,9 +53,9 @@ impl Execution {
         }
         let Some(schedule) = self.check.schedule(schedule_id) else {
             let what = match kind {
-                Kind::Timer => "timer",
-                Kind::Child => "sub-orchestration",
-                Kind::Activity | Kind::Wait | Kind::Queue => "completion",
+                CallKind::Timer => "timer",
+                CallKind::Child => "sub-orchestration",
+                CallKind::Activity | CallKind::Wait | CallKind::Queue => "completion",
             };
             self.fail(ErrorDetails::nondeterminism(format!(
                 "no matching schedule for {what} id={schedule_id}"
@@ -86,7 +83,7 @@ impl Execution {
         self.append(draft, Some(schedule_id), event);
     }
 
-    fn warn_dropped(&self, why: &'static str, schedule_id: u64, completion_execution: u64, kind: Kind) {
+    fn warn_dropped(&self, why: &'static str, schedule_id: u64, completion_execution: u64, kind: CallKind) {
         tracing::warn!(
             target: "duroxide::runtime",
             instance = %self.shared.identity.instance,
@@ -106,24 +103,24 @@ impl From<WorkItem> for Incoming {
         };
         match message {
             WorkItem::ActivityCompleted { execution_id, id, result, .. } => {
-                completion(execution_id, id, Kind::Activity, EventKind::ActivityCompleted { result })
+                completion(execution_id, id, CallKind::Activity, EventKind::ActivityCompleted { result })
             }
             WorkItem::ActivityFailed { execution_id, id, details, .. } => {
-                completion(execution_id, id, Kind::Activity, EventKind::ActivityFailed { details })
+                completion(execution_id, id, CallKind::Activity, EventKind::ActivityFailed { details })
             }
             WorkItem::TimerFired { execution_id, id, fire_at_ms, .. } => {
-                completion(execution_id, id, Kind::Timer, EventKind::TimerFired { fire_at_ms })
+                completion(execution_id, id, CallKind::Timer, EventKind::TimerFired { fire_at_ms })
             }
             WorkItem::SubOrchCompleted { parent_execution_id, parent_id, result, .. } => completion(
                 parent_execution_id,
                 parent_id,
-                Kind::Child,
+                CallKind::Child,
                 EventKind::SubOrchestrationCompleted { result },
             ),
             WorkItem::SubOrchFailed { parent_execution_id, parent_id, details, .. } => completion(
                 parent_execution_id,
                 parent_id,
-                Kind::Child,
+                CallKind::Child,
                 EventKind::SubOrchestrationFailed { details },
             ),
             WorkItem::ExternalRaised { name, data, .. } => {

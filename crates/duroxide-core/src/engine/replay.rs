@@ -1,15 +1,15 @@
-//! Rebuilding an execution from its stored history.
+//! Rebuilds an execution from its stored history.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{Kind, conclude::DROPPED_FUTURE, execution::Execution, seed::Setup};
-use crate::{AppErrorKind, ErrorDetails, Event, EventKind};
+use super::{conclude::DROPPED_FUTURE, execution::Execution, seed::Setup};
+use crate::{AppErrorKind, CallKind, ErrorDetails, Event, EventKind, EventRole};
 
 impl Execution {
     /// An execution from its stored history, which must not be terminal. A history that is only a seed (the start
     /// of a continue-as-new) has not run yet.
     ///
-    /// Code that does not fit the history is reported by the next turn, as a failure.
+    /// If the code does not match the history, the next turn fails.
     pub fn replay(history: Vec<Event>, setup: Setup) -> Self {
         let seed_len = seed_len(&history);
         if history.len() <= seed_len {
@@ -29,8 +29,8 @@ impl Execution {
         execution
     }
 
-    /// Feeds the recorded events to the code. Even after a failure the check sees all of them: what is open must
-    /// be known when the execution is ended.
+    /// Applies the recorded events to the code. Even after a failure the check receives all of them, because the open work
+    /// must be known when the execution is ended.
     fn replay_recorded(&mut self, recorded: VecDeque<Event>) {
         let mut recorded_drops = BTreeSet::new();
         for event in recorded {
@@ -40,7 +40,7 @@ impl Execution {
                 continue;
             }
             if let (true, Some(Err(error))) = (self.undecodable, &self.ended) {
-                // The rest of the record cannot fit code that was left: what it could not read is the cause.
+                // Code that was aborted cannot match the rest of the record. The cause is the data that did not decode.
                 self.fail(error.clone());
                 continue;
             }
@@ -59,7 +59,7 @@ impl Execution {
         self.settle_replayed_drops(&recorded_drops);
     }
 
-    /// Whether the code came to its end by itself; a panic is its own failure.
+    /// Whether the code returned. A panic is a failure of its own.
     fn returned(&self) -> bool {
         let panicked = |details: &ErrorDetails| {
             matches!(details, ErrorDetails::Application { kind: AppErrorKind::Panicked, .. })
@@ -68,23 +68,23 @@ impl Execution {
     }
 
     /// Every recorded breadcrumb of a dropped future must have been reproduced (4.4).
-    fn settle_replayed_drops(&mut self, recorded: &BTreeSet<(Kind, u64)>) {
+    fn settle_replayed_drops(&mut self, recorded: &BTreeSet<(CallKind, u64)>) {
         let reproduced = self.shared.lock().take_replayed_drops();
         for (kind, event_id) in &reproduced {
-            if *kind == Kind::Timer {
+            if *kind == CallKind::Timer {
                 self.check.give_up(*event_id);
             }
         }
         let missing: Vec<_> = recorded.difference(&reproduced).collect();
         if let (Some((kind, _)), None) = (missing.first(), &self.failure) {
-            let ids = |set: &BTreeSet<(Kind, u64)>| -> Vec<u64> {
+            let ids = |set: &BTreeSet<(CallKind, u64)>| -> Vec<u64> {
                 set.iter().filter(|(other, _)| other == kind).map(|(_, id)| *id).collect()
             };
             let what = match kind {
-                Kind::Activity | Kind::Timer => "activities",
-                Kind::Child => "sub-orchestrations",
-                Kind::Wait => "external waits",
-                Kind::Queue => "persistent waits",
+                CallKind::Activity | CallKind::Timer => "activities",
+                CallKind::Child => "sub-orchestrations",
+                CallKind::Wait => "external waits",
+                CallKind::Queue => "persistent waits",
             };
             self.fail(ErrorDetails::nondeterminism(format!(
                 "cancellation mismatch ({what}): history says {:?} were dropped, the code dropped {:?}",
@@ -115,35 +115,7 @@ fn recorded_set_times(history: &VecDeque<Event>) -> VecDeque<u64> {
 }
 
 /// The schedule that a recorded breadcrumb of a dropped future names.
-fn given_up(event: &Event) -> Option<(Kind, u64)> {
-    use EventKind as E;
-    let (kind, reason) = match &event.kind {
-        E::ActivityCancelRequested { reason } => (Kind::Activity, reason),
-        E::SubOrchestrationCancelRequested { reason } => (Kind::Child, reason),
-        E::ExternalSubscribedCancelled { reason } => (Kind::Wait, reason),
-        E::QueueSubscriptionCancelled { reason } => (Kind::Queue, reason),
-        E::OrchestrationStarted { .. }
-        | E::OrchestrationCompleted { .. }
-        | E::OrchestrationFailed { .. }
-        | E::OrchestrationContinuedAsNew { .. }
-        | E::OrchestrationCancelRequested { .. }
-        | E::ActivityScheduled { .. }
-        | E::ActivityCompleted { .. }
-        | E::ActivityFailed { .. }
-        | E::TimerCreated { .. }
-        | E::TimerFired { .. }
-        | E::ExternalSubscribed { .. }
-        | E::ExternalEvent { .. }
-        | E::QueueSubscribed { .. }
-        | E::QueueEventDelivered { .. }
-        | E::OrchestrationChained { .. }
-        | E::SubOrchestrationScheduled { .. }
-        | E::SubOrchestrationCompleted { .. }
-        | E::SubOrchestrationFailed { .. }
-        | E::CustomStatusUpdated { .. }
-        | E::KeyValueSet { .. }
-        | E::KeyValueCleared { .. }
-        | E::KeyValuesCleared => return None,
-    };
-    (reason == DROPPED_FUTURE).then_some((kind, event.source_event_id?))
+fn given_up(event: &Event) -> Option<(CallKind, u64)> {
+    let EventRole::GivenUp { call, reason: DROPPED_FUTURE } = event.kind.role() else { return None };
+    Some((call, event.source_event_id?))
 }

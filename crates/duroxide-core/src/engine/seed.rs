@@ -95,11 +95,11 @@ impl Seed {
     }
 }
 
-/// What an execution is given by the shell.
+/// What the runtime passes to an execution.
 pub struct Setup {
     /// The code.
     pub handler: OrchestrationHandlerRef,
-    /// Where timers, key-value changes and events get their time.
+    /// The clock of timers, key-value changes and events.
     pub clock: Arc<dyn Clock>,
     /// Limits checked before a turn is handed out.
     pub limits: RuntimeLimits,
@@ -115,14 +115,14 @@ impl fmt::Debug for Setup {
     }
 }
 
-/// What the first event says.
-pub(super) struct Opening {
+/// The facts in the first event of an execution.
+pub(super) struct StartFacts {
     pub(super) identity: Identity,
     pub(super) input: String,
     pub(super) custom_status: Option<String>,
 }
 
-impl Opening {
+impl StartFacts {
     pub(super) fn of(first: Option<Event>, worker_id: Option<String>) -> Self {
         let generation =
             Generation::of(first.as_ref().map_or(BUILD_VERSION, |first| &first.duroxide_version));

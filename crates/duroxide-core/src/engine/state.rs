@@ -1,8 +1,8 @@
-//! What orchestration code and the engine share.
+//! [`State`]: the state that orchestration code and the engine share.
 //!
-//! Code reaches this through its context and its futures, the engine through the execution. Both only ever run
-//! one after the other on the turn's thread, so the lock is never contended; it is there because user code may
-//! move futures between threads. Nothing user-made runs while it is held: no waker, no closure, no destructor.
+//! Code accesses the state through its context and its futures, the engine through the execution. They run one after
+//! the other on the turn's thread, so the lock is never contended. It is needed because user code may move futures
+//! between threads. No user code runs while the lock is held: no waker, no closure, no destructor.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -14,12 +14,12 @@ use std::{
 
 use super::{
     Generation,
-    awaitable::{Awaitable, Dropped, Kind, Recorded, Value, keep_waker},
+    awaitable::{Awaitable, Dropped, Recorded, Value, keep_waker},
     queue::Queues,
 };
-use crate::{Action, Clock, KvEntry};
+use crate::{Action, CallKind, Clock, KvEntry};
 
-/// Who an execution is. Fixed for its whole life.
+/// Identifies an execution. Never changes.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub(crate) instance: String,
@@ -30,7 +30,7 @@ pub(crate) struct Identity {
     pub(crate) worker_id: Option<String>,
 }
 
-/// The meeting point of code and engine.
+/// The shared state with its lock, and the constants beside it.
 pub(crate) struct Shared {
     pub(crate) identity: Identity,
     pub(crate) clock: Arc<dyn Clock>,
@@ -49,11 +49,12 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that can panic runs under the lock, so a poisoned lock still guards sound state.
+        // Nothing that can panic runs under the lock, so the state of a poisoned lock is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When a timer created now fires: clock and delay are each rounded up, so that it is never early (14.1).
+    /// When a timer that is created now fires. Clock and delay are each rounded up, so that the timer never fires early
+    /// (14.1).
     pub(crate) fn fire_at_ms(&self, delay: Duration) -> u64 {
         let delay_ms = u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         self.clock.now().as_millis_ceil().saturating_add(delay_ms)
@@ -62,19 +63,19 @@ impl Shared {
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// The current poll repeats one of an earlier turn.
+    /// Whether the current poll repeats a poll of an earlier turn.
     pub(crate) replaying: bool,
     pub(crate) queues: Queues,
     pub(crate) kv: KvState,
     pub(crate) custom_status: Option<String>,
-    /// Bytes of the values that calls got and the code may still hold.
+    /// Bytes of the values that calls returned and that the code may still hold.
     value_bytes: usize,
     /// The schedule of the call whose value was handed out last; 0 if none was.
     last_resolved: u64,
     next_token: u64,
     emitted: VecDeque<Emission>,
     emissions_in_turn: usize,
-    /// How many of them became events, or repeated one.
+    /// How many emissions of this turn became events, or repeated a recorded event.
     emissions_taken: usize,
     emissions_max: Option<usize>,
     /// Emissions that repeat a recorded event and do not count against `emissions_max`; 0 in a live turn.
@@ -84,12 +85,12 @@ pub(crate) struct State {
     open: BTreeMap<u64, u64>,
     /// Open external waits without a value, oldest first.
     waits: BTreeMap<String, VecDeque<u64>>,
-    /// Given up in a live poll of this turn.
-    drops: BTreeSet<(Kind, u64)>,
+    /// Calls whose futures were dropped in a live poll of this turn.
+    drops: BTreeSet<(CallKind, u64)>,
     /// Activities that a live poll of this turn asked to stop.
     stops: BTreeSet<u64>,
-    /// Given up in a replayed poll.
-    replayed_drops: BTreeSet<(Kind, u64)>,
+    /// Calls whose futures were dropped in a replayed poll.
+    replayed_drops: BTreeSet<(CallKind, u64)>,
 }
 
 /// An action with the call that waits for it.
@@ -97,7 +98,7 @@ pub(crate) struct State {
 pub(crate) struct Emission {
     token: Option<u64>,
     pub(crate) action: Action,
-    /// How long a worker may run the activity. Not recorded: only the work item carries it.
+    /// How long a worker may run the activity. Part of the work item only, not of the recorded event.
     pub(crate) attempt_timeout: Option<Duration>,
 }
 
@@ -111,7 +112,7 @@ struct Call {
 #[derive(Debug)]
 enum Life {
     Awaited(Awaitable),
-    /// A queue read. Once recorded it lives in [`Queues`].
+    /// A queue read. From its record on, [`Queues`] has its state.
     Read {
         event_id: Option<u64>,
         waker: Option<Waker>,
@@ -132,20 +133,22 @@ impl State {
         Self { kv, custom_status, emissions_max, ..Self::default() }
     }
 
-    // ---- code's side ----------------------------------------------------------------------------------------
+    // ---- called by orchestration code -----------------------------------------------------------------------
 
-    /// Code asked for something it does not wait for.
+    /// Emits an action that the code does not wait for.
     pub(crate) fn emit(&mut self, action: Action) {
         self.push_emission(None, action);
     }
 
-    /// Code asked for something it waits for. Returns the call's token.
-    pub(crate) fn call(&mut self, kind: Kind, name: &str, action: Action) -> u64 {
+    /// Emits an action that the code waits for. Returns the token of the call.
+    pub(crate) fn call(&mut self, kind: CallKind, name: &str, action: Action) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
         let life = match kind {
-            Kind::Queue => Life::Read { event_id: None, waker: None, dropped: None },
-            Kind::Activity | Kind::Child | Kind::Wait | Kind::Timer => Life::Awaited(Awaitable::new(kind)),
+            CallKind::Queue => Life::Read { event_id: None, waker: None, dropped: None },
+            CallKind::Activity | CallKind::Child | CallKind::Wait | CallKind::Timer => {
+                Life::Awaited(Awaitable::new(kind))
+            }
         };
         self.calls.insert(token, Call { name: name.to_owned(), life });
         self.push_emission(Some(token), action);
@@ -154,19 +157,19 @@ impl State {
 
     fn push_emission(&mut self, token: Option<u64>, action: Action) {
         self.emissions_in_turn += 1;
-        // Past the limit the turn will fail; keeping the actions would only let a runaway loop eat the memory.
+        // Over the limit the turn fails in any case. Keeping the actions would let an endless loop use up the memory.
         let kept_max = self.emissions_max.map(|max| max.saturating_add(self.replayed_emissions_max));
         if kept_max.is_none_or(|max| self.emissions_in_turn <= max) {
             self.emitted.push_back(Emission { token, action, attempt_timeout: None });
         }
     }
 
-    /// Changes an action that is not recorded yet; `None` if it is.
+    /// Changes an action that is not recorded yet. `None` if it is recorded.
     pub(crate) fn emitted_action(&mut self, token: u64) -> Option<&mut Action> {
         self.emission(token).map(|emission| &mut emission.action)
     }
 
-    /// Bounds the run of an activity that was just called.
+    /// Sets the attempt timeout of an activity that was just called.
     pub(crate) fn set_attempt_timeout(&mut self, token: u64, timeout: Option<Duration>) {
         if let Some(emission) = self.emission(token) {
             emission.attempt_timeout = timeout;
@@ -177,7 +180,7 @@ impl State {
         self.emitted.iter_mut().rev().find(|emission| emission.token == Some(token))
     }
 
-    /// Code polls a call. A value is handed out once.
+    /// Polls a call. Returns its value once.
     pub(crate) fn poll_call(&mut self, token: u64, waker: &Waker) -> Poll<Value> {
         let Some(call) = self.calls.get_mut(&token) else { return Poll::Pending };
         let polled = match &mut call.life {
@@ -200,12 +203,12 @@ impl State {
         polled
     }
 
-    /// The schedule of the call that the code got the value of just now.
+    /// The schedule of the call that returned its value last.
     pub(crate) fn last_resolved(&self) -> u64 {
         self.last_resolved
     }
 
-    /// Code dropped a call before it resolved. Returns whom to wake.
+    /// Drops a call that has not resolved. Returns the waker to call.
     pub(crate) fn drop_call(&mut self, token: u64) -> Option<Waker> {
         let live = !self.replaying;
         let call = self.calls.get_mut(&token)?;
@@ -222,7 +225,7 @@ impl State {
                 *dropped = Some(live);
                 return None;
             }
-            Life::Read { event_id: Some(event_id), .. } => Some((Kind::Queue, *event_id)),
+            Life::Read { event_id: Some(event_id), .. } => Some((CallKind::Queue, *event_id)),
         };
         let name = self.calls.remove(&token).map(|call| call.name).unwrap_or_default();
         let (kind, event_id) = given_up?;
@@ -230,7 +233,7 @@ impl State {
         self.forget_listener(kind, &name, event_id)
     }
 
-    /// Code asks an activity to stop and goes on waiting for it.
+    /// Asks an activity to stop, while the code goes on waiting for its outcome.
     pub(crate) fn request_stop(&mut self, token: u64) {
         let live = !self.replaying;
         let Some(Call { life: Life::Awaited(awaitable), .. }) = self.calls.get_mut(&token) else { return };
@@ -239,11 +242,11 @@ impl State {
         }
     }
 
-    fn forget_listener(&mut self, kind: Kind, name: &str, event_id: u64) -> Option<Waker> {
+    fn forget_listener(&mut self, kind: CallKind, name: &str, event_id: u64) -> Option<Waker> {
         self.open.remove(&event_id);
         match kind {
-            Kind::Queue => self.queues.close(name, event_id),
-            Kind::Wait => {
+            CallKind::Queue => self.queues.close(name, event_id),
+            CallKind::Wait => {
                 if let Some(waits) = self.waits.get_mut(name)
                     && let Ok(position) = waits.binary_search(&event_id)
                 {
@@ -251,16 +254,16 @@ impl State {
                 }
                 None
             }
-            Kind::Activity | Kind::Child | Kind::Timer => None,
+            CallKind::Activity | CallKind::Child | CallKind::Timer => None,
         }
     }
 
-    fn note_drop(&mut self, kind: Kind, event_id: u64, live: bool) {
+    fn note_drop(&mut self, kind: CallKind, event_id: u64, live: bool) {
         let drops = if live { &mut self.drops } else { &mut self.replayed_drops };
         drops.insert((kind, event_id));
     }
 
-    // ---- the engine's side ----------------------------------------------------------------------------------
+    // ---- called by the engine -------------------------------------------------------------------------------
 
     /// The oldest action that has no event yet.
     pub(crate) fn next_emission(&mut self) -> Option<Emission> {
@@ -269,7 +272,7 @@ impl State {
         Some(oldest)
     }
 
-    /// An emission became an event. Returns whom to wake: a queue read may find its message waiting.
+    /// Records that an emission became an event. Returns the waker to call if a message was waiting for a queue read.
     pub(crate) fn record(&mut self, emission: &Emission, event_id: u64) -> Option<Waker> {
         let token = emission.token?;
         let call = self.calls.get_mut(&token)?;
@@ -280,7 +283,7 @@ impl State {
                     if awaitable.take_stop_asked() {
                         self.stops.insert(event_id);
                     }
-                    if awaitable.kind == Kind::Wait {
+                    if awaitable.kind == CallKind::Wait {
                         self.waits.entry(call.name.clone()).or_default().push_back(event_id);
                     }
                     None
@@ -295,7 +298,7 @@ impl State {
             Life::Read { dropped: Some(live), .. } => {
                 let live = *live;
                 self.calls.remove(&token);
-                self.note_drop(Kind::Queue, event_id, live);
+                self.note_drop(CallKind::Queue, event_id, live);
                 None
             }
             Life::Read { event_id: recorded, waker, .. } => {
@@ -305,7 +308,7 @@ impl State {
         }
     }
 
-    /// A completion was recorded. `None` if nobody waits for it any more, else whom to wake.
+    /// Completes a call. Returns the waker to call; `None` if the code does not wait for the call any more.
     pub(crate) fn complete(&mut self, event_id: u64, value: Value) -> Option<Option<Waker>> {
         let token = self.open.remove(&event_id)?;
         match &mut self.calls.get_mut(&token)?.life {
@@ -317,7 +320,7 @@ impl State {
         }
     }
 
-    /// An external event was recorded; it goes to the oldest open wait of its name (9.1).
+    /// Delivers an external event to the oldest open wait for its name (9.1).
     pub(crate) fn raise(&mut self, name: &str, data: String) -> Option<Option<Waker>> {
         let event_id = self.waits.get_mut(name)?.pop_front()?;
         self.complete(event_id, Value::Data(data))
@@ -335,14 +338,14 @@ impl State {
         self.waits.iter().filter(|(_, waits)| !waits.is_empty()).map(|(name, _)| name.clone()).collect()
     }
 
-    /// The code is about to repeat the actions of all earlier turns: at most one for each recorded event. The limit of
-    /// one turn does not apply to their sum.
+    /// Allows for the actions of all earlier turns, which the code is about to repeat: at most one for each recorded event.
+    /// The limit of one turn does not apply to their sum.
     pub(crate) fn begin_replay(&mut self, recorded_events: usize) {
         self.replayed_emissions_max = recorded_events;
     }
 
-    /// Actions that replay left without an event become events of this turn, so they count in it, also those that were
-    /// too many to be kept.
+    /// Counts the actions that replay left without an event for this turn, because they become its events. Actions over
+    /// the limit, which were not kept, count too.
     pub(crate) fn begin_turn(&mut self) {
         self.replayed_emissions_max = 0;
         self.emissions_in_turn = self.emissions_in_turn.saturating_sub(self.emissions_taken);
@@ -351,10 +354,10 @@ impl State {
         self.stops.clear();
     }
 
-    /// Estimates the memory that all of this and the values handed to the code take. Whether code has dropped a value
-    /// that it got is not known: such a value counts as held.
+    /// Estimates the memory of this state and of the values that the code received. It is not known whether code has
+    /// dropped a value, so all values count as held.
     pub(crate) fn held_bytes(&self) -> usize {
-        /// An open call with its place in the maps here, and with the future that waits for it.
+        /// The size of an open call: its entries in the maps here, and the future that waits for it.
         const CALL_BYTES: usize = 512;
         let key_values = self.kv.entries.iter().map(|(key, entry)| key.len() + entry.value.len());
         self.value_bytes
@@ -368,8 +371,8 @@ impl State {
         self.emissions_in_turn
     }
 
-    /// What this turn's live polls gave up, by kind and then by id.
-    pub(crate) fn drops(&self) -> &BTreeSet<(Kind, u64)> {
+    /// The calls that live polls of this turn dropped, by kind and then by id.
+    pub(crate) fn drops(&self) -> &BTreeSet<(CallKind, u64)> {
         &self.drops
     }
 
@@ -378,8 +381,8 @@ impl State {
         &self.stops
     }
 
-    /// What replay gave up. It is asked for once, when replay is over.
-    pub(crate) fn take_replayed_drops(&mut self) -> BTreeSet<(Kind, u64)> {
+    /// Takes the calls that replay dropped. Called once, after replay.
+    pub(crate) fn take_replayed_drops(&mut self) -> BTreeSet<(CallKind, u64)> {
         std::mem::take(&mut self.replayed_drops)
     }
 }

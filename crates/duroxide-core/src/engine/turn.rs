@@ -1,16 +1,16 @@
-//! [`Turn`]: what one turn decided.
+//! [`Turn`]: the result of one turn.
 
 use crate::{ErrorDetails, Event, ParentLink, WorkItem};
 
-/// What one turn decided. The shell commits all of it in one round, or none of it.
+/// The result of one turn. The runtime commits all of it in one round, or nothing.
 #[derive(Debug, Clone)]
 pub struct Turn {
     /// New events, numbered, in the order in which they are stored. A terminal event is the last one.
     pub delta: Vec<Event>,
     /// `ActivityExecute` items to hand out.
     pub activities: Vec<WorkItem>,
-    /// Timers, child and detached starts, child cancellations. The message to the parent is not among them: the
-    /// shell makes it from `outcome` and `parent`, because an old link may need a look into the store.
+    /// Timers, child and detached starts, child cancellations. The runtime adds the message to the parent, made from
+    /// `outcome` and `parent`, because an old link may need a read of the store.
     pub messages: Vec<WorkItem>,
     /// Schedule ids of activities to delete from the worker queue.
     pub cancelled_activities: Vec<u64>,
@@ -18,13 +18,13 @@ pub struct Turn {
     pub stopped_activities: Vec<u64>,
     /// Schedule ids of timers to delete from the orchestrator queue.
     pub cancelled_timers: Vec<u64>,
-    /// How the execution stands now.
+    /// The state of the execution after the turn.
     pub outcome: Outcome,
-    /// Who is told when the execution ended.
+    /// The parent's call, which is notified of the end.
     pub parent: Option<ParentLink>,
 }
 
-/// How an execution stands after a turn.
+/// The state of an execution after a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It waits for something.
@@ -43,7 +43,7 @@ pub enum Outcome {
     ContinuedAsNew(Continuation),
 }
 
-/// What one execution leaves to the next.
+/// What the next execution inherits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
     /// The next input.
@@ -52,6 +52,6 @@ pub struct Continuation {
     pub version: Option<String>,
     /// Unread queue messages (name, data), in order of arrival.
     pub carried: Vec<(String, String)>,
-    /// The custom status as it stands.
+    /// The current custom status.
     pub custom_status: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Why a message became poison, kept in the JSON of the message.
+//! The reason why a message became poison, stored in the JSON of the message.
 //!
 //! The fields and the text of a poison error are fixed, and its `message` is the JSON of what was poisoned. A reader of that
 //! JSON passes over fields it does not know, so the reason is one more field of the first message.
@@ -14,7 +14,7 @@ struct Reason {
     poison_reason: Option<String>,
 }
 
-/// Adds the reason to the JSON of a work item, or of a list of them. What is neither is returned as it is.
+/// Adds the reason to the JSON of a work item, or of a list of work items. Returns any other text unchanged.
 pub fn with_poison_reason(json: String, reason: &str) -> String {
     // `{"Kind":{` or `[{"Kind":{`: the first field of a message stands behind the second brace.
     let Some((brace, _)) = json.match_indices('{').nth(1) else { return json };

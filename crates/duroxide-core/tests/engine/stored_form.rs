@@ -18,6 +18,7 @@ fn event(kind: EventKind, source: Option<u64>) -> Event {
 #[track_caller]
 fn check_event(kind: EventKind, source: Option<u64>, expected: Value) {
     let event = event(kind, source);
+    assert_eq!(event.kind.clone().into_end().is_some(), event.is_terminal());
     let mut whole = json!({
         "event_id": 3, "source_event_id": source, "instance_id": "i", "execution_id": 1, "timestamp_ms": 5,
         "duroxide_version": "0.5.0",

@@ -1,10 +1,10 @@
 //! Invariants I16 and I17: executions in a row, parents and children.
 
-use duroxide_core::{EventKind, build_child_instance_id};
+use duroxide_core::{EventKind, ExecutionEnd, build_child_instance_id};
 
 use super::{
     Violations,
-    view::{Ending, ExecutionView, InstanceView, View},
+    view::{ExecutionView, InstanceView, View},
 };
 
 /// I16: the current execution is the last, and all before it continued as new.
@@ -17,7 +17,7 @@ pub(super) fn one_current_execution(instance: &InstanceView<'_>, found: &mut Vio
     }
     let earlier = instance.executions.iter().filter(|execution| execution.row.execution_id < current);
     for execution in earlier.filter(|execution| execution.readable) {
-        if !matches!(execution.ending(), Some(Ending::ContinuedAsNew { .. })) {
+        if !matches!(execution.end(), Some(ExecutionEnd::ContinuedAsNew { .. })) {
             let detail =
                 format!("execution {} has a successor but did not continue", execution.row.execution_id);
             found.add(NAME, instance.id(), detail);

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use duroxide_core::{Event, EventKind, KvEntry};
+use duroxide_core::{Event, EventRole, ExecutionEnd, KeyValueChange, KvEntry};
 
 use super::{
     Violations,
-    view::{Ending, ExecutionView, InstanceView},
+    view::{ExecutionView, InstanceView},
 };
 
 const NAME: &str = "I19 StatusAgrees";
@@ -14,11 +14,11 @@ const NAME: &str = "I19 StatusAgrees";
 /// I19: stored status and output say what the last event says.
 pub(super) fn status_agrees(instance: &InstanceView<'_>, found: &mut Violations) {
     for execution in instance.executions.iter().filter(|execution| execution.readable) {
-        let expected = match execution.ending() {
+        let expected = match execution.end() {
             None => "Running",
-            Some(Ending::Completed { .. }) => "Completed",
-            Some(Ending::Failed { .. }) => "Failed",
-            Some(Ending::ContinuedAsNew { .. }) => "ContinuedAsNew",
+            Some(ExecutionEnd::Completed { .. }) => "Completed",
+            Some(ExecutionEnd::Failed { .. }) => "Failed",
+            Some(ExecutionEnd::ContinuedAsNew { .. }) => "ContinuedAsNew",
         };
         let (execution_id, status) = (execution.row.execution_id, &execution.row.status);
         if status != expected {
@@ -34,10 +34,10 @@ pub(super) fn status_agrees(instance: &InstanceView<'_>, found: &mut Violations)
 }
 
 fn output(execution: &ExecutionView<'_>) -> Option<String> {
-    Some(match execution.ending()? {
-        Ending::Completed { output } => output.to_owned(),
-        Ending::Failed { details } => details.display_message(),
-        Ending::ContinuedAsNew { input } => input.to_owned(),
+    Some(match execution.end()? {
+        ExecutionEnd::Completed { output } => output,
+        ExecutionEnd::Failed { details } => details.display_message(),
+        ExecutionEnd::ContinuedAsNew { input } => input,
     })
 }
 
@@ -45,10 +45,10 @@ fn output(execution: &ExecutionView<'_>) -> Option<String> {
 pub(super) fn custom_status_agrees(instance: &InstanceView<'_>, found: &mut Violations) {
     let events = instance.executions.iter().flat_map(|execution| &execution.events);
     let recorded = events.rev().find_map(|event| {
-        let EventKind::CustomStatusUpdated { status } = &event.kind else { return None };
+        let EventRole::CustomStatus(status) = event.kind.role() else { return None };
         Some(status)
     });
-    let stored = instance.row.custom_status.as_ref().map(|(status, _)| status);
+    let stored = instance.row.custom_status.as_ref().map(|(status, _)| status.as_deref());
     let forgotten = recorded.is_none() && !instance.is_complete();
     if stored != recorded && !forgotten {
         found.add(NAME, instance.id(), format!("custom status {stored:?}, history says {recorded:?}"));
@@ -78,38 +78,14 @@ pub(super) fn key_values_agree(instance: &InstanceView<'_>, found: &mut Violatio
 }
 
 fn apply(kv: &mut BTreeMap<String, KvEntry>, event: &Event) {
-    use EventKind as E;
-    match &event.kind {
-        E::KeyValueSet { key, value, last_updated_at_ms } => {
-            let entry = KvEntry { value: value.clone(), last_updated_at_ms: *last_updated_at_ms };
-            kv.insert(key.clone(), entry);
+    let EventRole::KeyValues(change) = event.kind.role() else { return };
+    match change {
+        KeyValueChange::Set { key, value, last_updated_at_ms } => {
+            kv.insert(key.to_owned(), KvEntry { value: value.to_owned(), last_updated_at_ms });
         }
-        E::KeyValueCleared { key } => {
+        KeyValueChange::Clear { key } => {
             kv.remove(key);
         }
-        E::KeyValuesCleared => kv.clear(),
-        E::OrchestrationStarted { .. }
-        | E::OrchestrationCompleted { .. }
-        | E::OrchestrationFailed { .. }
-        | E::OrchestrationContinuedAsNew { .. }
-        | E::OrchestrationCancelRequested { .. }
-        | E::ActivityScheduled { .. }
-        | E::ActivityCompleted { .. }
-        | E::ActivityFailed { .. }
-        | E::ActivityCancelRequested { .. }
-        | E::TimerCreated { .. }
-        | E::TimerFired { .. }
-        | E::ExternalSubscribed { .. }
-        | E::ExternalEvent { .. }
-        | E::ExternalSubscribedCancelled { .. }
-        | E::QueueSubscribed { .. }
-        | E::QueueEventDelivered { .. }
-        | E::QueueSubscriptionCancelled { .. }
-        | E::OrchestrationChained { .. }
-        | E::SubOrchestrationScheduled { .. }
-        | E::SubOrchestrationCompleted { .. }
-        | E::SubOrchestrationFailed { .. }
-        | E::SubOrchestrationCancelRequested { .. }
-        | E::CustomStatusUpdated { .. } => {}
+        KeyValueChange::ClearAll => kv.clear(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use duroxide_core::{ErrorDetails, Event, EventKind};
+use duroxide_core::{Event, ExecutionEnd};
 
 use crate::store::{ExecutionSnapshot, InstanceSnapshot, StoreSnapshot};
 
@@ -75,7 +75,7 @@ impl<'a> InstanceView<'a> {
     /// Whether the instance is over, and not only its execution.
     pub(super) fn is_over(&self) -> bool {
         self.current().is_some_and(|current| {
-            matches!(current.ending(), Some(Ending::Completed { .. } | Ending::Failed { .. }))
+            matches!(current.end(), Some(ExecutionEnd::Completed { .. } | ExecutionEnd::Failed { .. }))
         })
     }
 
@@ -86,14 +86,6 @@ impl<'a> InstanceView<'a> {
     }
 }
 
-/// How an execution ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending<'a> {
-    Completed { output: &'a str },
-    Failed { details: &'a ErrorDetails },
-    ContinuedAsNew { input: &'a str },
-}
-
 impl<'a> ExecutionView<'a> {
     fn new(row: &'a ExecutionSnapshot) -> Self {
         let decoded = row.events.iter().map_while(|event| serde_json::from_str(&event.data).ok());
@@ -102,36 +94,8 @@ impl<'a> ExecutionView<'a> {
         Self { row, events, readable }
     }
 
-    pub(super) fn ending(&self) -> Option<Ending<'_>> {
-        use EventKind as E;
-        match &self.events.last()?.kind {
-            E::OrchestrationCompleted { output } => Some(Ending::Completed { output }),
-            E::OrchestrationFailed { details } => Some(Ending::Failed { details }),
-            E::OrchestrationContinuedAsNew { input } => Some(Ending::ContinuedAsNew { input }),
-            E::OrchestrationStarted { .. }
-            | E::OrchestrationCancelRequested { .. }
-            | E::ActivityScheduled { .. }
-            | E::ActivityCompleted { .. }
-            | E::ActivityFailed { .. }
-            | E::ActivityCancelRequested { .. }
-            | E::TimerCreated { .. }
-            | E::TimerFired { .. }
-            | E::ExternalSubscribed { .. }
-            | E::ExternalEvent { .. }
-            | E::ExternalSubscribedCancelled { .. }
-            | E::QueueSubscribed { .. }
-            | E::QueueEventDelivered { .. }
-            | E::QueueSubscriptionCancelled { .. }
-            | E::OrchestrationChained { .. }
-            | E::SubOrchestrationScheduled { .. }
-            | E::SubOrchestrationCompleted { .. }
-            | E::SubOrchestrationFailed { .. }
-            | E::SubOrchestrationCancelRequested { .. }
-            | E::CustomStatusUpdated { .. }
-            | E::KeyValueSet { .. }
-            | E::KeyValueCleared { .. }
-            | E::KeyValuesCleared => None,
-        }
+    pub(super) fn end(&self) -> Option<ExecutionEnd> {
+        self.events.last()?.kind.clone().into_end()
     }
 
     /// Schedule events that have neither a completion nor a breadcrumb.

@@ -1,6 +1,6 @@
 //! Invariant I06: scheduled work is not lost.
 
-use duroxide_core::{EventKind, WorkItem, build_child_instance_id};
+use duroxide_core::{CallKind, Event, EventKind, EventRole, WorkItem, build_child_instance_id};
 
 use super::{
     Violations,
@@ -10,40 +10,16 @@ use super::{
 /// I06: in a running execution, what was scheduled and is neither completed nor cancelled is somewhere.
 pub(super) fn work_conserved(view: &View<'_>, instance: &InstanceView<'_>, found: &mut Violations) {
     let Some(current) = instance.current() else { return };
-    if !current.readable || current.ending().is_some() {
+    if !current.readable || current.end().is_some() {
         return;
     }
     for event in current.open_schedules() {
-        use EventKind as E;
-        let carriers = match &event.kind {
-            E::ActivityScheduled { .. } => activity_carriers(view, instance, current, event.event_id),
-            E::SubOrchestrationScheduled { instance: child, .. } => {
-                child_carriers(view, instance, current, event.event_id, child)
-            }
+        let EventRole::Call(call) = event.kind.role() else { continue };
+        let carriers = match call {
+            CallKind::Activity => activity_carriers(view, instance, current, event.event_id),
+            CallKind::Child => child_carriers(view, instance, current, event),
             // A dropped timer leaves no breadcrumb, and its key keeps a second one out; a wait is its own carrier.
-            E::TimerCreated { .. } | E::ExternalSubscribed { .. } | E::QueueSubscribed { .. } => continue,
-            // These are no schedules of work.
-            E::OrchestrationStarted { .. }
-            | E::OrchestrationCompleted { .. }
-            | E::OrchestrationFailed { .. }
-            | E::OrchestrationContinuedAsNew { .. }
-            | E::OrchestrationCancelRequested { .. }
-            | E::ActivityCompleted { .. }
-            | E::ActivityFailed { .. }
-            | E::ActivityCancelRequested { .. }
-            | E::TimerFired { .. }
-            | E::ExternalEvent { .. }
-            | E::ExternalSubscribedCancelled { .. }
-            | E::QueueEventDelivered { .. }
-            | E::QueueSubscriptionCancelled { .. }
-            | E::OrchestrationChained { .. }
-            | E::SubOrchestrationCompleted { .. }
-            | E::SubOrchestrationFailed { .. }
-            | E::SubOrchestrationCancelRequested { .. }
-            | E::CustomStatusUpdated { .. }
-            | E::KeyValueSet { .. }
-            | E::KeyValueCleared { .. }
-            | E::KeyValuesCleared => continue,
+            CallKind::Timer | CallKind::Wait | CallKind::Queue => continue,
         };
         if carriers != 1 {
             let (kind, id) = (event.kind.wire_name(), event.event_id);
@@ -88,10 +64,10 @@ fn child_carriers(
     view: &View<'_>,
     parent: &InstanceView<'_>,
     execution: &ExecutionView<'_>,
-    call: u64,
-    child: &str,
+    event: &Event,
 ) -> usize {
-    let execution_id = execution.row.execution_id;
+    let EventKind::SubOrchestrationScheduled { instance: child, .. } = &event.kind else { return 0 };
+    let (execution_id, call) = (execution.row.execution_id, event.event_id);
     let reports = [format!("SC/{execution_id}/{call}"), format!("SF/{execution_id}/{call}")];
     let reported = reports.iter().any(|key| parent.message_keys.contains(key.as_str()));
     let child_id = build_child_instance_id(parent.id(), child);
@@ -118,7 +94,7 @@ fn concerns_child(payload: &str) -> bool {
 
 fn is_child_of(child: &InstanceView<'_>, parent: &str, execution_id: u64, call: u64) -> bool {
     let first = child.current().and_then(|current| current.events.first());
-    let link = first.and_then(duroxide_core::Event::parent_link);
+    let link = first.and_then(Event::parent_link);
     // Between two executions the link is in the start that waits.
     link.is_none_or(|link| {
         link.instance == parent
@@ -129,7 +105,7 @@ fn is_child_of(child: &InstanceView<'_>, parent: &str, execution_id: u64, call: 
 
 /// I07: a finished execution has no activity and no timer left.
 pub(super) fn terminal_holds_nothing(instance: &InstanceView<'_>, found: &mut Violations) {
-    for execution in instance.executions.iter().filter(|execution| execution.ending().is_some()) {
+    for execution in instance.executions.iter().filter(|execution| execution.end().is_some()) {
         let execution_id = execution.row.execution_id;
         for activity in instance.row.activities.iter().filter(|row| row.execution_id == execution_id) {
             let detail =

@@ -11,7 +11,7 @@ use crate::env::{lock, wait_for};
 pub(super) struct PendingReturns {
     /// The number of executions in use per instance: more than one only after a lock was lost.
     instances: Mutex<HashMap<String, usize>>,
-    met: Notify,
+    ended: Notify,
 }
 
 /// An execution that is expected to return. Dropping this ends the expectation, whether it returned or not.
@@ -26,8 +26,9 @@ impl PendingReturns {
         PendingReturn { all: self, instance: instance.to_owned() }
     }
 
-    pub(super) async fn met(&self, instance: &str) {
-        wait_for(&self.met, || !lock(&self.instances).contains_key(instance)).await;
+    /// Resolves when no execution of the instance is expected any more.
+    pub(super) async fn returned(&self, instance: &str) {
+        wait_for(&self.ended, || !lock(&self.instances).contains_key(instance)).await;
     }
 }
 
@@ -41,6 +42,6 @@ impl Drop for PendingReturn<'_> {
             }
         }
         drop(instances);
-        self.all.met.notify_waiters();
+        self.all.ended.notify_waiters();
     }
 }

@@ -123,10 +123,10 @@ fn a_new_execution_stands_behind_its_first_round() {
 #[test]
 fn a_successor_stands_behind_its_seed() {
     let delta = seed("next").into_events(Noon.now());
-    assert_eq!(at(7, 5).begun(&delta), at(7, 1));
+    assert_eq!(at(7, 5).of_successor(&delta), at(7, 1));
     let ends = HistoryPosition::Ends(Box::new((delta[0].clone(), delta[0].clone())));
     let other = seed("in").into_events(Noon.now());
-    assert_eq!(HistoryPosition::of(&claim(1, None, None), &other).begun(&delta), ends);
+    assert_eq!(HistoryPosition::of(&claim(1, None, None), &other).of_successor(&delta), ends);
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub enum ClientError {
         /// What is wrong with it.
         message: String,
     },
-    /// What was waited for did not happen in time.
+    /// The awaited change did not happen in time.
     Timeout,
     /// A running instance is deleted only by force.
     InstanceStillRunning {

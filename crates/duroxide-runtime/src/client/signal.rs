@@ -21,7 +21,8 @@ impl Client {
         let (instance, name, data) = (instance.into(), event_name.into(), data.into());
         self.check_message("event", &instance, &name, &data)?;
         self.check_mailbox(&instance).await?;
-        self.send(WorkItem::ExternalRaised { instance, name, data }).await
+        let message = WorkItem::ExternalRaised { instance, name, data };
+        Ok(self.store.enqueue_for_orchestrator(message, None).await?)
     }
 
     /// Raises an external event with typed data.
@@ -52,7 +53,8 @@ impl Client {
         let (instance, name, data) = (instance.into(), queue.into(), data.into());
         self.check_message("queue message", &instance, &name, &data)?;
         self.check_mailbox(&instance).await?;
-        self.send(WorkItem::QueueMessage { instance, name, data }).await
+        let message = WorkItem::QueueMessage { instance, name, data };
+        Ok(self.store.enqueue_for_orchestrator(message, None).await?)
     }
 
     /// Puts a typed message into a queue of an instance.
@@ -95,17 +97,14 @@ impl Client {
     ) -> Result<(), ClientError> {
         let (instance, reason) = (instance.into(), reason.into());
         self.check_address(&instance)?;
-        self.check_size("cancellation reason", &reason)?;
-        self.send(WorkItem::CancelInstance { instance, reason }).await
+        self.check_size("cancellation reason", reason.len())?;
+        let message = WorkItem::CancelInstance { instance, reason };
+        Ok(self.store.enqueue_for_orchestrator(message, None).await?)
     }
 
     fn check_message(&self, what: &str, instance: &str, name: &str, data: &str) -> Result<(), ClientError> {
         self.check_address(instance)?;
         self.check_length(&format!("{what} name"), name, MAX_NAME_BYTES)?;
-        self.check_size(&format!("{what} data"), data)
-    }
-
-    async fn send(&self, message: WorkItem) -> Result<(), ClientError> {
-        Ok(self.store.enqueue_for_orchestrator(message, None).await?)
+        self.check_size(&format!("{what} data"), data.len())
     }
 }

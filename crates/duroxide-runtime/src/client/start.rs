@@ -22,7 +22,8 @@ impl Client {
         orchestration: impl Into<String>,
         input: impl Into<String>,
     ) -> Result<(), ClientError> {
-        self.enqueue_start(instance.into(), orchestration.into(), None, input.into()).await
+        let start = self.new_start(instance.into(), orchestration.into(), None, input.into())?;
+        Ok(self.store.enqueue_for_orchestrator(start, None).await?)
     }
 
     /// Starts an instance with exactly this handler version.
@@ -38,7 +39,8 @@ impl Client {
     ) -> Result<(), ClientError> {
         let version = version.into();
         validate::check_version(&version)?;
-        self.enqueue_start(instance.into(), orchestration.into(), Some(version), input.into()).await
+        let start = self.new_start(instance.into(), orchestration.into(), Some(version), input.into())?;
+        Ok(self.store.enqueue_for_orchestrator(start, None).await?)
     }
 
     /// Starts an instance with a typed input.
@@ -138,17 +140,6 @@ impl Client {
         Ok(self.store.start_if_new(start).await?)
     }
 
-    async fn enqueue_start(
-        &self,
-        instance: String,
-        orchestration: String,
-        version: Option<String>,
-        input: String,
-    ) -> Result<(), ClientError> {
-        let start = self.new_start(instance, orchestration, version, input)?;
-        Ok(self.store.enqueue_for_orchestrator(start, None).await?)
-    }
-
     /// Validates the arguments of a start and builds its message.
     fn new_start(
         &self,
@@ -160,7 +151,7 @@ impl Client {
         self.check_name(validate::INSTANCE_ID, &instance)?;
         validate::check_not_reserved(&instance)?;
         self.check_name("orchestration name", &orchestration)?;
-        self.check_size(INPUT, &input)?;
+        self.check_size(INPUT, input.len())?;
         Ok(WorkItem::StartOrchestration {
             instance,
             orchestration,

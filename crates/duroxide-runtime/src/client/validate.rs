@@ -11,12 +11,8 @@ use serde::Serialize;
 use super::{Client, ClientError};
 
 impl Client {
-    /// Refuses a text over the payload limit.
-    pub(super) fn check_size(&self, what: &str, text: &str) -> Result<(), ClientError> {
-        self.check_bytes(what, text.len())
-    }
-
-    fn check_bytes(&self, what: &str, size: usize) -> Result<(), ClientError> {
+    /// Refuses a payload of `size` bytes if that is over the limit.
+    pub(super) fn check_size(&self, what: &str, size: usize) -> Result<(), ClientError> {
         self.limits.max_payload_bytes.map_or(Ok(()), |limit| check_limit(what, size, limit))
     }
 
@@ -25,7 +21,7 @@ impl Client {
     pub(super) fn encode<T: Serialize + ?Sized>(&self, what: &str, value: &T) -> Result<String, ClientError> {
         let failed = |error| ClientError::invalid_input(format!("encode: {error}"));
         if self.limits.max_payload_bytes.is_some() {
-            self.check_bytes(what, codec::encoded_len(&value).map_err(failed)?)?;
+            self.check_size(what, codec::encoded_len(&value).map_err(failed)?)?;
         }
         codec::encode(&value).map_err(failed)
     }
@@ -57,7 +53,7 @@ impl Client {
 
     /// Refuses a name over its limit, or over the payload limit if that is lower.
     pub(super) fn check_length(&self, what: &str, name: &str, limit: usize) -> Result<(), ClientError> {
-        self.check_size(what, name)?;
+        self.check_size(what, name.len())?;
         check_limit(what, name.len(), limit)
     }
 }

@@ -92,8 +92,8 @@ impl Client {
             }
             let pause = if watch.is_some() { watch_interval.pause() } else { interval.pause() };
             self.wait_for_change(&mut watch, deadline.min(now.after(pause))).await;
-            let told = watch.as_mut().and_then(|watch| watch.told());
-            notification = told.map_or(Notification::None, Notification::Status);
+            let status = watch.as_mut().and_then(|watch| watch.told());
+            notification = status.map_or(Notification::None, Notification::Status);
         }
     }
 

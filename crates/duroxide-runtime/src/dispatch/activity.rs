@@ -1,8 +1,8 @@
 //! Processes one claimed activity: runs it and records its outcome once (semantics 7 and 16).
 
+mod finish;
 mod run;
 mod running;
-mod settle;
 
 pub(crate) use running::ActivityRun;
 pub(super) use running::{RunningActivities, RunningActivity};
@@ -16,11 +16,14 @@ use super::{
     locks::{Lease, LockKind},
     node::Node,
     quarantine::{RunPermit, SUSPECT_RETRY_DELAY, Suspect},
-    queue::{ClaimedActivity, SlotGuard},
+    queue::{ClaimedActivity, InFlight, SlotGuard},
 };
 use crate::env::Moment;
 
 use running::Tokens;
+
+/// The delay of an abandoned activity whose session would be one too many (semantics 13.3).
+const SESSION_RACE_DELAY: Duration = Duration::from_millis(100);
 
 /// A claimed activity that this node processes.
 pub(crate) struct ActivityWork {
@@ -43,6 +46,8 @@ pub(crate) struct ActivityWork {
     lease: Lease,
     slot: SlotGuard,
     suspect: Option<Suspect>,
+    /// Counts the activity's session while it runs; `None` if the session would be one too many.
+    in_session: Option<InFlight>,
     /// Keeps the entry by which a committed round cancels this activity.
     _claimed: Option<RunningActivity>,
 }
@@ -61,15 +66,14 @@ struct Call {
 
 impl ActivityWork {
     pub(crate) fn new(node: Arc<Node>, claimed: ClaimedActivity, received: Moment, slot: SlotGuard) -> Self {
-        let ClaimedActivity { claim, running, suspect, .. } = claimed;
+        let ClaimedActivity { claim, running, suspect, in_session } = claimed;
         let Tokens { cancelled: cancellation, stop } =
             running.as_ref().map(|running| running.tokens.clone()).unwrap_or_default();
         if claim.stop_requested {
             stop.cancel();
         }
         let token = claim.lock_token.clone();
-        let lease =
-            Lease::with_stop_token(Arc::clone(&node), LockKind::Activity, token, received, stop.clone());
+        let lease = Lease::new(Arc::clone(&node), LockKind::Activity, token, received, stop.clone());
         Self {
             node,
             kind: claim.item.kind(),
@@ -84,12 +88,17 @@ impl ActivityWork {
             lease,
             slot,
             suspect,
+            in_session,
             _claimed: running,
         }
     }
 
     /// Processes the claim until it is acked, abandoned, or left to its lease.
     pub(crate) async fn run(mut self) {
+        if self.in_session.is_none() {
+            let delay = Some(SESSION_RACE_DELAY);
+            return self.node.abandon(LockKind::Activity, &self.token, delay, true).await;
+        }
         let Some(mut call) = self.call.take() else { return self.dead_letter().await };
         if self.stop.is_cancelled() {
             return self.complete_unstarted(&call).await;
@@ -128,7 +137,7 @@ impl ActivityWork {
         let outcome = outcome.limited(self.node.options.limits.max_payload_bytes);
         span.record("outcome", outcome.label());
         drop(span);
-        self.settle(&call, outcome, ran).await;
+        self.finish(&call, outcome, ran).await;
     }
 
     async fn abandon(&mut self, delay: Option<Duration>, ignore_attempt: bool) {

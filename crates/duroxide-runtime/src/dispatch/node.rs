@@ -70,7 +70,7 @@ pub(crate) struct Node {
     pub activity_code: Arc<InProgress<ActivityRun>>,
     /// Fires when the node stops fetching.
     pub stopping: CancellationToken,
-    /// The dispatch loops and their task pools.
+    /// The dispatch loops and the tasks of claimed items.
     pub work: Tasks,
     /// User code of activities.
     pub user_code: Tasks,

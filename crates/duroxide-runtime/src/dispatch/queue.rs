@@ -1,6 +1,6 @@
 //! The dispatch loop of one queue.
 //!
-//! The loop keeps fetches waiting in the store while slots are free, runs the fetched items on its task pool, and
+//! The loop keeps fetches waiting in the store while slots are free, runs each fetched item in a task of its own, and
 //! abandons items that find no slot in time.
 
 mod activities;
@@ -8,10 +8,10 @@ mod orchestrations;
 mod sessions;
 mod slot_guard;
 mod slots;
-mod task_pool;
 
 pub(super) use activities::{Activities, ClaimedActivity, session_owners, worker_id};
 pub(super) use orchestrations::{ClaimedInstance, Orchestrations};
+pub(super) use sessions::InFlight;
 pub(super) use slot_guard::SlotGuard;
 
 use std::{
@@ -37,10 +37,12 @@ use crate::env::{BoxFuture, Env, Moment};
 
 use slot_guard::SharedSlots;
 use slots::{Slots, Wanted};
-use task_pool::{Runner, TaskPool};
 
 /// One of the two queues, as its dispatch loop sees it.
-pub(crate) trait WorkQueue: Runner {
+pub(crate) trait WorkQueue: Send + Sync + 'static {
+    /// An item that this node has claimed.
+    type Claim: Send + 'static;
+
     /// For logs.
     const NAME: &'static str;
 
@@ -83,6 +85,14 @@ pub(crate) trait WorkQueue: Runner {
 
     /// Prepares a claim that is about to run, before more is fetched.
     fn start(&self, _claim: &mut Self::Claim) {}
+
+    /// Processes a claim that was fetched at `received`.
+    fn run(
+        self: Arc<Self>,
+        claim: Self::Claim,
+        received: Moment,
+        slot: SlotGuard,
+    ) -> impl Future<Output = ()> + Send + 'static;
 }
 
 /// Starts the loop of a queue, and restarts it if it panics. The slots outlive the restart.
@@ -109,7 +119,6 @@ pub(crate) fn start<Q: WorkQueue>(queue: Q) {
 struct QueueLoop<Q: WorkQueue> {
     queue: Arc<Q>,
     slots: Arc<SharedSlots>,
-    pool: TaskPool<Q>,
     queued: VecDeque<Queued<Q::Claim>>,
     /// The fetches of single slots.
     fetches: FuturesUnordered<BoxFuture<Fetched<Q::Claim>>>,
@@ -135,11 +144,9 @@ struct Fetched<C> {
 
 impl<Q: WorkQueue> QueueLoop<Q> {
     fn new(queue: Arc<Q>, slots: Arc<SharedSlots>) -> Self {
-        let pool = TaskPool::new(Arc::clone(&queue), queue.node().work.clone(), Q::NAME);
         Self {
             queue,
             slots,
-            pool,
             queued: VecDeque::new(),
             fetches: FuturesUnordered::new(),
             shared_fetch: None,
@@ -220,7 +227,8 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             match slot {
                 Some(slot) => {
                     self.queue.start(&mut queued.claim);
-                    self.pool.run(queued.claim, queued.received, slot);
+                    let item = Arc::clone(&self.queue).run(queued.claim, queued.received, slot);
+                    self.queue.node().work.spawn(Q::NAME, item);
                 }
                 None => skipped.push(queued),
             }

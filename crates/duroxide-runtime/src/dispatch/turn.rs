@@ -1,12 +1,12 @@
 //! Processes one claimed instance: loads its execution, runs a turn, commits the round.
 
+mod commit;
 mod ending;
+mod next_execution;
 mod round;
 mod run;
-mod settle;
 mod source;
 mod stranded;
-mod succeed;
 mod terminate;
 
 pub(crate) use round::event_bytes;
@@ -16,6 +16,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use duroxide_provider::{JoinedNode, LoadedExecution, OrchestrationClaim, ProviderError, StorePosition};
 use futures_util::future::select;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{
@@ -29,6 +30,8 @@ use super::{
     store_call::{CallOutcome, retry_call},
 };
 use crate::{cache::Lookup, env::Moment};
+
+use source::NextTurn;
 
 /// The delay of an abandoned claim that this node cannot read or replay.
 const UNREADABLE_DELAY: Duration = Duration::from_secs(1);
@@ -49,34 +52,37 @@ pub(crate) struct InstanceWork {
 impl InstanceWork {
     pub(crate) fn new(node: Arc<Node>, claimed: ClaimedInstance, received: Moment, slot: SlotGuard) -> Self {
         let ClaimedInstance { claim, suspect } = claimed;
-        let lease = Lease::new(Arc::clone(&node), LockKind::Instance, claim.lock_token.clone(), received);
+        let (token, never_stopped) = (claim.lock_token.clone(), CancellationToken::new());
+        let lease = Lease::new(Arc::clone(&node), LockKind::Instance, token, received, never_stopped);
         Self { node, claim, lease, slot, suspect }
     }
 
     /// Processes the claim until it is committed, abandoned, or left to its lease.
     pub(crate) async fn run(mut self) {
+        let Some(next) = self.next_turn().await else { return };
+        let Some(result) = self.run_turn(next).await else { return };
+        self.commit_turn(result).await;
+    }
+
+    /// The turn to run. `None` if the claim ends without a turn; then it has been processed already.
+    async fn next_turn(&mut self) -> Option<NextTurn> {
         let exhausted = self.claim.attempt_count > self.node.options.max_attempts;
         match self.cached().await {
-            Lookup::Live(live) if !exhausted => return self.resume(live).await,
+            Lookup::Live(live) if !exhausted => return Some(self.resume(live)),
             Lookup::Live(unused) | Lookup::Stale(unused) => self.node.drop_on_turn_thread([*unused]),
             Lookup::Absent => {}
         }
         // Rare paths are boxed, so that the future of the common path stays small.
         if !self.is_new() && Box::pin(self.is_for_ended_instance()).await {
-            return Box::pin(self.drop_for_ended(None)).await;
+            Box::pin(self.drop_for_ended(None)).await;
+            return None;
         }
-        let loaded =
-            if self.is_new() { Some(LoadedExecution::default()) } else { Box::pin(self.load()).await };
-        let Some(loaded) = loaded else { return };
-        let ended = if exhausted && loaded.history_error.is_some() {
-            let Some(ended) = Box::pin(self.has_ended()).await else { return };
-            ended
-        } else {
-            false
-        };
+        let loaded = if self.is_new() { LoadedExecution::default() } else { Box::pin(self.load()).await? };
+        let ended = exhausted && loaded.history_error.is_some() && Box::pin(self.has_ended()).await?;
         let joined = if exhausted { Box::pin(joined_nodes(&self.node)).await } else { Vec::new() };
-        match self.decide(&loaded, ended, &joined) {
-            Decision::Run(run) => self.begin(run, loaded).await,
+        let decision = decide(self.claimed(&loaded, ended), &self.policy(&joined));
+        match decision {
+            Decision::Run(run) => return Some(self.begin(run, loaded)),
             Decision::Abandon(reason) => Box::pin(self.abandon_unprocessable(reason)).await,
             Decision::End(termination) => Box::pin(self.terminate(termination, loaded)).await,
             Decision::DropEnded => {
@@ -84,6 +90,7 @@ impl InstanceWork {
             }
             Decision::DropUnknown => Box::pin(self.drop_for_unknown()).await,
         }
+        None
     }
 
     /// The instance's cached execution, or the one that the previous turn is about to return.
@@ -111,10 +118,6 @@ impl InstanceWork {
             history_error: loaded.history_error.as_deref(),
             ended,
         }
-    }
-
-    fn decide(&self, loaded: &LoadedExecution, ended: bool, joined: &[JoinedNode]) -> Decision {
-        decide(self.claimed(loaded, ended), &self.policy(joined))
     }
 
     fn policy<'a>(&'a self, joined: &'a [JoinedNode]) -> Policy<'a> {

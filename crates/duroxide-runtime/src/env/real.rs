@@ -9,8 +9,8 @@ use duroxide_core::{Clock, Timestamp};
 use tokio::runtime::Handle;
 
 use super::{
-    BoxFuture, Env, Moment, RunningTurn, Timer, TokioTimer, TurnJob, thread_sleep, timer_waker::TimerWaker,
-    turn_threads::TurnThreads,
+    BoxFuture, Env, Moment, RunningTurn, Timer, TokioTimer, TurnJob, thread_sleep, turn_threads::TurnThreads,
+    watchdog::Watchdog,
 };
 
 /// The environment in production: a tokio runtime for tasks and timers, plain threads for turns.
@@ -18,7 +18,7 @@ pub struct RealEnv {
     handle: Handle,
     timer: TokioTimer,
     turns: TurnThreads,
-    timer_waker: TimerWaker,
+    watchdog: Watchdog,
 }
 
 impl RealEnv {
@@ -28,8 +28,9 @@ impl RealEnv {
     /// Outside a tokio runtime.
     pub fn new(turns_max: usize) -> Self {
         let handle = Handle::current();
-        let turns = TurnThreads::new(turns_max, handle.clone());
-        Self { handle, timer: TokioTimer::new(), turns, timer_waker: TimerWaker::default() }
+        let watchdog = Watchdog::new(handle.clone());
+        let turns = TurnThreads::new(turns_max, handle.clone(), watchdog.clone());
+        Self { handle, timer: TokioTimer::new(), turns, watchdog }
     }
 }
 
@@ -62,7 +63,7 @@ impl Env for RealEnv {
     }
 
     fn spawn_user_code(&self, task: BoxFuture) {
-        let guard = self.timer_waker.track(&self.handle);
+        let guard = self.watchdog.watch_activity();
         self.handle.spawn(async move {
             let _guard = guard;
             task.await;
@@ -78,10 +79,10 @@ impl Env for RealEnv {
     }
 
     fn close_turns(&self) -> BoxFuture {
-        let (turns, timer_waker) = (self.turns.close(), self.timer_waker.close());
+        let (turns, watchdog) = (self.turns.close(), self.watchdog.close());
         Box::pin(async move {
             turns.await;
-            timer_waker.await;
+            watchdog.await;
         })
     }
 

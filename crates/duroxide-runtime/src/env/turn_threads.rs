@@ -5,9 +5,7 @@
 //!
 //! A healthy turn takes microseconds, less than waking a thread. So at most half as many threads as cores are awake,
 //! each runs one turn after the other and yields a few times before it sleeps. The other cores are for the dispatch
-//! loops and the store. If slow turns stall the queue, a [`watchdog`] wakes more threads.
-
-mod watchdog;
+//! loops and the store. If slow turns stall the queue, the [`Watchdog`] wakes more threads.
 
 use std::{
     collections::VecDeque,
@@ -20,7 +18,7 @@ use std::{
 use tokio::{runtime::Handle, sync::Notify};
 use tracing::{Dispatch, dispatcher, error, subscriber::NoSubscriber};
 
-use super::{BoxFuture, RunningTurn, TurnJob, lock, wait_for};
+use super::{BoxFuture, RunningTurn, TurnJob, lock, wait_for, watchdog::Watchdog};
 
 /// Threads that may be stuck in user code at the same time. Beyond this number a stuck turn keeps its slot.
 const GIVEN_UP_MAX: usize = 64;
@@ -34,34 +32,35 @@ pub(super) struct TurnThreads {
     shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     threads_max: usize,
     /// Threads that are woken for queued turns. Only the watchdog wakes more.
     awake_max: usize,
     handle: Handle,
-    state: Mutex<State>,
+    watchdog: Watchdog,
+    pub(super) state: Mutex<State>,
     work: Condvar,
     ended: Notify,
 }
 
 #[derive(Default)]
-struct State {
-    queue: VecDeque<Job>,
+pub(super) struct State {
+    pub(super) queue: VecDeque<Job>,
     /// Sleeping threads, without those that were woken.
     idle: usize,
     /// Sleeping threads that were woken and do not run yet.
     woken: usize,
     /// Turns taken out of the queue so far.
-    taken: u64,
-    /// Whether the watchdog thread runs.
-    watchdog_runs: bool,
+    pub(super) taken: u64,
+    /// Whether the watchdog watches the queue.
+    pub(super) is_watched: bool,
     /// Live threads, without those of given-up turns.
     alive: usize,
     given_up: usize,
-    closed: bool,
+    pub(super) closed: bool,
 }
 
-struct Job {
+pub(super) struct Job {
     run: TurnJob,
     dispatch: Dispatch,
     phase: Arc<Mutex<Phase>>,
@@ -79,11 +78,12 @@ enum Phase {
 }
 
 impl TurnThreads {
-    pub(super) fn new(threads_max: usize, handle: Handle) -> Self {
+    pub(super) fn new(threads_max: usize, handle: Handle, watchdog: Watchdog) -> Self {
         let shared = Shared {
             threads_max: threads_max.max(1),
             awake_max: thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)),
             handle,
+            watchdog,
             state: Mutex::default(),
             work: Condvar::new(),
             ended: Notify::new(),
@@ -101,12 +101,11 @@ impl TurnThreads {
         TurnHandle { shared: Arc::clone(&self.shared), phase }
     }
 
-    /// Ends the threads after all queued turns. Resolves when the watchdog and all threads have ended, except those of
-    /// given-up turns.
+    /// Ends the threads after all queued turns. Resolves when all threads have ended, except those of given-up turns.
     pub(super) fn close(&self) -> BoxFuture {
         self.shared.close();
         let shared = Arc::clone(&self.shared);
-        Box::pin(async move { wait_for(&shared.ended, || lock(&shared.state).has_ended()).await })
+        Box::pin(async move { wait_for(&shared.ended, || lock(&shared.state).alive == 0).await })
     }
 }
 
@@ -126,24 +125,21 @@ impl fmt::Debug for TurnThreads {
     }
 }
 
-impl State {
-    fn has_ended(&self) -> bool {
-        self.alive == 0 && !self.watchdog_runs
-    }
-}
-
 impl Shared {
     /// Makes sure that a thread takes the queued turn.
     fn ensure_thread(shared: &Arc<Self>, state: &mut State) {
         if state.alive - state.idle < shared.awake_max {
             Self::add_thread(shared, state);
-        } else {
-            watchdog::ensure_running(shared, state);
+        } else if !state.is_watched {
+            state.is_watched = shared.watchdog.watch_turns(shared);
+            if !state.is_watched {
+                Self::add_thread(shared, state);
+            }
         }
     }
 
     /// Wakes or starts a thread.
-    fn add_thread(shared: &Arc<Self>, state: &mut State) {
+    pub(super) fn add_thread(shared: &Arc<Self>, state: &mut State) {
         if state.idle > 0 {
             state.idle -= 1;
             state.woken += 1;
@@ -269,7 +265,7 @@ mod tests {
     use super::*;
 
     fn threads(max: usize) -> TurnThreads {
-        TurnThreads::new(max, Handle::current())
+        TurnThreads::new(max, Handle::current(), Watchdog::new(Handle::current()))
     }
 
     #[tokio::test]
@@ -315,8 +311,8 @@ mod tests {
     async fn no_more_threads_are_woken_than_half_the_cores() {
         let threads = threads(64);
         let awake_max = threads.shared.awake_max;
-        // The watchdog does not start, so it wakes no more threads.
-        lock(&threads.shared.state).watchdog_runs = true;
+        // The watchdog is not started, so it wakes no more threads.
+        lock(&threads.shared.state).is_watched = true;
         let (release, stuck) = mpsc::channel::<()>();
         let stuck = Arc::new(Mutex::new(stuck));
         for _ in 0..awake_max + 10 {
@@ -326,7 +322,6 @@ mod tests {
             }));
         }
         assert_eq!(lock(&threads.shared.state).alive, awake_max);
-        lock(&threads.shared.state).watchdog_runs = false;
         drop(release);
         threads.close().await;
     }

@@ -228,12 +228,12 @@ impl ActivityWork {
         Box::pin(async move {
             let cancelled = cancellation.cancelled_owned().map(|()| Stop::Cancelled);
             let requested = stop.cancelled_owned().map(|()| Stop::Requested);
-            let told = select(Box::pin(cancelled), Box::pin(requested)).map(|told| told.factor_first().0);
+            let signal = select(Box::pin(cancelled), Box::pin(requested)).map(|first| first.factor_first().0);
             match limit {
-                None => told.await,
-                Some((limit, late)) => match select(told, limit).await {
-                    Either::Left((told, _)) => told,
-                    Either::Right(_) => late,
+                None => signal.await,
+                Some((limit, timed_out)) => match select(signal, limit).await {
+                    Either::Left((stop, _)) => stop,
+                    Either::Right(_) => timed_out,
                 },
             }
         })

@@ -34,12 +34,8 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(node: Arc<Node>, kind: LockKind, token: String, granted: Moment) -> Self {
-        Self::with_stop_token(node, kind, token, granted, CancellationToken::new())
-    }
-
-    /// A lease that fires `stop` when a renewal says that the work is asked to stop.
-    pub(crate) fn with_stop_token(
+    /// A lease that was granted at `granted`. Fires `stop` when a renewal says that the work is asked to stop.
+    pub(crate) fn new(
         node: Arc<Node>,
         kind: LockKind,
         token: String,

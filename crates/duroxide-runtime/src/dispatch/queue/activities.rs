@@ -12,7 +12,6 @@ use super::{
     sessions::{InFlight, SessionOwners, SessionsInFlight},
     slot_guard::SlotGuard,
     slots::{Slots, Wanted},
-    task_pool::Runner,
 };
 use crate::{
     dispatch::{
@@ -86,7 +85,7 @@ pub(crate) struct ClaimedActivity {
     /// Present if earlier claims of the item were lost repeatedly.
     pub suspect: Option<Suspect>,
     /// Set when the item starts; `None` if its session would be one too many.
-    pub(super) in_session: Option<InFlight>,
+    pub in_session: Option<InFlight>,
 }
 
 impl ClaimedActivity {
@@ -112,21 +111,9 @@ impl ClaimedActivity {
     }
 }
 
-impl Runner for Activities {
+impl WorkQueue for Activities {
     type Claim = ClaimedActivity;
 
-    async fn run(&self, mut claimed: ClaimedActivity, received: Moment, slot: SlotGuard) {
-        /// The delay of an abandoned item whose session would be one too many (semantics 13.3).
-        const SESSION_RACE_DELAY: Duration = Duration::from_millis(100);
-        let Some(_in_session) = claimed.in_session.take() else {
-            let delay = Some(SESSION_RACE_DELAY);
-            return self.node.abandon(LockKind::Activity, &claimed.claim.lock_token, delay, true).await;
-        };
-        ActivityWork::new(Arc::clone(&self.node), claimed, received, slot).run().await;
-    }
-}
-
-impl WorkQueue for Activities {
     const NAME: &'static str = "worker";
     const LOCK: LockKind = LockKind::Activity;
 
@@ -208,6 +195,15 @@ impl WorkQueue for Activities {
     fn start(&self, claimed: &mut ClaimedActivity) {
         let session = session_of(&claimed.claim.item);
         claimed.in_session = self.sessions.enter(session, self.node.options.max_sessions_per_runtime);
+    }
+
+    fn run(
+        self: Arc<Self>,
+        claimed: ClaimedActivity,
+        received: Moment,
+        slot: SlotGuard,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        ActivityWork::new(Arc::clone(&self.node), claimed, received, slot).run()
     }
 }
 

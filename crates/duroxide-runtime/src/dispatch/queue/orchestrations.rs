@@ -8,7 +8,6 @@ use super::{
     WorkQueue,
     slot_guard::SlotGuard,
     slots::{Slots, Wanted},
-    task_pool::Runner,
 };
 use crate::{
     dispatch::{
@@ -55,20 +54,9 @@ impl ClaimedInstance {
     }
 }
 
-impl Runner for Orchestrations {
+impl WorkQueue for Orchestrations {
     type Claim = ClaimedInstance;
 
-    fn run(
-        &self,
-        claimed: ClaimedInstance,
-        received: Moment,
-        slot: SlotGuard,
-    ) -> impl Future<Output = ()> + Send {
-        InstanceWork::new(Arc::clone(&self.node), claimed, received, slot).run()
-    }
-}
-
-impl WorkQueue for Orchestrations {
     const NAME: &'static str = "orchestrator";
     const LOCK: LockKind = LockKind::Instance;
 
@@ -127,5 +115,14 @@ impl WorkQueue for Orchestrations {
     fn receive(&self, _claimed: &ClaimedInstance, _fetched_for: Option<usize>) -> Option<usize> {
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
         None
+    }
+
+    fn run(
+        self: Arc<Self>,
+        claimed: ClaimedInstance,
+        received: Moment,
+        slot: SlotGuard,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        InstanceWork::new(Arc::clone(&self.node), claimed, received, slot).run()
     }
 }

@@ -74,7 +74,7 @@ impl SessionsInFlight {
 }
 
 /// A running activity. Dropping it deregisters the activity.
-pub(super) struct InFlight {
+pub(crate) struct InFlight {
     sessions: Arc<SessionsInFlight>,
     session: Option<String>,
 }

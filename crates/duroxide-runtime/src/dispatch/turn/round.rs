@@ -120,11 +120,6 @@ pub(crate) fn child_cancellations(refused: &Round) -> impl Iterator<Item = WorkI
     refused.orchestrator_items.iter().filter(is_wanted).cloned()
 }
 
-/// The round that drops a batch without writing an event.
-pub(crate) fn empty_round(execution_id: u64) -> Round {
-    Round { execution_id, ..Round::default() }
-}
-
 /// The message to the parent if the turn ended the child.
 pub(crate) fn notice_of(turn: &Turn) -> Option<Notice> {
     let result = match &turn.outcome {

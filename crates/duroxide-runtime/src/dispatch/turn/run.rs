@@ -13,9 +13,9 @@ use tracing::{error, warn};
 
 use super::{
     InstanceWork,
+    commit::TurnResult,
     round::{Notice, refused_starts},
-    settle::TurnResult,
-    source::{Cold, Source},
+    source::{Cold, NextTurn, Source},
 };
 use crate::{
     cache::{CachedExecution, HistoryPosition},
@@ -29,15 +29,15 @@ use crate::{
 };
 
 impl InstanceWork {
-    /// Continues a cached execution.
-    pub(super) async fn resume(&mut self, live: Box<CachedExecution>) {
+    /// The next turn of a cached execution.
+    pub(super) fn resume(&self, live: Box<CachedExecution>) -> NextTurn {
         let collisions = self.refuse_starts(None, live.execution.parent());
         let first_turn = live.turns == 0;
-        self.turn(Source::Live(live), first_turn, collisions).await;
+        NextTurn { source: Source::Live(live), first_turn, collisions }
     }
 
-    /// Builds an execution from its start or its history, and runs a turn.
-    pub(super) async fn begin(&mut self, run: Run, loaded: LoadedExecution) {
+    /// The next turn of an execution that is built from its start or its history.
+    pub(super) fn begin(&self, run: Run, loaded: LoadedExecution) -> NextTurn {
         let accepted = run.seed.is_some().then(|| start_item(&self.claim.messages)).flatten();
         let recorded =
             run.seed.as_ref().map_or_else(|| recorded_parent(&loaded.history), |seed| seed.parent.clone());
@@ -55,7 +55,7 @@ impl InstanceWork {
             setup,
             history: loaded.history,
         };
-        self.turn(Source::Cold(Box::new(cold)), first_turn, collisions).await;
+        NextTurn { source: Source::Cold(Box::new(cold)), first_turn, collisions }
     }
 
     pub(super) fn setup(&self, handler: OrchestrationHandlerRef, kv: BTreeMap<String, KvEntry>) -> Setup {
@@ -85,7 +85,9 @@ impl InstanceWork {
         refused.notices
     }
 
-    async fn turn(&mut self, source: Source, first_turn: bool, collisions: Vec<Notice>) {
+    /// Runs a turn. `None` if there is no result to commit; then the claim was abandoned or is left to its lease.
+    pub(super) async fn run_turn(&mut self, next: NextTurn) -> Option<Box<TurnResult>> {
+        let NextTurn { source, first_turn, collisions } = next;
         if let Some(stamp) = source.unreadable_pin() {
             warn!(
                 target: "duroxide::runtime",
@@ -98,20 +100,25 @@ impl InstanceWork {
             None => None,
             Some(suspect) => match self.lease.renew_during(suspect.run_permit(&self.node.env)).await {
                 Some(permit) => Some(permit),
-                None => return Box::pin(self.abandon_suspect(source)).await,
+                None => {
+                    Box::pin(self.abandon_suspect(source)).await;
+                    return None;
+                }
             },
         };
         let later_pin = source.later_pin();
         let messages = std::mem::take(&mut self.claim.messages);
         let starting = permit.as_mut().and_then(RunPermit::starting);
-        let Some((live, turn)) = self.run_turn(source, messages, starting).await else { return };
+        let (live, turn) = self.run_code(source, messages, starting).await?;
         if self.lease.ended().is_some() {
             self.node.drop_on_turn_thread([*live]);
-            return self.lock_lost("during a turn");
+            self.lock_lost("during a turn");
+            return None;
         }
         if let Some(other_rules) = later_pin.and_then(|pinned| other_rules(pinned, &turn)) {
             self.node.drop_on_turn_thread([*live]);
-            return Box::pin(self.abandon_unprocessable(other_rules)).await;
+            Box::pin(self.abandon_unprocessable(other_rules)).await;
+            return None;
         }
         let facts = Facts {
             name: live.name.clone(),
@@ -125,7 +132,7 @@ impl InstanceWork {
             parent: turn.parent.clone(),
             ended: None,
         };
-        self.settle(TurnResult { turn, facts, collisions, live: Some(live) }).await;
+        Some(Box::new(TurnResult { turn, facts, collisions, live: Some(live) }))
     }
 
     /// Abandons the claim without charging an attempt, because other suspects run. The claim is fetched again later.
@@ -138,7 +145,7 @@ impl InstanceWork {
 
     /// Runs user code on a turn thread. `None` if the turn did not return in time, or panicked. The claim is then left
     /// to its lease, so that the attempt counts.
-    async fn run_turn(
+    async fn run_code(
         &mut self,
         source: Source,
         messages: Vec<WorkItem>,

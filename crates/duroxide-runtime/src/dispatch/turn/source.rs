@@ -7,13 +7,23 @@ use duroxide_core::{
 
 use duroxide_provider::VersionTriple;
 
+use super::round::Notice;
 use crate::{
     cache::{CachedExecution, HistoryPosition},
     dispatch::decide::{Run, is_seed_only},
     observability::TurnOf,
 };
 
-/// An execution that is about to run a turn.
+/// A turn that is about to run.
+pub(super) struct NextTurn {
+    pub source: Source,
+    /// Whether this is the first turn of the execution.
+    pub first_turn: bool,
+    /// Messages to parents whose child starts are not accepted.
+    pub collisions: Vec<Notice>,
+}
+
+/// The execution of a turn.
 pub(super) enum Source {
     Live(Box<CachedExecution>),
     Cold(Box<Cold>),
@@ -67,21 +77,17 @@ impl Source {
 
     /// Runs user code, so it must be called on a turn thread.
     pub(super) fn run(self, messages: Vec<WorkItem>) -> (Box<CachedExecution>, Turn) {
-        let mut live = self.into_live();
+        let mut live = match self {
+            Self::Live(live) => live,
+            Self::Cold(cold) => Box::new(cold.build()),
+        };
         let turn = live.execution.turn(messages);
         (live, turn)
-    }
-
-    fn into_live(self) -> Box<CachedExecution> {
-        match self {
-            Self::Live(live) => live,
-            Self::Cold(cold) => Box::new(cold.into_live()),
-        }
     }
 }
 
 impl Cold {
-    fn into_live(self) -> CachedExecution {
+    fn build(self) -> CachedExecution {
         let Run { seed, name, version, unreadable_pin, replayable, .. } = self.run;
         let execution = match seed {
             Some(seed) => Execution::start(seed, self.setup),

@@ -7,8 +7,8 @@ use duroxide_provider::LoadedExecution;
 
 use super::{
     InstanceWork,
+    commit::TurnResult,
     ending::{call_in_history, link_of_automatic_id, record_of},
-    settle::TurnResult,
 };
 use crate::dispatch::{
     decide::{EndTarget, Termination, recorded_parent, start_item, successor_item},
@@ -48,7 +48,7 @@ impl InstanceWork {
         facts.end = End::of(&turn.outcome);
         facts.history_events = turn.delta.last().map_or(0, |event| event.event_id);
         facts.parent.clone_from(&turn.parent);
-        self.settle(TurnResult { turn, facts, collisions, live: None }).await;
+        self.commit_turn(Box::new(TurnResult { turn, facts, collisions, live: None })).await;
     }
 
     fn facts_of(&self, target: &EndTarget, loaded: &LoadedExecution) -> Facts {

@@ -14,7 +14,7 @@ use crate::{
 
 impl InstanceWork {
     /// The execution of the instance's next turn: the one that just ran, or the successor that its round has started.
-    pub(super) fn next(
+    pub(super) fn execution_to_cache(
         &self,
         live: Box<CachedExecution>,
         facts: &Facts,
@@ -25,20 +25,24 @@ impl InstanceWork {
             Some(End::Completed) => return None,
             Some(End::Failed(_) | End::ContinuedAsNew) => {}
         }
-        let successor = round.next_execution.take().and_then(|begun| self.begun(&live, begun));
+        let successor = round.next_execution.take().and_then(|next| self.successor_to_cache(&live, next));
         // Code that has not returned is still suspended, and dropping it runs user destructors.
         self.node.drop_on_turn_thread([*live]);
         successor
     }
 
-    /// The successor that was just committed. Reading it back would give the same, at a cost that grows with the
-    /// messages it inherits (8.3).
-    fn begun(&self, predecessor: &CachedExecution, begun: NextExecution) -> Option<Box<CachedExecution>> {
-        let NextExecution { execution_id, history_delta, .. } = begun;
+    /// The successor that was just committed. Reading it back from the store would give the same execution, at a cost
+    /// that grows with the messages it inherits (8.3).
+    fn successor_to_cache(
+        &self,
+        predecessor: &CachedExecution,
+        next: NextExecution,
+    ) -> Option<Box<CachedExecution>> {
+        let NextExecution { execution_id, history_delta, .. } = next;
         let (name, version) = recorded_handler(&history_delta)?;
         let (name, version) = (name.to_owned(), version.to_owned());
         let (_, handler) = Handlers::find(&self.node.orchestrations, &name, Some(&version))?;
-        let position = predecessor.position.begun(&history_delta);
+        let position = predecessor.position.of_successor(&history_delta);
         let setup = self.setup(handler, predecessor.execution.key_values());
         let supported = &self.node.filter.supported_duroxide_versions;
         Some(Box::new(CachedExecution {

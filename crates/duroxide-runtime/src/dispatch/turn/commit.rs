@@ -13,8 +13,7 @@ use super::{
     InstanceWork, UNREADABLE_DELAY,
     ending::{labels_of, record_of, seed_of},
     round::{
-        ExecutionRef, Notice, Successor, child_cancellations, empty_round, notice_of, refused_starts, round,
-        round_bytes,
+        ExecutionRef, Notice, Successor, child_cancellations, notice_of, refused_starts, round, round_bytes,
     },
 };
 use crate::{
@@ -40,8 +39,8 @@ pub(super) struct TurnResult {
 
 impl InstanceWork {
     /// Commits a turn and caches its execution for the next one.
-    pub(super) async fn settle(&mut self, result: TurnResult) {
-        let TurnResult { turn, facts, collisions, mut live } = result;
+    pub(super) async fn commit_turn(&mut self, result: Box<TurnResult>) {
+        let TurnResult { turn, facts, collisions, mut live } = *result;
         let notices: Vec<Notice> = collisions.iter().cloned().chain(notice_of(&turn)).collect();
         let Ok(items) = self.address(notices).await else {
             self.node.drop_on_turn_thread(live.map(|live| *live));
@@ -67,9 +66,9 @@ impl InstanceWork {
         let goes_on = facts.end.as_ref().is_none_or(|end| !end.ends_instance());
         let comes_back = goes_on && live.is_some();
         let _expected = comes_back.then(|| node.cache.expect_return(&self.claim.instance)).flatten();
-        match self.commit(&round).await {
+        match self.commit_round(&round).await {
             CallOutcome::Done(()) => {
-                let next = live.and_then(|live| self.next(live, &facts, &mut round));
+                let next = live.and_then(|live| self.execution_to_cache(live, &facts, &mut round));
                 self.committed(&round, &facts, next).await;
             }
             CallOutcome::LockLost { unanswered } => {
@@ -94,7 +93,7 @@ impl InstanceWork {
     }
 
     /// Commits a round. The slot is free meanwhile, because user code is done.
-    async fn commit(&mut self, round: &Round) -> CallOutcome<()> {
+    async fn commit_round(&mut self, round: &Round) -> CallOutcome<()> {
         let processing = self.slot.elapsed();
         self.node.metrics.record_orch_dispatcher_processing_duration(processing.as_millis() as u64);
         self.slot.submit(round_bytes(round));
@@ -252,9 +251,9 @@ impl InstanceWork {
 
     async fn drop_batch(&mut self, notices: Vec<Notice>) {
         let Ok(items) = self.address(notices).await else { return self.abandon(None, true).await };
-        let mut round = empty_round(self.claim.execution_id);
-        round.orchestrator_items = items;
-        match self.commit(&round).await {
+        let execution_id = self.claim.execution_id;
+        let round = Round { execution_id, orchestrator_items: items, ..Round::default() };
+        match self.commit_round(&round).await {
             CallOutcome::Done(()) => self.node.locks.remove(&self.claim.lock_token),
             CallOutcome::LockLost { .. } => self.lock_lost("while messages were dropped"),
             CallOutcome::Unavailable { panicked, .. } => self.abandon(None, !panicked).await,

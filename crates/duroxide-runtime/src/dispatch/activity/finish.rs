@@ -23,7 +23,7 @@ use crate::{
 
 impl ActivityWork {
     /// Acts on the outcome of a run.
-    pub(super) async fn settle(&mut self, call: &Call, outcome: RunOutcome, ran: Duration) {
+    pub(super) async fn finish(&mut self, call: &Call, outcome: RunOutcome, ran: Duration) {
         match outcome {
             RunOutcome::Finished(result) => self.complete(call, result, ran).await,
             RunOutcome::Cancelled => {

@@ -1,0 +1,153 @@
+//! [`EventRole`]: sorts the event kinds by what they mean for an execution.
+//!
+//! The match in [`EventKind::role`] names every kind, so a new kind does not compile until it is sorted.
+
+use super::EventKind;
+use crate::ErrorDetails;
+
+/// What an event means for its execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventRole<'a> {
+    /// The execution begins.
+    Start,
+    /// The execution ends. [`EventKind::into_end`] returns how.
+    End,
+    /// The instance is asked to cancel.
+    CancelRequest,
+    /// Code makes a call and waits for its completion.
+    Call(CallKind),
+    /// The call that `source_event_id` names is completed.
+    Completion(CallKind),
+    /// Code gives up the call that `source_event_id` names, or asks it to stop: a breadcrumb.
+    GivenUp {
+        /// What is given up.
+        call: CallKind,
+        /// The recorded reason.
+        reason: &'a str,
+    },
+    /// An external event or a queue message arrives.
+    Message,
+    /// Code starts another instance and does not wait for it.
+    DetachedStart,
+    /// Code sets the custom status, or resets it with `None`.
+    CustomStatus(Option<&'a str>),
+    /// Code changes the key-value state.
+    KeyValues(KeyValueChange<'a>),
+}
+
+/// What code calls and waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CallKind {
+    /// An activity.
+    Activity,
+    /// A child orchestration.
+    Child,
+    /// An external event.
+    Wait,
+    /// A message of an event queue.
+    Queue,
+    /// A timer.
+    Timer,
+}
+
+/// A change of the key-value state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyValueChange<'a> {
+    /// A key is set.
+    Set {
+        /// The key.
+        key: &'a str,
+        /// Its value.
+        value: &'a str,
+        /// When it is set.
+        last_updated_at_ms: u64,
+    },
+    /// A key is removed.
+    Clear {
+        /// The key.
+        key: &'a str,
+    },
+    /// All keys are removed.
+    ClearAll,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExecutionEnd {
+    /// The orchestration returned.
+    Completed {
+        /// What it returned.
+        output: String,
+    },
+    /// The orchestration failed or was cancelled.
+    Failed {
+        /// Why.
+        details: ErrorDetails,
+    },
+    /// The next execution follows.
+    ContinuedAsNew {
+        /// Its input.
+        input: String,
+    },
+}
+
+impl CallKind {
+    /// The word for it in error texts.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Activity => "activity",
+            Self::Timer => "timer",
+            Self::Child => "suborchestration",
+            Self::Wait => "external",
+            Self::Queue => "queue",
+        }
+    }
+}
+
+impl EventKind {
+    /// What the event means for its execution.
+    pub fn role(&self) -> EventRole<'_> {
+        use EventRole as R;
+        match self {
+            Self::OrchestrationStarted { .. } => R::Start,
+            Self::OrchestrationCompleted { .. }
+            | Self::OrchestrationFailed { .. }
+            | Self::OrchestrationContinuedAsNew { .. } => R::End,
+            Self::OrchestrationCancelRequested { .. } => R::CancelRequest,
+            Self::ActivityScheduled { .. } => R::Call(CallKind::Activity),
+            Self::ActivityCompleted { .. } | Self::ActivityFailed { .. } => R::Completion(CallKind::Activity),
+            Self::ActivityCancelRequested { reason } => R::GivenUp { call: CallKind::Activity, reason },
+            Self::TimerCreated { .. } => R::Call(CallKind::Timer),
+            Self::TimerFired { .. } => R::Completion(CallKind::Timer),
+            Self::ExternalSubscribed { .. } => R::Call(CallKind::Wait),
+            Self::ExternalSubscribedCancelled { reason } => R::GivenUp { call: CallKind::Wait, reason },
+            Self::QueueSubscribed { .. } => R::Call(CallKind::Queue),
+            Self::QueueSubscriptionCancelled { reason } => R::GivenUp { call: CallKind::Queue, reason },
+            Self::ExternalEvent { .. } | Self::QueueEventDelivered { .. } => R::Message,
+            Self::OrchestrationChained { .. } => R::DetachedStart,
+            Self::SubOrchestrationScheduled { .. } => R::Call(CallKind::Child),
+            Self::SubOrchestrationCompleted { .. } | Self::SubOrchestrationFailed { .. } => {
+                R::Completion(CallKind::Child)
+            }
+            Self::SubOrchestrationCancelRequested { reason } => R::GivenUp { call: CallKind::Child, reason },
+            Self::CustomStatusUpdated { status } => R::CustomStatus(status.as_deref()),
+            Self::KeyValueSet { key, value, last_updated_at_ms } => {
+                R::KeyValues(KeyValueChange::Set { key, value, last_updated_at_ms: *last_updated_at_ms })
+            }
+            Self::KeyValueCleared { key } => R::KeyValues(KeyValueChange::Clear { key }),
+            Self::KeyValuesCleared => R::KeyValues(KeyValueChange::ClearAll),
+        }
+    }
+
+    /// How the execution ended. `None` if it does not end with this event. Moves the payload instead of copying it.
+    pub fn into_end(self) -> Option<ExecutionEnd> {
+        if let Self::OrchestrationCompleted { output } = self {
+            return Some(ExecutionEnd::Completed { output });
+        }
+        if let Self::OrchestrationFailed { details } = self {
+            return Some(ExecutionEnd::Failed { details });
+        }
+        let Self::OrchestrationContinuedAsNew { input } = self else { return None };
+        Some(ExecutionEnd::ContinuedAsNew { input })
+    }
+}
