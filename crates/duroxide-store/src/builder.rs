@@ -1,3 +1,5 @@
+//! Putting a served store together: engine, readers, clock, options, node locks.
+
 use std::{fmt, sync::Arc, time::Duration};
 
 use duroxide_core::{Clock, Timestamp};

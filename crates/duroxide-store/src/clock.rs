@@ -1,3 +1,5 @@
+//! The system's clocks, and random numbers for lock tokens.
+
 use std::{
     sync::LazyLock,
     time::{Duration, Instant, SystemTime},

@@ -101,7 +101,7 @@ impl StoreDriver {
             nonces: parts.nonces,
             watchers: parts.watchers,
             news: News::default(),
-            tell: Arc::new(move || submitter.send(Request::Stirred)),
+            tell: Arc::new(move || submitter.send(Request::WriteNoticed)),
             name: parts.name,
             nodes: Nodes::new(parts.node_locks),
             lease_allowance: LeaseAllowance::default(),
@@ -152,8 +152,8 @@ impl StoreDriver {
         match step {
             Step::Reopen => self.reopen(now),
             Step::Refuse => self.machine.refuse(),
-            Step::LookAhead => self.look_ahead(now),
-            Step::LookElsewhere => self.look_elsewhere(now),
+            Step::AskNextWake => self.ask_next_wake(now),
+            Step::PollForChanges => self.poll_for_changes(now),
             Step::TendNodes => self.tend_nodes(now),
             Step::Expire => self.machine.expire(now),
             Step::Read => {
@@ -166,17 +166,17 @@ impl StoreDriver {
         }
     }
 
-    fn look_ahead(&mut self, now: Timestamp) {
+    fn ask_next_wake(&mut self, now: Timestamp) {
         let wake = self.engine.next_wake(now);
         self.note_wake(&wake, now);
     }
 
-    fn look_elsewhere(&mut self, now: Timestamp) {
-        // Asked before the look: what is written after it is told.
+    fn poll_for_changes(&mut self, now: Timestamp) {
+        // Before the poll: the engine notifies of what is written after this call.
         let told = self.machine.is_quiet(now) && self.engine.tell_of_writes(&self.tell);
         match self.engine.changed_elsewhere() {
             Ok(changed) => {
-                self.machine.looked_elsewhere(changed, told, now);
+                self.machine.polled_for_changes(changed, told, now);
                 if changed {
                     self.notice_change();
                 }
@@ -186,7 +186,7 @@ impl StoreDriver {
             }
             Err(failure) => {
                 log::upkeep_failed(&self.name, "changed_elsewhere", &failure);
-                self.machine.look_elsewhere_failed(now);
+                self.machine.poll_failed(now);
             }
         }
     }
@@ -327,10 +327,10 @@ impl StoreDriver {
 
     fn note_wake(&mut self, wake: &Result<Option<Timestamp>, StoreFailure>, now: Timestamp) {
         match wake {
-            Ok(wake) => self.machine.looked_ahead(*wake),
+            Ok(wake) => self.machine.learned_next_wake(*wake),
             Err(failure) => {
                 log::upkeep_failed(&self.name, "next_wake", failure);
-                self.machine.look_ahead_failed(now);
+                self.machine.next_wake_failed(now);
             }
         }
     }

@@ -1,3 +1,5 @@
+//! Why a store could not be opened or served.
+
 use std::fmt;
 
 use duroxide_provider::{ProviderError, store::StoreFailure};

@@ -15,11 +15,11 @@ use crate::admission::Admitted;
 /// One operation with the caller who waits for its answer. It is a pointer, because it goes from queue to queue.
 #[derive(Debug)]
 pub(crate) struct Job {
-    errand: Box<Errand>,
+    parts: Box<JobParts>,
 }
 
 #[derive(Debug)]
-struct Errand {
+struct JobParts {
     op: Op,
     handed_in: Timestamp,
     /// Who is told. `None` for what nobody waits for, such as the release of a claim.
@@ -33,7 +33,7 @@ struct Errand {
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) answer: Result<Answer, ApplyError>,
-    _errand: Box<Errand>,
+    _parts: Box<JobParts>,
 }
 
 /// In which order operations are taken into a transaction.
@@ -57,31 +57,31 @@ impl Job {
         reply: oneshot::Sender<Answered>,
         place: Option<Admitted>,
     ) -> Self {
-        Self { errand: Box::new(Errand { op, handed_in, reply: Some(reply), place }) }
+        Self { parts: Box::new(JobParts { op, handed_in, reply: Some(reply), place }) }
     }
 
     /// A job that nobody waits for.
     pub(crate) fn unattended(op: Op, handed_in: Timestamp) -> Self {
-        Self { errand: Box::new(Errand { op, handed_in, reply: None, place: None }) }
+        Self { parts: Box::new(JobParts { op, handed_in, reply: None, place: None }) }
     }
 
     /// What is to be done.
     pub(crate) fn op(&self) -> &Op {
-        &self.errand.op
+        &self.parts.op
     }
 
     pub(crate) fn into_op(self) -> Op {
-        self.errand.op
+        self.parts.op
     }
 
     /// When the caller handed it in: the time its lease is checked at.
     pub(crate) fn handed_in(&self) -> Timestamp {
-        self.errand.handed_in
+        self.parts.handed_in
     }
 
     /// Whether nobody ever waited for it.
     pub(crate) fn is_unattended(&self) -> bool {
-        self.errand.reply.is_none()
+        self.parts.reply.is_none()
     }
 
     /// Whether it is tried again if its transaction had no effect: nobody waits for it, and nobody else would do it. Nodes are
@@ -123,11 +123,11 @@ impl Job {
 
     /// Tells the caller. One who has gone away is not missed: the operation stands.
     pub(crate) fn answer(self, answer: Result<Answer, ApplyError>) {
-        let mut errand = self.errand;
+        let mut parts = self.parts;
         // Not when the caller gets to it: others wait for the place.
-        errand.place = None;
-        if let Some(reply) = errand.reply.take() {
-            let _ = reply.send(Answered { answer, _errand: errand });
+        parts.place = None;
+        if let Some(reply) = parts.reply.take() {
+            let _ = reply.send(Answered { answer, _parts: parts });
         }
     }
 }

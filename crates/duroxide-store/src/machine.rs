@@ -5,11 +5,11 @@
 //! [`Machine::next_step`] says what to do, and whoever carries it out reports back what came of it.
 
 mod backlog;
+mod change_polling;
 mod clock_check;
 mod gathering;
 mod health;
 mod lease_change;
-mod looks;
 mod refusals;
 #[cfg(test)]
 mod tests;
@@ -21,8 +21,8 @@ use duroxide_core::Timestamp;
 use duroxide_provider::store::{ActivityOrder, InstanceOrder, Readies, StoreFailure};
 
 use self::{
-    backlog::Backlog, clock_check::ClockCheck, gathering::Gathering, health::Health, looks::Looks,
-    waiting_fetches::WaitingFetches,
+    backlog::Backlog, change_polling::ChangePolling, clock_check::ClockCheck, gathering::Gathering,
+    health::Health, waiting_fetches::WaitingFetches,
 };
 pub(crate) use self::{
     clock_check::ClockStep,
@@ -38,7 +38,7 @@ use crate::{
 /// Rows that are due again right after they were promoted are looked at after this pause: an engine that promises
 /// too much costs a little, never a spinning thread.
 const PROMOTE_PAUSE: Duration = Duration::from_millis(1);
-/// The pause after a look, a promotion or a clamp that failed.
+/// The pause after a poll, a promotion or a lease change that failed.
 const UPKEEP_PAUSE: Duration = Duration::from_secs(1);
 /// Reads that run between two transactions on the store thread.
 const READS_MAX: usize = 64;
@@ -51,9 +51,9 @@ pub(crate) enum Step {
     /// Answer everyone who waits with an error: the store is not open.
     Refuse,
     /// Ask when the store has something due next.
-    LookAhead,
+    AskNextWake,
     /// Ask whether another process changed the store.
-    LookElsewhere,
+    PollForChanges,
     /// Look which nodes are gone, and say that our own are there.
     TendNodes,
     /// Answer the fetches whose time is up.
@@ -89,7 +89,7 @@ pub(crate) struct Machine {
     wake: Wake,
     /// Until when due rows are left alone, because they were just promoted or could not be.
     promote_not_before: Timestamp,
-    looks: Looks,
+    polling: ChangePolling,
     watched: bool,
     /// When to tend to nodes next, while some have joined through this store.
     tend_nodes_at: Option<Timestamp>,
@@ -125,7 +125,7 @@ impl Machine {
             has_arrivals: false,
             wake: Wake::Unknown,
             promote_not_before: Timestamp::ZERO,
-            looks: Looks::default(),
+            polling: ChangePolling::default(),
             watched: false,
             tend_nodes_at: None,
             health: Health::Sound,
@@ -146,21 +146,21 @@ impl Machine {
             Request::Job(job) => {
                 // Renewals go on while nothing else does.
                 if job.class() != JobClass::Renewal {
-                    self.looks.note_request(self.seen);
+                    self.polling.note_request(self.seen);
                 }
                 self.backlog.push(job);
             }
             Request::Read(read) => self.reads.push_back(read),
             Request::FetchInstances(fetch) => {
                 self.instances.push(*fetch, behind_ops);
-                self.looks.look_soon();
+                self.polling.poll_soon();
             }
             Request::FetchActivities(fetch) => {
                 self.activities.push(*fetch, behind_ops);
-                self.looks.look_soon();
+                self.polling.poll_soon();
             }
-            Request::Watched => self.looks.look_soon(),
-            Request::Stirred => self.looks.stirred(self.seen, &self.options),
+            Request::Watched => self.polling.poll_soon(),
+            Request::WriteNoticed => self.polling.note_write(self.seen, &self.options),
             // The driver keeps the locks of nodes.
             Request::NodeGone(_) => {}
             Request::Close => self.close(),
@@ -176,7 +176,7 @@ impl Machine {
             self.lease_change = Some(LeaseChange::after(self.lease_change, step, now));
         }
         if self.seen == Timestamp::ZERO {
-            self.looks.note_request(now);
+            self.polling.note_request(now);
         }
         if std::mem::take(&mut self.has_arrivals) {
             self.gathering.note_arrival(now);
@@ -186,7 +186,7 @@ impl Machine {
             let back = self.seen.saturating_since(now);
             self.instances.shift_back(back);
             self.activities.shift_back(back);
-            self.looks.set_back(now, &self.options);
+            self.polling.set_back(now, &self.options);
             self.promote_not_before = Timestamp::ZERO;
             self.try_again_at = Timestamp::ZERO;
             self.tend_nodes_at = self.tend_nodes_at.map(|_| now);
@@ -226,10 +226,10 @@ impl Machine {
             return if self.backlog.is_empty() { Step::Stop } else { Step::Transact };
         }
         if self.wake == Wake::Unknown {
-            return Step::LookAhead;
+            return Step::AskNextWake;
         }
-        if self.looks_elsewhere() && self.looks.next() <= now {
-            return Step::LookElsewhere;
+        if self.polls_for_changes() && self.polling.next() <= now {
+            return Step::PollForChanges;
         }
         if self.tend_nodes_at.is_some_and(|at| at <= now) {
             return Step::TendNodes;
@@ -270,7 +270,7 @@ impl Machine {
     }
 
     /// Others' changes matter only to someone who waits for them.
-    fn looks_elsewhere(&self) -> bool {
+    fn polls_for_changes(&self) -> bool {
         self.options.shared && (self.watched || !self.instances.is_empty() || !self.activities.is_empty())
     }
 
@@ -279,11 +279,11 @@ impl Machine {
             Wake::Known(at) => at,
             Wake::Unknown => None,
         };
-        let look = self.looks_elsewhere().then_some(self.looks.next());
+        let poll = self.polls_for_changes().then_some(self.polling.next());
         let deadlines = [self.instances.next_deadline(), self.activities.next_deadline()];
         let lease_change = self.lease_change.map(|change| change.at);
         let try_again = (!self.tried_again.is_empty()).then_some(self.try_again_at);
-        let upkeep = [wake, look, self.tend_nodes_at, lease_change, try_again];
+        let upkeep = [wake, poll, self.tend_nodes_at, lease_change, try_again];
         upkeep.into_iter().chain(deadlines).flatten().min()
     }
 
@@ -312,12 +312,12 @@ impl Machine {
     // ---- what came of it ------------------------------------------------------------------------------------
 
     /// The store said when it has something due next.
-    pub(crate) fn looked_ahead(&mut self, wake: Option<Timestamp>) {
+    pub(crate) fn learned_next_wake(&mut self, wake: Option<Timestamp>) {
         self.wake = Wake::Known(wake.map(|at| at.max(self.promote_not_before)));
     }
 
     /// The store could not say when it has something due next.
-    pub(crate) fn look_ahead_failed(&mut self, now: Timestamp) {
+    pub(crate) fn next_wake_failed(&mut self, now: Timestamp) {
         self.wake = Wake::Known(Some(now.saturating_add(UPKEEP_PAUSE)));
     }
 
@@ -369,18 +369,18 @@ impl Machine {
         self.try_again_at = now.saturating_add(UPKEEP_PAUSE);
     }
 
-    /// Someone looked whether another process changed the store. What that made ready is told separately.
+    /// The store was polled for changes by another process. What the change made ready is reported separately.
     /// `told` says that the engine tells when somebody begins to write.
-    pub(crate) fn looked_elsewhere(&mut self, changed: bool, told: bool, now: Timestamp) {
+    pub(crate) fn polled_for_changes(&mut self, changed: bool, told: bool, now: Timestamp) {
         if changed {
             self.wake = Wake::Unknown;
         }
-        self.looks.looked(changed, told, now, &self.options);
+        self.polling.polled(changed, told, now, &self.options);
     }
 
     /// Whether nothing has happened for a while, here or elsewhere.
     pub(crate) fn is_quiet(&self, now: Timestamp) -> bool {
-        self.looks.is_quiet(now)
+        self.polling.is_quiet(now)
     }
 
     /// Whether nodes have joined through this store. With the first one the others are looked at: whatever they held
@@ -395,8 +395,8 @@ impl Machine {
     }
 
     /// Nobody could say whether another process changed the store.
-    pub(crate) fn look_elsewhere_failed(&mut self, now: Timestamp) {
-        self.looks.look_at(now.saturating_add(UPKEEP_PAUSE));
+    pub(crate) fn poll_failed(&mut self, now: Timestamp) {
+        self.polling.poll_at(now.saturating_add(UPKEEP_PAUSE));
     }
 
     /// Something may have become ready outside a transaction that serves.

@@ -1,3 +1,5 @@
+//! `MemoryProvider`: the memory engine as a provider, for tests.
+
 use std::sync::Arc;
 
 use duroxide_core::Clock;

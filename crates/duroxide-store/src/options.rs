@@ -1,3 +1,5 @@
+//! Bounds and intervals of a served store.
+
 use std::time::Duration;
 
 /// Bounds and intervals of a served store. The defaults are meant for production; tests make them small.
@@ -11,12 +13,12 @@ pub struct StoreOptions {
     pub enqueue_ops_max: usize,
     /// Payload bytes of client enqueues that wait for the store.
     pub enqueue_bytes_max: usize,
-    /// Whether other processes may change the store. If not, nobody looks for their changes.
+    /// Whether other processes may change the store. If not, the store does not poll for changes.
     pub shared: bool,
-    /// How often to look for changes by other processes, while someone waits. After a second in which nothing
+    /// How often to poll for changes by other processes, while a fetch or a client waits. After a second in which nothing
     /// happened it is four times as long, or a second where the engine tells of writes.
     pub check_interval: Duration,
-    /// How often to look during the second after such a change.
+    /// How often to poll during the second after such a change.
     pub alert_check_interval: Duration,
     /// The wait before the first attempt to reopen a store whose commit failed; doubles with every attempt.
     pub reopen_backoff_min: Duration,

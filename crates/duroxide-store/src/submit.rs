@@ -35,7 +35,7 @@ pub(crate) enum Request {
     /// A client watches from now on.
     Watched,
     /// Someone has begun to write the store, in this process or another.
-    Stirred,
+    WriteNoticed,
     /// A node has gone; its lock goes with it.
     NodeGone(Box<GoneNode>),
     /// The provider was dropped.

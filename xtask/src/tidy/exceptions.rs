@@ -21,8 +21,6 @@ const fn exception(rule: Rule, place: &'static str, at_most: usize) -> Exception
 
 pub(crate) const EXCEPTIONS: &[Exception] = &[
     // These folders are about to be regrouped; their files get their first lines then.
-    exception(Rule::ModuleDoc, "crates/duroxide-provider/src/store/", 1),
-    exception(Rule::ModuleDoc, "crates/duroxide-store/src/", 1),
     exception(Rule::ProductFileLength, "crates/duroxide-conformance/src/topic/sessions.rs", 416),
     exception(Rule::ProductFileLength, "crates/duroxide-core/src/engine/execution.rs", 447),
     exception(Rule::ProductFileLength, "crates/duroxide-runtime/src/env/turn_threads.rs", 407),

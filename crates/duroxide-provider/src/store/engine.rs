@@ -1,3 +1,5 @@
+//! `StoreEngine`: transactions, and what the caller has to know between them.
+
 use std::sync::Arc;
 
 use duroxide_core::Timestamp;

@@ -1,3 +1,5 @@
+//! Why an operation had no effect: a refusal by the rules, or a failure of the store.
+
 use std::fmt;
 
 use crate::{

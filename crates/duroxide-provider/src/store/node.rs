@@ -1,3 +1,5 @@
+//! Nodes as they are stored.
+
 use duroxide_core::Timestamp;
 
 use crate::{NodeAnnouncement, NodeId};

@@ -1,3 +1,5 @@
+//! What a fetch asks an engine for, and which rows pass its filters.
+
 use std::time::Duration;
 
 use duroxide_core::SYSCALL_ACTIVITY_PREFIX;

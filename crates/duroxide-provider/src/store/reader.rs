@@ -1,3 +1,5 @@
+//! `StoreReader`: what clients and operators read from an engine.
+
 use std::collections::BTreeMap;
 
 use duroxide_core::{INITIAL_EXECUTION_ID, KvEntry, SystemStats, Timestamp};

@@ -1,3 +1,5 @@
+//! Changes of custom status and key-values, taken out of events.
+
 use duroxide_core::{Event, EventKind};
 
 /// A change that an event makes beside the history.

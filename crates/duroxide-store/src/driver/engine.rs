@@ -1,3 +1,5 @@
+//! The engine as the driver calls it: panics are failures.
+
 use std::sync::Arc;
 
 use duroxide_core::Timestamp;

@@ -20,8 +20,8 @@ fn at(millis: u64) -> Timestamp {
 /// A machine that knows that nothing is due.
 fn idle_machine() -> Machine {
     let mut machine = Machine::new(StoreOptions { shared: false, ..StoreOptions::default() });
-    assert_eq!(machine.next_step(at(0)), Step::LookAhead);
-    machine.looked_ahead(None);
+    assert_eq!(machine.next_step(at(0)), Step::AskNextWake);
+    machine.learned_next_wake(None);
     machine
 }
 
@@ -125,7 +125,7 @@ fn transact_on(machine: &mut Machine, refreshed: bool, mut store: Empty) -> usiz
     machine.committed(None);
     let served = numbers.served(done.instances, done.readies.instances);
     machine.instances.settle(served, |_| panic!("nothing was claimed"));
-    machine.looked_ahead(None);
+    machine.learned_next_wake(None);
     store.claims
 }
 
@@ -141,7 +141,7 @@ fn an_operation_is_taken_at_once() {
     assert_eq!(machine.next_step(at(0)), Step::Transact);
     assert_eq!(machine.take_batch().len(), 1);
     machine.committed(None);
-    assert_eq!(machine.next_step(at(0)), Step::LookAhead);
+    assert_eq!(machine.next_step(at(0)), Step::AskNextWake);
 }
 
 /// What a commit handed out comes back bit by bit: the first result waits for some others, and not for long.
@@ -224,7 +224,7 @@ fn nothing_is_claimed_for_a_caller_who_has_gone_away() {
 fn due_rows_are_promoted_when_they_are_due() {
     let mut machine = idle_machine();
     machine.committed(None);
-    machine.looked_ahead(Some(at(700)));
+    machine.learned_next_wake(Some(at(700)));
     assert_eq!(machine.next_step(at(699)), Step::Sleep(Some(at(700))));
     assert_eq!(machine.next_step(at(700)), Step::Transact);
 }
@@ -234,7 +234,7 @@ fn due_rows_are_promoted_when_they_are_due() {
 fn rows_that_stay_due_do_not_make_the_store_spin() {
     let mut machine = idle_machine();
     machine.committed(Some(at(700)));
-    machine.looked_ahead(Some(at(3)));
+    machine.learned_next_wake(Some(at(3)));
     assert_eq!(machine.next_step(at(700)), Step::Sleep(Some(at(701))));
 }
 
@@ -252,7 +252,7 @@ fn a_lost_store_refuses_work_until_it_is_reopened() {
     assert_eq!(machine.reopen_failed(at(10)), 1);
     assert_eq!(machine.next_step(at(10)), Step::Sleep(Some(at(30))));
     assert_eq!(machine.reopened(at(30)), 1);
-    assert_eq!(machine.next_step(at(30)), Step::LookAhead);
+    assert_eq!(machine.next_step(at(30)), Step::AskNextWake);
 }
 
 #[test]
@@ -270,11 +270,11 @@ fn a_closed_machine_does_what_nobody_waits_for_and_stops() {
 #[test]
 fn a_shared_store_is_looked_at_only_while_someone_waits() {
     let mut machine = Machine::new(StoreOptions::default());
-    machine.looked_ahead(None);
+    machine.learned_next_wake(None);
     assert_eq!(machine.next_step(at(0)), Step::Sleep(None));
     machine.observe(at(0), Duration::ZERO, true);
-    assert_eq!(machine.next_step(at(0)), Step::LookElsewhere);
-    machine.looked_elsewhere(false, false, at(0));
+    assert_eq!(machine.next_step(at(0)), Step::PollForChanges);
+    machine.polled_for_changes(false, false, at(0));
     assert_eq!(machine.next_step(at(0)), Step::Sleep(Some(at(50))));
 }
 
@@ -284,7 +284,7 @@ fn a_clock_that_was_set_wants_a_transaction_of_its_own() {
     let mut machine = idle_machine();
     assert_eq!(machine.observe(at(60_000), SECOND, false), None);
     assert_eq!(machine.observe(at(30_000), 2 * SECOND, false), Some(ClockStep::Back(31 * SECOND)));
-    machine.looked_ahead(None);
+    machine.learned_next_wake(None);
     assert_eq!(machine.next_step(at(30_000)), Step::Transact);
     machine.postpone_lease_change(at(30_000));
     assert_eq!(machine.next_step(at(30_000)), Step::Sleep(Some(at(31_000))), "it failed");
@@ -322,7 +322,7 @@ fn a_fetch_does_not_expire_before_what_came_before_it() {
     assert_eq!(machine.next_step(at(0)), Step::Transact);
     assert_eq!(transact_in_vain(&mut machine, true), 1);
 
-    machine.looked_ahead(Some(at(5)));
+    machine.learned_next_wake(Some(at(5)));
     let _at_due_time = fetch(&mut machine, order(1, 1), at(5));
     assert_eq!(machine.next_step(at(5)), Step::Transact);
 }
