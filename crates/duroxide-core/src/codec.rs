@@ -105,7 +105,7 @@ pub fn decode_at<T: DeserializeOwned>(text: &str, place: impl FnOnce() -> String
 }
 
 /// Replaces a quoted string of a decode error by its size.
-fn without_content(error: String) -> String {
+pub(crate) fn without_content(error: String) -> String {
     const QUOTED: &str = "string \"";
     const AFTER: &str = "\", expected";
     let Some((before, rest)) = error.split_once(QUOTED) else { return error };

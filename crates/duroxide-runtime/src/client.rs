@@ -70,6 +70,10 @@ impl Client {
         self.timer = timer;
         self
     }
+
+    pub(crate) fn timer(&self) -> &dyn Timer {
+        self.timer.as_ref()
+    }
 }
 
 impl fmt::Debug for Client {

@@ -31,7 +31,7 @@ pub type ActivityRegistry = Registry<dyn ActivityHandler>;
 pub type ActivityRegistryBuilder = RegistryBuilder<dyn ActivityHandler>;
 
 /// The version of a handler that was registered without one.
-const DEFAULT_VERSION: Version = Version::new(1, 0, 0);
+pub(crate) const DEFAULT_VERSION: Version = Version::new(1, 0, 0);
 
 /// The version that a start without a version gets.
 #[derive(Debug, Clone)]

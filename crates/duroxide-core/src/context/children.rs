@@ -4,7 +4,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};
 use crate::{
-    Action, DurableFuture,
+    Action, DurableFuture, ErrorDetails,
     engine::{Kind, Value},
     is_auto_generated_sub_orch_id, is_reserved_root_id,
 };
@@ -19,7 +19,7 @@ impl OrchestrationContext {
         name: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.child(name.into(), None, String::new(), input.into(), into_result)
+        self.call_child(name.into(), None, String::new(), input.into(), into_result)
     }
 
     /// Calls a child under the given id.
@@ -29,7 +29,7 @@ impl OrchestrationContext {
         instance: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.child(name.into(), None, instance.into(), input.into(), into_result)
+        self.call_child(name.into(), None, instance.into(), input.into(), into_result)
     }
 
     /// Calls a child in the given version; `None` leaves the choice to the registry's policy.
@@ -39,7 +39,7 @@ impl OrchestrationContext {
         version: Option<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.child(name.into(), version, String::new(), input.into(), into_result)
+        self.call_child(name.into(), version, String::new(), input.into(), into_result)
     }
 
     /// Calls a child in the given version under the given id.
@@ -50,7 +50,7 @@ impl OrchestrationContext {
         instance: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.child(name.into(), version, instance.into(), input.into(), into_result)
+        self.call_child(name.into(), version, instance.into(), input.into(), into_result)
     }
 
     /// Calls a child with a typed input and output.
@@ -64,7 +64,7 @@ impl OrchestrationContext {
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
         let place = self.place(OUTPUT, &name);
-        self.child(name, None, String::new(), encode_or_panic(input), into_typed_result(place))
+        self.call_child(name, None, String::new(), encode_or_panic(input), into_typed_result(place))
     }
 
     /// Calls a child under the given id with a typed input and output.
@@ -79,7 +79,7 @@ impl OrchestrationContext {
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
         let place = self.place(OUTPUT, &name);
-        self.child(name, None, instance.into(), encode_or_panic(input), into_typed_result(place))
+        self.call_child(name, None, instance.into(), encode_or_panic(input), into_typed_result(place))
     }
 
     /// Starts another instance without waiting for it. If the id exists already nothing happens.
@@ -136,7 +136,7 @@ impl OrchestrationContext {
         self.detached(name.into(), version, instance.into(), encode_or_panic(input));
     }
 
-    fn child<T>(
+    pub(crate) fn call_child<T>(
         &self,
         name: String,
         version: Option<String>,
@@ -145,17 +145,17 @@ impl OrchestrationContext {
         convert: impl FnOnce(Value) -> T + Send + 'static,
     ) -> DurableFuture<T> {
         if is_auto_generated_sub_orch_id(&instance) {
-            let refused = Err(format!(
+            let refused = ErrorDetails::orchestration_failed(format!(
                 "sub-orchestration instance id '{instance}' starts with the reserved marker 'sub::', which the \
                  runtime uses to mark auto-generated child ids; use an id that does not begin with it"
             ));
-            return DurableFuture::known(Value::Result(refused), convert);
+            return DurableFuture::known(Value::failed(refused), convert);
         }
         let action = Action::StartSubOrchestration { scheduling_event_id: 0, name, version, instance, input };
         self.call(Kind::Child, "", action, convert)
     }
 
-    fn detached(&self, name: String, version: Option<String>, instance: String, input: String) {
+    pub(crate) fn detached(&self, name: String, version: Option<String>, instance: String, input: String) {
         assert!(
             !is_reserved_root_id(&instance),
             "detached orchestration instance id '{instance}' uses the reserved sub-orchestration marker 'sub::'; \

@@ -17,7 +17,7 @@ use super::{
     awaitable::{Awaitable, Dropped, Kind, Recorded, Value, keep_waker},
     queue::Queues,
 };
-use crate::{Action, Clock, KvEntry};
+use crate::{Action, Clock, KvEntry, RunOptions};
 
 /// Who an execution is. Fixed for its whole life.
 #[derive(Debug, Clone)]
@@ -97,8 +97,8 @@ pub(crate) struct State {
 pub(crate) struct Emission {
     token: Option<u64>,
     pub(crate) action: Action,
-    /// How long a worker may run the activity. Not recorded: only the work item carries it.
-    pub(crate) attempt_timeout: Option<Duration>,
+    /// Options of an activity. Not recorded: only the work item carries them.
+    pub(crate) options: RunOptions,
 }
 
 /// An awaited call and, for waits and queue reads, the name it listens on.
@@ -157,7 +157,7 @@ impl State {
         // Past the limit the turn will fail; keeping the actions would only let a runaway loop eat the memory.
         let kept_max = self.emissions_max.map(|max| max.saturating_add(self.replayed_emissions_max));
         if kept_max.is_none_or(|max| self.emissions_in_turn <= max) {
-            self.emitted.push_back(Emission { token, action, attempt_timeout: None });
+            self.emitted.push_back(Emission { token, action, options: RunOptions::default() });
         }
     }
 
@@ -166,10 +166,10 @@ impl State {
         self.emission(token).map(|emission| &mut emission.action)
     }
 
-    /// Bounds the run of an activity that was just called.
-    pub(crate) fn set_attempt_timeout(&mut self, token: u64, timeout: Option<Duration>) {
+    /// Sets the options of an activity that was just called.
+    pub(crate) fn set_run_options(&mut self, token: u64, options: RunOptions) {
         if let Some(emission) = self.emission(token) {
-            emission.attempt_timeout = timeout;
+            emission.options = options;
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::story::*;
 use duroxide_core::{
-    ActivityInput, BackoffStrategy, ErrorDetails, OrchestrationContext, RetryPolicy, WorkItem,
+    ActivityInput, BackoffStrategy, ErrorDetails, OrchestrationContext, RetryPolicy, RunOptions, WorkItem,
     engine::{Outcome, Turn},
     not_retryable,
 };
@@ -180,7 +180,10 @@ fn the_bound_of_an_attempt_travels_with_the_work_item_only() {
     };
     let second = Duration::from_secs(1);
     tell(code(Some(second)), |story| {
-        let expected = ActivityInput { input: "x".into(), attempt_timeout: Some(second) };
+        let expected = ActivityInput {
+            input: "x".into(),
+            options: RunOptions { attempt_timeout: Some(second), retry_of: None },
+        };
         assert_eq!(given(&story.start()), expected);
         assert!(json(&story.history)[1].contains(r#""input":"x""#), "recorded as it was given");
         assert_eq!(given(&story.turn([activity_failed(2, "slow")])), expected, "each attempt has it");

@@ -3,7 +3,7 @@
 use duroxide_core::{
     codec, is_reserved_root_id,
     limits::{MAX_ADDRESSED_ID_BYTES, MAX_NAME_BYTES},
-    reserved_root_id_message,
+    reserved_root_id_message, typed,
 };
 use semver::Version;
 use serde::Serialize;
@@ -28,6 +28,11 @@ impl Client {
             self.check_bytes(what, codec::encoded_len(&value).map_err(failed)?)?;
         }
         codec::encode(&value).map_err(failed)
+    }
+
+    /// Encodes a value of typed authoring: always as JSON.
+    pub(crate) fn encode_json<T: Serialize + ?Sized>(&self, value: &T) -> Result<String, ClientError> {
+        typed::encode(value).map_err(|error| ClientError::invalid_input(format!("encode: {error}")))
     }
 
     /// Refuses a message to an instance whose mailbox is full. Concurrent senders can each see the last free entry, so

@@ -67,7 +67,7 @@ impl ActivityRegistryBuilder {
         ActivityRegistry::builder_from(registry)
     }
 
-    fn add(&mut self, name: &str, handler: Arc<dyn ActivityHandler>) {
+    pub(crate) fn add(&mut self, name: &str, handler: Arc<dyn ActivityHandler>) {
         if name.starts_with(SYSCALL_ACTIVITY_PREFIX) {
             self.refuse(format!("activity name '{name}' uses reserved prefix '{SYSCALL_ACTIVITY_PREFIX}'"));
             return;

@@ -99,7 +99,7 @@ impl<H: ?Sized> RegistryBuilder<H> {
         self.policies.insert(name, policy);
     }
 
-    pub(super) fn refuse(&mut self, error: String) {
+    pub(crate) fn refuse(&mut self, error: String) {
         self.errors.push(error);
     }
 }

@@ -104,7 +104,7 @@ impl OrchestrationRegistryBuilder {
         self
     }
 
-    fn add(&mut self, name: &str, version: Version, handler: Arc<dyn OrchestrationHandler>) {
+    pub(crate) fn add(&mut self, name: &str, version: Version, handler: Arc<dyn OrchestrationHandler>) {
         self.insert(name, version, handler, |at| format!("duplicate orchestration registration: {at}"));
     }
 
