@@ -54,6 +54,7 @@
 //!
 //! | Feature | Default | Effect |
 //! |---|---|---|
+//! | `macros` | yes | [`activity`], [`activities`] and [`orchestration`]: typed handlers, see [`typed`] |
 //! | `sqlite` | yes | [`providers::sqlite`] |
 //! | `fs` | no | `providers::fs`: a store of plain files, for looking at, teaching and tests |
 //! | `provider-test` | no | `provider_validations` and `provider_stress_tests`: test kits for providers |
@@ -67,6 +68,7 @@ mod guide;
 pub mod prelude;
 pub mod providers;
 pub mod runtime;
+pub mod typed;
 
 pub use duroxide_core::{
     Action, ActivityOutcome, AppErrorKind, BackoffStrategy, ConfigErrorKind, DurableFuture, Either2, Either3,
@@ -87,6 +89,11 @@ pub use duroxide_runtime::{
 
 #[cfg(feature = "provider-test")]
 pub use duroxide_conformance::{conformance_tests, provider_stress_tests, provider_validations};
+
+pub use typed::{Activity, CallError, DecodeError, Handle, Key, Orchestration};
+
+#[cfg(feature = "macros")]
+pub use typed::attributes::{activities, activity, orchestration};
 
 /// A shared store.
 pub type ProviderRef = std::sync::Arc<dyn providers::Provider>;
