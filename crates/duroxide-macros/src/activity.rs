@@ -31,7 +31,7 @@ fn declare(args: TokenStream, function: &Function) -> Result<TokenStream> {
     let name = Args::of_activity(args)?.name.map_or_else(|| default_name(ident), |name| name.value());
     let (cfgs, marker) = (cfgs(attrs), marker_type(attrs, vis, ident));
     let types = shape.associated_types();
-    let code = body.as_ref().map(|_| {
+    let code = if body.is_some() {
         let (pattern, arguments) = shape.call_arguments();
         quote! {
             #(#cfgs)*
@@ -44,7 +44,10 @@ fn declare(args: TokenStream, function: &Function) -> Result<TokenStream> {
                 }
             }
         }
-    });
+    } else {
+        let context = shape.used_context();
+        quote!(#(#cfgs)* #context)
+    };
     Ok(quote! {
         #marker
         #(#cfgs)*

@@ -36,7 +36,7 @@ fn declare(args: TokenStream, function: &Function) -> Result<TokenStream> {
     });
     let (cfgs, marker) = (cfgs(attrs), marker_type(attrs, vis, ident));
     let types = shape.associated_types();
-    let code = body.as_ref().map(|_| {
+    let code = if body.is_some() {
         let (pattern, arguments) = shape.call_arguments();
         quote! {
             #(#cfgs)*
@@ -49,7 +49,10 @@ fn declare(args: TokenStream, function: &Function) -> Result<TokenStream> {
                 }
             }
         }
-    });
+    } else {
+        let context = shape.used_context();
+        quote!(#(#cfgs)* #context)
+    };
     Ok(quote! {
         #marker
         #(#cfgs)*

@@ -29,6 +29,7 @@ impl Kind {
 
 /// The types of a handler.
 pub(crate) struct Shape {
+    context: Type,
     arguments: Vec<Type>,
     result: Type,
 }
@@ -54,14 +55,14 @@ impl Shape {
             }
         }
         let mut types = types.into_iter();
-        check_context(kind, sig, types.next())?;
+        let context = check_context(kind, sig, types.next())?;
         let arguments: Vec<Type> = types.collect();
         arguments.iter().try_for_each(check_owned)?;
         let ReturnType::Type(_, result) = &sig.output else {
             let message = format!("{} returns `Result<Output, Error>`", kind.an());
             return Err(Error::new(sig.ident.span(), message));
         };
-        Ok(Self { arguments, result: (**result).clone() })
+        Ok(Self { context, arguments, result: (**result).clone() })
     }
 
     /// The associated types `Input`, `Output` and `Error`.
@@ -82,6 +83,12 @@ impl Shape {
             [only] => quote_spanned!(only.span()=> #only),
             several => quote!((#(#several),*)),
         }
+    }
+
+    /// Names the types of a declaration without a body, which would otherwise look like unused imports.
+    pub(crate) fn used_context(&self) -> TokenStream {
+        let context = &self.context;
+        quote!(const _: ::core::marker::PhantomData<#context> = ::core::marker::PhantomData;)
     }
 
     /// A pattern that takes the input apart, and the arguments of the call.
@@ -116,7 +123,7 @@ fn check_modifiers(kind: Kind, sig: &Signature) -> Result<()> {
 }
 
 /// The context is recognized by its name, because a macro sees no types.
-fn check_context(kind: Kind, sig: &Signature, first: Option<Type>) -> Result<()> {
+fn check_context(kind: Kind, sig: &Signature, first: Option<Type>) -> Result<Type> {
     let wanted = kind.context();
     let is_context = |ty: &Type| match ungrouped(ty) {
         Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == wanted),
@@ -124,7 +131,7 @@ fn check_context(kind: Kind, sig: &Signature, first: Option<Type>) -> Result<()>
     };
     let message = format!("the first argument of {} is its context: `ctx: {wanted}`", kind.an());
     match first {
-        Some(first) if is_context(&first) => Ok(()),
+        Some(first) if is_context(&first) => Ok(first),
         Some(first) => Err(Error::new(first.span(), message)),
         None => Err(Error::new(sig.ident.span(), message)),
     }

@@ -82,6 +82,14 @@ impl<H: ?Sized> Registry<H> {
         Self { handlers: Arc::new(handlers), policies: Arc::new(RwLock::new(policies)) }
     }
 
+    /// All handlers, in order.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&str, &Version, &Arc<H>)> {
+        let handlers = self.handlers.iter();
+        handlers.flat_map(|(name, versions)| {
+            versions.iter().map(move |(version, handler)| (name.as_str(), version, handler))
+        })
+    }
+
     /// The handler that the version policy of `name` chooses.
     pub fn resolve_handler(&self, name: &str) -> Option<(Version, Arc<H>)> {
         let found = self.by_policy(name);

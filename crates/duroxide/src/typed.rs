@@ -57,6 +57,7 @@ pub use duroxide_core::typed::{
 pub use duroxide_runtime::{
     registry::ActivityRegistryBuilder,
     typed::{
-        ActivityCode, ActivityService, BuildError, Handle, RuntimeBuilder, ServiceActivity, TypedStatus,
+        ActivityCode, ActivityService, BuildError, FrozenError, Handle, Handlers, RuntimeBuilder,
+        ServiceActivity, TypedStatus,
     },
 };

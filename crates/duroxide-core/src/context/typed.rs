@@ -11,6 +11,7 @@ mod context_calls;
 mod declaration;
 mod json;
 mod key;
+mod shape;
 
 pub use activity_call::{ActivityCall, CallMode, Once, Retried};
 pub use call_error::{ACTIVITY_ATTEMPT_TIMED_OUT, ACTIVITY_PANICKED, CallError};
@@ -18,3 +19,4 @@ pub use child_call::ChildCall;
 pub use declaration::{Activity, Orchestration, OrchestrationCode, Outcome};
 pub use json::{DecodeError, decode, encode, encode_error, undecodable_input};
 pub use key::Key;
+pub use shape::{HandlerShapes, shape_of};

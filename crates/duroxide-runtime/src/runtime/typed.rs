@@ -3,9 +3,13 @@
 mod activity;
 mod builder;
 mod client;
+mod frozen;
 mod handle;
+mod handlers;
 mod orchestration;
 
 pub use activity::{ActivityCode, ActivityService, ServiceActivity};
-pub use builder::{BuildError, RuntimeBuilder};
+pub use builder::RuntimeBuilder;
+pub use frozen::FrozenError;
 pub use handle::{Handle, TypedStatus};
+pub use handlers::{BuildError, Handlers};

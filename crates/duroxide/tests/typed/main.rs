@@ -9,6 +9,7 @@ mod fixture;
 
 mod calls;
 mod errors;
+mod frozen;
 mod handles;
 mod registration;
 mod same_events;

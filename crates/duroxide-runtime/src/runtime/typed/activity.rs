@@ -3,7 +3,7 @@
 use std::{future::Future, marker::PhantomData, sync::Arc};
 
 use async_trait::async_trait;
-use duroxide_core::typed::{Activity, decode, encode, encode_error, undecodable_input};
+use duroxide_core::typed::{Activity, HandlerShapes, decode, encode, encode_error, undecodable_input};
 
 use crate::{ActivityContext, ActivityHandler, registry::ActivityRegistryBuilder};
 
@@ -75,6 +75,10 @@ impl<A: ActivityCode> ActivityHandler for Free<A> {
         let input = decode_input::<A>(&ctx, &input)?;
         encode_result::<A>(A::run(ctx, input).await)
     }
+
+    fn shapes(&self) -> Option<HandlerShapes> {
+        Some(HandlerShapes::of_activity::<A>())
+    }
 }
 
 /// A method of a service as a handler of texts.
@@ -85,6 +89,10 @@ impl<S: Send + Sync + 'static, A: ServiceActivity<S>> ActivityHandler for OfServ
     async fn invoke(&self, ctx: ActivityContext, input: String) -> Result<String, String> {
         let input = decode_input::<A>(&ctx, &input)?;
         encode_result::<A>(A::run(Arc::clone(&self.0), ctx, input).await)
+    }
+
+    fn shapes(&self) -> Option<HandlerShapes> {
+        Some(HandlerShapes::of_activity::<A>())
     }
 }
 

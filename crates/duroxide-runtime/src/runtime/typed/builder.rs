@@ -1,69 +1,62 @@
 //! [`RuntimeBuilder`]: registers handlers and starts a node.
 
-use std::{error::Error, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use duroxide_core::typed::OrchestrationCode;
 use duroxide_provider::Provider;
 
-use super::{ActivityCode, ActivityService};
-use crate::{
-    ActivityRegistry, OrchestrationRegistry, Runtime, RuntimeOptions,
-    registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder},
-};
+use super::{ActivityCode, ActivityService, BuildError, Handlers};
+use crate::{ActivityRegistry, OrchestrationRegistry, Runtime, RuntimeOptions};
 
 /// Registers handlers and starts a node: see [`Runtime::builder`].
 #[must_use = "nothing runs until `build` is awaited"]
 pub struct RuntimeBuilder {
     store: Arc<dyn Provider>,
-    activities: ActivityRegistryBuilder,
-    orchestrations: OrchestrationRegistryBuilder,
+    handlers: Handlers,
     options: RuntimeOptions,
 }
-
-/// Handlers that cannot be registered together: two of one name and version, a reserved name, a version that is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BuildError(String);
 
 impl Runtime {
     /// A builder of a node on a store.
     pub fn builder(store: Arc<dyn Provider>) -> RuntimeBuilder {
-        RuntimeBuilder {
-            store,
-            activities: ActivityRegistryBuilder::default(),
-            orchestrations: OrchestrationRegistryBuilder::default(),
-            options: RuntimeOptions::default(),
-        }
+        RuntimeBuilder { store, handlers: Handlers::new(), options: RuntimeOptions::default() }
     }
 }
 
 impl RuntimeBuilder {
     /// Registers a typed activity.
     pub fn activity<A: ActivityCode>(mut self) -> Self {
-        self.activities = self.activities.activity::<A>();
+        self.handlers = self.handlers.activity::<A>();
         self
     }
 
     /// Registers all activities of a service.
     pub fn service<S: ActivityService>(mut self, service: Arc<S>) -> Self {
-        self.activities = self.activities.service(service);
+        self.handlers = self.handlers.service(service);
         self
     }
 
     /// Registers a typed orchestration.
     pub fn orchestration<O: OrchestrationCode>(mut self) -> Self {
-        self.orchestrations = self.orchestrations.orchestration::<O>();
+        self.handlers = self.handlers.orchestration::<O>();
         self
     }
 
     /// Registers all activities of a registry, such as those registered by name.
     pub fn activities(mut self, registry: impl Into<ActivityRegistry>) -> Self {
-        self.activities = self.activities.merge(registry.into());
+        self.handlers = self.handlers.activities(registry);
         self
     }
 
     /// Registers all orchestrations of a registry, such as those registered by name.
     pub fn orchestrations(mut self, registry: impl Into<OrchestrationRegistry>) -> Self {
-        self.orchestrations = self.orchestrations.merge(registry.into());
+        self.handlers = self.handlers.orchestrations(registry);
+        self
+    }
+
+    /// Registers these handlers.
+    pub fn handlers(mut self, handlers: Handlers) -> Self {
+        self.handlers = self.handlers.and(handlers);
         self
     }
 
@@ -76,38 +69,22 @@ impl RuntimeBuilder {
     /// Starts the node.
     ///
     /// # Errors
-    /// If two handlers have the same name and version, or a name or version is not allowed. Nothing is started then.
+    /// As [`Handlers::build`]. Nothing is started then.
     ///
     /// # Panics
     /// As [`Runtime::start_with_options`].
     pub async fn build(self) -> Result<Arc<Runtime>, BuildError> {
-        let Self { store, activities, orchestrations, options } = self;
-        let (activities, orchestrations) = match (activities.build_result(), orchestrations.build_result()) {
-            (Ok(activities), Ok(orchestrations)) => (activities, orchestrations),
-            (activities, orchestrations) => {
-                let errors: Vec<String> =
-                    [activities.err(), orchestrations.err()].into_iter().flatten().collect();
-                return Err(BuildError(errors.join("; ")));
-            }
-        };
+        let Self { store, handlers, options } = self;
+        let (activities, orchestrations) = handlers.build()?;
         Ok(Runtime::start_with_options(store, activities, orchestrations, options).await)
     }
 }
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for BuildError {}
 
 impl fmt::Debug for RuntimeBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RuntimeBuilder")
             .field("store", &self.store.name())
-            .field("activities", &self.activities)
-            .field("orchestrations", &self.orchestrations)
+            .field("handlers", &self.handlers)
             .finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ use std::{marker::PhantomData, sync::Arc};
 use async_trait::async_trait;
 use duroxide_core::{
     OrchestrationContext, OrchestrationHandler,
-    typed::{OrchestrationCode, decode, encode, encode_error, undecodable_input},
+    typed::{HandlerShapes, OrchestrationCode, decode, encode, encode_error, undecodable_input},
 };
 use semver::Version;
 
@@ -43,5 +43,9 @@ impl<O: OrchestrationCode> OrchestrationHandler for Typed<O> {
             Ok(output) => encode(&output),
             Err(error) => Err(encode_error(&error)),
         }
+    }
+
+    fn shapes(&self) -> Option<HandlerShapes> {
+        Some(HandlerShapes::of_orchestration::<O>())
     }
 }
