@@ -24,6 +24,8 @@ impl OrchestrationContext {
 
     /// Calls an activity with a typed input and output.
     ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
+    ///
     /// # Panics
     /// If the input has no JSON form.
     pub fn schedule_activity_typed<In: Serialize, Out: DeserializeOwned + Send + 'static>(
@@ -47,6 +49,8 @@ impl OrchestrationContext {
     }
 
     /// Calls an activity of a session with a typed input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     ///
     /// # Panics
     /// If the input has no JSON form.
@@ -76,6 +80,8 @@ impl OrchestrationContext {
 
     /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry) with a typed input and output.
     ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
+    ///
     /// # Panics
     /// If the input has no JSON form.
     pub async fn schedule_activity_with_retry_typed<In: Serialize, Out: DeserializeOwned>(
@@ -103,6 +109,8 @@ impl OrchestrationContext {
 
     /// [`schedule_activity_with_retry_on_session`](Self::schedule_activity_with_retry_on_session) with a typed
     /// input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     ///
     /// # Panics
     /// If the input has no JSON form.

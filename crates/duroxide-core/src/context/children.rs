@@ -55,6 +55,8 @@ impl OrchestrationContext {
 
     /// Calls a child with a typed input and output.
     ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
+    ///
     /// # Panics
     /// If the input has no JSON form.
     pub fn schedule_sub_orchestration_typed<In: Serialize, Out: DeserializeOwned + Send + 'static>(
@@ -68,6 +70,8 @@ impl OrchestrationContext {
     }
 
     /// Calls a child under the given id with a typed input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     ///
     /// # Panics
     /// If the input has no JSON form.
@@ -97,6 +101,8 @@ impl OrchestrationContext {
 
     /// Starts another instance with a typed input, without waiting for it.
     ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
+    ///
     /// # Panics
     /// If the id could be taken for an automatic child id, or if the input has no JSON form.
     pub fn schedule_orchestration_typed<In: Serialize>(
@@ -123,6 +129,8 @@ impl OrchestrationContext {
     }
 
     /// Starts another instance in the given version with a typed input, without waiting for it.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     ///
     /// # Panics
     /// If the id could be taken for an automatic child id, or if the input has no JSON form.

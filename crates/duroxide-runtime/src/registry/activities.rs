@@ -23,6 +23,8 @@ impl ActivityRegistryBuilder {
     }
 
     /// Registers an activity with typed input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](duroxide_core::codec) for what that loses.
     #[must_use]
     pub fn register_typed<In, Out, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
     where
