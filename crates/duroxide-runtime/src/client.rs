@@ -17,6 +17,7 @@ use duroxide_core::RuntimeLimits;
 use duroxide_provider::Provider;
 
 pub use error::ClientError;
+pub(crate) use start::INPUT;
 
 use crate::env::{Timer, TokioTimer};
 

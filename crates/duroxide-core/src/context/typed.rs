@@ -17,6 +17,6 @@ pub use activity_call::{ActivityCall, CallMode, Once, Retried};
 pub use call_error::{ACTIVITY_ATTEMPT_TIMED_OUT, ACTIVITY_PANICKED, CallError};
 pub use child_call::ChildCall;
 pub use declaration::{Activity, Orchestration, OrchestrationCode, Outcome};
-pub use json::{DecodeError, decode, encode, encode_error, undecodable_input};
+pub use json::{DecodeError, decode, encode, encode_error, encoded_len, undecodable_input};
 pub use key::Key;
 pub use shape::{HandlerShapes, shape_of};

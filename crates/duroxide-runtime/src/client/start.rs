@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Client, ClientError, validate};
 
-const INPUT: &str = "orchestration input";
+pub(crate) const INPUT: &str = "orchestration input";
 
 impl Client {
     /// Starts an instance. The version policy of the processing node chooses the handler version.

@@ -30,9 +30,17 @@ impl Client {
         codec::encode(&value).map_err(failed)
     }
 
-    /// Encodes a value of typed authoring: always as JSON.
-    pub(crate) fn encode_json<T: Serialize + ?Sized>(&self, value: &T) -> Result<String, ClientError> {
-        typed::encode(value).map_err(|error| ClientError::invalid_input(format!("encode: {error}")))
+    /// Encodes a value of typed authoring: always as JSON. Measures it first, as [`Self::encode`] does.
+    pub(crate) fn encode_json<T: Serialize + ?Sized>(
+        &self,
+        what: &str,
+        value: &T,
+    ) -> Result<String, ClientError> {
+        let failed = |error| ClientError::invalid_input(format!("encode: {error}"));
+        if self.limits.max_payload_bytes.is_some() {
+            self.check_bytes(what, typed::encoded_len(value).map_err(failed)?)?;
+        }
+        typed::encode(value).map_err(failed)
     }
 
     /// Refuses a message to an instance whose mailbox is full. Concurrent senders can each see the last free entry, so

@@ -43,7 +43,7 @@ pub use duroxide_macros::activity;
 ///
 /// Every `async fn` with the receiver `self: Arc<Self>` is an activity; other methods stay what they are. The types that
 /// stand for the activities are declared beside the block, with the names of the methods.
-/// `Runtime::builder(store).service(payments)` registers them all.
+/// `Runtime::builder(store).service(payments)` registers them all. A service has one such block.
 ///
 /// ```
 /// use std::sync::Arc;

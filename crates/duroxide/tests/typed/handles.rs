@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duroxide::{prelude::*, typed::TypedStatus};
+use duroxide::{prelude::*, runtime::RuntimeLimits, typed::TypedStatus};
 use serde::{Deserialize, Serialize};
 
 use super::store;
@@ -83,6 +83,28 @@ async fn an_instance_is_started_once() {
     let other = client.start_or_get::<approve>("a-1", 8).await.unwrap_err();
     assert_eq!(other.to_string(), "Invalid input: instance 'a-1' exists with another orchestration or input");
     drop(store);
+}
+
+/// Measured before its text is made, like the input of a start by name.
+#[tokio::test]
+async fn an_input_over_the_limit_is_refused() {
+    let (store, _) = store().await;
+    let limits = RuntimeLimits { max_payload_bytes: Some(10), ..RuntimeLimits::default() };
+    let client = Client::with_limits(store, limits);
+    let error = client.start::<noted>("n", "eight by".to_owned()).await.map(drop);
+    assert!(error.is_ok(), "ten bytes with the quotes: {error:?}");
+    let error = client.start::<noted>("n", "nine byte".to_owned()).await.unwrap_err().to_string();
+    assert_eq!(error, "Invalid input: orchestration input size (11 bytes) exceeds limit (10 bytes)");
+    let handle = client.handle::<noted>("n");
+    let error = handle.raise("e", "nine byte").await.unwrap_err().to_string();
+    assert_eq!(error, "Invalid input: event data size (11 bytes) exceeds limit (10 bytes)");
+    let error = handle.enqueue("q", "nine byte").await.unwrap_err().to_string();
+    assert_eq!(error, "Invalid input: queue message data size (11 bytes) exceeds limit (10 bytes)");
+}
+
+#[duroxide::orchestration]
+async fn noted(_ctx: OrchestrationContext, note: String) -> Result<String, String> {
+    Ok(note)
 }
 
 #[tokio::test]

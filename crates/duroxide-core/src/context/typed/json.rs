@@ -38,6 +38,30 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String, String> {
     serde_json::to_string(value).map_err(|error| error.to_string())
 }
 
+/// How many bytes [`encode`] would make of a value, without making them.
+///
+/// # Errors
+/// The `serde_json` text if the value has no JSON form.
+pub fn encoded_len<T: Serialize + ?Sized>(value: &T) -> Result<usize, String> {
+    let mut meter = Meter(0);
+    serde_json::to_writer(&mut meter, value).map_err(|error| error.to_string())?;
+    Ok(meter.0)
+}
+
+/// Counts JSON instead of keeping it.
+struct Meter(usize);
+
+impl std::io::Write for Meter {
+    fn write(&mut self, json: &[u8]) -> std::io::Result<usize> {
+        self.0 += json.len();
+        Ok(json.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The value of a JSON text that comes from `place`, such as `input of activity 'charge'`.
 ///
 /// # Errors
@@ -75,6 +99,7 @@ mod tests {
     #[track_caller]
     fn comes_back<T: Serialize + DeserializeOwned + PartialEq + fmt::Debug>(value: T) {
         let text = encode(&value).unwrap();
+        assert_eq!(encoded_len(&value), Ok(text.len()));
         assert_eq!(decode::<T>(&text, || "test".to_owned()).unwrap(), value);
     }
 

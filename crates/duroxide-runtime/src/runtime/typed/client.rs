@@ -4,7 +4,7 @@ use duroxide_core::typed::{CallError, Orchestration};
 use duroxide_provider::StartOutcome;
 
 use super::Handle;
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, client::INPUT};
 
 /// # Typed starts
 impl Client {
@@ -18,7 +18,7 @@ impl Client {
         instance: impl Into<String>,
         input: O::Input,
     ) -> Result<Handle<O>, ClientError> {
-        let (instance, input) = (instance.into(), self.encode_json(&input)?);
+        let (instance, input) = (instance.into(), self.encode_json(INPUT, &input)?);
         match O::VERSION {
             Some(version) => {
                 self.start_orchestration_versioned(instance.as_str(), O::NAME, version, input).await?;
@@ -38,7 +38,7 @@ impl Client {
         instance: impl Into<String>,
         input: O::Input,
     ) -> Result<Handle<O>, ClientError> {
-        let (instance, input) = (instance.into(), self.encode_json(&input)?);
+        let (instance, input) = (instance.into(), self.encode_json(INPUT, &input)?);
         let outcome = match O::VERSION {
             Some(version) => {
                 self.start_orchestration_versioned_if_new(instance.as_str(), O::NAME, version, input).await?

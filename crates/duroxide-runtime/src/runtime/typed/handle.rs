@@ -120,7 +120,7 @@ impl<O: Orchestration> Handle<O> {
         event: impl Into<String>,
         data: &T,
     ) -> Result<(), ClientError> {
-        let data = self.client.encode_json(data)?;
+        let data = self.client.encode_json("event data", data)?;
         self.client.raise_event(self.instance.as_str(), event, data).await
     }
 
@@ -133,7 +133,7 @@ impl<O: Orchestration> Handle<O> {
         queue: impl Into<String>,
         data: &T,
     ) -> Result<(), ClientError> {
-        let data = self.client.encode_json(data)?;
+        let data = self.client.encode_json("queue message data", data)?;
         self.client.enqueue_event(self.instance.as_str(), queue, data).await
     }
 
