@@ -83,7 +83,7 @@ impl OrchestrationCode for Misversioned {
 }
 
 #[tokio::test]
-async fn a_version_starts_and_calls_exactly_itself() {
+async fn a_version_starts_exactly_itself() {
     let (store, client) = store().await;
     let runtime = Runtime::builder(store)
         .orchestration::<order_v2>()
@@ -97,6 +97,53 @@ async fn a_version_starts_and_calls_exactly_itself() {
     assert_eq!(client.start_and_wait::<order_v1>("v1", ()).await.unwrap(), Ok(1));
     assert_eq!(client.start_and_wait::<order_v2>("v2", ()).await.unwrap(), Ok(2));
     assert_eq!(client.start_and_wait::<order>("latest", ()).await.unwrap(), Ok(2), "the policy decides");
+    runtime.shutdown(None).await;
+}
+
+/// Two versions of one loop: the first continues as the second.
+#[duroxide::orchestration(name = "looped", version = "1.0.0")]
+async fn looped_v1(ctx: OrchestrationContext, n: u32) -> Result<String, String> {
+    ctx.continue_as::<looped_v2>(format!("{n} from {}", ctx.orchestration_version())).await
+}
+
+#[duroxide::orchestration(name = "looped", version = "2.0.0")]
+async fn looped_v2(ctx: OrchestrationContext, text: String) -> Result<String, String> {
+    Ok(format!("{text} to {}", ctx.orchestration_version()))
+}
+
+#[duroxide::orchestration(name = "looped", version = "3.0.0")]
+async fn looped_v3(_ctx: OrchestrationContext, _text: String) -> Result<String, String> {
+    Err("nobody asked for this version".to_owned())
+}
+
+#[duroxide::orchestration]
+async fn parent(ctx: OrchestrationContext) -> Result<Vec<u32>, String> {
+    ctx.detach::<order_v1>("detached", ());
+    Ok(vec![
+        ctx.child::<order_v1>(()).await?,
+        ctx.child::<order_v2>(()).await?,
+        ctx.child::<order>(()).await?,
+        ctx.child::<order>(()).version("1.0.0").await?,
+    ])
+}
+
+#[tokio::test]
+async fn a_child_a_detached_instance_and_a_next_execution_have_the_version_of_their_type() {
+    let (store, client) = store().await;
+    let runtime = Runtime::builder(store)
+        .orchestration::<order>()
+        .orchestration::<order_v2>()
+        .orchestration::<parent>()
+        .orchestration::<looped_v1>()
+        .orchestration::<looped_v2>()
+        .orchestration::<looped_v3>()
+        .build()
+        .await
+        .unwrap();
+    assert_eq!(client.start_and_wait::<parent>("p", ()).await.unwrap(), Ok(vec![1, 2, 2, 1]));
+    assert_eq!(client.handle::<order_v1>("detached").result().await.unwrap(), Ok(1));
+    let looped = client.start_and_wait::<looped_v1>("l", 7).await.unwrap();
+    assert_eq!(looped, Ok("7 from 1.0.0 to 2.0.0".to_owned()));
     runtime.shutdown(None).await;
 }
 
