@@ -212,6 +212,7 @@ pub(crate) mod tests {
         assert_eq!((ctx.activity_name(), ctx.worker_id()), ("Charge", "work-0-abc"));
         assert_eq!((ctx.session_id(), ctx.tag()), (Some("s-1"), None));
         assert_eq!(ctx.attempt(), 3);
+        assert_eq!(ctx.idempotency_key(), "order-7/2/5", "the same in each attempt");
     }
 
     #[test]

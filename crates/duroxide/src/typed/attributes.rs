@@ -2,7 +2,7 @@
 
 /// Makes an `async fn` a typed activity.
 ///
-/// The function stays as it is, and can be called in a unit test. A type of the same name implements
+/// The function stays as it is and can be called. A type of the same name implements
 /// [`Activity`](crate::Activity): `ctx.activity::<charge>(order)` calls it, `Runtime::builder(store).activity::<charge>()`
 /// registers it.
 ///
