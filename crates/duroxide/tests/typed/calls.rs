@@ -194,6 +194,26 @@ async fn an_orchestration_cannot_continue_as_another() {
     runtime.shutdown(None).await;
 }
 
+#[duroxide::orchestration]
+async fn stops(ctx: OrchestrationContext) -> Result<bool, String> {
+    let call = ctx.activity::<endless>(()).start().map(|result| result.map_err(String::from));
+    // Asked to stop before any worker can have it.
+    Ok(ctx.cancel_and_wait(call).await == ActivityOutcome::NeverStarted)
+}
+
+#[tokio::test]
+async fn a_started_call_can_be_cancelled_and_waited_for() {
+    let (store, client) = store().await;
+    let runtime = Runtime::builder(store)
+        .service(Arc::new(Log::default()))
+        .orchestration::<stops>()
+        .build()
+        .await
+        .unwrap();
+    assert_eq!(client.start_and_wait::<stops>("s", ()).await.unwrap(), Ok(true));
+    runtime.shutdown(None).await;
+}
+
 #[duroxide::activity]
 async fn double(_ctx: ActivityContext, n: u32) -> Result<u32, String> {
     Ok(2 * n)

@@ -184,6 +184,17 @@ async fn texts_of_handlers_by_name_are_kept_and_their_json_is_read() {
     runtime.shutdown(None).await;
 }
 
+/// An orchestration whose activity is poisoned fails itself, so the client is told.
+#[tokio::test]
+async fn poison_reaches_the_client() {
+    let (store, client) = store().await;
+    let options = RuntimeOptions { max_attempts: 1, ..crate::fixture::quick_options() };
+    let runtime = Runtime::builder(store).orchestration::<asks>().options(options).build().await.unwrap();
+    let error = client.start_and_wait::<asks>("asks", 1).await.unwrap().unwrap_err();
+    assert!(matches!(error, CallError::Poisoned(ErrorDetails::Poison { max_attempts: 1, .. })), "{error:?}");
+    runtime.shutdown(None).await;
+}
+
 #[tokio::test]
 async fn an_input_that_cannot_be_read_is_not_tried_again() {
     let (store, client) = store().await;
