@@ -176,6 +176,11 @@ impl<A: Activity> ActivityCall<A, Retried> {
 }
 
 impl<A: Activity> Built<A> {
+    /// Takes the request out, because its input may be large. What is left is dropped.
+    fn take_request(&mut self) -> Result<ActivityRequest, String> {
+        std::mem::replace(&mut self.request, Err(String::new()))
+    }
+
     fn change_request(&mut self, change: impl FnOnce(&mut ActivityRequest)) {
         if let Ok(request) = &mut self.request {
             change(request);
@@ -188,7 +193,7 @@ impl CallMode for Once {
 
     fn begin<A: Activity>(built: &mut Built<A>) -> Self::Running<A> {
         let place = built.ctx.place(OUTPUT, A::NAME);
-        match built.request.clone() {
+        match built.take_request() {
             Ok(request) => built
                 .ctx
                 .call_activity(request, move |value| {
@@ -208,7 +213,7 @@ impl CallMode for Retried {
 
     fn begin<A: Activity>(built: &mut Built<A>) -> Self::Running<A> {
         let (ctx, options) = (built.ctx.clone(), built.options.clone());
-        let request = match built.request.clone() {
+        let request = match built.take_request() {
             Ok(request) => request,
             Err(error) => return Box::pin(std::future::ready(Err(CallError::Encode(error)))),
         };

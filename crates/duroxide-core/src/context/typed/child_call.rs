@@ -61,7 +61,7 @@ impl<O: Orchestration> ChildCall<O> {
     /// Starts the child now, to be awaited later.
     pub fn start(self) -> DurableFuture<CallResult<O>> {
         match self.state {
-            State::Built(built) => built.start::<O>(),
+            State::Built(mut built) => built.start::<O>(),
             State::Running(running) => running,
         }
     }
@@ -76,8 +76,9 @@ impl<O: Orchestration> ChildCall<O> {
 }
 
 impl Built {
-    fn start<O: Orchestration>(&self) -> DurableFuture<CallResult<O>> {
-        let input = match self.input.clone() {
+    /// Takes the input out, because it may be large. What is left is dropped.
+    fn start<O: Orchestration>(&mut self) -> DurableFuture<CallResult<O>> {
+        let input = match std::mem::replace(&mut self.input, Ok(String::new())) {
             Ok(input) => input,
             Err(error) => return DurableFuture::known(Value::Fired, |_| Err(CallError::Encode(error))),
         };
