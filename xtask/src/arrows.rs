@@ -18,6 +18,7 @@ use crate::step::announce;
 /// What each crate may depend on. A crate that is not listed is an error, so that a new one gets its place here.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("duroxide-core", &[]),
+    ("duroxide-macros", &[]),
     ("duroxide-provider", &["duroxide-core"]),
     ("duroxide-store", &["duroxide-core", "duroxide-provider"]),
     ("duroxide-postgres", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
@@ -35,6 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "duroxide-sqlite",
             "duroxide-postgres",
             "duroxide-fs",
+            "duroxide-macros",
             "duroxide-runtime",
             "duroxide-conformance",
         ],

@@ -1,7 +1,9 @@
 //! The codec of every `_typed` method.
 //!
 //! JSON, except that a value whose JSON form is a string is written as the bare string, so that typed and plain
-//! calls can talk to each other.
+//! calls can talk to each other. That loses something: a text that is JSON itself is read as that JSON first. The string
+//! `7` and the number 7 are the same text, and so are the string `null` and `None`: an `Option<String>` or an untagged enum may
+//! come back as another value. The calls of [`typed`](crate::typed) always write JSON.
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -105,7 +107,7 @@ pub fn decode_at<T: DeserializeOwned>(text: &str, place: impl FnOnce() -> String
 }
 
 /// Replaces a quoted string of a decode error by its size.
-fn without_content(error: String) -> String {
+pub(crate) fn without_content(error: String) -> String {
     const QUOTED: &str = "string \"";
     const AFTER: &str = "\", expected";
     let Some((before, rest)) = error.split_once(QUOTED) else { return error };

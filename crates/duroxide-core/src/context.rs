@@ -7,10 +7,12 @@ mod combinators;
 mod continue_as_new;
 mod events;
 mod kv;
+mod retries;
 mod status;
 mod system;
 mod timers;
 mod trace;
+pub mod typed;
 
 use std::{fmt, sync::Arc};
 
@@ -22,7 +24,9 @@ use crate::{
     version::BUILD_VERSION,
 };
 
+pub(crate) use activities::ActivityRequest;
 pub use cancel_and_wait::ActivityOutcome;
+pub(crate) use retries::RetryEnd;
 pub use trace::LogLevel;
 
 /// The access of orchestration code to its execution.
@@ -103,12 +107,12 @@ impl OrchestrationContext {
     }
 
     /// The origin of a text, for its decode error.
-    fn place(&self, what: &'static str, name: &str) -> Place {
+    pub(crate) fn place(&self, what: &'static str, name: &str) -> Place {
         Place { what, name: name.to_owned(), shared: Arc::clone(&self.shared) }
     }
 
     /// Emits an action that is complete once it is recorded.
-    fn emit(&self, action: Action) {
+    pub(crate) fn emit(&self, action: Action) {
         self.shared.lock().emit(action);
     }
 }
@@ -128,14 +132,9 @@ impl Clock for StandingClock {
     }
 }
 
-/// The result of an activity or a child. The history check has matched the kinds, so nothing else can come.
+/// The result of an activity or a child, with the text of a failure.
 fn into_result(value: Value) -> Result<String, String> {
-    match value {
-        Value::Result(result) => result,
-        Value::Data(data) => Ok(data),
-        Value::Stopped { text, .. } => Err(text),
-        Value::Fired => Ok(String::new()),
-    }
+    value.into_outcome().map_err(|details| details.display_message())
 }
 
 /// Decodes the output of an activity or a child.
@@ -146,7 +145,7 @@ fn into_typed_result<Out: DeserializeOwned>(
 }
 
 /// The origin of a text, for its decode error.
-struct Place {
+pub(crate) struct Place {
     what: &'static str,
     name: String,
     shared: Arc<Shared>,
@@ -163,8 +162,9 @@ impl fmt::Display for Place {
 fn into_data(value: Value) -> String {
     match value {
         Value::Data(data) => data,
-        Value::Result(Ok(text) | Err(text)) | Value::Stopped { text, .. } => text,
-        Value::Fired => String::new(),
+        outcome @ (Value::Result(_) | Value::Stopped { .. } | Value::Fired) => {
+            into_result(outcome).unwrap_or_else(|text| text)
+        }
     }
 }
 

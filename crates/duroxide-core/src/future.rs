@@ -6,11 +6,10 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use crate::{
-    Action, ActivityOutcome,
+    Action, ActivityOutcome, RunOptions,
     engine::{Shared, Value},
 };
 
@@ -119,10 +118,10 @@ impl<T> DurableFuture<T> {
         self
     }
 
-    /// Limits how long a worker runs the activity, if this is an activity that was just called.
-    pub(crate) fn bounded(self, attempt_timeout: Option<Duration>) -> Self {
+    /// Sets the options of the activity's run, if this is one that was just called.
+    pub(crate) fn with_run_options(self, options: RunOptions) -> Self {
         if let Source::Call { shared, token, .. } = &self.source {
-            shared.lock().set_attempt_timeout(*token, attempt_timeout);
+            shared.lock().set_run_options(*token, options);
         }
         self
     }
@@ -170,8 +169,8 @@ impl<T> DurableFuture<Result<T, String>> {
     pub(crate) fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<ActivityOutcome<T>> {
         let Poll::Ready(value) = self.poll_value(cx) else { return Poll::Pending };
         Poll::Ready(match value {
-            Value::Stopped { started: true, .. } => ActivityOutcome::Stopped,
-            Value::Stopped { started: false, .. } => ActivityOutcome::NeverStarted,
+            Value::Stopped { started: true } => ActivityOutcome::Stopped,
+            Value::Stopped { started: false } => ActivityOutcome::NeverStarted,
             value @ (Value::Result(_) | Value::Fired | Value::Data(_)) => {
                 match self.convert.take().map(|convert| convert(value)) {
                     Some(Ok(output)) => ActivityOutcome::Completed(output),

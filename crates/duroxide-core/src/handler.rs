@@ -4,13 +4,19 @@ use std::{fmt, future::Future, sync::Arc};
 
 use async_trait::async_trait;
 
-use crate::OrchestrationContext;
+use crate::{OrchestrationContext, typed::HandlerShapes};
 
 /// Deterministic coordination code. Closures become handlers through the registry; implement this for more.
 #[async_trait]
 pub trait OrchestrationHandler: Send + Sync {
     /// Runs the orchestration from its beginning. Called again for every replay.
     async fn invoke(&self, ctx: OrchestrationContext, input: String) -> Result<String, String>;
+
+    /// What goes in and out, if this is a typed handler.
+    #[doc(hidden)]
+    fn shapes(&self) -> Option<HandlerShapes> {
+        None
+    }
 }
 
 /// A shared handler.

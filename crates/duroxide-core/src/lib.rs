@@ -30,9 +30,9 @@ mod version;
 mod work_item;
 
 pub use action::Action;
-pub use activity_input::ActivityInput;
+pub use activity_input::{ActivityInput, RunOptions};
 pub use clock::{Clock, Timestamp};
-pub use context::{ActivityOutcome, LogLevel, OrchestrationContext};
+pub use context::{ActivityOutcome, LogLevel, OrchestrationContext, typed};
 pub use either::{Either2, Either3};
 pub use error::{
     AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType, shortened_reason, with_poison_reason,
@@ -47,6 +47,7 @@ pub use ids::{
 };
 pub use kv::KvEntry;
 pub use limits::RuntimeLimits;
+pub(crate) use retry::without_not_retryable;
 pub use retry::{BackoffStrategy, RetryOptions, RetryPolicy, is_not_retryable, not_retryable};
 pub use stats::SystemStats;
 pub use version::current_build_version;

@@ -136,6 +136,11 @@ pub fn is_not_retryable(error: &str) -> bool {
     error.starts_with(NOT_RETRYABLE)
 }
 
+/// An error text without the mark of [`not_retryable`].
+pub(crate) fn without_not_retryable(error: &str) -> &str {
+    error.strip_prefix(NOT_RETRYABLE).unwrap_or(error)
+}
+
 /// How waits between attempts grow.
 #[derive(Debug, Clone)]
 pub enum BackoffStrategy {

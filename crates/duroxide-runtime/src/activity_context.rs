@@ -26,6 +26,8 @@ pub(crate) struct ActivityCall {
     pub(crate) activity_name: String,
     /// The id of the event that scheduled the activity.
     pub(crate) activity_id: u64,
+    /// The id of the event that scheduled the first attempt of the call.
+    pub(crate) first_activity_id: u64,
     /// The worker slot that runs it.
     pub(crate) worker_id: String,
     pub(crate) session_id: Option<String>,
@@ -119,6 +121,19 @@ impl ActivityContext {
         self.call.attempt
     }
 
+    /// A key that is the same in every attempt of the same call, and different for every other call: for a payment
+    /// provider, say, that must see a repeated charge as the same one.
+    ///
+    /// Attempts are runs after a crash or a lost lease, and the retries of a typed call (`ctx.activity::<charge>(order)
+    /// .retry(policy)`). A retry by `schedule_activity_with_retry` is a call of its own, with a key of its own.
+    ///
+    /// The key contains the id of the instance. An instance that is deleted and started again under the same id has the
+    /// same keys again.
+    pub fn idempotency_key(&self) -> String {
+        let ActivityCall { instance_id, execution_id, first_activity_id, .. } = &*self.call;
+        format!("{instance_id}/{execution_id}/{first_activity_id}")
+    }
+
     /// Logs at INFO, with fields that identify the activity.
     pub fn trace_info(&self, message: impl Into<String>) {
         trace_activity!(info, self.call, message.into());
@@ -178,6 +193,7 @@ pub(crate) mod tests {
             orchestration_version: "1.0.0".to_owned(),
             activity_name: "Charge".to_owned(),
             activity_id: 5,
+            first_activity_id: 5,
             worker_id: "work-0-abc".to_owned(),
             session_id: Some("s-1".to_owned()),
             tag: None,
@@ -196,6 +212,7 @@ pub(crate) mod tests {
         assert_eq!((ctx.activity_name(), ctx.worker_id()), ("Charge", "work-0-abc"));
         assert_eq!((ctx.session_id(), ctx.tag()), (Some("s-1"), None));
         assert_eq!(ctx.attempt(), 3);
+        assert_eq!(ctx.idempotency_key(), "order-7/2/5", "the same in each attempt");
     }
 
     #[test]

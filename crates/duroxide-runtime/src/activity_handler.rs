@@ -3,6 +3,7 @@
 use std::{fmt, future::Future};
 
 use async_trait::async_trait;
+use duroxide_core::typed::HandlerShapes;
 
 use crate::ActivityContext;
 
@@ -14,6 +15,12 @@ use crate::ActivityContext;
 pub trait ActivityHandler: Send + Sync {
     /// Runs the activity.
     async fn invoke(&self, ctx: ActivityContext, input: String) -> Result<String, String>;
+
+    /// What goes in and out, if this is a typed handler.
+    #[doc(hidden)]
+    fn shapes(&self) -> Option<HandlerShapes> {
+        None
+    }
 }
 
 /// Makes a function or closure an [`ActivityHandler`].

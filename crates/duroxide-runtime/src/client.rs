@@ -17,6 +17,7 @@ use duroxide_core::RuntimeLimits;
 use duroxide_provider::Provider;
 
 pub use error::ClientError;
+pub(crate) use start::INPUT;
 
 use crate::env::{Timer, TokioTimer};
 
@@ -69,6 +70,10 @@ impl Client {
     pub fn with_timer(mut self, timer: Arc<dyn Timer>) -> Self {
         self.timer = timer;
         self
+    }
+
+    pub(crate) fn timer(&self) -> &dyn Timer {
+        self.timer.as_ref()
     }
 }
 

@@ -40,5 +40,5 @@ pub use registry::{
     ActivityRegistry, ActivityRegistryBuilder, OrchestrationRegistry, OrchestrationRegistryBuilder,
     VersionPolicy,
 };
-pub use runtime::Runtime;
+pub use runtime::{Runtime, typed};
 pub use status::{OrchestrationStatus, kind_of};

@@ -31,7 +31,7 @@ pub type ActivityRegistry = Registry<dyn ActivityHandler>;
 pub type ActivityRegistryBuilder = RegistryBuilder<dyn ActivityHandler>;
 
 /// The version of a handler that was registered without one.
-const DEFAULT_VERSION: Version = Version::new(1, 0, 0);
+pub(crate) const DEFAULT_VERSION: Version = Version::new(1, 0, 0);
 
 /// The version that a start without a version gets.
 #[derive(Debug, Clone)]
@@ -80,6 +80,14 @@ impl<H: ?Sized> Registry<H> {
 
     fn new(handlers: Handlers<H>, policies: Policies) -> Self {
         Self { handlers: Arc::new(handlers), policies: Arc::new(RwLock::new(policies)) }
+    }
+
+    /// All handlers, in order.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&str, &Version, &Arc<H>)> {
+        let handlers = self.handlers.iter();
+        handlers.flat_map(|(name, versions)| {
+            versions.iter().map(move |(version, handler)| (name.as_str(), version, handler))
+        })
     }
 
     /// The handler that the version policy of `name` chooses.

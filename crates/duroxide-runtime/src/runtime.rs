@@ -1,5 +1,7 @@
 //! [`Runtime`]: starts and stops a node.
 
+pub mod typed;
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,

@@ -40,6 +40,15 @@ impl OrchestrationStatus {
         matches!(self, Self::Completed { .. } | Self::Failed { .. })
     }
 
+    pub(crate) fn custom_status(&self) -> Option<&str> {
+        match self {
+            Self::NotFound => None,
+            Self::Running { custom_status, .. }
+            | Self::Completed { custom_status, .. }
+            | Self::Failed { custom_status, .. } => custom_status.as_deref(),
+        }
+    }
+
     /// The number of times the custom status was set.
     pub(crate) fn custom_status_version(&self) -> u64 {
         match self {

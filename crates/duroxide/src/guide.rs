@@ -3,6 +3,10 @@
 #[doc = include_str!("../../../docs/concepts.md")]
 struct Concepts;
 
+#[cfg(feature = "macros")]
+#[doc = include_str!("../../../docs/typed.md")]
+struct Typed;
+
 #[doc = include_str!("../../../docs/writing-orchestrations.md")]
 struct WritingOrchestrations;
 

@@ -5,36 +5,43 @@
 //! reached.
 //!
 //! ```
+//! # #[cfg(all(feature = "macros", feature = "sqlite"))] mod program {
 //! use std::{sync::Arc, time::Duration};
 //! use duroxide::prelude::*;
 //!
+//! #[duroxide::activity]
+//! async fn reserve(_ctx: ActivityContext, item: String) -> Result<String, String> {
+//!     Ok(format!("{item} from shelf 3"))
+//! }
+//!
+//! #[duroxide::orchestration]
 //! async fn order(ctx: OrchestrationContext, item: String) -> Result<String, String> {
-//!     let reserved = ctx.schedule_activity("Reserve", item).await?;
+//!     let reserved = ctx.activity::<reserve>(item).retry(RetryPolicy::new(5)).await?;
 //!     ctx.schedule_timer(Duration::from_millis(10)).await;
-//!     ctx.schedule_activity("Ship", reserved).await
+//!     Ok(format!("shipped {reserved}"))
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # pub async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let store = Arc::new(SqliteProvider::new_in_memory().await?); // or "sqlite:orders.db"
-//! let activities = ActivityRegistry::builder()
-//!     .register("Reserve", |_ctx, item| async move { Ok(format!("{item} from shelf 3")) })
-//!     .register("Ship", |_ctx, what| async move { Ok(format!("shipped {what}")) })
-//!     .build();
-//! let orchestrations = OrchestrationRegistry::builder().register("Order", order).build();
-//! let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+//! let runtime = Runtime::builder(store.clone()).activity::<reserve>().orchestration::<order>().build().await?;
 //!
-//! let client = Client::new(store);
-//! client.start_orchestration("order-1", "Order", "teapot").await?;
-//! let result: String = client.wait_for_orchestration_typed("order-1", Duration::from_secs(30)).await??;
-//! assert_eq!(result, "shipped teapot from shelf 3");
+//! let order = Client::new(store).start::<order>("order-1", "teapot".to_owned()).await?;
+//! assert_eq!(order.result().await??, "shipped teapot from shelf 3");
 //! runtime.shutdown(None).await;
 //! # Ok(())
 //! # }
+//! # }
+//! # #[cfg(all(feature = "macros", feature = "sqlite"))]
+//! # program::main().unwrap();
 //! ```
+//!
+//! Handlers and calls can also go by name, with texts: see [`runtime::registry`] and
+//! [`OrchestrationContext::schedule_activity`]. Both record the same events.
 //!
 //! # Where to look
 //!
+//! * [`typed`]: handlers and calls that the compiler checks.
 //! * [`OrchestrationContext`]: everything orchestration code can do; [`ActivityContext`] the same for activities.
 //! * [`runtime::registry`]: handlers and their versions; [`runtime::Runtime`] runs them; [`RuntimeOptions`] tunes it.
 //! * [`Client`]: starts, signals, watches and manages instances, from any process that reaches the store.
@@ -54,6 +61,7 @@
 //!
 //! | Feature | Default | Effect |
 //! |---|---|---|
+//! | `macros` | yes | [`activity`], [`activities`] and [`orchestration`]: typed handlers, see [`typed`] |
 //! | `sqlite` | yes | [`providers::sqlite`] |
 //! | `postgres` | no | `providers::postgres`: one PostgreSQL database for many nodes |
 //! | `fs` | no | `providers::fs`: a store of plain files, for looking at, teaching and tests |
@@ -68,6 +76,7 @@ mod guide;
 pub mod prelude;
 pub mod providers;
 pub mod runtime;
+pub mod typed;
 
 pub use duroxide_core::{
     Action, ActivityOutcome, AppErrorKind, BackoffStrategy, ConfigErrorKind, DurableFuture, Either2, Either3,
@@ -88,6 +97,11 @@ pub use duroxide_runtime::{
 
 #[cfg(feature = "provider-test")]
 pub use duroxide_conformance::{conformance_tests, provider_stress_tests, provider_validations};
+
+pub use typed::{Activity, CallError, DecodeError, Handle, Key, Orchestration};
+
+#[cfg(feature = "macros")]
+pub use typed::attributes::{activities, activity, orchestration};
 
 /// A shared store.
 pub type ProviderRef = std::sync::Arc<dyn providers::Provider>;

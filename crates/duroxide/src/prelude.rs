@@ -1,9 +1,9 @@
 //! What most programs need: `use duroxide::prelude::*;`.
 
 pub use crate::{
-    ActivityContext, ActivityOutcome, BackoffStrategy, Client, ClientError, DurableFuture, Either2, Either3,
-    ErrorDetails, Event, EventKind, OrchestrationContext, OrchestrationRegistry, OrchestrationStatus,
-    RetryPolicy, RuntimeOptions, StartOutcome, not_retryable,
+    ActivityContext, ActivityOutcome, BackoffStrategy, CallError, Client, ClientError, DecodeError,
+    DurableFuture, Either2, Either3, ErrorDetails, Event, EventKind, OrchestrationContext,
+    OrchestrationRegistry, OrchestrationStatus, RetryPolicy, RuntimeOptions, StartOutcome, not_retryable,
     providers::Provider,
     runtime::{Runtime, registry::ActivityRegistry},
 };

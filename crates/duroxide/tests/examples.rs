@@ -15,6 +15,18 @@ fn activities() {
     );
 }
 
+#[test]
+fn typed() {
+    check(
+        "typed",
+        "1200 cents are paid
+order-1: shipped a box with 1 teapot, approved by Ada
+order-2: another card than the stolen card, please
+1200 cents are given back
+order-3: nobody approved it",
+    );
+}
+
 #[cfg(feature = "fs")]
 #[test]
 fn plain_files() {

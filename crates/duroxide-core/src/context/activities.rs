@@ -1,15 +1,9 @@
 //! Scheduling activities: plain, typed, on a session, with retries.
 
-use std::time::Duration;
-
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};
-use crate::{
-    Action, CallKind, DurableFuture, Either2, RetryOptions, codec,
-    engine::{Identity, Value},
-    is_not_retryable, shortened_reason,
-};
+use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result, retries::RetryEnd};
+use crate::{Action, CallKind, DurableFuture, RetryOptions, codec, engine::Value};
 
 const OUTPUT: &str = "output of activity";
 const TIMED_OUT: &str = "timeout: activity timed out";
@@ -22,10 +16,12 @@ impl OrchestrationContext {
         name: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.activity(name.into(), input.into(), None, into_result)
+        self.call_activity(ActivityRequest::new(name, input), into_result)
     }
 
     /// Calls an activity with a typed input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     ///
     /// # Panics
     /// If the input has no JSON form.
@@ -36,7 +32,7 @@ impl OrchestrationContext {
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
         let place = self.place(OUTPUT, &name);
-        self.activity(name, encode_or_panic(input), None, into_typed_result(place))
+        self.call_activity(ActivityRequest::new(name, encode_or_panic(input)), into_typed_result(place))
     }
 
     /// Calls an activity of a session: activities of one session run on one worker while it lives.
@@ -46,10 +42,12 @@ impl OrchestrationContext {
         input: impl Into<String>,
         session_id: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.activity(name.into(), input.into(), Some(session_id.into()), into_result)
+        self.call_activity(ActivityRequest::new(name, input).on_session(session_id), into_result)
     }
 
     /// Calls an activity of a session with a typed input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     ///
     /// # Panics
     /// If the input has no JSON form.
@@ -61,7 +59,8 @@ impl OrchestrationContext {
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
         let place = self.place(OUTPUT, &name);
-        self.activity(name, encode_or_panic(input), Some(session_id.into()), into_typed_result(place))
+        let request = ActivityRequest::new(name, encode_or_panic(input)).on_session(session_id);
+        self.call_activity(request, into_typed_result(place))
     }
 
     /// Calls an activity until it succeeds, as often and with such waits as the policy says. Returns the last
@@ -73,10 +72,12 @@ impl OrchestrationContext {
         input: impl Into<String>,
         policy: impl Into<RetryOptions>,
     ) -> Result<String, String> {
-        self.retry(name.into(), input.into(), &policy.into(), None).await
+        self.retry_text(ActivityRequest::new(name, input), policy).await
     }
 
     /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry) with a typed input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     ///
     /// # Panics
     /// If the input has no JSON form.
@@ -88,7 +89,7 @@ impl OrchestrationContext {
     ) -> Result<Out, String> {
         let name = name.into();
         let place = self.place(OUTPUT, &name);
-        let output = self.retry(name, encode_or_panic(input), &policy.into(), None).await?;
+        let output = self.retry_text(ActivityRequest::new(name, encode_or_panic(input)), policy).await?;
         codec::decode_at(&output, || place.to_string())
     }
 
@@ -100,11 +101,13 @@ impl OrchestrationContext {
         policy: impl Into<RetryOptions>,
         session_id: impl Into<String>,
     ) -> Result<String, String> {
-        self.retry(name.into(), input.into(), &policy.into(), Some(session_id.into())).await
+        self.retry_text(ActivityRequest::new(name, input).on_session(session_id), policy).await
     }
 
     /// [`schedule_activity_with_retry_on_session`](Self::schedule_activity_with_retry_on_session) with a typed
     /// input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     ///
     /// # Panics
     /// If the input has no JSON form.
@@ -115,102 +118,56 @@ impl OrchestrationContext {
         policy: impl Into<RetryOptions>,
         session_id: impl Into<String>,
     ) -> Result<Out, String> {
-        let (name, session_id) = (name.into(), Some(session_id.into()));
+        let name = name.into();
         let place = self.place(OUTPUT, &name);
-        let output = self.retry(name, encode_or_panic(input), &policy.into(), session_id).await?;
+        let request = ActivityRequest::new(name, encode_or_panic(input)).on_session(session_id);
+        let output = self.retry_text(request, policy).await?;
         codec::decode_at(&output, || place.to_string())
     }
 
-    pub(super) fn activity<T>(
+    pub(crate) fn call_activity<T>(
         &self,
-        name: String,
-        input: String,
-        session_id: Option<String>,
+        request: ActivityRequest,
         convert: impl FnOnce(Value) -> T + Send + 'static,
     ) -> DurableFuture<T> {
+        let ActivityRequest { name, input, session_id, tag, keeps_key: _ } = request;
         let called = name.clone();
-        let action = Action::CallActivity { scheduling_event_id: 0, name, input, session_id, tag: None };
+        let action = Action::CallActivity { scheduling_event_id: 0, name, input, session_id, tag };
         self.call(CallKind::Activity, &called, action, convert)
     }
 
-    async fn retry(
+    /// Retries a call that returns the texts of errors.
+    async fn retry_text(
         &self,
-        name: String,
-        input: String,
-        options: &RetryOptions,
-        session_id: Option<String>,
+        request: ActivityRequest,
+        options: impl Into<RetryOptions>,
     ) -> Result<String, String> {
-        let RetryOptions { policy, attempt_timeout } = options;
-        let mut attempt = 1;
-        loop {
-            let call = self
-                .activity(name.clone(), input.clone(), session_id.clone(), into_result)
-                .bounded(*attempt_timeout);
-            let delay = policy.delay_for_attempt(attempt);
-            match self.attempt(call, policy.timeout).await {
-                Attempt::Done(Err(error)) if attempt < policy.max_attempts && !self.is_final(&error) => {
-                    self.log_retry(&name, attempt, policy.max_attempts, delay, &error);
-                }
-                Attempt::Done(result) => return result,
-                Attempt::TimedOut => return Err(TIMED_OUT.to_owned()),
-            }
-            if !delay.is_zero() {
-                self.schedule_timer(delay).await;
-            }
-            attempt += 1;
-        }
-    }
-
-    /// Whether an error ends the retries, whatever the policy says. Executions of older versions retry it (S2.16).
-    fn is_final(&self, error: &str) -> bool {
-        self.shared.identity.generation.has_final_errors() && is_not_retryable(error)
-    }
-
-    /// Logs that an activity runs again, with the schedule of the attempt that failed. The failure itself is logged where
-    /// the activity ran.
-    fn log_retry(
-        &self,
-        activity_name: &str,
-        failed_attempts: u32,
-        max_attempts: u32,
-        delay: Duration,
-        error: &str,
-    ) {
-        if self.is_replaying() {
-            return;
-        }
-        let activity_id = self.shared.lock().last_resolved();
-        let Identity { instance, execution_id, name, version, .. } = &self.shared.identity;
-        tracing::info!(
-            target: "duroxide::runtime",
-            instance,
-            execution_id,
-            orchestration_name = name,
-            version,
-            activity_name,
-            activity_id,
-            failed_attempts,
-            max_attempts,
-            delay_ms = delay.as_millis() as u64,
-            reason = shortened_reason(error),
-            "retrying a failed activity"
-        );
-    }
-
-    async fn attempt(
-        &self,
-        call: DurableFuture<Result<String, String>>,
-        timeout: Option<Duration>,
-    ) -> Attempt {
-        let Some(timeout) = timeout else { return Attempt::Done(call.await) };
-        match self.select2(call, self.schedule_timer(timeout)).await {
-            Either2::First(result) => Attempt::Done(result),
-            Either2::Second(()) => Attempt::TimedOut,
-        }
+        let options = options.into();
+        let first = self.first_attempt(&request, &options);
+        self.retry(request, options, first, |_| true).await.map_err(|end| match end {
+            RetryEnd::Failed(details) => details.display_message(),
+            RetryEnd::TimedOut => TIMED_OUT.to_owned(),
+        })
     }
 }
 
-enum Attempt {
-    Done(Result<String, String>),
-    TimedOut,
+/// A call of an activity, which may be made several times.
+#[derive(Debug, Clone)]
+pub(crate) struct ActivityRequest {
+    pub(crate) name: String,
+    pub(crate) input: String,
+    pub(crate) session_id: Option<String>,
+    pub(crate) tag: Option<String>,
+    /// Later attempts have the idempotency key of the first. Calls by name keep the work items that they always had.
+    pub(crate) keeps_key: bool,
+}
+
+impl ActivityRequest {
+    pub(crate) fn new(name: impl Into<String>, input: impl Into<String>) -> Self {
+        Self { name: name.into(), input: input.into(), session_id: None, tag: None, keeps_key: false }
+    }
+
+    pub(crate) fn on_session(self, session_id: impl Into<String>) -> Self {
+        Self { session_id: Some(session_id.into()), ..self }
+    }
 }

@@ -4,7 +4,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};
 use crate::{
-    Action, CallKind, DurableFuture, engine::Value, is_auto_generated_sub_orch_id, is_reserved_root_id,
+    Action, CallKind, DurableFuture, ErrorDetails, engine::Value, is_auto_generated_sub_orch_id,
+    is_reserved_root_id,
 };
 
 const OUTPUT: &str = "output of sub-orchestration";
@@ -17,7 +18,7 @@ impl OrchestrationContext {
         name: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.child(name.into(), None, String::new(), input.into(), into_result)
+        self.call_child(name.into(), None, String::new(), input.into(), into_result)
     }
 
     /// Calls a child under the given id.
@@ -27,7 +28,7 @@ impl OrchestrationContext {
         instance: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.child(name.into(), None, instance.into(), input.into(), into_result)
+        self.call_child(name.into(), None, instance.into(), input.into(), into_result)
     }
 
     /// Calls a child in the given version; `None` leaves the choice to the registry's policy.
@@ -37,7 +38,7 @@ impl OrchestrationContext {
         version: Option<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.child(name.into(), version, String::new(), input.into(), into_result)
+        self.call_child(name.into(), version, String::new(), input.into(), into_result)
     }
 
     /// Calls a child in the given version under the given id.
@@ -48,10 +49,12 @@ impl OrchestrationContext {
         instance: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.child(name.into(), version, instance.into(), input.into(), into_result)
+        self.call_child(name.into(), version, instance.into(), input.into(), into_result)
     }
 
     /// Calls a child with a typed input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     ///
     /// # Panics
     /// If the input has no JSON form.
@@ -62,10 +65,12 @@ impl OrchestrationContext {
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
         let place = self.place(OUTPUT, &name);
-        self.child(name, None, String::new(), encode_or_panic(input), into_typed_result(place))
+        self.call_child(name, None, String::new(), encode_or_panic(input), into_typed_result(place))
     }
 
     /// Calls a child under the given id with a typed input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     ///
     /// # Panics
     /// If the input has no JSON form.
@@ -77,7 +82,7 @@ impl OrchestrationContext {
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
         let place = self.place(OUTPUT, &name);
-        self.child(name, None, instance.into(), encode_or_panic(input), into_typed_result(place))
+        self.call_child(name, None, instance.into(), encode_or_panic(input), into_typed_result(place))
     }
 
     /// Starts another instance without waiting for it. If the id exists already nothing happens.
@@ -94,6 +99,8 @@ impl OrchestrationContext {
     }
 
     /// Starts another instance with a typed input, without waiting for it.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     ///
     /// # Panics
     /// If the id could be taken for an automatic child id, or if the input has no JSON form.
@@ -122,6 +129,8 @@ impl OrchestrationContext {
 
     /// Starts another instance in the given version with a typed input, without waiting for it.
     ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
+    ///
     /// # Panics
     /// If the id could be taken for an automatic child id, or if the input has no JSON form.
     pub fn schedule_orchestration_versioned_typed<In: Serialize>(
@@ -134,7 +143,7 @@ impl OrchestrationContext {
         self.detached(name.into(), version, instance.into(), encode_or_panic(input));
     }
 
-    fn child<T>(
+    pub(crate) fn call_child<T>(
         &self,
         name: String,
         version: Option<String>,
@@ -143,17 +152,17 @@ impl OrchestrationContext {
         convert: impl FnOnce(Value) -> T + Send + 'static,
     ) -> DurableFuture<T> {
         if is_auto_generated_sub_orch_id(&instance) {
-            let refused = Err(format!(
+            let refused = ErrorDetails::orchestration_failed(format!(
                 "sub-orchestration instance id '{instance}' starts with the reserved marker 'sub::', which the \
                  runtime uses to mark auto-generated child ids; use an id that does not begin with it"
             ));
-            return DurableFuture::known(Value::Result(refused), convert);
+            return DurableFuture::known(Value::failed(refused), convert);
         }
         let action = Action::StartSubOrchestration { scheduling_event_id: 0, name, version, instance, input };
         self.call(CallKind::Child, "", action, convert)
     }
 
-    fn detached(&self, name: String, version: Option<String>, instance: String, input: String) {
+    pub(crate) fn detached(&self, name: String, version: Option<String>, instance: String, input: String) {
         assert!(
             !is_reserved_root_id(&instance),
             "detached orchestration instance id '{instance}' uses the reserved sub-orchestration marker 'sub::'; \

@@ -22,6 +22,8 @@ impl OrchestrationContext {
 
     /// Continues as new with a typed input. The future never resolves.
     ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
+    ///
     /// # Panics
     /// If the input has no JSON form.
     pub fn continue_as_new_typed<In: Serialize>(

@@ -17,6 +17,8 @@ impl OrchestrationContext {
 
     /// Waits for an external event with typed data. An event whose data does not decode fails the orchestration with the
     /// decode error.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     pub fn schedule_wait_typed<T: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -35,6 +37,8 @@ impl OrchestrationContext {
 
     /// Reads the next message of an event queue with typed data. A message that does not decode fails the orchestration
     /// with the decode error.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
     pub fn dequeue_event_typed<T: DeserializeOwned>(
         &self,
         queue: impl Into<String>,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{OrchestrationContext, into_result};
+use super::{OrchestrationContext, activities::ActivityRequest, into_result};
 use crate::{Action, DurableFuture, KvEntry, SYSCALL_GET_KV_VALUE, engine::Value};
 
 /// # Key-value store
@@ -121,7 +121,7 @@ impl OrchestrationContext {
         convert: impl FnOnce(Value) -> T + Send + 'static,
     ) -> DurableFuture<T> {
         let request = serde_json::json!({ "instance": instance, "key": key }).to_string();
-        self.activity(SYSCALL_GET_KV_VALUE.to_owned(), request, None, convert)
+        self.call_activity(ActivityRequest::new(SYSCALL_GET_KV_VALUE, request), convert)
     }
 }
 

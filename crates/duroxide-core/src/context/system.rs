@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{OrchestrationContext, into_result};
+use super::{OrchestrationContext, activities::ActivityRequest, into_result};
 use crate::{SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
 
 /// # System values
@@ -14,12 +14,12 @@ use crate::{SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
 impl OrchestrationContext {
     /// A random UUID.
     pub fn new_guid(&self) -> impl Future<Output = Result<String, String>> + use<> {
-        self.activity(SYSCALL_NEW_GUID.to_owned(), String::new(), None, into_result)
+        self.call_activity(ActivityRequest::new(SYSCALL_NEW_GUID, String::new()), into_result)
     }
 
     /// The current time, in milliseconds.
     pub fn utc_now(&self) -> impl Future<Output = Result<SystemTime, String>> + use<> {
-        self.activity(SYSCALL_UTC_NOW_MS.to_owned(), String::new(), None, |value| {
+        self.call_activity(ActivityRequest::new(SYSCALL_UTC_NOW_MS, String::new()), |value| {
             let text = into_result(value)?;
             let millis: u64 = text.parse().map_err(|error| format!("utc_now returned '{text}': {error}"))?;
             Ok(UNIX_EPOCH + Duration::from_millis(millis))

@@ -8,14 +8,12 @@ use crate::{CallKind, ErrorDetails};
 /// What an awaitable resolves to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// An activity or a child ended.
-    Result(Result<String, String>),
+    /// An activity or a child ended. Boxed, because failures are rare and their details large.
+    Result(Result<String, Box<ErrorDetails>>),
     /// An activity that was asked to stop has no outcome of its own.
     Stopped {
         /// Whether a worker may have started the activity.
         started: bool,
-        /// The recorded failure, for code that only waits for a result.
-        text: String,
     },
     /// A timer fired.
     Fired,
@@ -25,21 +23,32 @@ pub(crate) enum Value {
 
 impl Value {
     /// What a failed activity or child resolves to.
-    pub(crate) fn failed(details: &ErrorDetails) -> Self {
-        let text = details.display_message();
-        if *details == ErrorDetails::activity_never_started() {
-            Self::Stopped { started: false, text }
-        } else if *details == ErrorDetails::activity_stopped() {
-            Self::Stopped { started: true, text }
+    pub(crate) fn failed(details: ErrorDetails) -> Self {
+        if details == ErrorDetails::activity_never_started() {
+            Self::Stopped { started: false }
+        } else if details == ErrorDetails::activity_stopped() {
+            Self::Stopped { started: true }
         } else {
-            Self::Result(Err(text))
+            Self::Result(Err(Box::new(details)))
+        }
+    }
+
+    /// The outcome of an activity or a child. The history check has matched the kinds, so nothing else can come.
+    pub(crate) fn into_outcome(self) -> Result<String, Box<ErrorDetails>> {
+        match self {
+            Self::Result(result) => result,
+            Self::Data(data) => Ok(data),
+            Self::Stopped { started: true } => Err(Box::new(ErrorDetails::activity_stopped())),
+            Self::Stopped { started: false } => Err(Box::new(ErrorDetails::activity_never_started())),
+            Self::Fired => Ok(String::new()),
         }
     }
 
     pub(crate) fn byte_len(&self) -> usize {
         match self {
-            Self::Result(Ok(text) | Err(text)) | Self::Data(text) | Self::Stopped { text, .. } => text.len(),
-            Self::Fired => 0,
+            Self::Result(Ok(text)) | Self::Data(text) => text.len(),
+            Self::Result(Err(details)) => details.display_message().len(),
+            Self::Stopped { .. } | Self::Fired => 0,
         }
     }
 }

@@ -97,8 +97,8 @@ impl Execution {
                 Action::CallActivity { .. } => {
                     let mut item = self.work_item(event_id, action);
                     if let Some(WorkItem::ActivityExecute { input, .. }) = &mut item {
-                        let attempt_timeout = draft.attempt_timeouts.get(&event_id).copied();
-                        let plain = ActivityInput { input: std::mem::take(input), attempt_timeout };
+                        let options = draft.run_options.get(&event_id).copied().unwrap_or_default();
+                        let plain = ActivityInput { input: std::mem::take(input), options };
                         *input = plain.into_item_input();
                     }
                     activities.extend(item);

@@ -5,7 +5,6 @@ use std::{
     fmt,
     sync::Arc,
     task::Waker,
-    time::Duration,
 };
 
 use super::{
@@ -17,7 +16,8 @@ use super::{
 };
 use crate::{
     Action, AppErrorKind, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, ParentLink,
-    RuntimeLimits, WorkItem, build_child_instance_id, limits::MAX_SELF_WAKES, version::BUILD_VERSION,
+    RunOptions, RuntimeLimits, WorkItem, build_child_instance_id, limits::MAX_SELF_WAKES,
+    version::BUILD_VERSION,
 };
 
 /// One live run of an orchestration: the suspended future and the calls it waits for.
@@ -68,8 +68,8 @@ pub(super) struct Draft {
     pub(super) received: u64,
     /// Actions that became events in this turn.
     pub(super) scheduled: Vec<(u64, Action)>,
-    /// The attempt timeouts of scheduled activities, by event id.
-    pub(super) attempt_timeouts: BTreeMap<u64, Duration>,
+    /// The run options of scheduled activities, by event id.
+    pub(super) run_options: BTreeMap<u64, RunOptions>,
 }
 
 impl fmt::Debug for Execution {
@@ -222,7 +222,9 @@ impl Execution {
         };
         self.open(&emission, event_id, &kind);
         self.append(draft, None, kind);
-        draft.attempt_timeouts.extend(emission.attempt_timeout.map(|timeout| (event_id, timeout)));
+        if emission.options != RunOptions::default() {
+            draft.run_options.insert(event_id, emission.options);
+        }
         draft.scheduled.push((event_id, emission.action));
     }
 
@@ -246,7 +248,7 @@ impl Execution {
                 self.complete(source, Value::Result(Ok(result)));
             }
             E::ActivityFailed { details } | E::SubOrchestrationFailed { details } => {
-                self.complete(source, Value::failed(&details));
+                self.complete(source, Value::failed(details));
             }
             E::TimerFired { .. } => self.complete(source, Value::Fired),
             E::ExternalEvent { name, data } => self.raise(&name, data, event.event_id),

@@ -17,7 +17,7 @@ use super::{
     awaitable::{Awaitable, Dropped, Recorded, Value, keep_waker},
     queue::Queues,
 };
-use crate::{Action, CallKind, Clock, KvEntry};
+use crate::{Action, CallKind, Clock, KvEntry, RunOptions};
 
 /// Identifies an execution. Never changes.
 #[derive(Debug, Clone)]
@@ -98,8 +98,8 @@ pub(crate) struct State {
 pub(crate) struct Emission {
     token: Option<u64>,
     pub(crate) action: Action,
-    /// How long a worker may run the activity. Part of the work item only, not of the recorded event.
-    pub(crate) attempt_timeout: Option<Duration>,
+    /// How a worker runs the activity. Part of the work item only, not of the recorded event.
+    pub(crate) options: RunOptions,
 }
 
 /// An awaited call and, for waits and queue reads, the name it listens on.
@@ -160,7 +160,7 @@ impl State {
         // Over the limit the turn fails in any case. Keeping the actions would let an endless loop use up the memory.
         let kept_max = self.emissions_max.map(|max| max.saturating_add(self.replayed_emissions_max));
         if kept_max.is_none_or(|max| self.emissions_in_turn <= max) {
-            self.emitted.push_back(Emission { token, action, attempt_timeout: None });
+            self.emitted.push_back(Emission { token, action, options: RunOptions::default() });
         }
     }
 
@@ -169,10 +169,10 @@ impl State {
         self.emission(token).map(|emission| &mut emission.action)
     }
 
-    /// Sets the attempt timeout of an activity that was just called.
-    pub(crate) fn set_attempt_timeout(&mut self, token: u64, timeout: Option<Duration>) {
+    /// Sets the options of an activity that was just called.
+    pub(crate) fn set_run_options(&mut self, token: u64, options: RunOptions) {
         if let Some(emission) = self.emission(token) {
-            emission.attempt_timeout = timeout;
+            emission.options = options;
         }
     }
 

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::story::*;
 use duroxide_core::{
-    ActivityInput, BackoffStrategy, ErrorDetails, OrchestrationContext, RetryPolicy, WorkItem,
+    ActivityInput, BackoffStrategy, ErrorDetails, OrchestrationContext, RetryPolicy, RunOptions, WorkItem,
     engine::{Outcome, Turn},
     not_retryable,
+    typed::Activity,
 };
 
 #[test]
@@ -180,7 +181,10 @@ fn the_bound_of_an_attempt_travels_with_the_work_item_only() {
     };
     let second = Duration::from_secs(1);
     tell(code(Some(second)), |story| {
-        let expected = ActivityInput { input: "x".into(), attempt_timeout: Some(second) };
+        let expected = ActivityInput {
+            input: "x".into(),
+            options: RunOptions { attempt_timeout: Some(second), retry_of: None },
+        };
         assert_eq!(given(&story.start()), expected);
         assert!(json(&story.history)[1].contains(r#""input":"x""#), "recorded as it was given");
         assert_eq!(given(&story.turn([activity_failed(2, "slow")])), expected, "each attempt has it");
@@ -319,4 +323,40 @@ fn a_panic_is_a_recorded_failure() {
             assert_eq!(failure(&turn), "orchestration panicked: boom 7");
         },
     );
+}
+
+enum Charge {}
+
+impl Activity for Charge {
+    const NAME: &'static str = "Charge";
+    type Input = u8;
+    type Output = u8;
+    type Error = String;
+}
+
+/// The work item of a typed retry says which call it belongs to. The history does not: it is that of a call by name.
+#[test]
+fn a_typed_retry_names_its_first_attempt_in_the_work_item_only() {
+    let code = |ctx: OrchestrationContext, _| async move {
+        let policy = RetryPolicy::new(3).with_backoff(BackoffStrategy::None);
+        let charged = ctx.activity::<Charge>(7).retry(policy).await?;
+        Ok(charged.to_string())
+    };
+    let retry_of = |turn: &Turn| match &turn.activities[..] {
+        [WorkItem::ActivityExecute { input, .. }] => {
+            ActivityInput::from_item_input(input.clone()).options.retry_of
+        }
+        other => panic!("expected one activity, got {other:?}"),
+    };
+    tell(code, |story| {
+        assert_eq!(retry_of(&story.start()), None);
+        assert_eq!(retry_of(&story.turn([activity_failed(2, "busy")])), Some(2));
+        assert_eq!(retry_of(&story.turn([activity_failed(4, "busy")])), Some(2), "not the attempt before");
+        assert!(json(&story.history)[3].contains(r#""input":"7""#), "recorded as it was given");
+        story.deploy(|ctx: OrchestrationContext, _| async move {
+            let policy = RetryPolicy::new(3).with_backoff(BackoffStrategy::None);
+            ctx.schedule_activity_with_retry("Charge", "7", policy).await
+        });
+        assert_eq!(story.turn([activity_completed(6, "8")]).outcome, completed("8"));
+    });
 }

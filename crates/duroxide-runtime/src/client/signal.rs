@@ -27,6 +27,8 @@ impl Client {
 
     /// Raises an external event with typed data.
     ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](duroxide_core::codec) for what that loses.
+    ///
     /// # Errors
     /// As [`Self::raise_event`], and `InvalidInput` for data that does not encode.
     pub async fn raise_event_typed<T: Serialize>(
@@ -58,6 +60,8 @@ impl Client {
     }
 
     /// Puts a typed message into a queue of an instance.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](duroxide_core::codec) for what that loses.
     ///
     /// # Errors
     /// As [`Self::enqueue_event`], and `InvalidInput` for data that does not encode.

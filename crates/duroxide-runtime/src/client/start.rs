@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Client, ClientError, validate};
 
-const INPUT: &str = "orchestration input";
+pub(crate) const INPUT: &str = "orchestration input";
 
 impl Client {
     /// Starts an instance. The version policy of the processing node chooses the handler version.
@@ -45,6 +45,8 @@ impl Client {
 
     /// Starts an instance with a typed input.
     ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](duroxide_core::codec) for what that loses.
+    ///
     /// # Errors
     /// As [`Self::start_orchestration`], and `InvalidInput` for an input that does not encode.
     pub async fn start_orchestration_typed<In: Serialize>(
@@ -58,6 +60,8 @@ impl Client {
     }
 
     /// Starts an instance with exactly this handler version and a typed input.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](duroxide_core::codec) for what that loses.
     ///
     /// # Errors
     /// As [`Self::start_orchestration_versioned`], and `InvalidInput` for an input that does not encode.
@@ -109,6 +113,8 @@ impl Client {
     }
 
     /// Like [`Self::start_orchestration_if_new`], with a typed input. Inputs are compared in their encoded form.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](duroxide_core::codec) for what that loses.
     ///
     /// # Errors
     /// As [`Self::start_orchestration_if_new`], and `InvalidInput` for an input that does not encode.

@@ -51,6 +51,8 @@ impl Client {
 
     /// Waits until an instance has ended and decodes its output. The inner error is the text of its failure.
     ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`] for what that loses.
+    ///
     /// # Errors
     /// As [`Self::wait_for_orchestration`], and `InvalidInput` for an output that is not an `Out`.
     pub async fn wait_for_orchestration_typed<Out: DeserializeOwned>(

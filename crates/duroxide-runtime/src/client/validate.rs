@@ -3,7 +3,7 @@
 use duroxide_core::{
     codec, is_reserved_root_id,
     limits::{MAX_ADDRESSED_ID_BYTES, MAX_NAME_BYTES},
-    reserved_root_id_message,
+    reserved_root_id_message, typed,
 };
 use semver::Version;
 use serde::Serialize;
@@ -24,6 +24,19 @@ impl Client {
             self.check_size(what, codec::encoded_len(&value).map_err(failed)?)?;
         }
         codec::encode(&value).map_err(failed)
+    }
+
+    /// Encodes a value of typed authoring: always as JSON. Measures it first, as [`Self::encode`] does.
+    pub(crate) fn encode_json<T: Serialize + ?Sized>(
+        &self,
+        what: &str,
+        value: &T,
+    ) -> Result<String, ClientError> {
+        let failed = |error| ClientError::invalid_input(format!("encode: {error}"));
+        if self.limits.max_payload_bytes.is_some() {
+            self.check_size(what, typed::encoded_len(value).map_err(failed)?)?;
+        }
+        typed::encode(value).map_err(failed)
     }
 
     /// Refuses a message to an instance whose mailbox is full. Concurrent senders can each see the last free entry, so

@@ -9,7 +9,7 @@ pub(super) use running::{RunningActivities, RunningActivity};
 
 use std::{sync::Arc, time::Duration};
 
-use duroxide_core::{ActivityInput, WorkItem};
+use duroxide_core::{ActivityInput, RunOptions, WorkItem};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -59,7 +59,7 @@ struct Call {
     id: u64,
     name: String,
     input: String,
-    attempt_timeout: Option<Duration>,
+    options: RunOptions,
     session_id: Option<String>,
     tag: Option<String>,
 }
@@ -152,13 +152,13 @@ impl Call {
         else {
             return None;
         };
-        let ActivityInput { input, attempt_timeout } = ActivityInput::from_item_input(input);
-        Some(Self { instance, execution_id, id, name, input, attempt_timeout, session_id, tag })
+        let ActivityInput { input, options } = ActivityInput::from_item_input(input);
+        Some(Self { instance, execution_id, id, name, input, options, session_id, tag })
     }
 
     fn into_item(self) -> WorkItem {
-        let Self { instance, execution_id, id, name, input, attempt_timeout, session_id, tag } = self;
-        let input = ActivityInput { input, attempt_timeout }.into_item_input();
+        let Self { instance, execution_id, id, name, input, options, session_id, tag } = self;
+        let input = ActivityInput { input, options }.into_item_input();
         WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag }
     }
 }

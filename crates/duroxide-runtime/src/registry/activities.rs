@@ -23,6 +23,8 @@ impl ActivityRegistryBuilder {
     }
 
     /// Registers an activity with typed input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](duroxide_core::codec) for what that loses.
     #[must_use]
     pub fn register_typed<In, Out, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
     where
@@ -67,7 +69,7 @@ impl ActivityRegistryBuilder {
         ActivityRegistry::builder_from(registry)
     }
 
-    fn add(&mut self, name: &str, handler: Arc<dyn ActivityHandler>) {
+    pub(crate) fn add(&mut self, name: &str, handler: Arc<dyn ActivityHandler>) {
         if name.starts_with(SYSCALL_ACTIVITY_PREFIX) {
             self.refuse(format!("activity name '{name}' uses reserved prefix '{SYSCALL_ACTIVITY_PREFIX}'"));
             return;

@@ -49,6 +49,12 @@ impl<H: ?Sized> RegistryBuilder<H> {
         self
     }
 
+    /// Adds what another builder has collected, handlers and errors.
+    pub(crate) fn and(mut self, mut other: Self, error_prefix: &str) -> Self {
+        self.errors.append(&mut other.errors);
+        self.merge_registry(other.build(), error_prefix)
+    }
+
     /// Registers many handlers of one type with the given method.
     #[must_use]
     pub fn register_all_handlers<F: Clone>(
@@ -99,7 +105,7 @@ impl<H: ?Sized> RegistryBuilder<H> {
         self.policies.insert(name, policy);
     }
 
-    pub(super) fn refuse(&mut self, error: String) {
+    pub(crate) fn refuse(&mut self, error: String) {
         self.errors.push(error);
     }
 }

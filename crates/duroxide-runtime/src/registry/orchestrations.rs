@@ -24,6 +24,8 @@ impl OrchestrationRegistryBuilder {
 
     /// Registers a handler with typed input and output as version 1.0.0. Replaces an earlier one, which
     /// [`build_result`](Self::build_result) reports.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](duroxide_core::codec) for what that loses.
     #[must_use]
     pub fn register_typed<In, Out, F, Fut>(mut self, name: impl Into<String>, handler: F) -> Self
     where
@@ -59,6 +61,8 @@ impl OrchestrationRegistryBuilder {
     }
 
     /// Registers a handler of a version, with typed input and output.
+    ///
+    /// A value whose JSON is a string is written as the bare text; see [`codec`](duroxide_core::codec) for what that loses.
     ///
     /// # Panics
     /// If `version` is not a semantic version, or lower than one registered before.
@@ -104,7 +108,7 @@ impl OrchestrationRegistryBuilder {
         self
     }
 
-    fn add(&mut self, name: &str, version: Version, handler: Arc<dyn OrchestrationHandler>) {
+    pub(crate) fn add(&mut self, name: &str, version: Version, handler: Arc<dyn OrchestrationHandler>) {
         self.insert(name, version, handler, |at| format!("duplicate orchestration registration: {at}"));
     }
 

@@ -1,5 +1,7 @@
 //! A2: authoring orchestrations and activities.
 
+mod typed;
+
 use std::{
     collections::HashMap,
     time::{Duration, SystemTime},

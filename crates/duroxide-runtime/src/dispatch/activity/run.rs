@@ -2,7 +2,10 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use duroxide_core::{AppErrorKind, ErrorDetails};
+use duroxide_core::{
+    AppErrorKind, ErrorDetails,
+    typed::{ACTIVITY_ATTEMPT_TIMED_OUT, ACTIVITY_PANICKED},
+};
 use futures_util::{
     FutureExt,
     future::{Either, select},
@@ -97,6 +100,7 @@ impl ActivityWork {
             orchestration_version: version,
             activity_name: call.name.clone(),
             activity_id: call.id,
+            first_activity_id: call.options.retry_of.unwrap_or(call.id),
             worker_id: worker_id(&self.node, self.slot.number()),
             session_id: call.session_id.clone(),
             tag: call.tag.clone(),
@@ -180,11 +184,11 @@ impl ActivityWork {
             let run = started(starting, run);
             let result = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
                 let text = panic_text(panic.as_ref()).unwrap_or("not a text");
-                Err(format!("activity panicked: {text}"))
+                Err(format!("{ACTIVITY_PANICKED}{text}"))
             });
             drop(answer.send(result));
         });
-        let stop = self.stop_signal(call.attempt_timeout);
+        let stop = self.stop_signal(call.options.attempt_timeout);
         match self.lease.while_held(select(&mut answered, stop)).await {
             // The code saw its token first. The round that cancelled the activity has deleted it.
             Ok(Either::Left((Ok(_), _))) if self.cancellation.is_cancelled() => RunOutcome::Cancelled,
@@ -261,7 +265,5 @@ impl ActivityWork {
 /// count: the caller's retry policy decides about the next attempt.
 fn attempt_timed_out(limit: Duration) -> RunOutcome {
     let limit_ms = limit.as_millis() as u64;
-    RunOutcome::Finished(Err(activity_failed(format!(
-        "timeout: activity attempt timed out after {limit_ms} ms"
-    ))))
+    RunOutcome::Finished(Err(activity_failed(format!("{ACTIVITY_ATTEMPT_TIMED_OUT}{limit_ms} ms"))))
 }

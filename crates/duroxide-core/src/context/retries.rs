@@ -1,0 +1,123 @@
+//! Calling an activity until it succeeds, as a policy says.
+
+use std::time::Duration;
+
+use super::{OrchestrationContext, activities::ActivityRequest};
+use crate::{
+    DurableFuture, Either2, ErrorDetails, RetryOptions, RunOptions,
+    engine::{Identity, Value},
+    is_not_retryable, shortened_reason,
+};
+
+/// Why a retried call has no result.
+#[derive(Debug)]
+pub(crate) enum RetryEnd {
+    /// The last attempt failed with this.
+    Failed(Box<ErrorDetails>),
+    /// An attempt took longer than `RetryPolicy::timeout`.
+    TimedOut,
+}
+
+/// The calls of one attempt. They are made before anything is awaited.
+pub(crate) struct Attempt {
+    call: DurableFuture<Result<String, Box<ErrorDetails>>>,
+    deadline: Option<DurableFuture<()>>,
+}
+
+impl OrchestrationContext {
+    /// Makes the first attempt of a call that [`Self::retry`] goes on with.
+    pub(crate) fn first_attempt(&self, request: &ActivityRequest, options: &RetryOptions) -> Attempt {
+        self.attempt(
+            request,
+            RunOptions { attempt_timeout: options.attempt_timeout, retry_of: None },
+            options,
+        )
+    }
+
+    /// Repeats a call while its attempts fail, the policy has attempts left and `again` wants another one.
+    pub(crate) async fn retry(
+        &self,
+        request: ActivityRequest,
+        options: RetryOptions,
+        first: Attempt,
+        again: impl Fn(&ErrorDetails) -> bool + Send,
+    ) -> Result<String, RetryEnd> {
+        let policy = &options.policy;
+        let mut current = first;
+        let mut run = RunOptions { attempt_timeout: options.attempt_timeout, retry_of: None };
+        let mut attempt = 1;
+        loop {
+            let Some(result) = self.outcome(current).await else { return Err(RetryEnd::TimedOut) };
+            if request.keeps_key {
+                run.retry_of.get_or_insert(self.shared.lock().last_resolved());
+            }
+            let delay = policy.delay_for_attempt(attempt);
+            match result {
+                Ok(output) => return Ok(output),
+                Err(details)
+                    if attempt < policy.max_attempts && !self.is_final(&details) && again(&details) =>
+                {
+                    self.log_retry(&request.name, attempt, policy.max_attempts, delay, &details);
+                }
+                Err(details) => return Err(RetryEnd::Failed(details)),
+            }
+            if !delay.is_zero() {
+                self.schedule_timer(delay).await;
+            }
+            attempt += 1;
+            current = self.attempt(&request, run, &options);
+        }
+    }
+
+    fn attempt(&self, request: &ActivityRequest, run: RunOptions, options: &RetryOptions) -> Attempt {
+        let call = self.call_activity(request.clone(), Value::into_outcome).with_run_options(run);
+        let deadline = options.policy.timeout.map(|timeout| self.schedule_timer(timeout));
+        Attempt { call, deadline }
+    }
+
+    /// The result of an attempt; `None` if its deadline came first.
+    async fn outcome(&self, attempt: Attempt) -> Option<Result<String, Box<ErrorDetails>>> {
+        let Attempt { call, deadline } = attempt;
+        let Some(deadline) = deadline else { return Some(call.await) };
+        match self.select2(call, deadline).await {
+            Either2::First(result) => Some(result),
+            Either2::Second(()) => None,
+        }
+    }
+
+    /// Whether an error ends the retries, whatever the policy says. Executions of older versions retry it (S2.16).
+    fn is_final(&self, details: &ErrorDetails) -> bool {
+        self.shared.identity.generation.has_final_errors() && is_not_retryable(&details.display_message())
+    }
+
+    /// Logs that an activity runs again, with the schedule of the attempt that failed. The failure itself is logged where
+    /// the activity ran.
+    fn log_retry(
+        &self,
+        activity_name: &str,
+        failed_attempts: u32,
+        max_attempts: u32,
+        delay: Duration,
+        details: &ErrorDetails,
+    ) {
+        if self.is_replaying() {
+            return;
+        }
+        let activity_id = self.shared.lock().last_resolved();
+        let Identity { instance, execution_id, name, version, .. } = &self.shared.identity;
+        tracing::info!(
+            target: "duroxide::runtime",
+            instance,
+            execution_id,
+            orchestration_name = name,
+            version,
+            activity_name,
+            activity_id,
+            failed_attempts,
+            max_attempts,
+            delay_ms = delay.as_millis() as u64,
+            reason = shortened_reason(&details.display_message()),
+            "retrying a failed activity"
+        );
+    }
+}
