@@ -85,16 +85,21 @@ CREATE TABLE execution (
     turns         INTEGER NOT NULL DEFAULT 0,
     started_at    INTEGER NOT NULL,
     completed_at  INTEGER,
+    -- The payload that is the output, as a JSON text without its quotes.
+    output_payload INTEGER,
     PRIMARY KEY (instance, execution_id)
 ) WITHOUT ROWID;
+CREATE INDEX execution_payload ON execution (output_payload) WHERE output_payload IS NOT NULL;
 
 CREATE TABLE history (
     instance     INTEGER NOT NULL,
     execution_id INTEGER NOT NULL,
     event_id     INTEGER NOT NULL,
     data         TEXT NOT NULL,
+    payload      INTEGER,
     CONSTRAINT history_event_once PRIMARY KEY (instance, execution_id, event_id)
 ) WITHOUT ROWID;
+CREATE INDEX history_payload ON history (payload) WHERE payload IS NOT NULL;
 
 -- `due_at` is 0 for what is visible at once: a clock that is set back must not hide work.
 CREATE TABLE message (
@@ -108,12 +113,14 @@ CREATE TABLE message (
     attempt_count INTEGER NOT NULL DEFAULT 0,
     mark          INTEGER,
     data          TEXT NOT NULL,
+    payload       INTEGER,
     PRIMARY KEY (instance, due_at, seq)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX message_key_once ON message (instance, key) WHERE key IS NOT NULL;
 CREATE INDEX message_start ON message (instance, kind, due_at, seq) WHERE kind <= 1;
 CREATE INDEX message_held_back ON message (instance, seq) WHERE hidden_until > 0;
 CREATE INDEX message_marked ON message (instance, mark) WHERE mark IS NOT NULL;
+CREATE INDEX message_payload ON message (payload) WHERE payload IS NOT NULL;
 -- Calls that were not carried out yet, by their parent: they are deleted with it. Keys begin with `ST/{parent}/`.
 CREATE INDEX message_child_start ON message (key) WHERE key >= 'ST/' AND key < 'ST0';
 
@@ -138,7 +145,8 @@ CREATE TABLE activity (
     stop_requested INTEGER NOT NULL DEFAULT 0,
     lost           INTEGER NOT NULL DEFAULT 0,
     blamed         INTEGER NOT NULL DEFAULT 0,
-    data           TEXT NOT NULL
+    data           TEXT NOT NULL,
+    payload        INTEGER
 );
 CREATE UNIQUE INDEX activity_once ON activity (instance, execution_id, activity_id);
 CREATE INDEX activity_ready ON activity (lane, id) WHERE ready IS NOT NULL AND session_id IS NULL;
@@ -146,19 +154,34 @@ CREATE INDEX activity_session_ready ON activity (session_id, lane, id)
     WHERE ready IS NOT NULL AND session_id IS NOT NULL;
 CREATE INDEX activity_session ON activity (session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX activity_wake ON activity (wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX activity_payload ON activity (payload) WHERE payload IS NOT NULL;
 
--- Large texts of queued rows. SQLite writes a whole row anew with each change of it, and a claim changes the rows it
--- takes, so a large `data` is kept here, under the number of its message (`seq`) or activity (`id`), and is empty there.
--- The triggers delete it with its row.
+-- Large texts. Each is stored once, whichever rows of its instance have it: the message that brings it, the event that
+-- records it, the activity that is given it. Such a row has the number of the payload, and in `data` a character U+0001 in its
+-- place. JSON has no such character; it would be escaped. An output that is stored here is NULL in `output`.
 CREATE TABLE payload (
     id   INTEGER PRIMARY KEY,
     data TEXT NOT NULL
 );
-CREATE TRIGGER message_payload AFTER DELETE ON message WHEN old.data = '' BEGIN
-    DELETE FROM payload WHERE id = old.seq;
+-- Payloads that a row of this transaction let go. Before the commit those that no other row has are deleted.
+CREATE TABLE released_payload (
+    id       INTEGER PRIMARY KEY,
+    instance INTEGER NOT NULL
+);
+CREATE TRIGGER message_deleted AFTER DELETE ON message WHEN old.payload IS NOT NULL BEGIN
+    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.payload, old.instance);
 END;
-CREATE TRIGGER activity_payload AFTER DELETE ON activity WHEN old.data = '' BEGIN
-    DELETE FROM payload WHERE id = old.id;
+CREATE TRIGGER activity_deleted AFTER DELETE ON activity WHEN old.payload IS NOT NULL BEGIN
+    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.payload, old.instance);
+END;
+CREATE TRIGGER history_deleted AFTER DELETE ON history WHEN old.payload IS NOT NULL BEGIN
+    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.payload, old.instance);
+END;
+CREATE TRIGGER execution_deleted AFTER DELETE ON execution WHEN old.output_payload IS NOT NULL BEGIN
+    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.output_payload, old.instance);
+END;
+CREATE TRIGGER output_changed AFTER UPDATE OF output_payload ON execution WHEN old.output_payload IS NOT NULL BEGIN
+    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.output_payload, old.instance);
 END;
 
 CREATE TABLE session (
