@@ -235,7 +235,7 @@ impl ActivityTable for SqliteTables {
         let is_new = insert(&self.db, activity, &split)?;
         if is_new {
             self.payloads.insert(&self.db, activity.instance, &split)?;
-            self.cache.put_activity(activity.clone(), prepared.item.clone());
+            self.cache.put_activity(activity.clone(), Some(prepared));
         }
         Ok(is_new)
     }
