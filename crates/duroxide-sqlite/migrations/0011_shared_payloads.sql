@@ -4,7 +4,7 @@
 ALTER TABLE message ADD COLUMN payload INTEGER;
 ALTER TABLE activity ADD COLUMN payload INTEGER;
 ALTER TABLE history ADD COLUMN payload INTEGER;
-ALTER TABLE execution ADD COLUMN output_payload INTEGER;
+ALTER TABLE execution ADD COLUMN output_event INTEGER;
 DROP TRIGGER message_payload;
 DROP TRIGGER activity_payload;
 -- A queued row's whole text was kept apart, under the number of the row.
@@ -13,25 +13,19 @@ UPDATE activity SET data = char(1), payload = id WHERE data = '';
 CREATE INDEX message_payload ON message (payload) WHERE payload IS NOT NULL;
 CREATE INDEX activity_payload ON activity (payload) WHERE payload IS NOT NULL;
 CREATE INDEX history_payload ON history (payload) WHERE payload IS NOT NULL;
-CREATE INDEX execution_payload ON execution (output_payload) WHERE output_payload IS NOT NULL;
 
--- Payloads that a row of this transaction let go. Before the commit those that no other row has are deleted.
+-- Payloads that a row of this transaction let go. Before the commit those that no other row has are deleted. Without
+-- constraints: SQLite would keep a journal for each statement whose trigger can fail.
 CREATE TABLE released_payload (
-    id       INTEGER PRIMARY KEY,
-    instance INTEGER NOT NULL
+    payload  INTEGER,
+    instance INTEGER
 );
 CREATE TRIGGER message_deleted AFTER DELETE ON message WHEN old.payload IS NOT NULL BEGIN
-    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.payload, old.instance);
+    INSERT INTO released_payload (payload, instance) VALUES (old.payload, old.instance);
 END;
 CREATE TRIGGER activity_deleted AFTER DELETE ON activity WHEN old.payload IS NOT NULL BEGIN
-    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.payload, old.instance);
+    INSERT INTO released_payload (payload, instance) VALUES (old.payload, old.instance);
 END;
 CREATE TRIGGER history_deleted AFTER DELETE ON history WHEN old.payload IS NOT NULL BEGIN
-    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.payload, old.instance);
-END;
-CREATE TRIGGER execution_deleted AFTER DELETE ON execution WHEN old.output_payload IS NOT NULL BEGIN
-    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.output_payload, old.instance);
-END;
-CREATE TRIGGER output_changed AFTER UPDATE OF output_payload ON execution WHEN old.output_payload IS NOT NULL BEGIN
-    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.output_payload, old.instance);
+    INSERT INTO released_payload (payload, instance) VALUES (old.payload, old.instance);
 END;

@@ -85,11 +85,10 @@ CREATE TABLE execution (
     turns         INTEGER NOT NULL DEFAULT 0,
     started_at    INTEGER NOT NULL,
     completed_at  INTEGER,
-    -- The payload that is the output, as a JSON text without its quotes.
-    output_payload INTEGER,
+    -- The event whose payload is the output, which is not stored a second time then.
+    output_event  INTEGER,
     PRIMARY KEY (instance, execution_id)
 ) WITHOUT ROWID;
-CREATE INDEX execution_payload ON execution (output_payload) WHERE output_payload IS NOT NULL;
 
 CREATE TABLE history (
     instance     INTEGER NOT NULL,
@@ -158,30 +157,25 @@ CREATE INDEX activity_payload ON activity (payload) WHERE payload IS NOT NULL;
 
 -- Large texts. Each is stored once, whichever rows of its instance have it: the message that brings it, the event that
 -- records it, the activity that is given it. Such a row has the number of the payload, and in `data` a character U+0001 in its
--- place. JSON has no such character; it would be escaped. An output that is stored here is NULL in `output`.
+-- place. JSON has no such character; it would be escaped.
 CREATE TABLE payload (
     id   INTEGER PRIMARY KEY,
     data TEXT NOT NULL
 );
--- Payloads that a row of this transaction let go. Before the commit those that no other row has are deleted.
+-- Payloads that a row of this transaction let go. Before the commit those that no other row has are deleted. Without
+-- constraints: SQLite would keep a journal for each statement whose trigger can fail.
 CREATE TABLE released_payload (
-    id       INTEGER PRIMARY KEY,
-    instance INTEGER NOT NULL
+    payload  INTEGER,
+    instance INTEGER
 );
 CREATE TRIGGER message_deleted AFTER DELETE ON message WHEN old.payload IS NOT NULL BEGIN
-    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.payload, old.instance);
+    INSERT INTO released_payload (payload, instance) VALUES (old.payload, old.instance);
 END;
 CREATE TRIGGER activity_deleted AFTER DELETE ON activity WHEN old.payload IS NOT NULL BEGIN
-    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.payload, old.instance);
+    INSERT INTO released_payload (payload, instance) VALUES (old.payload, old.instance);
 END;
 CREATE TRIGGER history_deleted AFTER DELETE ON history WHEN old.payload IS NOT NULL BEGIN
-    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.payload, old.instance);
-END;
-CREATE TRIGGER execution_deleted AFTER DELETE ON execution WHEN old.output_payload IS NOT NULL BEGIN
-    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.output_payload, old.instance);
-END;
-CREATE TRIGGER output_changed AFTER UPDATE OF output_payload ON execution WHEN old.output_payload IS NOT NULL BEGIN
-    INSERT OR IGNORE INTO released_payload (id, instance) VALUES (old.output_payload, old.instance);
+    INSERT INTO released_payload (payload, instance) VALUES (old.payload, old.instance);
 END;
 
 CREATE TABLE session (

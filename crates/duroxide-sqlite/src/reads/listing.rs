@@ -24,7 +24,9 @@ macro_rules! columns {
         "id, instance_id, execution_id, name, version, status, created_at, updated_at, parent,
         (SELECT output FROM execution
             WHERE execution.instance = instance.id AND execution.execution_id = instance.execution_id),
-        (SELECT payload.data FROM execution JOIN payload ON payload.id = execution.output_payload
+        (SELECT payload.data FROM execution JOIN history ON history.instance = execution.instance
+            AND history.execution_id = execution.execution_id AND history.event_id = execution.output_event
+            JOIN payload ON payload.id = history.payload
             WHERE execution.instance = instance.id AND execution.execution_id = instance.execution_id)"
     };
 }

@@ -22,8 +22,10 @@ pub(super) use execution_columns as columns_of_execution;
 /// The output of an execution in a statement: two columns, of which one has it, for [`output`].
 macro_rules! output_columns {
     () => {
-        "execution.output, CASE WHEN execution.output_payload IS NOT NULL THEN
-            (SELECT payload.data FROM payload WHERE payload.id = execution.output_payload) END"
+        "execution.output, CASE WHEN execution.output_event IS NOT NULL THEN
+            (SELECT payload.data FROM history JOIN payload ON payload.id = history.payload
+             WHERE history.instance = execution.instance AND history.execution_id = execution.execution_id
+               AND history.event_id = execution.output_event) END"
     };
 }
 pub(crate) use output_columns;
@@ -40,10 +42,10 @@ const SELECT: &str = concat!(
     " FROM execution WHERE instance = ?1 AND execution_id = ?2"
 );
 const UPSERT: &str = "INSERT INTO execution (instance, execution_id, status, output, major, minor, patch,
-        last_event_id, turns, started_at, completed_at, output_payload)
+        last_event_id, turns, started_at, completed_at, output_event)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
     ON CONFLICT (instance, execution_id) DO UPDATE SET status = ?3, output = ?4, major = ?5, minor = ?6,
-        patch = ?7, last_event_id = ?8, turns = ?9, completed_at = ?11, output_payload = ?12";
+        patch = ?7, last_event_id = ?8, turns = ?9, completed_at = ?11, output_event = ?12";
 const DELETE: &str = "DELETE FROM execution WHERE instance = ?1 AND execution_id = ?2";
 const NTH_NEWEST: &str = "SELECT execution_id FROM execution WHERE instance = ?1
     ORDER BY execution_id DESC LIMIT 1 OFFSET ?2 - 1";
@@ -107,20 +109,20 @@ pub(super) fn get(db: &Db, instance: u64, execution_id: u64) -> Rows<Option<Exec
     db.first(SELECT, (number(instance), number(execution_id)), |row| columns.read(row))
 }
 
-/// An output that a payload has already is not written again.
+/// An output that an event has as its payload is not written again.
 pub(super) fn write(
     db: &Db,
     instance: u64,
     execution_id: u64,
     execution: &ExecutionRow,
-    output_payload: Option<u64>,
+    output_event: Option<u64>,
 ) -> Rows<()> {
     let [major, minor, patch] = triple_columns(execution.pinned);
     let columns = (
         number(instance),
         number(execution_id),
         &execution.status,
-        execution.output.as_ref().filter(|_| output_payload.is_none()),
+        execution.output.as_ref().filter(|_| output_event.is_none()),
         major,
         minor,
         patch,
@@ -128,7 +130,7 @@ pub(super) fn write(
         number(execution.turns),
         micros(execution.started_at),
         execution.completed_at.map(micros),
-        output_payload.map(number),
+        output_event.map(number),
     );
     db.execute(UPSERT, columns).map(|_| ())
 }
@@ -196,8 +198,8 @@ impl HistoryTable for SqliteTables {
 
     fn write_execution(&mut self, instance: u64, execution_id: u64, execution: &ExecutionRow) -> Rows<()> {
         let output = execution.output.as_deref();
-        let payload = output.and_then(|output| self.payloads.of_output(instance, output));
-        write(&self.db, instance, execution_id, execution, payload)
+        let event = output.and_then(|output| self.payloads.event_of_output(instance, execution_id, output));
+        write(&self.db, instance, execution_id, execution, event)
     }
 
     fn has_event(&mut self, instance: u64, execution_id: u64, event_id: u64) -> Rows<bool> {
@@ -212,6 +214,7 @@ impl HistoryTable for SqliteTables {
         for event in events {
             let split = self.payloads.split(&mut self.sequence, instance, &event.data);
             self.payloads.insert(&self.db, instance, &split)?;
+            self.payloads.appended(instance, execution_id, event.event_id, &split);
             splits.push((event.event_id, split));
         }
         append_split(&self.db, instance, execution_id, &splits)

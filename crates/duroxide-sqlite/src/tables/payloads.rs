@@ -29,12 +29,11 @@ const MARK: &str = "\u{1}";
 
 const INSERT: &str = "INSERT INTO payload (id, data) VALUES (?1, ?2)";
 const DELETE: &str = "DELETE FROM payload WHERE id = ?1";
-const LOOK: &str = "SELECT (SELECT min(id) FROM released_payload), (SELECT max(id) FROM payload)";
-const UNUSED: &str = "SELECT id, instance FROM released_payload AS released
-    WHERE NOT EXISTS (SELECT 1 FROM history WHERE history.payload = released.id)
-      AND NOT EXISTS (SELECT 1 FROM message WHERE message.payload = released.id)
-      AND NOT EXISTS (SELECT 1 FROM activity WHERE activity.payload = released.id)
-      AND NOT EXISTS (SELECT 1 FROM execution WHERE execution.output_payload = released.id)";
+const LOOK: &str = "SELECT (SELECT min(rowid) FROM released_payload), (SELECT max(id) FROM payload)";
+const UNUSED: &str = "SELECT released.payload, released.instance FROM released_payload AS released
+    WHERE NOT EXISTS (SELECT 1 FROM history WHERE history.payload = released.payload)
+      AND NOT EXISTS (SELECT 1 FROM message WHERE message.payload = released.payload)
+      AND NOT EXISTS (SELECT 1 FROM activity WHERE activity.payload = released.payload)";
 const FORGET_RELEASED: &str = "DELETE FROM released_payload";
 
 /// The text of a row in a statement, wherever it is stored. The argument is the row's table or its alias.
@@ -95,13 +94,22 @@ pub(super) struct Payloads {
     known: KnownTexts,
     /// The store has no payload, so no row can let one go.
     known_to_be_none: bool,
+    /// The event with a payload that was appended last.
+    appended: Option<AppendedPayload>,
+}
+
+#[derive(Debug)]
+struct AppendedPayload {
+    instance: u64,
+    execution_id: u64,
+    event_id: u64,
+    payload: u64,
 }
 
 impl Payloads {
     /// The store may have changed.
     pub(super) fn clear(&mut self) {
-        self.known.clear();
-        self.known_to_be_none = false;
+        *self = Self::default();
     }
 
     /// No more rows of an instance are expected.
@@ -159,11 +167,23 @@ impl Payloads {
         }
     }
 
-    /// The payload that is an output, if an event of the instance has it.
-    pub(super) fn of_output(&self, instance: u64, output: &str) -> Option<u64> {
-        if !Self::is_large(output) {
-            return None;
+    /// An event was appended.
+    pub(super) fn appended(&mut self, instance: u64, execution_id: u64, event_id: u64, split: &Split<'_>) {
+        if let Some(payload) = split.payload.map(unsigned) {
+            self.appended = Some(AppendedPayload { instance, execution_id, event_id, payload });
         }
+    }
+
+    /// The event whose payload is an output, if that was appended just before.
+    pub(super) fn event_of_output(&mut self, instance: u64, execution_id: u64, output: &str) -> Option<u64> {
+        let appended = self.appended.take().filter(|_| Self::is_large(output))?;
+        let is_of = (appended.instance, appended.execution_id) == (instance, execution_id);
+        let payload = self.payload_of_output(instance, output).filter(|_| is_of);
+        (payload == Some(appended.payload)).then_some(appended.event_id)
+    }
+
+    fn payload_of_output(&self, instance: u64, output: &str) -> Option<u64> {
+        // Equal to a literal and without a backslash, an output is what the literal says.
         if !output.contains('\\')
             && let Some(id) = self.known.find(instance, output)
         {

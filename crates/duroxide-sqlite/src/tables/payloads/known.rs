@@ -23,10 +23,6 @@ struct Known {
 }
 
 impl KnownTexts {
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
     /// The number of the payload that is this text.
     pub(super) fn find(&self, instance: u64, text: &str) -> Option<u64> {
         let texts = self.instances.get(&instance)?;

@@ -12,8 +12,7 @@ use crate::{SqliteEngine, SqliteOptions};
 
 const USED: &str = "WITH used AS (SELECT payload AS number FROM message WHERE payload IS NOT NULL
         UNION ALL SELECT payload FROM activity WHERE payload IS NOT NULL
-        UNION ALL SELECT payload FROM history WHERE payload IS NOT NULL
-        UNION ALL SELECT output_payload FROM execution WHERE output_payload IS NOT NULL)
+        UNION ALL SELECT payload FROM history WHERE payload IS NOT NULL)
     SELECT (SELECT count(*) FROM payload WHERE id NOT IN (SELECT number FROM used)),
         (SELECT count(*) FROM used WHERE number NOT IN (SELECT id FROM payload)),
         (SELECT count(*) FROM released_payload),

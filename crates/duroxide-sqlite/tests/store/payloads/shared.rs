@@ -268,6 +268,6 @@ fn whether_a_text_is_used_is_found_by_an_index() {
     let conn = Connection::open(&shared.path).unwrap();
     let searches: Vec<String> =
         plan(&conn, unused).into_iter().filter(|step| step.starts_with("SEARCH")).collect();
-    assert_eq!(searches.len(), 4, "{searches:?}");
+    assert_eq!(searches.len(), 3, "{searches:?}");
     assert!(searches.iter().all(|step| step.contains("_payload (")), "{searches:?}");
 }
