@@ -10,8 +10,6 @@ DROP TRIGGER activity_payload;
 -- A queued row's whole text was kept apart, under the number of the row.
 UPDATE message SET data = char(1), payload = seq WHERE data = '';
 UPDATE activity SET data = char(1), payload = id WHERE data = '';
-CREATE INDEX message_payload ON message (payload) WHERE payload IS NOT NULL;
-CREATE INDEX activity_payload ON activity (payload) WHERE payload IS NOT NULL;
 CREATE INDEX history_payload ON history (payload) WHERE payload IS NOT NULL;
 
 -- Payloads that a row of this transaction let go. Before the commit those that no other row has are deleted. Without

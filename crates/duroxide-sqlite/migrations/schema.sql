@@ -119,7 +119,6 @@ CREATE UNIQUE INDEX message_key_once ON message (instance, key) WHERE key IS NOT
 CREATE INDEX message_start ON message (instance, kind, due_at, seq) WHERE kind <= 1;
 CREATE INDEX message_held_back ON message (instance, seq) WHERE hidden_until > 0;
 CREATE INDEX message_marked ON message (instance, mark) WHERE mark IS NOT NULL;
-CREATE INDEX message_payload ON message (payload) WHERE payload IS NOT NULL;
 -- Calls that were not carried out yet, by their parent: they are deleted with it. Keys begin with `ST/{parent}/`.
 CREATE INDEX message_child_start ON message (key) WHERE key >= 'ST/' AND key < 'ST0';
 
@@ -153,7 +152,6 @@ CREATE INDEX activity_session_ready ON activity (session_id, lane, id)
     WHERE ready IS NOT NULL AND session_id IS NOT NULL;
 CREATE INDEX activity_session ON activity (session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX activity_wake ON activity (wake_at) WHERE wake_at IS NOT NULL;
-CREATE INDEX activity_payload ON activity (payload) WHERE payload IS NOT NULL;
 
 -- Large texts. Each is stored once, whichever rows of its instance have it: the message that brings it, the event that
 -- records it, the activity that is given it. Such a row has the number of the payload, and in `data` a character U+0001 in its

@@ -30,10 +30,16 @@ const MARK: &str = "\u{1}";
 const INSERT: &str = "INSERT INTO payload (id, data) VALUES (?1, ?2)";
 const DELETE: &str = "DELETE FROM payload WHERE id = ?1";
 const LOOK: &str = "SELECT (SELECT min(rowid) FROM released_payload), (SELECT max(id) FROM payload)";
+/// Most have gone into the history, which has an index. For the others the queued rows of their instances are looked at, once
+/// for all of them; an index there would be opened with every message. (SQLite evaluates a CASE in order.)
 const UNUSED: &str = "SELECT released.payload, released.instance FROM released_payload AS released
-    WHERE NOT EXISTS (SELECT 1 FROM history WHERE history.payload = released.payload)
-      AND NOT EXISTS (SELECT 1 FROM message WHERE message.payload = released.payload)
-      AND NOT EXISTS (SELECT 1 FROM activity WHERE activity.payload = released.payload)";
+    WHERE CASE
+        WHEN EXISTS (SELECT 1 FROM history WHERE history.payload = released.payload) THEN 0
+        WHEN released.payload IN (SELECT message.payload FROM message
+            WHERE message.instance IN (SELECT instance FROM released_payload) AND message.payload IS NOT NULL) THEN 0
+        WHEN released.payload IN (SELECT activity.payload FROM activity
+            WHERE activity.instance IN (SELECT instance FROM released_payload) AND activity.payload IS NOT NULL) THEN 0
+        ELSE 1 END";
 const FORGET_RELEASED: &str = "DELETE FROM released_payload";
 
 /// The text of a row in a statement, wherever it is stored. The argument is the row's table or its alias.
