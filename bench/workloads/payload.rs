@@ -44,6 +44,6 @@ impl Payload {
 /// Text of this size, different for every number.
 fn load(number: u64, bytes: usize) -> String {
     let mut text = number.to_string();
-    text.extend(std::iter::repeat_n('x', bytes.saturating_sub(text.len())));
+    text += &"x".repeat(bytes.saturating_sub(text.len()));
     text
 }

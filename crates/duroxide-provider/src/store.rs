@@ -36,8 +36,8 @@ pub use reader::{
 };
 pub use round::{PreparedExecution, PreparedRound, PreparedStop};
 pub use row::{
-    ActivityRow, CANCELLATION, EventRow, MessageKind, MessageRow, StartTarget, Visibility, calling_parent,
-    timer_key,
+    ActivityRow, CANCELLATION, EventRow, LARGE_ITEM_BYTES, MessageKind, MessageRow, StartTarget, Visibility,
+    calling_parent, timer_key,
 };
 pub use snapshot::{
     ActivitySnapshot, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot, StoreSnapshot,

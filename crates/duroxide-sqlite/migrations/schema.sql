@@ -85,6 +85,8 @@ CREATE TABLE execution (
     turns         INTEGER NOT NULL DEFAULT 0,
     started_at    INTEGER NOT NULL,
     completed_at  INTEGER,
+    -- The event whose payload is the output, which is not stored a second time then.
+    output_event  INTEGER,
     PRIMARY KEY (instance, execution_id)
 ) WITHOUT ROWID;
 
@@ -93,8 +95,10 @@ CREATE TABLE history (
     execution_id INTEGER NOT NULL,
     event_id     INTEGER NOT NULL,
     data         TEXT NOT NULL,
+    payload      INTEGER,
     CONSTRAINT history_event_once PRIMARY KEY (instance, execution_id, event_id)
 ) WITHOUT ROWID;
+CREATE INDEX history_payload ON history (payload) WHERE payload IS NOT NULL;
 
 -- `due_at` is 0 for what is visible at once: a clock that is set back must not hide work.
 CREATE TABLE message (
@@ -108,6 +112,7 @@ CREATE TABLE message (
     attempt_count INTEGER NOT NULL DEFAULT 0,
     mark          INTEGER,
     data          TEXT NOT NULL,
+    payload       INTEGER,
     PRIMARY KEY (instance, due_at, seq)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX message_key_once ON message (instance, key) WHERE key IS NOT NULL;
@@ -138,7 +143,8 @@ CREATE TABLE activity (
     stop_requested INTEGER NOT NULL DEFAULT 0,
     lost           INTEGER NOT NULL DEFAULT 0,
     blamed         INTEGER NOT NULL DEFAULT 0,
-    data           TEXT NOT NULL
+    data           TEXT NOT NULL,
+    payload        INTEGER
 );
 CREATE UNIQUE INDEX activity_once ON activity (instance, execution_id, activity_id);
 CREATE INDEX activity_ready ON activity (lane, id) WHERE ready IS NOT NULL AND session_id IS NULL;
@@ -147,18 +153,27 @@ CREATE INDEX activity_session_ready ON activity (session_id, lane, id)
 CREATE INDEX activity_session ON activity (session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX activity_wake ON activity (wake_at) WHERE wake_at IS NOT NULL;
 
--- Large texts of queued rows. SQLite writes a whole row anew with each change of it, and a claim changes the rows it
--- takes, so a large `data` is kept here, under the number of its message (`seq`) or activity (`id`), and is empty there.
--- The triggers delete it with its row.
+-- Large texts. Each is stored once, whichever rows of its instance have it: the message that brings it, the event that
+-- records it, the activity that is given it. Such a row has the number of the payload, and in `data` a character U+0001 in its
+-- place. JSON has no such character; it would be escaped.
 CREATE TABLE payload (
     id   INTEGER PRIMARY KEY,
     data TEXT NOT NULL
 );
-CREATE TRIGGER message_payload AFTER DELETE ON message WHEN old.data = '' BEGIN
-    DELETE FROM payload WHERE id = old.seq;
+-- Payloads that a row of this transaction let go. Before the commit those that no other row has are deleted. Without
+-- constraints: SQLite would keep a journal for each statement whose trigger can fail.
+CREATE TABLE released_payload (
+    payload  INTEGER,
+    instance INTEGER
+);
+CREATE TRIGGER message_deleted AFTER DELETE ON message WHEN old.payload IS NOT NULL BEGIN
+    INSERT INTO released_payload (payload, instance) VALUES (old.payload, old.instance);
 END;
-CREATE TRIGGER activity_payload AFTER DELETE ON activity WHEN old.data = '' BEGIN
-    DELETE FROM payload WHERE id = old.id;
+CREATE TRIGGER activity_deleted AFTER DELETE ON activity WHEN old.payload IS NOT NULL BEGIN
+    INSERT INTO released_payload (payload, instance) VALUES (old.payload, old.instance);
+END;
+CREATE TRIGGER history_deleted AFTER DELETE ON history WHEN old.payload IS NOT NULL BEGIN
+    INSERT INTO released_payload (payload, instance) VALUES (old.payload, old.instance);
 END;
 
 CREATE TABLE session (

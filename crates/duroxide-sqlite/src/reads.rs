@@ -22,25 +22,34 @@ pub(crate) use self::fullness::Fullness;
 use crate::{
     db::{Db, lossy_text, micros, number, time, triple, unsigned},
     tables::{
-        executions::first_event,
+        executions::{first_event, output, output_columns},
         mailboxes::messages::held,
+        payloads::{whole_bytes, whole_data},
         state::{custom_status, key_values},
     },
 };
 
 const KNOWN: &str = "SELECT id, execution_id FROM instance WHERE instance_id = ?1 AND known = 1";
-const HISTORY: &str = "SELECT event_id, data FROM history WHERE instance = ?1 AND execution_id = ?2
-      AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2) ORDER BY event_id";
+const HISTORY: &str = concat!(
+    "SELECT event_id, ",
+    whole_data!("history"),
+    " FROM history WHERE instance = ?1 AND execution_id = ?2
+      AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2) ORDER BY event_id"
+);
 /// What [`read_status`] reads of an instance, whatever else it must be.
 macro_rules! status {
     () => {
-        "SELECT i.execution_id,
+        concat!(
+            "SELECT i.execution_id,
         CASE WHEN i.status NOT IN ('Running', 'ContinuedAsNew') THEN
-            (SELECT data FROM history h WHERE h.instance = i.id AND h.execution_id = i.execution_id
+            (SELECT ",
+            whole_data!("h"),
+            " FROM history h WHERE h.instance = i.id AND h.execution_id = i.execution_id
              ORDER BY event_id DESC LIMIT 1) END,
         c.status, coalesce(c.version, 0)
     FROM instance i LEFT JOIN custom_status c ON c.instance = i.id
     WHERE i.instance_id = ?1 AND "
+        )
     };
 }
 const STATUS: &str = concat!(status!(), "i.known = 1");
@@ -51,12 +60,18 @@ const STATUS_OR_PENDING: &str = concat!(
 const LAST_EVENT_ID: &str = "SELECT event_id FROM history WHERE instance = ?1 AND execution_id = ?2
       AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2)
     ORDER BY event_id DESC LIMIT 1";
-const HISTORY_SIZE: &str = "SELECT count(*), coalesce(sum(octet_length(data)), 0) FROM history
-    WHERE instance = ?1 AND execution_id = ?2";
+const HISTORY_SIZE: &str = concat!(
+    "SELECT count(*), coalesce(sum(",
+    whole_bytes!("history"),
+    "), 0) FROM history WHERE instance = ?1 AND execution_id = ?2"
+);
 const EXECUTIONS: &str = "SELECT execution_id FROM execution WHERE instance = ?1 ORDER BY execution_id";
-const EXECUTION_INFO: &str = "SELECT status, output, started_at, completed_at,
-        (SELECT count(*) FROM history WHERE history.instance = ?1 AND history.execution_id = ?2)
-    FROM execution WHERE instance = ?1 AND execution_id = ?2";
+const EXECUTION_INFO: &str = concat!(
+    "SELECT status, started_at, completed_at,
+        (SELECT count(*) FROM history WHERE history.instance = ?1 AND history.execution_id = ?2), ",
+    output_columns!(),
+    " FROM execution WHERE instance = ?1 AND execution_id = ?2"
+);
 const SYSTEM_METRICS: &str = "SELECT
         (SELECT count(*) FROM instance WHERE known = 1),
         (SELECT count(*) FROM execution)
@@ -77,13 +92,17 @@ const QUEUE_DEPTHS: &str = concat!(
         (SELECT count(*) FROM activity WHERE lock_until IS NULL OR lock_until <= ?1)"
 );
 const CHILDREN: &str = "SELECT instance_id FROM instance WHERE parent = ?1 ORDER BY id";
-const RUNNING_VERSIONS: &str = "SELECT major, minor, patch,
+const RUNNING_VERSIONS: &str = concat!(
+    "SELECT major, minor, patch,
         CASE WHEN major IS NULL THEN
-            (SELECT data FROM history WHERE history.instance = instance.id
+            (SELECT ",
+    whole_data!("history"),
+    " FROM history WHERE history.instance = instance.id
              AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1) END
     FROM instance LEFT JOIN execution ON execution.instance = instance.id
         AND execution.execution_id = instance.execution_id
-    WHERE known = 1 AND instance.status = 'Running' ORDER BY id";
+    WHERE known = 1 AND instance.status = 'Running' ORDER BY id"
+);
 const WRITTEN_AT: &str = "SELECT written_at FROM sequence WHERE id = 1";
 
 /// An instance that was started.
@@ -230,10 +249,10 @@ pub(crate) fn execution_info(
         Ok(ExecutionInfo {
             execution_id,
             status: row.get(0)?,
-            output: row.get(1)?,
-            started_at: time(row.get(2)?).as_millis(),
-            completed_at: row.get::<_, Option<i64>>(3)?.map(|at| time(at).as_millis()),
-            event_count: usize::try_from(row.get::<_, i64>(4)?).unwrap_or_default(),
+            output: output(row, 4)?,
+            started_at: time(row.get(1)?).as_millis(),
+            completed_at: row.get::<_, Option<i64>>(2)?.map(|at| time(at).as_millis()),
+            event_count: usize::try_from(row.get::<_, i64>(3)?).unwrap_or_default(),
         })
     })
 }

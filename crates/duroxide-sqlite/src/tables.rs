@@ -21,7 +21,10 @@ pub(crate) mod state;
 use duroxide_core::Timestamp;
 use duroxide_provider::rules::{Lane, Route, Rows, Transactions};
 
-use self::{dictionary::Dictionary, readiness::FirstRoute, row_cache::RowCache, sequence::Sequence};
+use self::{
+    dictionary::Dictionary, payloads::Payloads, readiness::FirstRoute, row_cache::RowCache,
+    sequence::Sequence,
+};
 use crate::{
     db::Db,
     error::{commit_failure, failure},
@@ -42,10 +45,11 @@ pub(crate) struct SqliteTables {
     routes: Dictionary<Route>,
     lanes: Dictionary<Lane>,
     cache: RowCache,
+    payloads: Payloads,
     first_route: FirstRoute,
     /// Rows changed before the transaction began, to tell whether it wrote.
     changes_before: u64,
-    /// The state of the store that the cache and the sequence belong to, as SQLite counts the commits of other
+    /// The state of the store that cache, payloads and sequence belong to, as SQLite counts the commits of other
     /// connections.
     cached_version: Option<i64>,
 }
@@ -58,6 +62,7 @@ impl SqliteTables {
             routes: Dictionary::default(),
             lanes: Dictionary::default(),
             cache: RowCache::default(),
+            payloads: Payloads::default(),
             first_route: FirstRoute::default(),
             changes_before: 0,
             cached_version: None,
@@ -74,6 +79,7 @@ impl SqliteTables {
         let version = Some(self.data_version()?);
         if self.cached_version != version {
             self.cache.clear();
+            self.payloads.clear();
             self.sequence.read(&self.db)?;
             self.cached_version = version;
         }
@@ -90,6 +96,7 @@ impl Transactions for SqliteTables {
 
     fn commit(&mut self, now: Timestamp) -> Rows<()> {
         if self.db.conn().total_changes() != self.changes_before {
+            self.payloads.delete_unused(&self.db)?;
             self.sequence.write(&self.db, now)?;
         }
         self.db.run(COMMIT).map_err(|error| commit_failure(&error))

@@ -11,8 +11,8 @@ use super::Refusal;
 /// How the JSON of a cancellation begins: what a store may know of it without decoding it.
 pub const CANCELLATION: &str = "{\"CancelInstance\":";
 
-/// From this many bytes of JSON on a row does not bring its item along: it would be in memory twice.
-const ITEM_BYTES_MAX: usize = 2 << 10;
+/// From this many bytes of JSON on an item is large: a store that keeps it beside its JSON has to bound how much it keeps.
+pub const LARGE_ITEM_BYTES: usize = 2 << 10;
 
 /// An event to append.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,13 +112,18 @@ impl MessageRow {
             key: idempotency_key(&item),
             visible: visibility(&item, delay),
             start: start.map(|(name, version)| StartTarget { name: name.clone(), version: version.clone() }),
-            item: (data.len() < ITEM_BYTES_MAX).then_some(item),
+            item: Some(item),
             data,
         })
     }
 }
 
 impl MessageRow {
+    /// Its item, unless that is large: for a store that keeps it beside the JSON without counting bytes.
+    pub fn small_item(&self) -> Option<Arc<WorkItem>> {
+        self.item.clone().filter(|_| self.data.len() < LARGE_ITEM_BYTES)
+    }
+
     /// The row of a start that is visible at once.
     ///
     /// # Errors
@@ -213,6 +218,11 @@ pub struct ActivityRow {
 }
 
 impl ActivityRow {
+    /// Its item, unless that is large, as with a message.
+    pub fn small_item(&self) -> Option<Arc<WorkItem>> {
+        self.item.clone().filter(|_| self.data.len() < LARGE_ITEM_BYTES)
+    }
+
     /// The row of an activity.
     ///
     /// # Errors
@@ -231,7 +241,7 @@ impl ActivityRow {
             name: name.clone(),
             tag: tag.clone(),
             session_id: session_id.clone(),
-            item: (data.len() < ITEM_BYTES_MAX).then(|| Arc::clone(&item)),
+            item: Some(Arc::clone(&item)),
             data,
         })
     }

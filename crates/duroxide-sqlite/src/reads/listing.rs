@@ -13,6 +13,7 @@ use rusqlite::{Row, types::ValueRef};
 use crate::{
     db::{Db, lossy_text, time, unsigned},
     reads,
+    tables::executions::output,
 };
 use criteria::Criteria;
 pub(crate) use pending::count as count_pending;
@@ -22,6 +23,10 @@ macro_rules! columns {
     () => {
         "id, instance_id, execution_id, name, version, status, created_at, updated_at, parent,
         (SELECT output FROM execution
+            WHERE execution.instance = instance.id AND execution.execution_id = instance.execution_id),
+        (SELECT payload.data FROM execution JOIN history ON history.instance = execution.instance
+            AND history.execution_id = execution.execution_id AND history.event_id = execution.output_event
+            JOIN payload ON payload.id = history.payload
             WHERE execution.instance = instance.id AND execution.execution_id = instance.execution_id)"
     };
 }
@@ -107,7 +112,7 @@ impl Found {
                 orchestration_version: text(row, 4)?.unwrap_or_default(),
                 current_execution_id: unsigned(row.get(2)?),
                 status: text(row, 5)?.unwrap_or_default(),
-                output: text(row, 9)?,
+                output: output(row, 9)?,
                 created_at: time(row.get(6)?).as_millis(),
                 updated_at: time(row.get(7)?).as_millis(),
                 parent_instance_id: text(row, 8)?,

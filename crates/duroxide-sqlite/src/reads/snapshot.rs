@@ -12,6 +12,7 @@ use crate::{
     reads,
     tables::{
         dead_letters,
+        executions::{output, output_columns},
         mailboxes::messages::held,
         payloads::whole_data,
         state::{custom_status, key_values},
@@ -20,21 +21,24 @@ use crate::{
 
 const INSTANCES: &str = "SELECT id, instance_id, name, version, parent, execution_id, lock_token, lock_until
     FROM instance ORDER BY instance_id";
-const EXECUTIONS: &str = "SELECT execution_id, status, output, major, minor, patch, turns FROM execution
-    WHERE instance = ?1 ORDER BY execution_id";
+const EXECUTIONS: &str = concat!(
+    "SELECT execution_id, status, major, minor, patch, turns, ",
+    output_columns!(),
+    " FROM execution WHERE instance = ?1 ORDER BY execution_id"
+);
 const MESSAGES: &str = concat!(
     "SELECT due_at, hidden_until, attempt_count + ",
     held!(),
     ", ",
     held!(),
     ", key, ",
-    whole_data!("message.seq"),
+    whole_data!("message"),
     " FROM message JOIN instance ON instance.id = message.instance
     WHERE message.instance = ?1 ORDER BY due_at, seq"
 );
 const ACTIVITIES: &str = concat!(
     "SELECT execution_id, activity_id, hidden_until, attempt_count, lock_token, lock_until, claimed, stop_requested, ",
-    whole_data!("activity.id"),
+    whole_data!("activity"),
     " FROM activity WHERE instance = ?1 ORDER BY id"
 );
 
@@ -81,9 +85,9 @@ fn executions(db: &Db, id: i64) -> Result<Vec<ExecutionSnapshot>, StoreFailure> 
         Ok(ExecutionSnapshot {
             execution_id: unsigned(row.get(0)?),
             status: row.get(1)?,
-            output: row.get(2)?,
-            pinned: triple(row, 3)?,
-            turns: unsigned(row.get(6)?),
+            output: output(row, 6)?,
+            pinned: triple(row, 2)?,
+            turns: unsigned(row.get(5)?),
             events: Vec::new(),
         })
     })?;

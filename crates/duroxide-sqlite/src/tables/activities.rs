@@ -12,7 +12,7 @@ use rusqlite::{Row, ToSql};
 
 use super::{
     SqliteTables,
-    payloads::{self, kept_in_row, whole_data},
+    payloads::{Split, whole_data},
 };
 use crate::{
     columns::columns,
@@ -23,12 +23,12 @@ columns!(activity as activity_columns: id, instance, execution_id, activity_id, 
     lock_token, lock_until, lease, node, attempt_count, claimed, stop_requested, lost, blamed, wake_at);
 
 const INSERT: &str =
-    "INSERT INTO activity (id, instance, execution_id, activity_id, lane, session_id, ready, data)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7)
+    "INSERT INTO activity (id, instance, execution_id, activity_id, lane, session_id, ready, data, payload)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8)
     ON CONFLICT (instance, execution_id, activity_id) DO NOTHING";
 const SELECT: &str = concat!("SELECT ", activity_columns!(), " FROM activity WHERE id = ?1");
 const SELECT_WITH_DATA: &str =
-    concat!("SELECT ", activity_columns!(), ", ", whole_data!("activity.id"), " FROM activity WHERE id = ?1");
+    concat!("SELECT ", activity_columns!(), ", ", whole_data!("activity"), " FROM activity WHERE id = ?1");
 const DATA: usize = activity::COUNT;
 const FIND: &str = "SELECT id FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
 /// What is not ready has a time at which it is.
@@ -108,7 +108,7 @@ fn read_lease(row: &Row<'_>) -> rusqlite::Result<Option<Lease>> {
     }))
 }
 
-pub(super) fn insert(db: &Db, activity: &QueuedActivity, prepared: &ActivityRow) -> Rows<bool> {
+pub(super) fn insert(db: &Db, activity: &QueuedActivity, split: &Split<'_>) -> Rows<bool> {
     let columns = (
         number(activity.number),
         number(activity.instance),
@@ -116,13 +116,10 @@ pub(super) fn insert(db: &Db, activity: &QueuedActivity, prepared: &ActivityRow)
         number(activity.activity_id),
         number(activity.lane.0),
         &activity.session_id,
-        kept_in_row(&prepared.data),
+        &*split.data,
+        split.payload,
     );
-    let is_new = db.execute(INSERT, columns)? > 0;
-    if is_new {
-        payloads::insert(db, activity.number, &prepared.data)?;
-    }
-    Ok(is_new)
+    Ok(db.execute(INSERT, columns)? > 0)
 }
 
 pub(super) fn get(db: &Db, id: u64) -> Rows<Option<QueuedActivity>> {
@@ -234,9 +231,11 @@ impl ActivityTable for SqliteTables {
     }
 
     fn insert_activity(&mut self, activity: &QueuedActivity, prepared: &ActivityRow) -> Rows<bool> {
-        let is_new = insert(&self.db, activity, prepared)?;
+        let split = self.payloads.split_queued(&mut self.sequence, activity.instance, &prepared.data);
+        let is_new = insert(&self.db, activity, &split)?;
         if is_new {
-            self.cache.put_activity(activity.clone(), prepared.item.clone());
+            self.payloads.insert(&self.db, activity.instance, &split)?;
+            self.cache.put_activity(activity.clone(), Some(prepared));
         }
         Ok(is_new)
     }

@@ -4,25 +4,48 @@ use duroxide_provider::{
     rules::{ExecutionAge, ExecutionRow, HistoryTable, Rows},
     store::EventRow,
 };
-use rusqlite::Row;
+use rusqlite::{Row, types::ValueRef};
 
-use super::SqliteTables;
+use super::{
+    SqliteTables,
+    payloads::{Payloads, Split, output_of, whole_data},
+};
 use crate::{
     columns::columns,
     db::{Db, lossy_text, micros, number, time, triple, triple_columns, unsigned},
 };
 
-columns!(execution as execution_columns: status, output, major, minor, patch, last_event_id, turns, started_at,
-    completed_at);
-pub(super) use execution_columns as columns_of_execution;
+// The columns of an `ExecutionRow`; those of its output follow.
+columns!(execution as execution_columns: status, major, minor, patch, last_event_id, turns, started_at, completed_at);
 
-const SELECT: &str =
-    concat!("SELECT ", execution_columns!(), " FROM execution WHERE instance = ?1 AND execution_id = ?2");
+pub(super) use execution_columns as columns_of_execution;
+/// The output of an execution in a statement: two columns, of which one has it, for [`output`].
+macro_rules! output_columns {
+    () => {
+        "execution.output, CASE WHEN execution.output_event IS NOT NULL THEN
+            (SELECT payload.data FROM history JOIN payload ON payload.id = history.payload
+             WHERE history.instance = execution.instance AND history.execution_id = execution.execution_id
+               AND history.event_id = execution.output_event) END"
+    };
+}
+pub(crate) use output_columns;
+
+const OUTPUT: usize = execution::COUNT;
+/// How many columns an execution has in a statement.
+pub(super) const COLUMNS: usize = OUTPUT + 2;
+
+const SELECT: &str = concat!(
+    "SELECT ",
+    execution_columns!(),
+    ", ",
+    output_columns!(),
+    " FROM execution WHERE instance = ?1 AND execution_id = ?2"
+);
 const UPSERT: &str = "INSERT INTO execution (instance, execution_id, status, output, major, minor, patch,
-        last_event_id, turns, started_at, completed_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+        last_event_id, turns, started_at, completed_at, output_event)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
     ON CONFLICT (instance, execution_id) DO UPDATE SET status = ?3, output = ?4, major = ?5, minor = ?6,
-        patch = ?7, last_event_id = ?8, turns = ?9, completed_at = ?11";
+        patch = ?7, last_event_id = ?8, turns = ?9, completed_at = ?11, output_event = ?12";
 const DELETE: &str = "DELETE FROM execution WHERE instance = ?1 AND execution_id = ?2";
 const NTH_NEWEST: &str = "SELECT execution_id FROM execution WHERE instance = ?1
     ORDER BY execution_id DESC LIMIT 1 OFFSET ?2 - 1";
@@ -31,9 +54,15 @@ const BETWEEN: &str = "SELECT execution_id, status, completed_at FROM execution
 const HAS_EVENT: &str = "SELECT 1 FROM history WHERE instance = ?1 AND execution_id = ?2 AND event_id = ?3";
 const INSERT_EVENT: &str =
     "INSERT INTO history (instance, execution_id, event_id, data) VALUES (?1, ?2, ?3, ?4)";
-const FIRST_EVENT: &str = "SELECT data FROM history WHERE instance = ?1 AND execution_id = ?2
+const INSERT_SPLIT_EVENT: &str =
+    "INSERT INTO history (instance, execution_id, event_id, data, payload) VALUES (?1, ?2, ?3, ?4, ?5)";
+const FIRST_EVENT: &str = concat!(
+    "SELECT ",
+    whole_data!("history"),
+    " FROM history WHERE instance = ?1 AND execution_id = ?2
       AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2)
-    ORDER BY event_id LIMIT 1";
+    ORDER BY event_id LIMIT 1"
+);
 
 /// Where the columns of an execution begin in a row.
 pub(super) struct ExecutionColumns {
@@ -45,7 +74,7 @@ impl ExecutionColumns {
         let first = self.first;
         Ok(ExecutionRow {
             status: row.get(first + execution::status)?,
-            output: row.get(first + execution::output)?,
+            output: output(row, first + OUTPUT)?,
             pinned: triple(row, first + execution::major)?,
             last_event_id: unsigned(row.get(first + execution::last_event_id)?),
             turns: unsigned(row.get(first + execution::turns)?),
@@ -56,8 +85,22 @@ impl ExecutionColumns {
 
     /// The execution of a joined row, if there is one.
     pub(super) fn read_joined(&self, row: &Row<'_>) -> rusqlite::Result<Option<ExecutionRow>> {
-        let is_joined = !matches!(row.get_ref(self.first)?, rusqlite::types::ValueRef::Null);
+        let is_joined = row.get_ref(self.first)? != ValueRef::Null;
         is_joined.then(|| self.read(row)).transpose()
+    }
+}
+
+/// The output of an execution, by the first of its two columns.
+pub(crate) fn output(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<String>> {
+    let text = |column| match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        ValueRef::Text(_) | ValueRef::Blob(_) | ValueRef::Integer(_) | ValueRef::Real(_) => {
+            lossy_text(row, column).map(Some)
+        }
+    };
+    match text(first + 1)? {
+        Some(literal) => Ok(Some(output_of(&literal))),
+        None => text(first),
     }
 }
 
@@ -66,13 +109,20 @@ pub(super) fn get(db: &Db, instance: u64, execution_id: u64) -> Rows<Option<Exec
     db.first(SELECT, (number(instance), number(execution_id)), |row| columns.read(row))
 }
 
-pub(super) fn write(db: &Db, instance: u64, execution_id: u64, execution: &ExecutionRow) -> Rows<()> {
+/// An output that an event has as its payload is not written again.
+pub(super) fn write(
+    db: &Db,
+    instance: u64,
+    execution_id: u64,
+    execution: &ExecutionRow,
+    output_event: Option<u64>,
+) -> Rows<()> {
     let [major, minor, patch] = triple_columns(execution.pinned);
     let columns = (
         number(instance),
         number(execution_id),
         &execution.status,
-        &execution.output,
+        execution.output.as_ref().filter(|_| output_event.is_none()),
         major,
         minor,
         patch,
@@ -80,6 +130,7 @@ pub(super) fn write(db: &Db, instance: u64, execution_id: u64, execution: &Execu
         number(execution.turns),
         micros(execution.started_at),
         execution.completed_at.map(micros),
+        output_event.map(number),
     );
     db.execute(UPSERT, columns).map(|_| ())
 }
@@ -121,6 +172,20 @@ pub(super) fn append(db: &Db, instance: u64, execution_id: u64, events: &[EventR
     )
 }
 
+/// Appends events of which some may have payloads.
+pub(super) fn append_split(
+    db: &Db,
+    instance: u64,
+    execution_id: u64,
+    events: &[(u64, Split<'_>)],
+) -> Rows<()> {
+    let key = (number(instance), number(execution_id));
+    db.execute_each(
+        INSERT_SPLIT_EVENT,
+        events.iter().map(|(event_id, split)| (key.0, key.1, number(*event_id), &*split.data, split.payload)),
+    )
+}
+
 /// The first event of an execution.
 pub(crate) fn first_event(db: &Db, instance: i64, execution_id: u64) -> Rows<Option<String>> {
     db.first(FIRST_EVENT, (instance, number(execution_id)), |row| lossy_text(row, 0))
@@ -132,7 +197,9 @@ impl HistoryTable for SqliteTables {
     }
 
     fn write_execution(&mut self, instance: u64, execution_id: u64, execution: &ExecutionRow) -> Rows<()> {
-        write(&self.db, instance, execution_id, execution)
+        let output = execution.output.as_deref();
+        let event = output.and_then(|output| self.payloads.event_of_output(instance, execution_id, output));
+        write(&self.db, instance, execution_id, execution, event)
     }
 
     fn has_event(&mut self, instance: u64, execution_id: u64, event_id: u64) -> Rows<bool> {
@@ -140,7 +207,17 @@ impl HistoryTable for SqliteTables {
     }
 
     fn append_events(&mut self, instance: u64, execution_id: u64, events: &[EventRow]) -> Rows<()> {
-        append(&self.db, instance, execution_id, events)
+        if !events.iter().any(|event| Payloads::is_large(&event.data)) {
+            return append(&self.db, instance, execution_id, events);
+        }
+        let mut splits = Vec::with_capacity(events.len());
+        for event in events {
+            let split = self.payloads.split(&mut self.sequence, instance, &event.data);
+            self.payloads.insert(&self.db, instance, &split)?;
+            self.payloads.appended(instance, execution_id, event.event_id, &split);
+            splits.push((event.event_id, split));
+        }
+        append_split(&self.db, instance, execution_id, &splits)
     }
 
     fn first_event(&mut self, instance: u64, execution_id: u64) -> Rows<Option<String>> {

@@ -6,15 +6,15 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{
     InstanceFilter, Losses, NodeId,
     rules::{
-        Extent, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Lease, Loaded, Readiness, RouteId,
-        Rows,
+        Extent, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Lease, Loaded, RUNNING, Readiness,
+        RouteId, Rows,
     },
 };
 use rusqlite::{Row, ToSql, params_from_iter};
 
 use super::{
     SqliteTables,
-    executions::{self, ExecutionColumns, columns_of_execution},
+    executions::{self, ExecutionColumns, columns_of_execution, output_columns},
 };
 use crate::{
     columns::columns,
@@ -35,13 +35,15 @@ const WITH_EXECUTION: &str = concat!(
     instance_columns!(),
     ", ",
     columns_of_execution!(),
+    ", ",
+    output_columns!(),
     ", NOT EXISTS (SELECT 1 FROM custom_status WHERE custom_status.instance = instance.id)
     FROM instance
     LEFT JOIN execution ON execution.instance = instance.id AND execution.execution_id = instance.execution_id
     WHERE instance.id = ?1"
 );
 const EXECUTION: ExecutionColumns = ExecutionColumns { first: instance::COUNT };
-const CUSTOM_STATUS_UNSET: usize = instance::COUNT + executions::execution::COUNT;
+const CUSTOM_STATUS_UNSET: usize = instance::COUNT + executions::COLUMNS;
 const INSERT: &str = "INSERT INTO instance (id, instance_id, created_at, updated_at, route, ready)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (instance_id) DO NOTHING";
 const DELETE: &str = "DELETE FROM instance WHERE id = ?1";
@@ -295,6 +297,9 @@ impl InstanceTable for SqliteTables {
 
     fn store(&mut self, loaded: Loaded, change: InstanceChange) -> Rows<()> {
         update(&self.db, &loaded.row, change)?;
+        if loaded.execution.as_ref().is_some_and(|execution| execution.status != RUNNING) {
+            self.payloads.forget_instance(loaded.row.number);
+        }
         self.cache.put_back(loaded);
         Ok(())
     }

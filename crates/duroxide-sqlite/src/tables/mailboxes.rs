@@ -12,8 +12,10 @@ use super::{SqliteTables, row_cache::Taken};
 
 impl MailboxTable for SqliteTables {
     fn insert_message(&mut self, instance: u64, message: &NewMessage<'_>) -> Rows<bool> {
-        let is_new = messages::insert(&self.db, instance, message)?;
+        let split = self.payloads.split_queued(&mut self.sequence, instance, &message.prepared.data);
+        let is_new = messages::insert(&self.db, instance, message, &split)?;
         if is_new {
+            self.payloads.insert(&self.db, instance, &split)?;
             self.cache.message_arrived(instance, message);
         }
         Ok(is_new)

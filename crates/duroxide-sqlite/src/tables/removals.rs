@@ -4,7 +4,7 @@ use duroxide_core::Timestamp;
 use duroxide_provider::rules::{Removal, RemovalBudget, RemovalTable, RemovedRows, Rows};
 use rusqlite::Row;
 
-use super::SqliteTables;
+use super::{SqliteTables, payloads::whole_bytes};
 use crate::db::{Db, limit, micros, number, unsigned};
 
 const WRITE_TASK: &str = "INSERT INTO removal_task (id, remove_at) VALUES (?1, ?2)
@@ -15,17 +15,25 @@ const INSERT: &str = "INSERT INTO removal (id, task, instance, execution_id) VAL
 const FIRST: &str = "SELECT id, instance, execution_id FROM removal WHERE task = ?1 ORDER BY id LIMIT 1";
 const DELETE: &str = "DELETE FROM removal WHERE id = ?1";
 
-const EVENTS: &str = "SELECT octet_length(data), execution_id, event_id FROM history
-    WHERE instance = ?1 ORDER BY execution_id, event_id LIMIT ?2";
+const EVENTS: &str = concat!(
+    "SELECT ",
+    whole_bytes!("history"),
+    ", execution_id, event_id FROM history WHERE instance = ?1 ORDER BY execution_id, event_id LIMIT ?2"
+);
 const DELETE_EVENTS: &str =
     "DELETE FROM history WHERE instance = ?1 AND (execution_id, event_id) <= (?2, ?3)";
-const EVENTS_OF_EXECUTION: &str = "SELECT octet_length(data), event_id FROM history
-    WHERE instance = ?1 AND execution_id = ?3 ORDER BY event_id LIMIT ?2";
+const EVENTS_OF_EXECUTION: &str = concat!(
+    "SELECT ",
+    whole_bytes!("history"),
+    ", event_id FROM history WHERE instance = ?1 AND execution_id = ?3 ORDER BY event_id LIMIT ?2"
+);
 const DELETE_EVENTS_OF_EXECUTION: &str =
     "DELETE FROM history WHERE instance = ?1 AND execution_id = ?2 AND event_id <= ?3";
-const MESSAGES: &str = "SELECT octet_length(data) + coalesce(
-        (SELECT octet_length(payload.data) FROM payload WHERE payload.id = message.seq), 0), due_at, seq
-    FROM message WHERE instance = ?1 ORDER BY due_at, seq LIMIT ?2";
+const MESSAGES: &str = concat!(
+    "SELECT ",
+    whole_bytes!("message"),
+    ", due_at, seq FROM message WHERE instance = ?1 ORDER BY due_at, seq LIMIT ?2"
+);
 const DELETE_MESSAGES: &str = "DELETE FROM message WHERE instance = ?1 AND (due_at, seq) <= (?2, ?3)";
 const EXECUTIONS: &str = "SELECT octet_length(output), execution_id FROM execution
     WHERE instance = ?1 ORDER BY execution_id LIMIT ?2";

@@ -4,15 +4,22 @@
 //! The cache holds what is stored, or nothing. Every write of [`SqliteTables`](super::SqliteTables) goes through here or
 //! forgets the row; a rollback and a commit of another connection (SQLite counts them: `data_version`) clear everything.
 
+mod room;
+
 use std::{collections::HashMap, sync::Arc};
 
 use duroxide_core::{Timestamp, WorkItem};
-use duroxide_provider::rules::{
-    InstanceChange, InstanceRow, Loaded, NewMessage, QueuedActivity, QueuedMessage, RUNNING, Readiness,
-    VisibleMessages,
+use duroxide_provider::{
+    rules::{
+        InstanceChange, InstanceRow, Loaded, NewMessage, QueuedActivity, QueuedMessage, RUNNING, Readiness,
+        VisibleMessages,
+    },
+    store::ActivityRow,
 };
 
-/// Rows of each kind that are cached: some megabytes.
+use self::room::{Room, Shelf};
+
+/// Rows of each kind that are cached: some megabytes, and what the large ones among them may take.
 const ROWS_MAX: usize = 8192;
 /// Messages of one mailbox that are cached. If there are more, they are read.
 const MESSAGES_MAX: usize = 256;
@@ -23,6 +30,8 @@ pub(super) struct RowCache {
     instances: HashMap<u64, CachedInstance>,
     numbers: HashMap<String, u64>,
     activities: HashMap<u64, CachedActivity>,
+    /// What the large items of all rows may take.
+    shelf: Shelf,
 }
 
 /// What is known of an instance.
@@ -31,13 +40,20 @@ pub(super) struct CachedInstance {
     /// `None` while a rule has it in its hands.
     loaded: Option<Loaded>,
     /// All messages of its mailbox that no claim took, if they are known and visible; in the order of their arrival.
-    waiting: Option<Vec<QueuedMessage>>,
+    waiting: Option<Waiting>,
     /// What the last claim took.
     taken: Taken,
     /// Whether its current execution is known to have changed no key.
     kv_unchanged: bool,
     /// Whether its custom status is known never to have been set.
     custom_status_unset: bool,
+}
+
+/// Messages with their items.
+#[derive(Debug, Default)]
+struct Waiting {
+    messages: Vec<QueuedMessage>,
+    room: Room,
 }
 
 /// The messages that the last claim of an instance took and that are still in the mailbox.
@@ -57,6 +73,7 @@ struct CachedActivity {
     activity: QueuedActivity,
     /// What it is asked to do. Its claim takes that away.
     item: Option<Arc<WorkItem>>,
+    _room: Room,
 }
 
 impl RowCache {
@@ -73,7 +90,7 @@ impl RowCache {
         let loaded = Loaded { row: row.clone(), execution: None };
         self.insert(CachedInstance {
             loaded: Some(loaded),
-            waiting: Some(Vec::new()),
+            waiting: Some(Waiting::default()),
             taken: Taken::Nothing,
             kv_unchanged: true,
             custom_status_unset: true,
@@ -171,9 +188,13 @@ impl RowCache {
     pub(super) fn message_arrived(&mut self, instance: u64, message: &NewMessage<'_>) {
         let Some(cached) = self.instances.get_mut(&instance) else { return };
         let item = message.prepared.item.as_ref().filter(|_| message.due_at == Timestamp::ZERO);
-        let waiting = cached.waiting.take().filter(|waiting| waiting.len() < MESSAGES_MAX);
-        cached.waiting = waiting.zip(item).map(|(mut waiting, item)| {
-            waiting.push(QueuedMessage {
+        let waiting = cached.waiting.take().filter(|waiting| waiting.messages.len() < MESSAGES_MAX);
+        let bytes = message.prepared.data.len();
+        cached.waiting = waiting.zip(item).and_then(|(mut waiting, item)| {
+            if !waiting.room.take(&self.shelf, bytes) {
+                return None;
+            }
+            waiting.messages.push(QueuedMessage {
                 number: message.number,
                 due_at: message.due_at,
                 kind: message.prepared.kind,
@@ -185,7 +206,7 @@ impl RowCache {
                 data: String::new(),
                 item: Some(Arc::clone(item)),
             });
-            waiting
+            Some(waiting)
         });
     }
 
@@ -201,8 +222,8 @@ impl RowCache {
     pub(super) fn take_messages(&mut self, instance: u64) -> Option<VisibleMessages> {
         let cached = self.instances.get_mut(&instance)?;
         // What a lock held and lost is in the mailbox too.
-        let waiting = cached.waiting.take().filter(|waiting| !waiting.is_empty());
-        let Some(messages) = waiting.filter(|_| cached.taken == Taken::Nothing) else {
+        let waiting = cached.waiting.take().filter(|waiting| !waiting.messages.is_empty());
+        let Some(Waiting { messages, .. }) = waiting.filter(|_| cached.taken == Taken::Nothing) else {
             cached.taken = Taken::Unknown;
             return None;
         };
@@ -210,7 +231,7 @@ impl RowCache {
             [sole] => Taken::One(sole.due_at, sole.number),
             _ => Taken::AtOnce,
         };
-        cached.waiting = Some(Vec::new());
+        cached.waiting = Some(Waiting::default());
         Some(VisibleMessages { messages, are_all: true })
     }
 
@@ -234,7 +255,7 @@ impl RowCache {
 
     /// Whether messages are left in a mailbox once those that a claim took are gone, if that is known.
     pub(super) fn are_left(&self, instance: u64) -> Option<bool> {
-        self.instances.get(&instance)?.waiting.as_ref().map(|waiting| !waiting.is_empty())
+        self.instances.get(&instance)?.waiting.as_ref().map(|waiting| !waiting.messages.is_empty())
     }
 
     /// The messages that a claim took are deleted.
@@ -242,7 +263,7 @@ impl RowCache {
         if let Some(cached) = self.instances.get_mut(&instance) {
             cached.taken = Taken::Nothing;
             if !are_left {
-                cached.waiting = Some(Vec::new());
+                cached.waiting = Some(Waiting::default());
             }
         }
     }
@@ -271,10 +292,15 @@ impl RowCache {
 
     // ---- activities --------------------------------------------------------------------------------------------
 
-    pub(super) fn put_activity(&mut self, activity: QueuedActivity, item: Option<Arc<WorkItem>>) {
-        if self.activities.len() < ROWS_MAX {
-            self.activities.insert(activity.number, CachedActivity { activity, item });
+    /// An activity, with what it is asked to do if that was written just now.
+    pub(super) fn put_activity(&mut self, activity: QueuedActivity, prepared: Option<&ActivityRow>) {
+        if self.activities.len() >= ROWS_MAX {
+            return;
         }
+        let mut room = Room::default();
+        let kept = prepared.filter(|prepared| room.take(&self.shelf, prepared.data.len()));
+        let item = kept.and_then(|prepared| prepared.item.clone());
+        self.activities.insert(activity.number, CachedActivity { activity, item, _room: room });
     }
 
     /// An activity, which is cached no longer until it is written. Most are asked for to be deleted.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
+use duroxide_core::WorkItem;
 use duroxide_provider::{
     Round,
     store::{Op, StoreEngine, StoreReader},
@@ -10,7 +11,7 @@ use rusqlite::Connection;
 
 use crate::fixture::*;
 
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("../../migrations/0001_tables.sql"),
     include_str!("../../migrations/0002_listing.sql"),
     include_str!("../../migrations/0003_nodes.sql"),
@@ -20,6 +21,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("../../migrations/0007_sole_messages.sql"),
     include_str!("../../migrations/0008_whole_mailboxes.sql"),
     include_str!("../../migrations/0009_stopped_activities.sql"),
+    include_str!("../../migrations/0010_lock_extents.sql"),
 ];
 
 /// Rows of a running instance whose claim took two of its three messages, as every schema up to 9 could write them: the
@@ -41,17 +43,28 @@ const SOLE: &str = "UPDATE instance SET batch = -7, batch_due_at = 0, batch_seq 
 const WHOLE: &str = "UPDATE instance SET batch = -7, batch_due_at = -1, batch_seq = 3;
     UPDATE message SET attempt_count = 0, batch = NULL;";
 
-/// Writes a file of an earlier schema; `held` says how its lock names the messages.
-fn write_file(path: &Path, schema: usize, held: &str) {
+/// The last schema whose rows are written here. Those of a later one are made of them by its migrations.
+const WRITTEN: usize = 9;
+/// From schema 6 on the large text of a queued row was kept under the number of the row.
+const APART: &str = "INSERT INTO message (instance, due_at, seq, kind, enqueued_at, data) VALUES (1, 0, 5, 4, 1000, '');
+    INSERT INTO activity (id, instance, execution_id, activity_id, lane, ready, data) VALUES (6, 1, 1, 2, 1, 1, '');
+    INSERT INTO lane (id, activity_name) VALUES (1, 'Charge');
+    INSERT INTO payload (id, data) VALUES (5, {raised}), (6, {activity});";
+
+/// Writes a file of an earlier schema; `rows_after` come after those of every file.
+fn write_file(path: &Path, schema: usize, rows_after: &str) {
     let conn = Connection::open(path).unwrap();
-    for migration in &MIGRATIONS[..schema] {
+    for migration in &MIGRATIONS[..schema.min(WRITTEN)] {
         conn.execute_batch(migration).unwrap();
     }
     let raised = serde_json::to_string(&raise("order-1", "1")).unwrap();
     let until = START.saturating_add(LEASE).as_micros().to_string();
     let rows = MARKED.replace("{raised}", &format!("'{raised}'")).replace("{until}", &until);
     conn.execute_batch(&rows).unwrap();
-    conn.execute_batch(held).unwrap();
+    conn.execute_batch(rows_after).unwrap();
+    for migration in &MIGRATIONS[schema.min(WRITTEN)..schema] {
+        conn.execute_batch(migration).unwrap();
+    }
     conn.pragma_update(None, "application_id", i32::from_be_bytes(*b"dur5")).unwrap();
     conn.pragma_update(None, "user_version", i32::try_from(schema).unwrap()).unwrap();
 }
@@ -136,4 +149,43 @@ fn a_claim_made_before_the_upgrade_is_abandoned_after_it() {
         assert_eq!(messages(&mut store), left);
         store.engine.next_wake(store.now).unwrap();
     });
+}
+
+/// A large text that was kept under the number of its row is handed out whole, and goes with its row.
+#[test]
+fn large_texts_of_queued_rows_outlive_the_upgrade() {
+    let large = "large \"text\" ".repeat(1000);
+    let activity = WorkItem::ActivityExecute {
+        instance: "order-1".to_owned(),
+        execution_id: 1,
+        id: 2,
+        name: "Charge".to_owned(),
+        input: large.clone(),
+        session_id: None,
+        tag: None,
+    };
+    let json = |item: &WorkItem| format!("'{}'", serde_json::to_string(item).unwrap());
+    let rows =
+        APART.replace("{raised}", &json(&raise("order-1", &large))).replace("{activity}", &json(&activity));
+    for schema in 6..=MIGRATIONS.len() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        write_file(&path, schema, &rows);
+        let mut store = Store::file(&path);
+        store.pass(LEASE * 2);
+        let claim = store.claim().unwrap();
+        assert_eq!(claim.messages.last(), Some(&raise("order-1", &large)));
+        let work = store.claim_work().unwrap();
+        assert_eq!(work.item, activity);
+        let payloads = || -> i64 {
+            let conn = Connection::open(&path).unwrap();
+            conn.query_row("SELECT count(*) FROM payload", [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(payloads(), 2);
+        store.apply(&Op::AckActivity { token: work.lock_token, completion: None });
+        assert_eq!(payloads(), 1);
+        let round = Round { execution_id: 1, history_delta: vec![started("order-1")], ..Round::default() };
+        store.commit(&claim.lock_token, round).unwrap();
+        assert_eq!(payloads(), 0);
+    }
 }

@@ -143,7 +143,8 @@ impl ActivityTable for MemoryTables {
         let is_new = self.activities.find(instance, execution_id, activity_id).is_none();
         if is_new {
             self.activities.put(number, activity.clone());
-            self.activity_items.put(number, prepared.clone());
+            let prepared = ActivityRow { item: prepared.small_item(), ..prepared.clone() };
+            self.activity_items.put(number, prepared);
         }
         Ok(is_new)
     }

@@ -47,7 +47,7 @@ impl Message {
             attempts: 0,
             mark: None,
             data: String::new(),
-            item: prepared.item.clone(),
+            item: prepared.small_item(),
         };
         Self { row, data: prepared.data.as_str().into() }
     }

@@ -24,7 +24,7 @@ macro_rules! with_start {
 
 const SELECT: &str = concat!(
     "SELECT instance.id, instance_id, created_at, updated_at, (SELECT ",
-    whole_data!("message.seq"),
+    whole_data!("message"),
     " FROM message WHERE message.instance = instance.id AND kind <= 1 ORDER BY kind, due_at, seq LIMIT 1)
     FROM ",
     with_start!(),

@@ -7,23 +7,23 @@ use duroxide_provider::{
 };
 use rusqlite::Row;
 
-use crate::tables::payloads::{kept_in_row, whole_data};
 use crate::{
     columns::columns,
     db::{Db, count, lossy_text, micros, number, time, unsigned},
+    tables::payloads::{Split, whole_data},
 };
 
 /// `ON CONFLICT` names its index: `INSERT OR IGNORE` would also swallow real errors.
-const INSERT: &str = "INSERT INTO message (instance, due_at, seq, kind, key, enqueued_at, data)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+const INSERT: &str = "INSERT INTO message (instance, due_at, seq, kind, key, enqueued_at, data, payload)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
     ON CONFLICT (instance, key) WHERE key IS NOT NULL DO NOTHING";
 
 columns!(message as row_columns: seq, due_at, kind, key, enqueued_at, hidden_until, attempt_count, mark);
 
-/// The columns of a [`QueuedMessage`]; its text comes last, wherever it is kept.
+/// The columns of a [`QueuedMessage`]; its text comes last, wherever it is stored.
 macro_rules! message_columns {
     () => {
-        concat!(row_columns!(), ", ", whole_data!("message.seq"))
+        concat!(row_columns!(), ", ", whole_data!("message"))
     };
 }
 const DATA: usize = message::COUNT;
@@ -74,7 +74,7 @@ const FIRST_VISIBLE_START: &str = concat!(
 );
 const FIRST_START: &str = concat!(
     "SELECT ",
-    whole_data!("message.seq"),
+    whole_data!("message"),
     " FROM message WHERE instance = ?1 AND kind <= 1 ORDER BY kind, due_at, seq LIMIT 1"
 );
 const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE instance = ?1 LIMIT 1";
@@ -183,7 +183,7 @@ fn key(instance: u64, message: &QueuedMessage) -> (i64, i64, i64) {
     (number(instance), micros(message.due_at), number(message.number))
 }
 
-pub(super) fn insert(db: &Db, instance: u64, message: &NewMessage<'_>) -> Rows<bool> {
+pub(super) fn insert(db: &Db, instance: u64, message: &NewMessage<'_>, split: &Split<'_>) -> Rows<bool> {
     let columns = (
         number(instance),
         micros(message.due_at),
@@ -191,13 +191,10 @@ pub(super) fn insert(db: &Db, instance: u64, message: &NewMessage<'_>) -> Rows<b
         kind_number(message.prepared.kind),
         &message.prepared.key,
         micros(message.enqueued_at),
-        kept_in_row(&message.prepared.data),
+        &*split.data,
+        split.payload,
     );
-    let is_new = db.execute(INSERT, columns)? > 0;
-    if is_new {
-        crate::tables::payloads::insert(db, message.number, &message.prepared.data)?;
-    }
-    Ok(is_new)
+    Ok(db.execute(INSERT, columns)? > 0)
 }
 
 pub(super) fn visible(db: &Db, instance: u64, now: Timestamp, bound: BatchBound) -> Rows<VisibleMessages> {
