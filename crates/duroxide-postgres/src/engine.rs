@@ -153,7 +153,7 @@ const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 /// Whether clients may wait for what an operation changes.
 fn is_watched(op: &Op) -> bool {
     if let Op::CommitRound(round) = op {
-        return round.execution.metadata.status.is_some() || !round.execution.changes.is_empty();
+        return round.end().is_some() || !round.execution.changes.is_empty();
     }
     matches!(op, Op::Append { .. } | Op::DeleteInstances { .. } | Op::DeleteTree { .. } | Op::DeleteBulk(_))
 }

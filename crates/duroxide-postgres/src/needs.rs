@@ -117,6 +117,10 @@ impl<'a> Needs<'a> {
         if round.next.is_some() {
             self.setting_changes.insert(number);
         }
+        if round.end().is_some() {
+            // Clients that wait for the end are told the custom status too; otherwise each of them would read it.
+            self.custom_status.insert(number);
+        }
         for cancelled in &round.cancelled_activities {
             self.instances.ids.insert(cancelled.instance.clone());
             self.activity_keys.insert((number, cancelled.execution_id, cancelled.activity_id));

@@ -9,6 +9,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server that is silent for this long is gone, unless the connection string says otherwise.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
+/// Every statement finds its rows by an index, from values that it is given. The planner does not know that: without
+/// statistics, as in a new schema or after many changes, it chooses scans that cost a thousand times more later. So it is
+/// told, and plans do not change with the number of rows.
+const PLANNER: &str = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off \
+    -c plan_cache_mode=force_generic_plan";
+
 /// How a store on PostgreSQL is opened.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
@@ -41,6 +47,10 @@ impl PostgresOptions {
             config.tcp_user_timeout(SILENCE_MAX);
         }
         config.keepalives_idle(SILENCE_MAX / 2);
+        config.options(match config.get_options() {
+            Some(given) => format!("{PLANNER} {given}"),
+            None => PLANNER.to_owned(),
+        });
         if config.get_application_name().is_none() {
             config.application_name("duroxide");
         }
