@@ -6,7 +6,6 @@ use duroxide_provider::{
     ProviderError,
     store::{FailureClass, StoreFailure},
 };
-use duroxide_store::StoreError;
 
 /// A folder that could not be opened as a store, or a file in it that could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,8 +79,8 @@ impl From<FsError> for StoreFailure {
     }
 }
 
-impl From<StoreError> for FsError {
-    fn from(error: StoreError) -> Self {
+impl From<ProviderError> for FsError {
+    fn from(error: ProviderError) -> Self {
         Self::Store { message: error.to_string() }
     }
 }

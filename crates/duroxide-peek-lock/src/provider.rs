@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use duroxide_provider::{ProviderError, memory::MemoryOptions, store::StoreSnapshot};
-use duroxide_store::{StoreBuilder, StoreError, StoreOptions, StoreProvider, impl_provider_by_delegation};
+use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
 use crate::{PeekLockEngine, PeekLockStore, engine::Reload};
 
@@ -31,9 +31,9 @@ impl PeekLockProvider {
         options: MemoryOptions,
         name: &str,
         version: &str,
-    ) -> Result<Self, StoreError> {
-        let engine = PeekLockEngine::open(store, options)
-            .map_err(|failure| StoreError::from_failure("open", failure))?;
+    ) -> Result<Self, ProviderError> {
+        let engine =
+            PeekLockEngine::open(store, options).map_err(|failure| failure.into_provider_error("open"))?;
         let reload = engine.reload_handle();
         let options =
             StoreOptions { shared: true, check_interval: RELOAD_CHECK_INTERVAL, ..StoreOptions::default() };

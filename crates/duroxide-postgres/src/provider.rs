@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use duroxide_store::{StoreBuilder, StoreError, StoreOptions, StoreProvider, impl_provider_by_delegation};
+use duroxide_provider::ProviderError;
+use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
 use crate::{OpenError, PostgresEngine, PostgresOptions, node_locks::SessionLocks, session::Session};
 
@@ -52,7 +53,7 @@ impl PostgresProvider {
     fn start(options: PostgresOptions) -> Result<Self, OpenError> {
         // Typed errors, and a schema that is there, before any thread is started.
         drop(PostgresEngine::open(options.clone())?);
-        let refused = |error: StoreError| OpenError::Connect { message: error.message };
+        let refused = |error: ProviderError| OpenError::Connect { message: error.message };
         let session = match options.notifications {
             true => Some(Arc::new(
                 Session::start(options.clone())
@@ -84,6 +85,6 @@ impl PostgresProvider {
     }
 }
 
-fn store_error(error: OpenError) -> StoreError {
-    StoreError::retryable("open", error.to_string())
+fn store_error(error: OpenError) -> ProviderError {
+    ProviderError::retryable("open", error.to_string())
 }

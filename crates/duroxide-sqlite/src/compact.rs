@@ -8,7 +8,7 @@ use std::{thread, time::Duration};
 
 use rusqlite::Connection;
 
-use crate::SqliteError;
+use crate::{SqliteError, error::sqlite_error};
 
 /// Pages that one step moves to the end of the file and cuts off: 1 MiB.
 const STEP: &str = "PRAGMA incremental_vacuum(256)";
@@ -35,7 +35,7 @@ pub(crate) fn run(conn: &Connection) -> Result<u64, SqliteError> {
         let pages = before.saturating_sub(pragma(conn, "page_count")?);
         Ok(pages.saturating_mul(pragma(conn, "page_size")?))
     };
-    let bytes: i64 = compact().map_err(|error| SqliteError::from_sqlite("compact", &error))?;
+    let bytes: i64 = compact().map_err(|error| sqlite_error("compact", &error))?;
     Ok(u64::try_from(bytes).unwrap_or_default())
 }
 

@@ -6,7 +6,11 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{VersionTriple, store::StoreFailure};
 use rusqlite::{Connection, Params, Row, Statement, StatementStatus, types::ValueRef};
 
-use crate::{SqliteError, StatementTrace, error::failure, statements::PreparedConnection};
+use crate::{
+    SqliteError, StatementTrace,
+    error::{failure, sqlite_error},
+    statements::PreparedConnection,
+};
 
 const BEGIN_READ: &str = "BEGIN";
 const END_READ: &str = "ROLLBACK";
@@ -134,7 +138,7 @@ impl Db {
     pub(crate) fn pragma(&self, name: &str) -> Result<String, SqliteError> {
         self.conn()
             .pragma_query_value(None, name, |row| lossy_text(row, 0))
-            .map_err(|error| SqliteError::from_sqlite(format!("PRAGMA {name}"), &error))
+            .map_err(|error| sqlite_error(format!("PRAGMA {name}"), &error))
     }
 
     /// Runs several reads in one state of the store. Inside a write transaction that is the transaction's own.

@@ -14,7 +14,7 @@ use duroxide_provider::{
 use crate::{
     SqliteError, SqliteOptions, SqliteReader, StatementTrace,
     db::Db,
-    error::{commit_failure, failure},
+    error::{commit_failure, failure, sqlite_error},
     open::{Location, open_writer},
     reads::Fullness,
     tables::{BEGIN, COMMIT, SqliteTables},
@@ -63,7 +63,7 @@ impl SqliteEngine {
     pub(crate) fn open_at(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
         let location = location.resolve();
         let conn = open_writer(&location, &options)?;
-        let log = Log::of(&conn, &location).map_err(|error| SqliteError::from_sqlite("open", &error))?;
+        let log = Log::of(&conn, &location).map_err(|error| sqlite_error("open", &error))?;
         let rule_options = RuleOptions { orphan_message_ttl: options.orphan_message_ttl };
         let mut engine = Self {
             rules: Rules::new(SqliteTables::new(Db::new(conn)), rule_options),
@@ -77,7 +77,7 @@ impl SqliteEngine {
             trace: None,
             watcher: WalWatcher::default(),
         };
-        engine.changed_elsewhere().map_err(|failure| SqliteError::from_failure("open", failure))?;
+        engine.changed_elsewhere().map_err(|failure| failure.into_provider_error("open"))?;
         Ok(engine)
     }
 

@@ -4,56 +4,15 @@ use duroxide_provider::{
     ProviderError,
     store::{FailureClass, StoreFailure},
 };
-use duroxide_store::StoreError;
 use rusqlite::{Error, ErrorCode};
 
-/// A store could not be opened, or a call of the SQLite provider failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{operation}: {message}")]
-pub struct SqliteError {
-    /// What was being done.
-    pub operation: String,
-    /// What went wrong, and what to do about it.
-    pub message: String,
-    /// Whether the same call may succeed later.
-    pub retryable: bool,
-}
+/// What a failed call of the SQLite provider says.
+pub type SqliteError = ProviderError;
 
-impl SqliteError {
-    /// An error that stays until somebody acts on it.
-    pub(crate) fn permanent(operation: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { operation: operation.into(), message: message.into(), retryable: false }
-    }
-
-    /// A failure of SQLite itself.
-    pub(crate) fn from_sqlite(operation: impl Into<String>, error: &Error) -> Self {
-        let retryable = class_of(error) == FailureClass::Retryable;
-        Self { operation: operation.into(), message: error.to_string(), retryable }
-    }
-
-    /// A failed store call.
-    pub(crate) fn from_failure(operation: impl Into<String>, failure: StoreFailure) -> Self {
-        let retryable = failure.class != FailureClass::Permanent;
-        Self { operation: operation.into(), message: failure.message, retryable }
-    }
-}
-
-impl From<SqliteError> for StoreError {
-    fn from(error: SqliteError) -> Self {
-        Self { operation: error.operation, message: error.message, retryable: error.retryable }
-    }
-}
-
-impl From<StoreError> for SqliteError {
-    fn from(error: StoreError) -> Self {
-        Self { operation: error.operation, message: error.message, retryable: error.retryable }
-    }
-}
-
-impl From<SqliteError> for ProviderError {
-    fn from(error: SqliteError) -> Self {
-        Self { operation: error.operation, message: error.message, retryable: error.retryable }
-    }
+/// A failure of SQLite itself.
+pub(crate) fn sqlite_error(operation: impl Into<String>, error: &Error) -> SqliteError {
+    let retryable = class_of(error) == FailureClass::Retryable;
+    SqliteError { operation: operation.into(), message: error.to_string(), retryable }
 }
 
 /// A failure before the commit: nothing happened.

@@ -69,7 +69,7 @@ impl SqliteProvider {
         let (location, options) = (self.location.clone(), self.options.clone());
         run_on_a_thread("checkpoint", move || {
             let db = Db::new(open_writer(&location, &options)?);
-            wal::checkpoint_fully(&db).map_err(|failure| SqliteError::from_failure("checkpoint", failure))
+            wal::checkpoint_fully(&db).map_err(|failure| failure.into_provider_error("checkpoint"))
         })
         .await
     }

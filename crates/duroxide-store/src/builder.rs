@@ -3,10 +3,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use duroxide_core::{Clock, Timestamp};
-use duroxide_provider::store::{StoreEngine, StoreReader};
+use duroxide_provider::{
+    ProviderError,
+    store::{StoreEngine, StoreReader},
+};
 
 use crate::{
-    StoreDriver, StoreError, StoreOptions, StoreProvider, SystemClock,
+    StoreDriver, StoreOptions, StoreProvider, SystemClock,
     clock::steady_time,
     driver::{DriverParts, Nonces, SteadyClock},
     machine::Machine,
@@ -20,7 +23,7 @@ use crate::{
 };
 
 /// Opens an engine, on the thread that is to use it.
-type OpenEngine = Box<dyn FnOnce() -> Result<Box<dyn StoreEngine>, StoreError> + Send>;
+type OpenEngine = Box<dyn FnOnce() -> Result<Box<dyn StoreEngine>, ProviderError> + Send>;
 
 /// Puts a [`StoreProvider`] together.
 pub struct StoreBuilder {
@@ -43,7 +46,7 @@ impl StoreBuilder {
 
     /// A store over the engine that `open` opens, on the thread that is to use it: such an engine need not be able to
     /// move between threads. With the system's clock and randomness.
-    pub fn opening<E: StoreEngine>(open: impl FnOnce() -> Result<E, StoreError> + Send + 'static) -> Self {
+    pub fn opening<E: StoreEngine>(open: impl FnOnce() -> Result<E, ProviderError> + Send + 'static) -> Self {
         Self {
             engine: Box::new(|| Ok(Box::new(open()?))),
             readers: Vec::new(),
@@ -71,7 +74,7 @@ impl StoreBuilder {
     #[must_use]
     pub fn with_reader<R: StoreReader + 'static>(
         mut self,
-        open: impl FnOnce() -> Result<R, StoreError> + Send + 'static,
+        open: impl FnOnce() -> Result<R, ProviderError> + Send + 'static,
     ) -> Self {
         self.readers.push(Box::new(|| Ok(Box::new(open()?))));
         self
@@ -120,7 +123,7 @@ impl StoreBuilder {
     /// # Errors
     /// What `open` of the engine or of a reader returned, or that the system has no thread to give. No thread is left
     /// then.
-    pub fn start(self) -> Result<StoreProvider, StoreError> {
+    pub fn start(self) -> Result<StoreProvider, ProviderError> {
         let Parts { mut provider, engine, readers, driver } = self.split();
         let serve = move |engine| thread::run(StoreDriver::new(engine, driver));
         provider.served_by(thread::spawn_opening("duroxide-store", engine, serve)?);
@@ -135,7 +138,7 @@ impl StoreBuilder {
     ///
     /// # Errors
     /// What `open` of the engine returned.
-    pub fn stepped(self) -> Result<(StoreProvider, StoreDriver), StoreError> {
+    pub fn stepped(self) -> Result<(StoreProvider, StoreDriver), ProviderError> {
         let Parts { provider, engine, driver, .. } = self.split();
         Ok((provider, StoreDriver::new(engine()?, driver)))
     }

@@ -26,7 +26,6 @@ mod decode;
 #[doc(hidden)]
 pub mod delegate;
 mod driver;
-mod error;
 mod guard;
 mod job;
 mod log;
@@ -45,7 +44,6 @@ mod watchers;
 pub use builder::StoreBuilder;
 pub use clock::{SystemClock, random_nonce};
 pub use driver::{Idle, StoreDriver};
-pub use error::StoreError;
 pub use memory::MemoryProvider;
 pub use nodes::{NodeLock, NodeLocks, NodeNote};
 pub use options::StoreOptions;

@@ -9,7 +9,7 @@ use duroxide_provider::{
     store::StoreSnapshot,
 };
 
-use crate::{StoreBuilder, StoreError, StoreOptions, StoreProvider, impl_provider_by_delegation};
+use crate::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
 /// A provider that keeps everything in memory. It is lost with its process: for tests, and for
 /// `Runtime::start`.
@@ -35,11 +35,11 @@ impl MemoryProvider {
     ///
     /// # Errors
     /// If the system has no thread to give.
-    pub fn start(options: MemoryOptions, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+    pub fn start(options: MemoryOptions, clock: Arc<dyn Clock>) -> Result<Self, ProviderError> {
         Self::serve(StoreProvider::builder(MemoryEngine::new(options)).with_clock(clock))
     }
 
-    fn serve(builder: StoreBuilder) -> Result<Self, StoreError> {
+    fn serve(builder: StoreBuilder) -> Result<Self, ProviderError> {
         let store = builder
             .named("memory", env!("CARGO_PKG_VERSION"))
             .with_options(StoreOptions { shared: false, ..StoreOptions::default() })

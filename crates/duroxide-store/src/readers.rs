@@ -6,16 +6,15 @@ use std::{
     thread::JoinHandle,
 };
 
-use duroxide_provider::store::StoreReader;
+use duroxide_provider::{ProviderError, store::StoreReader};
 
 use crate::{
-    StoreError,
     submit::{Read, Request, Submitter},
     thread,
 };
 
 /// Opens a reader, on the thread that is to use it.
-pub(crate) type OpenReader = Box<dyn FnOnce() -> Result<Box<dyn StoreReader>, StoreError> + Send>;
+pub(crate) type OpenReader = Box<dyn FnOnce() -> Result<Box<dyn StoreReader>, ProviderError> + Send>;
 
 /// Where reads go: to readers with a thread each, or to the store thread if there are none.
 #[derive(Debug)]
@@ -59,7 +58,7 @@ impl Readers {
 
 impl ReaderThreads {
     /// Starts a thread for each reader. All of them are open afterwards.
-    pub(crate) fn start(readers: Vec<OpenReader>) -> Result<Self, StoreError> {
+    pub(crate) fn start(readers: Vec<OpenReader>) -> Result<Self, ProviderError> {
         let mut started = Self::default();
         for (number, open) in readers.into_iter().enumerate() {
             let waiting = Arc::clone(&started.queue);

@@ -8,7 +8,9 @@ use std::{
 
 use tracing::{Dispatch, dispatcher, subscriber::NoSubscriber};
 
-use crate::{Idle, StoreDriver, StoreError, log};
+use duroxide_provider::ProviderError;
+
+use crate::{Idle, StoreDriver, log};
 
 /// The longest sleep towards a wall-clock time. A clock that is set forward is noticed this late.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -17,7 +19,10 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 const NAP: Duration = Duration::from_micros(100);
 
 /// Starts a thread that logs where its starter logs.
-pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+pub(crate) fn spawn(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, ProviderError> {
     let logs = dispatcher::get_default(Dispatch::clone);
     let run = || {
         let _alarm = Alarm;
@@ -30,15 +35,15 @@ pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<J
     Builder::new()
         .name(name.to_owned())
         .spawn(run)
-        .map_err(|error| StoreError::retryable("start", format!("cannot start thread {name}: {error}")))
+        .map_err(|error| ProviderError::retryable("start", format!("cannot start thread {name}: {error}")))
 }
 
 /// Starts a thread that opens what it works on, and then works on it. Returns when it is open, or cannot be.
 pub(crate) fn spawn_opening<T>(
     name: &str,
-    open: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    open: impl FnOnce() -> Result<T, ProviderError> + Send + 'static,
     work: impl FnOnce(T) + Send + 'static,
-) -> Result<JoinHandle<()>, StoreError> {
+) -> Result<JoinHandle<()>, ProviderError> {
     let (tell, told) = mpsc::sync_channel(1);
     let thread = spawn(name, move || {
         // The starter waits for what is told.
@@ -52,7 +57,7 @@ pub(crate) fn spawn_opening<T>(
             }
         }
     })?;
-    let panicked = |_| Err(StoreError::permanent("start", format!("thread {name} panicked")));
+    let panicked = |_| Err(ProviderError::permanent("start", format!("thread {name} panicked")));
     match told.recv().unwrap_or_else(panicked) {
         Ok(()) => Ok(thread),
         Err(error) => {

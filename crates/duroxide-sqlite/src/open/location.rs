@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::real_path::{real_path, without_file_scheme};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
-use crate::{SqliteError, node_files::NodeFiles};
+use crate::{SqliteError, error::sqlite_error, node_files::NodeFiles};
 
 pub(crate) const OPEN: &str = "open";
 
@@ -136,10 +136,7 @@ impl Location {
         if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) {
             return self.refused("it is not a SQLite database; give another path or move the file away");
         }
-        SqliteError {
-            message: format!("cannot open {self}: {error}"),
-            ..SqliteError::from_sqlite(OPEN, error)
-        }
+        SqliteError { message: format!("cannot open {self}: {error}"), ..sqlite_error(OPEN, error) }
     }
 
     /// A refusal to use this store as it is.

@@ -6,7 +6,7 @@ use super::{
     Location,
     identity::{APPLICATION_ID, Identity, Verdict},
 };
-use crate::SqliteError;
+use crate::{SqliteError, error::sqlite_error};
 
 /// The tables of a new store.
 const SCHEMA: &str = include_str!("../../migrations/schema.sql");
@@ -42,7 +42,7 @@ pub(super) fn migrate(conn: &mut Connection, location: &Location) -> Result<(), 
 fn run(conn: &mut Connection, location: &Location) -> Result<(), SqliteError> {
     let failed = |error: rusqlite::Error| SqliteError {
         message: format!("cannot make the tables of {location}: {error}"),
-        ..SqliteError::from_sqlite("migrate", &error)
+        ..sqlite_error("migrate", &error)
     };
     let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     match Identity::read(&transaction).map_err(failed)?.verdict(location)? {

@@ -8,7 +8,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode};
 
 use super::{Location, Role};
-use crate::{SqliteError, SqliteOptions, SqliteSynchronous, db::lossy_text};
+use crate::{SqliteError, SqliteOptions, SqliteSynchronous, db::lossy_text, error::sqlite_error};
 
 /// A setting: its PRAGMA, the word it is set to, and the value that must be read back.
 type Setting = (&'static str, &'static str, &'static str);
@@ -97,7 +97,7 @@ impl PragmaError {
         match self {
             Self::Sqlite(error) => SqliteError {
                 message: format!("PRAGMA {pragma} = {word}: {error}"),
-                ..SqliteError::from_sqlite("set up connection", &error)
+                ..sqlite_error("set up connection", &error)
             },
             Self::NotTaken { read_back } => SqliteError::permanent(
                 "set up connection",

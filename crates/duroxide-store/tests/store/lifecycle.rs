@@ -9,11 +9,11 @@ use std::{
 
 use duroxide_core::WorkItem;
 use duroxide_provider::{
-    Provider, ProviderAdmin, TagFilter,
+    Provider, ProviderAdmin, ProviderError, TagFilter,
     memory::MemoryEngine,
     store::{MessageRow, Op, TransactionSteps},
 };
-use duroxide_store::{Idle, MemoryProvider, StoreBuilder, StoreError, StoreOptions, StoreProvider};
+use duroxide_store::{Idle, MemoryProvider, StoreBuilder, StoreOptions, StoreProvider};
 
 use crate::support::*;
 
@@ -66,7 +66,8 @@ fn an_engine_is_opened_on_the_thread_that_uses_it() {
 
 #[test]
 fn an_engine_that_cannot_be_opened_is_the_error_of_the_start() {
-    let refused = || StoreError { operation: "open".into(), message: "no such disk".into(), retryable: true };
+    let refused =
+        || ProviderError { operation: "open".into(), message: "no such disk".into(), retryable: true };
     let builder = || StoreBuilder::opening(move || Err::<MemoryEngine, _>(refused()));
     assert_eq!(builder().start().unwrap_err(), refused());
     assert_eq!(builder().stepped().unwrap_err(), refused());
@@ -79,16 +80,16 @@ fn a_reader_that_cannot_be_opened_is_the_error_of_the_start() {
     let reader = scripted_engine(&plan);
     let error = StoreProvider::builder(scripted_engine(&plan))
         .with_reader(move || Ok(reader))
-        .with_reader(|| Err::<MemoryEngine, _>(StoreError::permanent("open", "no more files")))
+        .with_reader(|| Err::<MemoryEngine, _>(ProviderError::permanent("open", "no more files")))
         .start()
         .unwrap_err();
-    assert_eq!(error, StoreError::permanent("open", "no more files"));
+    assert_eq!(error, ProviderError::permanent("open", "no more files"));
     assert!(!plan.is_shared());
 }
 
 #[test]
 fn a_panic_while_a_store_is_opened_is_an_error_of_the_start() {
-    let panics = || -> Result<MemoryEngine, StoreError> { panic!("the disk burns") };
+    let panics = || -> Result<MemoryEngine, ProviderError> { panic!("the disk burns") };
     let error = StoreBuilder::opening(panics).start().unwrap_err();
     assert!(!error.retryable && error.message.contains("panicked"), "{error}");
 }
