@@ -1,10 +1,11 @@
 //! The life of a few instances, transaction by transaction.
 //!
 //! It is told once on a sound store, which gives a transcript: every step with its time and its tokens, and the whole
-//! content of the store after it. A step does not depend on what the steps before it returned, so any rest of the
-//! transcript can be played on a store that stands where that rest begins.
+//! content of the store after it. Any rest of the transcript can be played on a store that stands where that rest begins.
+//! Row numbers may differ then, because a store that was opened anew does not know which large texts it has, and so may
+//! the tokens of claims; the steps use those that the store gives.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use duroxide_core::{EventKind, Timestamp, WorkItem};
 use duroxide_provider::{
@@ -36,9 +37,27 @@ enum Step {
     Checkpoint,
 }
 
+impl Step {
+    /// The same step with the tokens that a store has given instead of the recorded ones.
+    fn with_tokens(&self, tokens: &BTreeMap<String, String>) -> Self {
+        let given =
+            |token: &mut String| tokens.get(token).into_iter().for_each(|given| token.clone_from(given));
+        let mut step = self.clone();
+        if let Self::Apply(ops) = &mut step {
+            ops.iter_mut().for_each(|op| match op {
+                Op::CommitRound(round) => given(&mut round.token),
+                Op::AckActivity { token, .. } => given(token),
+                _ => {}
+            });
+        }
+        step
+    }
+}
+
 /// All steps of a story, and what the store holds before, between and after them.
 pub(crate) struct Transcript {
-    steps: Vec<(Step, Timestamp)>,
+    /// Each with its time, and with the token of its claim.
+    steps: Vec<(Step, Timestamp, Option<String>)>,
     /// One more than there are steps.
     states: Vec<StoreSnapshot>,
 }
@@ -59,12 +78,13 @@ impl Transcript {
     /// Plays the steps from `from` on, until the store fails. Returns how many of all steps have then been done.
     pub(crate) fn play(&self, engine: &mut SqliteEngine, from: usize) -> usize {
         let rest = self.steps.iter().enumerate().skip(from);
-        let mut done = from;
-        for (number, (step, now)) in rest {
-            if take(engine, number, step, *now).is_err() {
+        let (mut done, mut tokens) = (from, BTreeMap::new());
+        for (number, (step, now, recorded)) in rest {
+            let Ok(given) = take(engine, number, &step.with_tokens(&tokens), *now) else {
                 engine.steps().rollback();
                 break;
-            }
+            };
+            tokens.extend(recorded.clone().zip(given.token()));
             done += 1;
         }
         done
@@ -101,6 +121,13 @@ pub(crate) fn content(engine: &mut SqliteEngine) -> StoreSnapshot {
 struct Given {
     instances: Vec<OrchestrationClaim>,
     activities: Vec<WorkClaim>,
+}
+
+impl Given {
+    fn token(&self) -> Option<String> {
+        let instances = self.instances.iter().map(|claim| &claim.lock_token);
+        instances.chain(self.activities.iter().map(|claim| &claim.lock_token)).next().cloned()
+    }
 }
 
 fn take(
@@ -153,7 +180,7 @@ impl Narrator {
         self.now = self.now.saturating_add(Duration::from_millis(1));
         let number = self.transcript.len();
         let given = take(&mut self.engine, number, &step, self.now).unwrap();
-        self.transcript.steps.push((step, self.now));
+        self.transcript.steps.push((step, self.now, given.token()));
         self.transcript.states.push(content(&mut self.engine));
         given
     }
