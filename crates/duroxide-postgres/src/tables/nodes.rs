@@ -20,7 +20,9 @@ const WRITE: &str = "INSERT INTO {s}.node (name, started_at, seen_at, session_ow
     ON CONFLICT (name) DO UPDATE SET started_at = excluded.started_at, seen_at = excluded.seen_at,
         session_owners = excluded.session_owners, capability = excluded.capability
     RETURNING id";
-const TOUCH: &str = "UPDATE {s}.node SET seen_at = $2 WHERE name = $1";
+const TOUCH: &str = "UPDATE {s}.node SET seen_at = $2 WHERE name = $1 RETURNING id";
+const RESTORE: &str = "INSERT INTO {s}.node (id, name, started_at, seen_at, session_owners, capability)
+    OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $3, $4, $5)";
 pub(crate) const ALL: &str = "SELECT id, name, started_at, seen_at, capability FROM {s}.node ORDER BY id";
 const SET_SEEN: &str = "UPDATE {s}.node SET seen_at = $2 WHERE id = $1";
 const DELETE: &str = "DELETE FROM {s}.node WHERE id = $1";
@@ -39,16 +41,28 @@ impl PostgresTables {
     }
 
     pub(super) fn write_node(&mut self, node: &NodeRow, now: Timestamp) -> Result<NodeId, Trouble> {
-        // A list of texts: `serde_json` cannot fail.
-        let owners = serde_json::to_string(&node.session_owners).unwrap_or_default();
-        let parameters = parameters![node.name.clone(), micros(now), owners, node.capability.clone()];
+        let parameters = parameters![node.name.clone(), micros(now), owners(node), node.capability.clone()];
         let rows = self.ask(Query::new(WRITE, parameters))?;
         let id = rows.first().map(|row| row.number("id")).transpose()?;
         Ok(NodeId(id.unwrap_or_default()))
     }
 
-    pub(super) fn touch_node(&mut self, name: &str, now: Timestamp) -> Result<(), Trouble> {
-        self.execute(Query::new(TOUCH, parameters![name.to_owned(), micros(now)]))
+    pub(super) fn touch_node(&mut self, name: &str, now: Timestamp) -> Result<bool, Trouble> {
+        let rows = self.ask(Query::new(TOUCH, parameters![name.to_owned(), micros(now)]))?;
+        Ok(!rows.is_empty())
+    }
+
+    pub(super) fn restore_node(
+        &mut self,
+        node: NodeId,
+        row: &NodeRow,
+        now: Timestamp,
+    ) -> Result<(), Trouble> {
+        let (name, capability) = (row.name.clone(), row.capability.clone());
+        self.execute(Query::new(
+            RESTORE,
+            parameters![number(node.0), name, micros(now), owners(row), capability],
+        ))
     }
 
     pub(super) fn nodes(&mut self) -> Result<Vec<StoredNode>, Trouble> {
@@ -75,6 +89,11 @@ impl PostgresTables {
         }
         Ok(claims)
     }
+}
+
+/// A list of texts: `serde_json` cannot fail.
+fn owners(row: &NodeRow) -> String {
+    serde_json::to_string(&row.session_owners).unwrap_or_default()
 }
 
 /// A node as a row says it.
