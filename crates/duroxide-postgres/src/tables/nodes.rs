@@ -1,13 +1,18 @@
 //! Nodes. They change seldom, so every call is a statement.
 
+use std::collections::BTreeSet;
+
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     ClaimToken, NodeId,
-    store::{NodeRow, StoredNode},
+    store::{NodeRow, StoredNode, token_row},
 };
 use tokio_postgres::Row;
 
-use super::PostgresTables;
+use super::{
+    PostgresTables,
+    load::{Named, Request},
+};
 use crate::{
     connection::{Query, parameters},
     fault::Trouble,
@@ -87,7 +92,28 @@ impl PostgresTables {
                 claims.push(claim(row.column("lock_token")?));
             }
         }
+        self.load_claimed(&claims)?;
         Ok(claims)
+    }
+
+    /// Loads all rows behind claims at once: whoever ends a node asks for each of them.
+    fn load_claimed(&mut self, claims: &[ClaimToken]) -> Result<(), Trouble> {
+        let (mut instances, mut activities) = (BTreeSet::new(), BTreeSet::new());
+        for claim in claims {
+            match claim {
+                ClaimToken::Instance(token) => instances.extend(token_row(token)),
+                ClaimToken::Activity(token) => activities.extend(token_row(token)),
+            }
+        }
+        instances.retain(|number| !self.set.instances.knows(number));
+        activities.retain(|number| !self.set.activities.knows(number));
+        if !instances.is_empty() {
+            self.load_instances(&Named { numbers: instances, ..Named::default() }, false)?;
+        }
+        if !activities.is_empty() {
+            self.load(vec![Request::activities(&activities)])?;
+        }
+        Ok(())
     }
 }
 
