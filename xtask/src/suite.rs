@@ -67,9 +67,11 @@ fn compiled_steps() -> [Step; 3] {
     ]
 }
 
+/// With nextest each test is a process. They share a PostgreSQL server instead of starting one each.
 const TESTS: TestRun = TestRun {
     title: "Tests",
     folder: ".",
     selection: "--workspace --all-features",
-    nextest: "nextest run --workspace --all-features --no-fail-fast",
+    nextest: "run --quiet --package postgres-server -- \
+              cargo nextest run --workspace --all-features --no-fail-fast",
 };

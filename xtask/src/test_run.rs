@@ -19,7 +19,7 @@ pub(crate) struct TestRun {
     pub(crate) folder: &'static str,
     /// For `cargo test` and `cargo nextest run`. Naming no target kind also builds the examples, which a test runs.
     pub(crate) selection: &'static str,
-    /// For `cargo nextest run`, with the settings of the main workspace.
+    /// The arguments of cargo that run nextest, with the settings of the main workspace.
     pub(crate) nextest: &'static str,
 }
 

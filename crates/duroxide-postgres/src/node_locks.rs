@@ -45,6 +45,10 @@ impl NodeLocks for SessionLocks {
         Some(gone.into_iter().map(|node| (node.clone(), self.lock(&node))).collect())
     }
 
+    fn were_interrupted(&self) -> bool {
+        self.session.state().take_interrupted()
+    }
+
     fn discard(&self, node: &str, lock: NodeLock) {
         // The row first: without its lock it would be found again.
         self.session.send(Command::Discard { node: node.to_owned() });

@@ -4,6 +4,7 @@
 //! to one connection: this one, with a thread of its own. It hears that other processes have written, it holds a lock for
 //! each node of this process, which ends with the process however that ends, and it looks whose lock has ended.
 
+mod held;
 mod serve;
 mod statements;
 
@@ -39,6 +40,8 @@ pub(crate) struct SessionState {
     tell: Mutex<Option<TellOfWrite>>,
     /// Nodes that were found gone; the session holds their locks.
     gone: Mutex<Vec<String>>,
+    /// Whether locks of this process's nodes were lost and taken again since this was last asked.
+    interrupted: AtomicBool,
 }
 
 /// What the session's thread is asked for.
@@ -131,6 +134,7 @@ impl SessionState {
             has_peers: AtomicBool::new(false),
             tell: Mutex::new(None),
             gone: Mutex::new(Vec::new()),
+            interrupted: AtomicBool::new(false),
         }
     }
 
@@ -161,6 +165,15 @@ impl SessionState {
     /// The nodes that were found gone since this was last asked.
     pub(crate) fn take_gone(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.gone))
+    }
+
+    /// Whether others may have taken nodes of this process for dead since this was last asked.
+    pub(crate) fn take_interrupted(&self) -> bool {
+        self.interrupted.swap(false, Ordering::SeqCst)
+    }
+
+    fn note_interrupted(&self) {
+        self.interrupted.store(true, Ordering::SeqCst);
     }
 
     fn note_change(&self) {

@@ -8,7 +8,7 @@ mod fixture;
 
 use duroxide_provider::{
     SessionFetchConfig,
-    store::{Answer, Op},
+    store::{ActivityOrder, Answer, InstanceOrder, NodeRow, Op},
     testing::{Turn, items, scenario},
 };
 use fixture::{Node, ack, claims, commit, fresh_options, ids, send, start, works};
@@ -168,6 +168,37 @@ fn messages_renewals_and_repeated_starts() {
         counted.push(("abandons", node.run(claimed.iter().map(give_up).collect()).1));
         let claimed = node.claim(size).0;
         let turns = claimed.iter().map(|claim| commit(claim, Turn::later(claim).complete("done")));
+        node.run(turns.collect());
+        counted
+    });
+}
+
+/// What a dead node held is given to others at once, however much that is.
+#[test]
+fn the_end_of_a_node() {
+    check(7, |node, prefix, size| {
+        let name = prefix.to_owned();
+        let row = NodeRow { name: name.clone(), session_owners: Vec::new(), capability: "{}".to_owned() };
+        let (done, _) = node.run(vec![Op::JoinNode(row)]);
+        let Ok(Answer::Joined(dead)) = done.answers[0] else { unreachable!() };
+        let ids = ids(prefix, size);
+        node.run(ids.iter().map(|id| start(id)).collect());
+        let order = |max| InstanceOrder { node: Some(dead), ..scenario::batch_order(max) };
+        let claimed = node.claim_with(order(size));
+        let turns = claimed.iter().map(|claim| commit(claim, Turn::first(&claim.instance).activity()));
+        node.run(turns.collect());
+        node.run(ids.iter().map(|id| send(items::raise(id, "1"))).collect());
+        assert_eq!(node.claim_with(order(size)).len(), size);
+        let order = ActivityOrder { node: Some(dead), ..scenario::work_order(size) };
+        assert_eq!(node.work_with(order).0.len(), size);
+        let counted = vec![("the end", node.run(vec![Op::EndNode { name, blamed: None }]).1)];
+
+        let work = node.work(size + 5).0;
+        assert_eq!(work.len(), size);
+        node.run(work.iter().map(ack).collect());
+        let turns = node.claim(size + 5).0;
+        assert_eq!(turns.len(), size);
+        let turns = turns.iter().map(|claim| commit(claim, Turn::later(claim).complete("done")));
         node.run(turns.collect());
         counted
     });

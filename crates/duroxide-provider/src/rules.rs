@@ -253,7 +253,7 @@ impl<T: Tables> TransactionSteps for Rules<T> {
             Op::RetryDeadLetter { id } => self.retry_dead_letter(id),
             Op::DiscardDeadLetter { id } => self.discard_dead_letter(id),
             Op::JoinNode(row) => Ok(Answer::Joined(self.tables.write_node(row, self.now)?)),
-            Op::RenewNodes { names } => done(self.renew_nodes(names)),
+            Op::RenewNodes { nodes } => done(self.renew_nodes(nodes)),
             Op::EndNode { name, blamed } => self.end_node(name, blamed.as_ref()),
         }
     }

@@ -35,6 +35,12 @@ pub trait NodeLocks: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Whether locks of this store's nodes were lost and taken again since this was last asked: in between, others may have
+    /// taken these nodes for dead. By default no lock is ever lost while its process lives.
+    fn were_interrupted(&self) -> bool {
+        false
+    }
+
     /// How often to look which nodes are gone.
     fn look_interval(&self) -> Duration {
         LOOK_INTERVAL

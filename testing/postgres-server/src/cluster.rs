@@ -5,9 +5,11 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use crate::{
+    Address,
     programs::Programs,
     user::{User, run},
     watchdog::Watchdog,
@@ -29,45 +31,77 @@ const PORT_ATTEMPTS: usize = 5;
 
 #[derive(Debug)]
 pub(crate) struct Cluster {
+    pub(crate) programs: Programs,
+    pub(crate) user: User,
     pub(crate) folder: PathBuf,
     pub(crate) port: u16,
     _watchdog: Watchdog,
 }
 
 impl Cluster {
-    pub(crate) fn start(programs: &Programs) -> Self {
+    pub(crate) fn start(programs: Programs) -> Self {
+        Self::start_on(programs, |programs, user, data| {
+            copy(&template(programs, user), data);
+            fs::write(data.join("postgresql.auto.conf"), SETTINGS).expect("settings are written");
+        })
+    }
+
+    /// Starts a server on the data folder that `fill` makes.
+    pub(crate) fn start_on(programs: Programs, fill: impl FnOnce(&Programs, User, &Path)) -> Self {
         let user = User::choose();
-        let folder = std::env::temp_dir().join(format!("duroxide-postgres-{}", std::process::id()));
-        // A folder of an earlier process with this id.
-        fs::remove_dir_all(&folder).ok();
-        fs::create_dir_all(&folder).expect("a temporary folder");
-        let watchdog = Watchdog::start(programs, user, &folder);
-        let data = folder.join("data");
-        copy(&template(programs, user), &data);
-        fs::write(data.join("postgresql.auto.conf"), SETTINGS).expect("settings are written");
+        let folder = fresh_folder();
+        let watchdog = Watchdog::start(&programs, user, &folder);
         user.own(&folder);
-        let port = (0..PORT_ATTEMPTS).find_map(|_| start_server(programs, user, &folder));
-        let port = port.unwrap_or_else(|| {
-            panic!(
-                "the server does not start: {}",
-                fs::read_to_string(folder.join("log")).unwrap_or_default()
-            )
-        });
-        Self { folder, port, _watchdog: watchdog }
+        fill(&programs, user, &folder.join("data"));
+        user.own(&folder);
+        let mut cluster = Self { programs, user, folder, port: 0, _watchdog: watchdog };
+        if (0..PORT_ATTEMPTS).all(|_| !cluster.start_on_free_port()) {
+            panic!("the server does not start: {}", cluster.log());
+        }
+        cluster
+    }
+
+    fn start_on_free_port(&mut self) -> bool {
+        self.port = free_port();
+        self.try_start()
+    }
+
+    /// Starts the server on its port and waits until it takes connections.
+    pub(crate) fn try_start(&self) -> bool {
+        let (port, socket) = (self.port, self.folder.display());
+        let options =
+            format!("-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='{socket}'");
+        let mut command = self.control("start");
+        command.args(["-o", &options, "-l"]).arg(self.folder.join("log"));
+        command.status().is_ok_and(|status| status.success())
+    }
+
+    /// `pg_ctl` with one of its actions. It waits until the action is done.
+    pub(crate) fn control(&self, action: &str) -> Command {
+        let mut command = self.user.command(self.programs.path("pg_ctl"));
+        command.args([action, "-w", "-s", "-D"]).arg(self.folder.join("data"));
+        // The folder may be one that the other user cannot enter.
+        command.current_dir("/").stdin(std::process::Stdio::null());
+        command
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        Address { folder: self.folder.clone(), port: self.port }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 }
 
-/// Starts the server and waits until it takes connections. Returns its port.
-fn start_server(programs: &Programs, user: User, folder: &Path) -> Option<u16> {
-    let port = free_port();
-    let socket = folder.display();
-    let options =
-        format!("-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='{socket}'");
-    let mut command = user.command(programs.path("pg_ctl"));
-    command.args(["start", "-w", "-s", "-o", &options, "-D"]).arg(folder.join("data"));
-    command.arg("-l").arg(folder.join("log")).current_dir("/");
-    command.stdin(std::process::Stdio::null());
-    command.status().is_ok_and(|status| status.success()).then_some(port)
+fn fresh_folder() -> PathBuf {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("duroxide-postgres-{}-{number}", std::process::id()));
+    // A folder of an earlier process with this id.
+    fs::remove_dir_all(&folder).ok();
+    fs::create_dir_all(&folder).expect("a temporary folder");
+    folder
 }
 
 fn free_port() -> u16 {

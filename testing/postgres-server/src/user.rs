@@ -65,3 +65,8 @@ pub(crate) fn run(command: &mut Command) {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+/// Runs a command that may fail.
+pub(crate) fn run_quietly(command: &mut Command) {
+    let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+}

@@ -1,6 +1,6 @@
 //! The session's thread: connects, listens, holds locks and looks, until its provider is dropped.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use duroxide_provider::store::{FailureClass, StoreFailure};
 use tokio::{
@@ -9,7 +9,7 @@ use tokio::{
 };
 use tokio_postgres::{Client, Error, Row, types::ToSql};
 
-use super::{Command, SessionState, statements::Statements, unavailable};
+use super::{Command, SessionState, held::Held, statements::Statements, unavailable};
 use crate::{PostgresOptions, connection::connect};
 
 /// How often to look which nodes are gone. With the time that a transaction takes, what a dead node held is given to others
@@ -43,8 +43,7 @@ struct Served<'a> {
     state: &'a SessionState,
     statements: &'a Statements,
     channel: String,
-    /// The nodes whose locks this process holds: its own, and those of dead ones that it is ending.
-    held: BTreeSet<String>,
+    held: Held,
 }
 
 /// Serves one connection after the other.
@@ -54,7 +53,7 @@ pub(super) async fn serve(
     mut commands: UnboundedReceiver<Command>,
 ) {
     let statements = Statements::new(&options.schema);
-    let mut held = BTreeSet::new();
+    let mut held = Held::default();
     let mut pause = RECONNECT_MAX / 100;
     loop {
         let (tell, notified) = unbounded_channel();
@@ -71,6 +70,9 @@ pub(super) async fn serve(
             Err(error) => End::Lost(error.to_string()),
         };
         state.set_listening(false);
+        // Nobody may end a node whose lock he has lost: it may be back.
+        held.lose();
+        state.take_gone();
         match end {
             End::Closed => return,
             End::Lost(error) => {
@@ -85,11 +87,7 @@ pub(super) async fn serve(
 }
 
 /// Answers commands while there is no connection. Returns whether to connect again.
-async fn refuse_until(
-    at: Instant,
-    commands: &mut UnboundedReceiver<Command>,
-    held: &mut BTreeSet<String>,
-) -> bool {
+async fn refuse_until(at: Instant, commands: &mut UnboundedReceiver<Command>, held: &mut Held) -> bool {
     loop {
         let command = tokio::select! {
             command = commands.recv() => command,
@@ -102,7 +100,7 @@ async fn refuse_until(
             }
             // Nobody can tell; nothing is ended then.
             Some(Command::HasJoining { reply, .. }) => drop(reply.send(true)),
-            Some(Command::Release { node }) => drop(held.remove(&node)),
+            Some(Command::Release { node }) => held.remove(&node),
             Some(Command::NoteJoinAttempt { .. } | Command::Discard { .. }) => {}
         }
     }
@@ -131,18 +129,26 @@ impl Served<'_> {
         }
     }
 
-    /// Listens, and takes the locks again that were held on an earlier connection. A lock that somebody else has by now is
-    /// that of a node which was taken for dead: what it held was given to others.
+    /// Listens, and takes the locks again that were held on an earlier connection.
     async fn set_up(&mut self) -> Result<(), End> {
         within(self.client.batch_execute(&self.statements.set_up)).await?;
-        for node in self.held.clone() {
-            if !self.try_hold(&node).await? {
-                tracing::warn!(target: "duroxide::providers::postgres", node, "the node was taken for dead");
-                self.held.remove(&node);
-            }
-        }
+        self.hold_again().await?;
         let hello = format!("{HELLO}{}", self.state.id());
         within(self.client.execute(self.statements.hello, &[&self.channel, &hello])).await?;
+        Ok(())
+    }
+
+    /// Takes locks again that were lost with a connection. Somebody may have taken such a node for dead meanwhile, so the
+    /// store is told to renew its row. While he ends it, or while the server has not noticed the end of the old connection,
+    /// the lock cannot be had yet: this is tried again at the next look.
+    async fn hold_again(&mut self) -> Result<(), End> {
+        for node in self.held.lost() {
+            self.touch(&node).await?;
+            if self.try_hold(&node).await? {
+                self.held.add_own(node);
+                self.state.note_interrupted();
+            }
+        }
         Ok(())
     }
 
@@ -164,11 +170,7 @@ impl Served<'_> {
                 lost.map_or(Ok(()), Err)
             }
             Command::NoteJoinAttempt { node } => self.touch(&node).await,
-            Command::Release { node } => {
-                self.held.remove(&node);
-                within(self.client.execute(&self.statements.release, &[&node])).await?;
-                Ok(())
-            }
+            Command::Release { node } => self.release(&node).await,
             Command::Discard { node } => {
                 within(self.client.execute(&self.statements.discard, &[&node])).await?;
                 Ok(())
@@ -187,10 +189,24 @@ impl Served<'_> {
     async fn hold(&mut self, node: String) -> Result<(), Refused> {
         // The row comes first: a lock without a row is not seen by those who look for dead nodes.
         self.touch(&node).await.map_err(Refused::Lost)?;
-        if !self.held.contains(&node) && !self.try_hold(&node).await.map_err(Refused::Lost)? {
+        if !self.held.has(&node) && !self.try_hold(&node).await.map_err(Refused::Lost)? {
             return Err(Refused::HeldElsewhere(node));
         }
-        self.held.insert(node);
+        self.held.add_own(node);
+        Ok(())
+    }
+
+    /// Lets a lock go. Without nodes of its own a process ends no dead ones, so it leaves those that it has found to others.
+    async fn release(&mut self, node: &str) -> Result<(), End> {
+        let mut released = vec![node.to_owned()];
+        self.held.remove(node);
+        if !self.held.has_own() {
+            released.extend(self.state.take_gone());
+        }
+        for node in released {
+            self.held.remove(&node);
+            within(self.client.execute(&self.statements.release, &[&node])).await?;
+        }
         Ok(())
     }
 
@@ -205,12 +221,14 @@ impl Served<'_> {
 
     /// Looks whose lock has ended, and takes it, so that no two processes end the same node.
     async fn look(&mut self) -> Result<(), End> {
-        let held: Vec<&String> = self.held.iter().collect();
-        let row = self.first(&self.statements.look, &[&held]).await?;
+        self.hold_again().await?;
+        let row = self.first(&self.statements.look, &[&self.held.known()]).await?;
         self.state.set_peers(row.try_get::<_, i64>("listeners")? > 1);
-        for node in row.try_get::<_, Vec<String>>("gone")? {
-            if self.try_hold(&node).await? {
-                self.held.insert(node.clone());
+        let gone: Vec<String> = row.try_get("gone")?;
+        let may_end = self.held.has_own();
+        for node in gone {
+            if may_end && self.try_hold(&node).await? {
+                self.held.add_ending(node.clone());
                 self.state.note_gone(node);
             }
         }

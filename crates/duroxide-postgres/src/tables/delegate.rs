@@ -184,7 +184,8 @@ hand_on! {
     }
     fn node(name: &str) -> Option<(NodeId, Vec<String>)>;
     fn write_node(row: &NodeRow, now: Timestamp) -> NodeId;
-    fn touch_node(name: &str, now: Timestamp) -> ();
+    fn touch_node(name: &str, now: Timestamp) -> bool;
+    fn restore_node(node: NodeId, row: &NodeRow, now: Timestamp) -> ();
     fn nodes() -> Vec<StoredNode>;
     fn set_node_seen(node: NodeId, seen_at: Timestamp) -> ();
     fn delete_node(node: NodeId) -> ();

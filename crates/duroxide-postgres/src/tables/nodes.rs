@@ -1,13 +1,18 @@
 //! Nodes. They change seldom, so every call is a statement.
 
+use std::collections::BTreeSet;
+
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     ClaimToken, NodeId,
-    store::{NodeRow, StoredNode},
+    store::{NodeRow, StoredNode, token_row},
 };
 use tokio_postgres::Row;
 
-use super::PostgresTables;
+use super::{
+    PostgresTables,
+    load::{Named, Request},
+};
 use crate::{
     connection::{Query, parameters},
     fault::Trouble,
@@ -20,7 +25,9 @@ const WRITE: &str = "INSERT INTO {s}.node (name, started_at, seen_at, session_ow
     ON CONFLICT (name) DO UPDATE SET started_at = excluded.started_at, seen_at = excluded.seen_at,
         session_owners = excluded.session_owners, capability = excluded.capability
     RETURNING id";
-const TOUCH: &str = "UPDATE {s}.node SET seen_at = $2 WHERE name = $1";
+const TOUCH: &str = "UPDATE {s}.node SET seen_at = $2 WHERE name = $1 RETURNING id";
+const RESTORE: &str = "INSERT INTO {s}.node (id, name, started_at, seen_at, session_owners, capability)
+    OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $3, $4, $5)";
 pub(crate) const ALL: &str = "SELECT id, name, started_at, seen_at, capability FROM {s}.node ORDER BY id";
 const SET_SEEN: &str = "UPDATE {s}.node SET seen_at = $2 WHERE id = $1";
 const DELETE: &str = "DELETE FROM {s}.node WHERE id = $1";
@@ -39,16 +46,28 @@ impl PostgresTables {
     }
 
     pub(super) fn write_node(&mut self, node: &NodeRow, now: Timestamp) -> Result<NodeId, Trouble> {
-        // A list of texts: `serde_json` cannot fail.
-        let owners = serde_json::to_string(&node.session_owners).unwrap_or_default();
-        let parameters = parameters![node.name.clone(), micros(now), owners, node.capability.clone()];
+        let parameters = parameters![node.name.clone(), micros(now), owners(node), node.capability.clone()];
         let rows = self.ask(Query::new(WRITE, parameters))?;
         let id = rows.first().map(|row| row.number("id")).transpose()?;
         Ok(NodeId(id.unwrap_or_default()))
     }
 
-    pub(super) fn touch_node(&mut self, name: &str, now: Timestamp) -> Result<(), Trouble> {
-        self.execute(Query::new(TOUCH, parameters![name.to_owned(), micros(now)]))
+    pub(super) fn touch_node(&mut self, name: &str, now: Timestamp) -> Result<bool, Trouble> {
+        let rows = self.ask(Query::new(TOUCH, parameters![name.to_owned(), micros(now)]))?;
+        Ok(!rows.is_empty())
+    }
+
+    pub(super) fn restore_node(
+        &mut self,
+        node: NodeId,
+        row: &NodeRow,
+        now: Timestamp,
+    ) -> Result<(), Trouble> {
+        let (name, capability) = (row.name.clone(), row.capability.clone());
+        self.execute(Query::new(
+            RESTORE,
+            parameters![number(node.0), name, micros(now), owners(row), capability],
+        ))
     }
 
     pub(super) fn nodes(&mut self) -> Result<Vec<StoredNode>, Trouble> {
@@ -73,8 +92,34 @@ impl PostgresTables {
                 claims.push(claim(row.column("lock_token")?));
             }
         }
+        self.load_claimed(&claims)?;
         Ok(claims)
     }
+
+    /// Loads all rows behind claims at once: whoever ends a node asks for each of them.
+    fn load_claimed(&mut self, claims: &[ClaimToken]) -> Result<(), Trouble> {
+        let (mut instances, mut activities) = (BTreeSet::new(), BTreeSet::new());
+        for claim in claims {
+            match claim {
+                ClaimToken::Instance(token) => instances.extend(token_row(token)),
+                ClaimToken::Activity(token) => activities.extend(token_row(token)),
+            }
+        }
+        instances.retain(|number| !self.set.instances.knows(number));
+        activities.retain(|number| !self.set.activities.knows(number));
+        if !instances.is_empty() {
+            self.load_instances(&Named { numbers: instances, ..Named::default() }, false)?;
+        }
+        if !activities.is_empty() {
+            self.load(vec![Request::activities(&activities)])?;
+        }
+        Ok(())
+    }
+}
+
+/// A list of texts: `serde_json` cannot fail.
+fn owners(row: &NodeRow) -> String {
+    serde_json::to_string(&row.session_owners).unwrap_or_default()
 }
 
 /// A node as a row says it.

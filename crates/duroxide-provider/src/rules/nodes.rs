@@ -2,15 +2,18 @@
 
 use super::{InstanceChange, Rows, Rules, Tables};
 use crate::{
-    ClaimToken, Losses,
-    store::{Answer, ApplyError, bounds::NODE_FORGOTTEN_AFTER},
+    ClaimToken, Losses, NodeId,
+    store::{Answer, ApplyError, NodeRow, bounds::NODE_FORGOTTEN_AFTER},
 };
 
 impl<T: Tables> Rules<T> {
-    /// Notes that these nodes are there, and forgets those that nobody has renewed for a long time.
-    pub(super) fn renew_nodes(&mut self, names: &[String]) -> Rows<()> {
-        for name in names {
-            self.tables.touch_node(name, self.now)?;
+    /// Notes that these nodes are there, and forgets those that nobody has renewed for a long time. A node that was taken for
+    /// dead claims under its number all the same, so it gets its row again: when it dies, its claims must be found.
+    pub(super) fn renew_nodes(&mut self, nodes: &[(NodeId, NodeRow)]) -> Rows<()> {
+        for (node, row) in nodes {
+            if !self.tables.touch_node(&row.name, self.now)? {
+                self.tables.restore_node(*node, row, self.now)?;
+            }
         }
         for node in self.tables.nodes()? {
             if self.now.saturating_since(node.seen_at) >= NODE_FORGOTTEN_AFTER {

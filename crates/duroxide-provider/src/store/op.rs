@@ -138,12 +138,13 @@ pub enum Op {
     },
     /// [`Provider::join_node`](crate::Provider::join_node).
     JoinNode(NodeRow),
-    /// These nodes are still there. Rows that nobody has renewed for [`NODE_FORGOTTEN_AFTER`] go away.
+    /// These nodes are still there. One whose row is gone was taken for dead, and gets its row and its number again. Rows
+    /// that nobody has renewed for [`NODE_FORGOTTEN_AFTER`] go away.
     ///
     /// [`NODE_FORGOTTEN_AFTER`]: super::bounds::NODE_FORGOTTEN_AFTER
     RenewNodes {
-        /// Their names.
-        names: Vec<String>,
+        /// The nodes, under the numbers that they got when they joined.
+        nodes: Vec<(NodeId, NodeRow)>,
     },
     /// A node is gone. The leases it holds end now, its sessions too, and its row goes away. Attempts stay counted,
     /// unless one claim is to blame.

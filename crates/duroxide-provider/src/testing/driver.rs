@@ -39,6 +39,10 @@ pub struct Driver {
     /// Activities that are not yet acked or abandoned.
     held_works: Vec<usize>,
     dead_letters: Vec<DeadLetter>,
+    /// The last number of each node that joined, whatever became of it.
+    joined: BTreeMap<String, NodeId>,
+    /// The node that is joining.
+    joining: Option<String>,
     /// What a client that does not know of a backoff sends on.
     to_send: Vec<WorkItem>,
     /// The commit that is under way, and what the instance is if it succeeds.
@@ -73,6 +77,10 @@ impl Driver {
         self.held_works.extend(self.works.len()..self.works.len() + seen.activities.len());
         self.works.extend(seen.activities.iter().map(|work| work.item.clone()));
         self.dead_letters.clone_from(&seen.dead_letters);
+        if let (Some(name), Some(Ok(answer))) = (self.joining.take(), &seen.answer) {
+            let number = answer.trim_start_matches("Joined(NodeId(").trim_end_matches("))");
+            self.joined.insert(name, NodeId(number.parse().unwrap()));
+        }
         if let Some((id, model)) = self.pending.take()
             && seen.answer.as_ref().is_some_and(Result::is_ok)
         {
@@ -80,12 +88,19 @@ impl Driver {
         }
     }
 
-    fn nodes(&self, dice: &mut Dice) -> Step {
+    fn nodes(&mut self, dice: &mut Dice) -> Step {
         let name = node_name(dice);
         let (session_owners, capability) = (vec!["w1".to_owned()], "{}".to_owned());
+        let row = NodeRow { name: name.clone(), session_owners, capability };
         match (dice.roll(7), dice.pick(&self.held_claims), dice.pick(&self.held_works)) {
-            (0..=1, _, _) => Step::Apply(Op::JoinNode(NodeRow { name, session_owners, capability })),
-            (2, _, _) => Step::Apply(Op::RenewNodes { names: vec![name] }),
+            (0..=1, _, _) => {
+                self.joining = Some(name);
+                Step::Apply(Op::JoinNode(row))
+            }
+            (2, _, _) => {
+                let node = self.joined.get(&name).map(|node| (*node, row));
+                Step::Apply(Op::RenewNodes { nodes: node.into_iter().collect() })
+            }
             (3, Some(claim), _) => Step::EndNodeByInstance { name, claim: *claim },
             (4, _, Some(work)) => Step::EndNodeByActivity { name, work: *work },
             _ => Step::Apply(Op::EndNode { name, blamed: None }),

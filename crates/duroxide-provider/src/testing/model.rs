@@ -177,7 +177,7 @@ impl ModelEngine {
             Op::RetryDeadLetter { id } => self.retry_dead_letter(id),
             Op::DiscardDeadLetter { id } => self.take_dead_letter(id).map(|_| Answer::Done),
             Op::JoinNode(row) => Ok(self.join_node(row)),
-            Op::RenewNodes { names } => Ok(self.renew_nodes(names)),
+            Op::RenewNodes { nodes } => Ok(self.renew_nodes(nodes)),
             Op::EndNode { name, blamed } => Ok(self.end_node(name, blamed.as_ref())),
         }
     }

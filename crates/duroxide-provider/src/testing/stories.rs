@@ -160,6 +160,7 @@ macro_rules! engine_stories {
                 a_claim_counts_what_it_passes_over,
                 nodes_are_listed_until_they_end,
                 a_node_that_nobody_renews_is_forgotten,
+                a_node_that_was_taken_for_dead_gets_its_number_again,
                 a_clock_set_forward_makes_no_node_forgotten,
             ];
             admin: [

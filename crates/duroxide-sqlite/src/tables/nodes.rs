@@ -21,6 +21,8 @@ const REPLACE: &str = "UPDATE node SET started_at = ?2, seen_at = ?2, session_ow
     WHERE name = ?1";
 const INSERT: &str = "INSERT INTO node (name, started_at, seen_at, session_owners, capability)
     VALUES (?1, ?2, ?2, ?3, ?4)";
+const RESTORE: &str = "INSERT INTO node (id, name, started_at, seen_at, session_owners, capability)
+    VALUES (?1, ?2, ?3, ?3, ?4, ?5)";
 const TOUCH: &str = "UPDATE node SET seen_at = ?2 WHERE name = ?1";
 const SET_SEEN: &str = "UPDATE node SET seen_at = ?2 WHERE id = ?1";
 const DELETE: &str = "DELETE FROM node WHERE id = ?1";
@@ -33,17 +35,25 @@ pub(super) fn find(db: &Db, name: &str) -> Rows<Option<(NodeId, Vec<String>)>> {
 }
 
 pub(super) fn write(db: &Db, row: &NodeRow, now: Timestamp) -> Rows<NodeId> {
-    // A list of texts: `serde_json` cannot fail.
-    let owners = serde_json::to_string(&row.session_owners).unwrap_or_default();
-    let columns = (&row.name, micros(now), owners, &row.capability);
+    let columns = (&row.name, micros(now), owners(row), &row.capability);
     if db.execute(REPLACE, columns.clone())? == 0 {
         db.insert(INSERT, columns)?;
     }
     Ok(find(db, &row.name)?.map_or(NodeId(0), |(id, _)| id))
 }
 
-pub(super) fn touch(db: &Db, name: &str, now: Timestamp) -> Rows<()> {
-    db.execute(TOUCH, (name, micros(now))).map(|_| ())
+pub(super) fn touch(db: &Db, name: &str, now: Timestamp) -> Rows<bool> {
+    Ok(db.execute(TOUCH, (name, micros(now)))? > 0)
+}
+
+pub(super) fn restore(db: &Db, id: NodeId, row: &NodeRow, now: Timestamp) -> Rows<()> {
+    let columns = (number(id.0), &row.name, micros(now), owners(row), &row.capability);
+    db.execute(RESTORE, columns).map(|_| ())
+}
+
+/// A list of texts: `serde_json` cannot fail.
+fn owners(row: &NodeRow) -> String {
+    serde_json::to_string(&row.session_owners).unwrap_or_default()
 }
 
 pub(super) fn set_seen(db: &Db, id: NodeId, seen_at: Timestamp) -> Rows<()> {
@@ -76,8 +86,12 @@ impl NodeTable for SqliteTables {
         write(&self.db, row, now)
     }
 
-    fn touch_node(&mut self, name: &str, now: Timestamp) -> Rows<()> {
+    fn touch_node(&mut self, name: &str, now: Timestamp) -> Rows<bool> {
         touch(&self.db, name, now)
+    }
+
+    fn restore_node(&mut self, node: NodeId, row: &NodeRow, now: Timestamp) -> Rows<()> {
+        restore(&self.db, node, row, now)
     }
 
     fn nodes(&mut self) -> Rows<Vec<StoredNode>> {

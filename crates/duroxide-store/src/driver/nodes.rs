@@ -7,8 +7,8 @@ use std::{
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    ClaimToken,
-    store::{Answer, ApplyError, Op},
+    ClaimToken, NodeId,
+    store::{Answer, ApplyError, NodeRow, Op},
 };
 
 use super::StoreDriver;
@@ -23,8 +23,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     locks: Option<Arc<dyn NodeLocks>>,
-    /// Those that joined through this store.
-    own: BTreeSet<String>,
+    /// Those that joined through this store, with their numbers.
+    own: BTreeMap<String, (NodeId, NodeRow)>,
     /// Those that are being ended, with their locks: until that is committed nobody else may try.
     ending: BTreeMap<String, Option<NodeLock>>,
     renewed_at: Timestamp,
@@ -37,6 +37,11 @@ impl Nodes {
 
     pub(super) fn locks(&self) -> Option<&dyn NodeLocks> {
         self.locks.as_deref()
+    }
+
+    /// Whether others may have taken our nodes for dead since this was last asked.
+    fn were_interrupted(&self) -> bool {
+        self.locks.as_ref().is_some_and(|locks| locks.were_interrupted())
     }
 
     /// The names of the nodes that are being ended.
@@ -58,10 +63,11 @@ impl StoreDriver {
         self.look_for_dead_nodes(now);
         let intervals = self.nodes.locks().map(|locks| (locks.look_interval(), locks.renew_interval()));
         let (look, renew) = intervals.unwrap_or((RENEW_INTERVAL, RENEW_INTERVAL));
-        if now.saturating_since(self.nodes.renewed_at) >= renew || now < self.nodes.renewed_at {
+        let is_due = now.saturating_since(self.nodes.renewed_at) >= renew || now < self.nodes.renewed_at;
+        if is_due || self.nodes.were_interrupted() {
             self.nodes.renewed_at = now;
-            let names = self.nodes.own.iter().cloned().collect();
-            self.machine.accept(Request::Job(Job::unattended(Op::RenewNodes { names }, now)));
+            let nodes = self.nodes.own.values().cloned().collect();
+            self.machine.accept(Request::Job(Job::unattended(Op::RenewNodes { nodes }, now)));
         }
         self.machine.tended_nodes(now.saturating_add(look));
     }
@@ -74,7 +80,7 @@ impl StoreDriver {
         }
         let others = match self.engine.nodes() {
             Ok(nodes) => {
-                nodes.into_iter().map(|node| node.name).filter(|name| !self.nodes.own.contains(name))
+                nodes.into_iter().map(|node| node.name).filter(|name| !self.nodes.own.contains_key(name))
             }
             Err(failure) => return log::upkeep_failed(&self.name, "nodes", &failure),
         };
@@ -107,15 +113,17 @@ impl StoreDriver {
 
     /// Takes note of what became of an operation on nodes.
     pub(super) fn note_node(&mut self, op: &Op, answer: &Result<Answer, ApplyError>) {
-        match op {
-            Op::JoinNode(row) if answer.is_ok() => {
+        match (op, answer) {
+            (Op::JoinNode(row), Ok(Answer::Joined(node))) => {
                 if self.nodes.own.is_empty() {
                     self.nodes.renewed_at = self.clock.now();
                 }
-                self.nodes.own.insert(row.name.clone());
+                self.nodes.own.insert(row.name.clone(), (*node, row.clone()));
                 self.machine.has_nodes(true);
             }
-            Op::EndNode { name, .. } => self.nodes.ended(name, answer.is_ok()),
+            (Op::EndNode { name, .. }, answer) => self.nodes.ended(name, answer.is_ok()),
+            // Due again at once.
+            (Op::RenewNodes { .. }, Err(_)) => self.nodes.renewed_at = Timestamp::ZERO,
             _ => {}
         }
     }

@@ -65,11 +65,15 @@ impl NodeTable for MemoryTables {
         Ok(id)
     }
 
-    fn touch_node(&mut self, name: &str, now: Timestamp) -> Rows<()> {
-        match self.nodes.find(name) {
-            Some(id) => self.set_node_seen(id, now),
-            None => Ok(()),
-        }
+    fn touch_node(&mut self, name: &str, now: Timestamp) -> Rows<bool> {
+        let Some(id) = self.nodes.find(name) else { return Ok(false) };
+        self.set_node_seen(id, now)?;
+        Ok(true)
+    }
+
+    fn restore_node(&mut self, node: NodeId, row: &NodeRow, now: Timestamp) -> Rows<()> {
+        self.nodes.put(node, Node { row: row.clone(), started_at: now, seen_at: now });
+        Ok(())
     }
 
     fn nodes(&mut self) -> Rows<Vec<StoredNode>> {

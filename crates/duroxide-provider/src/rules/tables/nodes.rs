@@ -16,8 +16,11 @@ pub trait NodeTable {
     /// Inserts a node, or replaces the one of its name, which keeps its number. Numbers count from 1 and are never reused.
     fn write_node(&mut self, row: &NodeRow, now: Timestamp) -> Rows<NodeId>;
 
-    /// Notes that a node was seen; an unknown one is no error.
-    fn touch_node(&mut self, name: &str, now: Timestamp) -> Rows<()>;
+    /// Notes that a node was seen. Returns whether it is there.
+    fn touch_node(&mut self, name: &str, now: Timestamp) -> Rows<bool>;
+
+    /// Inserts a node under a number that it had before.
+    fn restore_node(&mut self, node: NodeId, row: &NodeRow, now: Timestamp) -> Rows<()>;
 
     /// All nodes, by number.
     fn nodes(&mut self) -> Rows<Vec<StoredNode>>;

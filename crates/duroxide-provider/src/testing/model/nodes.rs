@@ -29,10 +29,12 @@ impl ModelEngine {
         Answer::Joined(id)
     }
 
-    pub(super) fn renew_nodes(&mut self, names: &[String]) -> Answer {
+    pub(super) fn renew_nodes(&mut self, nodes: &[(NodeId, NodeRow)]) -> Answer {
         let now = self.now;
-        for node in self.nodes.values_mut().filter(|node| names.contains(&node.row.name)) {
-            node.seen_at = now;
+        for (id, row) in nodes {
+            let id = self.find_node(&row.name).unwrap_or(*id);
+            let absent = || Node { row: row.clone(), started_at: now, seen_at: now };
+            self.nodes.entry(id).or_insert_with(absent).seen_at = now;
         }
         self.nodes.retain(|_, node| now.saturating_since(node.seen_at) < NODE_FORGOTTEN_AFTER);
         Answer::Done

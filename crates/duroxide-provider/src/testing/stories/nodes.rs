@@ -16,13 +16,16 @@ use crate::{
     },
 };
 
-fn join(s: &mut Scenario, name: &str) -> NodeId {
-    let row = NodeRow {
+fn row(name: &str) -> NodeRow {
+    NodeRow {
         name: name.to_owned(),
         session_owners: vec![format!("{name}-1"), format!("{name}-2")],
         capability: "{}".to_owned(),
-    };
-    match s.apply(&Op::JoinNode(row)).unwrap() {
+    }
+}
+
+fn join(s: &mut Scenario, name: &str) -> NodeId {
+    match s.apply(&Op::JoinNode(row(name))).unwrap() {
         Answer::Joined(node) => node,
         other => panic!("unexpected answer {other:?}"),
     }
@@ -37,7 +40,12 @@ fn end_by(s: &mut Scenario, name: &str, blamed: ClaimToken) {
 }
 
 fn renew(s: &mut Scenario, name: &str) {
-    s.apply(&Op::RenewNodes { names: vec![name.to_owned()] }).unwrap();
+    let node = s.read().nodes().unwrap().into_iter().find(|node| node.name == name).unwrap().id;
+    renew_as(s, node, name);
+}
+
+fn renew_as(s: &mut Scenario, node: NodeId, name: &str) {
+    s.apply(&Op::RenewNodes { nodes: vec![(node, row(name))] }).unwrap();
 }
 
 fn names(s: &mut Scenario) -> Vec<String> {
@@ -323,6 +331,31 @@ pub fn a_node_that_nobody_renews_is_forgotten(mut s: Scenario) {
     s.pass(Duration::from_secs(1));
     renew(&mut s, "busy");
     assert_eq!(names(&mut s), ["busy"]);
+}
+
+/// D10: a node that was taken for dead is there again under its number, so that what it claims does not outlive it.
+pub fn a_node_that_was_taken_for_dead_gets_its_number_again(mut s: Scenario) {
+    let cut_off = join(&mut s, "cut off");
+    let other = join(&mut s, "other");
+    s.send(&start("a"));
+    s.send(&start("b"));
+    s.send(&routed_activity("a", 1, None, Some("s")));
+    end(&mut s, "cut off");
+    // It does not know, and goes on.
+    assert_eq!(s.claim_all(&turns_of(cut_off, 1)).items.len(), 1);
+    renew_as(&mut s, cut_off, "cut off");
+    assert_eq!(names(&mut s), ["cut off", "other"]);
+    assert!(join(&mut s, "third") > other, "a number is never used again");
+    assert_eq!(s.claim_all(&turns_of(cut_off, 1)).items.len(), 1);
+    let session = SessionFetchConfig { owner_id: "cut off-1".to_owned(), lock_timeout: LEASE };
+    let order = ActivityOrder { session: Some(session), ..work_of(cut_off, 1) };
+    assert_eq!(s.work_all(&order).items.len(), 1);
+
+    end(&mut s, "cut off");
+    assert_eq!(s.claim_all(&turns_of(other, 5)).items.len(), 2, "what it claimed before and after is free");
+    assert!(s.session_work("other-1").is_some(), "and so are its sessions");
+    renew_as(&mut s, other, "other");
+    assert_eq!(names(&mut s), ["other", "third"], "a renewal of one node restores no other");
 }
 
 /// D11: nodes are no less there because the clock was set.

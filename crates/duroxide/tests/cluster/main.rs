@@ -1,0 +1,40 @@
+//! Many processes on one PostgreSQL schema: killed, frozen, and replaced by other builds.
+//!
+//! Children leave notes in files that outlive them; the store's own account is held against them.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
+#![allow(clippy::indexing_slicing, reason = "this is a test")]
+#![allow(unreachable_pub, reason = "the fixture is shared with other tests")]
+
+#[path = "../fixture/mod.rs"]
+mod fixture;
+#[path = "../crash/luck.rs"]
+mod luck;
+#[path = "../crash/mix.rs"]
+#[allow(dead_code, reason = "the workers of a cluster open another store")]
+mod mix;
+#[path = "../crash/sound.rs"]
+#[allow(dead_code, reason = "shared with the tests of crashes")]
+mod sound;
+
+mod frozen;
+mod kills;
+mod schema;
+mod takeover;
+mod upgrade;
+
+use crate::fixture::process;
+
+/// Not a test: child processes begin here.
+#[test]
+#[ignore = "child processes begin here"]
+fn plays_a_role() {
+    let Some(role) = process::role() else { return };
+    match role.name.as_str() {
+        "worker" => process::play(kills::work(&role.folder)),
+        "owner" => process::play(takeover::work(&role.folder, &role.detail)),
+        "slow" => process::play(frozen::work(&role.folder, &role.detail)),
+        "build" => process::play(upgrade::work(&role.folder, &role.detail)),
+        other => panic!("no such role: {other}"),
+    }
+}

@@ -1,0 +1,89 @@
+//! What tests do to a server of their own.
+
+use std::{fs, path::Path};
+
+use crate::{
+    Server,
+    cluster::Cluster,
+    user::{run, run_quietly},
+};
+
+/// A standby that follows at once and is waited for: `synchronous_standby_names` of its primary.
+const STANDBY: &str = "duroxide_standby";
+
+impl Server {
+    /// Kills the server's processes and starts it again: it recovers from its log, as after a crash.
+    ///
+    /// # Panics
+    /// If the server was not started by [`Server::own`], or does not start.
+    pub fn restart_immediately(&self) {
+        let cluster = self.cluster();
+        self.stop_immediately();
+        assert!(cluster.try_start(), "the server does not start: {}", cluster.log());
+    }
+
+    /// Kills the server's processes.
+    ///
+    /// # Panics
+    /// If the server was not started by [`Server::own`], or does not stop.
+    pub fn stop_immediately(&self) {
+        run(self.cluster().control("stop").args(["-m", "immediate"]));
+    }
+
+    /// Adds settings, which take effect when the server starts again.
+    ///
+    /// # Panics
+    /// If the server was not started by [`Server::own`].
+    pub fn configure(&self, settings: &str) {
+        let file = self.folder().join("data/postgresql.auto.conf");
+        let before = fs::read_to_string(&file).expect("a server has settings");
+        fs::write(&file, format!("{before}\n{settings}\n")).expect("settings are written");
+        self.cluster().user.own(&file);
+    }
+
+    /// A standby that follows this server. From here on this server answers a commit only when the standby has it.
+    ///
+    /// # Panics
+    /// If the server was not started by [`Server::own`], or the standby does not start.
+    pub fn synchronous_standby(&self) -> Self {
+        let primary = self.cluster();
+        let source = format!("{} application_name={STANDBY}", self.socket_url());
+        let standby = Cluster::start_on(primary.programs.clone(), |programs, user, data| {
+            let mut backup = user.command(programs.path("pg_basebackup"));
+            backup.args(["-d", &source, "-X", "stream", "-c", "fast", "--no-sync", "-R", "-D"]).arg(data);
+            run(backup.current_dir("/"));
+            follow_under_a_name(data, &source);
+        });
+        self.configure(&format!("synchronous_standby_names = '{STANDBY}'"));
+        run(&mut primary.control("reload"));
+        Self::of(standby)
+    }
+
+    /// Makes a standby the primary.
+    ///
+    /// # Panics
+    /// If the server was not started by [`Server::own`], or is no standby.
+    pub fn promote(&self) {
+        run(&mut self.cluster().control("promote"));
+    }
+
+    fn cluster(&self) -> &Cluster {
+        self.cluster.as_ref().expect("a server of its own")
+    }
+}
+
+/// `pg_basebackup -R` writes a connection string without the name by which the primary knows the standby.
+fn follow_under_a_name(data: &Path, source: &str) {
+    let file = data.join("postgresql.auto.conf");
+    let before = fs::read_to_string(&file).expect("a standby has settings");
+    fs::write(&file, format!("{before}\nprimary_conninfo = '{source}'\n")).expect("settings are written");
+}
+
+impl Drop for Server {
+    /// The watchdog would stop it too, but only when the process ends.
+    fn drop(&mut self) {
+        if let Some(cluster) = &self.cluster {
+            run_quietly(cluster.control("stop").args(["-m", "immediate"]));
+        }
+    }
+}
