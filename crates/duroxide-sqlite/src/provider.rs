@@ -108,7 +108,7 @@ impl SqliteProvider {
         let location = location.resolve();
         let mut builder = {
             let (location, options) = (location.clone(), options.clone());
-            StoreBuilder::opening(move || Ok(SqliteEngine::open_at(location, options)?))
+            StoreBuilder::opening(move || SqliteEngine::open_at(location, options))
         };
         if let Some(files) = location.node_files() {
             builder = builder.with_node_locks(files);
@@ -116,7 +116,7 @@ impl SqliteProvider {
         let shared = location != Location::Memory;
         for _ in 0..if shared { READERS } else { 0 } {
             let (location, options) = (location.clone(), options.clone());
-            builder = builder.with_reader(move || Ok(SqliteReader::open(&location, &options)?));
+            builder = builder.with_reader(move || SqliteReader::open(&location, &options));
         }
         let store = builder
             .named("sqlite", env!("CARGO_PKG_VERSION"))

@@ -7,7 +7,7 @@ use duroxide::providers::{ProviderError, sqlite::SqliteProvider};
 /// Opening must fail, permanently, and say what is wrong.
 async fn refusal(url: &str) -> String {
     let error: ProviderError =
-        SqliteProvider::new(url, None).await.map(drop).expect_err("it must be refused").into();
+        SqliteProvider::new(url, None).await.map(drop).expect_err("it must be refused");
     assert!(!error.is_retryable(), "{error}");
     error.to_string()
 }
