@@ -16,7 +16,7 @@
 //!
 //! Every statement stands in a constant next to the function that runs it. Nothing scans a queue: an instance or an
 //! activity is either *ready*, and found through its route or lane, or it has a `wake_at` at which
-//! [`promote`](duroxide_provider::store::StoreEngine::promote) looks at it again, or it waits for a message.
+//! [`promote`](duroxide_provider::store::TransactionSteps::promote) looks at it again, or it waits for a message.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -5,7 +5,7 @@
 use std::{path::Path, time::Duration};
 
 use duroxide_core::WorkItem;
-use duroxide_provider::{NodeAnnouncement, Provider, ProviderError, TagFilter};
+use duroxide_provider::{NodeAnnouncement, Provider, TagFilter};
 use duroxide_sqlite::{SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous};
 
 const LEASE: Duration = Duration::from_secs(5);
@@ -143,16 +143,15 @@ async fn a_dump_shows_the_queues_without_payloads() {
     assert!(!dump.contains("secret"), "{dump}");
 }
 
-/// What cannot be opened is a typed error that says what to do and becomes a provider's error.
+/// What cannot be opened is a typed error that says what to do.
 #[tokio::test]
 async fn a_store_that_cannot_be_opened_is_a_clear_error() {
     fn error<E: std::error::Error + Send + Sync + 'static>(error: E) -> String {
         error.to_string()
     }
     let refused: SqliteError = SqliteProvider::new("postgres://x", None).await.unwrap_err();
-    let as_provider_error = ProviderError::from(refused.clone());
-    assert_eq!(as_provider_error.operation, "open");
-    assert!(!as_provider_error.is_retryable());
+    assert_eq!(refused.operation, "open");
+    assert!(!refused.is_retryable());
     assert!(error(refused).contains("expected sqlite:path"));
 }
 
