@@ -11,7 +11,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -32,6 +32,8 @@ use crate::fixture::{
 const CLIENTS: usize = 4;
 /// 1,000 executions. Each is handed all that are unread (8.3), so that most of the time goes into carrying them.
 const MESSAGES_EACH: u32 = 250;
+/// Turns and crashes between the starts of two executions, roughly.
+const COMMITS_BETWEEN_STARTS: u64 = 4;
 /// Each node lives this many steps longer than the one before it; a provider call is two steps. The number is a prime, so
 /// that the crash wanders over all calls and over both sides of them.
 const STEPS_MORE: u64 = 17;
@@ -151,21 +153,28 @@ async fn run_through_crashes(
     }
 }
 
-async fn send(client: Client, number_of_client: usize) {
+/// Sends messages. Returns how long the slowest call took: each is one commit.
+async fn send(client: Client, number_of_client: usize) -> Duration {
+    let mut slowest = Duration::ZERO;
     for number in 0..MESSAGES_EACH {
         let message = Message { client: number_of_client, number };
+        let begin = Instant::now();
         client.enqueue_event_typed("reader", "messages", &message).await.unwrap();
+        slowest = slowest.max(begin.elapsed());
     }
+    slowest
 }
 
-/// Sends all messages while somebody deletes whatever has ended, and lets the reader end when it has read them.
-async fn act_from_outside(client: &Client, announced: &Notify) {
+/// Sends all messages while somebody deletes whatever has ended, and lets the reader end when it has read them. Returns how
+/// long the slowest call took.
+async fn act_from_outside(client: &Client, announced: &Notify) -> Duration {
     let sending = async {
         let subscribed = |event: &Event| matches!(event.kind, EventKind::QueueSubscribed { .. });
         recorded(client, "reader", subscribed).await;
         let senders = (0..CLIENTS).map(|n| tokio::spawn(send(client.clone(), n)));
-        futures::future::try_join_all(senders).await.unwrap();
+        let slowest = futures::future::try_join_all(senders).await.unwrap();
         announced.notified().await;
+        slowest.into_iter().max().unwrap_or_default()
     };
     let deleting = async {
         loop {
@@ -174,8 +183,9 @@ async fn act_from_outside(client: &Client, announced: &Notify) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::select! { biased; () = sending => (), never = deleting => never }
+    let slowest = tokio::select! { biased; slowest = sending => slowest, never = deleting => never };
     client.raise_event("reader", "end", "").await.unwrap();
+    slowest
 }
 
 fn announcing(announced: Arc<Notify>) -> ActivityRegistry {
@@ -194,7 +204,7 @@ async fn nothing_falls_between(methods: Methods) {
 
     let announced = Arc::new(Notify::new());
     let run = run_through_crashes(&file, &client, methods, announcing(announced.clone()));
-    let ((result, crashes), ()) = tokio::join!(run, act_from_outside(&client, &announced));
+    let ((result, crashes), slowest_call) = tokio::join!(run, act_from_outside(&client, &announced));
 
     assert_eq!(result, "all in order");
     assert!(crashes > 0, "the test crashed nothing");
@@ -210,7 +220,12 @@ async fn nothing_falls_between(methods: Methods) {
     // The first one began before any message was sent.
     let delay = begun[1..].windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap();
     if let Some(delay_max) = methods.delay_max() {
-        assert!(delay <= delay_max, "an execution began {delay} ms after the one before it");
+        // On a machine that is busy with other things every commit takes longer; between two starts there are several.
+        let commits = u64::try_from(slowest_call.as_millis()).unwrap() * COMMITS_BETWEEN_STARTS;
+        assert!(
+            delay <= delay_max + commits,
+            "an execution began {delay} ms after the one before it; the slowest call took {slowest_call:?}"
+        );
     }
 }
 
