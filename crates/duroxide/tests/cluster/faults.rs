@@ -14,16 +14,16 @@ use crate::{
     sound::assert_finished,
 };
 
-const COPIES: usize = 8;
+pub const COPIES: usize = 8;
 const NODES: usize = 2;
 /// Faults take their time, and so does whatever was lost with them.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Nodes of this process on a schema, each with a provider of its own.
-struct Nodes(Vec<(Arc<Runtime>, Arc<dyn Provider>)>);
+pub struct Nodes(Vec<(Arc<Runtime>, Arc<dyn Provider>)>);
 
 impl Nodes {
-    async fn start(schema: &Schema) -> Self {
+    pub async fn start(schema: &Schema) -> Self {
         let mut nodes = Vec::new();
         for _ in 0..NODES {
             let store = open_in(schema.folder()).await;
@@ -62,7 +62,7 @@ async fn all_completed(client: &Client) {
 }
 
 /// Nothing was lost, nothing was doubled.
-async fn check(schema: &Schema, client: &Client, nodes: Nodes) {
+pub async fn check(schema: &Schema, client: &Client, nodes: Nodes) {
     all_completed(client).await;
     nodes.shut_down().await;
     let snapshot = schema.snapshot();

@@ -18,6 +18,7 @@ mod mix;
 mod sound;
 
 mod cut_off;
+mod failover;
 mod faults;
 mod frozen;
 mod kills;
