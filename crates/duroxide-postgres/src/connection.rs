@@ -98,7 +98,7 @@ impl Connection {
             .enable_all()
             .build()
             .map_err(|error| Trouble::new(Class::Unavailable, error.to_string()))?;
-        let client = runtime.block_on(connect(options, None)).map_err(|error| Trouble::of(&error))?;
+        let client = runtime.block_on(connect(options, None))?;
         let schema = options.schema.clone();
         Ok(Self { runtime, client, statements: HashMap::new(), schema, round_trips: 0 })
     }

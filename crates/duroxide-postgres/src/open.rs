@@ -1,105 +1,128 @@
-//! Opening a store: connecting, and making sure that the schema is ours.
+//! Opening a store: connecting, and making sure that the server and the schema will do.
 
-use tokio_postgres::error::SqlState;
+mod error;
 
+pub use self::error::OpenError;
 use crate::{
     PostgresOptions, SchemaName,
     connection::{Connection, Frame, Query, parameters},
     fault::Trouble,
+    provider::CONNECTIONS,
     value::Columns,
 };
 
+/// The oldest major version of PostgreSQL that the tests have met.
+const OLDEST_SERVER: i32 = 14;
 /// The only version of the schema so far.
 const SCHEMA_VERSION: i64 = 1;
 const TABLES: &str = include_str!("../migrations/0001_tables.sql");
-const HAS_META: &str = "SELECT 1 FROM pg_catalog.pg_class
-    JOIN pg_catalog.pg_namespace ON pg_namespace.oid = pg_class.relnamespace
+/// A standby is read-only, and so is a session that begins read-only transactions.
+const SERVER: &str = "SELECT current_setting('server_version_num')::int / 10000 AS version,
+    current_setting('transaction_read_only') = 'on' AS is_read_only";
+/// Whether there is a table `meta`, and whether it has our columns.
+const META: &str = "SELECT (SELECT count(*) FROM pg_catalog.pg_attribute WHERE attrelid = pg_class.oid
+        AND attname IN ('only_row', 'schema_version') AND NOT attisdropped) = 2 AS is_ours
+    FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = pg_class.relnamespace
     WHERE pg_namespace.nspname = $1 AND pg_class.relname = 'meta'";
 const VERSION: &str = "SELECT schema_version FROM {s}.meta";
 
-/// Why a store cannot be opened.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
-    /// The database cannot be reached or does not let us in.
-    #[error("cannot connect to PostgreSQL: {message}")]
-    Connect {
-        /// What is known.
-        message: String,
-    },
-    /// The connection string cannot be read.
-    #[error(
-        "no connection string: {message} (write postgres://user@host/database or host=... user=... dbname=...)"
-    )]
-    Url {
-        /// What is wrong with it.
-        message: String,
-    },
-    /// The schema cannot be made or read.
-    #[error("cannot prepare schema {schema}: {message}")]
-    Prepare {
-        /// The schema.
-        schema: String,
-        /// What the database says.
-        message: String,
-    },
-    /// A newer duroxide has changed the schema.
-    #[error(
-        "schema {schema} has version {found}, and this build knows versions up to {known}: use a newer build"
-    )]
-    NewerSchema {
-        /// The schema.
-        schema: String,
-        /// Its version.
-        found: i64,
-        /// The newest version that is known.
-        known: i64,
-    },
-}
-
-impl From<tokio_postgres::Error> for OpenError {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Url { message: error.to_string() }
-    }
+/// What a schema holds.
+enum Found {
+    Nothing,
+    Ours,
+    Foreign,
 }
 
 /// Connects and makes the tables if they are missing.
 pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
-    let mut connection = Connection::open(options)
-        .map_err(|trouble| OpenError::Connect { message: trouble.into_failure().message })?;
+    let mut connection =
+        Connection::open(options).map_err(|trouble| OpenError::of_connection(trouble, CONNECTIONS))?;
     let schema = &options.schema;
-    let prepare = |trouble: Trouble| OpenError::Prepare {
-        schema: schema.to_string(),
-        message: trouble.into_failure().message,
-    };
-    if !has_tables(&mut connection, schema).map_err(prepare)? {
-        make_tables(&mut connection, schema).map_err(prepare)?;
+    let unusable = |trouble: Trouble| OpenError::of_schema(trouble, schema.as_str());
+    check_server(&mut connection, schema)?;
+    let mut found = find_tables(&mut connection, schema).map_err(unusable)?;
+    if matches!(found, Found::Nothing) {
+        let made = make_tables(&mut connection, schema);
+        found = find_tables(&mut connection, schema).map_err(unusable)?;
+        // Somebody else may have been faster.
+        match (made, &found) {
+            (Ok(()), _) | (Err(_), Found::Ours) => {}
+            (Err(trouble), Found::Nothing | Found::Foreign) => return Err(unusable(trouble)),
+        }
     }
-    let found = version(&mut connection).map_err(prepare)?;
-    if found > SCHEMA_VERSION {
-        let schema = schema.to_string();
-        return Err(OpenError::NewerSchema { schema, found, known: SCHEMA_VERSION });
+    if matches!(found, Found::Foreign) {
+        let message = "a table meta of another shape".to_owned();
+        return Err(OpenError::ForeignSchema { schema: schema.to_string(), message });
     }
+    check_schema(version(&mut connection).map_err(unusable)?, schema)?;
     Ok(connection)
 }
 
-fn has_tables(connection: &mut Connection, schema: &SchemaName) -> Result<bool, Trouble> {
-    let query = Query::new(HAS_META, parameters![schema.as_str().to_owned()]);
-    Ok(connection.trip(&[query], Frame::Plain)?.iter().any(|rows| !rows.is_empty()))
+fn check_server(connection: &mut Connection, schema: &SchemaName) -> Result<(), OpenError> {
+    let read = |connection: &mut Connection| -> Result<(i32, bool), Trouble> {
+        let answers = connection.trip(&[Query::new(SERVER, Vec::new())], Frame::Plain)?;
+        match answers.iter().flatten().next() {
+            Some(row) => Ok((row.column("version")?, row.column("is_read_only")?)),
+            None => Ok((0, false)),
+        }
+    };
+    let (found, is_read_only) =
+        read(connection).map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))?;
+    check_version(found)?;
+    if is_read_only { Err(OpenError::ReadOnly) } else { Ok(()) }
+}
+
+fn check_version(found: i32) -> Result<(), OpenError> {
+    if found < OLDEST_SERVER {
+        return Err(OpenError::TooOld { found, oldest: OLDEST_SERVER });
+    }
+    Ok(())
+}
+
+fn find_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found, Trouble> {
+    let query = Query::new(META, parameters![schema.as_str().to_owned()]);
+    let answers = connection.trip(&[query], Frame::Plain)?;
+    match answers.iter().flatten().next() {
+        None => Ok(Found::Nothing),
+        Some(row) if row.column("is_ours")? => Ok(Found::Ours),
+        Some(_) => Ok(Found::Foreign),
+    }
 }
 
 /// Makes everything in one transaction, under a lock that nodes which start at the same time wait for. Whoever comes
-/// second finds the tables there, which is no failure.
+/// second finds the tables there.
 fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
     let tables = TABLES.replace("{s}", schema.as_str());
+    let create_schema = if has_schema(connection, schema)? {
+        // Whoever may create tables in a schema need not be allowed to create schemas.
+        String::new()
+    } else {
+        format!("CREATE SCHEMA IF NOT EXISTS {schema};")
+    };
     let script = format!(
         "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('duroxide {schema}', 0));
-        CREATE SCHEMA IF NOT EXISTS {schema};
+        {create_schema}
         {tables}
         COMMIT;"
     );
     let Err(trouble) = connection.script(&script) else { return Ok(()) };
     connection.script("ROLLBACK")?;
-    if trouble.has_code(&SqlState::DUPLICATE_TABLE) { Ok(()) } else { Err(trouble) }
+    Err(trouble)
+}
+
+const HAS_SCHEMA: &str = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1";
+
+fn has_schema(connection: &mut Connection, schema: &SchemaName) -> Result<bool, Trouble> {
+    let query = Query::new(HAS_SCHEMA, parameters![schema.as_str().to_owned()]);
+    Ok(connection.trip(&[query], Frame::Plain)?.iter().any(|rows| !rows.is_empty()))
+}
+
+fn check_schema(found: i64, schema: &SchemaName) -> Result<(), OpenError> {
+    if found > SCHEMA_VERSION {
+        let schema = schema.to_string();
+        return Err(OpenError::NewerSchema { schema, found, known: SCHEMA_VERSION });
+    }
+    Ok(())
 }
 
 fn version(connection: &mut Connection) -> Result<i64, Trouble> {
@@ -107,5 +130,18 @@ fn version(connection: &mut Connection) -> Result<i64, Trouble> {
     match answers.iter().flatten().next() {
         Some(row) => row.column("schema_version"),
         None => Ok(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_older_than_fourteen_is_refused() {
+        assert_eq!(check_version(14), Ok(()));
+        assert_eq!(check_version(13), Err(OpenError::TooOld { found: 13, oldest: 14 }));
+        let text = check_version(9).unwrap_err().to_string();
+        assert!(text.contains("PostgreSQL 9") && text.contains("upgrade the server"), "{text}");
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use duroxide_provider::rules::RuleOptions;
 
 /// How long to wait for a connection, unless the connection string says otherwise.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server that is silent for this long is gone, unless the connection string says otherwise.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 

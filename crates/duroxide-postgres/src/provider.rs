@@ -1,6 +1,9 @@
 //! `PostgresProvider`: what users open.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use duroxide_provider::ProviderError;
 use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
@@ -9,6 +12,8 @@ use crate::{OpenError, PostgresEngine, PostgresOptions, node_locks::SessionLocks
 
 /// Connections that read beside the one that writes.
 const READERS: usize = 2;
+/// One that writes, those that read, and the session connection.
+pub(crate) const CONNECTIONS: usize = 2 + READERS;
 /// How often to ask the session connection whether others have written; that costs no query.
 const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -53,7 +58,13 @@ impl PostgresProvider {
     fn start(options: PostgresOptions) -> Result<Self, OpenError> {
         // Typed errors, and a schema that is there, before any thread is started.
         drop(PostgresEngine::open(options.clone())?);
-        let refused = |error: ProviderError| OpenError::Connect { message: error.message };
+        let failures = Failures::default();
+        let refused = {
+            let failures = failures.clone();
+            move |error: ProviderError| {
+                failures.take().unwrap_or(OpenError::Connect { message: error.message })
+            }
+        };
         let session = match options.notifications {
             true => Some(Arc::new(
                 Session::start(options.clone())
@@ -63,14 +74,11 @@ impl PostgresProvider {
         };
         let state = session.as_ref().map(|session| session.state());
         let mut builder = {
-            let options = options.clone();
-            StoreBuilder::opening(move || {
-                Ok(PostgresEngine::open(options).map_err(store_error)?.with_session(state))
-            })
+            let open = failures.noting(&options);
+            StoreBuilder::opening(move || Ok(open()?.with_session(state)))
         };
         for _ in 0..READERS {
-            let options = options.clone();
-            builder = builder.with_reader(move || PostgresEngine::open(options).map_err(store_error));
+            builder = builder.with_reader(failures.noting(&options));
         }
         if let Some(session) = session {
             builder = builder.with_node_locks(SessionLocks::new(session));
@@ -85,6 +93,27 @@ impl PostgresProvider {
     }
 }
 
-fn store_error(error: OpenError) -> ProviderError {
-    ProviderError::retryable("open", error.to_string())
+/// Why an engine could not be opened on its thread; the store says so without the type.
+#[derive(Debug, Clone, Default)]
+struct Failures(Arc<Mutex<Option<OpenError>>>);
+
+impl Failures {
+    /// Opens an engine, and keeps the failure.
+    fn noting(
+        &self,
+        options: &PostgresOptions,
+    ) -> impl FnOnce() -> Result<PostgresEngine, ProviderError> + Send + use<> {
+        let (kept, options) = (Arc::clone(&self.0), options.clone());
+        move || {
+            PostgresEngine::open(options).map_err(|error| {
+                let message = error.to_string();
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                ProviderError::retryable("open", message)
+            })
+        }
+    }
+
+    fn take(&self) -> Option<OpenError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }

@@ -10,7 +10,7 @@ use duroxide_provider::{
     store::{Answer, BatchPart, FailureClass, Fault, StoreEngine, StoreReader, TransactionSteps},
     testing::{Turn, items, scenario},
 };
-use fixture::{Node, claims, commit, fresh_options, ids, send, start};
+use fixture::{Node, claims, commit, fresh_options, ids, send, sql::end_connections, start};
 
 /// Two nodes on a fresh schema, with their connections warmed up by whatever they do first.
 fn two_nodes() -> Option<(Node, Node)> {
@@ -131,17 +131,4 @@ fn the_time_of_a_transaction_is_that_of_the_database() {
     let (first, _) = one.run(Vec::new());
     let (second, _) = other.run(Vec::new());
     assert!(first.now > Timestamp::ZERO && first.now <= second.now);
-}
-
-/// Ends the connections of this name and waits until they are gone.
-fn end_connections(server: &postgres_server::Server, name: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let (client, connection) =
-            tokio_postgres::connect(&server.socket_url(), tokio_postgres::NoTls).await.unwrap();
-        tokio::spawn(connection);
-        let end = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = $1";
-        let ended = client.query(end, &[&name]).await.unwrap();
-        assert!(!ended.is_empty() && ended.iter().all(|row| row.get(0)));
-    });
 }

@@ -41,6 +41,16 @@ impl Server {
         self.cluster().user.own(&file);
     }
 
+    /// Lets nobody in over TCP without a password. The socket stays open to everybody.
+    ///
+    /// # Panics
+    /// If the server was not started by [`Server::own`].
+    pub fn ask_for_passwords(&self) {
+        let rules = "local all all trust\nlocal replication all trust\nhost all all all scram-sha-256\n";
+        fs::write(self.folder().join("data/pg_hba.conf"), rules).expect("rules are written");
+        run(&mut self.cluster().control("reload"));
+    }
+
     /// A standby that follows this server. From here on this server answers a commit only when the standby has it.
     ///
     /// # Panics

@@ -67,7 +67,7 @@ pub(super) async fn serve(
                 pause = RECONNECT_MAX / 100;
                 end
             }
-            Err(error) => End::Lost(error.to_string()),
+            Err(trouble) => End::Lost(trouble.into_failure().message),
         };
         state.set_listening(false);
         // Nobody may end a node whose lock he has lost: it may be back.

@@ -17,8 +17,12 @@ mod mix;
 #[allow(dead_code, reason = "shared with the tests of crashes")]
 mod sound;
 
+mod cut_off;
+mod failover;
+mod faults;
 mod frozen;
 mod kills;
+mod proxy;
 mod schema;
 mod takeover;
 mod upgrade;

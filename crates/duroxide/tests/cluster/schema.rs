@@ -8,6 +8,7 @@ use duroxide::providers::{
 };
 use duroxide_postgres::PostgresEngine;
 use duroxide_provider::store::{StoreReader as _, StoreSnapshot};
+use postgres_server::Server;
 use tempfile::TempDir;
 
 use crate::fixture::{notes::Notes, until};
@@ -15,19 +16,52 @@ use crate::fixture::{notes::Notes, until};
 /// The file that tells child processes where the schema is.
 const PLACE: &str = "place";
 
-/// A schema of its own on the server of the test run.
+/// A schema of its own.
 pub struct Schema {
+    name: String,
     folder: TempDir,
+    operators_url: String,
 }
 
 impl Schema {
-    /// `None` if PostgreSQL is not installed.
+    /// On the server of the test run. `None` if PostgreSQL is not installed.
     pub fn new() -> Option<Self> {
         let server = postgres_server::server()?;
+        Some(Self::on(server, &server.tcp_url()))
+    }
+
+    /// On this server, which providers reach by this connection string.
+    pub fn on(server: &Server, url: &str) -> Self {
         let folder = tempfile::tempdir().expect("the temporary folder is writable");
-        let place = format!("{}\n{}", server.fresh_schema(), server.tcp_url());
-        std::fs::write(folder.path().join(PLACE), place).expect("the folder is writable");
-        Some(Self { folder })
+        let schema = Self { name: server.fresh_schema(), folder, operators_url: server.socket_url() };
+        schema.reach_by(url);
+        schema
+    }
+
+    /// Whoever opens the schema from now on reaches the server by this connection string.
+    pub fn reach_by(&self, url: &str) {
+        let place = format!("{}\n{url}", self.name);
+        std::fs::write(self.folder().join(PLACE), place).expect("the folder is writable");
+    }
+
+    /// The name of the schema. Connections of its providers have it too.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A connection of the operator.
+    pub async fn admin(&self) -> tokio_postgres::Client {
+        let connected = tokio_postgres::connect(&self.operators_url, tokio_postgres::NoTls).await;
+        let (client, connection) = connected.expect("the server takes connections");
+        tokio::spawn(connection);
+        client
+    }
+
+    /// Opens the schema with connections of another name.
+    pub async fn open_named(&self, name: &str) -> Arc<dyn Provider> {
+        let mut options = options_in(self.folder());
+        options.config.application_name(name);
+        Arc::new(PostgresProvider::open(options).await.expect("the schema opens"))
     }
 
     pub fn folder(&self) -> &Path {
@@ -80,5 +114,6 @@ fn options_in(folder: &Path) -> PostgresOptions {
     let (schema, url) = place.split_once('\n').expect("a name and a connection string");
     let mut options = PostgresOptions::new(url).expect("a connection string");
     options.schema = SchemaName::new(schema).expect("a schema name");
+    options.config.application_name(schema);
     options
 }

@@ -1,0 +1,141 @@
+//! Why a store cannot be opened, and what to do about it.
+
+use tokio_postgres::error::SqlState;
+
+use crate::fault::Trouble;
+
+/// Why a store cannot be opened. Nothing was written, except that another process may have made the schema.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The connection string cannot be read.
+    #[error(
+        "no connection string: {message} (write postgres://user@host/database or host=... user=... dbname=...)"
+    )]
+    Url {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// No server answers in time.
+    #[error(
+        "cannot reach PostgreSQL: {message} (check host and port, and that the server runs and takes connections)"
+    )]
+    Connect {
+        /// What is known.
+        message: String,
+    },
+    /// The server does not let us in: the user, the password or the database is not what it expects.
+    #[error(
+        "PostgreSQL refuses the connection: {message} (check user, password, dbname and the server's pg_hba.conf)"
+    )]
+    Refused {
+        /// What the server says.
+        message: String,
+    },
+    /// The server takes no more connections.
+    #[error(
+        "PostgreSQL takes no more connections: {message} (a provider needs {needed}: raise max_connections, run fewer \
+         processes, or put a pooler in front)"
+    )]
+    TooManyConnections {
+        /// What the server says.
+        message: String,
+        /// How many connections a provider opens.
+        needed: usize,
+    },
+    /// The server is older than those that are tested.
+    #[error("the server is PostgreSQL {found}, and {oldest} or later is needed: upgrade the server")]
+    TooOld {
+        /// Its major version.
+        found: i32,
+        /// The oldest major version that will do.
+        oldest: i32,
+    },
+    /// The server only reads: it is a standby, or sessions are read-only by default.
+    #[error(
+        "the server is read-only: connect to the primary (with several hosts: target_session_attrs=read-write), or \
+         set default_transaction_read_only=off for this role"
+    )]
+    ReadOnly,
+    /// The role may not do what is needed.
+    #[error(
+        "the role may not use schema {schema}: {message} (let its owner open the store once, and grant the role usage \
+         of the schema and select, insert, update and delete on its tables; see docs/postgres.md)"
+    )]
+    Denied {
+        /// The schema.
+        schema: String,
+        /// What the server says.
+        message: String,
+    },
+    /// The schema holds tables of another program under the names of ours.
+    #[error("schema {schema} holds tables that are not duroxide's ({message}): choose another schema")]
+    ForeignSchema {
+        /// The schema.
+        schema: String,
+        /// What was found.
+        message: String,
+    },
+    /// The schema cannot be made or read.
+    #[error("cannot prepare schema {schema}: {message}")]
+    Prepare {
+        /// The schema.
+        schema: String,
+        /// What the database says.
+        message: String,
+    },
+    /// A newer duroxide has changed the schema.
+    #[error(
+        "schema {schema} has version {found}, and this build knows versions up to {known}: use a newer build"
+    )]
+    NewerSchema {
+        /// The schema.
+        schema: String,
+        /// Its version.
+        found: i64,
+        /// The newest version that is known.
+        known: i64,
+    },
+}
+
+impl OpenError {
+    /// Why no connection was made.
+    pub(super) fn of_connection(trouble: Trouble, needed: usize) -> Self {
+        let refused = [
+            SqlState::INVALID_PASSWORD,
+            SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+            SqlState::INVALID_CATALOG_NAME,
+            SqlState::INSUFFICIENT_PRIVILEGE,
+        ];
+        let is_refused = refused.iter().any(|code| trouble.has_code(code));
+        let is_full = trouble.has_code(&SqlState::TOO_MANY_CONNECTIONS);
+        let message = trouble.into_failure().message;
+        match (is_refused, is_full) {
+            (true, _) => Self::Refused { message },
+            (_, true) => Self::TooManyConnections { message, needed },
+            _ => Self::Connect { message },
+        }
+    }
+
+    /// Why the schema cannot be used.
+    pub(super) fn of_schema(trouble: Trouble, schema: &str) -> Self {
+        let schema = schema.to_owned();
+        if trouble.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {
+            return Self::ReadOnly;
+        }
+        let is_denied = trouble.has_code(&SqlState::INSUFFICIENT_PRIVILEGE);
+        let is_foreign = trouble.has_code(&SqlState::DUPLICATE_TABLE);
+        let message = trouble.into_failure().message;
+        match (is_denied, is_foreign) {
+            (true, _) => Self::Denied { schema, message },
+            (_, true) => Self::ForeignSchema { schema, message },
+            _ => Self::Prepare { schema, message },
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for OpenError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Url { message: error.to_string() }
+    }
+}

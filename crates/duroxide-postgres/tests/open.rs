@@ -1,0 +1,157 @@
+//! What bad input gets when a store is opened: a typed error that says what to do, in time, and nothing is written.
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
+mod fixture;
+
+use std::time::{Duration, Instant};
+
+use duroxide_postgres::{OpenError, PostgresOptions, PostgresProvider, SchemaName};
+use fixture::{fresh_options, sql::Admin};
+use postgres_server::Server;
+
+/// More than the time limit of a connection in these tests, by far.
+const IN_TIME: Duration = Duration::from_secs(8);
+
+/// Opens a provider, which must fail in time. The message has to say what to do.
+async fn refusal(options: PostgresOptions, advice: &str) -> OpenError {
+    let began = Instant::now();
+    let error = PostgresProvider::open(options).await.unwrap_err();
+    assert!(began.elapsed() < IN_TIME, "{error}");
+    let message = error.to_string();
+    assert!(message.contains(advice), "{message}");
+    error
+}
+
+/// Options that differ from good ones.
+fn changed(server: &Server, change: &str) -> PostgresOptions {
+    let mut options =
+        PostgresOptions::new(&format!("{} connect_timeout=2 {change}", server.tcp_url())).unwrap();
+    options.schema = SchemaName::new(&server.fresh_schema()).unwrap();
+    options
+}
+
+#[tokio::test]
+async fn a_text_that_is_no_connection_string() {
+    for text in ["postgres://[", "host=localhost nonsense=1", "host"] {
+        let error = PostgresProvider::new(text).await.unwrap_err();
+        assert!(matches!(error, OpenError::Url { .. }), "{error}");
+        assert!(error.to_string().contains("postgres://user@host/database"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_listens_there() {
+    let options = PostgresOptions::new("host=127.0.0.1 port=1 user=postgres connect_timeout=2").unwrap();
+    assert!(matches!(refusal(options, "check host and port").await, OpenError::Connect { .. }));
+    let options = PostgresOptions::new("host=/nowhere user=postgres connect_timeout=2").unwrap();
+    assert!(matches!(refusal(options, "check host and port").await, OpenError::Connect { .. }));
+}
+
+/// Something takes the connection and says nothing.
+#[tokio::test]
+async fn a_silent_server() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let url = format!("host=127.0.0.1 port={port} user=postgres connect_timeout=1");
+    let error = refusal(PostgresOptions::new(&url).unwrap(), "no answer within 1s").await;
+    assert!(matches!(error, OpenError::Connect { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn an_unknown_role_or_database() {
+    let Some(server) = postgres_server::server() else { return };
+    for change in ["user=nobody_we_know", "dbname=nothing_we_know"] {
+        let error = refusal(changed(server, change), "check user, password, dbname").await;
+        assert!(matches!(error, OpenError::Refused { .. }), "{error}");
+    }
+}
+
+/// A server that asks for passwords.
+#[tokio::test]
+async fn a_wrong_password() {
+    let Some(server) = Server::own() else { return };
+    Admin::connect(&server).await.run("CREATE ROLE app LOGIN PASSWORD 'right'").await;
+    server.ask_for_passwords();
+    let url =
+        format!("host=127.0.0.1 port={} dbname=postgres user=app password=wrong", server.address().port);
+    let error = refusal(PostgresOptions::new(&url).unwrap(), "check user, password").await;
+    assert!(matches!(error, OpenError::Refused { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn no_connection_is_left() {
+    let Some(server) = Server::own() else { return };
+    let admin = Admin::connect(&server).await;
+    admin.run("CREATE ROLE app LOGIN CONNECTION LIMIT 2; GRANT CREATE ON DATABASE postgres TO app").await;
+    let options = changed(&server, "user=app");
+    let schema = options.schema.to_string();
+    // The first connection can be made, and so can the tables: those that read are too many.
+    let error = refusal(options.clone(), "raise max_connections").await;
+    assert!(matches!(error, OpenError::TooManyConnections { needed: 4, .. }), "{error}");
+    admin.run("ALTER ROLE app CONNECTION LIMIT 0").await;
+    let error = refusal(options.clone(), "a provider needs 4").await;
+    assert!(matches!(error, OpenError::TooManyConnections { .. }), "{error}");
+    // What was opened before the failure is closed again, so that four are enough afterwards.
+    admin.run("ALTER ROLE app CONNECTION LIMIT 5").await;
+    drop(PostgresProvider::open(options).await.unwrap());
+    assert!(admin.has_schema(&schema).await);
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_create_schemas() {
+    let Some(server) = postgres_server::server() else { return };
+    let (admin, options) = (Admin::connect(server).await, changed(server, ""));
+    let role = format!("role_of_{}", options.schema);
+    admin.run(&format!("CREATE ROLE {role} LOGIN")).await;
+    let mut denied = options.clone();
+    denied.config.user(&role);
+    let error = refusal(denied.clone(), "let its owner open the store once").await;
+    assert!(matches!(error, OpenError::Denied { .. }), "{error}");
+    assert!(!admin.has_schema(options.schema.as_str()).await);
+    // A role that owns nothing but its schema will do.
+    admin.run(&format!("CREATE SCHEMA {} AUTHORIZATION {role}", options.schema)).await;
+    drop(PostgresProvider::open(denied).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_schema_with_tables_of_another_program() {
+    let Some(server) = postgres_server::server() else { return };
+    let admin = Admin::connect(server).await;
+    for table in ["meta (key text, value text)", "history (id int)"] {
+        let options = changed(server, "");
+        let schema = options.schema.clone();
+        admin.run(&format!("CREATE SCHEMA {schema}; CREATE TABLE {schema}.{table}")).await;
+        let error = refusal(options, "choose another schema").await;
+        assert!(matches!(error, OpenError::ForeignSchema { .. }), "{error}");
+        assert_eq!(admin.tables(schema.as_str()).await.len(), 1, "nothing was written");
+    }
+}
+
+#[tokio::test]
+async fn a_schema_of_a_newer_build() {
+    let Some(server) = postgres_server::server() else { return };
+    let options = fresh_options(server);
+    drop(PostgresProvider::open(options.clone()).await.unwrap());
+    let admin = Admin::connect(server).await;
+    admin.run(&format!("UPDATE {}.meta SET schema_version = 99", options.schema)).await;
+    let error = refusal(options, "use a newer build").await;
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 1, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_only_reads() {
+    let Some(server) = postgres_server::server() else { return };
+    let read_only = changed(server, "options='-c default_transaction_read_only=on'");
+    let schema = read_only.schema.to_string();
+    let error = refusal(read_only, "connect to the primary").await;
+    assert_eq!(error, OpenError::ReadOnly);
+    assert!(!Admin::connect(server).await.has_schema(&schema).await);
+}
+
+#[tokio::test]
+async fn a_standby() {
+    let Some(primary) = Server::own() else { return };
+    let standby = primary.synchronous_standby();
+    let error = refusal(changed(&standby, ""), "target_session_attrs=read-write").await;
+    assert_eq!(error, OpenError::ReadOnly);
+}

@@ -1,0 +1,63 @@
+//! A node that was taken for dead, although its process lives.
+
+use duroxide::{Client, OrchestrationRegistry, runtime::registry::ActivityRegistry};
+
+use crate::{
+    fixture::{ended, node, output, quick_options, until},
+    schema::Schema,
+};
+
+/// The number of the lock by which a node shows that it lives.
+const KEY: &str = "hashtextextended('duroxide node {s} ' || $1::text, 0)";
+
+/// D10: its session connection ends, and before it has another one, somebody ends the node: its row is gone. As soon as its lock
+/// is free the node takes it again, and has its row and its number back, so that its claims do not outlive it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_taken_for_dead_joins_again() {
+    let Some(schema) = Schema::new() else { return };
+    let store = schema.open().await;
+    let orchestrations =
+        OrchestrationRegistry::builder().register("Echo", |_ctx, input| async move { Ok(input) }).build();
+    let runtime = node(&store, ActivityRegistry::default(), orchestrations, quick_options()).await;
+    let (operator, other) = (schema.admin().await, schema.admin().await);
+    let name = schema.name();
+    let sql = |text: &str| text.replace("{s}", name);
+    let row = operator.query_one(&sql("SELECT id, name FROM {s}.node"), &[]).await.unwrap();
+    let (id, node): (i64, String) = (row.get(0), row.get(1));
+
+    // Whoever waits for the lock gets it as soon as it ends, before the node can have it again.
+    let lock = sql(&format!("SELECT pg_advisory_lock({KEY})"));
+    let waiting = tokio::spawn({
+        let node = node.clone();
+        async move {
+            other.query(&lock, &[&node]).await.unwrap();
+            other
+        }
+    });
+    let is_waited_for = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    until("somebody waits for the lock", async || {
+        !operator.query(is_waited_for, &[]).await.unwrap().is_empty()
+    })
+    .await;
+    let end_session = sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE application_name = '{s}' AND (query LIKE '%pg_locks%' OR query LIKE '%pg_notify%'
+            OR query LIKE '%node_lock%' OR query LIKE '%pg_try_advisory_lock%') AND pid <> pg_backend_pid()");
+    assert_eq!(operator.query(&end_session, &[]).await.unwrap().len(), 1, "the session connection");
+    let other = waiting.await.unwrap();
+    other.batch_execute(&sql("DELETE FROM {s}.node; DELETE FROM {s}.node_lock")).await.unwrap();
+    other.query(&sql(&format!("SELECT pg_advisory_unlock({KEY})")), &[&node]).await.unwrap();
+
+    let is_back = sql(&format!(
+        "SELECT 1 FROM {{s}}.node JOIN {{s}}.node_lock USING (name) WHERE id = $2 AND name = $1
+            AND EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
+                AND ((classid::bigint << 32) | objid::bigint) = {KEY})"
+    ));
+    until("the node is back under its number", async || {
+        !operator.query(&is_back, &[&node, &id]).await.unwrap().is_empty()
+    })
+    .await;
+    let client = Client::new(store);
+    client.start_orchestration("i", "Echo", "works").await.unwrap();
+    assert_eq!(output(ended(&client, "i").await), "works");
+    runtime.shutdown(None).await;
+}

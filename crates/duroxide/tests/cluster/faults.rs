@@ -1,0 +1,141 @@
+//! A database that loses connections, is restarted, or whose answers get lost, while two nodes work.
+
+use std::{sync::Arc, time::Duration};
+
+use duroxide::{Client, OrchestrationStatus, providers::Provider, runtime::Runtime};
+use postgres_server::Server;
+
+use crate::{
+    fixture::{node, until, within},
+    kills::assert_ran_at_least_once,
+    luck::Luck,
+    mix, proxy,
+    schema::{Schema, open_in},
+    sound::assert_finished,
+};
+
+pub const COPIES: usize = 8;
+const NODES: usize = 2;
+/// Faults take their time, and so does whatever was lost with them.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Nodes of this process on a schema, each with a provider of its own.
+pub struct Nodes(Vec<(Arc<Runtime>, Arc<dyn Provider>)>);
+
+impl Nodes {
+    pub async fn start(schema: &Schema) -> Self {
+        let mut nodes = Vec::new();
+        for _ in 0..NODES {
+            let store = open_in(schema.folder()).await;
+            let activities = mix::activities(&schema.notes());
+            let runtime = node(&store, activities, mix::orchestrations(), mix::options()).await;
+            nodes.push((runtime, store));
+        }
+        Self(nodes)
+    }
+
+    async fn shut_down(self) {
+        for (runtime, _store) in self.0 {
+            runtime.shutdown(None).await;
+        }
+    }
+}
+
+/// Waits until all instances have completed. A call that fails meanwhile says nothing.
+async fn all_completed(client: &Client) {
+    for copy in 0..COPIES {
+        for (kind, expected) in mix::KINDS {
+            let instance = format!("{kind}-{copy}");
+            within(PATIENCE, "the instance completes", async || {
+                match client.get_orchestration_status(&instance).await {
+                    Ok(OrchestrationStatus::Completed { output, .. }) => {
+                        assert_eq!(output, expected, "{instance}");
+                        true
+                    }
+                    Ok(OrchestrationStatus::Failed { details, .. }) => panic!("{instance}: {details:?}"),
+                    _ => false,
+                }
+            })
+            .await;
+        }
+    }
+}
+
+/// Nothing was lost, nothing was doubled.
+pub async fn check(schema: &Schema, client: &Client, nodes: Nodes) {
+    all_completed(client).await;
+    nodes.shut_down().await;
+    let snapshot = schema.snapshot();
+    assert_finished(&snapshot);
+    assert_ran_at_least_once(&snapshot, &schema.notes().lines(), COPIES);
+}
+
+/// S4.20, 23.2: `pg_terminate_backend` of connections that write, read or listen, at any moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_are_ended_at_any_moment_lose_nothing() {
+    const ENDED_MIN: usize = 15;
+    let Some(schema) = Schema::new() else { return };
+    let client = Client::new(schema.open_named("client").await);
+    mix::start(&client, COPIES).await;
+    let nodes = Nodes::start(&schema).await;
+    let mut ended = 0;
+    tokio::select! {
+        () = all_completed(&client) => {}
+        () = end_connections(&schema, &mut ended) => {}
+    }
+    println!("{ended} connections were ended");
+    assert!(ended >= ENDED_MIN, "only {ended} connections were ended while there was work");
+    check(&schema, &client, nodes).await;
+}
+
+/// Ends one connection of the nodes after the other, any of them.
+async fn end_connections(schema: &Schema, ended: &mut usize) {
+    let admin = schema.admin().await;
+    let mut luck = Luck::new(11);
+    loop {
+        tokio::time::sleep(Duration::from_millis(luck.below(50))).await;
+        let sql = "SELECT pid FROM pg_stat_activity WHERE application_name = $1 ORDER BY pid";
+        let alive = admin.query(sql, &[&schema.name()]).await.unwrap();
+        if let Some(row) = alive.get(luck.below(8) as usize) {
+            let pid: i32 = row.get(0);
+            admin.execute("SELECT pg_terminate_backend($1)", &[&pid]).await.unwrap();
+            *ended += 1;
+        }
+    }
+}
+
+/// S4.20: the server is killed and recovers, three times.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_killed_and_restarted_loses_nothing() {
+    let Some(server) = Server::own() else { return };
+    let schema = Schema::on(&server, &server.tcp_url());
+    let client = Client::new(schema.open().await);
+    mix::start(&client, COPIES).await;
+    let nodes = Nodes::start(&schema).await;
+    let notes = schema.notes();
+    for restart in 1..=3 {
+        let enough = restart * COPIES * 5;
+        until("some work is done", async || notes.lines().len() >= enough).await;
+        tokio::task::block_in_place(|| server.restart_immediately());
+    }
+    check(&schema, &client, nodes).await;
+}
+
+/// S4.16, 16.5: a commit whose answer is lost has happened, one that is lost itself has not. Both are found out before anything
+/// is done again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_answer_to_a_commit_loses_and_doubles_nothing() {
+    let Some(server) = postgres_server::server() else { return };
+    let (port, counts) = proxy::start(server.address().port).await;
+    let direct = Schema::new().unwrap();
+    let client = Client::new(direct.open().await);
+    mix::start(&client, COPIES).await;
+    direct.reach_by(&format!("host=127.0.0.1 port={port} user=postgres dbname=postgres"));
+    let nodes = Nodes::start(&direct).await;
+    all_completed(&client).await;
+    direct.reach_by(&server.tcp_url());
+    check(&direct, &client, nodes).await;
+    let (answers, commits) = (counts.lost_answers(), counts.lost_commits());
+    println!("{answers} answers and {commits} commits were lost");
+    assert!(answers >= 5 && commits >= 5, "{answers} answers and {commits} commits were lost");
+}
