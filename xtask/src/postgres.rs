@@ -1,4 +1,4 @@
-//! PostgreSQL for the tests of `duroxide-postgres`.
+//! PostgreSQL and PgBouncer for the tests of `duroxide-postgres`.
 
 use std::path::Path;
 
@@ -6,31 +6,42 @@ use crate::step::answers;
 
 /// Where Debian and Ubuntu install servers, a folder for each major version.
 const DEBIAN: &str = "/usr/lib/postgresql";
+/// Where Debian and Ubuntu install PgBouncer, which is not in everybody's `PATH`.
+const POOLER: &str = "/usr/sbin/pgbouncer";
 
-/// Installs Debian's package if PostgreSQL is missing and apt-get may. Without a server the tests skip themselves, which is
+/// Installs Debian's packages if they are missing and apt-get may. Without a server the tests skip themselves, which is
 /// said here once more, because nobody reads the output of a passed test. (With `CI=true` they fail instead.)
 pub(crate) fn set_up() {
+    set_up_one("PostgreSQL", "postgresql", has_server);
+    set_up_one("PgBouncer", "pgbouncer", has_pooler);
+}
+
+fn set_up_one(name: &str, package: &str, is_installed: fn() -> bool) {
     if is_installed() {
-        println!("    PostgreSQL is there");
+        println!("    {name} is there");
         return;
     }
-    println!("    PostgreSQL is missing: apt-get install -y postgresql");
-    if install() && is_installed() {
-        println!("    PostgreSQL is there now");
+    println!("    {name} is missing: apt-get install -y {package}");
+    if install(package) && is_installed() {
+        println!("    {name} is there now");
     } else {
         println!(
-            "\n*** PostgreSQL could not be installed (that takes root and apt-get): its tests will be SKIPPED ***\n"
+            "\n*** {name} could not be installed (that takes root and apt-get): its tests will be SKIPPED ***\n"
         );
     }
 }
 
-fn is_installed() -> bool {
+fn has_pooler() -> bool {
+    Path::new(POOLER).is_file() || answers("pgbouncer", &["--version"])
+}
+
+fn has_server() -> bool {
     let versions = Path::new(DEBIAN).read_dir().into_iter().flatten().flatten();
     versions.into_iter().any(|version| version.path().join("bin/postgres").is_file())
         || answers("postgres", &["--version"])
 }
 
 /// The package list of a bare machine is empty or old.
-fn install() -> bool {
-    answers("apt-get", &["update"]) && answers("apt-get", &["install", "-y", "postgresql"])
+fn install(package: &str) -> bool {
+    answers("apt-get", &["update"]) && answers("apt-get", &["install", "-y", package])
 }

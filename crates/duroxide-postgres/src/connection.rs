@@ -1,13 +1,14 @@
 //! A connection that counts its round trips.
 
 mod connect;
+mod parameter;
 
 use std::{collections::HashMap, fmt, future::Future, pin::Pin, task::Poll};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
-pub(crate) use self::connect::connect;
+pub(crate) use self::{connect::connect, parameter::Parameter};
 use crate::{
     PostgresOptions, SchemaName,
     fault::{Class, Trouble},
@@ -16,9 +17,6 @@ use crate::{
 
 /// What the database says to a statement.
 type Answer = Result<Vec<Row>, Error>;
-
-/// A value for a parameter of a statement.
-pub(crate) type Parameter = Box<dyn ToSql + Sync>;
 
 /// Parameters of a [`Query`].
 macro_rules! parameters {
@@ -86,9 +84,34 @@ impl Frame {
 pub(crate) struct Connection {
     runtime: Runtime,
     client: Client,
-    statements: HashMap<&'static str, Statement>,
+    statements: HashMap<&'static str, Known>,
     schema: SchemaName,
+    prepares: bool,
     round_trips: u64,
+}
+
+/// A statement that was used before.
+enum Known {
+    Prepared(Statement),
+    /// Behind a pooler, where a prepared statement would stay with one of its connections: the text is sent each time.
+    Text(String),
+}
+
+impl Known {
+    async fn run(&self, client: &Client, parameters: &[Parameter]) -> Answer {
+        match self {
+            Self::Prepared(statement) => {
+                let values: Vec<&(dyn ToSql + Sync)> =
+                    parameters.iter().map(|parameter| parameter.value()).collect();
+                client.query(statement, &values).await
+            }
+            Self::Text(text) => {
+                let values: Vec<_> =
+                    parameters.iter().map(|parameter| (parameter.value(), parameter.sql_type())).collect();
+                client.query_typed(text, &values).await
+            }
+        }
+    }
 }
 
 impl Connection {
@@ -98,9 +121,9 @@ impl Connection {
             .enable_all()
             .build()
             .map_err(|error| Trouble::new(Class::Unavailable, error.to_string()))?;
-        let client = runtime.block_on(connect(options, None))?;
-        let schema = options.schema.clone();
-        Ok(Self { runtime, client, statements: HashMap::new(), schema, round_trips: 0 })
+        let client = runtime.block_on(connect(&options.config, None))?;
+        let (schema, prepares) = (options.schema.clone(), options.prepared_statements);
+        Ok(Self { runtime, client, statements: HashMap::new(), schema, prepares, round_trips: 0 })
     }
 
     /// Whether the connection has ended.
@@ -156,14 +179,18 @@ impl Connection {
         if missing.is_empty() {
             return Ok(());
         }
-        self.round_trips += 1;
         let texts: Vec<String> = missing.iter().map(|sql| expand(sql, &self.schema)).collect();
+        if !self.prepares {
+            self.statements.extend(missing.into_iter().zip(texts.into_iter().map(Known::Text)));
+            return Ok(());
+        }
+        self.round_trips += 1;
         let client = &self.client;
         let prepared =
             self.runtime.block_on(in_order(texts.iter().map(|text| client.prepare(text)).collect()));
         for (sql, statement) in missing.into_iter().zip(prepared) {
             let statement = statement.map_err(|error| Trouble::of(&error))?;
-            self.statements.insert(sql, statement);
+            self.statements.insert(sql, Known::Prepared(statement));
         }
         Ok(())
     }
@@ -180,7 +207,7 @@ impl fmt::Debug for Connection {
 
 async fn send_all(
     client: &Client,
-    statements: &HashMap<&'static str, Statement>,
+    statements: &HashMap<&'static str, Known>,
     queries: &[Query],
     ahead: usize,
     frame: Frame,
@@ -193,11 +220,7 @@ async fn send_all(
         }
         // All of them were prepared.
         let Some(statement) = statements.get(query.sql) else { continue };
-        sent.push(Box::pin(async move {
-            let parameters: Vec<&(dyn ToSql + Sync)> =
-                query.parameters.iter().map(|parameter| &**parameter).collect();
-            client.query(statement, &parameters).await
-        }));
+        sent.push(Box::pin(statement.run(client, &query.parameters)));
     }
     if queries.len() <= ahead {
         sent.extend(frame.first().map(|sql| Box::pin(command(sql)) as _));

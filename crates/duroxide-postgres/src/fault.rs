@@ -106,11 +106,21 @@ fn is_io(source: &(dyn std::error::Error + 'static)) -> bool {
 
 fn describe(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
-        Some(db) => format!("{} ({})", db.message(), db.code().code()),
+        Some(db) => format!("{} ({}){}", db.message(), db.code().code(), advice(db.code())),
         None => match std::error::Error::source(error) {
             Some(source) => format!("{error}: {source}"),
             None => error.to_string(),
         },
+    }
+}
+
+/// What to do about an error whose cause its text does not tell.
+fn advice(code: &SqlState) -> &'static str {
+    let of_pooler = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
+    if of_pooler.contains(code) {
+        "; behind a transaction pooler open the store with PostgresOptions::behind_pooler"
+    } else {
+        ""
     }
 }
 

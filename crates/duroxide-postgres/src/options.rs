@@ -30,6 +30,12 @@ pub struct PostgresOptions {
     pub notifications: bool,
     /// How often to ask the database for changes by other processes while there is no connection that listens.
     pub poll_interval: Duration,
+    /// Where the session connection goes, if not where [`Self::config`] leads: if that is a pooler, the server behind it.
+    pub session_config: Option<tokio_postgres::Config>,
+    /// Whether to prepare statements, which saves the database their planning. Switch it off behind a pooler that gives each
+    /// transaction another connection and does not track prepared statements (PgBouncer before `1.21`, or with
+    /// `max_prepared_statements = 0`).
+    pub prepared_statements: bool,
 }
 
 impl PostgresOptions {
@@ -39,29 +45,63 @@ impl PostgresOptions {
     /// # Errors
     /// If the string cannot be read.
     pub fn new(url: &str) -> Result<Self, tokio_postgres::Error> {
-        let mut config: tokio_postgres::Config = url.parse()?;
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_TIMEOUT);
-        }
-        if config.get_tcp_user_timeout().is_none() {
-            config.tcp_user_timeout(SILENCE_MAX);
-        }
-        config.keepalives_idle(SILENCE_MAX / 2);
-        config.options(match config.get_options() {
-            Some(given) => format!("{PLANNER} {given}"),
-            None => PLANNER.to_owned(),
-        });
-        if config.get_application_name().is_none() {
-            config.application_name("duroxide");
-        }
+        let config = with_planner_settings(with_limits(url.parse()?));
         Ok(Self {
             config,
             schema: SchemaName::default(),
             rules: RuleOptions::default(),
             notifications: true,
             poll_interval: Duration::from_millis(200),
+            session_config: None,
+            prepared_statements: true,
         })
     }
+
+    /// Options for a store behind a transaction pooler, with the session connection to the server itself, if that can be
+    /// reached: without it there are no notifications, and leases alone decide what a dead process held.
+    ///
+    /// # Errors
+    /// If a string cannot be read.
+    pub fn behind_pooler(pooler: &str, server: Option<&str>) -> Result<Self, tokio_postgres::Error> {
+        let session_config = server.map(str::parse).transpose()?.map(with_limits);
+        Ok(Self {
+            // A pooler passes no settings of a session on.
+            config: with_limits(pooler.parse()?),
+            notifications: session_config.is_some(),
+            session_config,
+            prepared_statements: false,
+            ..Self::new(pooler)?
+        })
+    }
+
+    /// Where the session connection goes.
+    pub(crate) fn session_config(&self) -> &tokio_postgres::Config {
+        self.session_config.as_ref().unwrap_or(&self.config)
+    }
+}
+
+/// See [`PLANNER`].
+fn with_planner_settings(mut config: tokio_postgres::Config) -> tokio_postgres::Config {
+    config.options(match config.get_options() {
+        Some(given) => format!("{PLANNER} {given}"),
+        None => PLANNER.to_owned(),
+    });
+    config
+}
+
+/// Limits that a connection string need not name.
+fn with_limits(mut config: tokio_postgres::Config) -> tokio_postgres::Config {
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_TIMEOUT);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(SILENCE_MAX);
+    }
+    config.keepalives_idle(SILENCE_MAX / 2);
+    if config.get_application_name().is_none() {
+        config.application_name("duroxide");
+    }
+    config
 }
 
 /// The name of a schema: lowercase letters, digits and underscores, not beginning with a digit, at most 63 characters.

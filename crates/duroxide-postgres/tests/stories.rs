@@ -1,13 +1,14 @@
 //! The stories that every store engine tells the same way, told once with mailboxes in the working set, and once with every
-//! mailbox left to statements.
+//! mailbox left to statements and with nothing prepared, as behind a pooler.
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 use duroxide_postgres::{PostgresEngine, PostgresOptions, SchemaName};
 use postgres_server::Server;
 
-fn open(server: &Server) -> PostgresEngine {
+fn open(server: &Server, prepared_statements: bool) -> PostgresEngine {
     let mut options = PostgresOptions::new(&server.socket_url()).unwrap();
     options.schema = SchemaName::new(&server.fresh_schema()).unwrap();
+    options.prepared_statements = prepared_statements;
     PostgresEngine::open(options).unwrap().with_callers_clock()
 }
 
@@ -16,7 +17,7 @@ mod loaded_mailboxes {
 
     duroxide_provider::engine_stories!({
         let Some(server) = postgres_server::server() else { return };
-        open(server)
+        open(server, true)
     });
 }
 
@@ -25,6 +26,6 @@ mod large_mailboxes {
 
     duroxide_provider::engine_stories!({
         let Some(server) = postgres_server::server() else { return };
-        open(server).with_mailbox_loaded_max(0)
+        open(server, false).with_mailbox_loaded_max(0)
     });
 }

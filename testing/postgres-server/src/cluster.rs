@@ -94,7 +94,7 @@ impl Cluster {
     }
 }
 
-fn fresh_folder() -> PathBuf {
+pub(crate) fn fresh_folder() -> PathBuf {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("duroxide-postgres-{}-{number}", std::process::id()));
@@ -104,7 +104,7 @@ fn fresh_folder() -> PathBuf {
     folder
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a loopback port");
     listener.local_addr().expect("a bound address").port()
 }

@@ -18,6 +18,7 @@
 mod address;
 mod cluster;
 mod control;
+mod pooler;
 mod programs;
 mod user;
 mod watchdog;
@@ -33,6 +34,7 @@ use std::{
 
 pub use address::Address;
 use cluster::Cluster;
+pub use pooler::Pooler;
 use programs::Programs;
 
 /// A running server.

@@ -7,10 +7,9 @@ use tokio::{
     sync::mpsc::UnboundedSender,
     time::timeout,
 };
-use tokio_postgres::{AsyncMessage, Client, Connection, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
 
 use crate::{
-    PostgresOptions,
     fault::{Class, Trouble},
     options::CONNECT_TIMEOUT,
 };
@@ -21,10 +20,9 @@ use crate::{
 /// The time limit of the configuration is for reaching a host. A server that takes a connection and then is silent must not
 /// hold us up either, so the whole attempt has a limit: one for each host.
 pub(crate) async fn connect(
-    options: &PostgresOptions,
+    config: &Config,
     notified: Option<UnboundedSender<String>>,
 ) -> Result<Client, Trouble> {
-    let config = &options.config;
     let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
     let each = config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
     let limit = each.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));

@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use duroxide::{Client, OrchestrationStatus, providers::Provider, runtime::Runtime};
+use duroxide::{
+    Client, OrchestrationStatus,
+    providers::{Provider, postgres::PostgresOptions},
+    runtime::Runtime,
+};
 use postgres_server::Server;
 
 use crate::{
@@ -10,7 +14,7 @@ use crate::{
     kills::assert_ran_at_least_once,
     luck::Luck,
     mix, proxy,
-    schema::{Schema, open_in},
+    schema::{Schema, options_in},
     sound::assert_finished,
 };
 
@@ -24,9 +28,13 @@ pub struct Nodes(Vec<(Arc<Runtime>, Arc<dyn Provider>)>);
 
 impl Nodes {
     pub async fn start(schema: &Schema) -> Self {
+        Self::start_with(schema, &options_in(schema.folder())).await
+    }
+
+    pub async fn start_with(schema: &Schema, options: &PostgresOptions) -> Self {
         let mut nodes = Vec::new();
         for _ in 0..NODES {
-            let store = open_in(schema.folder()).await;
+            let store = schema.open_with(options).await;
             let activities = mix::activities(&schema.notes());
             let runtime = node(&store, activities, mix::orchestrations(), mix::options()).await;
             nodes.push((runtime, store));

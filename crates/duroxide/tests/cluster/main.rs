@@ -22,6 +22,7 @@ mod failover;
 mod faults;
 mod frozen;
 mod kills;
+mod pooler;
 mod proxy;
 mod schema;
 mod takeover;

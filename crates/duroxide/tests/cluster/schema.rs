@@ -61,6 +61,13 @@ impl Schema {
     pub async fn open_named(&self, name: &str) -> Arc<dyn Provider> {
         let mut options = options_in(self.folder());
         options.config.application_name(name);
+        self.open_with(&options).await
+    }
+
+    /// Opens this schema with other options.
+    pub async fn open_with(&self, options: &PostgresOptions) -> Arc<dyn Provider> {
+        let schema = SchemaName::new(&self.name).expect("a schema name");
+        let options = PostgresOptions { schema, ..options.clone() };
         Arc::new(PostgresProvider::open(options).await.expect("the schema opens"))
     }
 
@@ -109,7 +116,7 @@ pub async fn open_in(folder: &Path) -> Arc<dyn Provider> {
     Arc::new(PostgresProvider::open(options_in(folder)).await.expect("the schema opens"))
 }
 
-fn options_in(folder: &Path) -> PostgresOptions {
+pub fn options_in(folder: &Path) -> PostgresOptions {
     let place = std::fs::read_to_string(folder.join(PLACE)).expect("the folder names a schema");
     let (schema, url) = place.split_once('\n').expect("a name and a connection string");
     let mut options = PostgresOptions::new(url).expect("a connection string");
