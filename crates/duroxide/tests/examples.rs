@@ -290,6 +290,25 @@ fn crash_and_resume() {
     assert!(output.contains("ms after the kill; the dead worker's lease was 30 s."), "{output}");
 }
 
+/// Three processes on PostgreSQL: the example itself checks that nothing was lost or recorded twice.
+#[cfg(feature = "postgres")]
+#[test]
+fn cluster() {
+    if postgres_server::server().is_none() {
+        return;
+    }
+    let output = run("cluster");
+    for expected in [
+        "bela was killed with SIGKILL",
+        "cleo was shut down; dora, build 2.0.0, takes its place",
+        "240 orders were done by version 1.0.0.",
+        "60 orders were done by version 2.0.0.",
+        "Each of 1200 steps is recorded once.",
+    ] {
+        assert!(output.contains(expected), "{output}");
+    }
+}
+
 #[track_caller]
 fn check(example: &str, expected: &str) {
     assert_eq!(run(example).trim_end(), expected);

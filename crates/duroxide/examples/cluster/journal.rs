@@ -1,0 +1,42 @@
+//! What workers write down outside of the store: each step that they begin.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use crate::{Outcome, PATIENCE};
+
+/// A file to which all workers add lines.
+#[derive(Clone)]
+pub(crate) struct Journal(PathBuf);
+
+impl Journal {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self(folder.join("journal"))
+    }
+
+    /// Adds a line. It is there even if the process dies next.
+    pub(crate) fn note(&self, line: &str) -> io::Result<()> {
+        let mut file = OpenOptions::new().create(true).append(true).open(&self.0)?;
+        file.write_all(format!("{line}\n").as_bytes())
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        fs::read_to_string(&self.0).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until so many steps have begun.
+    pub(crate) async fn reach(&self, steps: usize) -> Outcome {
+        let began = Instant::now();
+        while self.lines().len() < steps {
+            if began.elapsed() > PATIENCE {
+                return Err(format!("{steps} steps did not begin within {PATIENCE:?}").into());
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+}
