@@ -101,7 +101,7 @@ async fn end_connections(schema: &Schema, ended: &mut usize) {
     let admin = schema.admin().await;
     let mut luck = Luck::new(11);
     loop {
-        tokio::time::sleep(Duration::from_millis(luck.below(50))).await;
+        tokio::time::sleep(Duration::from_millis(luck.below(12))).await;
         let sql = "SELECT pid FROM pg_stat_activity WHERE application_name = $1 ORDER BY pid";
         let alive = admin.query(sql, &[&schema.name()]).await.unwrap();
         if let Some(row) = alive.get(luck.below(8) as usize) {
