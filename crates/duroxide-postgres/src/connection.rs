@@ -60,9 +60,11 @@ pub(crate) enum Frame {
 }
 
 impl Frame {
-    fn first(self) -> Option<&'static str> {
+    /// How it begins. Behind a pooler a setting of the connection would be somebody else's, so each transaction has its own.
+    fn first(self, is_pooled: bool) -> Option<&'static str> {
         match self {
             Self::Plain | Self::Commit => None,
+            Self::Begin | Self::BeginAndCommit if is_pooled => Some(BEGIN_POOLED),
             Self::Begin | Self::BeginAndCommit => Some("BEGIN ISOLATION LEVEL READ COMMITTED"),
             Self::Read => Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
         }
@@ -79,6 +81,12 @@ impl Frame {
         matches!(self, Self::Commit | Self::BeginAndCommit)
     }
 }
+
+/// A process that is frozen or cut off between two round trips of a transaction must not keep its rows locked: the server ends
+/// its transaction after this time. Between them the rules run in memory, for milliseconds.
+const END_IDLE_TRANSACTION: &str = "SET idle_in_transaction_session_timeout = '5s'";
+const BEGIN_POOLED: &str =
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'";
 
 /// One connection, used by one thread, with a runtime of its own.
 pub(crate) struct Connection {
@@ -123,7 +131,12 @@ impl Connection {
             .map_err(|error| Trouble::new(Class::Unavailable, error.to_string()))?;
         let client = runtime.block_on(connect(&options.config, None))?;
         let (schema, prepares) = (options.schema.clone(), options.prepared_statements);
-        Ok(Self { runtime, client, statements: HashMap::new(), schema, prepares, round_trips: 0 })
+        let mut connection =
+            Self { runtime, client, statements: HashMap::new(), schema, prepares, round_trips: 0 };
+        if prepares {
+            connection.script(END_IDLE_TRANSACTION)?;
+        }
+        Ok(connection)
     }
 
     /// Whether the connection has ended.
@@ -157,11 +170,12 @@ impl Connection {
     ) -> Result<Vec<Vec<Row>>, Trouble> {
         self.prepare(queries)?;
         self.round_trips += 1;
-        let Self { runtime, client, statements, .. } = self;
-        let answers = runtime.block_on(send_all(client, statements, queries, ahead, frame));
+        let Self { runtime, client, statements, prepares, .. } = self;
+        let (first, last) = (frame.first(!*prepares), frame.last());
+        let answers = runtime.block_on(send_all(client, statements, queries, ahead, (first, last)));
         let mut rows =
             if frame.commits() { first_failure_of_commit(answers) } else { first_failure(answers) }?;
-        if frame.first().is_some() {
+        if first.is_some() {
             rows.remove(ahead);
         }
         rows.truncate(queries.len());
@@ -210,22 +224,22 @@ async fn send_all(
     statements: &HashMap<&'static str, Known>,
     queries: &[Query],
     ahead: usize,
-    frame: Frame,
+    (first, last): (Option<&'static str>, Option<&'static str>),
 ) -> Vec<Answer> {
     let mut sent: Vec<Pin<Box<dyn Future<Output = Answer> + '_>>> = Vec::new();
     let command = |sql: &'static str| async move { client.batch_execute(sql).await.map(|()| Vec::new()) };
     for (index, query) in queries.iter().enumerate() {
         if index == ahead {
-            sent.extend(frame.first().map(|sql| Box::pin(command(sql)) as _));
+            sent.extend(first.map(|sql| Box::pin(command(sql)) as _));
         }
         // All of them were prepared.
         let Some(statement) = statements.get(query.sql) else { continue };
         sent.push(Box::pin(statement.run(client, &query.parameters)));
     }
     if queries.len() <= ahead {
-        sent.extend(frame.first().map(|sql| Box::pin(command(sql)) as _));
+        sent.extend(first.map(|sql| Box::pin(command(sql)) as _));
     }
-    sent.extend(frame.last().map(|sql| Box::pin(command(sql)) as _));
+    sent.extend(last.map(|sql| Box::pin(command(sql)) as _));
     in_order(sent).await
 }
 

@@ -94,9 +94,11 @@ fn class_of(code: &SqlState) -> Class {
     if races.contains(code) {
         return Class::LostRace;
     }
-    // Connection exceptions, insufficient resources, operator intervention, system errors, and a standby that only reads.
+    // Connection exceptions, insufficient resources, operator intervention, system errors, a standby that only reads, and a
+    // transaction that the server ended because we were silent for too long.
     let is_unavailable = ["08", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
-        || *code == SqlState::READ_ONLY_SQL_TRANSACTION;
+        || [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT]
+            .contains(code);
     if is_unavailable { Class::Unavailable } else { Class::Refused }
 }
 
@@ -131,7 +133,7 @@ mod tests {
     #[test]
     fn a_code_says_what_may_be_done() {
         let races = ["40001", "40P01", "23505", "55P03"];
-        let unavailable = ["08006", "53100", "53300", "57P01", "57P03", "58030", "25006"];
+        let unavailable = ["08006", "53100", "53300", "57P01", "57P03", "58030", "25006", "25P03"];
         let refused = ["22021", "23514", "54000", "42P01"];
         for (codes, class) in [
             (&races[..], Class::LostRace),

@@ -8,7 +8,10 @@ use std::time::Duration;
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     OrchestrationClaim, SessionFetchConfig, WorkClaim,
-    store::{ActivityOrder, Answer, Fault, InstanceOrder, NodeRow, Op, Refusal, StoreEngine, StoreReader},
+    store::{
+        ActivityOrder, Answer, FailureClass, Fault, InstanceOrder, NodeRow, Op, Refusal, StoreEngine,
+        StoreReader, TransactionSteps,
+    },
     testing::{Turn, items, scenario, scenario::LEASE},
 };
 use fixture::{
@@ -195,6 +198,25 @@ fn a_retryable_failure_strands_no_item() {
     node.engine.reopen().unwrap();
     node.run(vec![ack(&work)]);
     assert_eq!(node.claim(1).0.remove(0).messages.len(), 1, "the completion is there, once");
+}
+
+/// A process that is frozen in the middle of a transaction, with rows locked, holds the others up for seconds, not for ever; and
+/// when it goes on, it commits nothing.
+#[test]
+fn a_node_that_is_frozen_in_a_transaction_holds_nobody_up() {
+    let Some(server) = postgres_server::server() else { return };
+    let options = fresh_options(server);
+    let (mut frozen, mut other) = (Node::open(&options, 1), Node::open(&options, 2));
+    frozen.run(vec![start("a")]);
+    frozen.engine.steps().begin(frozen.at).unwrap();
+    frozen.engine.steps().apply(&send(items::raise("a", "of the frozen one")), frozen.at).unwrap();
+    other.run(vec![send(items::raise("a", "of the other"))]);
+    let failure = frozen.engine.steps().commit().unwrap_err();
+    assert_ne!(failure.class, FailureClass::Permanent, "{failure}");
+    frozen.engine.reopen().unwrap();
+    let messages = frozen.claim(1).0.remove(0).messages;
+    assert!(messages.contains(&items::raise("a", "of the other")), "{messages:?}");
+    assert_eq!(messages.len(), 2, "{messages:?}");
 }
 
 /// The database's clock decides: a node whose own clock is wrong by an hour neither takes leases of others nor fires timers,

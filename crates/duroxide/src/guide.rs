@@ -16,6 +16,10 @@ struct Versioning;
 #[doc = include_str!("../../../docs/operating.md")]
 struct Operating;
 
+#[cfg(feature = "postgres")]
+#[doc = include_str!("../../../docs/postgres.md")]
+struct Postgres;
+
 /// Its snippets use the test kits.
 #[cfg(feature = "provider-test")]
 #[doc = include_str!("../../../docs/writing-a-provider.md")]

@@ -7,7 +7,7 @@ use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
     time::{Instant, sleep_until, timeout},
 };
-use tokio_postgres::{Client, Error, Row, types::ToSql};
+use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
 use super::{Command, SessionState, held::Held, statements::Statements, unavailable};
 use crate::{PostgresOptions, connection::connect};
@@ -44,6 +44,8 @@ struct Served<'a> {
     statements: &'a Statements,
     channel: String,
     held: Held,
+    /// The one statement that is repeated for ever, prepared.
+    look: Option<Statement>,
 }
 
 /// Serves one connection after the other.
@@ -61,7 +63,7 @@ pub(super) async fn serve(
             Ok(client) => {
                 let channel = options.schema.to_string();
                 let (state, statements) = (&*state, &statements);
-                let mut served = Served { client, notified, state, statements, channel, held };
+                let mut served = Served { client, notified, state, statements, channel, held, look: None };
                 let end = served.run(&mut commands).await.err().unwrap_or(End::Closed);
                 held = served.held;
                 pause = RECONNECT_MAX / 100;
@@ -132,6 +134,7 @@ impl Served<'_> {
     /// Listens, and takes the locks again that were held on an earlier connection.
     async fn set_up(&mut self) -> Result<(), End> {
         within(self.client.batch_execute(&self.statements.set_up)).await?;
+        self.look = Some(within(self.client.prepare(&self.statements.look)).await?);
         self.hold_again().await?;
         let hello = format!("{HELLO}{}", self.state.id());
         within(self.client.execute(self.statements.hello, &[&self.channel, &hello])).await?;
@@ -222,7 +225,8 @@ impl Served<'_> {
     /// Looks whose lock has ended, and takes it, so that no two processes end the same node.
     async fn look(&mut self) -> Result<(), End> {
         self.hold_again().await?;
-        let row = self.first(&self.statements.look, &[&self.held.known()]).await?;
+        let Some(look) = &self.look else { return Ok(()) };
+        let row = within(self.client.query_one(look, &[&self.held.known()])).await?;
         self.state.set_peers(row.try_get::<_, i64>("listeners")? > 1);
         let gone: Vec<String> = row.try_get("gone")?;
         let may_end = self.held.has_own();

@@ -9,6 +9,8 @@ use crate::{
 
 /// The number of the lock by which a node shows that it lives.
 const KEY: &str = "hashtextextended('duroxide node {s} ' || $1::text, 0)";
+const IS_KEY: &str = "locktype = 'advisory' AND objsubid = 1
+    AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('duroxide node {s} ' || $1::text, 0)";
 
 /// D10: its session connection ends, and before it has another one, somebody ends the node: its row is gone. As soon as its lock
 /// is free the node takes it again, and has its row and its number back, so that its claims do not outlive it.
@@ -34,23 +36,21 @@ async fn a_node_that_was_taken_for_dead_joins_again() {
             other
         }
     });
-    let is_waited_for = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    let is_waited_for = sql(&format!("SELECT 1 FROM pg_locks WHERE NOT granted AND {IS_KEY}"));
     until("somebody waits for the lock", async || {
-        !operator.query(is_waited_for, &[]).await.unwrap().is_empty()
+        !operator.query(&is_waited_for, &[&node]).await.unwrap().is_empty()
     })
     .await;
-    let end_session = sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE application_name = '{s}' AND (query LIKE '%pg_locks%' OR query LIKE '%pg_notify%'
-            OR query LIKE '%node_lock%' OR query LIKE '%pg_try_advisory_lock%') AND pid <> pg_backend_pid()");
-    assert_eq!(operator.query(&end_session, &[]).await.unwrap().len(), 1, "the session connection");
+    let end_session =
+        sql(&format!("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE granted AND {IS_KEY}"));
+    assert_eq!(operator.query(&end_session, &[&node]).await.unwrap().len(), 1, "the session connection");
     let other = waiting.await.unwrap();
     other.batch_execute(&sql("DELETE FROM {s}.node; DELETE FROM {s}.node_lock")).await.unwrap();
     other.query(&sql(&format!("SELECT pg_advisory_unlock({KEY})")), &[&node]).await.unwrap();
 
     let is_back = sql(&format!(
         "SELECT 1 FROM {{s}}.node JOIN {{s}}.node_lock USING (name) WHERE id = $2 AND name = $1
-            AND EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
-                AND ((classid::bigint << 32) | objid::bigint) = {KEY})"
+            AND EXISTS (SELECT 1 FROM pg_locks WHERE granted AND {IS_KEY})"
     ));
     until("the node is back under its number", async || {
         !operator.query(&is_back, &[&node, &id]).await.unwrap().is_empty()

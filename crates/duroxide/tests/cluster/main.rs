@@ -24,6 +24,7 @@ mod frozen;
 mod kills;
 mod pooler;
 mod proxy;
+mod roles;
 mod schema;
 mod takeover;
 mod upgrade;
