@@ -18,8 +18,9 @@ const LEASE: Duration = Duration::from_secs(600);
 const INSTANCES: usize = 10;
 const ACTIVITIES: usize = 100;
 const IN_FLIGHT: usize = INSTANCES * ACTIVITIES;
-/// Two seconds are promised on a machine that does nothing else.
-const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(8);
+/// Two seconds are promised on a machine that does nothing else; other tests run beside this one. A lease is half a minute by
+/// default, and ten minutes here.
+const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(20);
 
 fn options() -> RuntimeOptions {
     RuntimeOptions {
