@@ -127,6 +127,8 @@ pub struct Subject {
     pub(super) engine: Box<dyn StoreEngine>,
     now: Timestamp,
     nonce: u128,
+    /// How many steps were taken. Engines may need different numbers of transactions for one.
+    steps: usize,
     instance_tokens: Vec<String>,
     activity_tokens: Vec<String>,
 }
@@ -140,6 +142,7 @@ impl Subject {
             engine: Box::new(engine),
             now: Timestamp::from_millis(1_000_000),
             nonce: 0,
+            steps: 0,
             instance_tokens: Vec::new(),
             activity_tokens: Vec::new(),
         }
@@ -150,6 +153,7 @@ impl Subject {
     /// # Errors
     /// If the store fails.
     pub fn take(&mut self, step: &Step) -> Result<Observation, StoreFailure> {
+        self.steps += 1;
         let mut batch = Batch { promote: true, ..Batch::default() };
         match step {
             Step::Pass(time) => self.now = self.now.saturating_add(*time),
@@ -338,7 +342,7 @@ impl Subject {
         seen += &format!("{:?}\n", reader.ready_instances(&|_| true, 9)?);
         seen += &format!("{:?}\n", reader.ready_activities(&|_, tag| tag.is_none(), 3)?);
         // Looks happen after every step; two of the queries at each are all of them soon.
-        let turn = usize::try_from(self.nonce % 64).unwrap_or_default();
+        let turn = self.steps % 64;
         for query in queries(self.now).iter().cycle().skip(2 * turn).take(2) {
             seen += &format!("{query:?}: {:?}\n", pages(reader, query)?);
         }
