@@ -26,9 +26,20 @@ fn waits_to_be_killed() {
     if std::env::var(WAITS).is_err() {
         return;
     }
-    let Some(server) = postgres_server::server() else { return };
+    // Not the one that a test run shares.
+    let Some(server) = postgres_server::Server::own() else { return };
     println!("folder={}", server.folder().display());
     std::thread::park();
+}
+
+#[test]
+fn a_server_of_its_own_ends_when_it_is_dropped() {
+    let Some(server) = postgres_server::Server::own() else { return };
+    let port = server.address().port;
+    server.restart_immediately();
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
+    drop(server);
+    TcpStream::connect(("127.0.0.1", port)).unwrap_err();
 }
 
 #[test]
