@@ -26,7 +26,7 @@ fn waits_to_be_killed() {
     if std::env::var(WAITS).is_err() {
         return;
     }
-    // Not the one that a test run shares.
+    // Of its own: the tests of one run may share a server.
     let Some(server) = postgres_server::Server::own() else { return };
     println!("folder={}", server.folder().display());
     std::thread::park();
