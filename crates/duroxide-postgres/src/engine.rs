@@ -38,7 +38,7 @@ pub struct PostgresEngine {
 }
 
 /// How often to ask the database for changes although a connection listens: a notification may get lost with it.
-const POLL_INTERVAL: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Whose clock decides leases and timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

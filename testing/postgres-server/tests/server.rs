@@ -33,6 +33,16 @@ fn waits_to_be_killed() {
 }
 
 #[test]
+fn a_server_of_its_own_ends_when_it_is_dropped() {
+    let Some(server) = postgres_server::Server::own() else { return };
+    let port = server.address().port;
+    server.restart_immediately();
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
+    drop(server);
+    TcpStream::connect(("127.0.0.1", port)).unwrap_err();
+}
+
+#[test]
 fn a_killed_process_leaves_no_server() {
     if postgres_server::server().is_none() {
         return;

@@ -14,7 +14,7 @@ use crate::{PostgresOptions, connection::connect};
 
 /// How often to look which nodes are gone. With the time that a transaction takes, what a dead node held is given to others
 /// within two seconds.
-const LOOK_INTERVAL: Duration = Duration::from_millis(1_600);
+const LOOK_INTERVAL: Duration = Duration::from_millis(1_300);
 /// The longest pause between two attempts to connect; the first is a hundredth of it.
 const RECONNECT_MAX: Duration = Duration::from_secs(5);
 /// A statement of this connection that takes longer has lost its connection.
