@@ -74,9 +74,9 @@ impl StoreDriver {
         let (machine, allowance) = (&self.machine, self.lease_allowance);
         let longer_by = |lease| allowance.beside(lease);
         let (instance_fetches, instances) =
-            machine.instances.requests(longer_by, |order| endable.prospect(order)).into_parts();
+            machine.instances.requests(longer_by, |order| endable.prospect(order));
         let (activity_fetches, activities) =
-            machine.activities.requests(longer_by, |order| endable.prospect(order)).into_parts();
+            machine.activities.requests(longer_by, |order| endable.prospect(order));
         let batch = Batch {
             now,
             nonce: (self.nonces)(),

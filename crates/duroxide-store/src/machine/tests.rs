@@ -119,7 +119,7 @@ fn transact_in_vain(machine: &mut Machine, refreshed: bool) -> usize {
 
 fn transact_on(machine: &mut Machine, refreshed: bool, mut store: Empty) -> usize {
     let _ = machine.take_batch();
-    let (instance_fetches, numbers) = machine.instances.requests(|_| None, |_| Prospect::Some).into_parts();
+    let (instance_fetches, numbers) = machine.instances.requests(|_| None, |_| Prospect::Some);
     let batch = Batch { promote: refreshed, instance_fetches, ..Batch::default() };
     let done = store.transact_in_steps(&batch).unwrap();
     machine.committed(None);

@@ -43,14 +43,6 @@ struct Waiting<O: Order> {
     behind_ops: bool,
 }
 
-/// The waiting fetches of one queue as a part of a batch.
-#[derive(Debug)]
-pub(crate) struct Requests<'a, O: Order> {
-    /// What the store is asked for.
-    pub(crate) fetches: Vec<WaitingFetch<'a, O>>,
-    numbers: FetchNumbers,
-}
-
 /// Whether a fetch can get something from the next transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prospect {
@@ -76,13 +68,6 @@ pub(crate) struct Served<O: Order> {
     claims: Vec<(u64, Option<Claimed<O::Claim>>)>,
     /// Whether the transaction may have made something ready.
     readied: bool,
-}
-
-impl<'a, O: Order> Requests<'a, O> {
-    /// Takes the numbers out.
-    pub(crate) fn into_parts(self) -> (Vec<WaitingFetch<'a, O>>, FetchNumbers) {
-        (self.fetches, self.numbers)
-    }
 }
 
 impl FetchNumbers {
@@ -217,7 +202,7 @@ impl<O: Order> WaitingFetches<O> {
         &self,
         longer_by: impl Fn(Duration) -> Option<Duration>,
         prospect: impl Fn(&O) -> Prospect,
-    ) -> Requests<'_, O> {
+    ) -> (Vec<WaitingFetch<'_, O>>, FetchNumbers) {
         let mut numbers = FetchNumbers::default();
         let mut fetches = Vec::new();
         for fetch in self.waiting.iter().filter(|fetch| !fetch.is_abandoned()) {
@@ -237,7 +222,7 @@ impl<O: Order> WaitingFetches<O> {
             fetches.push(WaitingFetch { order, was_tried });
             numbers.asked.push(fetch.number);
         }
-        Requests { fetches, numbers }
+        (fetches, numbers)
     }
 
     /// The transaction that claimed for these fetches is committed: hands the claims over.

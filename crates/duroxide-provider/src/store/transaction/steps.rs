@@ -89,14 +89,14 @@ pub trait TransactionSteps {
     fn carry_out(&mut self, batch: &Batch<'_>, now: Timestamp) -> Result<Done, Fault> {
         let broken = |part| move |failure| Fault::Broken { part, failure };
         if let Some(forward) = batch.clock_set_forward {
-            self.change_leases(forward).map_err(broken(BatchPart::Leases))?;
+            change_leases(self, forward).map_err(broken(BatchPart::Leases))?;
         }
         let mut done = Done::at(now);
         done.answers.reserve_exact(batch.operations.len());
         for (index, submitted) in batch.operations.iter().enumerate() {
             let handed_in = now.saturating_sub(submitted.waited);
             let answer =
-                self.answer(&submitted.op, handed_in).map_err(broken(BatchPart::Operation(index)))?;
+                answer(self, &submitted.op, handed_in).map_err(broken(BatchPart::Operation(index)))?;
             if answer.is_ok() {
                 done.readies = done.readies.or(submitted.op.readies());
             }
@@ -107,56 +107,8 @@ pub trait TransactionSteps {
                 .map_err(broken(BatchPart::Promotion))?;
             done.readies = Readies { instances: true, activities: true };
         }
-        self.serve(batch, &mut done)?;
+        serve(self, batch, &mut done)?;
         Ok(done)
-    }
-
-    /// Serves the fetches of a batch.
-    ///
-    /// # Errors
-    /// The fetch that broke.
-    fn serve(&mut self, batch: &Batch<'_>, done: &mut Done) -> Result<(), Fault> {
-        // Nodes join in transactions too: one that can take such an item has either joined, and is seen here, or finds
-        // the item locked.
-        let mut nodes = NodesSeen::new(batch.nodes.as_deref());
-        done.instances = serve_queue(&batch.instance_fetches, done.readies.instances, |order| {
-            if order.only.is_some() && !nodes.are_still_there(|| self.nodes())? {
-                return Ok(Claimed::default());
-            }
-            caught("claim", FailureClass::Permanent, || self.claim_instances(order, batch.nonce))
-        })
-        .map_err(|(index, failure)| Fault::Broken { part: BatchPart::InstanceFetch(index), failure })?;
-        done.activities = serve_queue(&batch.activity_fetches, done.readies.activities, |order| {
-            if order.only.is_some() && !nodes.are_still_there(|| self.nodes())? {
-                return Ok(Claimed::default());
-            }
-            caught("claim", FailureClass::Permanent, || self.claim_activities(order, batch.nonce))
-        })
-        .map_err(|(index, failure)| Fault::Broken { part: BatchPart::ActivityFetch(index), failure })?;
-        Ok(())
-    }
-
-    /// Carries out one operation. Outside is a failure of the store, inside what the rules say.
-    ///
-    /// # Errors
-    /// If the store failed in the middle.
-    fn answer(&mut self, op: &Op, handed_in: Timestamp) -> Result<Result<Answer, Refusal>, StoreFailure> {
-        caught("apply", FailureClass::Permanent, || match self.apply(op, handed_in) {
-            Ok(answer) => Ok(Ok(answer)),
-            Err(ApplyError::Refused(refusal)) => Ok(Err(refusal)),
-            Err(ApplyError::Broken(failure)) => Err(failure),
-        })
-    }
-
-    /// Leases are changed before anything else happens: operations check them, promotions end them.
-    ///
-    /// # Errors
-    /// If the store failed in the middle.
-    fn change_leases(&mut self, forward: Duration) -> Result<(), StoreFailure> {
-        if !forward.is_zero() {
-            caught("move_leases", FailureClass::Permanent, || self.move_leases(forward))?;
-        }
-        caught("clamp_leases", FailureClass::Permanent, || self.clamp_leases())
     }
 
     /// Rolls the transaction back. Wherever an unknown outcome shows, it concerns the whole store.
@@ -175,4 +127,51 @@ pub trait TransactionSteps {
             }
         }
     }
+}
+
+/// Serves the fetches of a batch.
+fn serve<S: TransactionSteps + ?Sized>(
+    steps: &mut S,
+    batch: &Batch<'_>,
+    done: &mut Done,
+) -> Result<(), Fault> {
+    // Nodes join in transactions too: one that can take such an item has either joined, and is seen here, or finds
+    // the item locked.
+    let mut nodes = NodesSeen::new(batch.nodes.as_deref());
+    done.instances = serve_queue(&batch.instance_fetches, done.readies.instances, |order| {
+        if order.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
+            return Ok(Claimed::default());
+        }
+        caught("claim", FailureClass::Permanent, || steps.claim_instances(order, batch.nonce))
+    })
+    .map_err(|(index, failure)| Fault::Broken { part: BatchPart::InstanceFetch(index), failure })?;
+    done.activities = serve_queue(&batch.activity_fetches, done.readies.activities, |order| {
+        if order.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
+            return Ok(Claimed::default());
+        }
+        caught("claim", FailureClass::Permanent, || steps.claim_activities(order, batch.nonce))
+    })
+    .map_err(|(index, failure)| Fault::Broken { part: BatchPart::ActivityFetch(index), failure })?;
+    Ok(())
+}
+
+/// Carries out one operation. Outside is a failure of the store, inside what the rules say.
+fn answer<S: TransactionSteps + ?Sized>(
+    steps: &mut S,
+    op: &Op,
+    handed_in: Timestamp,
+) -> Result<Result<Answer, Refusal>, StoreFailure> {
+    caught("apply", FailureClass::Permanent, || match steps.apply(op, handed_in) {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(ApplyError::Refused(refusal)) => Ok(Err(refusal)),
+        Err(ApplyError::Broken(failure)) => Err(failure),
+    })
+}
+
+/// Leases are changed before anything else happens: operations check them, promotions end them.
+fn change_leases<S: TransactionSteps + ?Sized>(steps: &mut S, forward: Duration) -> Result<(), StoreFailure> {
+    if !forward.is_zero() {
+        caught("move_leases", FailureClass::Permanent, || steps.move_leases(forward))?;
+    }
+    caught("clamp_leases", FailureClass::Permanent, || steps.clamp_leases())
 }
