@@ -7,8 +7,9 @@ use std::{
 };
 
 use duroxide_core::{Clock, Timestamp};
-use duroxide_provider::store::{
-    ActivityOrder, Answer, ApplyError, FailureClass, InstanceOrder, Op, StoreFailure, StoreReader,
+use duroxide_provider::{
+    TellOfDemand,
+    store::{ActivityOrder, Answer, ApplyError, FailureClass, InstanceOrder, Op, StoreFailure, StoreReader},
 };
 use tokio::sync::oneshot;
 
@@ -32,6 +33,8 @@ pub(crate) enum Request {
     FetchInstances(Box<Fetch<InstanceOrder>>),
     /// Hand out activities.
     FetchActivities(Box<Fetch<ActivityOrder>>),
+    /// A waiting fetch may want more than it did.
+    DemandRose,
     /// A client watches from now on.
     Watched,
     /// Someone has begun to write the store, in this process or another.
@@ -71,13 +74,17 @@ pub(crate) fn closed() -> StoreFailure {
 pub(crate) struct Submitter {
     requests: mpsc::Sender<Request>,
     clock: Arc<dyn Clock>,
+    /// Sends [`Request::DemandRose`].
+    tell_of_demand: TellOfDemand,
 }
 
 impl Submitter {
     /// The callers' end, and the store's.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> (Self, mpsc::Receiver<Request>) {
         let (requests, inbox) = mpsc::channel();
-        (Self { requests, clock }, inbox)
+        let teller = requests.clone();
+        let tell_of_demand = Arc::new(move || drop(teller.send(Request::DemandRose)));
+        (Self { requests, clock, tell_of_demand }, inbox)
     }
 
     /// The store's time.
@@ -107,6 +114,9 @@ impl Submitter {
         order: O,
         poll_timeout: std::time::Duration,
     ) -> Result<Delivery<O>, StoreFailure> {
+        if let Some(demand) = order.demand() {
+            demand.on_rise(Arc::clone(&self.tell_of_demand));
+        }
         let (reply, delivery) = oneshot::channel();
         self.send(order.into_request(self.clock.now().saturating_add(poll_timeout), reply));
         delivery.await.unwrap_or_else(|_| Err(closed()))
