@@ -20,6 +20,7 @@ mod cache;
 mod connection;
 mod engine;
 mod fault;
+mod intake;
 mod needs;
 mod node_locks;
 mod open;
@@ -31,7 +32,9 @@ mod session;
 mod tables;
 mod value;
 
+pub use duroxide_provider::store::InvalidIntake;
 pub use engine::PostgresEngine;
+pub use intake::{Intake, IntakeError};
 pub use open::OpenError;
 pub use options::{InvalidSchemaName, PostgresOptions, SchemaName};
 pub use provider::PostgresProvider;

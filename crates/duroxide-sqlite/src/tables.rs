@@ -8,6 +8,7 @@ pub(crate) mod dead_letters;
 mod dictionary;
 pub(crate) mod executions;
 mod instances;
+pub(crate) mod intake;
 pub(crate) mod mailboxes;
 pub(crate) mod nodes;
 pub(crate) mod payloads;

@@ -23,14 +23,17 @@ pub use duroxide_runtime::instrumented;
 /// The embedded store: SQLite, compiled in.
 #[cfg(feature = "sqlite")]
 pub mod sqlite {
-    pub use duroxide_sqlite::{SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous};
+    pub use duroxide_sqlite::{
+        Intake, IntakeError, InvalidIntake, SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous,
+    };
 }
 
 /// A store for many nodes: one schema of a PostgreSQL database.
 #[cfg(feature = "postgres")]
 pub mod postgres {
     pub use duroxide_postgres::{
-        InvalidSchemaName, OpenError, PostgresOptions, PostgresProvider, SchemaName,
+        Intake, IntakeError, InvalidIntake, InvalidSchemaName, OpenError, PostgresOptions, PostgresProvider,
+        SchemaName,
     };
 }
 
