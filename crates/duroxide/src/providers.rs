@@ -32,8 +32,8 @@ pub mod sqlite {
 #[cfg(feature = "postgres")]
 pub mod postgres {
     pub use duroxide_postgres::{
-        Intake, IntakeError, InvalidIntake, InvalidSchemaName, OpenError, PostgresOptions, PostgresProvider,
-        SchemaName,
+        Intake, IntakeError, InvalidIntake, InvalidSchemaName, OpenError, PasswordSource, PostgresOptions,
+        PostgresProvider, SchemaName, Tls,
     };
 }
 

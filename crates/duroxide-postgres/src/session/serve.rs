@@ -59,7 +59,7 @@ pub(super) async fn serve(
     let mut pause = RECONNECT_MAX / 100;
     loop {
         let (tell, notified) = unbounded_channel();
-        let end = match connect(options.session_config(), Some(tell)).await {
+        let end = match connect(&options, options.session_config(), Some(tell)).await {
             Ok(client) => {
                 let channel = options.schema.to_string();
                 let (state, statements) = (&*state, &statements);

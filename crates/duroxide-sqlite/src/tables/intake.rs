@@ -38,9 +38,9 @@ pub(crate) fn oldest(db: &Db, max: usize) -> Rows<(i64, Vec<IntakeRow>)> {
             // Somebody may have written texts that are not UTF-8.
             instance_id: lossy_text(row, intake::instance_id)?,
             name: lossy_text(row, intake::name)?,
-            version: match row.get_ref(intake::version)? {
-                ValueRef::Null => None,
-                _ => Some(lossy_text(row, intake::version)?),
+            version: match row.get_ref(intake::version)? == ValueRef::Null {
+                true => None,
+                false => Some(lossy_text(row, intake::version)?),
             },
             data: lossy_text(row, intake::data)?,
         };
