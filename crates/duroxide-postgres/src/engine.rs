@@ -21,7 +21,7 @@ use crate::{
     connection::{Query, parameters},
     fault::{Class, Trouble, fault_of, fault_of_part},
     needs::Needs,
-    open::open,
+    open::{make_tables, open},
     session::SessionState,
 };
 
@@ -107,6 +107,13 @@ impl PostgresEngine {
     /// The time that reads are made at, if the database's clock does not say it.
     pub(crate) fn time_of_reads(&self) -> Option<Timestamp> {
         (self.clock == Clock::Caller).then(|| self.rules.now())
+    }
+
+    /// Makes the tables again that somebody has dropped.
+    pub(crate) fn make_tables(&mut self) -> Result<(), OpenError> {
+        let schema = self.options.schema.clone();
+        make_tables(self.tables().connection(), &schema)
+            .map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))
     }
 
     /// Connects again if the connection has ended.

@@ -18,6 +18,7 @@
 
 mod cache;
 mod connection;
+mod copy;
 mod engine;
 mod fault;
 mod intake;
@@ -34,6 +35,7 @@ mod tables;
 mod tls;
 mod value;
 
+pub use copy::{CopyError, CopyProgress};
 pub use duroxide_provider::store::InvalidIntake;
 pub use engine::PostgresEngine;
 pub use intake::{Intake, IntakeError};

@@ -97,7 +97,7 @@ fn find_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found
 
 /// Makes everything in one transaction, under a lock that nodes which start at the same time wait for. Whoever comes
 /// second finds the tables there.
-fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
+pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
     let create_schema = if has_schema(connection, schema)? {
         // Whoever may create tables in a schema need not be allowed to create schemas.
         String::new()
@@ -140,7 +140,7 @@ fn or_roll_back(
 
 const HAS_SCHEMA: &str = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1";
 
-fn has_schema(connection: &mut Connection, schema: &SchemaName) -> Result<bool, Trouble> {
+pub(crate) fn has_schema(connection: &mut Connection, schema: &SchemaName) -> Result<bool, Trouble> {
     let query = Query::new(HAS_SCHEMA, parameters![schema.as_str().to_owned()]);
     Ok(connection.trip(&[query], Frame::Plain)?.iter().any(|rows| !rows.is_empty()))
 }

@@ -4,6 +4,7 @@ mod activities;
 mod dead_letters;
 mod delegate;
 mod executions;
+mod import;
 mod instances;
 mod intake;
 mod key_values;

@@ -131,9 +131,8 @@ where
     Fixed<M>: Connector,
 {
     fn connect<'a>(&'a self, config: &'a Config, notified: Notified) -> Connecting<'a> {
-        match config.get_ssl_mode() {
-            SslMode::Disable | SslMode::Prefer => self.accepting.connect(config, notified),
-            _ => self.verifying.connect(config, notified),
-        }
+        let is_optional = matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer);
+        let connector = if is_optional { &self.accepting } else { &self.verifying };
+        connector.connect(config, notified)
     }
 }

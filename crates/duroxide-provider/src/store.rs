@@ -8,6 +8,7 @@
 //! What every engine promises stands at the top of [`rules`](crate::rules).
 
 pub mod bounds;
+mod copy;
 mod delivery;
 mod engine;
 mod failure;
@@ -24,6 +25,7 @@ mod state_change;
 mod token;
 mod transaction;
 
+pub use copy::CopySource;
 pub use delivery::{Arrival, sort_for_delivery};
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfWrite};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};

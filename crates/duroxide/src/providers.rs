@@ -32,9 +32,28 @@ pub mod sqlite {
 #[cfg(feature = "postgres")]
 pub mod postgres {
     pub use duroxide_postgres::{
-        Intake, IntakeError, InvalidIntake, InvalidSchemaName, OpenError, PasswordSource, PostgresOptions,
-        PostgresProvider, SchemaName, Tls,
+        CopyError, CopyProgress, Intake, IntakeError, InvalidIntake, InvalidSchemaName, OpenError,
+        PasswordSource, PostgresOptions, PostgresProvider, SchemaName, Tls,
     };
+}
+
+/// Copies all instances of a SQLite file, running ones included, into a new schema of a PostgreSQL database; returns how many
+/// there are.
+///
+/// It refuses while nodes run on the file, and the schema must not exist. See
+/// [`PostgresProvider::copy_from`](postgres::PostgresProvider::copy_from) for what is promised.
+///
+/// # Errors
+/// See [`CopyError`](postgres::CopyError).
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+pub async fn copy_sqlite_to_postgres(
+    url: &str,
+    options: postgres::PostgresOptions,
+    progress: impl FnMut(postgres::CopyProgress) + Send + 'static,
+) -> Result<u64, postgres::CopyError> {
+    let url = url.to_owned();
+    let open = move || duroxide_sqlite::SqliteExport::open(&url);
+    postgres::PostgresProvider::copy_from(open, options, progress).await
 }
 
 /// A store of plain files, for looking at, teaching and tests: one folder per instance, one process at a time.

@@ -111,7 +111,7 @@ pub enum OpenError {
 
 impl OpenError {
     /// Why no connection was made.
-    pub(super) fn of_connection(trouble: Trouble, needed: usize) -> Self {
+    pub(crate) fn of_connection(trouble: Trouble, needed: usize) -> Self {
         let refused = [
             SqlState::INVALID_PASSWORD,
             SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
@@ -131,7 +131,7 @@ impl OpenError {
     }
 
     /// Why the schema cannot be used.
-    pub(super) fn of_schema(trouble: Trouble, schema: &str) -> Self {
+    pub(crate) fn of_schema(trouble: Trouble, schema: &str) -> Self {
         let schema = schema.to_owned();
         if trouble.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {
             return Self::ReadOnly;

@@ -5,7 +5,7 @@ use duroxide_provider::{
     store::{INTAKE_BYTES_MAX, IntakeRow},
 };
 
-use rusqlite::types::ValueRef;
+use rusqlite::{Row, types::ValueRef};
 
 use crate::{
     columns::columns,
@@ -33,21 +33,30 @@ pub(crate) fn oldest(db: &Db, max: usize) -> Rows<(i64, Vec<IntakeRow>)> {
             return Ok(None);
         }
         last = row.get(intake::number)?;
-        let row = IntakeRow {
-            kind: row.get(intake::kind)?,
-            // Somebody may have written texts that are not UTF-8.
-            instance_id: lossy_text(row, intake::instance_id)?,
-            name: lossy_text(row, intake::name)?,
-            version: match row.get_ref(intake::version)? == ValueRef::Null {
-                true => None,
-                false => Some(lossy_text(row, intake::version)?),
-            },
-            data: lossy_text(row, intake::data)?,
-        };
+        let row = read(row)?;
         bytes = bytes.saturating_add(row.data.len());
         Ok(Some(row))
     })?;
     Ok((last, rows))
+}
+
+/// All rows, oldest first.
+pub(crate) fn all(db: &Db) -> Rows<Vec<IntakeRow>> {
+    db.all(OLDEST, [i64::MAX], read)
+}
+
+/// Somebody may have written texts that are not UTF-8.
+fn read(row: &Row<'_>) -> rusqlite::Result<IntakeRow> {
+    Ok(IntakeRow {
+        kind: lossy_text(row, intake::kind)?,
+        instance_id: lossy_text(row, intake::instance_id)?,
+        name: lossy_text(row, intake::name)?,
+        version: match row.get_ref(intake::version)? == ValueRef::Null {
+            true => None,
+            false => Some(lossy_text(row, intake::version)?),
+        },
+        data: lossy_text(row, intake::data)?,
+    })
 }
 
 /// Deletes rows that were taken over. Nobody else writes meanwhile.

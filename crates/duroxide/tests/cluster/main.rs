@@ -17,6 +17,7 @@ mod mix;
 #[allow(dead_code, reason = "shared with the tests of crashes")]
 mod sound;
 
+mod copy;
 mod cut_off;
 mod failover;
 mod faults;
