@@ -8,7 +8,10 @@ use std::{collections::HashMap, fmt, future::Future, pin::Pin, task::Poll};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
-pub(crate) use self::{connect::connect, parameter::Parameter};
+pub(crate) use self::{
+    connect::{Notified, connect, drive},
+    parameter::Parameter,
+};
 use crate::{
     PostgresOptions, SchemaName,
     fault::{Class, Trouble},
@@ -129,7 +132,7 @@ impl Connection {
             .enable_all()
             .build()
             .map_err(|error| Trouble::new(Class::Unavailable, error.to_string()))?;
-        let client = runtime.block_on(connect(&options.config, None))?;
+        let client = runtime.block_on(connect(options, &options.config, None))?;
         let (schema, prepares) = (options.schema.clone(), options.prepared_statements);
         let mut connection =
             Self { runtime, client, statements: HashMap::new(), schema, prepares, round_trips: 0 };

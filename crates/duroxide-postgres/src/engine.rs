@@ -1,5 +1,7 @@
 //! The rules on PostgreSQL tables.
 
+mod intake;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -19,7 +21,7 @@ use crate::{
     connection::{Query, parameters},
     fault::{Class, Trouble, fault_of, fault_of_part},
     needs::Needs,
-    open::open,
+    open::{make_tables, open},
     session::SessionState,
 };
 
@@ -35,6 +37,8 @@ pub struct PostgresEngine {
     session: Option<Arc<SessionState>>,
     /// When the database was last asked for changes by others.
     polled_at: Instant,
+    /// Whether somebody may have written into the intake.
+    intake_due: bool,
 }
 
 /// How often to ask the database for changes although a connection listens: a notification may get lost with it.
@@ -57,7 +61,8 @@ impl PostgresEngine {
         let mut rules = Rules::new(tables, options.rules);
         // The database's clock decides, and nobody sets it back unnoticed while leases are long.
         rules.committed();
-        Ok(Self { rules, options, clock: Clock::Database, session: None, polled_at: Instant::now() })
+        let (clock, session, polled_at) = (Clock::Database, None, Instant::now());
+        Ok(Self { rules, options, clock, session, polled_at, intake_due: true })
     }
 
     /// Loads at most this many messages of a mailbox into a working set, and leaves longer mailboxes to statements.
@@ -104,6 +109,13 @@ impl PostgresEngine {
         (self.clock == Clock::Caller).then(|| self.rules.now())
     }
 
+    /// Makes the tables again that somebody has dropped.
+    pub(crate) fn make_tables(&mut self) -> Result<(), OpenError> {
+        let schema = self.options.schema.clone();
+        make_tables(self.tables().connection(), &schema)
+            .map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))
+    }
+
     /// Connects again if the connection has ended.
     pub(crate) fn ensure_open(&mut self) -> Result<(), StoreFailure> {
         if self.tables().connection().is_closed() { self.reopen() } else { Ok(()) }
@@ -126,13 +138,21 @@ impl PostgresEngine {
 
     /// What to notify others of: work that this transaction leaves to be claimed, and changes that clients wait for.
     fn notification(&mut self, batch: &Batch<'_>) -> Option<Query> {
-        let session = self.session.clone().filter(|session| session.has_peers())?;
         let is_news = self.tables().leaves_ready()
             || batch.operations.iter().any(|submitted| is_watched(&submitted.op));
-        is_news.then(|| {
-            let channel = self.options.schema.to_string();
-            Query::new(NOTIFY, parameters![channel, session.id().to_owned()])
-        })
+        if is_news { self.notification_of_work() } else { None }
+    }
+
+    /// Notifies others, if there are any.
+    fn notification_of_work(&self) -> Option<Query> {
+        let session = self.session.as_ref().filter(|session| session.has_peers())?;
+        let channel = self.options.schema.to_string();
+        Some(Query::new(NOTIFY, parameters![channel, session.id().to_owned()]))
+    }
+
+    fn transact_batch(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        let result = self.begin_and_carry_out(batch).and_then(|done| self.commit(batch, done));
+        result.map_err(|fault| self.rules.roll_back_after(fault))
     }
 
     fn commit(&mut self, batch: &Batch<'_>, mut done: Done) -> Result<Done, Fault> {
@@ -174,12 +194,15 @@ impl StoreEngine for PostgresEngine {
             let batch = Batch { clock_set_forward: None, ..batch.clone() };
             return self.transact(&batch);
         }
-        let result = self.begin_and_carry_out(batch).and_then(|done| self.commit(batch, done));
-        result.map_err(|fault| self.rules.roll_back_after(fault))
+        if self.intake_due { self.transact_with_intake(batch) } else { self.transact_batch(batch) }
     }
 
+    /// What is in the intake is due now.
     fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
         self.ensure_open()?;
+        if self.has_intake()? {
+            return Ok(Some(now));
+        }
         let next = self.rules.next_wake()?;
         let here = match self.clock {
             Clock::Database => self.tables().database_time()?,
@@ -193,7 +216,9 @@ impl StoreEngine for PostgresEngine {
         let is_told = session.is_some_and(|session| session.is_listening());
         let interval = if is_told { POLL_INTERVAL } else { self.options.poll_interval };
         let changed = session.is_some_and(|session| session.take_changed());
-        if changed || self.polled_at.elapsed() >= interval {
+        let is_poll = self.polled_at.elapsed() >= interval;
+        self.intake_due |= is_poll || session.is_some_and(|session| session.take_intake());
+        if changed || is_poll {
             self.polled_at = Instant::now();
             return Ok(true);
         }
@@ -217,6 +242,7 @@ impl StoreEngine for PostgresEngine {
         let connection = open(&self.options)
             .map_err(|error| StoreFailure::new(FailureClass::Retryable, error.to_string()))?;
         *self.tables() = PostgresTables::new(connection);
+        self.intake_due = true;
         Ok(())
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Trouble {
     pub(crate) class: Class,
     message: String,
     code: Option<SqlState>,
+    /// Whether the connection could not be encrypted as it has to be.
+    pub(crate) is_of_tls: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub(crate) enum Class {
 
 impl Trouble {
     pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), code: None }
+        Self { class, message: message.into(), code: None, is_of_tls: false }
     }
 
     /// What an error means for a statement that is not part of a commit.
@@ -53,7 +55,13 @@ impl Trouble {
             }
             None => Class::Refused,
         };
-        Self { class, message: describe(error), code: error.code().cloned() }
+        let is_of_tls = std::error::Error::source(error).is_some_and(is_tls);
+        Self { class, message: describe(error), code: error.code().cloned(), is_of_tls }
+    }
+
+    /// A connection cannot be encrypted.
+    pub(crate) fn of_tls(message: String) -> Self {
+        Self { is_of_tls: true, ..Self::new(Class::Unavailable, message) }
     }
 
     /// What an error means in a round trip that ends with a commit. An error that the database reports for a statement in
@@ -104,6 +112,16 @@ fn class_of(code: &SqlState) -> Class {
 
 fn is_io(source: &(dyn std::error::Error + 'static)) -> bool {
     source.is::<std::io::Error>()
+}
+
+/// TLS libraries report a handshake that fails as data that makes no sense, or by an error of their own.
+fn is_tls(source: &(dyn std::error::Error + 'static)) -> bool {
+    #[cfg(feature = "native-tls")]
+    if source.is::<native_tls::Error>() {
+        return true;
+    }
+    let io = source.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::InvalidData)
 }
 
 fn describe(error: &tokio_postgres::Error) -> String {

@@ -13,9 +13,11 @@ use crate::{
 
 /// The oldest major version of PostgreSQL that the tests have met.
 const OLDEST_SERVER: i32 = 14;
-/// The only version of the schema so far.
-const SCHEMA_VERSION: i64 = 1;
-const TABLES: &str = include_str!("../migrations/0001_tables.sql");
+/// Migration n brings a schema from version n - 1 to n. Each is a file that is never changed again.
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/0001_tables.sql"), include_str!("../migrations/0002_intake.sql")];
+/// The schema this build works with, and the newest it can open.
+const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 /// A standby is read-only, and so is a session that begins read-only transactions.
 const SERVER: &str = "SELECT current_setting('server_version_num')::int / 10000 AS version,
     current_setting('transaction_read_only') = 'on' AS is_read_only";
@@ -54,7 +56,11 @@ pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
         let message = "a table meta of another shape".to_owned();
         return Err(OpenError::ForeignSchema { schema: schema.to_string(), message });
     }
-    check_schema(version(&mut connection).map_err(unusable)?, schema)?;
+    let found = version(&mut connection).map_err(unusable)?;
+    check_schema(found, schema)?;
+    if found < SCHEMA_VERSION {
+        upgrade(&mut connection, schema).map_err(unusable)?;
+    }
     Ok(connection)
 }
 
@@ -91,28 +97,50 @@ fn find_tables(connection: &mut Connection, schema: &SchemaName) -> Result<Found
 
 /// Makes everything in one transaction, under a lock that nodes which start at the same time wait for. Whoever comes
 /// second finds the tables there.
-fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
-    let tables = TABLES.replace("{s}", schema.as_str());
+pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
     let create_schema = if has_schema(connection, schema)? {
         // Whoever may create tables in a schema need not be allowed to create schemas.
         String::new()
     } else {
         format!("CREATE SCHEMA IF NOT EXISTS {schema};")
     };
-    let script = format!(
-        "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('duroxide {schema}', 0));
-        {create_schema}
-        {tables}
-        COMMIT;"
-    );
-    let Err(trouble) = connection.script(&script) else { return Ok(()) };
+    let script = format!("{}; {create_schema} {} COMMIT;", begin_locked(schema), migrations_from(0, schema));
+    or_roll_back(connection, |connection| connection.script(&script))
+}
+
+/// Brings an older schema to the current version, all or nothing. Nodes that start at the same time wait for each other;
+/// whoever comes second finds nothing to do.
+fn upgrade(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
+    or_roll_back(connection, |connection| {
+        connection.script(&begin_locked(schema))?;
+        let migrations = migrations_from(version(connection)?, schema);
+        connection.script(&format!("{migrations} COMMIT;"))
+    })
+}
+
+fn begin_locked(schema: &SchemaName) -> String {
+    format!("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('duroxide {schema}', 0))")
+}
+
+/// What brings a schema of this version to the current one.
+fn migrations_from(version: i64, schema: &SchemaName) -> String {
+    let missing = MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or_default());
+    let script: String = missing.map(|migration| migration.replace("{s}", schema.as_str())).collect();
+    format!("{script} UPDATE {schema}.meta SET schema_version = greatest(schema_version, {SCHEMA_VERSION});")
+}
+
+fn or_roll_back(
+    connection: &mut Connection,
+    run: impl FnOnce(&mut Connection) -> Result<(), Trouble>,
+) -> Result<(), Trouble> {
+    let Err(trouble) = run(connection) else { return Ok(()) };
     connection.script("ROLLBACK")?;
     Err(trouble)
 }
 
 const HAS_SCHEMA: &str = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1";
 
-fn has_schema(connection: &mut Connection, schema: &SchemaName) -> Result<bool, Trouble> {
+pub(crate) fn has_schema(connection: &mut Connection, schema: &SchemaName) -> Result<bool, Trouble> {
     let query = Query::new(HAS_SCHEMA, parameters![schema.as_str().to_owned()]);
     Ok(connection.trip(&[query], Frame::Plain)?.iter().any(|rows| !rows.is_empty()))
 }

@@ -4,6 +4,8 @@ use std::{fmt, time::Duration};
 
 use duroxide_provider::rules::RuleOptions;
 
+use crate::{PasswordSource, Tls};
+
 /// How long to wait for a connection, unless the connection string says otherwise.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server that is silent for this long is gone, unless the connection string says otherwise.
@@ -20,6 +22,10 @@ const PLANNER: &str = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_me
 pub struct PostgresOptions {
     /// Where the database is and who connects.
     pub config: tokio_postgres::Config,
+    /// How connections are encrypted, if `sslmode` asks for it.
+    pub tls: Tls,
+    /// Where the password of each new connection comes from, if not from [`Self::config`].
+    pub password: Option<PasswordSource>,
     /// The schema that holds the tables. It is created if it is missing.
     pub schema: SchemaName,
     /// What the storage rules leave to the user.
@@ -48,6 +54,8 @@ impl PostgresOptions {
         let config = with_planner_settings(with_limits(url.parse()?));
         Ok(Self {
             config,
+            tls: Tls::default(),
+            password: None,
             schema: SchemaName::default(),
             rules: RuleOptions::default(),
             notifications: true,

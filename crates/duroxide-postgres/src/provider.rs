@@ -5,10 +5,13 @@ use std::{
     time::Duration,
 };
 
-use duroxide_provider::ProviderError;
+use duroxide_provider::{ProviderError, store::CopySource};
 use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
-use crate::{OpenError, PostgresEngine, PostgresOptions, node_locks::SessionLocks, session::Session};
+use crate::{
+    CopyError, CopyProgress, OpenError, PostgresEngine, PostgresOptions, copy::copy,
+    node_locks::SessionLocks, session::Session,
+};
 
 /// Connections that read beside the one that writes.
 const READERS: usize = 2;
@@ -52,6 +55,31 @@ impl PostgresProvider {
             .map_err(|error| OpenError::Connect { message: error.to_string() })?;
         let panicked = |_| OpenError::Connect { message: "opening the store panicked".to_owned() };
         answer.await.map_err(panicked)?
+    }
+
+    /// Copies all instances of another store, running ones included, into a new schema; returns how many there are. `open`
+    /// opens the source, on the thread that copies.
+    ///
+    /// The schema must not exist. It appears when everything was copied and compared with the source, and the guarantees of a
+    /// store hold in it. A copy that was interrupted goes on where it was if it is repeated, unless the source has
+    /// changed; then it begins anew. The role must be allowed to create schemas. Both stores are held in memory at the end, to
+    /// compare them.
+    ///
+    /// # Errors
+    /// See [`CopyError`].
+    pub async fn copy_from<S: CopySource>(
+        open: impl FnOnce() -> Result<S, ProviderError> + Send + 'static,
+        options: PostgresOptions,
+        mut progress: impl FnMut(CopyProgress) + Send + 'static,
+    ) -> Result<u64, CopyError> {
+        let run = move || copy(&mut open().map_err(CopyError::Source)?, &options, &mut progress);
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let interrupted = |message: String| CopyError::Interrupted { message };
+        std::thread::Builder::new()
+            .name("duroxide-postgres-copy".to_owned())
+            .spawn(move || drop(reply.send(run())))
+            .map_err(|error| interrupted(error.to_string()))?;
+        answer.await.map_err(|_| interrupted("copying panicked".to_owned()))?
     }
 
     /// Blocks: an engine connects on the thread that uses it.

@@ -34,6 +34,8 @@ pub(crate) struct SessionState {
     id: String,
     /// Whether another process has written since this was last asked.
     changed: AtomicBool,
+    /// Whether somebody may have written into the intake since this was last asked.
+    intake: AtomicBool,
     listening: AtomicBool,
     /// Whether another process listens.
     has_peers: AtomicBool,
@@ -130,6 +132,7 @@ impl SessionState {
         Self {
             id: format!("{:032x}", duroxide_store::random_nonce()),
             changed: AtomicBool::new(false),
+            intake: AtomicBool::new(false),
             listening: AtomicBool::new(false),
             has_peers: AtomicBool::new(false),
             tell: Mutex::new(None),
@@ -157,6 +160,11 @@ impl SessionState {
         self.changed.swap(false, Ordering::SeqCst)
     }
 
+    /// Whether somebody may have written into the intake since this was last asked.
+    pub(crate) fn take_intake(&self) -> bool {
+        self.intake.swap(false, Ordering::SeqCst)
+    }
+
     /// Calls `tell` at the next notification, once.
     pub(crate) fn tell_of_write(&self, tell: &TellOfWrite) {
         *lock(&self.tell) = Some(Arc::clone(tell));
@@ -182,10 +190,15 @@ impl SessionState {
         tell.iter().for_each(|tell| tell());
     }
 
+    fn note_intake(&self) {
+        self.intake.store(true, Ordering::SeqCst);
+        self.note_change();
+    }
+
     fn set_listening(&self, listening: bool) {
         self.listening.store(listening, Ordering::SeqCst);
         // Whatever was written in between was not heard.
-        self.note_change();
+        self.note_intake();
     }
 
     fn set_peers(&self, has_peers: bool) {

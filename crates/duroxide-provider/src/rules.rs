@@ -48,6 +48,7 @@
 mod activities;
 mod claims;
 mod executions;
+mod intake;
 mod key_values;
 mod locks;
 mod mailbox;

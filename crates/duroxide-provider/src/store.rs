@@ -8,9 +8,11 @@
 //! What every engine promises stands at the top of [`rules`](crate::rules).
 
 pub mod bounds;
+mod copy;
 mod delivery;
 mod engine;
 mod failure;
+mod intake;
 mod node;
 mod op;
 mod order;
@@ -23,9 +25,11 @@ mod state_change;
 mod token;
 mod transaction;
 
+pub use copy::CopySource;
 pub use delivery::{Arrival, sort_for_delivery};
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfWrite};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
+pub use intake::{INTAKE_BYTES_MAX, INTAKE_ROWS_MAX, IntakeRow, InvalidIntake, TakenOver, take_over};
 pub use node::{NodeRow, StoredNode};
 pub use op::{Answer, Ended, Op, Readies, RemovalTask, StoredStart, Unfinished};
 pub use order::{ActivityOrder, HeldBack, HeldBackBy, InstanceOrder};

@@ -1,5 +1,7 @@
 //! The store engine: the storage rules over SQLite's tables.
 
+mod intake;
+
 use std::sync::Arc;
 
 use duroxide_core::Timestamp;
@@ -36,6 +38,8 @@ pub struct SqliteEngine {
     log_space: LogSpace,
     /// The state of the store that was last looked at from elsewhere, as SQLite counts the commits of other connections.
     data_version: i64,
+    /// Whether somebody may have written into the intake.
+    intake_due: bool,
     /// Whether the store was closed and could not be opened again yet.
     closed: bool,
     trace: Option<Arc<StatementTrace>>,
@@ -73,6 +77,7 @@ impl SqliteEngine {
             log,
             log_space: LogSpace::default(),
             data_version: 0,
+            intake_due: true,
             closed: false,
             trace: None,
             watcher: WalWatcher::default(),
@@ -135,6 +140,10 @@ impl SqliteEngine {
         Ok(self.rules.now())
     }
 
+    fn transact_batch(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        self.rules.transact_in_steps(batch).inspect_err(|_| self.fullness = Fullness::default())
+    }
+
     /// A node joins: it will write much. The join's commit puts the longer log on the disk.
     fn make_room_in_log(&mut self) {
         if self.location.log_bytes().is_some_and(|bytes| bytes < LOG_BYTES_DUE) {
@@ -177,17 +186,26 @@ impl StoreEngine for SqliteEngine {
         if batch.operations.iter().any(|submitted| matches!(&*submitted.op, Op::JoinNode(_))) {
             self.make_room_in_log();
         }
-        self.rules.transact_in_steps(batch).inspect_err(|_| self.fullness = Fullness::default())
+        if self.intake_due && self.has_intake().map_err(Fault::Unavailable)? {
+            return self.transact_with_intake(batch);
+        }
+        self.transact_batch(batch)
     }
 
-    fn next_wake(&mut self, _now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
+    /// What is in the intake is due now.
+    fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
+        if self.has_intake()? {
+            return Ok(Some(now));
+        }
         self.rules.next_wake()
     }
 
     /// The number changes only through the commits of other connections.
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
         let version = self.rules.tables().data_version()?;
-        Ok(std::mem::replace(&mut self.data_version, version) != version)
+        let changed = std::mem::replace(&mut self.data_version, version) != version;
+        self.intake_due |= changed;
+        Ok(changed)
     }
 
     /// Whoever commits writes the log first.
@@ -219,6 +237,7 @@ impl StoreEngine for SqliteEngine {
         self.log.checkpoint_now(&tables.db)?;
         self.probe()?;
         self.closed = false;
+        self.intake_due = true;
         Ok(())
     }
 

@@ -6,7 +6,7 @@ pub(crate) mod bulk;
 mod fullness;
 mod listing;
 mod ready;
-mod snapshot;
+pub(crate) mod snapshot;
 
 use std::collections::BTreeMap;
 

@@ -3,11 +3,12 @@
 //! A file for each table, with its statements beside the functions that run them. [`SqliteTables`] keeps a cache of rows
 //! (`row_cache`), which nobody above can see.
 
-mod activities;
+pub(crate) mod activities;
 pub(crate) mod dead_letters;
 mod dictionary;
 pub(crate) mod executions;
-mod instances;
+pub(crate) mod instances;
+pub(crate) mod intake;
 pub(crate) mod mailboxes;
 pub(crate) mod nodes;
 pub(crate) mod payloads;

@@ -20,6 +20,10 @@ struct Operating;
 #[doc = include_str!("../../../docs/postgres.md")]
 struct Postgres;
 
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+#[doc = include_str!("../../../docs/in-your-transaction.md")]
+struct InYourTransaction;
+
 /// Its snippets use the test kits.
 #[cfg(feature = "provider-test")]
 #[doc = include_str!("../../../docs/writing-a-provider.md")]

@@ -64,6 +64,8 @@
 //! | `macros` | yes | [`activity`], [`activities`] and [`orchestration`]: typed handlers, see [`typed`] |
 //! | `sqlite` | yes | [`providers::sqlite`] |
 //! | `postgres` | no | `providers::postgres`: one PostgreSQL database for many nodes |
+//! | `postgres-rustls` | no | encrypted connections to it, with rustls and aws-lc-rs |
+//! | `postgres-native-tls` | no | encrypted connections to it, with the TLS library of the system |
 //! | `fs` | no | `providers::fs`: a store of plain files, for looking at, teaching and tests |
 //! | `provider-test` | no | `provider_validations` and `provider_stress_tests`: test kits for providers |
 //! | `test` | no | the same as `provider-test` |

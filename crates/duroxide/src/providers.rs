@@ -23,15 +23,37 @@ pub use duroxide_runtime::instrumented;
 /// The embedded store: SQLite, compiled in.
 #[cfg(feature = "sqlite")]
 pub mod sqlite {
-    pub use duroxide_sqlite::{SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous};
+    pub use duroxide_sqlite::{
+        Intake, IntakeError, InvalidIntake, SqliteError, SqliteOptions, SqliteProvider, SqliteSynchronous,
+    };
 }
 
 /// A store for many nodes: one schema of a PostgreSQL database.
 #[cfg(feature = "postgres")]
 pub mod postgres {
     pub use duroxide_postgres::{
-        InvalidSchemaName, OpenError, PostgresOptions, PostgresProvider, SchemaName,
+        CopyError, CopyProgress, Intake, IntakeError, InvalidIntake, InvalidSchemaName, OpenError,
+        PasswordSource, PostgresOptions, PostgresProvider, SchemaName, Tls,
     };
+}
+
+/// Copies all instances of a SQLite file, running ones included, into a new schema of a PostgreSQL database; returns how many
+/// there are.
+///
+/// It refuses while nodes run on the file, and the schema must not exist. See
+/// [`PostgresProvider::copy_from`](postgres::PostgresProvider::copy_from) for what is promised.
+///
+/// # Errors
+/// See [`CopyError`](postgres::CopyError).
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+pub async fn copy_sqlite_to_postgres(
+    url: &str,
+    options: postgres::PostgresOptions,
+    progress: impl FnMut(postgres::CopyProgress) + Send + 'static,
+) -> Result<u64, postgres::CopyError> {
+    let url = url.to_owned();
+    let open = move || duroxide_sqlite::SqliteExport::open(&url);
+    postgres::PostgresProvider::copy_from(open, options, progress).await
 }
 
 /// A store of plain files, for looking at, teaching and tests: one folder per instance, one process at a time.

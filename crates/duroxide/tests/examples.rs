@@ -290,6 +290,30 @@ fn crash_and_resume() {
     assert!(output.contains("ms after the kill; the dead worker's lease was 30 s."), "{output}");
 }
 
+#[test]
+fn in_your_transaction() {
+    check(
+        "in_your_transaction",
+        "order-1 is stored, and nothing runs before the commit
+order-1: teapot is paid with card 17 and shipped
+order-2 was rolled back: no order, no workflow",
+    );
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn in_your_transaction_postgres() {
+    if postgres_server::server().is_none() {
+        return;
+    }
+    check(
+        "in_your_transaction_postgres",
+        "order-1 is stored, and nothing runs before the commit
+order-1: teapot is paid with card 17 and shipped
+order-2 was rolled back: no order, no workflow",
+    );
+}
+
 /// Three processes on PostgreSQL: the example itself checks that nothing was lost or recorded twice.
 #[cfg(feature = "postgres")]
 #[test]

@@ -41,6 +41,22 @@ impl Server {
         self.cluster().user.own(&file);
     }
 
+    /// Lets the server offer TLS, with this certificate and its key as PEM texts. It is started again.
+    ///
+    /// # Panics
+    /// If the server was not started by [`Server::own`], or does not start.
+    pub fn offer_tls(&self, certificate: &str, key: &str) {
+        let data = self.folder().join("data");
+        fs::write(data.join("server.crt"), certificate).expect("a certificate is written");
+        fs::write(data.join("server.key"), key).expect("a key is written");
+        // The server takes no key that others can read.
+        run(std::process::Command::new("chmod").arg("600").arg(data.join("server.key")));
+        self.configure("ssl = on");
+        self.cluster().user.own(&data.join("server.crt"));
+        self.cluster().user.own(&data.join("server.key"));
+        self.restart_immediately();
+    }
+
     /// Lets nobody in over TCP without a password. The socket stays open to everybody.
     ///
     /// # Panics

@@ -1,18 +1,22 @@
 //! Making a connection.
 
-use std::future::poll_fn;
+use std::{borrow::Cow, future::poll_fn};
 
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc::UnboundedSender,
     time::timeout,
 };
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection};
 
 use crate::{
+    PostgresOptions,
     fault::{Class, Trouble},
     options::CONNECT_TIMEOUT,
 };
+
+/// Where notifications go, by their payloads.
+pub(crate) type Notified = Option<UnboundedSender<String>>;
 
 /// Connects, and drives the connection on the current runtime until it ends. What the server notifies of is sent to
 /// `notified` by its payload.
@@ -20,23 +24,37 @@ use crate::{
 /// The time limit of the configuration is for reaching a host. A server that takes a connection and then is silent must not
 /// hold us up either, so the whole attempt has a limit: one for each host.
 pub(crate) async fn connect(
+    options: &PostgresOptions,
     config: &Config,
-    notified: Option<UnboundedSender<String>>,
+    notified: Notified,
 ) -> Result<Client, Trouble> {
+    if options.tls.is_missing_for(config) {
+        return Err(Trouble::of_tls("sslmode=require, and there is no TLS".to_owned()));
+    }
     let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
     let each = config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
     let limit = each.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
-    match timeout(limit, config.connect(NoTls)).await {
-        Ok(Ok((client, connection))) => {
-            tokio::spawn(drive(connection, notified));
-            Ok(client)
-        }
-        Ok(Err(error)) => Err(Trouble::of(&error)),
-        Err(_) => Err(Trouble::new(Class::Unavailable, format!("no answer within {limit:?}"))),
-    }
+    let attempt = async {
+        let config = with_password(options, config).await?;
+        options.tls.connect(&config, notified).await.map_err(|error| Trouble::of(&error))
+    };
+    let silent = |_| Trouble::new(Class::Unavailable, format!("no answer within {limit:?}"));
+    timeout(limit, attempt).await.map_err(silent)?
 }
 
-async fn drive<S, T>(mut connection: Connection<S, T>, notified: Option<UnboundedSender<String>>)
+async fn with_password<'a>(
+    options: &PostgresOptions,
+    config: &'a Config,
+) -> Result<Cow<'a, Config>, Trouble> {
+    let Some(source) = &options.password else { return Ok(Cow::Borrowed(config)) };
+    let failed = |error| Trouble::new(Class::Unavailable, format!("there is no password: {error}"));
+    let password = source.ask().await.map_err(failed)?;
+    let mut config = config.clone();
+    config.password(password);
+    Ok(Cow::Owned(config))
+}
+
+pub(crate) async fn drive<S, T>(mut connection: Connection<S, T>, notified: Notified)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,

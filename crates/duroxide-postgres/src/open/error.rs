@@ -10,7 +10,8 @@ use crate::fault::Trouble;
 pub enum OpenError {
     /// The connection string cannot be read.
     #[error(
-        "no connection string: {message} (write postgres://user@host/database or host=... user=... dbname=...)"
+        "no connection string: {message} (write postgres://user@host/database or host=... user=... dbname=...; \
+         sslmode is disable, prefer or require, which verifies as verify-full does elsewhere)"
     )]
     Url {
         /// What is wrong with it.
@@ -21,6 +22,16 @@ pub enum OpenError {
         "cannot reach PostgreSQL: {message} (check host and port, and that the server runs and takes connections)"
     )]
     Connect {
+        /// What is known.
+        message: String,
+    },
+    /// The connection cannot be encrypted as `sslmode` asks for.
+    #[error(
+        "cannot encrypt the connection to PostgreSQL: {message} (build with the feature postgres-rustls or \
+         postgres-native-tls; sslmode=require needs a certificate that is trusted and for this host: set \
+         PostgresOptions::tls to trust another one)"
+    )]
+    Tls {
         /// What is known.
         message: String,
     },
@@ -100,7 +111,7 @@ pub enum OpenError {
 
 impl OpenError {
     /// Why no connection was made.
-    pub(super) fn of_connection(trouble: Trouble, needed: usize) -> Self {
+    pub(crate) fn of_connection(trouble: Trouble, needed: usize) -> Self {
         let refused = [
             SqlState::INVALID_PASSWORD,
             SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
@@ -109,8 +120,10 @@ impl OpenError {
         ];
         let is_refused = refused.iter().any(|code| trouble.has_code(code));
         let is_full = trouble.has_code(&SqlState::TOO_MANY_CONNECTIONS);
+        let is_of_tls = trouble.is_of_tls;
         let message = trouble.into_failure().message;
         match (is_refused, is_full) {
+            _ if is_of_tls => Self::Tls { message },
             (true, _) => Self::Refused { message },
             (_, true) => Self::TooManyConnections { message, needed },
             _ => Self::Connect { message },
@@ -118,7 +131,7 @@ impl OpenError {
     }
 
     /// Why the schema cannot be used.
-    pub(super) fn of_schema(trouble: Trouble, schema: &str) -> Self {
+    pub(crate) fn of_schema(trouble: Trouble, schema: &str) -> Self {
         let schema = schema.to_owned();
         if trouble.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {
             return Self::ReadOnly;
@@ -136,6 +149,10 @@ impl OpenError {
 
 impl From<tokio_postgres::Error> for OpenError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Url { message: error.to_string() }
+        let message = match std::error::Error::source(&error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        };
+        Self::Url { message }
     }
 }

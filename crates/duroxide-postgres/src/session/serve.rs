@@ -10,7 +10,7 @@ use tokio::{
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
 use super::{Command, SessionState, held::Held, statements::Statements, unavailable};
-use crate::{PostgresOptions, connection::connect};
+use crate::{PostgresOptions, connection::connect, intake::INTAKE_NOTIFICATION};
 
 /// How often to look which nodes are gone. With the time that a transaction takes, what a dead node held is given to others
 /// within two seconds.
@@ -59,7 +59,7 @@ pub(super) async fn serve(
     let mut pause = RECONNECT_MAX / 100;
     loop {
         let (tell, notified) = unbounded_channel();
-        let end = match connect(options.session_config(), Some(tell)).await {
+        let end = match connect(&options, options.session_config(), Some(tell)).await {
             Ok(client) => {
                 let channel = options.schema.to_string();
                 let (state, statements) = (&*state, &statements);
@@ -160,6 +160,7 @@ impl Served<'_> {
             Some(id) if id == self.state.id() => {}
             Some(_) => self.state.set_peers(true),
             None if payload == self.state.id() => {}
+            None if payload == INTAKE_NOTIFICATION => self.state.note_intake(),
             None => self.state.note_change(),
         }
     }

@@ -89,7 +89,7 @@ impl PostgresTables {
 
     /// Routes and lanes that were never met are stored ahead of the transaction, so that no other node, which may store the
     /// same ones, has to wait for its end.
-    fn requests_for_names(&self, needs: &Needs<'_>) -> Vec<Request> {
+    pub(super) fn requests_for_names(&self, needs: &Needs<'_>) -> Vec<Request> {
         let routes = needs.routes.iter().filter(|route| self.routes.id(route).is_none());
         let lanes = needs.lanes.iter().filter(|lane| self.lanes.id(lane).is_none());
         let mut requests = Vec::new();

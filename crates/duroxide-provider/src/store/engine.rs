@@ -103,6 +103,11 @@ pub enum DeadLetterReason {
         /// Its kind.
         kind: String,
     },
+    /// A caller wrote it into the intake, and it makes no sense.
+    RefusedIntake {
+        /// What is wrong with it.
+        error: String,
+    },
 }
 
 impl DeadLetterReason {
@@ -112,6 +117,7 @@ impl DeadLetterReason {
             Self::Undeserializable { .. } => "undeserializable",
             Self::NoInstance => "no_instance",
             Self::UnexpectedKind { .. } => "unexpected_kind",
+            Self::RefusedIntake { .. } => "refused_intake",
         }
     }
 }
@@ -122,6 +128,7 @@ impl std::fmt::Display for DeadLetterReason {
             Self::Undeserializable { error } => write!(f, "undeserializable work item: {error}"),
             Self::NoInstance => f.write_str("no such instance"),
             Self::UnexpectedKind { kind } => write!(f, "unexpected work item kind {kind}"),
+            Self::RefusedIntake { error } => write!(f, "refused row of the intake: {error}"),
         }
     }
 }

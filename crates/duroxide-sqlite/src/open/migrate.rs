@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0009_stopped_activities.sql"),
     include_str!("../../migrations/0010_lock_extents.sql"),
     include_str!("../../migrations/0011_shared_payloads.sql"),
+    include_str!("../../migrations/0012_intake.sql"),
 ];
 
 /// The schema this build works with, and the newest it can open.

@@ -29,6 +29,13 @@ const INSERT: &str =
 const SELECT: &str = concat!("SELECT ", activity_columns!(), " FROM activity WHERE id = ?1");
 const SELECT_WITH_DATA: &str =
     concat!("SELECT ", activity_columns!(), ", ", whole_data!("activity"), " FROM activity WHERE id = ?1");
+const ALL_WITH_DATA: &str = concat!(
+    "SELECT ",
+    activity_columns!(),
+    ", ",
+    whole_data!("activity"),
+    " FROM activity WHERE instance = ?1 ORDER BY id"
+);
 const DATA: usize = activity::COUNT;
 const FIND: &str = "SELECT id FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
 /// What is not ready has a time at which it is.
@@ -128,6 +135,11 @@ pub(super) fn get(db: &Db, id: u64) -> Rows<Option<QueuedActivity>> {
 
 pub(super) fn get_with_data(db: &Db, id: u64) -> Rows<Option<(QueuedActivity, String)>> {
     db.first(SELECT_WITH_DATA, [number(id)], |row| Ok((read(row)?, lossy_text(row, DATA)?)))
+}
+
+/// All activities of an instance, with their JSON.
+pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<(QueuedActivity, String)>> {
+    db.all(ALL_WITH_DATA, [number(instance)], |row| Ok((read(row)?, lossy_text(row, DATA)?)))
 }
 
 pub(super) fn find(db: &Db, instance: u64, execution_id: u64, activity_id: u64) -> Rows<Option<u64>> {

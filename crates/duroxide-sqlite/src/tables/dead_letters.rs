@@ -27,6 +27,7 @@ const INSERT_ACTIVITY: &str = "INSERT INTO dead_letter
          session_id)
     VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 const SELECT: &str = concat!("SELECT ", dead_letter_columns!(), " FROM dead_letter WHERE id = ?1");
+const ALL: &str = concat!("SELECT ", dead_letter_columns!(), " FROM dead_letter ORDER BY id");
 const LIST: &str = concat!("SELECT ", dead_letter_columns!(), " FROM dead_letter ORDER BY id LIMIT ?1");
 const DELETE: &str = "DELETE FROM dead_letter WHERE id = ?1";
 const DELETE_OF_INSTANCE: &str = "DELETE FROM dead_letter WHERE instance_id = ?1";
@@ -91,6 +92,11 @@ pub(super) fn delete(db: &Db, id: u64) -> Rows<()> {
 
 pub(super) fn delete_of_instance(db: &Db, id: &str) -> Rows<()> {
     db.execute(DELETE_OF_INSTANCE, [id]).map(|_| ())
+}
+
+/// All dead letters, with their numbers.
+pub(crate) fn all(db: &Db) -> Rows<Vec<(u64, DeadLetterRow)>> {
+    db.all(ALL, [], |row| Ok((unsigned(row.get(dead_letter::id)?), read(row)?)))
 }
 
 /// Dead letters as operators see them, oldest first.

@@ -41,6 +41,7 @@ const SELECT: &str = concat!(
     output_columns!(),
     " FROM execution WHERE instance = ?1 AND execution_id = ?2"
 );
+const IDS: &str = "SELECT execution_id FROM execution WHERE instance = ?1 ORDER BY execution_id";
 const UPSERT: &str = "INSERT INTO execution (instance, execution_id, status, output, major, minor, patch,
         last_event_id, turns, started_at, completed_at, output_event)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
@@ -110,6 +111,13 @@ pub(super) fn get(db: &Db, instance: u64, execution_id: u64) -> Rows<Option<Exec
 }
 
 /// An output that an event has as its payload is not written again.
+/// All executions of an instance, with their numbers.
+pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<(u64, ExecutionRow)>> {
+    let ids: Vec<u64> = db.all(IDS, [number(instance)], |row| row.get(0).map(unsigned))?;
+    let rows = ids.into_iter().map(|id| Ok(get(db, instance, id)?.map(|row| (id, row))));
+    rows.filter_map(Rows::transpose).collect()
+}
+
 pub(super) fn write(
     db: &Db,
     instance: u64,

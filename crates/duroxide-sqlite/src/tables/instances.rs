@@ -29,6 +29,8 @@ columns!(instance as instance_columns: id, instance_id, known, name, version, pa
 pub(crate) const STRAYS: i64 = 0;
 
 const BY_NUMBER: &str = concat!("SELECT ", instance_columns!(), " FROM instance WHERE id = ?1");
+const AFTER: &str =
+    concat!("SELECT ", instance_columns!(), " FROM instance WHERE id > ?1 ORDER BY id LIMIT ?2");
 const BY_ID: &str = concat!("SELECT ", instance_columns!(), " FROM instance WHERE instance_id = ?1");
 const WITH_EXECUTION: &str = concat!(
     "SELECT ",
@@ -106,6 +108,11 @@ const UPDATE_DESCRIPTION: (&str, usize) = (
 
 pub(super) fn by_number(db: &Db, id: u64) -> Rows<Option<InstanceRow>> {
     db.first(BY_NUMBER, [number(id)], read)
+}
+
+/// Instances with a higher number, in the order of their numbers.
+pub(crate) fn after(db: &Db, id: u64, max: usize) -> Rows<Vec<InstanceRow>> {
+    db.all(AFTER, (number(id), i64::try_from(max).unwrap_or(i64::MAX)), read)
 }
 
 pub(super) fn by_id(db: &Db, id: &str) -> Rows<Option<InstanceRow>> {

@@ -7,6 +7,7 @@ mod clocks;
 mod damage;
 mod files;
 mod fixture;
+mod intake;
 mod kept;
 mod listing;
 mod mailbox_cost;

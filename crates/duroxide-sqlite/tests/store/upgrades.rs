@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use crate::fixture::*;
 
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!("../../migrations/0001_tables.sql"),
     include_str!("../../migrations/0002_listing.sql"),
     include_str!("../../migrations/0003_nodes.sql"),
@@ -22,6 +22,7 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("../../migrations/0008_whole_mailboxes.sql"),
     include_str!("../../migrations/0009_stopped_activities.sql"),
     include_str!("../../migrations/0010_lock_extents.sql"),
+    include_str!("../../migrations/0011_shared_payloads.sql"),
 ];
 
 /// Rows of a running instance whose claim took two of its three messages, as every schema up to 9 could write them: the

@@ -17,10 +17,12 @@ mod mix;
 #[allow(dead_code, reason = "shared with the tests of crashes")]
 mod sound;
 
+mod copy;
 mod cut_off;
 mod failover;
 mod faults;
 mod frozen;
+mod intake;
 mod kills;
 mod pooler;
 mod proxy;
@@ -41,6 +43,7 @@ fn plays_a_role() {
         "owner" => process::play(takeover::work(&role.folder, &role.detail)),
         "slow" => process::play(frozen::work(&role.folder, &role.detail)),
         "build" => process::play(upgrade::work(&role.folder, &role.detail)),
+        "dies before its commit" => process::play(intake::leave_an_order_half_done(&role.folder)),
         other => panic!("no such role: {other}"),
     }
 }

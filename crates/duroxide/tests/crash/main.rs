@@ -13,6 +13,7 @@ mod busy;
 mod cancellation;
 mod commits;
 mod duplicates;
+mod intake;
 mod kills;
 mod luck;
 mod messages;
@@ -38,6 +39,7 @@ fn plays_a_role() {
         "writer" => process::play(busy::hold_the_write_lock(&role.folder)),
         "owner" => process::play(owners::work(&role.folder, &role.detail)),
         "session worker" => process::play(sessions::work(&role.folder)),
+        "dies before its commit" => process::play(intake::leave_an_order_half_done(&role.folder)),
         other => panic!("no such role: {other}"),
     }
 }

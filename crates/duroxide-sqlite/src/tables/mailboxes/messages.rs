@@ -92,6 +92,8 @@ const WAITING_SINCE: &str = concat!(
     " FROM message WHERE instance = ?1 AND max(enqueued_at, due_at) <= ?2
     ORDER BY max(enqueued_at, due_at), due_at, seq"
 );
+const ALL: &str =
+    concat!("SELECT ", message_columns!(), " FROM message WHERE instance = ?1 ORDER BY due_at, seq");
 const MARK: &str = "UPDATE message SET mark = ?4 WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
 const UPDATE: &str = "UPDATE message SET kind = ?4, hidden_until = ?5, attempt_count = ?6, mark = ?7
     WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
@@ -262,6 +264,11 @@ pub(super) fn next_visible(db: &Db, instance: u64, now: Timestamp) -> Rows<Optio
 pub(super) fn oldest(db: &Db, instance: u64) -> Rows<Option<Timestamp>> {
     let oldest = db.first(OLDEST, [number(instance)], |row| row.get::<_, Option<i64>>(0))?;
     Ok(oldest.flatten().map(time))
+}
+
+/// All messages of a mailbox.
+pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<QueuedMessage>> {
+    db.all(ALL, [number(instance)], read)
 }
 
 pub(super) fn waiting_since(db: &Db, instance: u64, since: Timestamp) -> Rows<Vec<QueuedMessage>> {

@@ -1,0 +1,113 @@
+//! Takes over what callers have written in transactions of their own.
+
+use std::{borrow::Cow, time::Duration};
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{
+    Batch, BatchPart, Done, FailureClass, Fault, IntakeRow, Op, StoreFailure, Submitted, TakenOver,
+    TransactionSteps, caught, take_over,
+};
+
+use super::{Clock, PostgresEngine};
+use crate::{
+    fault::{fault_of, fault_of_part},
+    needs::Needs,
+    tables::Waiting,
+};
+
+/// When to look again while another node takes rows over. It may have begun before the newest of them was committed, and it
+/// may be frozen.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+impl PostgresEngine {
+    /// Carries out a batch behind what is in the intake. That has a transaction of its own: a row that breaks it is not the
+    /// fault of any operation.
+    pub(super) fn transact_with_intake(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
+        let taken = match take_over(|max, refusal| self.take_rows(batch.now, max, refusal)) {
+            Err(Fault::Broken { failure, .. }) => {
+                // The rows stay until they are looked for again. They must not keep the batch from its transaction.
+                tracing::error!(target: "duroxide::providers::postgres", %failure, "the intake cannot be taken over");
+                TakenOver::default()
+            }
+            taken => taken?,
+        };
+        self.intake_due = taken.more;
+        // A fetch that found nothing before may find something now.
+        let batch = Batch { promote: batch.promote || taken.rows > 0, ..batch.clone() };
+        let mut done = self.transact_batch(&batch)?;
+        done.dead_letters.extend(taken.dead_letters);
+        if taken.more {
+            let pause = if taken.rows == 0 { BUSY_PAUSE } else { Duration::ZERO };
+            let again = batch.now.saturating_add(pause);
+            done.next_wake = done.next_wake.map(|next| Some(next.map_or(again, |next| next.min(again))));
+        }
+        Ok(done)
+    }
+
+    /// Whether somebody may have written into the intake and somebody has.
+    pub(super) fn has_intake(&mut self) -> Result<bool, StoreFailure> {
+        if self.intake_due {
+            self.intake_due = self.tables().has_intake()?;
+        }
+        Ok(self.intake_due)
+    }
+
+    /// One transaction, for up to `max` rows.
+    fn take_rows(&mut self, now: Timestamp, max: usize, refusal: Option<String>) -> Result<TakenOver, Fault> {
+        self.ensure_open().map_err(Fault::Unavailable)?;
+        let result = self.take_rows_in_transaction(now, max, refusal);
+        result.map_err(|fault| self.rules.roll_back_after(fault))
+    }
+
+    fn take_rows_in_transaction(
+        &mut self,
+        now: Timestamp,
+        max: usize,
+        refusal: Option<String>,
+    ) -> Result<TakenOver, Fault> {
+        let waiting = self.tables().begin_intake(max).map_err(|trouble| fault_of(trouble, None))?;
+        if waiting.rows.is_empty() {
+            self.rules.rollback();
+            return Ok(TakenOver { more: !waiting.is_locked, ..TakenOver::default() });
+        }
+        let operations = operations(&waiting.rows);
+        let named = Batch { now, operations, ..Batch::default() };
+        let now = (self.clock == Clock::Caller).then_some(now);
+        let prefetched = self.tables().prefetch_for_intake(&Needs::of(&named, now));
+        let Some(prefetched) = prefetched.map_err(|trouble| fault_of(trouble, None))? else {
+            return self.take_rows_in_transaction(named.now, max, refusal);
+        };
+        let now = prefetched.now;
+        let carried_out = caught("intake", FailureClass::Permanent, || {
+            self.rules.begin(now)?;
+            match (&waiting.rows[..], refusal) {
+                ([row], Some(error)) => Ok(vec![self.rules.refuse_intake(row, error)?]),
+                (rows, _) => self.rules.take_in(rows),
+            }
+        });
+        let dead_letters = carried_out.map_err(|failure| {
+            fault_of_part(BatchPart::SomeOperation, failure, self.tables().take_trouble())
+        })?;
+        let taken = TakenOver { rows: waiting.rows.len(), more: waiting.leaves_some(max), dead_letters };
+        self.commit_intake(waiting, now)?;
+        Ok(taken)
+    }
+
+    fn commit_intake(&mut self, waiting: Waiting, now: Timestamp) -> Result<(), Fault> {
+        let notification = if self.tables().leaves_ready() { self.notification_of_work() } else { None };
+        let committed = self.tables().commit_intake(waiting.numbers, notification);
+        committed.map_err(|trouble| fault_of(trouble, Some(Done::at(now))))?;
+        self.rules.committed();
+        Ok(())
+    }
+}
+
+/// The operations that the rows stand for, for the rows that they need.
+fn operations(rows: &[IntakeRow]) -> Vec<Submitted<'static>> {
+    let messages = rows.iter().filter_map(|row| row.message().ok());
+    let operations = messages.map(|message| match message.start {
+        Some(_) => Op::StartIfNew(message),
+        None => Op::EnqueueMessage(message),
+    });
+    operations.map(|op| Submitted { op: Cow::Owned(op), waited: Duration::ZERO }).collect()
+}

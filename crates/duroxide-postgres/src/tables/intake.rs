@@ -1,0 +1,100 @@
+//! What callers have written in transactions of their own.
+
+use duroxide_provider::store::{INTAKE_BYTES_MAX, IntakeRow, StoreFailure};
+
+use super::{Phase, PostgresTables, Prefetched};
+use crate::{
+    connection::{Frame, Query, parameters},
+    fault::Trouble,
+    needs::Needs,
+    value::{Columns, limit},
+};
+
+/// One node takes rows over at a time: two could change the order of what one caller sent. It ends with the transaction.
+const LOCK: &str =
+    "SELECT pg_try_advisory_xact_lock(hashtextextended('duroxide intake {s}', 0)) AS is_locked";
+/// The row that exceeds the bytes is the last one.
+const OLDEST: &str = "SELECT number, kind, instance_id, name, version, data FROM (
+        SELECT *, sum(octet_length(data)) OVER (ORDER BY number) AS bytes FROM {s}.intake ORDER BY number LIMIT $1
+    ) AS oldest WHERE bytes - octet_length(data) < $2::bigint ORDER BY number";
+const HAS_ROWS: &str = "SELECT 1 FROM {s}.intake LIMIT 1";
+const DELETE: &str = "DELETE FROM {s}.intake WHERE number = ANY ($1::bigint[])";
+
+/// Rows that this transaction may take over.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// Whether this node takes rows over; otherwise another one does.
+    pub(crate) is_locked: bool,
+    pub(crate) numbers: Vec<i64>,
+    pub(crate) rows: Vec<IntakeRow>,
+}
+
+impl Waiting {
+    /// Whether rows may be left behind these, which are `max` at most.
+    pub(crate) fn leaves_some(&self, max: usize) -> bool {
+        let bytes = self.rows.iter().fold(0_usize, |sum, row| sum.saturating_add(row.data.len()));
+        self.rows.len() >= max || bytes >= INTAKE_BYTES_MAX
+    }
+}
+
+impl PostgresTables {
+    /// Begins a transaction that takes rows over, in one round trip.
+    pub(crate) fn begin_intake(&mut self, max: usize) -> Result<Waiting, Trouble> {
+        self.forget();
+        self.phase = Phase::Unsent;
+        let bytes_max = i64::try_from(INTAKE_BYTES_MAX).unwrap_or(i64::MAX);
+        let queries = [Query::new(LOCK, Vec::new()), Query::new(OLDEST, parameters![limit(max), bytes_max])];
+        let answers = self.send(&queries)?;
+        let mut waiting = Waiting { is_locked: false, numbers: Vec::new(), rows: Vec::new() };
+        let [lock, rows] = &answers[..] else { return Ok(waiting) };
+        for row in lock {
+            waiting.is_locked = row.column("is_locked")?;
+        }
+        for row in rows.iter().filter(|_| waiting.is_locked) {
+            waiting.numbers.push(row.column("number")?);
+            waiting.rows.push(IntakeRow {
+                kind: row.column("kind")?,
+                instance_id: row.column("instance_id")?,
+                name: row.column("name")?,
+                version: row.column("version")?,
+                data: row.column("data")?,
+            });
+        }
+        Ok(waiting)
+    }
+
+    /// Locks and loads what the rows need, in one round trip of the same transaction. `None`: the rows name routes that were
+    /// never met. Those must not be stored in a transaction that may be rolled back, so this one is, and has to begin again.
+    pub(crate) fn prefetch_for_intake(&mut self, needs: &Needs<'_>) -> Result<Option<Prefetched>, Trouble> {
+        let names = self.requests_for_names(needs);
+        if !names.is_empty() {
+            self.rollback();
+            let (queries, meanings): (Vec<_>, Vec<_>) =
+                names.into_iter().map(|request| (request.query, request.meaning)).unzip();
+            let answers = self.connection.trip(&queries, Frame::Plain)?;
+            self.take_answers(meanings, answers)?;
+            return Ok(None);
+        }
+        let prefetched = self.load_needs(needs)?;
+        self.phase = Phase::Prefetched;
+        Ok(Some(prefetched))
+    }
+
+    /// Deletes the rows, sends what was written and commits, in one round trip.
+    pub(crate) fn commit_intake(
+        &mut self,
+        numbers: Vec<i64>,
+        notification: Option<Query>,
+    ) -> Result<(), Trouble> {
+        let delete = Query::new(DELETE, parameters![numbers]);
+        self.finish([delete].into_iter().chain(notification).collect()).map(|_| ())
+    }
+
+    /// Whether something waits to be taken over.
+    pub(crate) fn has_intake(&mut self) -> Result<bool, StoreFailure> {
+        let found = self.ask(Query::new(HAS_ROWS, Vec::new())).map(|rows| !rows.is_empty());
+        let found = found.map_err(|trouble| self.remember(trouble));
+        self.rollback();
+        found
+    }
+}

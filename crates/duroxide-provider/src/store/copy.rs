@@ -1,0 +1,51 @@
+//! A store whose whole content is copied elsewhere.
+
+use super::{IntakeRow, StoreFailure, StoreSnapshot};
+use crate::memory::record::{DeadLetterRecord, StoredInstance};
+
+/// A store whose whole content is copied elsewhere. Nobody writes to it while this value exists.
+///
+/// Leases are copied and end by themselves; the nodes that held them, and sessions, are not.
+pub trait CopySource {
+    /// Differs whenever something was written since: a copy that was interrupted goes on only if nothing was.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn state(&mut self) -> Result<String, StoreFailure>;
+
+    /// How many instances and mailboxes there are.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn instance_count(&mut self) -> Result<u64, StoreFailure>;
+
+    /// Instances with a higher number than this one, in the order of their numbers.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn instances_after(&mut self, number: u64, max: usize) -> Result<Vec<StoredInstance>, StoreFailure>;
+
+    /// All dead letters.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn dead_letters(&mut self) -> Result<Vec<DeadLetterRecord>, StoreFailure>;
+
+    /// What is in the intake, oldest first.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn intake(&mut self) -> Result<Vec<IntakeRow>, StoreFailure>;
+
+    /// A number that is higher than all in use.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn next_number(&mut self) -> Result<u64, StoreFailure>;
+
+    /// Everything, as of time zero: whatever was hidden is.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;
+}

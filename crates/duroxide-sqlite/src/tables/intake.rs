@@ -1,0 +1,65 @@
+//! What callers have written in transactions of their own.
+
+use duroxide_provider::{
+    rules::Rows,
+    store::{INTAKE_BYTES_MAX, IntakeRow},
+};
+
+use rusqlite::{Row, types::ValueRef};
+
+use crate::{
+    columns::columns,
+    db::{Db, lossy_text},
+};
+
+columns!(intake as intake_columns: number, kind, instance_id, name, version, data);
+
+pub(crate) const INSERT: &str =
+    "INSERT INTO intake (kind, instance_id, name, version, data) VALUES (?1, ?2, ?3, ?4, ?5)";
+const HAS_ROWS: &str = "SELECT 1 FROM intake LIMIT 1";
+const OLDEST: &str = concat!("SELECT ", intake_columns!(), " FROM intake ORDER BY number LIMIT ?1");
+const DELETE_UP_TO: &str = "DELETE FROM intake WHERE number <= ?1";
+
+pub(crate) fn has_rows(db: &Db) -> Rows<bool> {
+    Ok(db.first(HAS_ROWS, [], |_| Ok(()))?.is_some())
+}
+
+/// The oldest rows, up to [`INTAKE_BYTES_MAX`] bytes, and the number of the last of them.
+pub(crate) fn oldest(db: &Db, max: usize) -> Rows<(i64, Vec<IntakeRow>)> {
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    let (mut last, mut bytes) = (i64::MIN, 0_usize);
+    let rows = db.all_while(OLDEST, [max], |row| {
+        if bytes >= INTAKE_BYTES_MAX {
+            return Ok(None);
+        }
+        last = row.get(intake::number)?;
+        let row = read(row)?;
+        bytes = bytes.saturating_add(row.data.len());
+        Ok(Some(row))
+    })?;
+    Ok((last, rows))
+}
+
+/// All rows, oldest first.
+pub(crate) fn all(db: &Db) -> Rows<Vec<IntakeRow>> {
+    db.all(OLDEST, [i64::MAX], read)
+}
+
+/// Somebody may have written texts that are not UTF-8.
+fn read(row: &Row<'_>) -> rusqlite::Result<IntakeRow> {
+    Ok(IntakeRow {
+        kind: lossy_text(row, intake::kind)?,
+        instance_id: lossy_text(row, intake::instance_id)?,
+        name: lossy_text(row, intake::name)?,
+        version: match row.get_ref(intake::version)? == ValueRef::Null {
+            true => None,
+            false => Some(lossy_text(row, intake::version)?),
+        },
+        data: lossy_text(row, intake::data)?,
+    })
+}
+
+/// Deletes rows that were taken over. Nobody else writes meanwhile.
+pub(crate) fn delete_up_to(db: &Db, number: i64) -> Rows<()> {
+    db.execute(DELETE_UP_TO, [number]).map(|_| ())
+}
