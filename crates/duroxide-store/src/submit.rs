@@ -71,13 +71,21 @@ pub(crate) fn closed() -> StoreFailure {
 pub(crate) struct Submitter {
     requests: mpsc::Sender<Request>,
     clock: Arc<dyn Clock>,
+    /// Called after each request, where nobody blocks on the inbox.
+    on_request: Option<OnRequest>,
 }
+
+/// What a stepped store calls when somebody has handed something in.
+pub(crate) type OnRequest = Arc<dyn Fn() + Send + Sync>;
 
 impl Submitter {
     /// The callers' end, and the store's.
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> (Self, mpsc::Receiver<Request>) {
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        on_request: Option<OnRequest>,
+    ) -> (Self, mpsc::Receiver<Request>) {
         let (requests, inbox) = mpsc::channel();
-        (Self { requests, clock }, inbox)
+        (Self { requests, clock, on_request }, inbox)
     }
 
     /// The store's time.
@@ -115,6 +123,9 @@ impl Submitter {
     /// Sends a request. A store that has ended drops it, and with it the way back: the caller sees that.
     pub(crate) fn send(&self, request: Request) {
         let _ = self.requests.send(request);
+        if let Some(on_request) = &self.on_request {
+            on_request();
+        }
     }
 }
 

@@ -65,6 +65,7 @@
 //! | `sqlite` | yes | [`providers::sqlite`] |
 //! | `postgres` | no | `providers::postgres`: one PostgreSQL database for many nodes |
 //! | `fs` | no | `providers::fs`: a store of plain files, for looking at, teaching and tests |
+//! | `testing` | no | `testing`: clusters in virtual time, mocks, recorded histories, checks before a rollout |
 //! | `provider-test` | no | `provider_validations` and `provider_stress_tests`: test kits for providers |
 //! | `test` | no | the same as `provider-test` |
 
@@ -94,6 +95,9 @@ pub use duroxide_runtime::{
     ActivityContext, Client, ClientError, OrchestrationRegistry, OrchestrationRegistryBuilder,
     OrchestrationStatus, RuntimeOptions, client,
 };
+
+#[cfg(feature = "testing")]
+pub use duroxide_testing as testing;
 
 #[cfg(feature = "provider-test")]
 pub use duroxide_conformance::{conformance_tests, provider_stress_tests, provider_validations};

@@ -1,0 +1,17 @@
+//! The test kit: everything a program on duroxide needs to test its own handlers.
+//!
+//! * [`TestCluster`]: the real runtime on a real store, on one thread and in virtual time, with crashes and faults on
+//!   request and everything random from one seed. [`for_seeds`] tries a crash at every await.
+//! * [`Mock`], [`TextMock`]: stand-ins for activities.
+
+// A wildcard arm would hide a new event kind, action or work item: see docs/adding-an-event-kind.md.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
+mod cluster;
+mod dice;
+mod mock;
+mod seeds;
+
+pub use cluster::{ClusterBuilder, StoreFault, TestCluster};
+pub use mock::{Mock, TextMock};
+pub use seeds::for_seeds;
