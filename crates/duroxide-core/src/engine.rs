@@ -9,6 +9,7 @@
 //! state.rs        what code and engine share: emitted actions, awaitables, key-value state, custom status
 //! awaitable.rs    the life of one awaited call; queue.rs the same for queue reads
 //! matching.rs     actions against recorded events
+//! divergence.rs   where code first differs from a history
 //! generation.rs   rules that were changed, and which executions keep the old ones
 //! history.rs      HistoryCheck: what any history must satisfy, incrementally
 //! poll.rs         polls user code: wakers, panics, self-waking loops
@@ -17,6 +18,7 @@
 
 mod awaitable;
 mod conclude;
+mod divergence;
 mod ending;
 mod execution;
 mod generation;
@@ -32,6 +34,7 @@ mod state;
 mod turn;
 
 pub(crate) use awaitable::Value;
+pub use divergence::{Divergence, check_replay};
 pub use ending::{Ending, Record, end_without_code, recorded_cancellation};
 pub use execution::Execution;
 pub(crate) use generation::Generation;

@@ -52,7 +52,7 @@ use self::{
 ///         Ok("a month later".to_owned())
 ///     })
 ///     .build();
-/// TestCluster::builder().handlers(Handlers::new().orchestrations(reminders)).run(|cluster| async move {
+/// TestCluster::builder().handlers(Handlers::new().orchestrations(reminders)).run(async |cluster| {
 ///     cluster.client().start_orchestration("r-1", "Remind", "").await.unwrap();
 ///     let ended: Result<String, String> =
 ///         cluster.client().wait_for_orchestration_typed("r-1", Duration::MAX).await.unwrap();

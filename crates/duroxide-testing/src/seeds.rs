@@ -38,7 +38,7 @@ const SEED: &str = "DUROXIDE_SEED";
 /// # }
 /// for_seeds(0..20, |cluster| {
 ///     let hello = TextMock::new("Hello", |name| Ok(format!("hello {name}")));
-///     cluster.handlers(handlers()).mock_text(&hello).run(|cluster| async move {
+///     cluster.handlers(handlers()).mock_text(&hello).run(async |cluster| {
 ///         cluster.client().start_orchestration("g", "Greet", "world").await.unwrap();
 ///         let ended: Result<String, String> =
 ///             cluster.client().wait_for_orchestration_typed("g", Duration::from_secs(3_600)).await.unwrap();

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    future::Future,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -114,7 +113,7 @@ impl ClusterBuilder {
     /// # Panics
     /// With the test; if handlers cannot be registered together, or the store cannot be opened; if the time limit has
     /// passed; inside of a tokio runtime.
-    pub fn run<T, F: Future<Output = T>>(self, test: impl FnOnce(TestCluster) -> F) -> T {
+    pub fn run<T>(self, test: impl AsyncFnOnce(TestCluster) -> T) -> T {
         let executor = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
         let executor = executor.unwrap_or_else(|error| fail(&format!("no tokio runtime: {error}")));
         // Destructors ask for the time, and must get the virtual one.
@@ -122,7 +121,7 @@ impl ClusterBuilder {
         executor.block_on(LocalSet::new().run_until(self.run_here(test)))
     }
 
-    async fn run_here<T, F: Future<Output = T>>(self, test: impl FnOnce(TestCluster) -> F) -> T {
+    async fn run_here<T>(self, test: impl AsyncFnOnce(TestCluster) -> T) -> T {
         let time = VirtualTime::default();
         let opened = store::open(&self.store, self.seed, &time);
         let (provider, driver, requested) =

@@ -16,7 +16,7 @@ fn slow_charge() -> Mock<charge> {
 #[test]
 fn an_activity_runs_again_after_a_crash() {
     let charge = slow_charge();
-    TestCluster::builder().handlers(handlers()).mock(&charge).run(|cluster| async move {
+    TestCluster::builder().handlers(handlers()).mock(&charge).run(async |cluster| {
         let order = cluster.client().start::<order>("o-1", 700).await.unwrap();
         cluster.sleep(Duration::from_secs(5)).await;
         cluster.crash(0);
@@ -33,7 +33,7 @@ fn an_activity_runs_again_after_a_crash() {
 fn another_node_takes_over_what_a_dead_one_held() {
     let charge = slow_charge();
     let cluster = TestCluster::builder().handlers(handlers()).handlers(handlers()).mock(&charge);
-    cluster.run(|cluster| async move {
+    cluster.run(async |cluster| {
         let order = cluster.client().start::<order>("o-1", 700).await.unwrap();
         cluster.sleep(Duration::from_secs(5)).await;
         cluster.crash(0);
@@ -48,7 +48,7 @@ fn another_node_takes_over_what_a_dead_one_held() {
 #[test]
 fn a_frozen_node_loses_its_lock_and_its_result_counts_for_nothing() {
     let charge = slow_charge();
-    TestCluster::builder().handlers(handlers()).mock(&charge).run(|cluster| async move {
+    TestCluster::builder().handlers(handlers()).mock(&charge).run(async |cluster| {
         let order = cluster.client().start::<order>("o-1", 700).await.unwrap();
         cluster.sleep(Duration::from_secs(5)).await;
         cluster.pause(0).await;
@@ -65,7 +65,7 @@ fn a_frozen_node_loses_its_lock_and_its_result_counts_for_nothing() {
 
 #[test]
 fn an_upgraded_node_has_the_new_code() {
-    TestCluster::builder().handlers(handlers()).run(|cluster| async move {
+    TestCluster::builder().handlers(handlers()).run(async |cluster| {
         let first = cluster.client().start::<order>("o-1", 700).await.unwrap();
         cluster.sleep(Duration::from_secs(5)).await;
         cluster.upgrade(0, v2::handlers()).await;

@@ -7,7 +7,7 @@ use crate::order::{charge, handlers, order};
 /// One approved order under this fault; returns how often the card was charged.
 fn charges_under(fault: StoreFault) -> usize {
     let charge = Mock::<charge>::returning(&"receipt".to_owned());
-    TestCluster::builder().handlers(handlers()).mock(&charge).run(|cluster| async move {
+    TestCluster::builder().handlers(handlers()).mock(&charge).run(async |cluster| {
         cluster.store_fails(fault);
         let order = cluster.client().start::<order>("o-1", 700).await.unwrap();
         order.raise("approval", &"Kim").await.unwrap();

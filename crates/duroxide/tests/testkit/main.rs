@@ -1,8 +1,10 @@
-//! The test kit: clusters in virtual time.
+//! The test kit: clusters in virtual time, mocks, recorded histories, checks before a rollout.
 
 mod crashes;
 mod faults;
+mod histories;
 mod mocks;
 mod order;
 mod seeds;
 mod time;
+mod verify;

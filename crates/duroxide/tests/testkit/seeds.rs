@@ -30,7 +30,7 @@ fn story(cluster: ClusterBuilder) -> Story {
         .taking(Duration::from_millis(700));
     let cluster = cluster.handlers(handlers()).handlers(handlers()).mock(&charge);
     let calls = charge.clone();
-    cluster.run(|cluster| async move {
+    cluster.run(async |cluster| {
         let client = cluster.client();
         for n in 0..5 {
             client.start::<order>(format!("order-{n}"), n).await.unwrap();
@@ -90,7 +90,7 @@ fn an_order_survives_a_crash_at_every_await() {
     let charged_again = Mutex::new(0);
     for_seeds(0..500, |cluster| {
         let charge = Mock::<charge>::returning(&"receipt".to_owned()).taking(Duration::from_secs(1));
-        cluster.handlers(handlers()).mock(&charge).run(|cluster| async move {
+        cluster.handlers(handlers()).mock(&charge).run(async |cluster| {
             let order = cluster.client().start::<order>("o-1", 700).await.unwrap();
             cluster.sleep(Duration::from_secs(60)).await;
             order.raise("approval", &"Kim").await.unwrap();
@@ -108,7 +108,7 @@ fn a_crash_that_does_harm_is_found() {
     let found = catch_unwind(AssertUnwindSafe(|| {
         for_seeds(0..500, |cluster| {
             let charge = Mock::<charge>::returning(&"receipt".to_owned());
-            cluster.handlers(handlers()).mock(&charge).run(|cluster| async move {
+            cluster.handlers(handlers()).mock(&charge).run(async |cluster| {
                 let order = cluster.client().start::<order>("o-1", 700).await.unwrap();
                 let _ = order.result().await.unwrap();
             });

@@ -11,7 +11,7 @@ use crate::order::{DEADLINE, charge, handlers, nightly, order};
 
 #[test]
 fn a_deadline_in_two_minutes_is_tested_in_no_time() {
-    TestCluster::builder().handlers(handlers()).run(|cluster| async move {
+    TestCluster::builder().handlers(handlers()).run(async |cluster| {
         let order = cluster.client().start::<order>("o-1", 700).await.unwrap();
         let ended = order.result().await.unwrap();
         assert_eq!(ended.unwrap_err().to_string(), "nobody approved");
@@ -21,7 +21,7 @@ fn a_deadline_in_two_minutes_is_tested_in_no_time() {
 
 #[test]
 fn an_approval_before_the_deadline_is_in_time() {
-    TestCluster::builder().handlers(handlers()).run(|cluster| async move {
+    TestCluster::builder().handlers(handlers()).run(async |cluster| {
         let order = cluster.client().start::<order>("o-1", 700).await.unwrap();
         cluster.sleep(DEADLINE - Duration::from_secs(1)).await;
         order.raise("approval", &"Kim").await.unwrap();
@@ -32,7 +32,7 @@ fn an_approval_before_the_deadline_is_in_time() {
 /// A jump over a day takes few steps: what a node does at intervals does not interrupt it.
 #[test]
 fn a_loop_over_thirty_days_takes_few_steps() {
-    TestCluster::builder().handlers(handlers()).run(|cluster| async move {
+    TestCluster::builder().handlers(handlers()).run(async |cluster| {
         let nights = cluster.client().start::<nightly>("n", 30).await.unwrap();
         assert_eq!(nights.result().await.unwrap().unwrap(), "done");
         assert_eq!(cluster.elapsed(), Duration::from_secs(30 * 86_400));
@@ -44,7 +44,7 @@ fn a_loop_over_thirty_days_takes_few_steps() {
 #[test]
 fn activities_take_virtual_time() {
     let slow = Mock::<charge>::returning(&"receipt".to_owned()).taking(Duration::from_secs(90));
-    TestCluster::builder().handlers(handlers()).mock(&slow).run(|cluster| async move {
+    TestCluster::builder().handlers(handlers()).mock(&slow).run(async |cluster| {
         let order = cluster.client().start::<order>("o-1", 700).await.unwrap();
         order.result().await.unwrap().unwrap_err();
         assert_eq!(cluster.elapsed(), Duration::from_secs(90) + DEADLINE);
@@ -55,7 +55,7 @@ fn activities_take_virtual_time() {
 fn a_test_that_waits_for_nothing_ends_with_what_is_open() {
     let waiting = catch_unwind(AssertUnwindSafe(|| {
         let cluster = TestCluster::builder().handlers(handlers()).time_limit(Duration::from_secs(86_400));
-        cluster.run(|cluster| async move {
+        cluster.run(async |cluster| {
             let nights = cluster.client().start::<nightly>("n", 400).await.unwrap();
             let _ = nights.result().await;
         });
