@@ -20,7 +20,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Action, CallKind, Clock, DurableFuture, Event, ScheduleKind, Timestamp, codec,
-    engine::{Generation, Identity, Shared, State, Undecodable, Value},
+    engine::{Caller, Generation, Identity, Shared, State, Undecodable, Value},
     version::BUILD_VERSION,
 };
 
@@ -91,7 +91,7 @@ impl OrchestrationContext {
     /// names.
     fn call_at<T>(
         &self,
-        location: &'static Location<'static>,
+        location: Caller,
         kind: CallKind,
         name: &str,
         action: Action,

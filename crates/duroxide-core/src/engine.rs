@@ -2,14 +2,13 @@
 //!
 //! ```text
 //! execution.rs    Execution: start and turn; the one loop for recorded and new events
-//! replay.rs       rebuilds an execution from its stored history
+//! replay.rs       rebuilds an execution from its stored history; divergence.rs where its code first differs
 //! receive.rs      messages become events, or are dropped, or fail the turn
 //! conclude.rs     how a turn ends: breadcrumbs, terminal event, work to hand out
 //! ending.rs       ends an execution without running its code
 //! state.rs        what code and engine share: emitted actions, awaitables, key-value state, custom status
 //! awaitable.rs    the life of one awaited call; queue.rs the same for queue reads
 //! matching.rs     actions against recorded events
-//! divergence.rs   where code first differs from a history
 //! generation.rs   rules that were changed, and which executions keep the old ones
 //! history.rs      HistoryCheck: what any history must satisfy, incrementally
 //! poll.rs         polls user code: wakers, panics, self-waking loops
@@ -18,7 +17,6 @@
 
 mod awaitable;
 mod conclude;
-mod divergence;
 mod ending;
 mod execution;
 mod generation;
@@ -34,12 +32,12 @@ mod state;
 mod turn;
 
 pub(crate) use awaitable::Value;
-pub use divergence::{Divergence, check_replay};
 pub use ending::{Ending, Record, end_without_code, recorded_cancellation};
 pub use execution::Execution;
 pub(crate) use generation::Generation;
 pub use history::{HistoryCheck, HistoryViolation};
 pub(crate) use poll::Undecodable;
+pub use replay::{Divergence, check_replay};
 pub use seed::{Seed, Setup};
-pub(crate) use state::{Identity, Shared, State};
+pub(crate) use state::{Caller, Identity, Shared, State};
 pub use turn::{Continuation, Outcome, Turn};

@@ -7,7 +7,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{
     OrchestrationContext, Place, encode_or_panic, into_result, into_typed_result, retries::RetryEnd,
 };
-use crate::{Action, CallKind, DurableFuture, RetryOptions, codec, engine::Value};
+use crate::{
+    Action, CallKind, DurableFuture, RetryOptions, codec,
+    engine::{Caller, Value},
+};
 
 const OUTPUT: &str = "output of activity";
 const TIMED_OUT: &str = "timeout: activity timed out";
@@ -176,7 +179,7 @@ pub(crate) struct ActivityRequest {
     /// Later attempts have the idempotency key of the first. Calls by name keep the work items that they always had.
     pub(crate) keeps_key: bool,
     /// The call in the user's code.
-    pub(crate) location: &'static Location<'static>,
+    pub(crate) location: Caller,
 }
 
 impl ActivityRequest {

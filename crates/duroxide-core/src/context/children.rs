@@ -6,8 +6,9 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};
 use crate::{
-    Action, CallKind, DurableFuture, ErrorDetails, engine::Value, is_auto_generated_sub_orch_id,
-    is_reserved_root_id,
+    Action, CallKind, DurableFuture, ErrorDetails,
+    engine::{Caller, Value},
+    is_auto_generated_sub_orch_id, is_reserved_root_id,
 };
 
 const OUTPUT: &str = "output of sub-orchestration";
@@ -171,7 +172,7 @@ impl OrchestrationContext {
 
     pub(crate) fn call_child<T>(
         &self,
-        location: &'static Location<'static>,
+        location: Caller,
         name: String,
         version: Option<String>,
         instance: String,

@@ -3,7 +3,7 @@
 use std::{panic::Location, time::Duration};
 
 use super::OrchestrationContext;
-use crate::{Action, CallKind, DurableFuture};
+use crate::{Action, CallKind, DurableFuture, engine::Caller};
 
 /// # Timers
 impl OrchestrationContext {
@@ -14,11 +14,7 @@ impl OrchestrationContext {
     }
 
     /// A timer of a call that stands there in the user's code.
-    pub(crate) fn timer_at(
-        &self,
-        location: &'static Location<'static>,
-        delay: Duration,
-    ) -> DurableFuture<()> {
+    pub(crate) fn timer_at(&self, location: Caller, delay: Duration) -> DurableFuture<()> {
         let action =
             Action::CreateTimer { scheduling_event_id: 0, fire_at_ms: self.shared.fire_at_ms(delay) };
         self.call_at(location, CallKind::Timer, "", action, |_| ())

@@ -36,7 +36,6 @@ pub struct Execution {
     pub(super) undecodable: bool,
     /// The turn cannot go on: changed code, a system error, a self-waking loop.
     pub(super) failure: Option<ErrorDetails>,
-    /// Where the code first differed from the history.
     pub(super) divergence: Option<Box<Divergence>>,
     /// Input and version of the first continue-as-new that the code asked for.
     pub(super) continuation: Option<(String, Option<String>)>,

@@ -1,8 +1,12 @@
 //! Rebuilds an execution from its stored history.
 
+mod divergence;
+
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{Divergence, conclude::DROPPED_FUTURE, execution::Execution, seed::Setup};
+pub use divergence::{Divergence, check_replay};
+
+use super::{conclude::DROPPED_FUTURE, execution::Execution, seed::Setup};
 use crate::{AppErrorKind, CallKind, ErrorDetails, Event, EventKind, EventRole};
 
 impl Execution {

@@ -20,6 +20,9 @@ use super::{
 };
 use crate::{Action, CallKind, Clock, KvEntry, RunOptions};
 
+/// The place of a call in the user's code.
+pub(crate) type Caller = &'static Location<'static>;
+
 /// Identifies an execution. Never changes.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
@@ -101,8 +104,7 @@ pub(crate) struct Emission {
     pub(crate) action: Action,
     /// How a worker runs the activity. Part of the work item only, not of the recorded event.
     pub(crate) options: RunOptions,
-    /// The call in the user's code.
-    pub(crate) location: &'static Location<'static>,
+    pub(crate) location: Caller,
 }
 
 /// An awaited call and, for waits and queue reads, the name it listens on.
@@ -145,13 +147,7 @@ impl State {
     }
 
     /// Emits an action that the code waits for. Returns the token of the call.
-    pub(crate) fn call(
-        &mut self,
-        kind: CallKind,
-        name: &str,
-        action: Action,
-        location: &'static Location<'static>,
-    ) -> u64 {
+    pub(crate) fn call(&mut self, kind: CallKind, name: &str, action: Action, location: Caller) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
         let life = match kind {
@@ -165,7 +161,7 @@ impl State {
         token
     }
 
-    fn push_emission(&mut self, token: Option<u64>, action: Action, location: &'static Location<'static>) {
+    fn push_emission(&mut self, token: Option<u64>, action: Action, location: Caller) {
         self.emissions_in_turn += 1;
         // Over the limit the turn fails in any case. Keeping the actions would let an endless loop use up the memory.
         let kept_max = self.emissions_max.map(|max| max.saturating_add(self.replayed_emissions_max));

@@ -8,7 +8,6 @@ mod cancel_and_wait;
 mod cancellation;
 mod continuation;
 mod decode_errors;
-mod divergence;
 mod events;
 mod fan_in;
 mod held_bytes;

@@ -29,7 +29,6 @@ fn story(cluster: ClusterBuilder) -> Story {
         .failing_first(2, &"busy".to_owned())
         .taking(Duration::from_millis(700));
     let cluster = cluster.handlers(handlers()).handlers(handlers()).mock(&charge);
-    let calls = charge.clone();
     cluster.run(async |cluster| {
         let client = cluster.client();
         for n in 0..5 {
@@ -50,7 +49,7 @@ fn story(cluster: ClusterBuilder) -> Story {
         }
         Story {
             histories,
-            calls: calls.calls(),
+            calls: charge.calls(),
             elapsed: cluster.elapsed(),
             awaits: cluster.awaits(),
             store: format!("{:?}", cluster.snapshot().await),

@@ -9,7 +9,10 @@ use std::{
 };
 
 use super::{CallError, Orchestration, call_error::typed_outcome, encode};
-use crate::{DurableFuture, OrchestrationContext, engine::Value};
+use crate::{
+    DurableFuture, OrchestrationContext,
+    engine::{Caller, Value},
+};
 
 const OUTPUT: &str = "output of sub-orchestration";
 
@@ -36,7 +39,7 @@ struct Built {
     id: String,
     version: Option<String>,
     /// The call in the user's code.
-    location: &'static Location<'static>,
+    location: Caller,
 }
 
 impl OrchestrationContext {

@@ -1,9 +1,11 @@
 //! [`check_replay`]: whether code still does what a history says, and where it first does not.
 
-use std::{fmt, panic::Location};
+use std::fmt;
 
-use super::{Execution, Setup};
-use crate::{Action, AppErrorKind, ErrorDetails, Event, EventKind, EventRole, engine::state::Emission};
+use crate::{
+    Action, AppErrorKind, ErrorDetails, Event, EventKind, EventRole,
+    engine::{Execution, Setup, state::Emission},
+};
 
 /// The first difference between a history and the code that replays it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,11 +18,15 @@ pub struct Divergence {
     /// What the code did.
     pub found: String,
     /// The call in the code, if the code made one.
-    pub location: Option<&'static Location<'static>>,
+    pub location: Option<&'static std::panic::Location<'static>>,
 }
 
 impl Divergence {
-    pub(super) fn new(event_id: u64, recorded: impl Into<String>, found: impl Into<String>) -> Self {
+    pub(in crate::engine) fn new(
+        event_id: u64,
+        recorded: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
         Self { event_id, recorded: recorded.into(), found: found.into(), location: None }
     }
 
@@ -88,13 +94,18 @@ impl Execution {
     }
 
     /// Notes that the code made `emission`, or no call, where this event records a call.
-    pub(super) fn note_other_call(&mut self, event_id: u64, kind: &EventKind, emission: Option<&Emission>) {
+    pub(in crate::engine) fn note_other_call(
+        &mut self,
+        event_id: u64,
+        kind: &EventKind,
+        emission: Option<&Emission>,
+    ) {
         let found = emission.map_or_else(|| self.what_it_did(), |emission| describe(&emission.action));
         let divergence = Divergence::new(event_id, format!("{kind:?}"), found).with_call(emission);
         self.note_divergence(divergence);
     }
 
-    pub(super) fn note_divergence(&mut self, divergence: Divergence) {
+    pub(in crate::engine) fn note_divergence(&mut self, divergence: Divergence) {
         self.divergence.get_or_insert_with(|| Box::new(divergence));
     }
 
@@ -139,7 +150,7 @@ impl Execution {
     }
 
     /// What the code did that made no call.
-    pub(super) fn what_it_did(&self) -> String {
+    pub(in crate::engine) fn what_it_did(&self) -> String {
         match &self.ended {
             None => "waits and makes no further call".to_owned(),
             Some(Ok(output)) => format!("returned Ok({output:?})"),
