@@ -76,7 +76,7 @@ fn changed_code_is_shown_with_file_event_both_sides_and_line() {
         lines[1].contains("approved.json: event 2: history says ActivityScheduled { name: \"charge\""),
         "{error}"
     );
-    assert!(lines[1].contains("; the code called UpdateCustomStatus"), "{error}");
+    assert!(lines[1].contains("; the code asked for CustomStatusUpdated"), "{error}");
     assert!(lines[1].ends_with(&format!("tests/testkit/histories.rs:{CALL}:9")), "{error} {CALL}");
 }
 

@@ -15,4 +15,5 @@ mod mocks;
 mod order;
 mod seeds;
 mod time;
+mod units;
 mod verify;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     Action, AppErrorKind, ErrorDetails, Event, EventKind, EventRole,
-    engine::{Execution, Setup, state::Emission},
+    engine::{Execution, Setup, matching::event_for, state::Emission},
 };
 
 /// The first difference between a history and the code that replays it.
@@ -100,7 +100,7 @@ impl Execution {
         kind: &EventKind,
         emission: Option<&Emission>,
     ) {
-        let found = emission.map_or_else(|| self.what_it_did(), |emission| describe(&emission.action));
+        let found = emission.map_or_else(|| self.what_it_did(), |call| self.describe(&call.action, event_id));
         let divergence = Divergence::new(event_id, format!("{kind:?}"), found).with_call(emission);
         self.note_divergence(divergence);
     }
@@ -145,8 +145,16 @@ impl Execution {
     fn differs(&self, event_id: u64, recorded: String) -> Box<Divergence> {
         let state = self.shared.lock();
         let call = if self.ended.is_none() { state.emissions().next() } else { None };
-        let found = call.map_or_else(|| self.what_it_did(), |call| describe(&call.action));
+        let found = call.map_or_else(|| self.what_it_did(), |call| self.describe(&call.action, event_id));
         Box::new(Divergence::new(event_id, recorded, found).with_call(call))
+    }
+
+    /// A call in the words of the history.
+    fn describe(&self, action: &Action, event_id: u64) -> String {
+        match event_for(action, self.shared.identity.execution_id, event_id) {
+            Some(kind) => format!("asked for {kind:?}"),
+            None => format!("asked for {action:?}"),
+        }
     }
 
     /// What the code did that made no call.
@@ -158,9 +166,4 @@ impl Execution {
             Some(Err(error)) => format!("returned Err({:?})", error.display_message()),
         }
     }
-}
-
-/// A call in words.
-fn describe(action: &Action) -> String {
-    format!("called {action:?}")
 }

@@ -51,7 +51,7 @@ fn another_call_is_shown_with_its_line() {
         found(shipping(), |ctx, order| async move { ctx.schedule_activity("Reserve", order).await });
     assert_eq!(difference.event_id, 2);
     assert!(difference.recorded.starts_with("ActivityScheduled { name: \"Charge\""), "{difference}");
-    assert!(difference.found.starts_with("called CallActivity"), "{difference}");
+    assert!(difference.found.starts_with("asked for ActivityScheduled"), "{difference}");
     assert!(difference.found.contains("Reserve"), "{difference}");
     let location = difference.location.unwrap();
     assert!(location.file().ends_with("divergence.rs"), "{location}");
