@@ -1,6 +1,6 @@
 //! Batch fetches: one request, several claims.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, fmt::Debug, sync::Arc, time::Duration};
 
 use duroxide_core::{Event, KvEntry, WorkItem};
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,28 @@ use crate::{
     DispatcherCapabilityFilter, HandlerCapability, NodeId, ScheduledActivityIdentifier, SessionFetchConfig,
     TagFilter,
 };
+
+/// How many items a fetch asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// The maximum number of items.
+    pub max: usize,
+    /// How many of them can start at once; see [`OrchestrationFetch::free_slots`].
+    pub free_slots: usize,
+}
+
+/// How many items a caller wants while its fetch waits. A store that lets fetches wait asks for it when it serves the
+/// fetch: slots may have become free or busy since the fetch was made.
+pub trait Demand: Debug + Send + Sync {
+    /// What is wanted now. The fetch waits on if that is nothing.
+    fn wanted(&self) -> Wanted;
+
+    /// Has the store told when more can start than it was last answered, so that it serves the fetch again.
+    fn on_rise(&self, tell: TellOfDemand);
+}
+
+/// What a [`Demand`] calls when it rises.
+pub type TellOfDemand = Arc<dyn Fn() + Send + Sync>;
 
 /// A request for orchestration work.
 #[derive(Debug, Clone)]
@@ -28,6 +50,8 @@ pub struct OrchestrationFetch<'a> {
     /// messages that were attempted before: a crash counts an attempt for everything claimed, so fetching ahead
     /// would spread poison over healthy work.
     pub free_slots: usize,
+    /// What replaces both when the fetch is served after a wait.
+    pub demand: Option<Arc<dyn Demand>>,
     /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
     pub node: Option<NodeId>,
     /// Only this instance, and then whatever the filters say: to end what nobody can run. A provider that knows nodes
@@ -45,6 +69,7 @@ impl<'a> OrchestrationFetch<'a> {
             handlers: None,
             max: 1,
             free_slots: 1,
+            demand: None,
             node: None,
             only: None,
         }
@@ -69,6 +94,13 @@ impl<'a> OrchestrationFetch<'a> {
     pub fn with_max(mut self, max: usize, free_slots: usize) -> Self {
         self.max = max;
         self.free_slots = free_slots;
+        self
+    }
+
+    /// Asks for what `demand` says when the fetch is served.
+    #[must_use]
+    pub fn with_demand(mut self, demand: Option<Arc<dyn Demand>>) -> Self {
+        self.demand = demand;
         self
     }
 
@@ -105,6 +137,8 @@ pub struct WorkFetch<'a> {
     pub max: usize,
     /// How many of them can start at once; see [`OrchestrationFetch::free_slots`].
     pub free_slots: usize,
+    /// What replaces both when the fetch is served after a wait.
+    pub demand: Option<Arc<dyn Demand>>,
     /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
     pub node: Option<NodeId>,
     /// Only this activity, and then whatever tags, handlers and sessions say: to end what nobody can run; see
@@ -123,6 +157,7 @@ impl<'a> WorkFetch<'a> {
             handlers: None,
             max: 1,
             free_slots: 1,
+            demand: None,
             node: None,
             only: None,
         }
@@ -147,6 +182,13 @@ impl<'a> WorkFetch<'a> {
     pub fn with_max(mut self, max: usize, free_slots: usize) -> Self {
         self.max = max;
         self.free_slots = free_slots;
+        self
+    }
+
+    /// Asks for what `demand` says when the fetch is served.
+    #[must_use]
+    pub fn with_demand(mut self, demand: Option<Arc<dyn Demand>>) -> Self {
+        self.demand = demand;
         self
     }
 

@@ -42,8 +42,8 @@ pub use admin::ProviderAdmin;
 pub use dead_letter::{DeadLetter, DeadLetterQueue, RawEvent};
 pub use error::ProviderError;
 pub use fetch::{
-    LoadedExecution, Losses, OrchestrationClaim, OrchestrationFetch, RenewedWorkItem, StorePosition,
-    WorkClaim, WorkFetch,
+    Demand, LoadedExecution, Losses, OrchestrationClaim, OrchestrationFetch, RenewedWorkItem, StorePosition,
+    TellOfDemand, Wanted, WorkClaim, WorkFetch,
 };
 pub use filter::{
     DispatcherCapabilityFilter, HandlerCapability, SemverRange, TagFilter, VersionRange, VersionTriple,

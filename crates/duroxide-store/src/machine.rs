@@ -159,6 +159,7 @@ impl Machine {
                 self.activities.push(*fetch, behind_ops);
                 self.polling.poll_soon();
             }
+            Request::DemandRose => self.ask_demands(),
             Request::Watched => self.polling.poll_soon(),
             Request::WriteNoticed => self.polling.note_write(self.seen, &self.options),
             // The driver keeps the locks of nodes.
@@ -301,6 +302,12 @@ impl Machine {
         self.reads_had_their_turn = true;
         let count = self.reads.len().min(READS_MAX);
         self.reads.drain(..count).collect()
+    }
+
+    /// Asks the callers of waiting fetches how much they want by now.
+    pub(crate) fn ask_demands(&mut self) {
+        self.instances.ask_demands();
+        self.activities.ask_demands();
     }
 
     /// Answers the fetches whose time is up.

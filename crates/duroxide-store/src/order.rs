@@ -1,10 +1,10 @@
 //! What instance orders and activity orders have in common, so that waiting and serving are written once.
 
-use std::{fmt::Debug, time::Duration};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    OrchestrationClaim, SessionFetchConfig, StrandedWork, WorkClaim,
+    Demand, OrchestrationClaim, SessionFetchConfig, StrandedWork, Wanted, WorkClaim,
     store::{ActivityOrder, InstanceOrder, Op, StoreFailure},
 };
 use tokio::sync::oneshot;
@@ -27,6 +27,15 @@ pub(crate) trait Order: Debug + Clone + Send + 'static {
 
     /// For how long each item is locked.
     fn lock_timeout(&self) -> Duration;
+
+    /// How many items it asks for.
+    fn wanted(&self) -> Wanted;
+
+    /// Who says how many it asks for when it is served.
+    fn demand(&self) -> Option<&Arc<dyn Demand>>;
+
+    /// Asks for this many items instead.
+    fn set_wanted(&mut self, wanted: Wanted);
 
     /// The same order with longer leases.
     fn with_longer_leases(&self, by: Duration) -> Self;
@@ -57,6 +66,18 @@ impl Order for InstanceOrder {
 
     fn lock_timeout(&self) -> Duration {
         self.lock_timeout
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted { max: self.max, free_slots: self.free_slots }
+    }
+
+    fn demand(&self) -> Option<&Arc<dyn Demand>> {
+        self.demand.as_ref()
+    }
+
+    fn set_wanted(&mut self, wanted: Wanted) {
+        Wanted { max: self.max, free_slots: self.free_slots } = wanted;
     }
 
     fn with_longer_leases(&self, by: Duration) -> Self {
@@ -93,6 +114,18 @@ impl Order for ActivityOrder {
 
     fn lock_timeout(&self) -> Duration {
         self.lock_timeout
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted { max: self.max, free_slots: self.free_slots }
+    }
+
+    fn demand(&self) -> Option<&Arc<dyn Demand>> {
+        self.demand.as_ref()
+    }
+
+    fn set_wanted(&mut self, wanted: Wanted) {
+        Wanted { max: self.max, free_slots: self.free_slots } = wanted;
     }
 
     fn with_longer_leases(&self, by: Duration) -> Self {

@@ -7,8 +7,9 @@ use std::{
 };
 
 use duroxide_core::{Clock, Timestamp};
-use duroxide_provider::store::{
-    ActivityOrder, Answer, ApplyError, FailureClass, InstanceOrder, Op, StoreFailure, StoreReader,
+use duroxide_provider::{
+    TellOfDemand,
+    store::{ActivityOrder, Answer, ApplyError, FailureClass, InstanceOrder, Op, StoreFailure, StoreReader},
 };
 use tokio::sync::oneshot;
 
@@ -32,6 +33,8 @@ pub(crate) enum Request {
     FetchInstances(Box<Fetch<InstanceOrder>>),
     /// Hand out activities.
     FetchActivities(Box<Fetch<ActivityOrder>>),
+    /// A waiting fetch may want more than it did.
+    DemandRose,
     /// A client watches from now on.
     Watched,
     /// Someone has begun to write the store, in this process or another.
@@ -73,6 +76,8 @@ pub(crate) struct Submitter {
     clock: Arc<dyn Clock>,
     /// Called after each request, where nobody blocks on the inbox.
     on_request: Option<OnRequest>,
+    /// Sends [`Request::DemandRose`].
+    tell_of_demand: TellOfDemand,
 }
 
 /// What a stepped store calls when somebody has handed something in.
@@ -85,7 +90,9 @@ impl Submitter {
         on_request: Option<OnRequest>,
     ) -> (Self, mpsc::Receiver<Request>) {
         let (requests, inbox) = mpsc::channel();
-        (Self { requests, clock, on_request }, inbox)
+        let (teller, wake) = (requests.clone(), on_request.clone());
+        let tell_of_demand = Arc::new(move || hand_in(&teller, wake.as_ref(), Request::DemandRose));
+        (Self { requests, clock, on_request, tell_of_demand }, inbox)
     }
 
     /// The store's time.
@@ -115,6 +122,9 @@ impl Submitter {
         order: O,
         poll_timeout: std::time::Duration,
     ) -> Result<Delivery<O>, StoreFailure> {
+        if let Some(demand) = order.demand() {
+            demand.on_rise(Arc::clone(&self.tell_of_demand));
+        }
         let (reply, delivery) = oneshot::channel();
         self.send(order.into_request(self.clock.now().saturating_add(poll_timeout), reply));
         delivery.await.unwrap_or_else(|_| Err(closed()))
@@ -122,10 +132,15 @@ impl Submitter {
 
     /// Sends a request. A store that has ended drops it, and with it the way back: the caller sees that.
     pub(crate) fn send(&self, request: Request) {
-        let _ = self.requests.send(request);
-        if let Some(on_request) = &self.on_request {
-            on_request();
-        }
+        hand_in(&self.requests, self.on_request.as_ref(), request);
+    }
+}
+
+/// Hands a request in, and tells who runs the store by hand.
+fn hand_in(requests: &mpsc::Sender<Request>, on_request: Option<&OnRequest>, request: Request) {
+    let _ = requests.send(request);
+    if let Some(on_request) = on_request {
+        on_request();
     }
 }
 

@@ -53,7 +53,7 @@ pub fn for_seeds(seeds: Range<u64>, mut test: impl FnMut(ClusterBuilder)) {
     let awaits = Arc::new(Mutex::new(0));
     attempt("without a crash", || test(ClusterBuilder::planned(0, None, Arc::clone(&awaits))));
     let awaits = *awaits.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    for seed in chosen(seeds) {
+    for seed in chosen(seeds, env::var(SEED).ok().as_deref()) {
         let (order, at_await) = (seed / awaits.max(1), spread(seed, awaits.max(1)));
         let plan = CrashPlan { at_await };
         let what = format!("with seed {seed}, a crash at await {at_await} of {awaits};\n{}", repeat(seed));
@@ -62,13 +62,11 @@ pub fn for_seeds(seeds: Range<u64>, mut test: impl FnMut(ClusterBuilder)) {
 }
 
 /// The seeds of the range, or the one that the environment asks for.
-fn chosen(seeds: Range<u64>) -> Range<u64> {
-    match env::var(SEED) {
-        Ok(text) => match text.parse::<u64>() {
-            Ok(seed) => seed..seed.saturating_add(1),
-            Err(error) => fail(&format!("{SEED}={text} is not a seed: {error}")),
-        },
-        Err(_) => seeds,
+fn chosen(seeds: Range<u64>, asked_for: Option<&str>) -> Range<u64> {
+    let Some(text) = asked_for else { return seeds };
+    match text.parse::<u64>() {
+        Ok(seed) => seed..seed.saturating_add(1),
+        Err(error) => fail(&format!("{SEED}={text} is not a seed: {error}")),
     }
 }
 
@@ -113,5 +111,19 @@ mod tests {
             let reached: BTreeSet<u64> = (0..awaits).map(|seed| spread(seed, awaits)).collect();
             assert_eq!(reached, (0..awaits).collect());
         }
+    }
+
+    #[test]
+    fn a_failure_says_how_to_repeat_it() {
+        let command = "DUROXIDE_SEED=17 cargo test -p duroxide-testing -- --exact";
+        let test = "seeds::tests::a_failure_says_how_to_repeat_it";
+        assert_eq!(repeat(17), format!("repeat it with: {command} {test}"));
+        assert_eq!((chosen(0..500, None), chosen(0..500, Some("17"))), (0..500, 17..18));
+    }
+
+    #[test]
+    #[should_panic(expected = "DUROXIDE_SEED=seventeen is not a seed")]
+    fn a_seed_that_is_no_number_is_refused() {
+        chosen(0..500, Some("seventeen"));
     }
 }

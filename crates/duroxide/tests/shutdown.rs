@@ -76,16 +76,24 @@ async fn start_blocked(store: &Arc<dyn Provider>, blocking: &mut Blocking) -> Ar
     runtime
 }
 
+/// An executor of one thread that logs where this thread does: either of them may do the work of a shutdown.
+fn logging_executor() -> tokio::runtime::Runtime {
+    let here = tracing::dispatcher::get_default(Clone::clone);
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).enable_all();
+    builder.on_thread_start(move || std::mem::forget(tracing::dispatcher::set_default(&here)));
+    builder.build().unwrap()
+}
+
 /// Shuts a node down on this thread, and has its activity released once the wait for it was logged `reports` times.
 fn shut_down_blocked(spawned: bool, timeout_ms: u64, reports: usize) {
     const WAITS: &str = "shutdown waits for an activity";
     let file = File::new();
-    let executor =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (logs, _guard) = Logs::capture();
+    let executor = logging_executor();
     let store = executor.block_on(file.open());
     let mut blocking = Blocking::new(spawned);
     let runtime = executor.block_on(start_blocked(&store, &mut blocking));
-    let (logs, _guard) = Logs::capture();
     let (seen, release) = (logs.clone(), blocking.release);
     let over = Arc::new(AtomicBool::new(false));
     let is_over = Arc::clone(&over);

@@ -1,12 +1,12 @@
 //! What a fetch asks an engine for, and which rows pass its filters.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use duroxide_core::SYSCALL_ACTIVITY_PREFIX;
 use semver::Version;
 
 use crate::{
-    HandlerCapability, NodeId, OrchestrationFetch, ScheduledActivityIdentifier, SessionFetchConfig,
+    Demand, HandlerCapability, NodeId, OrchestrationFetch, ScheduledActivityIdentifier, SessionFetchConfig,
     TagFilter, VersionRange, VersionTriple, WorkFetch,
 };
 
@@ -24,6 +24,8 @@ pub struct InstanceOrder {
     /// How many of them can start at once. A suspect instance (a lease on it ended, or it was abandoned with the
     /// attempt counted) is claimed only among the first `free_slots`; beyond, the claim stops in front of it.
     pub free_slots: usize,
+    /// What replaces both when the fetch is served after a wait.
+    pub demand: Option<Arc<dyn Demand>>,
     /// Whether a claim takes all visible messages (the plain fetch), or a bounded part of them.
     pub whole_mailbox: bool,
     /// Which node claims.
@@ -43,6 +45,7 @@ impl InstanceOrder {
             handlers: request.handlers.cloned(),
             max: request.max,
             free_slots: request.free_slots,
+            demand: request.demand.clone(),
             whole_mailbox: false,
             node: request.node,
             only: request.only.map(str::to_owned),
@@ -111,6 +114,8 @@ pub struct ActivityOrder {
     /// How many of them can start at once. An activity that was attempted before is claimed only among the first
     /// `free_slots`; beyond, the claim stops in front of it.
     pub free_slots: usize,
+    /// What replaces both when the fetch is served after a wait.
+    pub demand: Option<Arc<dyn Demand>>,
     /// Which node claims.
     pub node: Option<NodeId>,
     /// Only this activity, whatever tags, handlers and sessions say: to end it, because no node can take it.
@@ -127,6 +132,7 @@ impl ActivityOrder {
             handlers: request.handlers.cloned(),
             max: request.max,
             free_slots: request.free_slots,
+            demand: request.demand.clone(),
             node: request.node,
             only: request.only.cloned(),
         }

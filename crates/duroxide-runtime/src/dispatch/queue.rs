@@ -15,7 +15,7 @@ pub(super) use sessions::InFlight;
 pub(super) use slot_guard::SlotGuard;
 
 use std::{
-    collections::{BTreeMap, VecDeque, btree_map::Entry},
+    collections::VecDeque,
     future::Future,
     panic::AssertUnwindSafe,
     sync::{
@@ -24,7 +24,7 @@ use std::{
     },
 };
 
-use duroxide_provider::ProviderError;
+use duroxide_provider::{Demand, ProviderError, Wanted};
 use futures_util::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use tracing::{error, warn};
 
@@ -36,7 +36,7 @@ use super::{
 use crate::env::{BoxFuture, Env, Moment};
 
 use slot_guard::SharedSlots;
-use slots::{Slots, Wanted};
+use slots::Slots;
 
 /// One of the two queues, as its dispatch loop sees it.
 pub(crate) trait WorkQueue: Send + Sync + 'static {
@@ -49,9 +49,6 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
     const LOCK: LockKind;
 
     fn lock_token(claim: &Self::Claim) -> &str;
-
-    /// Whether the item was claimed before without being finished.
-    fn was_attempted(claim: &Self::Claim) -> bool;
 
     fn node(&self) -> &Arc<Node>;
 
@@ -73,11 +70,12 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
         std::future::pending()
     }
 
-    /// Fetches for one slot, or for all slots if `slot` is `None`.
+    /// Fetches for one slot, or for all slots if `slot` is `None`; `demand` says how much when the fetch is served.
     fn fetch(
         &self,
         slot: Option<usize>,
         wanted: Wanted,
+        demand: Option<Arc<dyn Demand>>,
     ) -> BoxFuture<Result<Vec<Self::Claim>, ProviderError>>;
 
     /// Records that a fetch returned this claim. Returns the slot that must run the claim, if only one slot may.
@@ -120,13 +118,8 @@ struct QueueLoop<Q: WorkQueue> {
     queue: Arc<Q>,
     slots: Arc<SharedSlots>,
     queued: VecDeque<Queued<Q::Claim>>,
-    /// The fetches of single slots.
+    /// At most one for each slot, and one for all slots together.
     fetches: FuturesUnordered<BoxFuture<Fetched<Q::Claim>>>,
-    shared_fetch: Option<BoxFuture<Fetched<Q::Claim>>>,
-    /// For slots that became free while the shared fetch was waiting.
-    extra_fetch: Option<BoxFuture<Fetched<Q::Claim>>>,
-    /// The slots with a waiting fetch, and how many items each fetch could start at once. `None` is the shared fetch.
-    fetching: BTreeMap<Option<usize>, usize>,
     /// Consecutive failed fetches.
     failures: Arc<AtomicU32>,
 }
@@ -138,20 +131,19 @@ struct Queued<C> {
 }
 
 struct Fetched<C> {
+    /// `None` for the shared fetch.
     slot: Option<usize>,
     claims: Vec<C>,
 }
 
 impl<Q: WorkQueue> QueueLoop<Q> {
     fn new(queue: Arc<Q>, slots: Arc<SharedSlots>) -> Self {
+        slots.lock().end_all_fetches();
         Self {
             queue,
             slots,
             queued: VecDeque::new(),
             fetches: FuturesUnordered::new(),
-            shared_fetch: None,
-            extra_fetch: None,
-            fetching: BTreeMap::new(),
             failures: Arc::default(),
         }
     }
@@ -169,36 +161,23 @@ impl<Q: WorkQueue> QueueLoop<Q> {
                 biased;
                 () = node.stopping.cancelled() => break,
                 Some(fetched) = self.fetches.next(), if !self.fetches.is_empty() => self.receive(fetched),
-                fetched = ready(&mut self.shared_fetch), if self.shared_fetch.is_some() => {
-                    self.shared_fetch = None;
-                    self.receive(fetched);
-                }
-                fetched = ready(&mut self.extra_fetch), if self.extra_fetch.is_some() => {
-                    self.extra_fetch = None;
-                    self.receive_extra(fetched.claims);
-                }
                 () = slots.changed() => {}
                 () = queue.changed() => {}
                 () = sleep_until(&node.env, next_stale), if next_stale.is_some() => {}
             }
         }
         self.fetches.clear();
-        self.shared_fetch = None;
-        self.extra_fetch = None;
         join_all(self.queued.drain(..).map(|queued| release::<Q>(Arc::clone(&node), queued.claim))).await;
     }
 
     fn receive(&mut self, fetched: Fetched<Q::Claim>) {
-        self.fetching.remove(&fetched.slot);
         self.enqueue(fetched.claims, fetched.slot);
-    }
-
-    /// Enqueues the claims that still find a free slot: slots may have been taken while the fetch waited.
-    fn receive_extra(&mut self, claims: Vec<Q::Claim>) {
-        let free = self.slots.lock().free().saturating_sub(self.queued.len());
-        let (kept, released) = split_by_free_slots(free, claims, Q::was_attempted);
-        self.enqueue(kept, None);
-        released.into_iter().for_each(|claim| self.release(claim));
+        let mut slots = self.slots.lock();
+        slots.set_queued(self.queued.len());
+        match fetched.slot {
+            Some(slot) => slots.end_reservation(slot),
+            None => slots.end_shared_fetch(),
+        }
     }
 
     fn enqueue(&mut self, claims: Vec<Q::Claim>, slot: Option<usize>) {
@@ -217,7 +196,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     fn start_queued(&mut self) {
         let mut skipped = Vec::new();
         while let Some(bound) = self.queued.front().map(|queued| queued.bound) {
-            let slot = self.slots.take(bound, |slot| self.fetching.contains_key(&Some(slot)));
+            let slot = self.slots.take(bound);
             if slot.is_none() && bound.is_none() {
                 // No slot is free, and items bound to a slot are at the front. Scanning the rest of the queue for every
                 // started item would cost quadratic time.
@@ -260,89 +239,42 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     /// Keeps a fetch waiting for every free slot, and prefetches.
     fn start_fetches(&mut self) {
         let now = self.queue.node().env.moment();
-        let (wanted, free, slots_with_own_fetch) = {
-            let mut slots = self.slots.lock();
-            let wanted = slots.wanted(self.queued.len(), now);
-            if wanted.max == 0 {
-                return;
-            }
-            (wanted, slots.free(), self.queue.slots_with_own_fetch(&slots))
-        };
         let shared = self.queue.has_shared_fetch();
-        let ahead = if shared { 0 } else { (wanted.max - wanted.free) / free.max(1) };
-        for slot in slots_with_own_fetch.into_iter().take(wanted.free) {
-            self.fetch(Some(slot), Wanted { max: 1 + ahead, free: 1 });
+        let mut slots = self.slots.lock();
+        slots.set_queued(self.queued.len());
+        let Wanted { max, free_slots } = slots.wanted(now);
+        let ahead = if shared { 0 } else { (max - free_slots) / slots.free().max(1) };
+        let mut own = self.queue.slots_with_own_fetch(&slots);
+        own.retain(|slot| !slots.is_reserved(*slot));
+        for slot in own.into_iter().take(free_slots) {
+            slots.reserve(slot);
+            self.fetch(Some(slot), Wanted { max: 1 + ahead, free_slots: 1 });
         }
-        if shared {
-            let own = self.free_slots_with_a_fetch();
-            self.shared_fetch(Wanted {
-                max: wanted.max.saturating_sub(own),
-                free: wanted.free.saturating_sub(own),
-            });
-        }
-    }
-
-    fn free_slots_with_a_fetch(&self) -> usize {
-        let slots = self.slots.lock();
-        self.fetching.keys().flatten().filter(|slot| slots.is_free(**slot)).count()
-    }
-
-    fn shared_fetch(&mut self, wanted: Wanted) {
-        if wanted.free > 0 && self.fetching.get(&None) == Some(&0) {
-            // The waiting shared fetch only prefetches, and a store never hands out items that were attempted before to
-            // a prefetch: such an item could wait forever beside a free slot. The shared fetch is not cancelled,
-            // because it may have been answered already, and everything it returns would have to be abandoned.
-            self.extra_fetch(wanted.free);
-        } else if wanted.max > 0 {
+        if shared && let Some(wanted) = slots.begin_shared_fetch(now) {
             self.fetch(None, wanted);
         }
     }
 
-    fn extra_fetch(&mut self, free: usize) {
-        if self.extra_fetch.is_none() {
-            let wanted = Wanted { max: free, free };
-            let fetch = fetch_with_backoff(Arc::clone(&self.queue), Arc::clone(&self.failures), None, wanted);
-            self.extra_fetch = Some(Box::pin(fetch));
-        }
-    }
-
-    fn fetch(&mut self, slot: Option<usize>, wanted: Wanted) {
-        if let Entry::Vacant(vacant) = self.fetching.entry(slot) {
-            vacant.insert(wanted.free);
-            self.slots.lock().fetched();
-            let fetch = fetch_with_backoff(Arc::clone(&self.queue), Arc::clone(&self.failures), slot, wanted);
-            match slot {
-                Some(_) => self.fetches.push(Box::pin(fetch)),
-                None => self.shared_fetch = Some(Box::pin(fetch)),
-            }
-        }
+    fn fetch(&self, slot: Option<usize>, wanted: Wanted) {
+        // The items of a slot's own fetch may be for no other slot, so that others becoming free change nothing.
+        let demand = slot.is_none().then(|| Arc::clone(&self.slots) as Arc<dyn Demand>);
+        let fetch = self.queue.fetch(slot, wanted, demand);
+        let (queue, failures) = (Arc::clone(&self.queue), Arc::clone(&self.failures));
+        self.fetches.push(Box::pin(async move {
+            Fetched { slot, claims: with_backoff(queue, failures, fetch).await }
+        }));
     }
 }
 
-/// Splits claims into those to enqueue and those to abandon. An item that was attempted before does not wait for a
-/// slot: it may crash the process, and must not be charged another attempt without having run.
-fn split_by_free_slots<C>(
-    mut free: usize,
-    claims: Vec<C>,
-    was_attempted: impl Fn(&C) -> bool,
-) -> (Vec<C>, Vec<C>) {
-    claims.into_iter().partition(|claim| {
-        let stays = free > 0 || !was_attempted(claim);
-        free = free.saturating_sub(usize::from(stays));
-        stays
-    })
-}
-
-/// Fetches, and sleeps after an error and after an empty answer that came before the long poll ended.
-async fn fetch_with_backoff<Q: WorkQueue>(
+/// Waits for a fetch, and sleeps after an error and after an empty answer that came before the long poll ended.
+async fn with_backoff<Q: WorkQueue>(
     queue: Arc<Q>,
     failures: Arc<AtomicU32>,
-    slot: Option<usize>,
-    wanted: Wanted,
-) -> Fetched<Q::Claim> {
+    fetch: impl Future<Output = Result<Vec<Q::Claim>, ProviderError>>,
+) -> Vec<Q::Claim> {
     let node = queue.node();
     let asked = node.env.moment();
-    let claims = match queue.fetch(slot, wanted).await {
+    match fetch.await {
         Ok(claims) => {
             failures.store(0, Ordering::Relaxed);
             let early = node.env.moment().since(asked) < node.options.dispatcher_long_poll_timeout;
@@ -358,8 +290,7 @@ async fn fetch_with_backoff<Q: WorkQueue>(
             node.env.sleep(pause).await;
             Vec::new()
         }
-    };
-    Fetched { slot, claims }
+    }
 }
 
 /// Abandons a claim that never started, without charging an attempt.
@@ -367,29 +298,8 @@ async fn release<Q: WorkQueue>(node: Arc<Node>, claim: Q::Claim) {
     node.abandon(Q::LOCK, Q::lock_token(&claim), None, true).await;
 }
 
-/// Waits for the future, or forever if there is none.
-async fn ready<T>(future: &mut Option<BoxFuture<T>>) -> T {
-    match future {
-        Some(future) => future.await,
-        None => std::future::pending().await,
-    }
-}
-
 async fn sleep_until(env: &Arc<dyn Env>, moment: Option<Moment>) {
     if let Some(moment) = moment {
         env.sleep_until(moment).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_attempted_before_stays_only_beside_a_free_slot() {
-        let was_attempted = |attempts: &u32| *attempts > 1;
-        assert_eq!(split_by_free_slots(2, vec![2, 1, 3], was_attempted), (vec![2, 1], vec![3]));
-        assert_eq!(split_by_free_slots(3, vec![2, 1, 3], was_attempted), (vec![2, 1, 3], vec![]));
-        assert_eq!(split_by_free_slots(0, vec![1, 2, 1], was_attempted), (vec![1, 1], vec![2]));
     }
 }

@@ -71,6 +71,7 @@ impl StoreDriver {
     /// Carries out operations, promotes what is due and serves the fetches that wait, all in one commit.
     pub(super) fn run_batch(&mut self, jobs: &[Job], now: Timestamp) -> Result<Outcome, Failed> {
         let endable = self.look_for_endable(jobs, now);
+        self.machine.ask_demands();
         let (machine, allowance) = (&self.machine, self.lease_allowance);
         let longer_by = |lease| allowance.beside(lease);
         let (instance_fetches, instances) =

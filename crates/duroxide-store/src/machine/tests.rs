@@ -1,7 +1,9 @@
 //! The machine as a value: requests in, steps out, no engine and no thread.
 
+use std::sync::{Arc, Mutex};
+
 use duroxide_provider::{
-    OrchestrationClaim, WorkClaim,
+    Demand, OrchestrationClaim, TellOfDemand, Wanted, WorkClaim,
     store::{
         Answer, ApplyError, Batch, Claimed, DeadLetterNote, FailureClass, Op, StoredNode, TransactionSteps,
     },
@@ -37,6 +39,7 @@ fn order(max: usize, free_slots: usize) -> InstanceOrder {
         handlers: None,
         max,
         free_slots,
+        demand: None,
         whole_mailbox: false,
         node: None,
         only: None,
@@ -49,6 +52,30 @@ fn fetch(machine: &mut Machine, order: InstanceOrder, deadline: Timestamp) -> Re
     let (reply, delivery) = oneshot::channel();
     machine.accept(order.into_request(deadline, reply));
     delivery
+}
+
+/// A caller that changes its mind.
+#[derive(Debug)]
+struct Changing(Mutex<Wanted>);
+
+impl Demand for Changing {
+    fn wanted(&self) -> Wanted {
+        *self.0.lock().unwrap()
+    }
+
+    fn on_rise(&self, _tell: TellOfDemand) {}
+}
+
+impl Changing {
+    fn fetch(self: &Arc<Self>, machine: &mut Machine) -> Reply {
+        let Wanted { max, free_slots } = self.wanted();
+        let demand = Some(Arc::clone(self) as Arc<dyn Demand>);
+        fetch(machine, InstanceOrder { demand, ..order(max, free_slots) }, at(60_000))
+    }
+
+    fn wants(&self, max: usize, free_slots: usize) {
+        *self.0.lock().unwrap() = Wanted { max, free_slots };
+    }
 }
 
 /// A store that holds nothing.
@@ -119,6 +146,7 @@ fn transact_in_vain(machine: &mut Machine, refreshed: bool) -> usize {
 
 fn transact_on(machine: &mut Machine, refreshed: bool, mut store: Empty) -> usize {
     let _ = machine.take_batch();
+    machine.ask_demands();
     let (instance_fetches, numbers) = machine.instances.requests(|_| None, |_| Prospect::Some);
     let batch = Batch { promote: refreshed, instance_fetches, ..Batch::default() };
     let done = store.transact_in_steps(&batch).unwrap();
@@ -325,4 +353,45 @@ fn a_fetch_does_not_expire_before_what_came_before_it() {
     machine.learned_next_wake(Some(at(5)));
     let _at_due_time = fetch(&mut machine, order(1, 1), at(5));
     assert_eq!(machine.next_step(at(5)), Step::Transact);
+}
+
+/// Slots may have become busy while the fetch waited.
+#[test]
+fn a_fetch_asks_for_what_is_wanted_when_it_is_served() {
+    let mut machine = idle_machine();
+    let caller = Arc::new(Changing(Mutex::new(Wanted { max: 8, free_slots: 8 })));
+    let _reply = caller.fetch(&mut machine);
+    caller.wants(3, 2);
+    machine.ask_demands();
+    let (fetches, _) = machine.instances.requests(|_| None, |_| Prospect::Some);
+    assert_eq!(fetches.iter().map(|fetch| fetch.order.wanted()).collect::<Vec<_>>(), [caller.wanted()]);
+}
+
+#[test]
+fn a_fetch_that_wants_nothing_by_now_waits_without_asking_the_store() {
+    let mut machine = idle_machine();
+    let caller = Arc::new(Changing(Mutex::new(Wanted { max: 1, free_slots: 1 })));
+    let _reply = caller.fetch(&mut machine);
+    caller.wants(0, 0);
+    assert_eq!(transact_in_vain(&mut machine, true), 0);
+    assert_eq!(machine.next_step(at(0)), Step::Sleep(Some(at(60_000))));
+    caller.wants(1, 1);
+    machine.accept(Request::DemandRose);
+    assert_eq!(transact_in_vain(&mut machine, false), 1);
+}
+
+/// What was attempted before is left where it is by a fetch that only prefetches.
+#[test]
+fn a_slot_that_became_free_makes_a_fetch_ask_the_store_again() {
+    let mut machine = idle_machine();
+    let caller = Arc::new(Changing(Mutex::new(Wanted { max: 4, free_slots: 0 })));
+    let _reply = caller.fetch(&mut machine);
+    assert_eq!(transact_in_vain(&mut machine, false), 1);
+    caller.wants(2, 0);
+    machine.accept(Request::DemandRose);
+    assert_eq!(machine.next_step(at(0)), Step::Sleep(Some(at(60_000))), "it can start no more than before");
+    caller.wants(2, 1);
+    machine.accept(Request::DemandRose);
+    assert_eq!(machine.next_step(at(0)), Step::Transact);
+    assert_eq!(transact_in_vain(&mut machine, false), 1);
 }

@@ -109,6 +109,11 @@ impl<O: Order> WaitingFetches<O> {
         self.waiting.is_empty() && self.refusals.is_empty()
     }
 
+    /// Asks the callers how much they want by now.
+    pub(crate) fn ask_demands(&mut self) {
+        self.waiting.iter_mut().for_each(Waiting::ask_demand);
+    }
+
     /// Something may have become ready: everyone is to be looked at anew.
     pub(crate) fn refresh(&mut self) {
         self.exhausted.clear();
@@ -205,7 +210,8 @@ impl<O: Order> WaitingFetches<O> {
     ) -> (Vec<WaitingFetch<'_, O>>, FetchNumbers) {
         let mut numbers = FetchNumbers::default();
         let mut fetches = Vec::new();
-        for fetch in self.waiting.iter().filter(|fetch| !fetch.is_abandoned()) {
+        let asks = |fetch: &&Waiting<O>| fetch.order.wanted().max > 0 && !fetch.is_abandoned();
+        for fetch in self.waiting.iter().filter(asks) {
             match prospect(&fetch.order) {
                 Prospect::Some => {}
                 Prospect::None => {
@@ -272,9 +278,19 @@ impl<O: Order> WaitingFetches<O> {
 }
 
 impl<O: Order> Waiting<O> {
+    fn ask_demand(&mut self) {
+        let Some(wanted) = self.order.demand().map(|demand| demand.wanted()) else { return };
+        let before = self.order.wanted();
+        if wanted != before {
+            // A claim leaves what was attempted before if no slot is free for it.
+            self.tried &= wanted.free_slots <= before.free_slots;
+            Arc::make_mut(&mut self.order).set_wanted(wanted);
+        }
+    }
+
     fn wants_claim(&self, exhausted: &[Arc<O>]) -> bool {
         let may_get_something = self.behind_ops || !covers(exhausted, &self.order);
-        !self.tried && may_get_something && !self.is_abandoned()
+        !self.tried && may_get_something && self.order.wanted().max > 0 && !self.is_abandoned()
     }
 
     fn has_expired(&self, now: Timestamp, exhausted: &[Arc<O>]) -> bool {

@@ -40,8 +40,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     std::fs::create_dir(&histories)?;
     client.export_history("order-7").await?.write(histories.join("order-7.json"))?;
     println!("today's code replays {} history", replay_dir(&histories, today::handlers())?);
-    let broken = replay_dir(&histories, tomorrow::careless()).expect_err("it has another call");
-    println!("{}", without_paths(&broken.to_string()));
+    if let Err(broken) = replay_dir(&histories, tomorrow::careless()) {
+        println!("{}", without_paths(&broken.to_string()));
+    }
 
     // Before the rollout everything that runs is replayed with the new code, while the old code goes on.
     for (what, handlers) in [("careless", tomorrow::careless()), ("careful", tomorrow::careful())] {

@@ -2,6 +2,8 @@
 //!
 //! In a program these are `#[test]` functions; here they are called one after the other.
 
+#![allow(clippy::expect_used, reason = "these are tests")]
+
 mod program;
 
 use std::time::{Duration, Instant};

@@ -4,14 +4,14 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use duroxide_core::WorkItem;
 use duroxide_provider::{
-    ProviderError, ScheduledActivityIdentifier, SessionFetchConfig, WorkClaim, WorkFetch,
+    Demand, ProviderError, ScheduledActivityIdentifier, SessionFetchConfig, Wanted, WorkClaim, WorkFetch,
 };
 
 use super::{
     WorkQueue,
     sessions::{InFlight, SessionOwners, SessionsInFlight},
     slot_guard::SlotGuard,
-    slots::{Slots, Wanted},
+    slots::Slots,
 };
 use crate::{
     dispatch::{
@@ -121,10 +121,6 @@ impl WorkQueue for Activities {
         &claimed.claim.lock_token
     }
 
-    fn was_attempted(claimed: &ClaimedActivity) -> bool {
-        claimed.claim.attempt_count > 1
-    }
-
     fn node(&self) -> &Arc<Node> {
         &self.node
     }
@@ -163,6 +159,7 @@ impl WorkQueue for Activities {
         &self,
         slot: Option<usize>,
         wanted: Wanted,
+        demand: Option<Arc<dyn Demand>>,
     ) -> BoxFuture<Result<Vec<ClaimedActivity>, ProviderError>> {
         let node = Arc::clone(&self.node);
         let session = self.session_config(slot);
@@ -175,7 +172,8 @@ impl WorkQueue for Activities {
                 WorkFetch::new(options.worker_lock_timeout, poll_timeout, &options.worker_tag_filter)
                     .with_session(session.as_ref())
                     .with_handlers(node.capability.as_ref())
-                    .with_max(wanted.max, wanted.free)
+                    .with_max(wanted.max, wanted.free_slots)
+                    .with_demand(demand)
                     .with_node(node.membership.node());
             let claims = provider_call("fetch_work_items", node.store.fetch_work_items(&request)).await?;
             Ok(claims.into_iter().map(|claim| ClaimedActivity::new(&node, claim)).collect())

@@ -2,13 +2,9 @@
 
 use std::{future::Future, sync::Arc};
 
-use duroxide_provider::{OrchestrationClaim, OrchestrationFetch, ProviderError};
+use duroxide_provider::{Demand, OrchestrationClaim, OrchestrationFetch, ProviderError, Wanted};
 
-use super::{
-    WorkQueue,
-    slot_guard::SlotGuard,
-    slots::{Slots, Wanted},
-};
+use super::{WorkQueue, slot_guard::SlotGuard, slots::Slots};
 use crate::{
     dispatch::{
         locks::LockKind,
@@ -64,10 +60,6 @@ impl WorkQueue for Orchestrations {
         &claimed.claim.lock_token
     }
 
-    fn was_attempted(claimed: &ClaimedInstance) -> bool {
-        claimed.claim.attempt_count > 1
-    }
-
     fn node(&self) -> &Arc<Node> {
         &self.node
     }
@@ -93,6 +85,7 @@ impl WorkQueue for Orchestrations {
         &self,
         _slot: Option<usize>,
         wanted: Wanted,
+        demand: Option<Arc<dyn Demand>>,
     ) -> BoxFuture<Result<Vec<ClaimedInstance>, ProviderError>> {
         let node = Arc::clone(&self.node);
         Box::pin(async move {
@@ -103,7 +96,8 @@ impl WorkQueue for Orchestrations {
             )
             .with_filter(Some(&node.filter))
             .with_handlers(node.capability.as_ref())
-            .with_max(wanted.max, wanted.free)
+            .with_max(wanted.max, wanted.free_slots)
+            .with_demand(demand)
             .with_node(node.membership.node());
             let claims =
                 provider_call("fetch_orchestration_items", node.store.fetch_orchestration_items(&request))

@@ -106,7 +106,7 @@ mod tests {
     fn one_slot_looks_for_sessions_and_another_only_when_it_is_taken() {
         let owners = SessionOwners::default();
         let mut slots = Slots::new(3, 0);
-        let take = |slots: &mut Slots, slot| slots.start(Some(slot), |_| false).map(Placement::Slot).unwrap();
+        let take = |slots: &mut Slots, slot| slots.start(Some(slot)).map(Placement::Slot).unwrap();
         let third = take(&mut slots, 2);
         assert_eq!(owners.session_finder(&slots), Some(1), "the last that is free");
         slots.end_without_result(third);

@@ -1,10 +1,12 @@
 //! [`SlotGuard`]: the slot that a running item occupies.
 
 use std::{
+    fmt,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
+use duroxide_provider::{Demand, TellOfDemand, Wanted};
 use tokio::sync::Notify;
 
 use super::slots::{Placement, Slots};
@@ -17,12 +19,19 @@ use crate::{
 pub(super) struct SharedSlots {
     slots: Mutex<Slots>,
     changed: Notify,
+    /// Tells the store that the waiting fetch wants more than it was told.
+    tell_of_demand: Mutex<Option<TellOfDemand>>,
     env: Arc<dyn Env>,
 }
 
 impl SharedSlots {
     pub(super) fn new(slots: Slots, env: &Arc<dyn Env>) -> Arc<Self> {
-        Arc::new(Self { slots: Mutex::new(slots), changed: Notify::new(), env: Arc::clone(env) })
+        Arc::new(Self {
+            slots: Mutex::new(slots),
+            changed: Notify::new(),
+            tell_of_demand: Mutex::default(),
+            env: Arc::clone(env),
+        })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Slots> {
@@ -35,14 +44,10 @@ impl SharedSlots {
     }
 
     /// Takes a slot, or starts the item without one: see [`Slots::start`] and [`Slots::start_overflow`].
-    pub(super) fn take(
-        self: &Arc<Self>,
-        bound: Option<usize>,
-        is_reserved: impl Fn(usize) -> bool,
-    ) -> Option<SlotGuard> {
+    pub(super) fn take(self: &Arc<Self>, bound: Option<usize>) -> Option<SlotGuard> {
         let placement = {
             let mut slots = self.lock();
-            match slots.start(bound, is_reserved) {
+            match slots.start(bound) {
                 Some(slot) => Placement::Slot(slot),
                 None if bound.is_none() && slots.start_overflow() => Placement::Overflow,
                 None => return None,
@@ -50,6 +55,32 @@ impl SharedSlots {
         };
         let taken = self.env.moment();
         Some(SlotGuard { slots: Arc::clone(self), placement, taken, phase: SlotPhase::Running })
+    }
+
+    /// A slot may have become free: tells the loop, and the store if its waiting fetch was told of none.
+    fn tell_of_change(&self) {
+        let rises = self.lock().demand_has_risen(self.env.moment());
+        if rises && let Some(tell) = &*lock(&self.tell_of_demand) {
+            tell();
+        }
+        self.changed.notify_one();
+    }
+}
+
+impl Demand for SharedSlots {
+    fn wanted(&self) -> Wanted {
+        let now = self.env.moment();
+        self.lock().ask(now)
+    }
+
+    fn on_rise(&self, tell: TellOfDemand) {
+        *lock(&self.tell_of_demand) = Some(tell);
+    }
+}
+
+impl fmt::Debug for SharedSlots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedSlots").finish_non_exhaustive()
     }
 }
 
@@ -70,7 +101,7 @@ enum SlotPhase {
 impl SlotGuard {
     /// A guard for an item outside of the queues that runs no user code.
     pub(crate) fn detached(env: &Arc<dyn Env>) -> Option<Self> {
-        SharedSlots::new(Slots::new(1, 0), env).take(None, |_| false)
+        SharedSlots::new(Slots::new(1, 0), env).take(None)
     }
 
     /// The slot's number. Items that run without a slot report slot 0.
@@ -99,7 +130,7 @@ impl SlotGuard {
             self.phase = SlotPhase::Committing { bytes };
             let now = self.slots.env.moment();
             self.slots.lock().submit(self.placement, bytes, now.since(self.taken), now);
-            self.slots.changed.notify_one();
+            self.slots.tell_of_change();
         }
     }
 }
@@ -117,7 +148,7 @@ impl Drop for SlotGuard {
         };
         drop(slots);
         if is_news {
-            self.slots.changed.notify_one();
+            self.slots.tell_of_change();
         }
     }
 }
@@ -141,25 +172,25 @@ mod tests {
     #[tokio::test]
     async fn the_loop_is_told_when_a_slot_becomes_free_and_not_again_when_the_store_answers() {
         let slots = slots();
-        let mut slot = slots.take(None, |_| false).unwrap();
+        let mut slot = slots.take(None).unwrap();
         assert!(!has_changed(&slots));
         slot.submit(1);
         assert!(has_changed(&slots));
         drop(slot);
         assert!(!has_changed(&slots));
-        drop(slots.take(None, |_| false).unwrap());
+        drop(slots.take(None).unwrap());
         assert!(has_changed(&slots), "it ended without a result");
     }
 
     #[tokio::test]
     async fn the_loop_is_told_of_the_answer_that_everything_waited_for() {
         let slots = slots();
-        let mut slot = slots.take(None, |_| false).unwrap();
+        let mut slot = slots.take(None).unwrap();
         slot.submit(usize::MAX);
         assert!(has_changed(&slots));
-        assert!(slots.take(None, |_| false).is_none());
+        assert!(slots.take(None).is_none());
         drop(slot);
         assert!(has_changed(&slots));
-        assert!(slots.take(None, |_| false).is_some());
+        assert!(slots.take(None).is_some());
     }
 }

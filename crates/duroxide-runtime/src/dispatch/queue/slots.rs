@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use duroxide_provider::Wanted;
+
 use crate::env::Moment;
 
 /// Results that may be on their way to the store at the same time.
@@ -28,6 +30,12 @@ const QUICK_MAX: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(crate) struct Slots {
     free: BTreeSet<usize>,
+    /// Slots with a waiting fetch of their own: its items run there.
+    reserved: BTreeSet<usize>,
+    /// Fetched items that wait for a slot.
+    queued: usize,
+    /// What the waiting shared fetch was last told to ask for; `None` if none waits.
+    asked: Option<Wanted>,
     /// Items that may run without a slot while items are quick.
     overflow_max: usize,
     overflow: usize,
@@ -48,19 +56,13 @@ pub(crate) enum Placement {
     Overflow,
 }
 
-/// How many items a fetch asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// The maximum number of items.
-    pub max: usize,
-    /// How many of them can start at once.
-    pub free: usize,
-}
-
 impl Slots {
     pub(crate) fn new(size: usize, overflow_max: usize) -> Self {
         Self {
             free: (0..size).collect(),
+            reserved: BTreeSet::new(),
+            queued: 0,
+            asked: None,
             overflow_max,
             overflow: 0,
             committing: 0,
@@ -85,18 +87,39 @@ impl Slots {
         self.free.iter().copied()
     }
 
+    pub(crate) fn is_reserved(&self, slot: usize) -> bool {
+        self.reserved.contains(&slot)
+    }
+
+    /// Keeps this slot for the items of its own fetch, which has started.
+    pub(crate) fn reserve(&mut self, slot: usize) {
+        self.reserved.insert(slot);
+        self.finished_since_fetch = 0;
+    }
+
+    /// The slot's own fetch has been answered.
+    pub(crate) fn end_reservation(&mut self, slot: usize) {
+        self.reserved.remove(&slot);
+    }
+
+    /// No fetch waits.
+    pub(crate) fn end_all_fetches(&mut self) {
+        self.reserved.clear();
+        self.asked = None;
+    }
+
     /// Takes the slot `wanted`, or any free slot that is not reserved. `None` if there is none, or if too many results
     /// are on their way to the store.
-    pub(crate) fn start(
-        &mut self,
-        wanted: Option<usize>,
-        is_reserved: impl Fn(usize) -> bool,
-    ) -> Option<usize> {
+    pub(crate) fn start(&mut self, wanted: Option<usize>) -> Option<usize> {
         if self.is_waiting_for_the_store() {
             return None;
         }
-        let slot = wanted.or_else(|| self.free.iter().copied().find(|slot| !is_reserved(*slot)))?;
+        let slot = wanted.or_else(|| self.unreserved().next())?;
         self.free.take(&slot)
+    }
+
+    fn unreserved(&self) -> impl Iterator<Item = usize> {
+        self.free_ids().filter(|slot| !self.is_reserved(*slot))
     }
 
     /// Starts an item without a slot, for a queue whose user code is bounded by turn threads. Quick items keep the turn
@@ -134,11 +157,6 @@ impl Slots {
         self.forget_before(now);
     }
 
-    /// Records that a fetch was started.
-    pub(crate) fn fetched(&mut self) {
-        self.finished_since_fetch = 0;
-    }
-
     /// Records that the store has answered for a submitted result. Returns whether items may start again that waited
     /// for it.
     pub(crate) fn committed(&mut self, bytes: usize) -> bool {
@@ -153,11 +171,49 @@ impl Slots {
         self.release(placement);
     }
 
-    /// How many items to fetch while `queued` items wait for a slot. Long-running work is never prefetched.
-    pub(crate) fn wanted(&mut self, queued: usize, now: Moment) -> Wanted {
-        let free = self.free().saturating_sub(queued);
-        let max = (self.free() + self.prefetch(now)).saturating_sub(queued);
-        Wanted { max, free }
+    pub(crate) fn set_queued(&mut self, items: usize) {
+        self.queued = items;
+    }
+
+    /// How many items to fetch for slots that are not reserved. Long-running work is never prefetched.
+    pub(crate) fn wanted(&mut self, now: Moment) -> Wanted {
+        let free = self.unreserved().count();
+        let max = (free + self.prefetch(now)).saturating_sub(self.queued);
+        Wanted { max, free_slots: free.saturating_sub(self.queued) }
+    }
+
+    /// What the shared fetch starts with. `None` if one waits, or if nothing is wanted.
+    pub(crate) fn begin_shared_fetch(&mut self, now: Moment) -> Option<Wanted> {
+        let wanted = self.wanted(now);
+        if self.asked.is_some() || wanted.max == 0 {
+            return None;
+        }
+        self.finished_since_fetch = 0;
+        self.asked = Some(wanted);
+        self.asked
+    }
+
+    /// What the waiting shared fetch asks for when it is served.
+    pub(crate) fn ask(&mut self, now: Moment) -> Wanted {
+        let wanted = self.wanted(now);
+        self.asked = self.asked.map(|_| wanted);
+        wanted
+    }
+
+    /// The shared fetch has been answered.
+    pub(crate) fn end_shared_fetch(&mut self) {
+        self.asked = None;
+    }
+
+    /// Whether the waiting shared fetch could start items or get some at all, and was told last that it could not.
+    pub(crate) fn demand_has_risen(&mut self, now: Moment) -> bool {
+        let Some(asked) = self.asked.filter(|asked| asked.free_slots == 0) else { return false };
+        let wanted = self.wanted(now);
+        let rises = wanted.free_slots > 0 || (asked.max == 0 && wanted.max > 0);
+        if rises {
+            self.asked = Some(wanted);
+        }
+        rises
     }
 
     fn prefetch(&mut self, now: Moment) -> usize {
@@ -193,27 +249,27 @@ mod tests {
     #[test]
     fn a_slot_is_free_as_soon_as_its_result_is_handed_in() {
         let mut slots = Slots::new(2, 0);
-        assert_eq!(slots.start(None, |_| false), Some(0));
-        assert_eq!(slots.start(None, |_| false), Some(1));
-        assert_eq!(slots.start(None, |_| false), None);
+        assert_eq!(slots.start(None), Some(0));
+        assert_eq!(slots.start(None), Some(1));
+        assert_eq!(slots.start(None), None);
         slots.submit(Placement::Slot(0), 10, ms(1), at(0));
-        assert_eq!(slots.start(None, |_| false), Some(0));
+        assert_eq!(slots.start(None), Some(0));
     }
 
     #[test]
     fn a_bound_item_waits_for_its_own_slot() {
         let mut slots = Slots::new(2, 0);
-        assert_eq!(slots.start(Some(1), |_| false), Some(1));
-        assert_eq!(slots.start(Some(1), |_| false), None);
+        assert_eq!(slots.start(Some(1)), Some(1));
+        assert_eq!(slots.start(Some(1)), None);
         slots.end_without_result(Placement::Slot(1));
-        assert_eq!(slots.start(Some(1), |_| false), Some(1));
+        assert_eq!(slots.start(Some(1)), Some(1));
     }
 
     #[test]
     fn quick_items_pass_beyond_the_slots_and_slow_ones_do_not() {
         let mut slots = Slots::new(1, 2);
         assert!(!slots.start_overflow(), "nobody knows yet how long they take");
-        assert_eq!(slots.start(None, |_| false), Some(0));
+        assert_eq!(slots.start(None), Some(0));
         slots.submit(Placement::Slot(0), 1, ms(1), at(0));
         assert!(slots.start_overflow() && slots.start_overflow());
         assert!(!slots.start_overflow(), "no more than allowed");
@@ -225,65 +281,102 @@ mod tests {
     #[test]
     fn a_reserved_slot_is_left_to_what_is_bound_to_it() {
         let mut slots = Slots::new(2, 0);
-        assert_eq!(slots.start(None, |slot| slot == 0), Some(1));
-        assert_eq!(slots.start(None, |slot| slot == 0), None);
-        assert_eq!(slots.start(Some(0), |slot| slot == 0), Some(0));
+        slots.reserve(0);
+        assert_eq!(slots.wanted(at(0)), Wanted { max: 1, free_slots: 1 });
+        assert_eq!(slots.start(None), Some(1));
+        assert_eq!(slots.start(None), None);
+        assert_eq!(slots.start(Some(0)), Some(0));
+        slots.end_without_result(Placement::Slot(0));
+        slots.end_reservation(0);
+        assert_eq!(slots.start(None), Some(0));
     }
 
     #[test]
     fn nothing_starts_while_too_much_is_on_its_way_to_the_store() {
         let mut slots = Slots::new(1, 0);
         for _ in 0..COMMITTING_MAX {
-            let slot = slots.start(None, |_| false).unwrap();
+            let slot = slots.start(None).unwrap();
             slots.submit(Placement::Slot(slot), 1, ms(1), at(0));
         }
-        assert_eq!(slots.start(None, |_| false), None);
+        assert_eq!(slots.start(None), None);
         assert!(slots.committed(1), "this is what everyone waited for");
         assert!(!slots.committed(1), "nobody waits any more");
-        assert_eq!(slots.start(None, |_| false), Some(0));
+        assert_eq!(slots.start(None), Some(0));
     }
 
     #[test]
     fn a_result_above_the_byte_bound_goes_alone() {
         let mut slots = Slots::new(2, 0);
-        let slot = slots.start(None, |_| false).unwrap();
+        let slot = slots.start(None).unwrap();
         slots.submit(Placement::Slot(slot), COMMITTING_BYTES_MAX + 1, ms(1), at(0));
-        assert_eq!(slots.start(None, |_| false), None);
+        assert_eq!(slots.start(None), None);
         assert!(slots.committed(COMMITTING_BYTES_MAX + 1));
-        assert_eq!(slots.start(None, |_| false), Some(0));
+        assert_eq!(slots.start(None), Some(0));
     }
 
     #[test]
     fn short_work_is_fetched_ahead_and_long_work_never() {
         let mut slots = Slots::new(2, 0);
-        assert_eq!(slots.wanted(0, at(0)), Wanted { max: 2, free: 2 });
+        assert_eq!(slots.wanted(at(0)), Wanted { max: 2, free_slots: 2 });
         for _ in 0..5 {
-            let slot = slots.start(None, |_| false).unwrap();
+            let slot = slots.start(None).unwrap();
             slots.submit(Placement::Slot(slot), 1, ms(1), at(100));
         }
-        assert_eq!(slots.wanted(0, at(105)), Wanted { max: 2 + 5 * PREFETCH_GROWTH, free: 2 });
-        assert_eq!(slots.wanted(3, at(105)), Wanted { max: 2 + 5 * PREFETCH_GROWTH - 3, free: 0 });
-        let late = slots.wanted(0, at(126));
+        assert_eq!(slots.wanted(at(105)), Wanted { max: 2 + 5 * PREFETCH_GROWTH, free_slots: 2 });
+        slots.set_queued(3);
+        assert_eq!(slots.wanted(at(105)), Wanted { max: 2 + 5 * PREFETCH_GROWTH - 3, free_slots: 0 });
+        slots.set_queued(0);
+        let late = slots.wanted(at(126));
         assert_eq!(
             late,
-            Wanted { max: 2 + 5 * PREFETCH_GROWTH, free: 2 },
+            Wanted { max: 2 + 5 * PREFETCH_GROWTH, free_slots: 2 },
             "no fetch since: the store was slow"
         );
-        slots.fetched();
-        assert_eq!(slots.wanted(0, at(126)), Wanted { max: 2, free: 2 }, "the window has passed");
-        let slot = slots.start(None, |_| false).unwrap();
+        slots.begin_shared_fetch(at(126)).unwrap();
+        slots.end_shared_fetch();
+        assert_eq!(slots.wanted(at(126)), Wanted { max: 2, free_slots: 2 }, "the window has passed");
+        let slot = slots.start(None).unwrap();
         slots.submit(Placement::Slot(slot), 1, ms(11), at(126));
-        assert_eq!(slots.wanted(0, at(126)), Wanted { max: 2, free: 2 }, "the last one took long");
+        assert_eq!(slots.wanted(at(126)), Wanted { max: 2, free_slots: 2 }, "the last one took long");
     }
 
     #[test]
     fn no_more_than_a_bounded_number_is_fetched_ahead() {
         let mut slots = Slots::new(1, 0);
         for _ in 0..PREFETCH_MAX + 10 {
-            let slot = slots.start(None, |_| false).unwrap();
+            let slot = slots.start(None).unwrap();
             slots.submit(Placement::Slot(slot), 0, ms(0), at(0));
             slots.committed(0);
         }
-        assert_eq!(slots.wanted(0, at(0)).max, 1 + PREFETCH_MAX);
+        assert_eq!(slots.wanted(at(0)).max, 1 + PREFETCH_MAX);
+    }
+
+    #[test]
+    fn one_shared_fetch_waits_and_asks_for_what_is_wanted_when_it_is_served() {
+        let mut slots = Slots::new(2, 0);
+        assert_eq!(slots.begin_shared_fetch(at(0)), Some(Wanted { max: 2, free_slots: 2 }));
+        assert_eq!(slots.begin_shared_fetch(at(0)), None, "one waits");
+        slots.start(None).unwrap();
+        assert_eq!(slots.ask(at(0)), Wanted { max: 1, free_slots: 1 });
+        slots.start(None).unwrap();
+        assert_eq!(slots.ask(at(0)), Wanted { max: 0, free_slots: 0 });
+        slots.end_shared_fetch();
+        assert_eq!(slots.begin_shared_fetch(at(0)), None, "nothing is wanted");
+    }
+
+    #[test]
+    fn a_free_slot_is_news_for_a_fetch_that_was_told_of_none() {
+        let mut slots = Slots::new(2, 0);
+        assert!(!slots.demand_has_risen(at(0)), "no fetch waits");
+        slots.begin_shared_fetch(at(0)).unwrap();
+        assert!(!slots.demand_has_risen(at(0)), "it knows of both");
+        slots.start(None).unwrap();
+        slots.start(None).unwrap();
+        assert!(!slots.demand_has_risen(at(0)));
+        slots.ask(at(0));
+        assert!(!slots.demand_has_risen(at(0)), "none is free");
+        slots.end_without_result(Placement::Slot(0));
+        assert!(slots.demand_has_risen(at(0)));
+        assert!(!slots.demand_has_risen(at(0)), "it was told");
     }
 }
