@@ -1,7 +1,7 @@
 //! Dependencies between the workspace's crates point inwards; the pure crates stay pure.
 //!
 //! ```text
-//! core <- provider <- store ; store <- {sqlite, postgres, peek-lock, runtime} ; peek-lock <- fs ; runtime <- conformance ; all <- duroxide
+//! core <- provider <- store ; store <- {sqlite, postgres, peek-lock, runtime} ; peek-lock <- fs ; runtime <- {conformance, testing} ; sqlite <- testing ; all <- duroxide
 //! ```
 //!
 //! Only normal dependencies count: a crate's tests may use whatever they like.
@@ -28,6 +28,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("duroxide-runtime", &["duroxide-core", "duroxide-provider", "duroxide-store"]),
     ("duroxide-conformance", &["duroxide-core", "duroxide-provider", "duroxide-store", "duroxide-runtime"]),
     (
+        "duroxide-testing",
+        &["duroxide-core", "duroxide-provider", "duroxide-store", "duroxide-runtime", "duroxide-sqlite"],
+    ),
+    (
         "duroxide",
         &[
             "duroxide-core",
@@ -39,6 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "duroxide-macros",
             "duroxide-runtime",
             "duroxide-conformance",
+            "duroxide-testing",
         ],
     ),
     ("fault-vfs", &[]),

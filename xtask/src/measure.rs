@@ -11,9 +11,10 @@ const MEASUREMENTS: &[&str] = &[
     "recovery::activities_after_two_kills",
     "recovery::innocents_beside_a_killer_after_two_kills",
     "recovery::instances_that_bounced_three_times",
+    "verify::ten_thousand_open_instances_with_new_code",
 ];
 
-const RUN: &str = "test --quiet --release -p duroxide --test measurements -- --ignored --nocapture --exact";
+const RUN: &str = "test --quiet --release -p duroxide --features testing --test measurements -- --ignored --nocapture --exact";
 
 /// What to measure.
 #[derive(Debug, clap::Args)]

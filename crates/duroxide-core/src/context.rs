@@ -14,13 +14,13 @@ mod timers;
 mod trace;
 pub mod typed;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, panic::Location, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Action, CallKind, Clock, DurableFuture, Event, ScheduleKind, Timestamp, codec,
-    engine::{Generation, Identity, Shared, State, Undecodable, Value},
+    engine::{Caller, Generation, Identity, Shared, State, Undecodable, Value},
     version::BUILD_VERSION,
 };
 
@@ -87,15 +87,17 @@ impl OrchestrationContext {
         self.shared.identity.version.clone()
     }
 
-    /// Makes a call that resolves to a value of the history.
-    fn call<T>(
+    /// Makes a call that resolves to a value of the history. `location` is the call in the user's code, which an error
+    /// names.
+    fn call_at<T>(
         &self,
+        location: Caller,
         kind: CallKind,
         name: &str,
         action: Action,
         convert: impl FnOnce(Value) -> T + Send + 'static,
     ) -> DurableFuture<T> {
-        let token = self.shared.lock().call(kind, name, action);
+        let token = self.shared.lock().call(kind, name, action, location);
         let schedule = match kind {
             CallKind::Activity => ScheduleKind::Activity { name: name.to_owned() },
             CallKind::Timer => ScheduleKind::Timer,
@@ -106,12 +108,25 @@ impl OrchestrationContext {
         DurableFuture::call(Arc::clone(&self.shared), token, schedule, convert)
     }
 
+    /// [`Self::call_at`] where this is called.
+    #[track_caller]
+    fn call<T>(
+        &self,
+        kind: CallKind,
+        name: &str,
+        action: Action,
+        convert: impl FnOnce(Value) -> T + Send + 'static,
+    ) -> DurableFuture<T> {
+        self.call_at(Location::caller(), kind, name, action, convert)
+    }
+
     /// The origin of a text, for its decode error.
     pub(crate) fn place(&self, what: &'static str, name: &str) -> Place {
         Place { what, name: name.to_owned(), shared: Arc::clone(&self.shared) }
     }
 
     /// Emits an action that is complete once it is recorded.
+    #[track_caller]
     pub(crate) fn emit(&self, action: Action) {
         self.shared.lock().emit(action);
     }

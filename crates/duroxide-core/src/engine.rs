@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! execution.rs    Execution: start and turn; the one loop for recorded and new events
-//! replay.rs       rebuilds an execution from its stored history
+//! replay.rs       rebuilds an execution from its stored history; divergence.rs where its code first differs
 //! receive.rs      messages become events, or are dropped, or fail the turn
 //! conclude.rs     how a turn ends: breadcrumbs, terminal event, work to hand out
 //! ending.rs       ends an execution without running its code
@@ -37,6 +37,7 @@ pub use execution::Execution;
 pub(crate) use generation::Generation;
 pub use history::{HistoryCheck, HistoryViolation};
 pub(crate) use poll::Undecodable;
+pub use replay::{Divergence, check_replay};
 pub use seed::{Seed, Setup};
-pub(crate) use state::{Identity, Shared, State};
+pub(crate) use state::{Caller, Identity, Shared, State};
 pub use turn::{Continuation, Outcome, Turn};

@@ -16,6 +16,23 @@ pub struct ActivityContext {
     call: Arc<ActivityCall>,
 }
 
+/// A run of an activity without a node, for the test kit.
+#[doc(hidden)]
+#[derive(Debug, Clone)]
+pub struct DetachedCall {
+    pub instance_id: String,
+    pub execution_id: u64,
+    pub orchestration_name: String,
+    pub orchestration_version: String,
+    pub activity_name: String,
+    pub activity_id: u64,
+    pub worker_id: String,
+    pub session_id: Option<String>,
+    pub tag: Option<String>,
+    pub attempt: u32,
+    pub cancellation: CancellationToken,
+}
+
 /// One run of an activity.
 #[derive(Debug)]
 pub(crate) struct ActivityCall {
@@ -63,6 +80,28 @@ macro_rules! trace_activity {
 impl ActivityContext {
     pub(crate) fn new(call: ActivityCall) -> Self {
         Self { call: Arc::new(call) }
+    }
+
+    /// The context of a run that no node makes, for the test kit.
+    #[doc(hidden)]
+    pub fn detached(call: DetachedCall, client: Client) -> Self {
+        let DetachedCall { instance_id, execution_id, orchestration_name, orchestration_version, .. } = call;
+        Self::new(ActivityCall {
+            instance_id,
+            execution_id,
+            orchestration_name,
+            orchestration_version,
+            activity_name: call.activity_name,
+            activity_id: call.activity_id,
+            first_activity_id: call.activity_id,
+            worker_id: call.worker_id,
+            session_id: call.session_id,
+            tag: call.tag,
+            attempt: call.attempt,
+            cancellation: call.cancellation,
+            client,
+            code: None,
+        })
     }
 
     pub(crate) fn span(&self, attempt_count: u32) -> tracing::Span {

@@ -1,6 +1,7 @@
 //! [`Client`]: starts, signals, watches and manages instances.
 
 mod error;
+mod export;
 mod kv;
 mod management;
 mod signal;
@@ -17,6 +18,7 @@ use duroxide_core::RuntimeLimits;
 use duroxide_provider::Provider;
 
 pub use error::ClientError;
+pub use export::RecordedHistory;
 pub(crate) use start::INPUT;
 
 use crate::env::{Timer, TokioTimer};

@@ -67,6 +67,12 @@ pub trait Timer: Send + Sync + 'static {
 
     /// Resolves at `deadline`, never earlier.
     fn sleep_until(&self, deadline: Moment) -> BoxFuture;
+
+    /// The longest pause between two reads of a client whose store notifies it. The reads are for lost notifications;
+    /// where none is ever lost, and time jumps, they would only be in the way.
+    fn watched_poll_max(&self) -> Duration {
+        Duration::from_secs(40)
+    }
 }
 
 /// The environment of a runtime. As a [`Clock`] it returns the wall-clock time that executions see.

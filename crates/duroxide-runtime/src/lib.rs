@@ -28,6 +28,8 @@ mod shutdown;
 mod status;
 
 pub use activity_context::ActivityContext;
+#[doc(hidden)]
+pub use activity_context::DetachedCall;
 pub use activity_handler::{ActivityHandler, FnActivity};
 pub use client::{Client, ClientError};
 pub use duroxide_core::{

@@ -17,7 +17,7 @@ use crate::{
     provider::ProviderParts,
     random_nonce,
     readers::{OpenReader, ReaderThreads},
-    submit::Submitter,
+    submit::{OnRequest, Submitter},
     thread,
     watchers::Watchers,
 };
@@ -36,6 +36,7 @@ pub struct StoreBuilder {
     version: String,
     options: StoreOptions,
     node_locks: Option<Arc<dyn NodeLocks>>,
+    on_request: Option<OnRequest>,
 }
 
 impl StoreBuilder {
@@ -57,6 +58,7 @@ impl StoreBuilder {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             options: StoreOptions::default(),
             node_locks: None,
+            on_request: None,
         }
     }
 
@@ -118,6 +120,13 @@ impl StoreBuilder {
         self
     }
 
+    /// Calls `wake` whenever a caller has handed something in. For who runs the driver of a [`Self::stepped`] store.
+    #[must_use]
+    pub fn on_request(mut self, wake: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_request = Some(Arc::new(wake));
+        self
+    }
+
     /// Starts the store's threads, and has them open engine and readers. They end when the provider is dropped.
     ///
     /// # Errors
@@ -144,7 +153,7 @@ impl StoreBuilder {
     }
 
     fn split(self) -> Parts {
-        let (submitter, inbox) = Submitter::new(Arc::clone(&self.clock));
+        let (submitter, inbox) = Submitter::new(Arc::clone(&self.clock), self.on_request);
         let watchers = Arc::new(Watchers::default());
         let name: Arc<str> = self.name.into();
         let provider = StoreProvider::new(ProviderParts {

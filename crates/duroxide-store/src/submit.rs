@@ -74,17 +74,25 @@ pub(crate) fn closed() -> StoreFailure {
 pub(crate) struct Submitter {
     requests: mpsc::Sender<Request>,
     clock: Arc<dyn Clock>,
+    /// Called after each request, where nobody blocks on the inbox.
+    on_request: Option<OnRequest>,
     /// Sends [`Request::DemandRose`].
     tell_of_demand: TellOfDemand,
 }
 
+/// What a stepped store calls when somebody has handed something in.
+pub(crate) type OnRequest = Arc<dyn Fn() + Send + Sync>;
+
 impl Submitter {
     /// The callers' end, and the store's.
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> (Self, mpsc::Receiver<Request>) {
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        on_request: Option<OnRequest>,
+    ) -> (Self, mpsc::Receiver<Request>) {
         let (requests, inbox) = mpsc::channel();
-        let teller = requests.clone();
-        let tell_of_demand = Arc::new(move || drop(teller.send(Request::DemandRose)));
-        (Self { requests, clock, tell_of_demand }, inbox)
+        let (teller, wake) = (requests.clone(), on_request.clone());
+        let tell_of_demand = Arc::new(move || hand_in(&teller, wake.as_ref(), Request::DemandRose));
+        (Self { requests, clock, on_request, tell_of_demand }, inbox)
     }
 
     /// The store's time.
@@ -124,7 +132,15 @@ impl Submitter {
 
     /// Sends a request. A store that has ended drops it, and with it the way back: the caller sees that.
     pub(crate) fn send(&self, request: Request) {
-        let _ = self.requests.send(request);
+        hand_in(&self.requests, self.on_request.as_ref(), request);
+    }
+}
+
+/// Hands a request in, and tells who runs the store by hand.
+fn hand_in(requests: &mpsc::Sender<Request>, on_request: Option<&OnRequest>, request: Request) {
+    let _ = requests.send(request);
+    if let Some(on_request) = on_request {
+        on_request();
     }
 }
 

@@ -10,6 +10,12 @@ struct Typed;
 #[doc = include_str!("../../../docs/writing-orchestrations.md")]
 struct WritingOrchestrations;
 
+/// Its snippets use the test kit.
+#[cfg(all(feature = "macros", feature = "testing"))]
+#[doc = include_str!("../../../docs/testing.md")]
+struct Testing;
+
+#[cfg(all(feature = "macros", feature = "testing"))]
 #[doc = include_str!("../../../docs/versioning.md")]
 struct Versioning;
 

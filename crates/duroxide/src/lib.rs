@@ -67,6 +67,7 @@
 //! | `postgres-rustls` | no | encrypted connections to it, with rustls and aws-lc-rs |
 //! | `postgres-native-tls` | no | encrypted connections to it, with the TLS library of the system |
 //! | `fs` | no | `providers::fs`: a store of plain files, for looking at, teaching and tests |
+//! | `testing` | no | `testing`: clusters in virtual time, mocks, recorded histories, checks before a rollout |
 //! | `provider-test` | no | `provider_validations` and `provider_stress_tests`: test kits for providers |
 //! | `test` | no | the same as `provider-test` |
 
@@ -96,6 +97,9 @@ pub use duroxide_runtime::{
     ActivityContext, Client, ClientError, OrchestrationRegistry, OrchestrationRegistryBuilder,
     OrchestrationStatus, RuntimeOptions, client,
 };
+
+#[cfg(feature = "testing")]
+pub use duroxide_testing as testing;
 
 #[cfg(feature = "provider-test")]
 pub use duroxide_conformance::{conformance_tests, provider_stress_tests, provider_validations};

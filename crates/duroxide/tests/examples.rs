@@ -27,6 +27,37 @@ order-3: nobody approved it",
     );
 }
 
+#[cfg(feature = "testing")]
+#[test]
+fn testing() {
+    check(
+        "testing",
+        r#"order-1: nobody approved
+virtual time: 120 s
+refunded: ["receipt"]
+order-2: receipt, approved by Ada
+attempts: 3
+51 runs ended well, one of them without a crash
+some ran the activity twice: true"#,
+    );
+}
+
+#[cfg(feature = "testing")]
+#[test]
+fn changing_code() {
+    check(
+        "changing_code",
+        r#"today's code replays 1 history
+1 of 1 histories cannot be replayed:
+order-7.json: event 2: history says ActivityScheduled { name: "charge", input: "7", session_id: None, tag: None }; the code asked for ActivityScheduled { name: "reserve", input: "7", session_id: None, tag: None } at tomorrow.rs:19:13
+
+careless: 200 checked, 200 cannot go on
+order 1.0.0: 200 instances
+
+careful: 200 checked, 0 cannot go on"#,
+    );
+}
+
 #[cfg(feature = "fs")]
 #[test]
 fn plain_files() {

@@ -1,9 +1,16 @@
 //! Scheduling activities: plain, typed, on a session, with retries.
 
+use std::{future::Future, panic::Location};
+
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result, retries::RetryEnd};
-use crate::{Action, CallKind, DurableFuture, RetryOptions, codec, engine::Value};
+use super::{
+    OrchestrationContext, Place, encode_or_panic, into_result, into_typed_result, retries::RetryEnd,
+};
+use crate::{
+    Action, CallKind, DurableFuture, RetryOptions, codec,
+    engine::{Caller, Value},
+};
 
 const OUTPUT: &str = "output of activity";
 const TIMED_OUT: &str = "timeout: activity timed out";
@@ -11,6 +18,7 @@ const TIMED_OUT: &str = "timeout: activity timed out";
 /// # Activities: where side effects happen
 impl OrchestrationContext {
     /// Calls an activity.
+    #[track_caller]
     pub fn schedule_activity(
         &self,
         name: impl Into<String>,
@@ -25,6 +33,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the input has no JSON form.
+    #[track_caller]
     pub fn schedule_activity_typed<In: Serialize, Out: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -36,6 +45,7 @@ impl OrchestrationContext {
     }
 
     /// Calls an activity of a session: activities of one session run on one worker while it lives.
+    #[track_caller]
     pub fn schedule_activity_on_session(
         &self,
         name: impl Into<String>,
@@ -51,6 +61,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the input has no JSON form.
+    #[track_caller]
     pub fn schedule_activity_on_session_typed<In: Serialize, Out: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -66,13 +77,14 @@ impl OrchestrationContext {
     /// Calls an activity until it succeeds, as often and with such waits as the policy says. Returns the last
     /// error. Neither `timeout: activity timed out` (see [`RetryPolicy::with_timeout`](crate::RetryPolicy::with_timeout)) nor an error that the activity
     /// made with [`not_retryable`](crate::not_retryable) is retried.
-    pub async fn schedule_activity_with_retry(
+    #[track_caller]
+    pub fn schedule_activity_with_retry(
         &self,
         name: impl Into<String>,
         input: impl Into<String>,
         policy: impl Into<RetryOptions>,
-    ) -> Result<String, String> {
-        self.retry_text(ActivityRequest::new(name, input), policy).await
+    ) -> impl Future<Output = Result<String, String>> {
+        self.retry_text(ActivityRequest::new(name, input), policy.into())
     }
 
     /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry) with a typed input and output.
@@ -81,27 +93,28 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the input has no JSON form.
-    pub async fn schedule_activity_with_retry_typed<In: Serialize, Out: DeserializeOwned>(
+    #[track_caller]
+    pub fn schedule_activity_with_retry_typed<In: Serialize, Out: DeserializeOwned>(
         &self,
         name: impl Into<String>,
         input: &In,
         policy: impl Into<RetryOptions>,
-    ) -> Result<Out, String> {
+    ) -> impl Future<Output = Result<Out, String>> {
         let name = name.into();
         let place = self.place(OUTPUT, &name);
-        let output = self.retry_text(ActivityRequest::new(name, encode_or_panic(input)), policy).await?;
-        codec::decode_at(&output, || place.to_string())
+        self.retry_typed(ActivityRequest::new(name, encode_or_panic(input)), policy.into(), place)
     }
 
     /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry) on a session.
-    pub async fn schedule_activity_with_retry_on_session(
+    #[track_caller]
+    pub fn schedule_activity_with_retry_on_session(
         &self,
         name: impl Into<String>,
         input: impl Into<String>,
         policy: impl Into<RetryOptions>,
         session_id: impl Into<String>,
-    ) -> Result<String, String> {
-        self.retry_text(ActivityRequest::new(name, input).on_session(session_id), policy).await
+    ) -> impl Future<Output = Result<String, String>> {
+        self.retry_text(ActivityRequest::new(name, input).on_session(session_id), policy.into())
     }
 
     /// [`schedule_activity_with_retry_on_session`](Self::schedule_activity_with_retry_on_session) with a typed
@@ -111,18 +124,18 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the input has no JSON form.
-    pub async fn schedule_activity_with_retry_on_session_typed<In: Serialize, Out: DeserializeOwned>(
+    #[track_caller]
+    pub fn schedule_activity_with_retry_on_session_typed<In: Serialize, Out: DeserializeOwned>(
         &self,
         name: impl Into<String>,
         input: &In,
         policy: impl Into<RetryOptions>,
         session_id: impl Into<String>,
-    ) -> Result<Out, String> {
+    ) -> impl Future<Output = Result<Out, String>> {
         let name = name.into();
         let place = self.place(OUTPUT, &name);
         let request = ActivityRequest::new(name, encode_or_panic(input)).on_session(session_id);
-        let output = self.retry_text(request, policy).await?;
-        codec::decode_at(&output, || place.to_string())
+        self.retry_typed(request, policy.into(), place)
     }
 
     pub(crate) fn call_activity<T>(
@@ -130,24 +143,29 @@ impl OrchestrationContext {
         request: ActivityRequest,
         convert: impl FnOnce(Value) -> T + Send + 'static,
     ) -> DurableFuture<T> {
-        let ActivityRequest { name, input, session_id, tag, keeps_key: _ } = request;
+        let ActivityRequest { name, input, session_id, tag, keeps_key: _, location } = request;
         let called = name.clone();
         let action = Action::CallActivity { scheduling_event_id: 0, name, input, session_id, tag };
-        self.call(CallKind::Activity, &called, action, convert)
+        self.call_at(location, CallKind::Activity, &called, action, convert)
     }
 
     /// Retries a call that returns the texts of errors.
-    async fn retry_text(
-        &self,
-        request: ActivityRequest,
-        options: impl Into<RetryOptions>,
-    ) -> Result<String, String> {
-        let options = options.into();
+    async fn retry_text(&self, request: ActivityRequest, options: RetryOptions) -> Result<String, String> {
         let first = self.first_attempt(&request, &options);
         self.retry(request, options, first, |_| true).await.map_err(|end| match end {
             RetryEnd::Failed(details) => details.display_message(),
             RetryEnd::TimedOut => TIMED_OUT.to_owned(),
         })
+    }
+
+    async fn retry_typed<Out: DeserializeOwned>(
+        &self,
+        request: ActivityRequest,
+        options: RetryOptions,
+        place: Place,
+    ) -> Result<Out, String> {
+        let output = self.retry_text(request, options).await?;
+        codec::decode_at(&output, || place.to_string())
     }
 }
 
@@ -160,11 +178,22 @@ pub(crate) struct ActivityRequest {
     pub(crate) tag: Option<String>,
     /// Later attempts have the idempotency key of the first. Calls by name keep the work items that they always had.
     pub(crate) keeps_key: bool,
+    /// The call in the user's code.
+    pub(crate) location: Caller,
 }
 
 impl ActivityRequest {
+    #[track_caller]
     pub(crate) fn new(name: impl Into<String>, input: impl Into<String>) -> Self {
-        Self { name: name.into(), input: input.into(), session_id: None, tag: None, keeps_key: false }
+        let location = Location::caller();
+        Self {
+            name: name.into(),
+            input: input.into(),
+            session_id: None,
+            tag: None,
+            keeps_key: false,
+            location,
+        }
     }
 
     pub(crate) fn on_session(self, session_id: impl Into<String>) -> Self {

@@ -1,11 +1,14 @@
 //! Sub-orchestrations and detached orchestrations.
 
+use std::panic::Location;
+
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{OrchestrationContext, encode_or_panic, into_result, into_typed_result};
 use crate::{
-    Action, CallKind, DurableFuture, ErrorDetails, engine::Value, is_auto_generated_sub_orch_id,
-    is_reserved_root_id,
+    Action, CallKind, DurableFuture, ErrorDetails,
+    engine::{Caller, Value},
+    is_auto_generated_sub_orch_id, is_reserved_root_id,
 };
 
 const OUTPUT: &str = "output of sub-orchestration";
@@ -13,35 +16,39 @@ const OUTPUT: &str = "output of sub-orchestration";
 /// # Children and detached orchestrations
 impl OrchestrationContext {
     /// Calls a child under an automatic id.
+    #[track_caller]
     pub fn schedule_sub_orchestration(
         &self,
         name: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.call_child(name.into(), None, String::new(), input.into(), into_result)
+        self.call_child(Location::caller(), name.into(), None, String::new(), input.into(), into_result)
     }
 
     /// Calls a child under the given id.
+    #[track_caller]
     pub fn schedule_sub_orchestration_with_id(
         &self,
         name: impl Into<String>,
         instance: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.call_child(name.into(), None, instance.into(), input.into(), into_result)
+        self.call_child(Location::caller(), name.into(), None, instance.into(), input.into(), into_result)
     }
 
     /// Calls a child in the given version; `None` leaves the choice to the registry's policy.
+    #[track_caller]
     pub fn schedule_sub_orchestration_versioned(
         &self,
         name: impl Into<String>,
         version: Option<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.call_child(name.into(), version, String::new(), input.into(), into_result)
+        self.call_child(Location::caller(), name.into(), version, String::new(), input.into(), into_result)
     }
 
     /// Calls a child in the given version under the given id.
+    #[track_caller]
     pub fn schedule_sub_orchestration_versioned_with_id(
         &self,
         name: impl Into<String>,
@@ -49,7 +56,7 @@ impl OrchestrationContext {
         instance: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        self.call_child(name.into(), version, instance.into(), input.into(), into_result)
+        self.call_child(Location::caller(), name.into(), version, instance.into(), input.into(), into_result)
     }
 
     /// Calls a child with a typed input and output.
@@ -58,6 +65,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the input has no JSON form.
+    #[track_caller]
     pub fn schedule_sub_orchestration_typed<In: Serialize, Out: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -65,7 +73,14 @@ impl OrchestrationContext {
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
         let place = self.place(OUTPUT, &name);
-        self.call_child(name, None, String::new(), encode_or_panic(input), into_typed_result(place))
+        self.call_child(
+            Location::caller(),
+            name,
+            None,
+            String::new(),
+            encode_or_panic(input),
+            into_typed_result(place),
+        )
     }
 
     /// Calls a child under the given id with a typed input and output.
@@ -74,6 +89,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the input has no JSON form.
+    #[track_caller]
     pub fn schedule_sub_orchestration_with_id_typed<In: Serialize, Out: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -82,13 +98,21 @@ impl OrchestrationContext {
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
         let place = self.place(OUTPUT, &name);
-        self.call_child(name, None, instance.into(), encode_or_panic(input), into_typed_result(place))
+        self.call_child(
+            Location::caller(),
+            name,
+            None,
+            instance.into(),
+            encode_or_panic(input),
+            into_typed_result(place),
+        )
     }
 
     /// Starts another instance without waiting for it. If the id exists already nothing happens.
     ///
     /// # Panics
     /// If the id could be taken for an automatic child id.
+    #[track_caller]
     pub fn schedule_orchestration(
         &self,
         name: impl Into<String>,
@@ -104,6 +128,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the id could be taken for an automatic child id, or if the input has no JSON form.
+    #[track_caller]
     pub fn schedule_orchestration_typed<In: Serialize>(
         &self,
         name: impl Into<String>,
@@ -117,6 +142,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the id could be taken for an automatic child id.
+    #[track_caller]
     pub fn schedule_orchestration_versioned(
         &self,
         name: impl Into<String>,
@@ -133,6 +159,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the id could be taken for an automatic child id, or if the input has no JSON form.
+    #[track_caller]
     pub fn schedule_orchestration_versioned_typed<In: Serialize>(
         &self,
         name: impl Into<String>,
@@ -145,6 +172,7 @@ impl OrchestrationContext {
 
     pub(crate) fn call_child<T>(
         &self,
+        location: Caller,
         name: String,
         version: Option<String>,
         instance: String,
@@ -159,9 +187,10 @@ impl OrchestrationContext {
             return DurableFuture::known(Value::failed(refused), convert);
         }
         let action = Action::StartSubOrchestration { scheduling_event_id: 0, name, version, instance, input };
-        self.call(CallKind::Child, "", action, convert)
+        self.call_at(location, CallKind::Child, "", action, convert)
     }
 
+    #[track_caller]
     pub(crate) fn detached(&self, name: String, version: Option<String>, instance: String, input: String) {
         assert!(
             !is_reserved_root_id(&instance),

@@ -13,6 +13,7 @@ use crate::Action;
 /// Unread queue messages, the key-value store and the custom status go along; open waits do not.
 impl OrchestrationContext {
     /// Continues as new with this input. The future never resolves.
+    #[track_caller]
     pub fn continue_as_new<S: Into<String>>(
         &self,
         input: S,
@@ -26,6 +27,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the input has no JSON form.
+    #[track_caller]
     pub fn continue_as_new_typed<In: Serialize>(
         &self,
         input: &In,
@@ -34,6 +36,7 @@ impl OrchestrationContext {
     }
 
     /// Continues as new in the given handler version. The future never resolves.
+    #[track_caller]
     pub fn continue_as_new_versioned<V: Into<String>, S: Into<String>>(
         &self,
         version: V,
@@ -42,6 +45,7 @@ impl OrchestrationContext {
         self.continued(input.into(), Some(version.into()))
     }
 
+    #[track_caller]
     fn continued(
         &self,
         input: String,

@@ -11,6 +11,7 @@ use crate::{Action, CallKind, DurableFuture, engine::Value};
 impl OrchestrationContext {
     /// Waits for an external event. It goes to the oldest open wait of its name; an event that comes before
     /// anyone waits is recorded and goes to nobody. Use [`dequeue_event`](Self::dequeue_event) to keep messages.
+    #[track_caller]
     pub fn schedule_wait(&self, name: impl Into<String>) -> DurableFuture<String> {
         self.wait(name.into(), into_data)
     }
@@ -19,6 +20,7 @@ impl OrchestrationContext {
     /// decode error.
     ///
     /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
+    #[track_caller]
     pub fn schedule_wait_typed<T: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -29,6 +31,7 @@ impl OrchestrationContext {
     }
 
     /// Reads the next message of an event queue. Messages are kept, in order, until they are read.
+    #[track_caller]
     pub fn dequeue_event(&self, queue: impl Into<String>) -> DurableFuture<String> {
         let name = queue.into();
         let action = Action::DequeueEvent { scheduling_event_id: 0, name: name.clone() };
@@ -39,6 +42,7 @@ impl OrchestrationContext {
     /// with the decode error.
     ///
     /// A value whose JSON is a string is written as the bare text; see [`codec`](crate::codec) for what that loses.
+    #[track_caller]
     pub fn dequeue_event_typed<T: DeserializeOwned>(
         &self,
         queue: impl Into<String>,
@@ -51,12 +55,14 @@ impl OrchestrationContext {
 
     /// The older name of [`dequeue_event`](Self::dequeue_event).
     #[deprecated(note = "use dequeue_event")]
+    #[track_caller]
     pub fn schedule_wait_persistent(&self, name: impl Into<String>) -> DurableFuture<String> {
         self.dequeue_event(name)
     }
 
     /// The older name of [`dequeue_event_typed`](Self::dequeue_event_typed).
     #[deprecated(note = "use dequeue_event_typed")]
+    #[track_caller]
     pub fn schedule_wait_persistent_typed<T: DeserializeOwned>(
         &self,
         name: impl Into<String>,
@@ -64,6 +70,7 @@ impl OrchestrationContext {
         self.dequeue_event_typed(name)
     }
 
+    #[track_caller]
     fn wait<T>(&self, name: String, convert: impl FnOnce(Value) -> T + Send + 'static) -> DurableFuture<T> {
         let awaited = name.clone();
         self.call(CallKind::Wait, &awaited, Action::WaitExternal { scheduling_event_id: 0, name }, convert)

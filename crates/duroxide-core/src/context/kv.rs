@@ -12,6 +12,7 @@ use crate::{Action, DurableFuture, KvEntry, SYSCALL_GET_KV_VALUE, engine::Value}
 /// One store per instance, kept over continue-as-new. Changes take effect at the call.
 impl OrchestrationContext {
     /// Sets a key.
+    #[track_caller]
     pub fn set_kv_value(&self, key: impl Into<String>, value: impl Into<String>) {
         let (key, value) = (key.into(), value.into());
         let now = self.shared.clock.now().as_millis();
@@ -27,6 +28,7 @@ impl OrchestrationContext {
     /// # Panics
     /// If the value has no JSON form.
     #[expect(clippy::panic, reason = "the published contract of typed calls")]
+    #[track_caller]
     pub fn set_kv_value_typed<T: Serialize>(&self, key: impl Into<String>, value: &T) {
         match serde_json::to_string(value) {
             Ok(json) => self.set_kv_value(key, json),
@@ -64,6 +66,7 @@ impl OrchestrationContext {
     }
 
     /// Removes a key.
+    #[track_caller]
     pub fn clear_kv_value(&self, key: impl Into<String>) {
         let key = key.into();
         let mut state = self.shared.lock();
@@ -72,6 +75,7 @@ impl OrchestrationContext {
     }
 
     /// Removes all keys.
+    #[track_caller]
     pub fn clear_all_kv_values(&self) {
         let mut state = self.shared.lock();
         state.kv.entries.clear();
@@ -79,6 +83,7 @@ impl OrchestrationContext {
     }
 
     /// Removes the keys that were last set before this time, in key order. Returns how many.
+    #[track_caller]
     pub fn prune_kv_values_updated_before(&self, updated_before_ms: u64) -> usize {
         let stale: Vec<String> = {
             let state = self.shared.lock();
@@ -93,6 +98,7 @@ impl OrchestrationContext {
     }
 
     /// Reads a key of another instance. Recorded like an activity.
+    #[track_caller]
     pub fn get_kv_value_from_instance(
         &self,
         instance: impl Into<String>,
@@ -102,6 +108,7 @@ impl OrchestrationContext {
     }
 
     /// Reads a key of another instance, decoded from JSON. Recorded like an activity.
+    #[track_caller]
     pub fn get_kv_value_from_instance_typed<T: DeserializeOwned + Send + 'static>(
         &self,
         instance: impl Into<String>,
@@ -114,6 +121,7 @@ impl OrchestrationContext {
     }
 
     /// The request is a JSON object of instance and key, the answer the JSON of the optional value.
+    #[track_caller]
     fn foreign_kv<T>(
         &self,
         instance: &str,

@@ -62,7 +62,7 @@ impl OrchestrationContext {
                 Err(details) => return Err(RetryEnd::Failed(details)),
             }
             if !delay.is_zero() {
-                self.schedule_timer(delay).await;
+                self.timer_at(request.location, delay).await;
             }
             attempt += 1;
             current = self.attempt(&request, run, &options);
@@ -71,7 +71,7 @@ impl OrchestrationContext {
 
     fn attempt(&self, request: &ActivityRequest, run: RunOptions, options: &RetryOptions) -> Attempt {
         let call = self.call_activity(request.clone(), Value::into_outcome).with_run_options(run);
-        let deadline = options.policy.timeout.map(|timeout| self.schedule_timer(timeout));
+        let deadline = options.policy.timeout.map(|timeout| self.timer_at(request.location, timeout));
         Attempt { call, deadline }
     }
 

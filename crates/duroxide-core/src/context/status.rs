@@ -6,11 +6,13 @@ use crate::{Action, SystemStats};
 /// # Custom status
 impl OrchestrationContext {
     /// Sets a text that clients see beside the status.
+    #[track_caller]
     pub fn set_custom_status(&self, status: impl Into<String>) {
         self.update_custom_status(Some(status.into()));
     }
 
     /// Removes the custom status.
+    #[track_caller]
     pub fn reset_custom_status(&self) {
         self.update_custom_status(None);
     }
@@ -25,6 +27,7 @@ impl OrchestrationContext {
         None
     }
 
+    #[track_caller]
     fn update_custom_status(&self, status: Option<String>) {
         let mut state = self.shared.lock();
         state.custom_status.clone_from(&status);

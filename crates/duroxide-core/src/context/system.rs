@@ -13,11 +13,13 @@ use crate::{SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
 /// What deterministic code may not compute itself, recorded like an activity.
 impl OrchestrationContext {
     /// A random UUID.
+    #[track_caller]
     pub fn new_guid(&self) -> impl Future<Output = Result<String, String>> + use<> {
         self.call_activity(ActivityRequest::new(SYSCALL_NEW_GUID, String::new()), into_result)
     }
 
     /// The current time, in milliseconds.
+    #[track_caller]
     pub fn utc_now(&self) -> impl Future<Output = Result<SystemTime, String>> + use<> {
         self.call_activity(ActivityRequest::new(SYSCALL_UTC_NOW_MS, String::new()), |value| {
             let text = into_result(value)?;

@@ -1,15 +1,22 @@
 //! Durable timers.
 
-use std::time::Duration;
+use std::{panic::Location, time::Duration};
 
 use super::OrchestrationContext;
-use crate::{Action, CallKind, DurableFuture};
+use crate::{Action, CallKind, DurableFuture, engine::Caller};
 
 /// # Timers
 impl OrchestrationContext {
     /// A durable timer: it fires `delay` from now, also if the process is down in between, and never early.
+    #[track_caller]
     pub fn schedule_timer(&self, delay: Duration) -> DurableFuture<()> {
-        let fire_at_ms = self.shared.fire_at_ms(delay);
-        self.call(CallKind::Timer, "", Action::CreateTimer { scheduling_event_id: 0, fire_at_ms }, |_| ())
+        self.timer_at(Location::caller(), delay)
+    }
+
+    /// A timer of a call that stands there in the user's code.
+    pub(crate) fn timer_at(&self, location: Caller, delay: Duration) -> DurableFuture<()> {
+        let action =
+            Action::CreateTimer { scheduling_event_id: 0, fire_at_ms: self.shared.fire_at_ms(delay) };
+        self.call_at(location, CallKind::Timer, "", action, |_| ())
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    HistoryCheck, HistoryViolation, Identity, Seed, Shared, Turn, Value,
+    Divergence, HistoryCheck, HistoryViolation, Identity, Seed, Shared, Turn, Value,
     matching::{agree, event_for},
     poll::{Polled, UserCode},
     seed::{Setup, StartFacts},
@@ -36,6 +36,7 @@ pub struct Execution {
     pub(super) undecodable: bool,
     /// The turn cannot go on: changed code, a system error, a self-waking loop.
     pub(super) failure: Option<ErrorDetails>,
+    pub(super) divergence: Option<Box<Divergence>>,
     /// Input and version of the first continue-as-new that the code asked for.
     pub(super) continuation: Option<(String, Option<String>)>,
     pub(super) cancel_reason: Option<String>,
@@ -170,6 +171,7 @@ impl Execution {
             ended: None,
             undecodable: false,
             failure,
+            divergence: None,
             continuation: None,
             cancel_reason: None,
             started_at_ms,
@@ -277,7 +279,8 @@ impl Execution {
         match (agree(action, kind, &self.shared.identity.instance), emission) {
             (Ok(()), Some(emission)) => self.open(&emission, event_id, kind),
             (Ok(()), None) => {}
-            (Err(text), _) => {
+            (Err(text), emission) => {
+                self.note_other_call(event_id, kind, emission.as_ref());
                 self.fail(ErrorDetails::nondeterminism(format!("{text} (event {event_id})")));
             }
         }

@@ -1,6 +1,10 @@
 //! Rebuilds an execution from its stored history.
 
+mod divergence;
+
 use std::collections::{BTreeSet, VecDeque};
+
+pub use divergence::{Divergence, check_replay};
 
 use super::{conclude::DROPPED_FUTURE, execution::Execution, seed::Setup};
 use crate::{AppErrorKind, CallKind, ErrorDetails, Event, EventKind, EventRole};
@@ -11,8 +15,14 @@ impl Execution {
     ///
     /// If the code does not match the history, the next turn fails.
     pub fn replay(history: Vec<Event>, setup: Setup) -> Self {
+        Self::replay_history(history, setup, false)
+    }
+
+    /// [`Self::replay`]. If the code `has_ended` with this history, the calls of its last poll and the other messages of
+    /// that turn are recorded after it returned.
+    pub(super) fn replay_history(history: Vec<Event>, setup: Setup, has_ended: bool) -> Self {
         let seed_len = seed_len(&history);
-        if history.len() <= seed_len {
+        if history.len() <= seed_len && !has_ended {
             return Self::begin(history, setup);
         }
         let mut history = VecDeque::from(history);
@@ -25,13 +35,13 @@ impl Execution {
             state.begin_replay(history.len());
         }
         execution.replayed_to = history.back().map_or(0, |last| last.event_id);
-        execution.replay_recorded(history);
+        execution.replay_recorded(history, has_ended);
         execution
     }
 
     /// Applies the recorded events to the code. Even after a failure the check receives all of them, because the open work
     /// must be known when the execution is ended.
-    fn replay_recorded(&mut self, recorded: VecDeque<Event>) {
+    fn replay_recorded(&mut self, recorded: VecDeque<Event>, has_ended: bool) {
         let mut recorded_drops = BTreeSet::new();
         for event in recorded {
             self.take(&event);
@@ -44,7 +54,9 @@ impl Execution {
                 self.fail(error.clone());
                 continue;
             }
-            if self.returned() {
+            if self.returned() && !has_ended {
+                let found = self.what_it_did();
+                self.note_divergence(Divergence::new(event.event_id, format!("{:?}", event.kind), found));
                 self.fail(ErrorDetails::nondeterminism(format!(
                     "orchestration ended before its recorded history: event {} ({}) was not reached",
                     event.event_id,
@@ -86,6 +98,9 @@ impl Execution {
                 CallKind::Wait => "external waits",
                 CallKind::Queue => "persistent waits",
             };
+            let (dropped, kept) = (format!("that {what} {:?} were dropped", ids(recorded)), ids(&reproduced));
+            let event_id = missing.first().map_or(0, |(_, event_id)| *event_id);
+            self.note_divergence(Divergence::new(event_id, dropped, format!("dropped {kept:?}")));
             self.fail(ErrorDetails::nondeterminism(format!(
                 "cancellation mismatch ({what}): history says {:?} were dropped, the code dropped {:?}",
                 ids(recorded),

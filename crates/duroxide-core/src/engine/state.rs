@@ -7,6 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
+    panic::Location,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Poll, Waker},
     time::Duration,
@@ -18,6 +19,9 @@ use super::{
     queue::Queues,
 };
 use crate::{Action, CallKind, Clock, KvEntry, RunOptions};
+
+/// The place of a call in the user's code.
+pub(crate) type Caller = &'static Location<'static>;
 
 /// Identifies an execution. Never changes.
 #[derive(Debug, Clone)]
@@ -100,6 +104,7 @@ pub(crate) struct Emission {
     pub(crate) action: Action,
     /// How a worker runs the activity. Part of the work item only, not of the recorded event.
     pub(crate) options: RunOptions,
+    pub(crate) location: Caller,
 }
 
 /// An awaited call and, for waits and queue reads, the name it listens on.
@@ -136,12 +141,13 @@ impl State {
     // ---- called by orchestration code -----------------------------------------------------------------------
 
     /// Emits an action that the code does not wait for.
+    #[track_caller]
     pub(crate) fn emit(&mut self, action: Action) {
-        self.push_emission(None, action);
+        self.push_emission(None, action, Location::caller());
     }
 
     /// Emits an action that the code waits for. Returns the token of the call.
-    pub(crate) fn call(&mut self, kind: CallKind, name: &str, action: Action) -> u64 {
+    pub(crate) fn call(&mut self, kind: CallKind, name: &str, action: Action, location: Caller) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
         let life = match kind {
@@ -151,16 +157,16 @@ impl State {
             }
         };
         self.calls.insert(token, Call { name: name.to_owned(), life });
-        self.push_emission(Some(token), action);
+        self.push_emission(Some(token), action, location);
         token
     }
 
-    fn push_emission(&mut self, token: Option<u64>, action: Action) {
+    fn push_emission(&mut self, token: Option<u64>, action: Action, location: Caller) {
         self.emissions_in_turn += 1;
         // Over the limit the turn fails in any case. Keeping the actions would let an endless loop use up the memory.
         let kept_max = self.emissions_max.map(|max| max.saturating_add(self.replayed_emissions_max));
         if kept_max.is_none_or(|max| self.emissions_in_turn <= max) {
-            self.emitted.push_back(Emission { token, action, options: RunOptions::default() });
+            self.emitted.push_back(Emission { token, action, options: RunOptions::default(), location });
         }
     }
 
@@ -270,6 +276,11 @@ impl State {
         let oldest = self.emitted.pop_front()?;
         self.emissions_taken += 1;
         Some(oldest)
+    }
+
+    /// Actions that have no event yet, oldest first.
+    pub(crate) fn emissions(&self) -> impl Iterator<Item = &Emission> {
+        self.emitted.iter()
     }
 
     /// Records that an emission became an event. Returns the waker to call if a message was waiting for a queue read.

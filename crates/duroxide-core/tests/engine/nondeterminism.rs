@@ -1,5 +1,7 @@
 //! Code that does not fit its history is told so, with both sides of the mismatch (4.5, B11).
 
+mod divergence;
+
 use std::{future::Future, time::Duration};
 
 use duroxide_core::{ConfigErrorKind, ErrorDetails, Event, OrchestrationContext, engine::Outcome};

@@ -134,6 +134,7 @@ fn play(program: &Arc<Vec<Step>>, moves: &[Move], mode: Mode) -> (Vec<String>, V
     for a_move in moves {
         open.extend(turn.activities.iter().chain(&turn.messages).filter_map(completion_of));
         seen.push(format!("{turn:?}"));
+        assert_eq!(story.check_replay(), Ok(()), "the code does what it did");
         if turn.outcome != Outcome::Running {
             break;
         }

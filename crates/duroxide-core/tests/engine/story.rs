@@ -15,7 +15,7 @@ use std::{
 use duroxide_core::{
     AppErrorKind, Clock, ErrorDetails, Event, FnOrchestration, KvEntry, OrchestrationContext,
     OrchestrationHandlerRef, RuntimeLimits, Timestamp, WorkItem,
-    engine::{Execution, Outcome, Seed, Setup, Turn},
+    engine::{Divergence, Execution, Outcome, Seed, Setup, Turn, check_replay},
 };
 
 pub(crate) const INSTANCE: &str = "order";
@@ -136,14 +136,23 @@ impl Story {
         self.live.as_ref().map_or_else(|| self.load().held_bytes(), Execution::held_bytes)
     }
 
-    fn load(&self) -> Execution {
-        let setup = Setup {
+    /// Compares the code with the history, ended or not.
+    pub(crate) fn check_replay(&self) -> Result<(), Box<Divergence>> {
+        check_replay(self.history.clone(), self.setup())
+    }
+
+    fn setup(&self) -> Setup {
+        Setup {
             handler: Arc::clone(&self.handler),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             limits: self.limits.clone(),
             worker_id: None,
             kv: self.kv.clone(),
-        };
+        }
+    }
+
+    fn load(&self) -> Execution {
+        let setup = self.setup();
         if self.history.is_empty() {
             Execution::start(self.seed.clone(), setup)
         } else {

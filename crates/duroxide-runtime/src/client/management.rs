@@ -239,7 +239,7 @@ impl Client {
         Ok(self.admin()?.discard_dead_letter(id).await?)
     }
 
-    fn admin(&self) -> Result<&dyn ProviderAdmin, ClientError> {
+    pub(super) fn admin(&self) -> Result<&dyn ProviderAdmin, ClientError> {
         self.store.as_management_capability().ok_or(ClientError::ManagementNotAvailable)
     }
 }

@@ -35,10 +35,14 @@ impl PollInterval {
 
     /// For a store that notifies, in case a notification is lost. It starts late and becomes rare, because thousands of
     /// clients may wait in one process for instances that take seconds, and none of them should read meanwhile.
-    const WITH_WATCH: Self = Self { next: Duration::from_secs(5), max: Duration::from_secs(40) };
+    fn with_watch(max: Duration) -> Self {
+        Self { next: Duration::from_secs(5), max }
+    }
 
     /// With a watch, after a failed read.
-    const AFTER_FAILURE: Self = Self { next: Duration::from_secs(1), ..Self::WITH_WATCH };
+    fn after_failure(max: Duration) -> Self {
+        Self { next: Duration::from_secs(1), max }
+    }
 
     pub(super) fn every(interval: Duration) -> Self {
         let interval = interval.max(POLL_MIN);
@@ -69,7 +73,8 @@ impl Client {
         let deadline = self.timer.moment().after(timeout);
         // Watch before reading: in the other order a change in between would be missed.
         let mut watch = self.store.watch(instance);
-        let mut watch_interval = PollInterval::WITH_WATCH;
+        let poll_max = self.timer.watched_poll_max();
+        let mut watch_interval = PollInterval::with_watch(poll_max);
         // The last check always reads.
         let mut notification = match &watch {
             Some(watch) if watch.has_not_ended() && !timeout.is_zero() => Notification::NotEnded,
@@ -81,7 +86,7 @@ impl Client {
                 Ok(None) => ClientError::Timeout,
                 // A store that is unavailable for a moment does not end a long wait. The next read comes soon.
                 Err(error) if error.is_retryable() => {
-                    watch_interval = PollInterval::AFTER_FAILURE;
+                    watch_interval = PollInterval::after_failure(poll_max);
                     error.into()
                 }
                 Err(error) => return Err(error.into()),

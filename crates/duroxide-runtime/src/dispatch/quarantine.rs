@@ -192,6 +192,7 @@ impl Quarantine {
             let changed = self.changed.notified();
             let Err(until) = lock(&self.state).start(number, env.moment()) else { return };
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = env.sleep_until(until) => {}
             }
@@ -223,6 +224,7 @@ impl Suspect {
         if self.concurrency == Concurrency::Alone {
             env.sleep(OTHER_QUEUE_WAIT).await;
             tokio::select! {
+                biased;
                 () = quarantine.wait_until_alone() => {}
                 () = env.sleep(ALONE_WAIT_MAX) => {}
             }

@@ -1,5 +1,7 @@
 //! A16: the provider test kits.
 
+#[cfg(all(feature = "testing", feature = "sqlite"))]
+mod testing;
 mod validations;
 
 use std::{error::Error, sync::Arc, time::Duration};

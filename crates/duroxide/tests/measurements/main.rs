@@ -13,6 +13,7 @@ mod fixture;
 mod bulk_delete;
 mod cache_memory;
 mod recovery;
+mod verify;
 
 use crate::fixture::process;
 

@@ -89,12 +89,14 @@ impl OrchestrationContext {
     ///
     /// See [`ActivityCall`] for what can be added to the call. The typed counterpart of
     /// [`schedule_activity`](Self::schedule_activity).
+    #[track_caller]
     pub fn activity<A: Activity>(&self, input: A::Input) -> ActivityCall<A> {
         let once = RetryPolicy { max_attempts: 1, backoff: BackoffStrategy::None, timeout: None };
+        // Not in a closure, which would be the caller.
+        let call = ActivityRequest { keeps_key: true, ..ActivityRequest::new(A::NAME, String::new()) };
         let built = Built {
             ctx: self.clone(),
-            request: encode(&input)
-                .map(|input| ActivityRequest { keeps_key: true, ..ActivityRequest::new(A::NAME, input) }),
+            request: encode(&input).map(|input| ActivityRequest { input, ..call }),
             options: once.into(),
             retry_if: None,
         };

@@ -3,12 +3,16 @@
 use std::{
     fmt,
     future::Future,
+    panic::Location,
     pin::Pin,
     task::{Context, Poll},
 };
 
 use super::{CallError, Orchestration, call_error::typed_outcome, encode};
-use crate::{DurableFuture, OrchestrationContext, engine::Value};
+use crate::{
+    DurableFuture, OrchestrationContext,
+    engine::{Caller, Value},
+};
 
 const OUTPUT: &str = "output of sub-orchestration";
 
@@ -34,15 +38,19 @@ struct Built {
     /// Empty for an automatic id.
     id: String,
     version: Option<String>,
+    /// The call in the user's code.
+    location: Caller,
 }
 
 impl OrchestrationContext {
     /// Calls a sub-orchestration, under an automatic id unless [`id`](ChildCall::id) gives one.
     ///
     /// The typed counterpart of [`schedule_sub_orchestration`](Self::schedule_sub_orchestration).
+    #[track_caller]
     pub fn child<O: Orchestration>(&self, input: O::Input) -> ChildCall<O> {
         let version = O::VERSION.map(str::to_owned);
-        let built = Built { ctx: self.clone(), input: encode(&input), id: String::new(), version };
+        let location = Location::caller();
+        let built = Built { ctx: self.clone(), input: encode(&input), id: String::new(), version, location };
         ChildCall { state: State::Built(built) }
     }
 }
@@ -83,9 +91,9 @@ impl Built {
             Err(error) => return DurableFuture::known(Value::Fired, |_| Err(CallError::Encode(error))),
         };
         let place = self.ctx.place(OUTPUT, O::NAME);
-        self.ctx.call_child(O::NAME.to_owned(), self.version.clone(), self.id.clone(), input, move |value| {
-            typed_outcome(value.into_outcome(), || place.to_string())
-        })
+        let convert = move |value: Value| typed_outcome(value.into_outcome(), || place.to_string());
+        let (name, version, id) = (O::NAME.to_owned(), self.version.clone(), self.id.clone());
+        self.ctx.call_child(self.location, name, version, id, input, convert)
     }
 }
 

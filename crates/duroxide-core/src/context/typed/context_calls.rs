@@ -12,6 +12,7 @@ use crate::{Action, DurableFuture, OrchestrationContext};
 impl OrchestrationContext {
     /// Waits for an external event whose data is the JSON of a `T`. The typed counterpart of
     /// [`schedule_wait`](Self::schedule_wait).
+    #[track_caller]
     pub fn event<T: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -23,6 +24,7 @@ impl OrchestrationContext {
 
     /// Reads the next message of an event queue, which is the JSON of a `T`. The typed counterpart of
     /// [`dequeue_event`](Self::dequeue_event).
+    #[track_caller]
     pub fn queue<T: DeserializeOwned + Send + 'static>(
         &self,
         queue: impl Into<String>,
@@ -37,6 +39,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the id could be taken for an automatic child id, or if the input has no JSON form.
+    #[track_caller]
     pub fn detach<O: Orchestration>(&self, instance: impl Into<String>, input: O::Input) {
         let version = O::VERSION.map(str::to_owned);
         self.detached(O::NAME.to_owned(), version, instance.into(), json_or_panic(&input));
@@ -49,6 +52,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If `O` has another name than the orchestration that runs, or if the input has no JSON form.
+    #[track_caller]
     pub fn continue_as<O: Orchestration>(
         &self,
         input: O::Input,
@@ -68,6 +72,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the value has no JSON form.
+    #[track_caller]
     pub fn set_status<T: Serialize>(&self, status: &T) {
         self.set_custom_status(json_or_panic(status));
     }
@@ -76,6 +81,7 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If the value has no JSON form.
+    #[track_caller]
     pub fn set_value<T: Serialize>(&self, key: Key<T>, value: &T) {
         self.set_kv_value(key.name(), json_or_panic(value));
     }
@@ -84,12 +90,14 @@ impl OrchestrationContext {
     ///
     /// # Errors
     /// If the value is not the JSON of a `T`.
+    #[track_caller]
     pub fn value<T: DeserializeOwned>(&self, key: Key<T>) -> Result<Option<T>, DecodeError> {
         let text = self.get_kv_value(key.name());
         text.map(|text| decode(&text, || self.place("value of key", key.name()).to_string())).transpose()
     }
 
     /// Removes a key of the key-value store.
+    #[track_caller]
     pub fn clear_value<T>(&self, key: Key<T>) {
         self.clear_kv_value(key.name());
     }

@@ -1,0 +1,19 @@
+//! The test kit: clusters in virtual time, mocks, recorded histories, checks before a rollout.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "this is a test"
+)]
+
+mod crashes;
+mod faults;
+mod histories;
+mod mocks;
+mod order;
+mod seeds;
+mod time;
+mod units;
+mod verify;
