@@ -49,7 +49,7 @@ fn changing_code() {
         "changing_code",
         r#"today's code replays 1 history
 1 of 1 histories cannot be replayed:
-order-7.json: event 2: history says ActivityScheduled { name: "charge", input: "7", session_id: None, tag: None }; the code asked for ActivityScheduled { name: "reserve", input: "7", session_id: None, tag: None } at tomorrow.rs:19:13
+order-7.json: event 2: history says ActivityScheduled { name: "charge", input: "7", session_id: None, tag: None }; the code asked for ActivityScheduled { name: "reserve", input: "7", session_id: None, tag: None } at tomorrow.rs:18:13
 
 careless: 200 checked, 200 cannot go on
 order 1.0.0: 200 instances

@@ -49,7 +49,7 @@ fn an_exported_history_has_a_documented_form() {
     let names: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(names, ["events", "execution_id", "format", "instance", "orchestration", "version"]);
     assert_eq!((json["format"].as_u64(), json["orchestration"].as_str()), (Some(1), Some("fan_out")));
-    assert_eq!(json["events"].as_array().unwrap().len(), 8);
+    assert_eq!(json["events"].as_array().unwrap().len(), 11);
 }
 
 /// Code that reserves before it charges.

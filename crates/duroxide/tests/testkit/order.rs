@@ -50,9 +50,10 @@ pub(crate) async fn nightly(ctx: OrchestrationContext, days: u32) -> Result<Stri
     ctx.continue_as::<nightly>(days - 1).await
 }
 
-/// Three charges at the same time.
+/// Three charges at the same time, under a random id.
 #[duroxide::orchestration]
 pub(crate) async fn fan_out(ctx: OrchestrationContext, amount: u64) -> Result<Vec<String>, String> {
+    ctx.set_custom_status(ctx.new_guid().await?);
     let charges = (0..3).map(|n| ctx.activity::<charge>(amount + n).start()).collect();
     ctx.join(charges).await.into_iter().map(|receipt| receipt.map_err(|error| error.to_string())).collect()
 }
