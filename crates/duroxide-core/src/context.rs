@@ -95,7 +95,9 @@ impl OrchestrationContext {
         action: Action,
         convert: impl FnOnce(Value) -> T + Send + 'static,
     ) -> DurableFuture<T> {
-        let token = self.shared.lock().call(kind, name, action);
+        let Some(mut state) = self.shared.lock_in_turn() else { return DurableFuture::refused() };
+        let token = state.call(kind, name, action);
+        drop(state);
         let schedule = match kind {
             CallKind::Activity => ScheduleKind::Activity { name: name.to_owned() },
             CallKind::Timer => ScheduleKind::Timer,
@@ -113,7 +115,9 @@ impl OrchestrationContext {
 
     /// Emits an action that is complete once it is recorded.
     pub(crate) fn emit(&self, action: Action) {
-        self.shared.lock().emit(action);
+        if let Some(mut state) = self.shared.lock_in_turn() {
+            state.emit(action);
+        }
     }
 }
 

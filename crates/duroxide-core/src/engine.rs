@@ -6,7 +6,8 @@
 //! receive.rs      messages become events, or are dropped, or fail the turn
 //! conclude.rs     how a turn ends: breadcrumbs, terminal event, work to hand out
 //! ending.rs       ends an execution without running its code
-//! state.rs        what code and engine share: emitted actions, awaitables, key-value state, custom status
+//! state.rs        what code and engine share: emitted actions, awaitables, key-value state, custom status;
+//!                 behind a lock (state/shared.rs), and for one thread only (state/access.rs)
 //! awaitable.rs    the life of one awaited call; queue.rs the same for queue reads
 //! matching.rs     actions against recorded events
 //! generation.rs   rules that were changed, and which executions keep the old ones

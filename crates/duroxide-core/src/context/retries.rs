@@ -49,7 +49,7 @@ impl OrchestrationContext {
         loop {
             let Some(result) = self.outcome(current).await else { return Err(RetryEnd::TimedOut) };
             if request.keeps_key {
-                run.retry_of.get_or_insert(self.shared.lock().last_resolved());
+                run.retry_of.get_or_insert(self.last_resolved());
             }
             let delay = policy.delay_for_attempt(attempt);
             match result {
@@ -85,6 +85,11 @@ impl OrchestrationContext {
         }
     }
 
+    /// The schedule of the call that returned its value last.
+    fn last_resolved(&self) -> u64 {
+        self.shared.lock().last_resolved().map_or(0, |resolved| resolved.event_id)
+    }
+
     /// Whether an error ends the retries, whatever the policy says. Executions of older versions retry it (S2.16).
     fn is_final(&self, details: &ErrorDetails) -> bool {
         self.shared.identity.generation.has_final_errors() && is_not_retryable(&details.display_message())
@@ -103,7 +108,7 @@ impl OrchestrationContext {
         if self.is_replaying() {
             return;
         }
-        let activity_id = self.shared.lock().last_resolved();
+        let activity_id = self.last_resolved();
         let Identity { instance, execution_id, name, version, .. } = &self.shared.identity;
         tracing::info!(
             target: "duroxide::runtime",

@@ -12,7 +12,7 @@ use super::{
     matching::{agree, event_for},
     poll::{Polled, UserCode},
     seed::{Setup, StartFacts},
-    state::{Emission, KvState, State},
+    state::{Access, Emission, KvState, State},
 };
 use crate::{
     Action, AppErrorKind, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, ParentLink,
@@ -353,9 +353,15 @@ impl Execution {
         if !std::mem::take(&mut self.poll_needed) || self.failure.is_some() || self.ended.is_some() {
             return;
         }
-        self.shared.lock().replaying = replaying;
+        {
+            let mut state = self.shared.lock();
+            (state.replaying, state.access) = (replaying, Access::this_thread());
+        }
         let polled = self.code.poll();
-        self.shared.lock().replaying = false;
+        {
+            let mut state = self.shared.lock();
+            (state.replaying, state.access) = (false, Access::Nobody);
+        }
         match polled {
             Polled::Pending => {}
             Polled::Returned(output) => self.ended = Some(output.map_err(ErrorDetails::orchestration_failed)),
@@ -419,7 +425,9 @@ impl Drop for Execution {
     fn drop(&mut self) {
         // Futures that the suspended code drops now are recorded as cancelled work, which no turn reads any more. The
         // code is dropped here and not with the fields, because its destructors may panic.
+        self.shared.lock().access = Access::this_thread();
         self.code.discard();
+        self.shared.lock().access = Access::Nobody;
     }
 }
 

@@ -10,6 +10,7 @@ mod continuation;
 mod decode_errors;
 mod events;
 mod fan_in;
+mod guard;
 mod held_bytes;
 mod limits;
 mod logs;

@@ -10,6 +10,7 @@ mod fixture;
 mod calls;
 mod errors;
 mod frozen;
+mod guard;
 mod handles;
 mod registration;
 mod same_events;
