@@ -2,6 +2,7 @@
 
 mod activities;
 mod cancel_and_wait;
+mod cancellation;
 mod children;
 mod combinators;
 mod continue_as_new;

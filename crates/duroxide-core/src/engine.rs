@@ -33,11 +33,11 @@ mod state;
 mod turn;
 
 pub(crate) use awaitable::Value;
-pub use ending::{Ending, Record, end_without_code, recorded_cancellation};
+pub use ending::{Ending, Record, end_without_code};
 pub use execution::Execution;
 pub(crate) use generation::Generation;
-pub use history::{HistoryCheck, HistoryViolation};
+pub use history::{HistoryCheck, HistoryViolation, cancels};
 pub(crate) use poll::Undecodable;
 pub use seed::{Seed, Setup};
-pub(crate) use state::{Identity, Shared, State};
+pub(crate) use state::{CANCELLATION, Identity, Shared, State};
 pub use turn::{Continuation, Outcome, Turn};

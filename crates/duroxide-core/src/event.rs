@@ -75,6 +75,8 @@ pub enum EventKind {
         /// Why.
         reason: String,
     },
+    /// Code asks to be told of a request to cancel the instance, instead of being ended by it.
+    CancellationSubscribed,
     /// Code called an activity.
     ActivityScheduled {
         /// The activity's name.
@@ -247,6 +249,7 @@ impl EventKind {
             Self::OrchestrationFailed { .. } => "OrchestrationFailed",
             Self::OrchestrationContinuedAsNew { .. } => "OrchestrationContinuedAsNew",
             Self::OrchestrationCancelRequested { .. } => "OrchestrationCancelRequested",
+            Self::CancellationSubscribed => "CancellationSubscribed",
             Self::ActivityScheduled { .. } => "ActivityScheduled",
             Self::ActivityCompleted { .. } => "ActivityCompleted",
             Self::ActivityFailed { .. } => "ActivityFailed",

@@ -158,7 +158,7 @@ impl<T> DurableFuture<T> {
     }
 }
 
-impl<T> DurableFuture<Result<T, String>> {
+impl<T, E> DurableFuture<Result<T, E>> {
     /// Asks the activity to stop. The future still waits for its outcome.
     #[expect(clippy::panic, reason = "only activities can be asked to stop: a programming error")]
     pub(crate) fn request_stop(&self) {
@@ -174,7 +174,9 @@ impl<T> DurableFuture<Result<T, String>> {
             Source::Known(_) => {}
         }
     }
+}
 
+impl<T> DurableFuture<Result<T, String>> {
     /// The outcome of an activity that was asked to stop.
     pub(crate) fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<ActivityOutcome<T>> {
         let Poll::Ready(value) = self.poll_value(cx) else { return Poll::Pending };

@@ -27,6 +27,26 @@ order-3: nobody approved it",
     );
 }
 
+#[test]
+fn saga() {
+    check(
+        "saga",
+        r#"booked a flight
+booked a hotel
+trip-1: Ok("bon voyage")
+booked a flight
+booked a train
+gave a train back
+gave a flight back
+trip-2: Err(Failed("no room"))
+booked a flight
+booked a slow car, too late
+gave a slow car back
+gave a flight back
+trip-3: Err(Cancelled { reason: "changed plans" })"#,
+    );
+}
+
 #[cfg(feature = "fs")]
 #[test]
 fn plain_files() {

@@ -144,7 +144,7 @@ impl OrchestrationContext {
     ) -> Result<String, String> {
         let options = options.into();
         let first = self.first_attempt(&request, &options);
-        self.retry(request, options, first, |_| true).await.map_err(|end| match end {
+        self.retry(request, options, first, |call| call, |_| true).await.map_err(|end| match end {
             RetryEnd::Failed(details) => details.display_message(),
             RetryEnd::TimedOut => TIMED_OUT.to_owned(),
         })

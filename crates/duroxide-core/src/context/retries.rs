@@ -1,6 +1,6 @@
 //! Calling an activity until it succeeds, as a policy says.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use super::{OrchestrationContext, activities::ActivityRequest};
 use crate::{
@@ -18,10 +18,19 @@ pub(crate) enum RetryEnd {
     TimedOut,
 }
 
+type AttemptResult = Result<String, Box<ErrorDetails>>;
+
 /// The calls of one attempt. They are made before anything is awaited.
-pub(crate) struct Attempt {
-    call: DurableFuture<Result<String, Box<ErrorDetails>>>,
+pub(crate) struct Attempt<C = DurableFuture<AttemptResult>> {
+    call: C,
     deadline: Option<DurableFuture<()>>,
+}
+
+impl Attempt {
+    /// The same attempt, whose call is kept elsewhere.
+    pub(crate) fn kept<C>(self, keep: impl FnOnce(DurableFuture<AttemptResult>) -> C) -> Attempt<C> {
+        Attempt { call: keep(self.call), deadline: self.deadline }
+    }
 }
 
 impl OrchestrationContext {
@@ -34,12 +43,14 @@ impl OrchestrationContext {
         )
     }
 
-    /// Repeats a call while its attempts fail, the policy has attempts left and `again` wants another one.
-    pub(crate) async fn retry(
+    /// Repeats a call while its attempts fail, the policy has attempts left and `again` wants another one. `keep` is given
+    /// the call of each attempt and returns a future of its result.
+    pub(crate) async fn retry<C: Future<Output = AttemptResult>>(
         &self,
         request: ActivityRequest,
         options: RetryOptions,
-        first: Attempt,
+        first: Attempt<C>,
+        keep: impl Fn(DurableFuture<AttemptResult>) -> C + Send,
         again: impl Fn(&ErrorDetails) -> bool + Send,
     ) -> Result<String, RetryEnd> {
         let policy = &options.policy;
@@ -65,7 +76,7 @@ impl OrchestrationContext {
                 self.schedule_timer(delay).await;
             }
             attempt += 1;
-            current = self.attempt(&request, run, &options);
+            current = self.attempt(&request, run, &options).kept(&keep);
         }
     }
 
@@ -76,7 +87,7 @@ impl OrchestrationContext {
     }
 
     /// The result of an attempt; `None` if its deadline came first.
-    async fn outcome(&self, attempt: Attempt) -> Option<Result<String, Box<ErrorDetails>>> {
+    async fn outcome<C: Future<Output = AttemptResult>>(&self, attempt: Attempt<C>) -> Option<AttemptResult> {
         let Attempt { call, deadline } = attempt;
         let Some(deadline) = deadline else { return Some(call.await) };
         match self.select2(call, deadline).await {

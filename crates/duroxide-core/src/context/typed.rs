@@ -11,6 +11,7 @@ mod context_calls;
 mod declaration;
 mod json;
 mod key;
+mod saga;
 mod shape;
 
 pub use activity_call::{ActivityCall, CallMode, Once, Retried};
@@ -19,4 +20,5 @@ pub use child_call::ChildCall;
 pub use declaration::{Activity, Orchestration, OrchestrationCode, Outcome};
 pub use json::{DecodeError, decode, encode, encode_error, encoded_len, undecodable_input};
 pub use key::Key;
+pub use saga::{NotUndone, Saga, SagaCause, SagaError, SagaStep};
 pub use shape::{HandlerShapes, shape_of};

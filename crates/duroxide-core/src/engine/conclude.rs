@@ -55,6 +55,10 @@ impl Execution {
         if let Some(details) = &self.failure {
             return Some(End::failed(details.clone(), false));
         }
+        if let Some(reason) = self.cleaned_up() {
+            let outcome = Outcome::Failed { details: ErrorDetails::cancelled(reason) };
+            return Some(End { outcome, records_drops: false, cancels_children: true });
+        }
         if let Some((input, version)) = &self.continuation {
             let state = self.shared.lock();
             let outcome = Outcome::ContinuedAsNew(Continuation {
@@ -73,6 +77,15 @@ impl Execution {
             Some(Err(details)) => Some(End::failed(details, true)),
             None => Some(End::failed(ErrorDetails::nondeterminism(self.foreign_wait()?), true)),
         }
+    }
+
+    /// The reason of the cancellation, if code that was told of it has nothing left to do: it said so, it continues as new,
+    /// or it waits for nothing.
+    fn cleaned_up(&self) -> Option<String> {
+        let state = self.shared.lock();
+        let rests = self.ended.is_none() && !state.has_open_calls();
+        let done = state.ends_cancelled || self.continuation.is_some() || rests;
+        state.told_to_cancel.clone().filter(|_| done)
     }
 
     /// The error of code that waits although none of its calls is open: no event could ever wake it.
@@ -128,6 +141,7 @@ impl Execution {
                 }
                 Action::CreateTimer { .. }
                 | Action::WaitExternal { .. }
+                | Action::AwaitCancellation
                 | Action::DequeueEvent { .. }
                 | Action::StartSubOrchestration { .. }
                 | Action::StartOrchestrationDetached { .. }
@@ -295,6 +309,7 @@ impl Execution {
                 })
             }
             Action::WaitExternal { .. }
+            | Action::AwaitCancellation
             | Action::DequeueEvent { .. }
             | Action::ContinueAsNew { .. }
             | Action::UpdateCustomStatus { .. }

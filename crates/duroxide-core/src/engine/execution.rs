@@ -1,5 +1,7 @@
 //! [`Execution`]: one live run of an orchestration.
 
+mod deliver;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
@@ -8,7 +10,7 @@ use std::{
 };
 
 use super::{
-    HistoryCheck, HistoryViolation, Identity, Seed, Shared, Turn, Value,
+    HistoryCheck, HistoryViolation, Seed, Shared, Turn, Value,
     matching::{agree, event_for},
     poll::{Polled, UserCode},
     seed::{Setup, StartFacts},
@@ -237,6 +239,7 @@ impl Execution {
             kind @ (E::ActivityScheduled { .. }
             | E::TimerCreated { .. }
             | E::ExternalSubscribed { .. }
+            | E::CancellationSubscribed
             | E::QueueSubscribed { .. }
             | E::SubOrchestrationScheduled { .. }
             | E::OrchestrationChained { .. }
@@ -257,11 +260,11 @@ impl Execution {
                 self.poll_needed = true;
                 wake(waker);
             }
+            E::OrchestrationCancelRequested { reason } => self.tell_of_cancellation(reason),
             E::OrchestrationStarted { .. }
             | E::OrchestrationCompleted { .. }
             | E::OrchestrationFailed { .. }
             | E::OrchestrationContinuedAsNew { .. }
-            | E::OrchestrationCancelRequested { .. }
             | E::ActivityCancelRequested { .. }
             | E::ExternalSubscribedCancelled { .. }
             | E::QueueSubscriptionCancelled { .. }
@@ -297,56 +300,6 @@ impl Execution {
             self.poll_needed = true;
             wake(waker);
         }
-    }
-
-    fn raise(&mut self, name: &str, data: String, event_id: u64) {
-        let delivered = self.shared.lock().raise(name, data);
-        match delivered {
-            Some(waker) => {
-                self.poll_needed = true;
-                wake(waker);
-            }
-            // A recorded event was reported when it arrived.
-            None if event_id > self.replayed_to => {
-                let Identity { instance, execution_id, .. } = &self.shared.identity;
-                let (awaited_events, awaited_queues) = self.awaited();
-                tracing::warn!(
-                    target: "duroxide::runtime",
-                    %instance,
-                    execution_id,
-                    event_name = name,
-                    ?awaited_events,
-                    ?awaited_queues,
-                    "skipping ExternalEvent delivery: no pending subscription slot for event '{name}'"
-                );
-            }
-            None => {}
-        }
-    }
-
-    /// Warns of queues that received their first message and that the code has never read: the name may be misspelt. The
-    /// messages are kept for a later read.
-    pub(super) fn warn_of_never_read_queues(&self) {
-        let never_read = self.shared.lock().queues.take_never_read();
-        let Identity { instance, execution_id, .. } = &self.shared.identity;
-        for queue_name in never_read {
-            let (awaited_events, awaited_queues) = self.awaited();
-            tracing::warn!(
-                target: "duroxide::runtime",
-                %instance,
-                execution_id,
-                queue_name,
-                ?awaited_events,
-                ?awaited_queues,
-                "nothing has read queue '{queue_name}' yet: its messages wait"
-            );
-        }
-    }
-
-    /// The names of the events and queues that the code waits for.
-    fn awaited(&self) -> (Vec<String>, Vec<String>) {
-        let state = self.shared.lock();
-        (state.awaited_events(), state.queues.awaited())
     }
 
     pub(super) fn poll_if_needed(&mut self, replaying: bool) {
@@ -416,7 +369,9 @@ impl Execution {
             self.children.insert(event.event_id, child);
         } else if let EventKind::OrchestrationCancelRequested { reason } = &event.kind {
             // A stored request counts like a new one, because its turn may have been recorded without the end (2.10).
-            self.cancel_reason.get_or_insert_with(|| reason.clone());
+            if self.check.is_cancelled() {
+                self.cancel_reason.get_or_insert_with(|| reason.clone());
+            }
         }
     }
 }

@@ -21,6 +21,9 @@ use super::{
 };
 use crate::{Action, CallKind, KvEntry, RunOptions};
 
+/// The name under which the questions whether the instance is to be cancelled wait, among the external waits.
+pub(crate) const CANCELLATION: &str = "duroxide::cancellation";
+
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// Whether the current poll repeats a poll of an earlier turn.
@@ -29,6 +32,10 @@ pub(crate) struct State {
     pub(crate) queues: Queues,
     pub(crate) kv: KvState,
     pub(crate) custom_status: Option<String>,
+    /// The reason of the request to cancel that the code was told of.
+    pub(crate) told_to_cancel: Option<String>,
+    /// Whether the code, told of a request to cancel, asked to end as cancelled.
+    pub(crate) ends_cancelled: bool,
     /// Bytes of the values that calls returned and that the code may still hold.
     value_bytes: usize,
     /// The call whose value was handed out last, except for queue reads.
@@ -312,6 +319,15 @@ impl State {
         let mut ids: Vec<u64> = self.waits.values().flatten().copied().collect();
         ids.sort_unstable();
         ids
+    }
+
+    /// Resolves all open questions whether the instance is to be cancelled. Returns a waker for each.
+    pub(crate) fn tell_of_cancellation(&mut self, reason: &str) -> Vec<Option<Waker>> {
+        let told: Vec<_> = std::iter::from_fn(|| self.raise(CANCELLATION, reason.to_owned())).collect();
+        if !told.is_empty() {
+            self.told_to_cancel = Some(reason.to_owned());
+        }
+        told
     }
 
     /// The names of events that the code waits for, in order.

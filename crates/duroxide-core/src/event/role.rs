@@ -42,7 +42,7 @@ pub enum CallKind {
     Activity,
     /// A child orchestration.
     Child,
-    /// An external event.
+    /// An external event, or a request to cancel the instance.
     Wait,
     /// A message of an event queue.
     Queue,
@@ -119,7 +119,7 @@ impl EventKind {
             Self::ActivityCancelRequested { reason } => R::GivenUp { call: CallKind::Activity, reason },
             Self::TimerCreated { .. } => R::Call(CallKind::Timer),
             Self::TimerFired { .. } => R::Completion(CallKind::Timer),
-            Self::ExternalSubscribed { .. } => R::Call(CallKind::Wait),
+            Self::ExternalSubscribed { .. } | Self::CancellationSubscribed => R::Call(CallKind::Wait),
             Self::ExternalSubscribedCancelled { reason } => R::GivenUp { call: CallKind::Wait, reason },
             Self::QueueSubscribed { .. } => R::Call(CallKind::Queue),
             Self::QueueSubscriptionCancelled { reason } => R::GivenUp { call: CallKind::Queue, reason },

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
+mod authoring;
 mod bounds;
 mod calls;
 mod cancel_and_wait;
@@ -10,7 +11,6 @@ mod continuation;
 mod decode_errors;
 mod events;
 mod fan_in;
-mod guard;
 mod held_bytes;
 mod limits;
 mod logs;

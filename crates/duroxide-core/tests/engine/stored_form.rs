@@ -138,6 +138,7 @@ fn every_call_and_message_has_its_stored_form() {
                 json!({"type": "ActivityScheduled", "name": "a", "input": "x", "tag": "gpu"}),
             ),
             (E::TimerCreated { fire_at_ms: 9 }, json!({"type": "TimerCreated", "fire_at_ms": 9})),
+            (E::CancellationSubscribed, json!({"type": "CancellationSubscribed"})),
             (E::ExternalSubscribed { name: s("e") }, json!({"type": "ExternalSubscribed", "name": "e"})),
             (
                 E::ExternalEvent { name: s("e"), data: s("d") },

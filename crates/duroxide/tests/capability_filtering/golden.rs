@@ -194,6 +194,7 @@ fn every_kind_ever_written_stays_decodable() {
         "ActivityCompleted",
         "ActivityFailed",
         "ActivityScheduled",
+        "CancellationSubscribed",
         "CustomStatusUpdated",
         "ExternalEvent",
         "ExternalEventPersistent",

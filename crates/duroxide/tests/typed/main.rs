@@ -13,6 +13,7 @@ mod frozen;
 mod guard;
 mod handles;
 mod registration;
+mod saga;
 mod same_events;
 mod values;
 

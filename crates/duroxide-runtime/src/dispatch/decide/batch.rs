@@ -15,7 +15,12 @@ pub(crate) fn successor_item(messages: &[WorkItem]) -> Option<&WorkItem> {
 
 /// The reason of the first cancellation, if there is one.
 pub(crate) fn cancellation(messages: &[WorkItem]) -> Option<&str> {
-    messages.iter().find_map(|item| {
+    cancellations(messages).next()
+}
+
+/// The reasons of the cancellations.
+pub(crate) fn cancellations(messages: &[WorkItem]) -> impl Iterator<Item = &str> {
+    messages.iter().filter_map(|item| {
         let WorkItem::CancelInstance { reason, .. } = item else { return None };
         Some(reason.as_str())
     })

@@ -304,6 +304,7 @@ pub(crate) fn event_bytes(event: &Event) -> usize {
         | E::KeyValueSet { value: text, .. } => text.len(),
         E::OrchestrationFailed { .. }
         | E::OrchestrationCancelRequested { .. }
+        | E::CancellationSubscribed
         | E::ActivityFailed { .. }
         | E::ActivityCancelRequested { .. }
         | E::TimerCreated { .. }
