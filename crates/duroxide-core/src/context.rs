@@ -109,6 +109,10 @@ impl OrchestrationContext {
         DurableFuture::call(Arc::clone(&self.shared), token, schedule, convert)
     }
 
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
     /// The origin of a text, for its decode error.
     pub(crate) fn place(&self, what: &'static str, name: &str) -> Place {
         Place { what, name: name.to_owned(), shared: Arc::clone(&self.shared) }

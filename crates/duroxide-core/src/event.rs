@@ -105,6 +105,15 @@ pub enum EventKind {
         /// Why.
         reason: String,
     },
+    /// A step that ran in place ended.
+    StepEnded {
+        /// The position of the step among all steps of the execution, from 1.
+        step: u64,
+        /// Its name.
+        name: String,
+        /// What it returned.
+        result: Result<String, ErrorDetails>,
+    },
     /// Code created a timer.
     TimerCreated {
         /// When it fires.
@@ -254,6 +263,7 @@ impl EventKind {
             Self::ActivityCompleted { .. } => "ActivityCompleted",
             Self::ActivityFailed { .. } => "ActivityFailed",
             Self::ActivityCancelRequested { .. } => "ActivityCancelRequested",
+            Self::StepEnded { .. } => "StepEnded",
             Self::TimerCreated { .. } => "TimerCreated",
             Self::TimerFired { .. } => "TimerFired",
             Self::ExternalSubscribed { .. } => "ExternalSubscribed",

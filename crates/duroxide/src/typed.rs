@@ -52,7 +52,7 @@ pub(crate) mod attributes;
 
 pub use duroxide_core::typed::{
     Activity, ActivityCall, CallError, CallMode, ChildCall, DecodeError, Key, NotUndone, Once, Orchestration,
-    OrchestrationCode, Outcome, Retried, Saga, SagaCause, SagaError, SagaStep,
+    OrchestrationCode, Outcome, Retried, RetriedStep, Saga, SagaCause, SagaError, SagaStep, StepCall,
 };
 pub use duroxide_runtime::{
     registry::ActivityRegistryBuilder,

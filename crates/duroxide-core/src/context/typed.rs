@@ -13,6 +13,7 @@ mod json;
 mod key;
 mod saga;
 mod shape;
+mod step_call;
 
 pub use activity_call::{ActivityCall, CallMode, Once, Retried};
 pub use call_error::{ACTIVITY_ATTEMPT_TIMED_OUT, ACTIVITY_PANICKED, CallError};
@@ -22,3 +23,4 @@ pub use json::{DecodeError, decode, encode, encode_error, encoded_len, undecodab
 pub use key::Key;
 pub use saga::{NotUndone, Saga, SagaCause, SagaError, SagaStep};
 pub use shape::{HandlerShapes, shape_of};
+pub use step_call::{RetriedStep, StepCall};

@@ -214,6 +214,7 @@ impl Listeners {
             | E::ActivityFailed { .. }
             | E::ActivityCancelRequested { .. }
             | E::TimerCreated { .. }
+            | E::StepEnded { .. }
             | E::TimerFired { .. }
             | E::ExternalSubscribedCancelled { .. }
             | E::QueueSubscriptionCancelled { .. }

@@ -1,6 +1,7 @@
 //! [`Execution`]: one live run of an orchestration.
 
 mod deliver;
+mod steps;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -253,6 +254,7 @@ impl Execution {
             E::ActivityFailed { details } | E::SubOrchestrationFailed { details } => {
                 self.complete(source, Value::failed(details));
             }
+            E::StepEnded { step, name, result } => self.end_step(event.event_id, step, &name, result),
             E::TimerFired { .. } => self.complete(source, Value::Fired),
             E::ExternalEvent { name, data } => self.raise(&name, data, event.event_id),
             E::QueueEventDelivered { name, data } => {

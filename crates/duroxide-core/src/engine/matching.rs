@@ -82,6 +82,7 @@ fn label(kind: &EventKind) -> &'static str {
         | E::ActivityFailed { .. }
         | E::ActivityCancelRequested { .. }
         | E::TimerFired { .. }
+        | E::StepEnded { .. }
         | E::ExternalEvent { .. }
         | E::ExternalSubscribedCancelled { .. }
         | E::QueueEventDelivered { .. }

@@ -6,6 +6,7 @@
 
 mod access;
 mod shared;
+mod steps;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -14,6 +15,8 @@ use std::{
 
 pub(crate) use access::Access;
 pub(crate) use shared::{Identity, Shared};
+pub(crate) use steps::Steps;
+pub use steps::{StepResult, StepToRun, StepWork};
 
 use super::{
     awaitable::{Awaitable, Dropped, Recorded, Value, keep_waker},
@@ -30,6 +33,7 @@ pub(crate) struct State {
     pub(crate) replaying: bool,
     pub(crate) access: Access,
     pub(crate) queues: Queues,
+    pub(crate) steps: Steps,
     pub(crate) kv: KvState,
     pub(crate) custom_status: Option<String>,
     /// The reason of the request to cancel that the code was told of.
@@ -189,7 +193,8 @@ impl State {
 
     /// Whether an event can still resolve a call that the code holds.
     pub(crate) fn has_open_calls(&self) -> bool {
-        !self.open.is_empty() || self.calls.values().any(|call| matches!(call.life, Life::Read { .. }))
+        let reads = |call: &Call| matches!(call.life, Life::Read { .. });
+        !self.open.is_empty() || self.calls.values().any(reads) || self.steps.any_open()
     }
 
     /// Drops a call that has not resolved. Returns the waker to call.

@@ -25,7 +25,7 @@ pub enum EventRole<'a> {
         /// The recorded reason.
         reason: &'a str,
     },
-    /// An external event or a queue message arrives.
+    /// An external event, a queue message or the result of a step arrives.
     Message,
     /// Code starts another instance and does not wait for it.
     DetachedStart,
@@ -123,7 +123,9 @@ impl EventKind {
             Self::ExternalSubscribedCancelled { reason } => R::GivenUp { call: CallKind::Wait, reason },
             Self::QueueSubscribed { .. } => R::Call(CallKind::Queue),
             Self::QueueSubscriptionCancelled { reason } => R::GivenUp { call: CallKind::Queue, reason },
-            Self::ExternalEvent { .. } | Self::QueueEventDelivered { .. } => R::Message,
+            Self::ExternalEvent { .. } | Self::QueueEventDelivered { .. } | Self::StepEnded { .. } => {
+                R::Message
+            }
             Self::OrchestrationChained { .. } => R::DetachedStart,
             Self::SubOrchestrationScheduled { .. } => R::Call(CallKind::Child),
             Self::SubOrchestrationCompleted { .. } | Self::SubOrchestrationFailed { .. } => {

@@ -1,5 +1,7 @@
-//! What code may and must not do: the guard at run time, being told of a cancellation, sagas.
+//! What code may and must not do: the guard at run time, being told of a cancellation, sagas, steps in place.
 
+mod cancel_and_wait;
 mod cancel_requested;
 mod guard;
 mod saga;
+mod steps;

@@ -5,7 +5,6 @@
 mod authoring;
 mod bounds;
 mod calls;
-mod cancel_and_wait;
 mod cancellation;
 mod continuation;
 mod decode_errors;

@@ -6,11 +6,13 @@ mod next_execution;
 mod round;
 mod run;
 mod source;
+mod steps;
 mod stranded;
 mod terminate;
 
 pub(crate) use round::event_bytes;
 pub(super) use round::item_bytes;
+pub(crate) use steps::RunningSteps;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 

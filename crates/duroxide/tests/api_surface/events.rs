@@ -50,6 +50,7 @@ fn wire_name(kind: &EventKind) -> &'static str {
         EventKind::ActivityCompleted { result: _ } => "ActivityCompleted",
         EventKind::ActivityFailed { details: _ } => "ActivityFailed",
         EventKind::ActivityCancelRequested { reason: _ } => "ActivityCancelRequested",
+        EventKind::StepEnded { step: _, name: _, result: _ } => "StepEnded",
         EventKind::TimerCreated { fire_at_ms: _ } => "TimerCreated",
         EventKind::TimerFired { fire_at_ms: _ } => "TimerFired",
         EventKind::ExternalSubscribed { name: _ } => "ExternalSubscribed",

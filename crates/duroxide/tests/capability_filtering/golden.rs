@@ -211,6 +211,7 @@ fn every_kind_ever_written_stays_decodable() {
         "OrchestrationContinuedAsNew",
         "OrchestrationFailed",
         "OrchestrationStarted",
+        "StepEnded",
         "SubOrchestrationCancelRequested",
         "SubOrchestrationCompleted",
         "SubOrchestrationFailed",

@@ -15,6 +15,7 @@ mod handles;
 mod registration;
 mod saga;
 mod same_events;
+mod steps;
 mod values;
 
 use std::sync::Arc;

@@ -43,8 +43,8 @@ pub(crate) fn wanted_handler(item: &WorkItem) -> Option<(&str, Option<&str>)> {
     }
 }
 
-/// Whether a start only wakes an execution that a round has already started (8.4).
+/// Whether a start only wakes an execution that a round has already started (8.4), or whose steps run.
 pub(crate) fn is_wake_up(item: &WorkItem) -> bool {
-    matches!(item, WorkItem::StartOrchestration { execution_id, parent_instance: None, .. }
-        if *execution_id > INITIAL_EXECUTION_ID)
+    matches!(item, WorkItem::StartOrchestration { execution_id, parent_instance: None, parent_id, .. }
+        if *execution_id > INITIAL_EXECUTION_ID || *parent_id == Some(0))
 }
