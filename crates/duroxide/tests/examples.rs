@@ -47,6 +47,25 @@ trip-3: Err(Cancelled { reason: "changed plans" })"#,
     );
 }
 
+#[test]
+fn steps() {
+    check(
+        "steps",
+        "900 cents, in stock, label for teapot and cup
+1 OrchestrationStarted
+2 StepEnded
+3 StepEnded
+4 StepEnded
+5 StepEnded
+6 TimerCreated
+7 TimerFired
+8 StepEnded
+9 ActivityScheduled
+10 ActivityCompleted
+11 OrchestrationCompleted",
+    );
+}
+
 #[cfg(feature = "fs")]
 #[test]
 fn plain_files() {

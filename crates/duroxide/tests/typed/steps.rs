@@ -8,10 +8,17 @@ use std::{
     time::Duration,
 };
 
-use duroxide::{OrchestrationRegistry, prelude::*};
+use async_trait::async_trait;
+use duroxide::{OrchestrationRegistry, prelude::*, providers::ProviderError};
 use tokio::sync::Notify;
 
-use super::{fixture::until, store};
+use super::{
+    fixture::{
+        intercept::{FullyIntercepted, Intercept},
+        until,
+    },
+    store,
+};
 
 #[duroxide::orchestration]
 async fn sums(ctx: OrchestrationContext, numbers: Vec<u64>) -> Result<u64, String> {
@@ -79,20 +86,32 @@ impl World {
     }
 }
 
+/// Counts the claims that were given back.
+struct GivenBack(Arc<AtomicU32>);
+
+#[async_trait]
+impl Intercept for GivenBack {
+    async fn before(&self, method: &'static str) -> Result<(), ProviderError> {
+        self.0.fetch_add(u32::from(method == "abandon_orchestration_item"), Ordering::SeqCst);
+        Ok(())
+    }
+}
+
 /// A step that takes longer than a claim waits for it goes on in the next claim, and runs once. What was recorded before it
 /// does not wait for it.
 #[tokio::test]
 async fn a_long_step_runs_once_and_holds_nothing_up() {
-    let (store, client) = store().await;
+    let (inner, client) = store().await;
     let world = World::default();
+    let given_back = Arc::new(AtomicU32::new(0));
+    let store = FullyIntercepted::new(inner, GivenBack(Arc::clone(&given_back)));
     let runtime = Runtime::builder(store).orchestrations(world.registry()).build().await.unwrap();
     client.start_orchestration("i", "Slow", "").await.unwrap();
     until("the quick step is recorded", async || {
         client.read_execution_history("i", 1).await.is_ok_and(|history| history.len() == 2)
     })
     .await;
-    // Two claims and more.
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    until("two claims were given back", async || given_back.load(Ordering::SeqCst) >= 2).await;
     assert_eq!(world.runs(), 2);
     world.go_on.notify_one();
     let status = client.wait_for_orchestration("i", Duration::from_secs(30)).await.unwrap();
