@@ -38,6 +38,7 @@ pub use execution::Execution;
 pub(crate) use generation::Generation;
 pub use history::{HistoryCheck, HistoryViolation, cancels};
 pub(crate) use poll::{Undecodable, panic_text};
+pub use replay::audit;
 pub use seed::{Seed, Setup};
 pub(crate) use state::{CANCELLATION, Identity, Shared, State};
 pub use state::{StepResult, StepToRun, StepWork};

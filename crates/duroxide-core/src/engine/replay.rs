@@ -1,5 +1,9 @@
 //! Rebuilds an execution from its stored history.
 
+mod audit;
+
+pub use audit::audit;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use super::{conclude::DROPPED_FUTURE, execution::Execution, seed::Setup};

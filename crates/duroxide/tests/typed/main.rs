@@ -7,6 +7,7 @@
 #[path = "../fixture/mod.rs"]
 mod fixture;
 
+mod audit;
 mod calls;
 mod errors;
 mod frozen;
