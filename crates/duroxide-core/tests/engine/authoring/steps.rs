@@ -189,7 +189,7 @@ fn a_step_runs_again_after_a_crash() {
 #[test]
 fn a_step_that_loses_a_race_leaves_no_trace() {
     let mut node = Node::new(|ctx: OrchestrationContext, _| async move {
-        let slow = ctx.step("slow", || std::future::pending::<Result<(), String>>());
+        let slow = ctx.step("slow", std::future::pending::<Result<(), String>>);
         let deadline = ctx.schedule_timer(Duration::from_secs(1));
         match ctx.select2(slow.into_future(), deadline).await {
             Either2::First(_) => Ok("never".to_owned()),
@@ -209,7 +209,7 @@ fn a_step_that_loses_a_race_leaves_no_trace() {
 #[test]
 fn a_cancellation_ends_a_step() {
     let mut node = Node::new(|ctx: OrchestrationContext, _| async move {
-        ctx.step("slow", || std::future::pending::<Result<String, String>>()).await.map_err(String::from)
+        ctx.step("slow", std::future::pending::<Result<String, String>>).await.map_err(String::from)
     });
     assert_eq!(node.turn([]).outcome, Outcome::Running, "waiting for a step is no foreign wait");
     assert!(failure(&node.turn([cancel("enough")])).contains("enough"));
@@ -219,7 +219,7 @@ fn a_cancellation_ends_a_step() {
 #[test]
 fn a_step_is_retried() {
     let runs = Runs::default();
-    let of_code = runs.clone();
+    let of_code = runs;
     let mut node = Node::new(move |ctx: OrchestrationContext, _| {
         let runs = of_code.clone();
         async move {
