@@ -30,6 +30,9 @@ mod two_processes;
 
 use std::process::ExitCode;
 
+#[allow(unused_imports, reason = "an adapter without steps runs this activity")]
+pub use activity::incremented;
+
 use clap::{Parser, Subcommand};
 
 use outcome::Outcome;
@@ -49,6 +52,8 @@ enum Workload {
     Hello(hello::AtOnce),
     Latency(hello::OneByOne),
     Sequence(sequence::Sequence),
+    Step(sequence::steps::Alone),
+    Steps(sequence::steps::InARow),
     FanOut(fan_out::FanOut),
     Children(children::Children),
     Timers(timers::Timers),
@@ -72,6 +77,8 @@ impl Workload {
             Self::Hello(workload) => workload.run(scratch).await,
             Self::Latency(workload) => workload.run(scratch).await,
             Self::Sequence(workload) => workload.run(scratch).await,
+            Self::Step(workload) => workload.run(scratch).await,
+            Self::Steps(workload) => workload.run(scratch).await,
             Self::FanOut(workload) => workload.run(scratch).await,
             Self::Children(workload) => workload.run(scratch).await,
             Self::Timers(workload) => workload.run(scratch).await,
@@ -93,6 +100,8 @@ impl Workload {
             Self::Hello(workload) => &workload.setting,
             Self::Latency(workload) => &workload.setting,
             Self::Sequence(workload) => &workload.setting,
+            Self::Step(workload) => &workload.setting,
+            Self::Steps(workload) => &workload.setting,
             Self::FanOut(workload) => &workload.setting,
             Self::Children(workload) => &workload.setting,
             Self::Timers(workload) => &workload.setting,

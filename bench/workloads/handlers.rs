@@ -21,6 +21,7 @@ pub fn orchestrations() -> OrchestrationRegistry {
     OrchestrationRegistry::builder()
         .register(hello::HELLO, hello::hello)
         .register(sequence::SEQUENCE, sequence::sequence)
+        .register(sequence::steps::STEPS, sequence::steps::steps)
         .register(fan_out::FAN_OUT, fan_out::fan_out)
         .register(children::PARENT, children::parent)
         .register(children::CHILD, children::child)

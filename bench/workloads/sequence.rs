@@ -1,5 +1,7 @@
 //! One activity after another.
 
+pub mod steps;
+
 use duroxide::OrchestrationContext;
 
 use super::{

@@ -6,10 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use duroxide::providers::{
-    Provider,
-    postgres::{PostgresOptions, PostgresProvider, SchemaName},
-    sqlite::{SqliteOptions, SqliteProvider, SqliteSynchronous},
+use duroxide::{
+    OrchestrationContext,
+    providers::{
+        Provider,
+        postgres::{PostgresOptions, PostgresProvider, SchemaName},
+        sqlite::{SqliteOptions, SqliteProvider, SqliteSynchronous},
+    },
 };
 use duroxide_store::MemoryProvider;
 
@@ -41,6 +44,11 @@ pub fn synchronous(store: &str) -> &'static str {
         "postgres" => "as the server is set",
         _ => "none",
     }
+}
+
+/// One more, in a step that runs in place.
+pub async fn incremented_in_place(ctx: &OrchestrationContext, number: u64) -> Result<u64, String> {
+    Ok(ctx.step("increment", move || async move { Ok::<_, String>(number + 1) }).await?)
 }
 
 async fn sqlite(file: &Path, synchronous: SqliteSynchronous) -> Result<Arc<dyn Provider>, String> {

@@ -2,7 +2,12 @@
 
 use std::{path::Path, sync::Arc};
 
-use duroxide::providers::{Provider, sqlite::SqliteProvider};
+use duroxide::{
+    OrchestrationContext,
+    providers::{Provider, sqlite::SqliteProvider},
+};
+
+use crate::bench;
 
 /// Who is measured.
 pub const IMPLEMENTATION: &str = "published";
@@ -33,4 +38,9 @@ pub fn synchronous(store: &str) -> &'static str {
         "default" => "as it comes (not readable)",
         _ => "none",
     }
+}
+
+/// One more, in an activity: there are no steps that run in place.
+pub async fn incremented_in_place(ctx: &OrchestrationContext, number: u64) -> Result<u64, String> {
+    bench::incremented(ctx, number).await
 }

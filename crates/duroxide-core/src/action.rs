@@ -30,6 +30,8 @@ pub enum Action {
         /// The event's name.
         name: String,
     },
+    /// Be told of a request to cancel the instance.
+    AwaitCancellation,
     /// Read the next message of an event queue.
     DequeueEvent {
         /// Event id of the schedule; 0 until it is recorded.

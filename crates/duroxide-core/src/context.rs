@@ -2,6 +2,7 @@
 
 mod activities;
 mod cancel_and_wait;
+mod cancellation;
 mod children;
 mod combinators;
 mod continue_as_new;
@@ -97,7 +98,9 @@ impl OrchestrationContext {
         action: Action,
         convert: impl FnOnce(Value) -> T + Send + 'static,
     ) -> DurableFuture<T> {
-        let token = self.shared.lock().call(kind, name, action, location);
+        let Some(mut state) = self.shared.lock_in_turn() else { return DurableFuture::refused() };
+        let token = state.call(kind, name, action, location);
+        drop(state);
         let schedule = match kind {
             CallKind::Activity => ScheduleKind::Activity { name: name.to_owned() },
             CallKind::Timer => ScheduleKind::Timer,
@@ -120,6 +123,10 @@ impl OrchestrationContext {
         self.call_at(Location::caller(), kind, name, action, convert)
     }
 
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
     /// The origin of a text, for its decode error.
     pub(crate) fn place(&self, what: &'static str, name: &str) -> Place {
         Place { what, name: name.to_owned(), shared: Arc::clone(&self.shared) }
@@ -128,7 +135,9 @@ impl OrchestrationContext {
     /// Emits an action that is complete once it is recorded.
     #[track_caller]
     pub(crate) fn emit(&self, action: Action) {
-        self.shared.lock().emit(action);
+        if let Some(mut state) = self.shared.lock_in_turn() {
+            state.emit(action);
+        }
     }
 }
 

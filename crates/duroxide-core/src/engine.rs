@@ -6,7 +6,8 @@
 //! receive.rs      messages become events, or are dropped, or fail the turn
 //! conclude.rs     how a turn ends: breadcrumbs, terminal event, work to hand out
 //! ending.rs       ends an execution without running its code
-//! state.rs        what code and engine share: emitted actions, awaitables, key-value state, custom status
+//! state.rs        what code and engine share: emitted actions, awaitables, key-value state, custom status;
+//!                 behind a lock (state/shared.rs), and for one thread only (state/access.rs)
 //! awaitable.rs    the life of one awaited call; queue.rs the same for queue reads
 //! matching.rs     actions against recorded events
 //! generation.rs   rules that were changed, and which executions keep the old ones
@@ -32,12 +33,13 @@ mod state;
 mod turn;
 
 pub(crate) use awaitable::Value;
-pub use ending::{Ending, Record, end_without_code, recorded_cancellation};
+pub use ending::{Ending, Record, end_without_code};
 pub use execution::Execution;
 pub(crate) use generation::Generation;
-pub use history::{HistoryCheck, HistoryViolation};
-pub(crate) use poll::Undecodable;
-pub use replay::{Divergence, check_replay};
+pub use history::{HistoryCheck, HistoryViolation, cancels};
+pub(crate) use poll::{Undecodable, panic_text};
+pub use replay::{Divergence, audit, check_replay};
 pub use seed::{Seed, Setup};
-pub(crate) use state::{Caller, Identity, Shared, State};
+pub(crate) use state::{CANCELLATION, Caller, Identity, Shared, State};
+pub use state::{StepResult, StepToRun, StepWork};
 pub use turn::{Continuation, Outcome, Turn};

@@ -123,6 +123,11 @@ impl ErrorDetails {
         }
     }
 
+    /// The error of an activity or a step that returned this text.
+    pub fn activity_failed(message: impl Into<String>) -> Self {
+        Self::Application { kind: AppErrorKind::ActivityFailed, message: message.into(), retryable: false }
+    }
+
     /// The error of a cancelled instance.
     pub fn cancelled(reason: impl Into<String>) -> Self {
         let reason = reason.into();

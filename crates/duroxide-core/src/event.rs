@@ -75,6 +75,8 @@ pub enum EventKind {
         /// Why.
         reason: String,
     },
+    /// Code asks to be told of a request to cancel the instance, instead of being ended by it.
+    CancellationSubscribed,
     /// Code called an activity.
     ActivityScheduled {
         /// The activity's name.
@@ -102,6 +104,15 @@ pub enum EventKind {
     ActivityCancelRequested {
         /// Why.
         reason: String,
+    },
+    /// A step that ran in place ended.
+    StepEnded {
+        /// The position of the step among all steps of the execution, from 1.
+        step: u64,
+        /// Its name.
+        name: String,
+        /// What it returned.
+        result: Result<String, ErrorDetails>,
     },
     /// Code created a timer.
     TimerCreated {
@@ -247,10 +258,12 @@ impl EventKind {
             Self::OrchestrationFailed { .. } => "OrchestrationFailed",
             Self::OrchestrationContinuedAsNew { .. } => "OrchestrationContinuedAsNew",
             Self::OrchestrationCancelRequested { .. } => "OrchestrationCancelRequested",
+            Self::CancellationSubscribed => "CancellationSubscribed",
             Self::ActivityScheduled { .. } => "ActivityScheduled",
             Self::ActivityCompleted { .. } => "ActivityCompleted",
             Self::ActivityFailed { .. } => "ActivityFailed",
             Self::ActivityCancelRequested { .. } => "ActivityCancelRequested",
+            Self::StepEnded { .. } => "StepEnded",
             Self::TimerCreated { .. } => "TimerCreated",
             Self::TimerFired { .. } => "TimerFired",
             Self::ExternalSubscribed { .. } => "ExternalSubscribed",

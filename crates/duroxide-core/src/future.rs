@@ -73,6 +73,11 @@ impl<T> DurableFuture<T> {
         Self { source: Source::Known(Some(value)), convert: Some(Box::new(convert)) }
     }
 
+    /// The future of a call that was refused. It cannot be awaited.
+    pub(crate) fn refused() -> Self {
+        Self { source: Source::Known(None), convert: None }
+    }
+
     /// A future of the mapped value. Dropping it asks the same work to stop.
     pub fn map<U>(mut self, f: impl FnOnce(T) -> U + Send + 'static) -> DurableFuture<U>
     where
@@ -130,10 +135,13 @@ impl<T> DurableFuture<T> {
     #[expect(clippy::panic, reason = "a future that is polled after it resolved breaks its contract")]
     fn poll_value(&mut self, cx: &mut Context<'_>) -> Poll<Value> {
         let value = match &mut self.source {
-            Source::Call { shared, token, .. } => match shared.lock().poll_call(*token, cx.waker()) {
-                Poll::Ready(value) => value,
-                Poll::Pending => return Poll::Pending,
-            },
+            Source::Call { shared, token, .. } => {
+                let Some(mut state) = shared.lock_in_turn() else { return Poll::Pending };
+                match state.poll_call(*token, cx.waker()) {
+                    Poll::Ready(value) => value,
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
             Source::Known(value) => match value.take() {
                 Some(value) => value,
                 None => panic!("DurableFuture polled after it resolved"),
@@ -150,13 +158,15 @@ impl<T> DurableFuture<T> {
     }
 }
 
-impl<T> DurableFuture<Result<T, String>> {
+impl<T, E> DurableFuture<Result<T, E>> {
     /// Asks the activity to stop. The future still waits for its outcome.
     #[expect(clippy::panic, reason = "only activities can be asked to stop: a programming error")]
     pub(crate) fn request_stop(&self) {
         match &self.source {
             Source::Call { shared, token, kind: ScheduleKind::Activity { .. } } => {
-                shared.lock().request_stop(*token);
+                if let Some(mut state) = shared.lock_in_turn() {
+                    state.request_stop(*token);
+                }
             }
             Source::Call { kind, .. } => {
                 panic!("cancel_and_wait() can only be called on activity futures, got {kind:?}")
@@ -164,7 +174,9 @@ impl<T> DurableFuture<Result<T, String>> {
             Source::Known(_) => {}
         }
     }
+}
 
+impl<T> DurableFuture<Result<T, String>> {
     /// The outcome of an activity that was asked to stop.
     pub(crate) fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<ActivityOutcome<T>> {
         let Poll::Ready(value) = self.poll_value(cx) else { return Poll::Pending };

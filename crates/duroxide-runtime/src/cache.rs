@@ -13,7 +13,10 @@ use duroxide_provider::OrchestrationClaim;
 
 pub(crate) use self::pending_return::PendingReturn;
 use self::pending_return::PendingReturns;
-use crate::{dispatch::event_bytes, env::lock};
+use crate::{
+    dispatch::{RunningSteps, event_bytes},
+    env::lock,
+};
 
 /// The memory of a waiting execution that [`Execution::held_bytes`] does not count: the suspended code, the cache entry
 /// and the maps of the engine. Measured with an orchestration that waits for one event.
@@ -35,6 +38,8 @@ pub(crate) struct CachedExecution {
     /// Whether this node could also replay the execution. If not, it is not cached.
     pub replayable: bool,
     pub position: HistoryPosition,
+    /// Steps that run in place.
+    pub steps: RunningSteps,
 }
 
 /// The position of a stored history, to compare a cached execution with a claim.
@@ -187,15 +192,20 @@ impl ExecutionCache {
         }
     }
 
+    /// Whether the cache would take this execution.
+    pub(crate) fn keeps(&self, execution: &CachedExecution) -> bool {
+        self.executions_max > 0 && execution.replayable && execution.bytes() <= self.bytes_max
+    }
+
     /// Inserts an execution and returns the evicted ones.
     #[must_use]
     pub(crate) fn put(&self, instance: &str, execution: Box<CachedExecution>) -> Vec<CachedExecution> {
-        let bytes = execution.bytes();
         // An execution that this node cannot replay must not continue here either: the next fetch has to filter it. An
         // execution that exceeds the limit by itself must not evict all the others.
-        if self.executions_max == 0 || !execution.replayable || bytes > self.bytes_max {
+        if !self.keeps(&execution) {
             return vec![*execution];
         }
+        let bytes = execution.bytes();
         let mut entries = lock(&self.entries);
         let mut gone: Vec<_> = entries.remove(instance).into_iter().map(|gone| *gone).collect();
         entries.insert(instance, execution, bytes);

@@ -28,7 +28,7 @@ pub(crate) use activity::ActivityRun;
 pub(crate) use decide::describe_ranges;
 pub(crate) use node::{InProgressGuard, Node, NodeParts};
 pub(crate) use store_call::provider_call;
-pub(crate) use turn::event_bytes;
+pub(crate) use turn::{RunningSteps, event_bytes};
 
 use node::{background, membership};
 use queue::{Activities, Orchestrations};

@@ -37,7 +37,7 @@ pub use duroxide_core::{
 };
 pub use duroxide_provider::StartOutcome;
 pub use observability::{LogFormat, MetricsSnapshot, ObservabilityConfig, ObservabilityHandle};
-pub use options::{RuntimeOptions, UnregisteredBackoffConfig};
+pub use options::{AuditAction, AuditOptions, RuntimeOptions, UnregisteredBackoffConfig};
 pub use registry::{
     ActivityRegistry, ActivityRegistryBuilder, OrchestrationRegistry, OrchestrationRegistryBuilder,
     VersionPolicy,

@@ -73,6 +73,44 @@ pub struct RuntimeOptions {
     pub sweep_unsupported_after: Option<Duration>,
     /// Whether a cancellation ends an execution that no node can replay, without replaying it.
     pub cancel_only_fallback: bool,
+    /// Which turns are replayed from scratch and compared with their live execution; none by default.
+    pub audit: AuditOptions,
+}
+
+/// Turns that are replayed from scratch, to find code that does not do the same again.
+///
+/// Replaying costs a read of the whole history and a run of the code over it. In tests audit every turn and let a difference fail
+/// the execution; in production audit one turn in thousands and watch `duroxide_audit_differences_total`.
+///
+/// ```
+/// # use duroxide_runtime::{AuditAction, AuditOptions, RuntimeOptions};
+/// let in_tests = AuditOptions { fraction: 1.0, action: AuditAction::Fail };
+/// let in_production = AuditOptions { fraction: 0.001, action: AuditAction::Report };
+/// let options = RuntimeOptions { audit: in_tests, ..RuntimeOptions::default() };
+/// # let _ = (options, in_production);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AuditOptions {
+    /// The fraction of turns that are audited, from 0 (none) to 1 (all).
+    pub fraction: f64,
+    /// What a difference leads to.
+    pub action: AuditAction,
+}
+
+/// What a difference between a turn and its replay leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuditAction {
+    /// It is logged as an error and counted in `duroxide_audit_differences_total`. The execution goes on.
+    Report,
+    /// It is reported, and the execution fails with `ConfigErrorKind::Nondeterminism` in place of the turn.
+    Fail,
+}
+
+impl Default for AuditOptions {
+    fn default() -> Self {
+        Self { fraction: 0.0, action: AuditAction::Report }
+    }
 }
 
 impl Default for RuntimeOptions {
@@ -107,6 +145,7 @@ impl Default for RuntimeOptions {
             extra_replay_versions: Vec::new(),
             sweep_unsupported_after: None,
             cancel_only_fallback: false,
+            audit: AuditOptions::default(),
         }
     }
 }

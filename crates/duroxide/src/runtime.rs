@@ -1,8 +1,9 @@
 //! Running orchestrations and activities: handlers, registries, options, statuses, observability.
 
 pub use duroxide_runtime::{
-    ActivityHandler, FnActivity, FnOrchestration, LogFormat, ObservabilityConfig, OrchestrationDescriptor,
-    OrchestrationHandler, OrchestrationRegistry, OrchestrationRegistryBuilder, OrchestrationStatus, Runtime,
-    RuntimeLimits, RuntimeOptions, UnregisteredBackoffConfig, VersionPolicy, kind_of,
+    ActivityHandler, AuditAction, AuditOptions, FnActivity, FnOrchestration, LogFormat, ObservabilityConfig,
+    OrchestrationDescriptor, OrchestrationHandler, OrchestrationRegistry, OrchestrationRegistryBuilder,
+    OrchestrationStatus, Runtime, RuntimeLimits, RuntimeOptions, UnregisteredBackoffConfig, VersionPolicy,
+    kind_of,
 };
 pub use duroxide_runtime::{env, limits, observability, registry};

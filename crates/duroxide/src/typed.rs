@@ -51,8 +51,8 @@
 pub(crate) mod attributes;
 
 pub use duroxide_core::typed::{
-    Activity, ActivityCall, CallError, CallMode, ChildCall, DecodeError, Key, Once, Orchestration,
-    OrchestrationCode, Outcome, Retried,
+    Activity, ActivityCall, CallError, CallMode, ChildCall, DecodeError, Key, NotUndone, Once, Orchestration,
+    OrchestrationCode, Outcome, Retried, RetriedStep, Saga, SagaCause, SagaError, SagaStep, StepCall,
 };
 pub use duroxide_runtime::{
     registry::ActivityRegistryBuilder,

@@ -58,6 +58,45 @@ careful: 200 checked, 0 cannot go on"#,
     );
 }
 
+#[test]
+fn saga() {
+    check(
+        "saga",
+        r#"booked a flight
+booked a hotel
+trip-1: Ok("bon voyage")
+booked a flight
+booked a train
+gave a train back
+gave a flight back
+trip-2: Err(Failed("no room"))
+booked a flight
+booked a slow car, too late
+gave a slow car back
+gave a flight back
+trip-3: Err(Cancelled { reason: "changed plans" })"#,
+    );
+}
+
+#[test]
+fn steps() {
+    check(
+        "steps",
+        "900 cents, in stock, label for teapot and cup
+1 OrchestrationStarted
+2 StepEnded
+3 StepEnded
+4 StepEnded
+5 StepEnded
+6 TimerCreated
+7 TimerFired
+8 StepEnded
+9 ActivityScheduled
+10 ActivityCompleted
+11 OrchestrationCompleted",
+    );
+}
+
 #[cfg(feature = "fs")]
 #[test]
 fn plain_files() {

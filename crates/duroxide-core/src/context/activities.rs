@@ -152,7 +152,7 @@ impl OrchestrationContext {
     /// Retries a call that returns the texts of errors.
     async fn retry_text(&self, request: ActivityRequest, options: RetryOptions) -> Result<String, String> {
         let first = self.first_attempt(&request, &options);
-        self.retry(request, options, first, |_| true).await.map_err(|end| match end {
+        self.retry(request, options, first, |call| call, |_| true).await.map_err(|end| match end {
             RetryEnd::Failed(details) => details.display_message(),
             RetryEnd::TimedOut => TIMED_OUT.to_owned(),
         })

@@ -16,7 +16,7 @@ impl OrchestrationContext {
     pub fn set_kv_value(&self, key: impl Into<String>, value: impl Into<String>) {
         let (key, value) = (key.into(), value.into());
         let now = self.shared.clock.now().as_millis();
-        let mut state = self.shared.lock();
+        let Some(mut state) = self.shared.lock_in_turn() else { return };
         // A set that repeats a recorded one takes the recorded time, so that pruning by age replays the same.
         let last_updated_at_ms = state.kv.recorded_times.pop_front().unwrap_or(now);
         state.kv.entries.insert(key.clone(), KvEntry { value: value.clone(), last_updated_at_ms });
@@ -69,7 +69,7 @@ impl OrchestrationContext {
     #[track_caller]
     pub fn clear_kv_value(&self, key: impl Into<String>) {
         let key = key.into();
-        let mut state = self.shared.lock();
+        let Some(mut state) = self.shared.lock_in_turn() else { return };
         state.kv.entries.remove(&key);
         state.emit(Action::ClearKeyValue { key });
     }
@@ -77,7 +77,7 @@ impl OrchestrationContext {
     /// Removes all keys.
     #[track_caller]
     pub fn clear_all_kv_values(&self) {
-        let mut state = self.shared.lock();
+        let Some(mut state) = self.shared.lock_in_turn() else { return };
         state.kv.entries.clear();
         state.emit(Action::ClearKeyValues);
     }

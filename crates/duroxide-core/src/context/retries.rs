@@ -1,6 +1,6 @@
 //! Calling an activity until it succeeds, as a policy says.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use super::{OrchestrationContext, activities::ActivityRequest};
 use crate::{
@@ -18,10 +18,19 @@ pub(crate) enum RetryEnd {
     TimedOut,
 }
 
+type AttemptResult = Result<String, Box<ErrorDetails>>;
+
 /// The calls of one attempt. They are made before anything is awaited.
-pub(crate) struct Attempt {
-    call: DurableFuture<Result<String, Box<ErrorDetails>>>,
+pub(crate) struct Attempt<C = DurableFuture<AttemptResult>> {
+    call: C,
     deadline: Option<DurableFuture<()>>,
+}
+
+impl Attempt {
+    /// The same attempt, whose call is kept elsewhere.
+    pub(crate) fn kept<C>(self, keep: impl FnOnce(DurableFuture<AttemptResult>) -> C) -> Attempt<C> {
+        Attempt { call: keep(self.call), deadline: self.deadline }
+    }
 }
 
 impl OrchestrationContext {
@@ -34,12 +43,14 @@ impl OrchestrationContext {
         )
     }
 
-    /// Repeats a call while its attempts fail, the policy has attempts left and `again` wants another one.
-    pub(crate) async fn retry(
+    /// Repeats a call while its attempts fail, the policy has attempts left and `again` wants another one. `keep` is given
+    /// the call of each attempt and returns a future of its result.
+    pub(crate) async fn retry<C: Future<Output = AttemptResult>>(
         &self,
         request: ActivityRequest,
         options: RetryOptions,
-        first: Attempt,
+        first: Attempt<C>,
+        keep: impl Fn(DurableFuture<AttemptResult>) -> C + Send,
         again: impl Fn(&ErrorDetails) -> bool + Send,
     ) -> Result<String, RetryEnd> {
         let policy = &options.policy;
@@ -49,7 +60,7 @@ impl OrchestrationContext {
         loop {
             let Some(result) = self.outcome(current).await else { return Err(RetryEnd::TimedOut) };
             if request.keeps_key {
-                run.retry_of.get_or_insert(self.shared.lock().last_resolved());
+                run.retry_of.get_or_insert(self.last_resolved());
             }
             let delay = policy.delay_for_attempt(attempt);
             match result {
@@ -65,7 +76,7 @@ impl OrchestrationContext {
                 self.timer_at(request.location, delay).await;
             }
             attempt += 1;
-            current = self.attempt(&request, run, &options);
+            current = self.attempt(&request, run, &options).kept(&keep);
         }
     }
 
@@ -76,13 +87,18 @@ impl OrchestrationContext {
     }
 
     /// The result of an attempt; `None` if its deadline came first.
-    async fn outcome(&self, attempt: Attempt) -> Option<Result<String, Box<ErrorDetails>>> {
+    async fn outcome<C: Future<Output = AttemptResult>>(&self, attempt: Attempt<C>) -> Option<AttemptResult> {
         let Attempt { call, deadline } = attempt;
         let Some(deadline) = deadline else { return Some(call.await) };
         match self.select2(call, deadline).await {
             Either2::First(result) => Some(result),
             Either2::Second(()) => None,
         }
+    }
+
+    /// The schedule of the call that returned its value last.
+    fn last_resolved(&self) -> u64 {
+        self.shared.lock().last_resolved().map_or(0, |resolved| resolved.event_id)
     }
 
     /// Whether an error ends the retries, whatever the policy says. Executions of older versions retry it (S2.16).
@@ -103,7 +119,7 @@ impl OrchestrationContext {
         if self.is_replaying() {
             return;
         }
-        let activity_id = self.shared.lock().last_resolved();
+        let activity_id = self.last_resolved();
         let Identity { instance, execution_id, name, version, .. } = &self.shared.identity;
         tracing::info!(
             target: "duroxide::runtime",

@@ -29,7 +29,7 @@ impl OrchestrationContext {
 
     #[track_caller]
     fn update_custom_status(&self, status: Option<String>) {
-        let mut state = self.shared.lock();
+        let Some(mut state) = self.shared.lock_in_turn() else { return };
         state.custom_status.clone_from(&status);
         state.emit(Action::UpdateCustomStatus { status });
     }

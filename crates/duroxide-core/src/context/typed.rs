@@ -11,7 +11,9 @@ mod context_calls;
 mod declaration;
 mod json;
 mod key;
+mod saga;
 mod shape;
+mod step_call;
 
 pub use activity_call::{ActivityCall, CallMode, Once, Retried};
 pub use call_error::{ACTIVITY_ATTEMPT_TIMED_OUT, ACTIVITY_PANICKED, CallError};
@@ -19,4 +21,6 @@ pub use child_call::ChildCall;
 pub use declaration::{Activity, Orchestration, OrchestrationCode, Outcome};
 pub use json::{DecodeError, decode, encode, encode_error, encoded_len, undecodable_input};
 pub use key::Key;
+pub use saga::{NotUndone, Saga, SagaCause, SagaError, SagaStep};
 pub use shape::{HandlerShapes, shape_of};
+pub use step_call::{RetriedStep, StepCall};

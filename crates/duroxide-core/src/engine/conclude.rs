@@ -6,6 +6,7 @@ use super::{
     Continuation, Outcome, Turn,
     execution::{Draft, Execution},
     limit_check,
+    state::{Identity, Resolved},
 };
 use crate::{Action, ActivityInput, CallKind, ErrorDetails, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
@@ -54,6 +55,10 @@ impl Execution {
         if let Some(details) = &self.failure {
             return Some(End::failed(details.clone(), false));
         }
+        if let Some(reason) = self.cleaned_up() {
+            let outcome = Outcome::Failed { details: ErrorDetails::cancelled(reason) };
+            return Some(End { outcome, records_drops: false, cancels_children: true });
+        }
         if let Some((input, version)) = &self.continuation {
             let state = self.shared.lock();
             let outcome = Outcome::ContinuedAsNew(Continuation {
@@ -64,13 +69,44 @@ impl Execution {
             });
             return Some(End { outcome, records_drops: true, cancels_children: false });
         }
-        match self.ended.clone()? {
-            Ok(output) => {
+        match self.ended.clone() {
+            Some(Ok(output)) => {
                 let outcome = Outcome::Completed { output };
                 Some(End { outcome, records_drops: true, cancels_children: false })
             }
-            Err(details) => Some(End::failed(details, true)),
+            Some(Err(details)) => Some(End::failed(details, true)),
+            None => Some(End::failed(ErrorDetails::nondeterminism(self.foreign_wait()?), true)),
         }
+    }
+
+    /// The reason of the cancellation, if code that was told of it has nothing left to do: it said so, it continues as new,
+    /// or it waits for nothing.
+    fn cleaned_up(&self) -> Option<String> {
+        let state = self.shared.lock();
+        let rests = self.ended.is_none() && !state.has_open_calls();
+        let done = state.ends_cancelled || self.continuation.is_some() || rests;
+        state.told_to_cancel.clone().filter(|_| done)
+    }
+
+    /// The error of code that waits although none of its calls is open: no event could ever wake it.
+    fn foreign_wait(&self) -> Option<String> {
+        let Identity { name, generation, .. } = &self.shared.identity;
+        let state = self.shared.lock();
+        if state.has_open_calls() || !generation.refuses_foreign_waits() {
+            return None;
+        }
+        let place = match state.last_resolved() {
+            Some(Resolved { kind, name, event_id }) => {
+                let name = if name.is_empty() { String::new() } else { format!(" '{name}'") };
+                format!("after its {}{name} (event {event_id}) resolved", kind.label())
+            }
+            None => "before any of its calls resolved".to_owned(),
+        };
+        Some(format!(
+            "orchestration '{name}' waits, {place}, for something that is not recorded (a sleep, a channel, a lock, a \
+             spawned task): none of its own calls is open, so nothing would ever wake it. Use schedule_timer in place of \
+             a sleep, schedule_wait or dequeue_event in place of a channel, and an activity for other work"
+        ))
     }
 
     /// Discards all actions of this turn, because it went over a limit.
@@ -105,6 +141,7 @@ impl Execution {
                 }
                 Action::CreateTimer { .. }
                 | Action::WaitExternal { .. }
+                | Action::AwaitCancellation
                 | Action::DequeueEvent { .. }
                 | Action::StartSubOrchestration { .. }
                 | Action::StartOrchestrationDetached { .. }
@@ -272,6 +309,7 @@ impl Execution {
                 })
             }
             Action::WaitExternal { .. }
+            | Action::AwaitCancellation
             | Action::DequeueEvent { .. }
             | Action::ContinueAsNew { .. }
             | Action::UpdateCustomStatus { .. }

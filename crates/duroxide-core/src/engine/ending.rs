@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::{
     HistoryCheck, Outcome, Seed, Turn,
     conclude::{OpenSchedules, PARENT_CANCELLED, terminal_event},
+    history::cancels,
+    state::CANCELLATION,
 };
 use crate::{
     CallKind, ErrorDetails, Event, EventKind, ParentLink, Timestamp, WorkItem, build_child_instance_id,
@@ -63,7 +65,7 @@ pub fn end_without_code(record: Record, ending: Ending, now: Timestamp) -> Turn 
         Ending::Cancelled { reason } => {
             let messages = children.into_iter().map(cancel).collect();
             match cancel_reason {
-                // The request is recorded once per execution, and the first reason stands (2.4).
+                // The request is recorded, and its reason stands (2.4).
                 Some(recorded) => (ErrorDetails::cancelled(&recorded), None, messages),
                 None => (
                     ErrorDetails::cancelled(&reason),
@@ -114,7 +116,7 @@ struct RecordedState {
     timers: Vec<u64>,
     /// Instance ids of open children.
     children: Vec<String>,
-    /// The reason of a recorded cancellation request.
+    /// The reason of a recorded request that ends the execution.
     cancel_reason: Option<String>,
 }
 
@@ -162,20 +164,9 @@ impl RecordedState {
                 .filter(|(event, _)| open_children.contains(&event.event_id))
                 .map(|(event, child)| build_child_instance_id(&event.instance_id, child))
                 .collect(),
-            cancel_reason: recorded_cancellation(history).map(str::to_owned),
+            cancel_reason: cancels(history, []).map(str::to_owned),
         }
     }
-}
-
-/// The reason of the first recorded request to cancel the execution.
-pub fn recorded_cancellation(history: &[Event]) -> Option<&str> {
-    history.iter().find_map(|event| {
-        if let EventKind::OrchestrationCancelRequested { reason } = &event.kind {
-            Some(reason.as_str())
-        } else {
-            None
-        }
-    })
 }
 
 /// Open waits and queue reads as far as a history shows them. Only the code knows when it dropped one, so an event that
@@ -193,6 +184,12 @@ impl Listeners {
         match &event.kind {
             E::ExternalSubscribed { name } => {
                 self.waits.entry(name.clone()).or_default().push_back(event.event_id);
+            }
+            E::CancellationSubscribed => {
+                self.waits.entry(CANCELLATION.to_owned()).or_default().push_back(event.event_id);
+            }
+            E::OrchestrationCancelRequested { .. } => {
+                self.waits.remove(CANCELLATION);
             }
             E::ExternalEvent { name, .. } => {
                 self.waits.get_mut(name).and_then(VecDeque::pop_front);
@@ -212,12 +209,12 @@ impl Listeners {
             | E::OrchestrationCompleted { .. }
             | E::OrchestrationFailed { .. }
             | E::OrchestrationContinuedAsNew { .. }
-            | E::OrchestrationCancelRequested { .. }
             | E::ActivityScheduled { .. }
             | E::ActivityCompleted { .. }
             | E::ActivityFailed { .. }
             | E::ActivityCancelRequested { .. }
             | E::TimerCreated { .. }
+            | E::StepEnded { .. }
             | E::TimerFired { .. }
             | E::ExternalSubscribedCancelled { .. }
             | E::QueueSubscriptionCancelled { .. }

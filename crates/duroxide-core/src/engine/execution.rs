@@ -1,5 +1,8 @@
 //! [`Execution`]: one live run of an orchestration.
 
+mod deliver;
+mod steps;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
@@ -8,11 +11,11 @@ use std::{
 };
 
 use super::{
-    Divergence, HistoryCheck, HistoryViolation, Identity, Seed, Shared, Turn, Value,
+    Divergence, HistoryCheck, HistoryViolation, Seed, Shared, Turn, Value,
     matching::{agree, event_for},
     poll::{Polled, UserCode},
     seed::{Setup, StartFacts},
-    state::{Emission, KvState, State},
+    state::{Access, Emission, KvState, State},
 };
 use crate::{
     Action, AppErrorKind, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, ParentLink,
@@ -239,6 +242,7 @@ impl Execution {
             kind @ (E::ActivityScheduled { .. }
             | E::TimerCreated { .. }
             | E::ExternalSubscribed { .. }
+            | E::CancellationSubscribed
             | E::QueueSubscribed { .. }
             | E::SubOrchestrationScheduled { .. }
             | E::OrchestrationChained { .. }
@@ -252,6 +256,7 @@ impl Execution {
             E::ActivityFailed { details } | E::SubOrchestrationFailed { details } => {
                 self.complete(source, Value::failed(details));
             }
+            E::StepEnded { step, name, result } => self.end_step(event.event_id, step, &name, result),
             E::TimerFired { .. } => self.complete(source, Value::Fired),
             E::ExternalEvent { name, data } => self.raise(&name, data, event.event_id),
             E::QueueEventDelivered { name, data } => {
@@ -259,11 +264,11 @@ impl Execution {
                 self.poll_needed = true;
                 wake(waker);
             }
+            E::OrchestrationCancelRequested { reason } => self.tell_of_cancellation(reason),
             E::OrchestrationStarted { .. }
             | E::OrchestrationCompleted { .. }
             | E::OrchestrationFailed { .. }
             | E::OrchestrationContinuedAsNew { .. }
-            | E::OrchestrationCancelRequested { .. }
             | E::ActivityCancelRequested { .. }
             | E::ExternalSubscribedCancelled { .. }
             | E::QueueSubscriptionCancelled { .. }
@@ -302,63 +307,19 @@ impl Execution {
         }
     }
 
-    fn raise(&mut self, name: &str, data: String, event_id: u64) {
-        let delivered = self.shared.lock().raise(name, data);
-        match delivered {
-            Some(waker) => {
-                self.poll_needed = true;
-                wake(waker);
-            }
-            // A recorded event was reported when it arrived.
-            None if event_id > self.replayed_to => {
-                let Identity { instance, execution_id, .. } = &self.shared.identity;
-                let (awaited_events, awaited_queues) = self.awaited();
-                tracing::warn!(
-                    target: "duroxide::runtime",
-                    %instance,
-                    execution_id,
-                    event_name = name,
-                    ?awaited_events,
-                    ?awaited_queues,
-                    "skipping ExternalEvent delivery: no pending subscription slot for event '{name}'"
-                );
-            }
-            None => {}
-        }
-    }
-
-    /// Warns of queues that received their first message and that the code has never read: the name may be misspelt. The
-    /// messages are kept for a later read.
-    pub(super) fn warn_of_never_read_queues(&self) {
-        let never_read = self.shared.lock().queues.take_never_read();
-        let Identity { instance, execution_id, .. } = &self.shared.identity;
-        for queue_name in never_read {
-            let (awaited_events, awaited_queues) = self.awaited();
-            tracing::warn!(
-                target: "duroxide::runtime",
-                %instance,
-                execution_id,
-                queue_name,
-                ?awaited_events,
-                ?awaited_queues,
-                "nothing has read queue '{queue_name}' yet: its messages wait"
-            );
-        }
-    }
-
-    /// The names of the events and queues that the code waits for.
-    fn awaited(&self) -> (Vec<String>, Vec<String>) {
-        let state = self.shared.lock();
-        (state.awaited_events(), state.queues.awaited())
-    }
-
     pub(super) fn poll_if_needed(&mut self, replaying: bool) {
         if !std::mem::take(&mut self.poll_needed) || self.failure.is_some() || self.ended.is_some() {
             return;
         }
-        self.shared.lock().replaying = replaying;
+        {
+            let mut state = self.shared.lock();
+            (state.replaying, state.access) = (replaying, Access::this_thread());
+        }
         let polled = self.code.poll();
-        self.shared.lock().replaying = false;
+        {
+            let mut state = self.shared.lock();
+            (state.replaying, state.access) = (false, Access::Nobody);
+        }
         match polled {
             Polled::Pending => {}
             Polled::Returned(output) => self.ended = Some(output.map_err(ErrorDetails::orchestration_failed)),
@@ -413,7 +374,9 @@ impl Execution {
             self.children.insert(event.event_id, child);
         } else if let EventKind::OrchestrationCancelRequested { reason } = &event.kind {
             // A stored request counts like a new one, because its turn may have been recorded without the end (2.10).
-            self.cancel_reason.get_or_insert_with(|| reason.clone());
+            if self.check.is_cancelled() {
+                self.cancel_reason.get_or_insert_with(|| reason.clone());
+            }
         }
     }
 }
@@ -422,7 +385,9 @@ impl Drop for Execution {
     fn drop(&mut self) {
         // Futures that the suspended code drops now are recorded as cancelled work, which no turn reads any more. The
         // code is dropped here and not with the fields, because its destructors may panic.
+        self.shared.lock().access = Access::this_thread();
         self.code.discard();
+        self.shared.lock().access = Access::Nobody;
     }
 }
 

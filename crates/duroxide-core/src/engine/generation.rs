@@ -9,9 +9,10 @@ use semver::Version;
 /// The rules by which an execution runs and is replayed. It follows from the pinned version and never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Generation {
-    /// Before 0.5.0. A retry policy tries again after every error.
+    /// Before 0.5.0. A retry policy tries again after every error. Code that waits for nothing recorded stays running.
     First,
-    /// From 0.5.0 on. An error made by `not_retryable` ends the retries.
+    /// From 0.5.0 on. An error made by `not_retryable` ends the retries. Code that waits although no call of its own is open
+    /// fails.
     Second,
 }
 
@@ -28,6 +29,12 @@ impl Generation {
     /// Whether an error can be marked as not retryable. In histories of the first generation such a text has no meaning
     /// and was retried.
     pub(crate) fn has_final_errors(self) -> bool {
+        self >= Self::Second
+    }
+
+    /// Whether code that waits although no call of its own is open fails. In the first generation it rested until it was
+    /// cancelled.
+    pub(crate) fn refuses_foreign_waits(self) -> bool {
         self >= Self::Second
     }
 }

@@ -1,7 +1,12 @@
 //! [`HistoryCheck`]: the rules of every history, checked one event at a time, before a commit and after a read.
 
+mod cancellation;
+
 use std::{collections::BTreeMap, fmt};
 
+pub use cancellation::cancels;
+
+use self::cancellation::Cancellation;
 use super::conclude::CANCEL_AND_WAIT;
 use crate::{CallKind, Event, EventKind, EventRole, INITIAL_EVENT_ID};
 
@@ -13,6 +18,7 @@ pub struct HistoryCheck {
     last_event_id: u64,
     ended: bool,
     schedules: BTreeMap<u64, Schedule>,
+    cancellation: Cancellation,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +103,11 @@ impl HistoryCheck {
         self.last_event_id
     }
 
+    /// Whether the recorded requests to cancel end the execution. They do not if its code asked to be told.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancellation.ends()
+    }
+
     /// Whether the execution has ended.
     pub fn has_ended(&self) -> bool {
         self.ended
@@ -117,6 +128,7 @@ impl HistoryCheck {
     }
 
     fn take(&mut self, event: &Event) -> Result<(), HistoryViolation> {
+        self.cancellation.push(event);
         match event.kind.role() {
             EventRole::Call(kind) => self.open(event.event_id, kind),
             EventRole::Completion(kind) => return self.complete(event.source_event_id, kind),

@@ -49,6 +49,7 @@ fn of_action(action: &Action, limits: &RuntimeLimits) -> Option<String> {
         Action::SetKeyValue { key, value, .. } => payload("KV key", key, limits)
             .or_else(|| over(format_args!("KV value for key '{key}'"), value.len(), MAX_KV_VALUE_BYTES)),
         Action::CreateTimer { .. }
+        | Action::AwaitCancellation
         | Action::ContinueAsNew { .. }
         | Action::UpdateCustomStatus { status: None }
         | Action::ClearKeyValues => None,

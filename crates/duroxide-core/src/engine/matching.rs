@@ -16,6 +16,7 @@ pub(crate) fn event_for(action: &Action, execution_id: u64, event_id: u64) -> Op
         },
         Action::CreateTimer { fire_at_ms, .. } => EventKind::TimerCreated { fire_at_ms: *fire_at_ms },
         Action::WaitExternal { name, .. } => EventKind::ExternalSubscribed { name: name.clone() },
+        Action::AwaitCancellation => EventKind::CancellationSubscribed,
         Action::DequeueEvent { name, .. } => EventKind::QueueSubscribed { name: name.clone() },
         Action::StartSubOrchestration { name, instance, input, .. } => EventKind::SubOrchestrationScheduled {
             name: name.clone(),
@@ -67,6 +68,7 @@ fn label(kind: &EventKind) -> &'static str {
         E::ActivityScheduled { .. }
         | E::TimerCreated { .. }
         | E::ExternalSubscribed { .. }
+        | E::CancellationSubscribed
         | E::QueueSubscribed { .. }
         | E::SubOrchestrationScheduled { .. }
         | E::OrchestrationChained { .. }
@@ -80,6 +82,7 @@ fn label(kind: &EventKind) -> &'static str {
         | E::ActivityFailed { .. }
         | E::ActivityCancelRequested { .. }
         | E::TimerFired { .. }
+        | E::StepEnded { .. }
         | E::ExternalEvent { .. }
         | E::ExternalSubscribedCancelled { .. }
         | E::QueueEventDelivered { .. }
@@ -102,6 +105,7 @@ fn same(action: &Action, kind: &EventKind, instance: &str) -> bool {
         Action::WaitExternal { name, .. } => {
             matches!(kind, E::ExternalSubscribed { name: name2 } if name == name2)
         }
+        Action::AwaitCancellation => matches!(kind, E::CancellationSubscribed),
         Action::DequeueEvent { name, .. } => {
             matches!(kind, E::QueueSubscribed { name: name2 } if name == name2)
         }

@@ -9,7 +9,7 @@ enum Incoming {
     Completion(Completion),
     /// As this event, always.
     Event(EventKind),
-    /// As a cancellation request, once per execution.
+    /// As a request to cancel, until one of them ends the execution.
     Cancel { reason: String },
     /// Not at all: starts and continue-as-new items.
     Nothing,

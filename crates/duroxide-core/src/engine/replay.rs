@@ -1,6 +1,9 @@
 //! Rebuilds an execution from its stored history.
 
+mod audit;
 mod divergence;
+
+pub use audit::audit;
 
 use std::collections::{BTreeSet, VecDeque};
 

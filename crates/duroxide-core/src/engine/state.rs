@@ -4,78 +4,50 @@
 //! the other on the turn's thread, so the lock is never contended. It is needed because user code may move futures
 //! between threads. No user code runs while the lock is held: no waker, no closure, no destructor.
 
+mod access;
+mod shared;
+mod steps;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    fmt,
     panic::Location,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Poll, Waker},
-    time::Duration,
 };
 
+pub(crate) use access::Access;
+pub(crate) use shared::{Identity, Shared};
+pub(crate) use steps::Steps;
+pub use steps::{StepResult, StepToRun, StepWork};
+
 use super::{
-    Generation,
     awaitable::{Awaitable, Dropped, Recorded, Value, keep_waker},
     queue::Queues,
 };
-use crate::{Action, CallKind, Clock, KvEntry, RunOptions};
+use crate::{Action, CallKind, KvEntry, RunOptions};
 
 /// The place of a call in the user's code.
 pub(crate) type Caller = &'static Location<'static>;
 
-/// Identifies an execution. Never changes.
-#[derive(Debug, Clone)]
-pub(crate) struct Identity {
-    pub(crate) instance: String,
-    pub(crate) execution_id: u64,
-    pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) generation: Generation,
-    pub(crate) worker_id: Option<String>,
-}
-
-/// The shared state with its lock, and the constants beside it.
-pub(crate) struct Shared {
-    pub(crate) identity: Identity,
-    pub(crate) clock: Arc<dyn Clock>,
-    state: Mutex<State>,
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("identity", &self.identity).finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    pub(crate) fn new(identity: Identity, clock: Arc<dyn Clock>, state: State) -> Self {
-        Self { identity, clock, state: Mutex::new(state) }
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that can panic runs under the lock, so the state of a poisoned lock is consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// When a timer that is created now fires. Clock and delay are each rounded up, so that the timer never fires early
-    /// (14.1).
-    pub(crate) fn fire_at_ms(&self, delay: Duration) -> u64 {
-        let delay_ms = u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-        self.clock.now().as_millis_ceil().saturating_add(delay_ms)
-    }
-}
+/// The name under which the questions whether the instance is to be cancelled wait, among the external waits.
+pub(crate) const CANCELLATION: &str = "duroxide::cancellation";
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// Whether the current poll repeats a poll of an earlier turn.
     pub(crate) replaying: bool,
+    pub(crate) access: Access,
     pub(crate) queues: Queues,
+    pub(crate) steps: Steps,
     pub(crate) kv: KvState,
     pub(crate) custom_status: Option<String>,
+    /// The reason of the request to cancel that the code was told of.
+    pub(crate) told_to_cancel: Option<String>,
+    /// Whether the code, told of a request to cancel, asked to end as cancelled.
+    pub(crate) ends_cancelled: bool,
     /// Bytes of the values that calls returned and that the code may still hold.
     value_bytes: usize,
-    /// The schedule of the call whose value was handed out last; 0 if none was.
-    last_resolved: u64,
+    /// The call whose value was handed out last, except for queue reads.
+    last_resolved: Option<Resolved>,
     next_token: u64,
     emitted: VecDeque<Emission>,
     emissions_in_turn: usize,
@@ -125,6 +97,15 @@ enum Life {
     },
 }
 
+/// A call that has resolved.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    pub(crate) kind: CallKind,
+    pub(crate) name: String,
+    /// The schedule.
+    pub(crate) event_id: u64,
+}
+
 /// Key-value state as code sees it.
 #[derive(Debug, Default)]
 pub(crate) struct KvState {
@@ -135,7 +116,7 @@ pub(crate) struct KvState {
 
 impl State {
     pub(crate) fn new(kv: KvState, custom_status: Option<String>, emissions_max: Option<usize>) -> Self {
-        Self { kv, custom_status, emissions_max, ..Self::default() }
+        Self { kv, custom_status, emissions_max, access: Access::Nobody, ..Self::default() }
     }
 
     // ---- called by orchestration code -----------------------------------------------------------------------
@@ -200,22 +181,34 @@ impl State {
             }
         };
         if let Poll::Ready(value) = &polled {
-            match &call.life {
-                Life::Read { .. } => self.value_bytes += value.byte_len(),
-                Life::Awaited(awaitable) => self.last_resolved = awaitable.event_id,
+            match self.calls.remove(&token) {
+                Some(Call { name, life: Life::Awaited(Awaitable { kind, event_id, .. }) }) => {
+                    self.last_resolved = Some(Resolved { kind, name, event_id });
+                }
+                Some(Call { life: Life::Read { .. }, .. }) => self.value_bytes += value.byte_len(),
+                None => {}
             }
-            self.calls.remove(&token);
         }
         polled
     }
 
-    /// The schedule of the call that returned its value last.
-    pub(crate) fn last_resolved(&self) -> u64 {
-        self.last_resolved
+    /// The call that returned its value last.
+    pub(crate) fn last_resolved(&self) -> Option<&Resolved> {
+        self.last_resolved.as_ref()
+    }
+
+    /// Whether an event can still resolve a call that the code holds.
+    pub(crate) fn has_open_calls(&self) -> bool {
+        let reads = |call: &Call| matches!(call.life, Life::Read { .. });
+        !self.open.is_empty() || self.calls.values().any(reads) || self.steps.any_open()
     }
 
     /// Drops a call that has not resolved. Returns the waker to call.
     pub(crate) fn drop_call(&mut self, token: u64) -> Option<Waker> {
+        if !self.access.is_allowed() {
+            // A drop beside the code happens at another moment in every run, so it must not be recorded.
+            return None;
+        }
         let live = !self.replaying;
         let call = self.calls.get_mut(&token)?;
         let given_up = match &mut call.life {
@@ -342,6 +335,15 @@ impl State {
         let mut ids: Vec<u64> = self.waits.values().flatten().copied().collect();
         ids.sort_unstable();
         ids
+    }
+
+    /// Resolves all open questions whether the instance is to be cancelled. Returns a waker for each.
+    pub(crate) fn tell_of_cancellation(&mut self, reason: &str) -> Vec<Option<Waker>> {
+        let told: Vec<_> = std::iter::from_fn(|| self.raise(CANCELLATION, reason.to_owned())).collect();
+        if !told.is_empty() {
+            self.told_to_cancel = Some(reason.to_owned());
+        }
+        told
     }
 
     /// The names of events that the code waits for, in order.

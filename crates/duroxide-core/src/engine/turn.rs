@@ -24,6 +24,37 @@ pub struct Turn {
     pub parent: Option<ParentLink>,
 }
 
+impl Turn {
+    /// Both turns as one, to be committed together. `later` is the next turn of the same execution.
+    #[must_use]
+    pub fn followed_by(mut self, later: Self) -> Self {
+        // Work of the first turn that the second one gave up is never handed out.
+        let gone = |item: &WorkItem| match item {
+            WorkItem::ActivityExecute { id, .. } => later.cancelled_activities.contains(id),
+            WorkItem::TimerFired { id, .. } => later.cancelled_timers.contains(id),
+            WorkItem::StartOrchestration { .. }
+            | WorkItem::ActivityCompleted { .. }
+            | WorkItem::ActivityFailed { .. }
+            | WorkItem::ExternalRaised { .. }
+            | WorkItem::QueueMessage { .. }
+            | WorkItem::SubOrchCompleted { .. }
+            | WorkItem::SubOrchFailed { .. }
+            | WorkItem::CancelInstance { .. }
+            | WorkItem::ContinueAsNew { .. } => false,
+        };
+        self.activities.retain(|item| !gone(item));
+        self.messages.retain(|item| !gone(item));
+        self.stopped_activities.retain(|id| !later.cancelled_activities.contains(id));
+        self.delta.extend(later.delta);
+        self.activities.extend(later.activities);
+        self.messages.extend(later.messages);
+        self.cancelled_activities.extend(later.cancelled_activities);
+        self.stopped_activities.extend(later.stopped_activities);
+        self.cancelled_timers.extend(later.cancelled_timers);
+        Self { outcome: later.outcome, parent: later.parent, ..self }
+    }
+}
+
 /// The state of an execution after a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {

@@ -25,7 +25,7 @@ pub enum EventRole<'a> {
         /// The recorded reason.
         reason: &'a str,
     },
-    /// An external event or a queue message arrives.
+    /// An external event, a queue message or the result of a step arrives.
     Message,
     /// Code starts another instance and does not wait for it.
     DetachedStart,
@@ -42,7 +42,7 @@ pub enum CallKind {
     Activity,
     /// A child orchestration.
     Child,
-    /// An external event.
+    /// An external event, or a request to cancel the instance.
     Wait,
     /// A message of an event queue.
     Queue,
@@ -119,11 +119,13 @@ impl EventKind {
             Self::ActivityCancelRequested { reason } => R::GivenUp { call: CallKind::Activity, reason },
             Self::TimerCreated { .. } => R::Call(CallKind::Timer),
             Self::TimerFired { .. } => R::Completion(CallKind::Timer),
-            Self::ExternalSubscribed { .. } => R::Call(CallKind::Wait),
+            Self::ExternalSubscribed { .. } | Self::CancellationSubscribed => R::Call(CallKind::Wait),
             Self::ExternalSubscribedCancelled { reason } => R::GivenUp { call: CallKind::Wait, reason },
             Self::QueueSubscribed { .. } => R::Call(CallKind::Queue),
             Self::QueueSubscriptionCancelled { reason } => R::GivenUp { call: CallKind::Queue, reason },
-            Self::ExternalEvent { .. } | Self::QueueEventDelivered { .. } => R::Message,
+            Self::ExternalEvent { .. } | Self::QueueEventDelivered { .. } | Self::StepEnded { .. } => {
+                R::Message
+            }
             Self::OrchestrationChained { .. } => R::DetachedStart,
             Self::SubOrchestrationScheduled { .. } => R::Call(CallKind::Child),
             Self::SubOrchestrationCompleted { .. } | Self::SubOrchestrationFailed { .. } => {

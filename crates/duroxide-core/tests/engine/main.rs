@@ -2,9 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
+mod authoring;
 mod bounds;
 mod calls;
-mod cancel_and_wait;
 mod cancellation;
 mod continuation;
 mod decode_errors;

@@ -15,6 +15,7 @@ enum Step {
     Child,
     Wait(u8),
     Dequeue(u8),
+    Cancelled,
     SetKey(u8),
     ClearKey(u8),
     Status,
@@ -48,6 +49,7 @@ fn schedule(
         Step::Child => Box::pin(ctx.schedule_sub_orchestration("c", n.to_string()).map(|r| format!("{r:?}"))),
         Step::Wait(name) => Box::pin(ctx.schedule_wait(format!("w{name}"))),
         Step::Dequeue(name) => Box::pin(ctx.dequeue_event(format!("q{name}"))),
+        Step::Cancelled => Box::pin(ctx.cancel_requested()),
         _ => Box::pin(ctx.schedule_activity("a", n.to_string()).map(|r| format!("{r:?}"))),
     }
 }
@@ -88,6 +90,7 @@ fn call() -> impl Strategy<Value = Step> {
         Just(Step::Child),
         (0..2u8).prop_map(Step::Wait),
         (0..2u8).prop_map(Step::Dequeue),
+        Just(Step::Cancelled),
     ]
 }
 
@@ -119,7 +122,7 @@ struct Move {
 fn moves() -> impl Strategy<Value = Vec<Move>> {
     let finish = prop::collection::vec(any::<prop::sample::Index>(), 0..3);
     let event = || prop::option::of(0..2u8);
-    let a_move = (finish, event(), event(), prop::bool::weighted(0.02))
+    let a_move = (finish, event(), event(), prop::bool::weighted(0.05))
         .prop_map(|(finish, raise, queue, cancel)| Move { finish, raise, queue, cancel });
     prop::collection::vec(a_move, 1..30)
 }

@@ -138,6 +138,11 @@ fn every_call_and_message_has_its_stored_form() {
                 json!({"type": "ActivityScheduled", "name": "a", "input": "x", "tag": "gpu"}),
             ),
             (E::TimerCreated { fire_at_ms: 9 }, json!({"type": "TimerCreated", "fire_at_ms": 9})),
+            (
+                E::StepEnded { step: 1, name: s("p"), result: Ok(s("7")) },
+                json!({"type": "StepEnded", "step": 1, "name": "p", "result": {"Ok": "7"}}),
+            ),
+            (E::CancellationSubscribed, json!({"type": "CancellationSubscribed"})),
             (E::ExternalSubscribed { name: s("e") }, json!({"type": "ExternalSubscribed", "name": "e"})),
             (
                 E::ExternalEvent { name: s("e"), data: s("d") },

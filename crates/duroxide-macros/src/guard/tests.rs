@@ -138,3 +138,11 @@ fn what_is_deterministic_is_accepted() {
     accepted("tokio::join!(one, two); tokio::try_join!(one, two);");
     accepted("let arch = std::env::consts::ARCH;");
 }
+
+/// The work of a step is recorded and not replayed.
+#[test]
+fn the_work_of_a_step_may_do_what_it_likes() {
+    accepted("ctx.step(\"now\", || async { Ok::<_, String>(SystemTime::now()) }).retry(policy).await?;");
+    let (errors, _) = checked("ctx.step(Uuid::new_v4(), || async { Ok(1) }).await?; tokio::spawn(work);");
+    assert_eq!(errors.len(), 2, "only the work: {errors:?}");
+}

@@ -52,6 +52,7 @@ fn cached_with(input: &str, position: HistoryPosition) -> Box<CachedExecution> {
         unreadable_pin: None,
         replayable: true,
         position,
+        steps: crate::dispatch::RunningSteps::default(),
     })
 }
 

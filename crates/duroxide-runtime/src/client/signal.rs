@@ -1,5 +1,7 @@
 //! Sends events, queue messages and cancellations to instances.
 
+use std::time::Duration;
+
 use duroxide_core::{WorkItem, limits::MAX_NAME_BYTES};
 use serde::Serialize;
 
@@ -92,6 +94,9 @@ impl Client {
     /// Cancels an instance and its open children. Waiting activities are removed from their queue. Running activities
     /// are only asked to stop, and may still complete their work. Does nothing to an instance that has ended.
     ///
+    /// An orchestration that asked for it ([`cancel_requested`](duroxide_core::OrchestrationContext::cancel_requested)) is told
+    /// of the first request and cleans up; a second request ends it.
+    ///
     /// # Errors
     /// `InvalidInput` for an empty or overlong id and for an oversized reason; otherwise the store's error.
     pub async fn cancel_instance(
@@ -99,11 +104,31 @@ impl Client {
         instance: impl Into<String>,
         reason: impl Into<String>,
     ) -> Result<(), ClientError> {
-        let (instance, reason) = (instance.into(), reason.into());
+        let message = self.cancellation(instance.into(), reason.into())?;
+        Ok(self.store.enqueue_for_orchestrator(message, None).await?)
+    }
+
+    /// Cancels an instance like [`Self::cancel_instance`], and once more after `deadline`. An orchestration that is told of the
+    /// request has this long to clean up; others end at once. An instance that is gone by then is not touched.
+    ///
+    /// # Errors
+    /// As [`Self::cancel_instance`].
+    pub async fn cancel_instance_with_deadline(
+        &self,
+        instance: impl Into<String>,
+        reason: impl Into<String>,
+        deadline: Duration,
+    ) -> Result<(), ClientError> {
+        let message = self.cancellation(instance.into(), reason.into())?;
+        // The deadline first: if the second call fails, the instance is still cancelled, only later.
+        self.store.enqueue_for_orchestrator(message.clone(), Some(deadline)).await?;
+        Ok(self.store.enqueue_for_orchestrator(message, None).await?)
+    }
+
+    fn cancellation(&self, instance: String, reason: String) -> Result<WorkItem, ClientError> {
         self.check_address(&instance)?;
         self.check_size("cancellation reason", reason.len())?;
-        let message = WorkItem::CancelInstance { instance, reason };
-        Ok(self.store.enqueue_for_orchestrator(message, None).await?)
+        Ok(WorkItem::CancelInstance { instance, reason })
     }
 
     fn check_message(&self, what: &str, instance: &str, name: &str, data: &str) -> Result<(), ClientError> {

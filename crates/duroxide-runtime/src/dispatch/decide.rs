@@ -17,11 +17,11 @@ use std::fmt;
 
 use duroxide_core::{
     Event, EventKind, OrchestrationHandlerRef, WorkItem, current_build_version,
-    engine::{Ending, Seed, recorded_cancellation},
+    engine::{Ending, Seed, cancels},
 };
 use duroxide_provider::{JoinedNode, SemverRange, VersionTriple};
 
-use batch::cancellation;
+use batch::{cancellation, cancellations};
 use end_target::end_target;
 use exhausted::{poison, poison_unreadable, unsupported};
 use pin::{later_pin, replays, unreadable_pin};
@@ -288,9 +288,9 @@ fn unregistered(
     version: Option<&str>,
     target: Option<EndTarget>,
 ) -> Decision {
-    let recorded =
-        (target == Some(EndTarget::Stored)).then(|| recorded_cancellation(claim.history)).flatten();
-    match (recorded.or_else(|| cancellation(claim.messages)), target) {
+    // Code that asked to be told of the request cleans up, on a node that has its handler.
+    let history = if target == Some(EndTarget::Stored) { claim.history } else { &[] };
+    match (cancels(history, cancellations(claim.messages)), target) {
         (Some(reason), Some(target)) => Decision::End(Termination {
             target,
             ending: Ending::Cancelled { reason: reason.to_owned() },

@@ -1,16 +1,19 @@
 //! Processes one claimed instance: loads its execution, runs a turn, commits the round.
 
+mod audit;
 mod commit;
 mod ending;
 mod next_execution;
 mod round;
 mod run;
 mod source;
+mod steps;
 mod stranded;
 mod terminate;
 
 pub(crate) use round::event_bytes;
 pub(super) use round::item_bytes;
+pub(crate) use steps::RunningSteps;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -61,6 +64,12 @@ impl InstanceWork {
     pub(crate) async fn run(mut self) {
         let Some(next) = self.next_turn().await else { return };
         let Some(result) = self.run_turn(next).await else { return };
+        let result = if self.node.options.audit.fraction > 0.0 {
+            let Some(audited) = Box::pin(self.audited(result)).await else { return };
+            audited
+        } else {
+            result
+        };
         self.commit_turn(result).await;
     }
 

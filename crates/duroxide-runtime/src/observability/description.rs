@@ -11,7 +11,7 @@ enum Kind {
 
 use Kind::{Counter, Gauge, Histogram};
 
-const METRICS: [(Kind, &str, Unit, &str); 35] = [
+const METRICS: [(Kind, &str, Unit, &str); 36] = [
     (
         Counter,
         "duroxide_orchestration_starts_total",
@@ -57,6 +57,12 @@ const METRICS: [(Kind, &str, Unit, &str); 35] = [
         "duroxide_orchestration_incompatible_version_abandoned_total",
         Unit::Count,
         "Executions abandoned because this node cannot replay their duroxide version",
+    ),
+    (
+        Counter,
+        "duroxide_audit_differences_total",
+        Unit::Count,
+        "Audited turns whose replay differed from their live execution",
     ),
     (Counter, "duroxide_suborchestration_calls_total", Unit::Count, "Ended calls of sub-orchestrations"),
     (

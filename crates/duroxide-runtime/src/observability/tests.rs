@@ -334,11 +334,13 @@ fn items_sent_back_are_counted() {
         metrics.record_unregistered_orchestration_backoff();
         metrics.record_unregistered_activity_backoff();
         metrics.record_incompatible_version_abandoned();
+        metrics.record_audit_difference();
     });
     let expected = once([
         "duroxide_unregistered_orchestration_backoff_total",
         "duroxide_unregistered_activity_backoff_total",
         "duroxide_orchestration_incompatible_version_abandoned_total",
+        "duroxide_audit_differences_total",
     ]);
     assert_eq!(recorder.counters(), expected);
     let expected = MetricsSnapshot {

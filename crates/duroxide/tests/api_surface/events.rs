@@ -45,10 +45,12 @@ fn wire_name(kind: &EventKind) -> &'static str {
         EventKind::OrchestrationFailed { details: _ } => "OrchestrationFailed",
         EventKind::OrchestrationContinuedAsNew { input: _ } => "OrchestrationContinuedAsNew",
         EventKind::OrchestrationCancelRequested { reason: _ } => "OrchestrationCancelRequested",
+        EventKind::CancellationSubscribed => "CancellationSubscribed",
         EventKind::ActivityScheduled { name: _, input: _, session_id: _, tag: _ } => "ActivityScheduled",
         EventKind::ActivityCompleted { result: _ } => "ActivityCompleted",
         EventKind::ActivityFailed { details: _ } => "ActivityFailed",
         EventKind::ActivityCancelRequested { reason: _ } => "ActivityCancelRequested",
+        EventKind::StepEnded { step: _, name: _, result: _ } => "StepEnded",
         EventKind::TimerCreated { fire_at_ms: _ } => "TimerCreated",
         EventKind::TimerFired { fire_at_ms: _ } => "TimerFired",
         EventKind::ExternalSubscribed { name: _ } => "ExternalSubscribed",
@@ -108,6 +110,7 @@ fn action_name(action: Action) -> String {
             u64::to_string(&(scheduling_event_id + fire_at_ms))
         }
         Action::WaitExternal { scheduling_event_id: _, name } => name,
+        Action::AwaitCancellation => String::new(),
         Action::DequeueEvent { scheduling_event_id: _, name } => name,
         Action::StartSubOrchestration { scheduling_event_id: _, name, version: _, instance: _, input: _ } => {
             name

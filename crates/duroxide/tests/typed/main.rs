@@ -7,12 +7,16 @@
 #[path = "../fixture/mod.rs"]
 mod fixture;
 
+mod audit;
 mod calls;
 mod errors;
 mod frozen;
+mod guard;
 mod handles;
 mod registration;
+mod saga;
 mod same_events;
+mod steps;
 mod values;
 
 use std::sync::Arc;

@@ -227,7 +227,7 @@ impl CallMode for Retried {
         let first = ctx.first_attempt(&request, &options);
         Box::pin(async move {
             let place = ctx.place(OUTPUT, A::NAME);
-            match ctx.retry(request, options, first, again).await {
+            match ctx.retry(request, options, first, |call| call, again).await {
                 Ok(output) => typed_outcome(Ok(output), || place.to_string()),
                 Err(RetryEnd::Failed(details)) => Err(CallError::from_details(*details)),
                 Err(RetryEnd::TimedOut) => Err(CallError::TimedOut),

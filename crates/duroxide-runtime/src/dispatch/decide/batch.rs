@@ -15,7 +15,12 @@ pub(crate) fn successor_item(messages: &[WorkItem]) -> Option<&WorkItem> {
 
 /// The reason of the first cancellation, if there is one.
 pub(crate) fn cancellation(messages: &[WorkItem]) -> Option<&str> {
-    messages.iter().find_map(|item| {
+    cancellations(messages).next()
+}
+
+/// The reasons of the cancellations.
+pub(crate) fn cancellations(messages: &[WorkItem]) -> impl Iterator<Item = &str> {
+    messages.iter().filter_map(|item| {
         let WorkItem::CancelInstance { reason, .. } = item else { return None };
         Some(reason.as_str())
     })
@@ -38,8 +43,8 @@ pub(crate) fn wanted_handler(item: &WorkItem) -> Option<(&str, Option<&str>)> {
     }
 }
 
-/// Whether a start only wakes an execution that a round has already started (8.4).
+/// Whether a start only wakes an execution that a round has already started (8.4), or whose steps run.
 pub(crate) fn is_wake_up(item: &WorkItem) -> bool {
-    matches!(item, WorkItem::StartOrchestration { execution_id, parent_instance: None, .. }
-        if *execution_id > INITIAL_EXECUTION_ID)
+    matches!(item, WorkItem::StartOrchestration { execution_id, parent_instance: None, parent_id, .. }
+        if *execution_id > INITIAL_EXECUTION_ID || *parent_id == Some(0))
 }

@@ -281,6 +281,26 @@ fn an_instance_with_a_stored_cancel_request_needs_no_handler_to_end() {
     assert!(matches!(&ended.ending, Ending::Cancelled { reason } if reason == "stored"));
 }
 
+/// 6.3: code that asked to be told of the first request cleans up where its handler is. The second request ends it here.
+#[test]
+fn an_instance_that_asked_to_be_told_needs_its_handler() {
+    let asked = vec![started_as("ghost", "0.5.0"), event(2, "0.5.0", EventKind::CancellationSubscribed)];
+    let request = EventKind::OrchestrationCancelRequested { reason: "stored".into() };
+    let told = [asked.clone(), vec![event(3, "0.5.0", request)]].concat();
+    for (messages, history, is_ended) in [
+        (vec![cancel()], asked.clone(), false),
+        (vec![cancel(), cancel()], asked, true),
+        (vec![raised()], told.clone(), false),
+        (vec![cancel()], told, true),
+    ] {
+        let decision = decide(&Ask { messages, history, ..Ask::default() });
+        assert_eq!(decision.is_processable(), is_ended, "{decision:?}");
+        if is_ended {
+            assert!(matches!(ending(decision).ending, Ending::Cancelled { reason } if reason == "enough"));
+        }
+    }
+}
+
 #[test]
 fn messages_for_an_ended_instance_are_drained_whatever_else_is_wrong() {
     let history = vec![started(), completed()];

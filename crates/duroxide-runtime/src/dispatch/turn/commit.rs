@@ -54,6 +54,9 @@ impl InstanceWork {
         };
         let mut round = round(execution, turn, &successor, self.node.now());
         round.orchestrator_items.extend(items);
+        if facts.end.is_none() {
+            round.orchestrator_items.extend(live.as_ref().and_then(|live| self.wake_up(live)));
+        }
         if let Some(live) = &mut live {
             live.advance(&round.history_delta);
         }

@@ -54,6 +54,7 @@ impl InstanceWork {
             turns: 0,
             unreadable_pin: None,
             position,
+            steps: super::RunningSteps::default(),
         }))
     }
 }

@@ -302,8 +302,11 @@ pub(crate) fn event_bytes(event: &Event) -> usize {
         | E::SubOrchestrationScheduled { input: text, .. }
         | E::SubOrchestrationCompleted { result: text }
         | E::KeyValueSet { value: text, .. } => text.len(),
-        E::OrchestrationFailed { .. }
+        E::StepEnded { result: Ok(text), .. } => text.len(),
+        E::StepEnded { result: Err(_), .. }
+        | E::OrchestrationFailed { .. }
         | E::OrchestrationCancelRequested { .. }
+        | E::CancellationSubscribed
         | E::ActivityFailed { .. }
         | E::ActivityCancelRequested { .. }
         | E::TimerCreated { .. }

@@ -106,10 +106,13 @@ impl InstanceWork {
                 }
             },
         };
+        let source = self.wait_for_long_steps(source).await?;
         let later_pin = source.later_pin();
         let messages = std::mem::take(&mut self.claim.messages);
         let starting = permit.as_mut().and_then(RunPermit::starting);
+        let begun = self.node.env.moment();
         let (live, turn) = self.run_code(source, messages, starting).await?;
+        let (live, turn) = Box::pin(self.wait_for_quick_steps(live, turn, begun)).await?;
         if self.lease.ended().is_some() {
             self.node.drop_on_turn_thread([*live]);
             self.lock_lost("during a turn");
@@ -145,7 +148,7 @@ impl InstanceWork {
 
     /// Runs user code on a turn thread. `None` if the turn did not return in time, or panicked. The claim is then left
     /// to its lease, so that the attempt counts.
-    async fn run_code(
+    pub(super) async fn run_code(
         &mut self,
         source: Source,
         messages: Vec<WorkItem>,
@@ -154,12 +157,13 @@ impl InstanceWork {
         let (answer, mut answered) = oneshot::channel();
         let running = self.node.turns.begin(self.claim.instance.clone());
         let span = turn_span(&source.turn_of(&self.claim.instance));
+        let env = Arc::clone(&self.node.env);
         let job = move || {
             let _running = running;
             if let Some(starting) = &starting {
                 starting.begin();
             }
-            let (live, turn) = span.in_scope(|| source.run(messages));
+            let (live, turn) = span.in_scope(|| source.run(messages, env.as_ref()));
             drop(starting);
             span.record("outcome", turn_outcome(&turn.outcome));
             // Closes the span before the result is sent.

@@ -7,10 +7,14 @@ use duroxide_core::{
 
 use duroxide_provider::VersionTriple;
 
-use super::round::Notice;
+use super::{
+    round::Notice,
+    steps::{RunningSteps, run_with_steps},
+};
 use crate::{
     cache::{CachedExecution, HistoryPosition},
     dispatch::decide::{Run, is_seed_only},
+    env::Env,
     observability::TurnOf,
 };
 
@@ -76,12 +80,12 @@ impl Source {
     }
 
     /// Runs user code, so it must be called on a turn thread.
-    pub(super) fn run(self, messages: Vec<WorkItem>) -> (Box<CachedExecution>, Turn) {
+    pub(super) fn run(self, messages: Vec<WorkItem>, env: &dyn Env) -> (Box<CachedExecution>, Turn) {
         let mut live = match self {
             Self::Live(live) => live,
             Self::Cold(cold) => Box::new(cold.build()),
         };
-        let turn = live.execution.turn(messages);
+        let turn = run_with_steps(&mut live, messages, env);
         (live, turn)
     }
 }
@@ -102,6 +106,7 @@ impl Cold {
             unreadable_pin,
             replayable,
             position: self.position,
+            steps: RunningSteps::default(),
         }
     }
 }

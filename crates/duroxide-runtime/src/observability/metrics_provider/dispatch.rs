@@ -39,6 +39,11 @@ impl MetricsProvider {
         self.counters.unregistered_activity_backoff.add(1);
     }
 
+    /// A replay of a turn differed from its live execution.
+    pub fn record_audit_difference(&self) {
+        counter!("duroxide_audit_differences_total").increment(1);
+    }
+
     /// An execution was abandoned because this node cannot replay its version.
     pub fn record_incompatible_version_abandoned(&self) {
         counter!("duroxide_orchestration_incompatible_version_abandoned_total").increment(1);

@@ -145,6 +145,19 @@ impl<O: Orchestration> Handle<O> {
         self.client.cancel_instance(self.instance.as_str(), reason).await
     }
 
+    /// Cancels the instance, and ends it after `deadline` if it still cleans up then: see
+    /// [`Client::cancel_instance_with_deadline`].
+    ///
+    /// # Errors
+    /// As [`Client::cancel_instance_with_deadline`].
+    pub async fn cancel_with_deadline(
+        &self,
+        reason: impl Into<String>,
+        deadline: Duration,
+    ) -> Result<(), ClientError> {
+        self.client.cancel_instance_with_deadline(self.instance.as_str(), reason, deadline).await
+    }
+
     /// A value of the instance's key-value store.
     ///
     /// # Errors

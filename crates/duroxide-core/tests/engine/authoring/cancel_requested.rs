@@ -1,0 +1,216 @@
+//! Code that asks to be told of a request to cancel its instance.
+
+use std::{future::pending, time::Duration};
+
+use duroxide_core::{
+    AppErrorKind, Either2, ErrorDetails, OrchestrationContext,
+    engine::{Outcome, Turn},
+};
+
+use crate::story::{
+    Mode, Story, activity_completed, cancel, completed, failure, kinds, lines, raised, tell, timer_fired,
+};
+
+/// Waits for payment, and gives the goods back if it is cancelled meanwhile.
+async fn order(ctx: OrchestrationContext, _: String) -> Result<String, String> {
+    let cancelled = ctx.cancel_requested();
+    ctx.schedule_activity("Reserve", "").await?;
+    match ctx.select2(ctx.schedule_wait("paid"), cancelled).await {
+        Either2::First(_) => Ok("sold".to_owned()),
+        Either2::Second(reason) => {
+            ctx.schedule_activity("Release", "").await?;
+            Ok(format!("released: {reason}"))
+        }
+    }
+}
+
+fn assert_cancelled(turn: &Turn, reason: &str) {
+    let Outcome::Failed { details: ErrorDetails::Application { kind, .. } } = &turn.outcome else {
+        panic!("{:?}", turn.outcome)
+    };
+    assert_eq!(*kind, AppErrorKind::Cancelled { reason: reason.into() });
+}
+
+/// 6.1: code that asked is told, cleans up, and ends as it likes.
+#[test]
+fn code_that_asked_is_told_and_cleans_up() {
+    tell(order, |story| {
+        story.start();
+        story.turn([activity_completed(3, "")]);
+        let turn = story.turn([cancel("too expensive")]);
+        assert_eq!(turn.outcome, Outcome::Running);
+        assert_eq!(kinds(&turn.activities), ["ActivityExecute"]);
+        assert_eq!(
+            lines(&turn.delta),
+            ["6 OrchestrationCancelRequested", "7 ActivityScheduled", "8 ExternalSubscribedCancelled <- 5"]
+        );
+        assert_eq!(story.turn([activity_completed(7, "")]).outcome, completed("released: too expensive"));
+        assert_eq!(
+            story.lines()[..3],
+            ["1 OrchestrationStarted", "2 CancellationSubscribed", "3 ActivityScheduled"]
+        );
+    });
+}
+
+/// A question that nobody polls yet is enough: it is open from its call on.
+#[test]
+fn code_is_told_while_it_waits_for_something_else() {
+    tell(order, |story| {
+        story.start();
+        assert_eq!(story.turn([cancel("early")]).outcome, Outcome::Running);
+        let turn = story.turn([activity_completed(3, "")]);
+        // The wait for the payment is made and given up in one turn.
+        assert_eq!(
+            lines(&turn.delta),
+            [
+                "5 ActivityCompleted <- 3",
+                "6 ExternalSubscribed",
+                "7 ActivityScheduled",
+                "8 ExternalSubscribedCancelled <- 6"
+            ]
+        );
+    });
+}
+
+/// 6.2: a second request ends the instance, with what is open.
+#[test]
+fn a_second_request_ends_it() {
+    tell(order, |story| {
+        story.start();
+        story.turn([activity_completed(3, ""), cancel("first")]);
+        let turn = story.turn([cancel("second")]);
+        assert_cancelled(&turn, "second");
+        assert_eq!(turn.cancelled_activities, [7]);
+        assert_eq!(lines(&turn.delta).last().unwrap(), "11 OrchestrationFailed");
+    });
+    tell(order, |story| {
+        story.start();
+        assert_cancelled(&story.turn([cancel("first"), cancel("second")]), "second");
+    });
+}
+
+/// 6.1: without the question a request ends the instance, and so it does after the question was dropped.
+#[test]
+fn code_that_did_not_ask_is_ended() {
+    let drops = |ctx: OrchestrationContext, _| async move {
+        drop(ctx.cancel_requested());
+        Ok(ctx.schedule_wait("w").await)
+    };
+    tell(drops, |story| {
+        story.start();
+        assert_cancelled(&story.turn([cancel("enough")]), "enough");
+    });
+    // The question is dropped in the very turn that brings the request, before the request is applied.
+    tell(
+        |ctx: OrchestrationContext, _| async move {
+            ctx.select2(ctx.schedule_wait("w"), ctx.cancel_requested()).await;
+            Ok(ctx.schedule_wait("w").await)
+        },
+        |story| {
+            story.start();
+            assert_cancelled(&story.turn([raised("w", ""), cancel("enough")]), "enough");
+        },
+    );
+}
+
+/// The other way around in one batch: the request comes first, and the code is told.
+#[test]
+fn the_order_of_the_batch_decides() {
+    tell(order, |story| {
+        story.start();
+        story.turn([activity_completed(3, "")]);
+        let turn = story.turn([cancel("first"), raised("paid", "")]);
+        assert_eq!(turn.outcome, Outcome::Running);
+        assert_eq!(story.turn([activity_completed(8, "")]).outcome, completed("released: first"));
+    });
+}
+
+#[test]
+fn every_question_is_answered_and_later_ones_at_once() {
+    let code = |ctx: OrchestrationContext, _| async move {
+        let (first, second) = (ctx.cancel_requested(), ctx.cancel_requested());
+        let reasons = ctx.join(vec![first, second]).await;
+        let later = ctx.cancel_requested().await;
+        Ok([reasons.concat(), later].concat())
+    };
+    tell(code, |story| {
+        story.start();
+        assert_eq!(story.turn([cancel("x")]).outcome, completed("xxx"));
+        assert_eq!(story.history.len(), 5, "the later question is not recorded: {:?}", story.lines());
+    });
+}
+
+async fn rest(ctx: OrchestrationContext, how: String) -> Result<String, String> {
+    let child = ctx.schedule_sub_orchestration("c", "");
+    ctx.cancel_requested().await;
+    match how.as_str() {
+        "ends" => ctx.end_as_cancelled().await,
+        "continues" => ctx.continue_as_new("next").await,
+        "waits" => {
+            drop(child);
+            pending().await
+        }
+        _ => Err("refund failed".to_owned()),
+    }
+}
+
+/// Code that was told ends as cancelled if it says so, if it continues as new, or if it waits for nothing.
+#[test]
+fn code_that_was_told_can_end_as_cancelled() {
+    for how in ["ends", "continues", "waits"] {
+        tell(rest, |story| {
+            story.seed.input = how.into();
+            story.start();
+            let turn = story.turn([cancel("enough")]);
+            assert_cancelled(&turn, "enough");
+            assert_eq!(kinds(&turn.messages), ["CancelInstance"], "{how}: the child is cancelled too");
+        });
+    }
+    tell(rest, |story| {
+        story.start();
+        assert_eq!(failure(&story.turn([cancel("enough")])), "refund failed");
+    });
+}
+
+#[test]
+fn only_code_that_was_told_can_end_as_cancelled() {
+    let code = |ctx: OrchestrationContext, _| async move { ctx.end_as_cancelled().await };
+    tell(code, |story| assert!(failure(&story.start()).contains("cancel_requested() told")));
+}
+
+/// An event cannot pass for a request, whatever its name.
+#[test]
+fn an_event_with_the_reserved_name_tells_nobody() {
+    let code = |ctx: OrchestrationContext, _| async move { Ok(ctx.cancel_requested().await) };
+    tell(code, |story| {
+        story.start();
+        assert_eq!(story.turn([raised("duroxide::cancellation", "x")]).outcome, Outcome::Running);
+        assert_eq!(story.turn([cancel("y")]).outcome, completed("y"));
+    });
+}
+
+/// An orchestration that only waits to be cancelled waits for a call of its own.
+#[test]
+fn waiting_to_be_cancelled_is_no_foreign_wait() {
+    let code = |ctx: OrchestrationContext, _| async move { Ok(ctx.cancel_requested().await) };
+    tell(code, |story| assert_eq!(story.start().outcome, Outcome::Running));
+}
+
+/// 4.1, 4.5: the question is matched like every other call.
+#[test]
+fn code_that_no_longer_asks_does_not_match() {
+    let asks = |ctx: OrchestrationContext, _| async move {
+        let cancelled = ctx.cancel_requested();
+        ctx.select2(ctx.schedule_timer(Duration::from_secs(1)), cancelled).await;
+        Ok(String::new())
+    };
+    let mut story = Story::new(asks, Mode::Replayed);
+    story.start();
+    story.deploy(|ctx: OrchestrationContext, _| async move {
+        ctx.schedule_timer(Duration::from_secs(1)).await;
+        Ok(String::new())
+    });
+    let text = failure(&story.turn([timer_fired(3)]));
+    assert!(text.contains("schedule mismatch: action=CreateTimer"), "{text}");
+    assert!(text.contains("vs event=CancellationSubscribed (event 2)"), "{text}");
+}
