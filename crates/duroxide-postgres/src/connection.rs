@@ -2,16 +2,15 @@
 
 mod connect;
 mod parameter;
+mod tls;
 
 use std::{collections::HashMap, fmt, future::Future, pin::Pin, task::Poll};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
-pub(crate) use self::{
-    connect::{Notified, connect, drive},
-    parameter::Parameter,
-};
+pub use self::tls::Tls;
+pub(crate) use self::{connect::connect, parameter::Parameter};
 use crate::{
     PostgresOptions, SchemaName,
     fault::{Class, Trouble},

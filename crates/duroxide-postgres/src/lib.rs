@@ -18,30 +18,23 @@
 
 mod cache;
 mod connection;
-mod copy;
 mod engine;
 mod fault;
-mod intake;
 mod needs;
 mod node_locks;
 mod open;
 mod options;
-mod password;
 mod provider;
 mod reads;
 mod record;
 mod session;
 mod tables;
-mod tls;
 mod value;
 
-pub use copy::{CopyError, CopyProgress};
+pub use connection::Tls;
 pub use duroxide_provider::store::InvalidIntake;
 pub use engine::PostgresEngine;
-pub use intake::{Intake, IntakeError};
 pub use open::OpenError;
-pub use options::{InvalidSchemaName, PostgresOptions, SchemaName};
-pub use password::PasswordSource;
-pub use provider::PostgresProvider;
+pub use options::{InvalidSchemaName, PasswordSource, PostgresOptions, SchemaName};
+pub use provider::{CopyError, CopyProgress, Intake, IntakeError, PostgresProvider};
 pub use tables::PostgresTables;
-pub use tls::Tls;

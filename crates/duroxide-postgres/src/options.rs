@@ -1,10 +1,13 @@
 //! How a store is opened, and the name of its schema.
 
+mod password;
+
 use std::{fmt, time::Duration};
 
 use duroxide_provider::rules::RuleOptions;
 
-use crate::{PasswordSource, Tls};
+pub use self::password::PasswordSource;
+use crate::Tls;
 
 /// How long to wait for a connection, unless the connection string says otherwise.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,5 +1,8 @@
 //! `PostgresProvider`: what users open.
 
+mod copy;
+mod intake;
+
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -8,10 +11,13 @@ use std::{
 use duroxide_provider::{ProviderError, store::CopySource};
 use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
-use crate::{
-    CopyError, CopyProgress, OpenError, PostgresEngine, PostgresOptions, copy::copy,
-    node_locks::SessionLocks, session::Session,
+use self::copy::copy;
+pub(crate) use self::intake::INTAKE_NOTIFICATION;
+pub use self::{
+    copy::{CopyError, CopyProgress},
+    intake::{Intake, IntakeError},
 };
+use crate::{OpenError, PostgresEngine, PostgresOptions, node_locks::SessionLocks, session::Session};
 
 /// Connections that read beside the one that writes.
 const READERS: usize = 2;

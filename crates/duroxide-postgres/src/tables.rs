@@ -4,9 +4,7 @@ mod activities;
 mod dead_letters;
 mod delegate;
 mod executions;
-mod import;
 mod instances;
-mod intake;
 mod key_values;
 mod load;
 mod mailbox;
@@ -22,7 +20,11 @@ use duroxide_core::Timestamp;
 use duroxide_provider::store::StoreFailure;
 use tokio_postgres::Row;
 
-pub(crate) use self::{instances::bulk_query, intake::Waiting, load::Named, prefetch::Prefetched};
+pub(crate) use self::{
+    instances::bulk_query,
+    load::Named,
+    prefetch::{Prefetched, Waiting},
+};
 use self::{load::Request, named::Names, working_set::WorkingSet};
 use crate::{
     connection::{Connection, Frame, Query, parameters},

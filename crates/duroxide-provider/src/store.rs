@@ -8,11 +8,9 @@
 //! What every engine promises stands at the top of [`rules`](crate::rules).
 
 pub mod bounds;
-mod copy;
 mod delivery;
 mod engine;
 mod failure;
-mod intake;
 mod node;
 mod op;
 mod order;
@@ -25,11 +23,9 @@ mod state_change;
 mod token;
 mod transaction;
 
-pub use copy::CopySource;
 pub use delivery::{Arrival, sort_for_delivery};
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfWrite};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
-pub use intake::{INTAKE_BYTES_MAX, INTAKE_ROWS_MAX, IntakeRow, InvalidIntake, TakenOver, take_over};
 pub use node::{NodeRow, StoredNode};
 pub use op::{Answer, Ended, Op, Readies, RemovalTask, StoredStart, Unfinished};
 pub use order::{ActivityOrder, HeldBack, HeldBackBy, InstanceOrder};
@@ -41,10 +37,13 @@ pub use reader::{
 pub use round::{PreparedExecution, PreparedRound, PreparedStop};
 pub use row::{
     ActivityRow, CANCELLATION, EventRow, LARGE_ITEM_BYTES, MessageKind, MessageRow, StartTarget, Visibility,
-    calling_parent, timer_key,
+    calling_parent,
+    intake::{INTAKE_BYTES_MAX, INTAKE_ROWS_MAX, IntakeRow, InvalidIntake, TakenOver, take_over},
+    timer_key,
 };
 pub use snapshot::{
-    ActivitySnapshot, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot, StoreSnapshot,
+    ActivitySnapshot, CopySource, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot,
+    StoreSnapshot,
 };
 pub use state_change::StateChange;
 pub use token::{lock_token, token_row};

@@ -8,7 +8,7 @@
 //!
 //! * `engine`: [`SqliteEngine`], the storage rules of `duroxide_provider::rules` over these tables.
 //! * `tables`: the tables below the rules, a file for each, and the row cache.
-//! * `intake`: [`Intake`], with which callers start and send in transactions of their own.
+//! * `provider/intake`: [`Intake`], with which callers start and send in transactions of their own.
 //! * `reads`: what clients and operators ask for, on the writer and on reader connections.
 //! * `open`: URLs, whose file it is, pragmas read back, migrations, readers.
 //! * `db`, `statements`, `columns`: one connection, the statements it keeps prepared, and the names of columns.
@@ -38,8 +38,6 @@ mod compact;
 mod db;
 mod engine;
 mod error;
-mod export;
-mod intake;
 mod node_files;
 mod open;
 mod options;
@@ -53,9 +51,8 @@ mod wal;
 pub use duroxide_provider::store::InvalidIntake;
 pub use engine::SqliteEngine;
 pub use error::SqliteError;
-pub use export::SqliteExport;
-pub use intake::{Intake, IntakeError};
 pub use open::SqliteReader;
 pub use options::{SqliteOptions, SqliteSynchronous};
-pub use provider::SqliteProvider;
+pub use provider::{Intake, IntakeError, SqliteProvider};
+pub use reads::SqliteExport;
 pub use trace::StatementTrace;

@@ -1,5 +1,6 @@
 //! `SqliteProvider`: what users open.
 
+mod intake;
 mod thread;
 
 use std::fmt::Write as _;
@@ -7,6 +8,7 @@ use std::fmt::Write as _;
 use duroxide_provider::store::StoreSnapshot;
 use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
+pub use self::intake::{Intake, IntakeError};
 use self::thread::run_on_a_thread;
 use crate::{
     SqliteEngine, SqliteError, SqliteOptions, SqliteReader, compact,

@@ -3,11 +3,13 @@
 
 mod answers;
 pub(crate) mod bulk;
+mod export;
 mod fullness;
 mod listing;
 mod ready;
-pub(crate) mod snapshot;
+mod snapshot;
 
+pub use self::export::SqliteExport;
 use std::collections::BTreeMap;
 
 use duroxide_core::{Event, EventKind, SystemStats, Timestamp};

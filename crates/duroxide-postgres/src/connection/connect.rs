@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Where notifications go, by their payloads.
-pub(crate) type Notified = Option<UnboundedSender<String>>;
+pub(super) type Notified = Option<UnboundedSender<String>>;
 
 /// Connects, and drives the connection on the current runtime until it ends. What the server notifies of is sent to
 /// `notified` by its payload.
@@ -54,7 +54,7 @@ async fn with_password<'a>(
     Ok(Cow::Owned(config))
 }
 
-pub(crate) async fn drive<S, T>(mut connection: Connection<S, T>, notified: Notified)
+pub(super) async fn drive<S, T>(mut connection: Connection<S, T>, notified: Notified)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,

@@ -10,7 +10,7 @@ use tokio::{
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
 use super::{Command, SessionState, held::Held, statements::Statements, unavailable};
-use crate::{PostgresOptions, connection::connect, intake::INTAKE_NOTIFICATION};
+use crate::{PostgresOptions, connection::connect, provider::INTAKE_NOTIFICATION};
 
 /// How often to look which nodes are gone. With the time that a transaction takes, what a dead node held is given to others
 /// within two seconds.

@@ -1,5 +1,7 @@
 //! The first round trip of a batch.
 
+mod intake;
+
 use std::collections::BTreeSet;
 
 use duroxide_core::Timestamp;
@@ -8,6 +10,7 @@ use duroxide_provider::{
     store::StoreFailure,
 };
 
+pub(crate) use self::intake::Waiting;
 use super::{
     PostgresTables,
     load::{Meaning, Request, time_in},
@@ -89,7 +92,7 @@ impl PostgresTables {
 
     /// Routes and lanes that were never met are stored ahead of the transaction, so that no other node, which may store the
     /// same ones, has to wait for its end.
-    pub(super) fn requests_for_names(&self, needs: &Needs<'_>) -> Vec<Request> {
+    fn requests_for_names(&self, needs: &Needs<'_>) -> Vec<Request> {
         let routes = needs.routes.iter().filter(|route| self.routes.id(route).is_none());
         let lanes = needs.lanes.iter().filter(|lane| self.lanes.id(lane).is_none());
         let mut requests = Vec::new();

@@ -1,5 +1,7 @@
 //! What a transaction has read and written.
 
+mod import;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     ops::Range,

@@ -1,6 +1,8 @@
 //! Messages, activities and events as a store keeps them: the public JSON, and beside it the few values a store
 //! may look at.
 
+pub(super) mod intake;
+
 use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{Event, WorkItem};

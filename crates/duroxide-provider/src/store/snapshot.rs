@@ -1,9 +1,12 @@
 //! The whole content of a store as plain values, in a fixed order, whatever the engine.
 
+mod copy;
+
 use std::collections::BTreeMap;
 
 use duroxide_core::{KvEntry, Timestamp};
 
+pub use self::copy::CopySource;
 use super::EventRow;
 use crate::{DeadLetter, VersionTriple};
 

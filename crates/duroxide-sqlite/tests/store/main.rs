@@ -7,7 +7,6 @@ mod clocks;
 mod damage;
 mod files;
 mod fixture;
-mod intake;
 mod kept;
 mod listing;
 mod mailbox_cost;

@@ -1,5 +1,7 @@
 //! Several writers on one file.
 
+mod intake;
+
 use std::{
     sync::{Arc, mpsc},
     thread,

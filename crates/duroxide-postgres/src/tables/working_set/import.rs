@@ -5,8 +5,8 @@ use duroxide_provider::{
     rules::{Lane, Origin},
 };
 
-use super::PostgresTables;
 use crate::{
+    PostgresTables,
     fault::Trouble,
     record::{Activity, CustomStatus, Execution, Letter, Message, Setting, SettingChange},
 };

@@ -11,7 +11,8 @@ use duroxide_core::{
 use semver::Version;
 use serde::Serialize;
 
-use super::{DeadLetterNote, Fault, MessageKind, MessageRow};
+use super::{MessageKind, MessageRow};
+use crate::store::{DeadLetterNote, Fault};
 
 /// How many rows of the intake a transaction takes over.
 pub const INTAKE_ROWS_MAX: usize = 256;

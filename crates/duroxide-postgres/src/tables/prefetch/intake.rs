@@ -2,11 +2,12 @@
 
 use duroxide_provider::store::{INTAKE_BYTES_MAX, IntakeRow, StoreFailure};
 
-use super::{Phase, PostgresTables, Prefetched};
+use super::Prefetched;
 use crate::{
     connection::{Frame, Query, parameters},
     fault::Trouble,
     needs::Needs,
+    tables::{Phase, PostgresTables},
     value::{Columns, limit},
 };
 

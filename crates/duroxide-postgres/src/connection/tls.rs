@@ -13,7 +13,7 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
-use crate::connection::{Notified, drive};
+use super::connect::{Notified, drive};
 
 type Connecting<'a> = Pin<Box<dyn Future<Output = Result<Client, Error>> + Send + 'a>>;
 

@@ -1,7 +1,10 @@
 //! A store whose whole content is copied elsewhere.
 
-use super::{IntakeRow, StoreFailure, StoreSnapshot};
-use crate::memory::record::{DeadLetterRecord, StoredInstance};
+use super::StoreSnapshot;
+use crate::{
+    memory::record::{DeadLetterRecord, StoredInstance},
+    store::{IntakeRow, StoreFailure},
+};
 
 /// A store whose whole content is copied elsewhere. Nobody writes to it while this value exists.
 ///
