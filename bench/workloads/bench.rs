@@ -25,6 +25,7 @@ mod sequence;
 mod setting;
 mod spread;
 mod store_calls;
+mod takeover;
 mod timers;
 mod two_processes;
 
@@ -53,10 +54,12 @@ enum Workload {
     Children(children::Children),
     Timers(timers::Timers),
     Event(event::Event),
+    EventAcross(event::EventAcross),
     Long(long::Long),
     ContinueAsNew(continue_as_new::ContinueAsNew),
     Idle(idle::Idle),
     Restart(restart::Restart),
+    Takeover(takeover::Takeover),
     Payload(payload::Payload),
     Replay(replay::Replay),
     TwoProcesses(two_processes::TwoProcesses),
@@ -76,10 +79,12 @@ impl Workload {
             Self::Children(workload) => workload.run(scratch).await,
             Self::Timers(workload) => workload.run(scratch).await,
             Self::Event(workload) => workload.run(scratch).await,
+            Self::EventAcross(workload) => workload.run(scratch).await,
             Self::Long(workload) => workload.run(scratch).await,
             Self::ContinueAsNew(workload) => workload.run(scratch).await,
             Self::Idle(workload) => workload.run(scratch).await,
             Self::Restart(workload) => workload.run(scratch).await,
+            Self::Takeover(workload) => workload.run(scratch).await,
             Self::Payload(workload) => workload.run(scratch).await,
             Self::Replay(workload) => workload.run(scratch).await,
             Self::TwoProcesses(workload) => workload.run(scratch).await,
@@ -97,10 +102,12 @@ impl Workload {
             Self::Children(workload) => &workload.setting,
             Self::Timers(workload) => &workload.setting,
             Self::Event(workload) => &workload.setting,
+            Self::EventAcross(workload) => &workload.setting,
             Self::Long(workload) => &workload.setting,
             Self::ContinueAsNew(workload) => &workload.setting,
             Self::Idle(workload) => &workload.setting,
             Self::Restart(workload) => &workload.setting,
+            Self::Takeover(workload) => &workload.setting,
             Self::Payload(workload) => &workload.setting,
             Self::Replay(workload) => &workload.setting,
             Self::TwoProcesses(workload) => &workload.setting,

@@ -41,7 +41,7 @@ pub async fn hold(_ctx: ActivityContext, input: String) -> Result<String, String
     Ok(input)
 }
 
-fn batch(instances: u64) -> Batch {
+pub fn batch(instances: u64) -> Batch {
     Batch {
         orchestration: INTERRUPTED,
         instances,
