@@ -43,5 +43,6 @@ pub use open::OpenError;
 pub use options::{InvalidSchemaName, PostgresOptions, SchemaName};
 pub use password::PasswordSource;
 pub use provider::PostgresProvider;
+pub use reads::{PostgresHealth, TableHealth};
 pub use tables::PostgresTables;
 pub use tls::Tls;
