@@ -96,15 +96,7 @@ impl PostgresTables {
             Meaning::SettingKeys(instances) => self.take_setting_keys(instances, rows)?,
             Meaning::CustomStatus(instances) => self.take_custom_statuses(instances, rows)?,
             Meaning::FirstEvents(ids) => self.take_first_events(&ids, rows)?,
-            Meaning::RouteCounts => {
-                let has_strays = rows.iter().any(|row| row.column("has_strays").unwrap_or(true));
-                self.set.strays_are_read |= !has_strays;
-                let routes = rows.iter().filter(|row| !matches!(row.column::<Option<i64>>("id"), Ok(None)));
-                self.routes.learn(routes.clone())?;
-                let counts = counts(routes, RouteId)?;
-                self.habits.ready_instances = !counts.is_empty();
-                self.set.ready_routes.counts = Some(counts);
-            }
+            Meaning::RouteCounts => self.take_route_counts(rows)?,
             Meaning::LaneCounts => {
                 self.lanes.learn(rows)?;
                 let counts = counts(rows, LaneId)?;
@@ -155,6 +147,18 @@ impl PostgresTables {
         for id in &named.ids {
             self.set.ids.entry(id.clone()).or_insert(None);
         }
+        Ok(())
+    }
+
+    /// Takes where instances are ready. Without stray mailboxes there is nothing to read of them.
+    fn take_route_counts(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+        let has_strays = rows.iter().any(|row| row.column("has_strays").unwrap_or(true));
+        self.set.strays_are_read |= !has_strays;
+        let routes = rows.iter().filter(|row| !matches!(row.column::<Option<i64>>("id"), Ok(None)));
+        self.routes.learn(routes.clone())?;
+        let counts = counts(routes, RouteId)?;
+        self.habits.ready_instances = !counts.is_empty();
+        self.set.ready_routes.counts = Some(counts);
         Ok(())
     }
 
