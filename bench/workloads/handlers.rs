@@ -27,6 +27,7 @@ pub fn orchestrations() -> OrchestrationRegistry {
         .register(children::CHILD, children::child)
         .register(timers::TIMERS, timers::timers)
         .register(event::LISTEN, event::listen)
+        .register(event::LISTEN_FOR_OTHERS, event::listen_for_others)
         .register(long::LONG, long::long)
         .register(continue_as_new::LOOP, continue_as_new::next_round)
         .register(idle::WAIT, idle::wait)

@@ -1,5 +1,7 @@
 //! A process is killed in the middle of its work, and another one finishes it.
 
+pub mod takeover;
+
 use std::{
     path::PathBuf,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -41,7 +43,7 @@ pub async fn hold(_ctx: ActivityContext, input: String) -> Result<String, String
     Ok(input)
 }
 
-fn batch(instances: u64) -> Batch {
+pub fn batch(instances: u64) -> Batch {
     Batch {
         orchestration: INTERRUPTED,
         instances,

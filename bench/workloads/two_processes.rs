@@ -1,4 +1,4 @@
-//! Two processes work on one file.
+//! Several processes work on one store.
 
 use std::{
     io::{self, Read},
@@ -14,7 +14,7 @@ use super::{
     setting::Setting,
 };
 
-/// One activity per instance, all at once, with two processes on one file.
+/// One activity per instance, all at once, with several processes on one store.
 #[derive(Debug, clap::Args)]
 pub struct TwoProcesses {
     #[command(flatten)]
@@ -22,11 +22,15 @@ pub struct TwoProcesses {
     /// How many instances.
     #[arg(long, default_value_t = 2_000)]
     instances: u64,
+    /// How many processes, this one included.
+    #[arg(long, default_value_t = 2)]
+    processes: usize,
 }
 
 impl TwoProcesses {
     pub async fn run(&self, scratch: &Scratch) -> Result<Outcome, String> {
-        let _helper = Sibling::start(&self.setting.sibling_args("helper", scratch))?;
+        let helper = |_| Sibling::start(&self.setting.sibling_args("helper", scratch));
+        let _helpers: Vec<Sibling> = (1..self.processes).map(helper).collect::<Result<_, _>>()?;
         let node = Node::start(&self.setting, &scratch.file()).await?;
         let outcome = hello::greetings(self.instances).run(&node.client, self.setting.limit()).await;
         node.stop().await;
@@ -34,7 +38,7 @@ impl TwoProcesses {
     }
 }
 
-/// The second process (started by `two-processes`).
+/// Another process (started by `two-processes` and others).
 #[derive(Debug, clap::Args)]
 pub struct Helper {
     #[command(flatten)]

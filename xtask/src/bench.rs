@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the workloads of `bench/`, ours beside the published crate, in one run.
+//! `cargo xtask bench`: the workloads of `bench/`, ours beside published crates, in one run.
 
 mod build;
 mod chart;
@@ -6,6 +6,7 @@ mod document;
 mod durability;
 mod machine;
 mod plan;
+mod postgres;
 mod program;
 mod results;
 mod sample;
@@ -49,6 +50,9 @@ pub(crate) struct Options {
     /// Put the table and the chart into PERFORMANCE.md.
     #[arg(long, conflicts_with_all = ["only", "skip_published"])]
     update: bool,
+    /// Measure on a throw-away PostgreSQL server instead, ours beside `duroxide-pg` and `durare`.
+    #[arg(long, conflicts_with_all = ["quick", "full", "update"])]
+    postgres: bool,
 }
 
 impl Options {
@@ -71,6 +75,9 @@ impl Options {
 
 /// Builds both packages, measures, prints a table and writes JSON and a chart.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
+    if options.postgres {
+        return postgres::run(&options.only, options.repeat, options.skip_published);
+    }
     let plan = options.plan()?;
     let programs = build::programs(!options.skip_published)?;
     let scratch = Scratch::new()?;

@@ -1,4 +1,4 @@
-//! PostgreSQL and PgBouncer for the tests of `duroxide-postgres`.
+//! PostgreSQL, PgBouncer and OpenSSL for the tests of `duroxide-postgres`.
 
 use std::path::Path;
 
@@ -14,6 +14,7 @@ const POOLER: &str = "/usr/sbin/pgbouncer";
 pub(crate) fn set_up() {
     set_up_one("PostgreSQL", "postgresql", has_server);
     set_up_one("PgBouncer", "pgbouncer", has_pooler);
+    set_up_one("OpenSSL for `native-tls`", "libssl-dev", has_openssl);
 }
 
 fn set_up_one(name: &str, package: &str, is_installed: fn() -> bool) {
@@ -35,6 +36,10 @@ fn has_pooler() -> bool {
     Path::new(POOLER).is_file() || answers("pgbouncer", &["--version"])
 }
 
+fn has_openssl() -> bool {
+    cfg!(not(target_os = "linux")) || answers("pkg-config", &["--exists", "openssl"])
+}
+
 fn has_server() -> bool {
     let versions = Path::new(DEBIAN).read_dir().into_iter().flatten().flatten();
     versions.into_iter().any(|version| version.path().join("bin/postgres").is_file())
@@ -43,5 +48,5 @@ fn has_server() -> bool {
 
 /// The package list of a bare machine is empty or old.
 fn install(package: &str) -> bool {
-    answers("apt-get", &["update"]) && answers("apt-get", &["install", "-y", package])
+    answers("apt-get", &["update"]) && answers("apt-get", &["install", "-y", "pkg-config", package])
 }

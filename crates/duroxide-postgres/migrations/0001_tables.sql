@@ -224,3 +224,22 @@ CREATE TABLE {s}.removal (
 );
 CREATE INDEX removal_of_task ON {s}.removal (task, number);
 CREATE INDEX removal_of_execution ON {s}.removal (instance, execution_id);
+
+-- Rows that are changed leave room on their page for the next version of a row. An update that changes no indexed column then
+-- writes no index (an execution, a value, a message that is hidden), and one that does stays on its page.
+ALTER TABLE {s}.instance SET (fillfactor = 80);
+ALTER TABLE {s}.execution SET (fillfactor = 80);
+ALTER TABLE {s}.message SET (fillfactor = 90);
+ALTER TABLE {s}.activity SET (fillfactor = 80);
+ALTER TABLE {s}.custom_status SET (fillfactor = 70);
+ALTER TABLE {s}.node SET (fillfactor = 50);
+ALTER TABLE {s}.node_lock SET (fillfactor = 50);
+
+-- Queues are small and turn over fast: autovacuum looks by a number of dead rows, not by a share of the rows, and does not pause.
+ALTER TABLE {s}.message SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {s}.activity SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0);
+-- A large table of ended instances must not wait until a fifth of its rows are dead.
+ALTER TABLE {s}.instance SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+ALTER TABLE {s}.execution SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000);

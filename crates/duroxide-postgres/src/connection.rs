@@ -4,7 +4,7 @@ mod connect;
 mod parameter;
 mod tls;
 
-use std::{collections::HashMap, fmt, future::Future, pin::Pin, task::Poll};
+use std::{borrow::Cow, collections::HashMap, fmt, future::Future, pin::Pin, task::Poll};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
@@ -14,7 +14,7 @@ pub(crate) use self::{connect::connect, parameter::Parameter};
 use crate::{
     PostgresOptions, SchemaName,
     fault::{Class, Trouble},
-    record::expand,
+    record::{TOGETHER, expand},
 };
 
 /// What the database says to a statement.
@@ -30,19 +30,31 @@ pub(crate) use parameters;
 
 /// A statement with its parameters. The text is a template, see [`expand`].
 pub(crate) struct Query {
-    pub(crate) sql: &'static str,
+    pub(crate) sql: Cow<'static, str>,
     pub(crate) parameters: Vec<Parameter>,
 }
 
 impl Query {
     pub(crate) fn new(sql: &'static str, parameters: Vec<Parameter>) -> Self {
-        Self { sql, parameters }
+        Self { sql: Cow::Borrowed(sql), parameters }
+    }
+
+    /// One statement that does what these do, in no particular order. Each statement costs the server a message of its own
+    /// to the client, so one of many parts is much cheaper than many.
+    pub(crate) fn together(queries: Vec<Self>) -> Option<Self> {
+        let mut queries = queries.into_iter();
+        let mut all = queries.next()?;
+        for query in queries {
+            all.sql = Cow::Owned(format!("{}{TOGETHER}{}", all.sql, query.sql));
+            all.parameters.extend(query.parameters);
+        }
+        Some(all)
     }
 }
 
 impl fmt::Debug for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.sql)
+        f.write_str(&self.sql)
     }
 }
 
@@ -94,7 +106,7 @@ const BEGIN_POOLED: &str =
 pub(crate) struct Connection {
     runtime: Runtime,
     client: Client,
-    statements: HashMap<&'static str, Known>,
+    statements: HashMap<Cow<'static, str>, Known>,
     schema: SchemaName,
     prepares: bool,
     round_trips: u64,
@@ -186,10 +198,10 @@ impl Connection {
 
     /// Prepares what was never used on this connection, in a round trip of its own.
     fn prepare(&mut self, queries: &[Query]) -> Result<(), Trouble> {
-        let mut missing: Vec<&'static str> = Vec::new();
+        let mut missing: Vec<Cow<'static, str>> = Vec::new();
         for query in queries {
-            if !self.statements.contains_key(query.sql) && !missing.contains(&query.sql) {
-                missing.push(query.sql);
+            if !self.statements.contains_key(&query.sql) && !missing.contains(&query.sql) {
+                missing.push(query.sql.clone());
             }
         }
         if missing.is_empty() {
@@ -223,7 +235,7 @@ impl fmt::Debug for Connection {
 
 async fn send_all(
     client: &Client,
-    statements: &HashMap<&'static str, Known>,
+    statements: &HashMap<Cow<'static, str>, Known>,
     queries: &[Query],
     ahead: usize,
     (first, last): (Option<&'static str>, Option<&'static str>),
@@ -235,7 +247,7 @@ async fn send_all(
             sent.extend(first.map(|sql| Box::pin(command(sql)) as _));
         }
         // All of them were prepared.
-        let Some(statement) = statements.get(query.sql) else { continue };
+        let Some(statement) = statements.get(&query.sql) else { continue };
         sent.push(Box::pin(statement.run(client, &query.parameters)));
     }
     if queries.len() <= ahead {
@@ -246,16 +258,23 @@ async fn send_all(
 }
 
 /// Waits for all futures. Each sends its request when it is polled for the first time, so the requests leave in this order.
+/// Answers come in this order, too, so one after the other is waited for.
 async fn in_order<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut waiting: Vec<_> =
         futures.into_iter().map(|future| futures_util::future::maybe_done(Box::pin(future))).collect();
     std::future::poll_fn(|context| {
-        let polled = waiting.iter_mut().map(|future| Pin::new(future).poll(context).is_ready());
-        // Every one is polled, also behind one that is pending.
-        if polled.fold(true, |all, is_done| all & is_done) { Poll::Ready(()) } else { Poll::Pending }
+        for future in &mut waiting {
+            let _ = Pin::new(future).poll(context);
+        }
+        Poll::Ready(())
     })
     .await;
-    waiting.iter_mut().filter_map(|future| Pin::new(future).take_output()).collect()
+    let mut outputs = Vec::with_capacity(waiting.len());
+    for mut future in waiting {
+        (&mut future).await;
+        outputs.extend(Pin::new(&mut future).take_output());
+    }
+    outputs
 }
 
 fn first_failure(answers: Vec<Answer>) -> Result<Vec<Vec<Row>>, Trouble> {

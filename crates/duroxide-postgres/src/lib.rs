@@ -37,4 +37,5 @@ pub use engine::PostgresEngine;
 pub use open::OpenError;
 pub use options::{InvalidSchemaName, PasswordSource, PostgresOptions, SchemaName};
 pub use provider::{CopyError, CopyProgress, Intake, IntakeError, PostgresProvider};
+pub use reads::{PostgresHealth, TableHealth};
 pub use tables::PostgresTables;

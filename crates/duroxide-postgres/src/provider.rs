@@ -17,7 +17,10 @@ pub use self::{
     copy::{CopyError, CopyProgress},
     intake::{Intake, IntakeError},
 };
-use crate::{OpenError, PostgresEngine, PostgresOptions, node_locks::SessionLocks, session::Session};
+use crate::{
+    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, node_locks::SessionLocks, reads::health,
+    session::Session,
+};
 
 /// Connections that read beside the one that writes.
 const READERS: usize = 2;
@@ -34,6 +37,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct PostgresProvider {
     store: StoreProvider,
+    options: PostgresOptions,
 }
 
 impl_provider_by_delegation!(PostgresProvider, store);
@@ -123,7 +127,27 @@ impl PostgresProvider {
             .with_options(StoreOptions { check_interval, ..StoreOptions::default() })
             .start()
             .map_err(refused)?;
-        Ok(Self { store })
+        Ok(Self { store, options })
+    }
+
+    /// How large the tables are, how many of their rows are dead, and how long work waits. It makes a connection of its own
+    /// for the question, so it answers although the store is busy.
+    ///
+    /// ```no_run
+    /// # async fn example(store: duroxide_postgres::PostgresProvider) -> Result<(), Box<dyn std::error::Error>> {
+    /// let health = store.health().await?;
+    /// for table in health.tables.iter().filter(|table| table.dead_share() > 0.5) {
+    ///     println!("{}: {} dead rows, vacuumed {:?} ago", table.name, table.dead_rows, table.vacuumed);
+    /// }
+    /// println!("the next instance has waited for {:?}", health.oldest_ready_instance);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the database cannot be reached or does not answer.
+    pub async fn health(&self) -> Result<PostgresHealth, ProviderError> {
+        health::read(&self.options).await
     }
 }
 

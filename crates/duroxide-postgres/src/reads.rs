@@ -1,6 +1,7 @@
 //! Reads. Each call sees one state. Mailboxes are invisible to all but the queue depths and the snapshot; an instance whose
 //! start is queued is shown by those reads that say so.
 
+pub(crate) mod health;
 mod history;
 mod listing;
 mod overview;
@@ -10,6 +11,7 @@ mod snapshot;
 use duroxide_provider::store::StoreFailure;
 use tokio_postgres::Row;
 
+pub use self::health::{PostgresHealth, TableHealth};
 use crate::{
     PostgresEngine,
     connection::{Frame, Query},

@@ -193,8 +193,42 @@ impl Array {
 ///
 /// * `{s}` is the schema;
 /// * `{columns t}` are all columns of table `t`, `{head t}` all but `data`;
-/// * `{insert t}`, `{update t}`, `{upsert t}` and `{delete t}` are whole statements over arrays of rows.
+/// * `{insert t}`, `{update t}`, `{upsert t}` and `{delete t}` are whole statements over arrays of rows;
+/// * statements with [`TOGETHER`] between them become one, whose parameters are theirs in this order.
 pub(crate) fn expand(template: &str, schema: &SchemaName) -> String {
+    let parts = template.split(TOGETHER).map(|part| expand_one(part, schema));
+    joined_as_one(parts.collect())
+}
+
+/// Stands between templates of statements that become one.
+pub(crate) const TOGETHER: &str = " TOGETHER WITH ";
+
+/// The last statement is the main one. The others are its common table expressions, which PostgreSQL carries out all the
+/// same; none of them sees what another one writes.
+fn joined_as_one(mut statements: Vec<String>) -> String {
+    let mut parameters = 0;
+    for statement in &mut statements {
+        let count = parameters_of(statement);
+        // From the highest number on, because `$1` is the beginning of `$10`.
+        for number in (1..=count).rev().filter(|_| parameters > 0) {
+            *statement = statement.replace(&format!("${number}::"), &format!("${}::", number + parameters));
+        }
+        parameters += count;
+    }
+    let main = statements.pop().unwrap_or_default();
+    if statements.is_empty() {
+        return main;
+    }
+    let others = statements.iter().enumerate().map(|(n, other)| format!("part_{n} AS ({other})"));
+    format!("WITH {} {main}", joined(others))
+}
+
+/// How many parameters a statement over arrays has: all are cast where they stand.
+fn parameters_of(statement: &str) -> usize {
+    (1..).take_while(|number| statement.contains(&format!("${number}::"))).count()
+}
+
+fn expand_one(template: &str, schema: &SchemaName) -> String {
     let mut text = template.to_owned();
     for table in TABLES {
         let name = table.name;
@@ -246,8 +280,13 @@ fn assignments(table: &Table, source: &str) -> String {
     joined(changing.into_iter().map(|column| format!("{column} = {source}.{column}")))
 }
 
+/// Each given row is looked up by the index. The array of one element is there for the planner, which takes a table for
+/// empty that was empty when it was analysed: a plain comparison lets it read the whole index for each given row instead.
 fn same_key(table: &Table) -> String {
-    let keys = names(table, is_key).into_iter().map(|key| format!("{0}.{key} = given.{key}", table.name));
+    let keys = names(table, is_key).into_iter().enumerate().map(|(position, key)| match position {
+        0 => format!("{0}.{key} = ANY (ARRAY[given.{key}])", table.name),
+        _ => format!("{0}.{key} = given.{key}", table.name),
+    });
     keys.collect::<Vec<_>>().join(" AND ")
 }
 
@@ -285,9 +324,25 @@ mod tests {
         assert_eq!(
             expand(Setting::DELETE, &schema),
             "DELETE FROM duroxide.kv USING unnest($1::bigint[], $2::text[]) AS given (instance, key) \
-             WHERE kv.instance = given.instance AND kv.key = given.key"
+             WHERE kv.instance = ANY (ARRAY[given.instance]) AND kv.key = given.key"
         );
         assert!(!expand(Message::UPDATE, &schema).contains("data"), "a text is written once");
+    }
+
+    #[test]
+    fn statements_together_are_one_with_the_parameters_of_all() {
+        let schema = SchemaName::default();
+        let template = format!("{}{TOGETHER}{}", Setting::DELETE, CustomStatus::DELETE);
+        assert_eq!(
+            expand(&template, &schema),
+            "WITH part_0 AS (DELETE FROM duroxide.kv USING unnest($1::bigint[], $2::text[]) AS given (instance, key) \
+             WHERE kv.instance = ANY (ARRAY[given.instance]) AND kv.key = given.key) \
+             DELETE FROM duroxide.custom_status USING unnest($3::bigint[]) AS given (instance) \
+             WHERE custom_status.instance = ANY (ARRAY[given.instance])"
+        );
+        let many = format!("{}{TOGETHER}{}", Event::INSERT, Activity::INSERT);
+        assert!(expand(&many, &schema).contains("$22::text[]"), "four and eighteen");
+        assert!(!expand(&many, &schema).contains("$23"));
     }
 
     fn check_kinds<R: Record>(record: &R) {

@@ -5,6 +5,7 @@
 //! each node of this process, which ends with the process however that ends, and it looks whose lock has ended.
 
 mod held;
+mod look_schedule;
 mod serve;
 mod statements;
 

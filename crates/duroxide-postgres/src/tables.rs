@@ -74,6 +74,34 @@ pub struct PostgresTables {
     /// The last failure, whose class the rules cannot pass on.
     trouble: Option<Trouble>,
     mailbox_loaded_max: usize,
+    habits: Habits,
+}
+
+/// What batches of this store turned out to need beside what all of them need. Each statement costs every batch that
+/// sends it, so these are sent once there was a use for them; until then a batch that needs one after all pays a round trip.
+#[derive(Debug)]
+struct Habits {
+    sessions: bool,
+    custom_status: bool,
+    setting_changes: bool,
+    /// Starts of instances that are there.
+    first_events: bool,
+    /// Whether something could be claimed that was stored before, when that was last known.
+    ready_instances: bool,
+    ready_activities: bool,
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Self {
+            sessions: false,
+            custom_status: false,
+            setting_changes: false,
+            first_events: false,
+            ready_instances: true,
+            ready_activities: true,
+        }
+    }
 }
 
 impl PostgresTables {
@@ -87,6 +115,7 @@ impl PostgresTables {
             letter_numbers: std::collections::VecDeque::new(),
             trouble: None,
             mailbox_loaded_max: MAILBOX_LOADED_MAX,
+            habits: Habits::default(),
         }
     }
 
@@ -170,9 +199,12 @@ impl PostgresTables {
     }
 
     /// Whether something can be claimed that this transaction has read or written.
-    pub(crate) fn leaves_ready(&self) -> bool {
-        self.set.instances.rows().any(|row| row.ready_number().is_some())
-            || self.set.activities.rows().any(|activity| activity.queued.waits_until.is_none())
+    pub(crate) fn leaves_ready(&mut self) -> bool {
+        let instances = self.set.instances.rows().any(|row| row.ready_number().is_some());
+        let activities = self.set.activities.rows().any(|activity| activity.queued.waits_until.is_none());
+        self.habits.ready_instances |= instances;
+        self.habits.ready_activities |= activities;
+        instances || activities
     }
 
     fn rollback(&mut self) {

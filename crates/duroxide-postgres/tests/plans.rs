@@ -11,25 +11,46 @@ use fixture::{Node, ack, commit, fresh_options, ids, sql::Admin, start};
 use postgres_server::Server;
 
 const FUTURE_TIMERS: i64 = 100_000;
+const FINISHED: i64 = 1_000_000;
 /// No step of a plan may touch more rows of a large table.
 const ROWS_MAX: f64 = 200.0;
 const LARGE: [&str; 4] = ["instance", "message", "execution", "history"];
 
-/// Copies the rows of one instance that waits for a timer.
-const COPY: &str = "
-INSERT INTO {s}.instance SELECT (jsonb_populate_record(instance, jsonb_build_object(
-    'number', 1000000 + n, 'id', 'copy-' || n, 'wait_until', wait_until + n))).*
-    FROM {s}.instance, generate_series(1, {n}) AS n WHERE id = 'waits';
-INSERT INTO {s}.execution SELECT (jsonb_populate_record(execution, jsonb_build_object('instance', 1000000 + n))).*
-    FROM {s}.execution, generate_series(1, {n}) AS n WHERE instance = (SELECT number FROM {s}.instance WHERE id = 'waits');
-INSERT INTO {s}.history SELECT (jsonb_populate_record(history, jsonb_build_object('instance', 1000000 + n))).*
-    FROM {s}.history, generate_series(1, {n}) AS n WHERE instance = (SELECT number FROM {s}.instance WHERE id = 'waits');
-INSERT INTO {s}.message SELECT (jsonb_populate_record(message, jsonb_build_object(
-    'instance', 1000000 + n, 'number', 1000000 + n, 'due_at', due_at + n))).*
-    FROM {s}.message, generate_series(1, {n}) AS n WHERE instance = (SELECT number FROM {s}.instance WHERE id = 'waits');
-ALTER SEQUENCE {s}.number_block RESTART WITH 100000000;
-ANALYZE;
-";
+/// What the copies of an instance have in place of what the original has: table, column, value. `n` counts the copies.
+const COPIED: [(&str, &[(&str, &str)]); 4] = [
+    ("instance", &[("number", "1000000 + n"), ("id", "'copy-' || n"), ("wait_until", "wait_until + n")]),
+    ("execution", &[("instance", "1000000 + n")]),
+    ("history", &[("instance", "1000000 + n")]),
+    ("message", &[("instance", "1000000 + n"), ("number", "1000000 + n"), ("due_at", "due_at + n")]),
+];
+
+/// Copies all rows of an instance so many times.
+fn copy(server: &Server, options: &PostgresOptions, id: &str, copies: i64) {
+    let schema = options.schema.as_str();
+    let original = format!("(SELECT number FROM {schema}.instance WHERE id = '{id}')");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let admin = Admin::connect(server).await;
+        for (table, replaced) in COPIED {
+            let columns = "SELECT column_name::text FROM information_schema.columns
+                WHERE table_schema = $1 AND table_name = $2 ORDER BY ordinal_position";
+            let columns = admin.client().query(columns, &[&schema, &table]).await.unwrap();
+            let columns: Vec<String> = columns.iter().map(|row| row.get(0)).collect();
+            let values = columns.iter().map(|column| {
+                let other = replaced.iter().find(|(name, _)| name == column);
+                other.map_or(format!("original.{column}"), |(_, value)| (*value).to_owned())
+            });
+            let values = values.collect::<Vec<_>>().join(", ");
+            let key = if table == "instance" { "number" } else { "instance" };
+            let sql = format!(
+                "INSERT INTO {schema}.{table} SELECT {values} FROM {schema}.{table} AS original,
+                    generate_series(1, {copies}) AS n WHERE original.{key} = {original}"
+            );
+            admin.run(&sql).await;
+        }
+        admin.run(&format!("ALTER SEQUENCE {schema}.number_block RESTART WITH 100000000; ANALYZE")).await;
+    });
+}
 
 /// A step of a plan that reads a table.
 struct Step {
@@ -65,11 +86,6 @@ fn tour(node: &mut Node, prefix: &str, size: usize) {
     node.run(turns.collect());
 }
 
-fn run(server: &Server, sql: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { Admin::connect(server).await.run(sql).await });
-}
-
 /// What the server wrote into its log while `act` ran.
 fn logged(server: &Server, act: impl FnOnce()) -> String {
     let before = std::fs::read(server.log()).unwrap().len();
@@ -85,39 +101,89 @@ fn store_with_future_timers(server: &Server) -> PostgresOptions {
     let due = node.at.as_millis() + 3_600_000;
     node.run(vec![commit(&claimed[0], Turn::first("waits").timer(due))]);
     assert!(node.at > Timestamp::ZERO);
-    let copy = COPY.replace("{s}", options.schema.as_str()).replace("{n}", &FUTURE_TIMERS.to_string());
-    run(server, &copy);
+    copy(server, &options, "waits", FUTURE_TIMERS);
     options
+}
+
+/// A server that writes the plan of every statement into its log.
+fn explaining_server() -> Option<Server> {
+    let server = Server::own()?;
+    server.configure(
+        "shared_preload_libraries = 'auto_explain'\nauto_explain.log_analyze = on\nauto_explain.log_timing = off
+        auto_explain.log_min_duration = -1\nmax_wal_size = 4GB",
+    );
+    server.restart_immediately();
+    Some(server)
+}
+
+/// Connections that are made from now on explain their statements.
+fn explain(options: &PostgresOptions) -> PostgresOptions {
+    let mut options = options.clone();
+    let given = options.config.get_options().unwrap_or_default().to_owned();
+    options.config.options(format!("{given} -c auto_explain.log_min_duration=0"));
+    options
+}
+
+/// The plans of one instance and of a batch of instances touch few rows, by indexes.
+fn check_plans(server: &Server, node: &mut Node, name: &str, tables: &[&str]) {
+    let log = logged(server, || {
+        tour(node, &format!("{name}-one"), 1);
+        tour(node, &format!("{name}-many"), 20);
+    });
+    let steps: Vec<Step> = log.lines().filter_map(step).collect();
+    let large: Vec<&Step> = steps.iter().filter(|step| tables.contains(&step.table.as_str())).collect();
+    assert!(large.len() > 20, "the plans are in the log: {log}");
+    for table in tables {
+        assert!(steps.iter().any(|step| step.table == *table), "{table} is read: {log}");
+    }
+    for step in large {
+        assert!(!step.is_whole_table, "{}", step.line);
+        assert!(step.rows <= ROWS_MAX, "{}", step.line);
+    }
+    // A line does not say which table its rows are of, so this is asked where queues count, too.
+    let removed = log.lines().filter(|line| line.contains("Rows Removed by"));
+    for line in removed.filter(|_| tables.contains(&"message")) {
+        let rows: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
+        assert!(rows <= ROWS_MAX, "{line} in {log}");
+    }
 }
 
 /// A fetch reads what is due, and looks at nothing else, however much is due later. A statement that was prepared when the
 /// tables were empty gets a generic plan after five runs; that one is looked at, too.
 #[test]
 fn timers_that_are_due_later_cost_a_fetch_nothing() {
-    let Some(server) = Server::own() else { return };
-    server.configure(
-        "shared_preload_libraries = 'auto_explain'\nauto_explain.log_analyze = on\nauto_explain.log_timing = off
-        auto_explain.log_min_duration = 0",
-    );
-    server.restart_immediately();
-    let options = store_with_future_timers(&server);
+    let Some(server) = explaining_server() else { return };
+    let options = explain(&store_with_future_timers(&server));
     let mut node = Node::open(&options, 2);
     for warm_up in 0..8 {
         tour(&mut node, &format!("warm-up-{warm_up}"), 3);
     }
-    let log = logged(&server, || {
-        tour(&mut node, "one", 1);
-        tour(&mut node, "many", 20);
-    });
-    let steps: Vec<Step> = log.lines().filter_map(step).collect();
-    let large: Vec<&Step> = steps.iter().filter(|step| LARGE.contains(&step.table.as_str())).collect();
-    assert!(large.len() > 20, "the plans are in the log: {log}");
-    for step in large {
-        assert!(!step.is_whole_table, "{}", step.line);
-        assert!(step.rows <= ROWS_MAX, "{}", step.line);
+    check_plans(&server, &mut node, "later", &LARGE);
+}
+
+/// A store that has done its work for long: a million instances that have ended. Statements that were prepared on the small
+/// tables, those that are prepared now, and those that are never prepared, as behind a pooler.
+#[test]
+fn a_million_finished_instances_cost_a_fetch_a_commit_and_an_ack_nothing() {
+    let Some(server) = explaining_server() else { return };
+    let options = explain(&fresh_options(&server));
+    let mut early = Node::open(&options, 1);
+    tour(&mut early, "finished", 1);
+    for warm_up in 0..6 {
+        tour(&mut early, &format!("warm-up-{warm_up}"), 2);
     }
-    for line in log.lines().filter(|line| line.contains("Rows Removed by")) {
-        let rows: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
-        assert!(rows <= ROWS_MAX, "{line} in {log}");
-    }
+    copy(&server, &options, "finished-0", FINISHED);
+    check_plans(&server, &mut early, "early", &LARGE);
+    let mut late = Node::open(&options, 2);
+    check_plans(&server, &mut late, "late", &LARGE);
+    let mut unprepared = options;
+    unprepared.prepared_statements = false;
+    unprepared.config.options("-c auto_explain.log_min_duration=0");
+    // Planned anew each time, with the default settings: an empty queue may be read as a whole.
+    check_plans(
+        &server,
+        &mut Node::open(&unprepared, 3),
+        "unprepared",
+        &["instance", "execution", "history"],
+    );
 }

@@ -35,8 +35,7 @@ use crate::{
     submit::{Read, Request, closed},
 };
 
-/// Rows that are due again right after they were promoted are looked at after this pause: an engine that promises
-/// too much costs a little, never a spinning thread.
+/// Rows that are due again right after their promotion wait this long: an engine that promises too much must not spin.
 const PROMOTE_PAUSE: Duration = Duration::from_millis(1);
 /// The pause after a poll, a promotion or a lease change that failed.
 const UPKEEP_PAUSE: Duration = Duration::from_secs(1);
@@ -302,12 +301,6 @@ impl Machine {
         self.reads_had_their_turn = true;
         let count = self.reads.len().min(READS_MAX);
         self.reads.drain(..count).collect()
-    }
-
-    /// Asks the callers of waiting fetches how much they want by now.
-    pub(crate) fn ask_demands(&mut self) {
-        self.instances.ask_demands();
-        self.activities.ask_demands();
     }
 
     /// Answers the fetches whose time is up.

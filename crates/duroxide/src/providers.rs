@@ -33,7 +33,7 @@ pub mod sqlite {
 pub mod postgres {
     pub use duroxide_postgres::{
         CopyError, CopyProgress, Intake, IntakeError, InvalidIntake, InvalidSchemaName, OpenError,
-        PasswordSource, PostgresOptions, PostgresProvider, SchemaName, Tls,
+        PasswordSource, PostgresHealth, PostgresOptions, PostgresProvider, SchemaName, TableHealth, Tls,
     };
 }
 

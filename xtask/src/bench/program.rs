@@ -57,7 +57,7 @@ fn portable(command: String, scratch: &Path) -> String {
 }
 
 /// The report that the command prints as the last line starting with a brace; some implementations log before it.
-fn report(mut command: Command) -> Result<Report, String> {
+pub(super) fn report(mut command: Command) -> Result<Report, String> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -15,7 +15,7 @@ use std::{
 };
 
 pub(crate) use access::Access;
-pub(crate) use shared::{Identity, Shared};
+pub(crate) use shared::{Caller, Identity, Shared};
 pub(crate) use steps::Steps;
 pub use steps::{StepResult, StepToRun, StepWork};
 
@@ -24,9 +24,6 @@ use super::{
     queue::Queues,
 };
 use crate::{Action, CallKind, KvEntry, RunOptions};
-
-/// The place of a call in the user's code.
-pub(crate) type Caller = &'static Location<'static>;
 
 /// The name under which the questions whether the instance is to be cancelled wait, among the external waits.
 pub(crate) const CANCELLATION: &str = "duroxide::cancellation";

@@ -9,12 +9,15 @@ use tokio::{
 };
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
-use super::{Command, SessionState, held::Held, statements::Statements, unavailable};
+use super::{
+    Command, SessionState,
+    held::Held,
+    look_schedule::{Place, WITHOUT_NODES},
+    statements::Statements,
+    unavailable,
+};
 use crate::{PostgresOptions, connection::connect, provider::INTAKE_NOTIFICATION};
 
-/// How often to look which nodes are gone. With the time that a transaction takes, what a dead node held is given to others
-/// within two seconds.
-const LOOK_INTERVAL: Duration = Duration::from_millis(1_300);
 /// The longest pause between two attempts to connect; the first is a hundredth of it.
 const RECONNECT_MAX: Duration = Duration::from_secs(5);
 /// A statement of this connection that takes longer has lost its connection.
@@ -46,6 +49,9 @@ struct Served<'a> {
     held: Held,
     /// The one statement that is repeated for ever, prepared.
     look: Option<Statement>,
+    /// Whether this process is among those that take turns in looking.
+    takes_turns: bool,
+    look_at: Instant,
 }
 
 /// Serves one connection after the other.
@@ -63,7 +69,9 @@ pub(super) async fn serve(
             Ok(client) => {
                 let channel = options.schema.to_string();
                 let (state, statements) = (&*state, &statements);
-                let mut served = Served { client, notified, state, statements, channel, held, look: None };
+                let (look, takes_turns, look_at) = (None, false, Instant::now());
+                let mut served =
+                    Served { client, notified, state, statements, channel, held, look, takes_turns, look_at };
                 let end = served.run(&mut commands).await.err().unwrap_or(End::Closed);
                 held = served.held;
                 pause = RECONNECT_MAX / 100;
@@ -112,7 +120,6 @@ impl Served<'_> {
     async fn run(&mut self, commands: &mut UnboundedReceiver<Command>) -> Result<(), End> {
         self.set_up().await?;
         self.state.set_listening(true);
-        let mut look_at = Instant::now();
         loop {
             tokio::select! {
                 payload = self.notified.recv() => match payload {
@@ -123,10 +130,7 @@ impl Served<'_> {
                     None | Some(Command::Stop) => return Ok(()),
                     Some(command) => self.carry_out(command).await?,
                 },
-                () = sleep_until(look_at) => {
-                    self.look().await?;
-                    look_at = Instant::now() + LOOK_INTERVAL;
-                }
+                () = sleep_until(self.look_at) => self.look().await?,
             }
         }
     }
@@ -197,6 +201,8 @@ impl Served<'_> {
             return Err(Refused::HeldElsewhere(node));
         }
         self.held.add_own(node);
+        // Nodes that died before may have left something to do.
+        self.look_at = Instant::now();
         Ok(())
     }
 
@@ -226,8 +232,10 @@ impl Served<'_> {
     /// Looks whose lock has ended, and takes it, so that no two processes end the same node.
     async fn look(&mut self) -> Result<(), End> {
         self.hold_again().await?;
+        self.join_or_leave_turns().await?;
         let Some(look) = &self.look else { return Ok(()) };
         let row = within(self.client.query_one(look, &[&self.held.known()])).await?;
+        self.look_at = Instant::now() + self.pause(&row)?;
         self.state.set_peers(row.try_get::<_, i64>("listeners")? > 1);
         let gone: Vec<String> = row.try_get("gone")?;
         let may_end = self.held.has_own();
@@ -238,6 +246,28 @@ impl Served<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A process with nodes takes turns with the others that have some.
+    async fn join_or_leave_turns(&mut self) -> Result<(), End> {
+        if self.held.has_own() != self.takes_turns {
+            self.takes_turns = self.held.has_own();
+            let change =
+                if self.takes_turns { &self.statements.take_turns } else { &self.statements.leave_turns };
+            within(self.client.execute(change, &[])).await?;
+        }
+        Ok(())
+    }
+
+    /// How long until the next look.
+    fn pause(&self, row: &Row) -> Result<Duration, End> {
+        if !self.takes_turns {
+            return Ok(WITHOUT_NODES);
+        }
+        let number =
+            |name| row.try_get::<_, i64>(name).map(|number| u64::try_from(number).unwrap_or_default());
+        let place = Place { rank: number("rank")?, processes: number("takers")? };
+        Ok(place.next_turn(Duration::from_micros(number("now")?)))
     }
 
     async fn first(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, End> {

@@ -10,6 +10,8 @@ pub(super) struct Statements {
     pub(super) release: String,
     pub(super) touch: String,
     pub(super) discard: String,
+    pub(super) take_turns: String,
+    pub(super) leave_turns: String,
     pub(super) look: String,
     pub(super) joining: String,
 }
@@ -19,13 +21,12 @@ fn key(text: &str) -> String {
     format!("hashtextextended({text}, 0)")
 }
 
-/// Whether somebody holds the lock of a number. An advisory lock of 64 bits is listed as two halves.
-fn is_held(key: &str) -> String {
+/// Holders of the advisory lock of a number, which is listed as two halves, as rows `held`.
+fn holders(key: &str) -> String {
     format!(
-        "EXISTS (SELECT 1 FROM pg_catalog.pg_locks AS held WHERE held.locktype = 'advisory' AND held.granted
-            AND held.objsubid = 1 AND held.database = (SELECT oid FROM pg_catalog.pg_database
-                WHERE datname = current_database())
-            AND ((held.classid::bigint << 32) | held.objid::bigint) = {key})"
+        "FROM pg_catalog.pg_locks AS held WHERE held.locktype = 'advisory' AND held.granted AND held.objsubid = 1
+            AND held.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+            AND ((held.classid::bigint << 32) | held.objid::bigint) = {key}"
     )
 }
 
@@ -35,7 +36,9 @@ impl Statements {
         let listener = key(&format!("'duroxide listener {schema}'"));
         let node = |name: &str| key(&format!("'duroxide node {schema} ' || {name}"));
         let (of_parameter, of_row) = (node("$1::text"), node("node_lock.name"));
-        let held = is_held(&of_row);
+        let held = format!("EXISTS (SELECT 1 {})", holders(&of_row));
+        // Held, shared, by all processes that take turns in looking.
+        let turns = key(&format!("'duroxide turns {schema}'"));
         Self {
             set_up: format!("LISTEN {schema}; SELECT pg_advisory_lock_shared({listener})"),
             hello: "SELECT pg_notify($1, $2)",
@@ -46,12 +49,14 @@ impl Statements {
                 ON CONFLICT (name) DO UPDATE SET tried_at = excluded.tried_at"
             ),
             discard: format!("DELETE FROM {schema}.node_lock WHERE name = $1"),
+            take_turns: format!("SELECT pg_advisory_lock_shared({turns})"),
+            leave_turns: format!("SELECT pg_advisory_unlock_shared({turns})"),
             look: format!(
-                "SELECT (SELECT count(*) FROM pg_catalog.pg_locks AS held WHERE held.locktype = 'advisory'
-                    AND held.granted AND held.objsubid = 1 AND held.database = (SELECT oid
-                        FROM pg_catalog.pg_database WHERE datname = current_database())
-                    AND ((held.classid::bigint << 32) | held.objid::bigint) = {listener}) AS listeners,
-                ARRAY(SELECT name FROM {schema}.node_lock WHERE name <> ALL ($1::text[]) AND NOT {held}) AS gone"
+                "SELECT (SELECT count(*) {listeners}) AS listeners, (SELECT count(*) {takers}) AS takers,
+                (SELECT count(*) {takers} AND held.pid < pg_backend_pid()) AS rank, {now} AS now,
+                ARRAY(SELECT name FROM {schema}.node_lock WHERE name <> ALL ($1::text[]) AND NOT {held}) AS gone",
+                listeners = holders(&listener),
+                takers = holders(&turns),
             ),
             joining: format!(
                 "SELECT EXISTS (SELECT 1 FROM {schema}.node_lock WHERE name <> ALL ($1::text[])

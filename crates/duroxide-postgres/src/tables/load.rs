@@ -31,16 +31,20 @@ macro_rules! named {
 
 /// In the order of their numbers, so that two nodes never wait for each other in a circle.
 const LOCK_INSTANCES: &str = concat!(
-    "SELECT {columns instance} FROM {s}.instance WHERE instance.number IN (",
+    "SELECT {columns instance} FROM {s}.instance WHERE instance.number = ANY (ARRAY(",
     named!(),
-    ") ORDER BY instance.number FOR UPDATE OF instance"
+    ")) ORDER BY instance.number FOR UPDATE OF instance"
 );
-const EXECUTIONS: &str = concat!(
-    "SELECT {columns execution} FROM {s}.instance JOIN {s}.execution
+/// The current execution of each instance, if it has one, and whether it has what few instances have.
+const DETAILS: &str = concat!(
+    "SELECT instance.number AS of_instance, {columns execution},
+        EXISTS (SELECT 1 FROM {s}.custom_status WHERE custom_status.instance = instance.number) AS has_custom_status,
+        EXISTS (SELECT 1 FROM {s}.kv_change WHERE kv_change.instance = instance.number) AS has_setting_changes
+    FROM {s}.instance LEFT JOIN {s}.execution
         ON execution.instance = instance.number AND execution.execution_id = instance.execution_id
-    WHERE instance.number IN (",
+    WHERE instance.number = ANY (ARRAY(",
     named!(),
-    ")"
+    "))"
 );
 /// One message more than are kept shows that a mailbox is too long. Small texts are brought along if they are wanted.
 const MESSAGES: &str = concat!(
@@ -57,7 +61,7 @@ const LOCK_ACTIVITIES: &str =
     ORDER BY activity.number FOR UPDATE";
 const LOCK_ACTIVITIES_BY_KEY: &str = "SELECT {head activity}
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS wanted (instance, execution_id, activity_id)
-    JOIN {s}.activity ON activity.instance = wanted.instance AND activity.execution_id = wanted.execution_id
+    JOIN {s}.activity ON activity.instance = ANY (ARRAY[wanted.instance]) AND activity.execution_id = wanted.execution_id
         AND activity.activity_id = wanted.activity_id
     ORDER BY activity.number FOR UPDATE OF activity";
 const LOCK_SESSIONS_OF_ACTIVITIES: &str = "SELECT {columns session} FROM {s}.session
@@ -68,8 +72,11 @@ const SETTING_CHANGES: &str =
 const SETTING_KEYS: &str = "SELECT instance, key FROM {s}.kv WHERE instance = ANY ($1::bigint[])";
 const CUSTOM_STATUS: &str = "SELECT {columns custom_status} FROM {s}.custom_status
     WHERE custom_status.instance = ANY ($1::bigint[])";
-/// None is drawn before the rows are locked that the numbers order.
-const DRAW_NUMBERS: &str = "SELECT nextval('{s}.number_block') AS first FROM generate_series(1, $1::bigint)";
+/// Blocks of numbers, and the time. None is drawn before the rows are locked that the numbers order, and the time is not
+/// before anything that the locked rows say was committed.
+const DRAW_NUMBERS: &str = "SELECT nextval('{s}.number_block') AS first,
+        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+    FROM generate_series(1, $1::bigint)";
 
 /// Texts up to this length are loaded with their message.
 pub(super) const DATA_BYTES_MAX: i64 = 64 << 10;
@@ -111,6 +118,8 @@ pub(super) enum Meaning {
     Strays,
     /// All instances that were due at this time, or when the transaction began.
     DueInstances(Option<Timestamp>),
+    /// Current executions, and what is known not to be there, of instances that an earlier statement has locked.
+    Details,
     Executions,
     Messages,
     /// Activities by number: what is not there does not exist.
@@ -154,7 +163,7 @@ impl Request {
         of_messages.extend(parameters![limit(mailbox_max.saturating_add(1)), data_bytes_max]);
         [
             Self::new(Meaning::Instances(named.clone()), LOCK_INSTANCES, named.parameters()),
-            Self::new(Meaning::Executions, EXECUTIONS, named.parameters()),
+            Self::new(Meaning::Details, DETAILS, named.parameters()),
             Self::new(Meaning::Messages, MESSAGES, of_messages),
         ]
     }

@@ -25,7 +25,7 @@ use crate::{
 
 const DATA: &str = "SELECT message.instance, message.due_at, message.number, message.data
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS wanted (instance, due_at, number)
-    JOIN {s}.message ON message.instance = wanted.instance AND message.due_at = wanted.due_at
+    JOIN {s}.message ON message.instance = ANY (ARRAY[wanted.instance]) AND message.due_at = wanted.due_at
         AND message.number = wanted.number";
 /// Keys of calls begin with the parent. Ids may hold slashes, so the key is looked at once more.
 const CALLS_OF: &str = "SELECT instance, key FROM {s}.message

@@ -50,7 +50,7 @@ impl<T: Clone + Eq + Hash + Serialize + DeserializeOwned> Names<T> {
     }
 
     /// Takes rows that were stored before this transaction.
-    pub(super) fn learn(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+    pub(super) fn learn<'a>(&mut self, rows: impl IntoIterator<Item = &'a Row>) -> Result<(), Trouble> {
         for row in rows {
             let id = row.number("id")?;
             if !self.by_id.contains_key(&id) {

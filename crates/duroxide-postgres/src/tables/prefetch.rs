@@ -32,7 +32,6 @@ const FIRST_EVENTS: &str = "SELECT instance.number AS instance, first.execution_
                 WHERE removal.instance = instance.number AND removal.execution_id = 1)
         ORDER BY history.event_id LIMIT 1) AS first
     WHERE instance.id = ANY ($1::text[])";
-/// The time of the transaction: not before anything that the locked rows say was committed.
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now";
 
 /// How many rows of one route or lane a batch locks for its claims.
@@ -54,7 +53,7 @@ impl PostgresTables {
         if !needs.instances.is_empty() {
             requests.extend(Request::instances(&needs.instances, self.mailbox_loaded_max, false));
         }
-        requests.extend(requests_for_operations(needs));
+        requests.extend(self.requests_for_operations(needs));
         if needs.promotes {
             requests.push(Request::due_removal_task(needs.now));
             requests.extend(Request::due_instances(needs.now, self.mailbox_loaded_max));
@@ -64,7 +63,6 @@ impl PostgresTables {
         self.add_activity_candidates(needs, &mut requests);
         let blocks = (needs.numbers as u64).div_ceil(NUMBERS_IN_BLOCK).max(1);
         requests.push(Request::numbers(i64::try_from(blocks).unwrap_or(i64::MAX)));
-        requests.push(Request::new(Meaning::Nothing, CLOCK, Vec::new()));
         let prefetched = self.send_first(requests, ahead)?;
         Ok(Prefetched { now: needs.now.unwrap_or(prefetched.now) })
     }
@@ -83,9 +81,9 @@ impl PostgresTables {
     fn send_first(&mut self, requests: Vec<Request>, ahead: usize) -> Result<Prefetched, Trouble> {
         let (queries, meanings): (Vec<_>, Vec<_>) =
             requests.into_iter().map(|request| (request.query, request.meaning)).unzip();
-        let mut answers = self.send_with_ahead(&queries, ahead)?;
-        let clock = answers.pop().unwrap_or_default();
-        let now = time_in(clock.first().ok_or_else(no_time)?, "now")?;
+        let answers = self.send_with_ahead(&queries, ahead)?;
+        // The last statement draws numbers and tells the time.
+        let now = time_in(answers.last().and_then(|rows| rows.last()).ok_or_else(no_time)?, "now")?;
         self.take_answers(meanings, answers)?;
         Ok(Prefetched { now })
     }
@@ -119,9 +117,8 @@ impl PostgresTables {
             fetches.iter().any(|order| order.only.is_none() && order.accepts(name, version, route.pinned))
         });
         let routes: BTreeSet<RouteId> = accepted.map(|(id, _)| RouteId(id)).collect();
-        requests.push(Request::strays());
         requests.push(Request::route_counts(wanted));
-        if !routes.is_empty() {
+        if !routes.is_empty() && self.habits.ready_instances {
             let routes: Vec<RouteId> = routes.into_iter().collect();
             requests.extend(Request::ready_instances(&routes, wanted, self.mailbox_loaded_max));
         }
@@ -138,7 +135,7 @@ impl PostgresTables {
         });
         let lanes: BTreeSet<LaneId> = accepted.map(|(id, _)| LaneId(id)).collect();
         requests.push(Request::lane_counts(wanted));
-        if !lanes.is_empty() {
+        if !lanes.is_empty() && self.habits.ready_activities {
             let lanes: Vec<LaneId> = lanes.into_iter().collect();
             requests.push(Request::ready_activities(&lanes, wanted));
         }
@@ -152,30 +149,34 @@ fn no_time() -> Trouble {
     Trouble::new(Class::Refused, "the database told no time")
 }
 
-fn requests_for_operations(needs: &Needs<'_>) -> Vec<Request> {
-    let mut requests = Vec::new();
-    if !needs.activities.is_empty() {
-        requests.push(Request::activities(&needs.activities));
-        requests.push(Request::sessions_of(&needs.activities));
+impl PostgresTables {
+    fn requests_for_operations(&self, needs: &Needs<'_>) -> Vec<Request> {
+        let mut requests = Vec::new();
+        if !needs.activities.is_empty() {
+            requests.push(Request::activities(&needs.activities));
+            if self.habits.sessions {
+                requests.push(Request::sessions_of(&needs.activities));
+            }
+        }
+        if !needs.activity_keys.is_empty() {
+            requests.push(Request::activities_by_key(&needs.activity_keys));
+        }
+        if self.habits.setting_changes && !needs.setting_changes.is_empty() {
+            requests.push(Request::setting_changes(&needs.setting_changes));
+        }
+        if !needs.setting_keys.is_empty() {
+            requests.push(Request::setting_keys(&needs.setting_keys));
+        }
+        if self.habits.custom_status && !needs.custom_status.is_empty() {
+            requests.push(Request::custom_status(&needs.custom_status));
+        }
+        if self.habits.first_events && !needs.first_events.is_empty() {
+            let ids: Vec<String> = needs.first_events.iter().cloned().collect();
+            let meaning = Meaning::FirstEvents(needs.first_events.clone());
+            requests.push(Request::new(meaning, FIRST_EVENTS, parameters![ids]));
+        }
+        requests
     }
-    if !needs.activity_keys.is_empty() {
-        requests.push(Request::activities_by_key(&needs.activity_keys));
-    }
-    if !needs.setting_changes.is_empty() {
-        requests.push(Request::setting_changes(&needs.setting_changes));
-    }
-    if !needs.setting_keys.is_empty() {
-        requests.push(Request::setting_keys(&needs.setting_keys));
-    }
-    if !needs.custom_status.is_empty() {
-        requests.push(Request::custom_status(&needs.custom_status));
-    }
-    if !needs.first_events.is_empty() {
-        let ids: Vec<String> = needs.first_events.iter().cloned().collect();
-        let meaning = Meaning::FirstEvents(needs.first_events.clone());
-        requests.push(Request::new(meaning, FIRST_EVENTS, parameters![ids]));
-    }
-    requests
 }
 
 /// All fetches together look at one row more than they take: whether anything is left is part of the answer.

@@ -67,10 +67,10 @@ impl PostgresTables {
 
     /// The answer of the working set, if the list was read far enough.
     fn known_ready(&self, route: RouteId, at_most: usize) -> Option<Vec<(u64, u64)>> {
-        let read = self.set.ready_routes.read.get(&route)?;
+        let read = self.set.ready_routes.read_up_to(route)?;
         let ready = self.set.instances.rows().filter_map(|row| Some((ready_on(row)?, row.number)));
         let here = ready.filter(|((on, _), _)| *on == route).map(|((_, ready), number)| (ready, number));
-        first_of(here.collect(), *read, at_most, |(ready, _)| *ready)
+        first_of(here.collect(), read, at_most, |(ready, _)| *ready)
     }
 
     /// How many instances are ready on a route that a claim does not take. They are not locked, so that others can take
@@ -128,7 +128,11 @@ impl PostgresTables {
         let rows = self.ask(Query::new(MAY_BE_READY, Vec::new()))?;
         match rows.first() {
             Some(row) => {
-                Ok(Readies { instances: row.column("instances")?, activities: row.column("activities")? })
+                let readies =
+                    Readies { instances: row.column("instances")?, activities: row.column("activities")? };
+                self.habits.ready_instances |= readies.instances;
+                self.habits.ready_activities |= readies.activities;
+                Ok(readies)
             }
             None => Ok(Readies { instances: true, activities: true }),
         }
@@ -157,8 +161,8 @@ impl PostgresTables {
     }
 
     fn known_in_lane(&self, lane: LaneId, at_most: usize) -> Option<Vec<u64>> {
-        let read = self.set.ready_lanes.read.get(&lane)?;
-        first_of(self.ready_here(lane, None), *read, at_most, |number| *number)
+        let read = self.set.ready_lanes.read_up_to(lane)?;
+        first_of(self.ready_here(lane, None), read, at_most, |number| *number)
     }
 
     fn ready_here(&self, lane: LaneId, session: Option<&str>) -> Vec<u64> {

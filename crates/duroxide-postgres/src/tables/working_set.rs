@@ -51,6 +51,15 @@ impl<K> Default for ReadyLists<K> {
     }
 }
 
+impl<K: Ord> ReadyLists<K> {
+    /// How far the list of a route or lane was read. Where nothing was ready there was nothing to read.
+    pub(super) fn read_up_to(&self, key: K) -> Option<ReadUpTo> {
+        let counted_none = self.counts.as_ref().is_some_and(|counts| !counts.contains_key(&key));
+        let nothing = counted_none.then_some(ReadUpTo { number: 0, is_end: true });
+        self.read.get(&key).copied().or(nothing)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct WorkingSet {
     pub(super) instances: Cache<u64, InstanceRow>,
@@ -109,33 +118,24 @@ impl Numbers {
 }
 
 impl WorkingSet {
-    /// Statements that bring the database up to date. What is deleted goes first, so that it is not in the way of what is
-    /// inserted.
+    /// Statements that bring the database up to date: one that deletes, so that nothing is in the way of what is inserted,
+    /// and one that writes. Tables that few transactions change have statements of their own, because each combination of
+    /// tables is a statement that the server has to keep.
     pub(super) fn unsent(&self) -> Vec<Query> {
-        let mut queries = Vec::new();
-        write_changes(&self.instances.changes(), |key| vec![Value::from(*key)], &mut queries);
-        write_upserts(&self.executions.changes(), |key| vec![key.0.into(), key.1.into()], &mut queries);
-        write_changes(
-            &self.events.changes(),
-            |key| vec![key.0.into(), key.1.into(), key.2.into()],
-            &mut queries,
-        );
-        write_changes(
-            &self.messages.changes(),
-            |key| vec![key.0.into(), key.1.into(), key.2.into()],
-            &mut queries,
-        );
-        write_changes(&self.activities.changes(), |key| vec![Value::from(*key)], &mut queries);
-        write_changes(&self.sessions.changes(), |key| vec![Value::from(key)], &mut queries);
-        write_upserts(&self.settings.changes(), |key| vec![key.0.into(), (&key.1).into()], &mut queries);
-        write_upserts(
-            &self.setting_changes.changes(),
-            |key| vec![key.0.into(), (&key.1).into()],
-            &mut queries,
-        );
-        write_upserts(&self.custom_status.changes(), |key| vec![Value::from(*key)], &mut queries);
-        write_changes(&self.letters.changes(), |key| vec![Value::from(*key)], &mut queries);
-        queries
+        let mut usual = Writes::default();
+        usual.changes(&self.instances.changes(), |key| vec![Value::from(*key)]);
+        usual.upserts(&self.executions.changes(), |key| vec![key.0.into(), key.1.into()]);
+        usual.changes(&self.events.changes(), |key| vec![key.0.into(), key.1.into(), key.2.into()]);
+        usual.changes(&self.messages.changes(), |key| vec![key.0.into(), key.1.into(), key.2.into()]);
+        usual.changes(&self.activities.changes(), |key| vec![Value::from(*key)]);
+        let mut rare = Writes::default();
+        rare.changes(&self.sessions.changes(), |key| vec![Value::from(key)]);
+        rare.upserts(&self.settings.changes(), |key| vec![key.0.into(), (&key.1).into()]);
+        rare.upserts(&self.setting_changes.changes(), |key| vec![key.0.into(), (&key.1).into()]);
+        rare.upserts(&self.custom_status.changes(), |key| vec![Value::from(*key)]);
+        rare.changes(&self.letters.changes(), |key| vec![Value::from(*key)]);
+        let usual = [Query::together(usual.deletes), Query::together(usual.writes)];
+        usual.into_iter().flatten().chain(rare.deletes).chain(rare.writes).collect()
     }
 
     /// Everything was sent.
@@ -153,33 +153,36 @@ impl WorkingSet {
     }
 }
 
-/// For tables of which it is known whether a row is there.
-fn write_changes<K, R: Record>(
-    changes: &Changes<'_, K, R>,
-    key: fn(&K) -> Vec<Value>,
-    queries: &mut Vec<Query>,
-) {
-    if !changes.deleted.is_empty() {
-        queries.push(delete::<R>(changes.deleted.iter().map(|deleted| key(deleted))));
-    }
-    if !changes.updated.is_empty() {
-        queries.push(update(changes.updated.iter().copied()));
-    }
-    if !changes.inserted.is_empty() {
-        queries.push(insert(changes.inserted.iter().copied()));
-    }
+/// Statements, by what stands in whose way.
+#[derive(Debug, Default)]
+struct Writes {
+    deletes: Vec<Query>,
+    writes: Vec<Query>,
 }
 
-/// For tables that are written without looking whether the row is there.
-fn write_upserts<K, R: Record>(
-    changes: &Changes<'_, K, R>,
-    key: fn(&K) -> Vec<Value>,
-    queries: &mut Vec<Query>,
-) {
-    if !changes.deleted.is_empty() {
-        queries.push(delete::<R>(changes.deleted.iter().map(|deleted| key(deleted))));
+impl Writes {
+    /// For tables of which it is known whether a row is there.
+    fn changes<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
+        self.deletes(changes, key);
+        if !changes.updated.is_empty() {
+            self.writes.push(update(changes.updated.iter().copied()));
+        }
+        if !changes.inserted.is_empty() {
+            self.writes.push(insert(changes.inserted.iter().copied()));
+        }
     }
-    if !changes.updated.is_empty() || !changes.inserted.is_empty() {
-        queries.push(upsert(changes.updated.iter().chain(&changes.inserted).copied()));
+
+    /// For tables that are written without looking whether the row is there.
+    fn upserts<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
+        self.deletes(changes, key);
+        if !changes.updated.is_empty() || !changes.inserted.is_empty() {
+            self.writes.push(upsert(changes.updated.iter().chain(&changes.inserted).copied()));
+        }
+    }
+
+    fn deletes<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
+        if !changes.deleted.is_empty() {
+            self.deletes.push(delete::<R>(changes.deleted.iter().map(|deleted| key(deleted))));
+        }
     }
 }

@@ -7,7 +7,7 @@ use duroxide_provider::store::{
     Claimed, DeadLetterNote, FailureClass, HeldBack, Op, StoreFailure, WaitingFetch,
 };
 
-use super::refusals::Refusals;
+use super::{Machine, refusals::Refusals};
 use crate::{
     order::{FetchReply, Order},
     submit::{Delivery, Fetch},
@@ -80,6 +80,14 @@ impl FetchNumbers {
     pub(crate) fn served<O: Order>(self, claims: Vec<Option<Claimed<O::Claim>>>, readied: bool) -> Served<O> {
         let in_vain = self.in_vain.into_iter().map(|number| (number, Some(Claimed::default())));
         Served { claims: self.asked.into_iter().zip(claims).chain(in_vain).collect(), readied }
+    }
+}
+
+impl Machine {
+    /// Asks the callers of waiting fetches how much they want by now.
+    pub(crate) fn ask_demands(&mut self) {
+        self.instances.ask_demands();
+        self.activities.ask_demands();
     }
 }
 

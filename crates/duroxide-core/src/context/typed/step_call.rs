@@ -57,11 +57,9 @@ impl OrchestrationContext {
     ///     Ok(format!("{item}: {price} cents"))
     /// }
     /// ```
-    pub fn step<T, E, F, Fut>(&self, name: impl Into<String>, work: F) -> StepCall<F>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, E>> + Send + 'static,
-    {
+    // Without a bound: with `FnOnce` here the compiler would take every closure for one that runs once, and none could be
+    // retried.
+    pub fn step<F>(&self, name: impl Into<String>, work: F) -> StepCall<F> {
         StepCall { ctx: self.clone(), name: name.into(), work }
     }
 }

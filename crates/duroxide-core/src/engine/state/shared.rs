@@ -2,12 +2,16 @@
 
 use std::{
     fmt,
+    panic::Location,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use super::{State, access};
 use crate::{Clock, engine::Generation};
+
+/// The place of a call in the user's code.
+pub(crate) type Caller = &'static Location<'static>;
 
 /// Identifies an execution. Never changes.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use super::{Meaning, Named, Request};
 use crate::{
     fault::Trouble,
-    record::{Activity, CustomStatus, Execution, Message, Session, Setting, SettingChange, read_all},
+    record::{Activity, CustomStatus, Execution, Message, Record, Session, Setting, SettingChange, read_all},
     tables::{PostgresTables, working_set::Mailbox},
     value::Columns,
 };
@@ -48,7 +48,7 @@ impl PostgresTables {
     ) -> Result<(), Trouble> {
         let mut requests: Vec<Request> =
             Request::instances(named, self.mailbox_loaded_max, with_data).into_iter().collect();
-        if !named.numbers.is_empty() {
+        if !named.numbers.is_empty() && self.habits.custom_status {
             // Whether a commit ends the instance is not known here, and its end is told with the custom status.
             requests.push(Request::custom_status(&named.numbers));
         }
@@ -73,6 +73,7 @@ impl PostgresTables {
                 self.take_instances(rows)?;
                 self.set.due_read_at = Some(at.unwrap_or(Timestamp::MAX));
             }
+            Meaning::Details => self.take_details(rows)?,
             Meaning::Executions => self.take_executions(rows)?,
             Meaning::Messages => self.take_messages(rows)?,
             Meaning::Activities(asked) => {
@@ -95,13 +96,12 @@ impl PostgresTables {
             Meaning::SettingKeys(instances) => self.take_setting_keys(instances, rows)?,
             Meaning::CustomStatus(instances) => self.take_custom_statuses(instances, rows)?,
             Meaning::FirstEvents(ids) => self.take_first_events(&ids, rows)?,
-            Meaning::RouteCounts => {
-                self.routes.learn(rows)?;
-                self.set.ready_routes.counts = Some(counts(rows, RouteId)?);
-            }
+            Meaning::RouteCounts => self.take_route_counts(rows)?,
             Meaning::LaneCounts => {
                 self.lanes.learn(rows)?;
-                self.set.ready_lanes.counts = Some(counts(rows, LaneId)?);
+                let counts = counts(rows, LaneId)?;
+                self.habits.ready_activities = !counts.is_empty();
+                self.set.ready_lanes.counts = Some(counts);
             }
             Meaning::SessionLanes => {
                 let read = |row: &Row| Ok((row.column("session_id")?, LaneId(row.number("lane")?)));
@@ -146,6 +146,43 @@ impl PostgresTables {
         named.numbers.iter().for_each(|number| self.set.instances.learn(*number, None));
         for id in &named.ids {
             self.set.ids.entry(id.clone()).or_insert(None);
+        }
+        Ok(())
+    }
+
+    /// Takes where instances are ready. Without stray mailboxes there is nothing to read of them.
+    fn take_route_counts(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+        let has_strays = rows.iter().any(|row| row.column("has_strays").unwrap_or(true));
+        self.set.strays_are_read |= !has_strays;
+        let routes = rows.iter().filter(|row| !matches!(row.column::<Option<i64>>("id"), Ok(None)));
+        self.routes.learn(routes.clone())?;
+        let counts = counts(routes, RouteId)?;
+        self.habits.ready_instances = !counts.is_empty();
+        self.set.ready_routes.counts = Some(counts);
+        Ok(())
+    }
+
+    /// Takes what belongs to instances that are locked.
+    fn take_details(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+        for row in rows {
+            let instance = row.number("of_instance")?;
+            if self.set.instances.get(&instance).is_none() {
+                continue;
+            }
+            if row.column::<Option<i64>>("instance")?.is_some() {
+                let execution = Execution::read(row)?;
+                self.set.executions.learn((instance, execution.execution_id), Some(execution));
+            }
+            if row.column("has_custom_status")? {
+                self.habits.custom_status = true;
+            } else {
+                self.set.custom_status.learn(instance, None);
+            }
+            if row.column("has_setting_changes")? {
+                self.habits.setting_changes = true;
+            } else {
+                self.set.whole_setting_changes.insert(instance);
+            }
         }
         Ok(())
     }
@@ -197,6 +234,7 @@ impl PostgresTables {
             .into_iter()
             .map(|activity| {
                 let number = activity.queued.number;
+                self.habits.sessions |= activity.queued.session_id.is_some();
                 self.set.activity_keys.entry(activity.key()).or_insert(Some(number));
                 if let (Some(known), Some(data)) = (self.set.activities.get_mut(&number), &activity.data) {
                     known.data.get_or_insert_with(|| data.clone());
@@ -256,11 +294,14 @@ impl PostgresTables {
     }
 }
 
-fn counts<K: Ord>(rows: &[Row], key: fn(u64) -> K) -> Result<BTreeMap<K, usize>, Trouble> {
+fn counts<'a, K: Ord>(
+    rows: impl IntoIterator<Item = &'a Row>,
+    key: fn(u64) -> K,
+) -> Result<BTreeMap<K, usize>, Trouble> {
     let read = |row: &Row| {
         let ready: i64 = row.column("ready")?;
         Ok((key(row.number("id")?), usize::try_from(ready).unwrap_or_default()))
     };
-    let all: BTreeMap<K, usize> = rows.iter().map(read).collect::<Result<_, Trouble>>()?;
+    let all: BTreeMap<K, usize> = rows.into_iter().map(read).collect::<Result<_, Trouble>>()?;
     Ok(all.into_iter().filter(|(_, ready)| *ready > 0).collect())
 }

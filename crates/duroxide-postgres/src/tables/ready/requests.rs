@@ -74,11 +74,13 @@ const MESSAGES_OF_DUE: &str = messages_of!(due_instances!("instance.number"), "$
 const EXECUTIONS_OF_DUE: &str = executions_of!(due_instances!("instance.number, instance.execution_id"));
 const STRAYS: &str = "SELECT {columns instance} FROM {s}.instance WHERE instance.is_stray
     ORDER BY instance.number FOR UPDATE SKIP LOCKED";
+/// Where instances are ready, and whether there are stray mailboxes: one row without a route if there are none.
 const ROUTE_COUNTS: &str =
-    "SELECT route.id, route.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.instance
+    "SELECT strays.exist AS has_strays, route.id, route.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.instance
         WHERE instance.route = route.id AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
         LIMIT $1) AS counted) AS ready
-    FROM {s}.route";
+    FROM (SELECT EXISTS (SELECT 1 FROM {s}.instance WHERE is_stray) AS exist) AS strays
+    LEFT JOIN {s}.route ON true";
 const LANE_COUNTS: &str = "SELECT lane.id, lane.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.activity
         WHERE activity.lane = lane.id AND activity.wait_until IS NULL AND activity.session_id IS NULL
         LIMIT $1) AS counted) AS ready

@@ -45,7 +45,8 @@ async fn a_cluster_is_used(cluster: TestCluster) {
 fn activities_are_mocked<A: Activity>(output: &A::Output, error: &A::Error) {
     let _: Vec<A::Input> =
         Mock::<A>::returning(output).failing_first(1, error).taking(Duration::ZERO).calls();
-    let _ = (Mock::<A>::failing(error).clone(), Mock::<A>::answering(|_| panic!("never called")));
+    let failing = Mock::<A>::failing(error);
+    let _ = (failing.clone(), failing, Mock::<A>::answering(|_| panic!("never called")));
     let text = TextMock::new("a", Ok).failing_first(1, "no").taking(Duration::ZERO);
     let _: Vec<String> = text.calls();
     let run = TestActivity::of::<A>().instance("i").orchestration("o", "1.0.0").scheduled_by(2).attempt(1);

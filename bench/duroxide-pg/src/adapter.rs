@@ -1,0 +1,37 @@
+//! How this implementation's store is opened.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    path::Path,
+    sync::Arc,
+};
+
+use duroxide::providers::Provider;
+use duroxide_pg::PostgresProvider;
+
+/// Who is measured.
+pub const IMPLEMENTATION: &str = "duroxide-pg";
+
+/// The stores that can be chosen.
+pub const STORES: &[&str] = &["postgres"];
+
+/// Says where the database is, as a URL.
+const POSTGRES_URL: &str = "DUROXIDE_BENCH_POSTGRES";
+
+/// Opens a schema for each file: whoever opens the same file opens the same store.
+pub async fn open(_store: &str, file: &Path) -> Result<Arc<dyn Provider>, String> {
+    let url =
+        std::env::var(POSTGRES_URL).map_err(|_| format!("{POSTGRES_URL} must say where the database is"))?;
+    let mut hasher = DefaultHasher::new();
+    file.hash(&mut hasher);
+    let schema = format!("bench_{:016x}", hasher.finish());
+    match PostgresProvider::new_with_schema(&url, Some(&schema)).await {
+        Ok(provider) => Ok(Arc::new(provider)),
+        Err(error) => Err(format!("cannot open {schema}: {error}")),
+    }
+}
+
+/// What the server says about durability.
+pub fn synchronous(_store: &str) -> &'static str {
+    "as the server is set"
+}

@@ -1,0 +1,137 @@
+//! What an operator looks at: how large the tables are, how many of their rows are dead, how long work waits.
+
+use std::time::Duration;
+
+use duroxide_provider::ProviderError;
+use tokio_postgres::Row;
+
+use crate::{
+    PostgresOptions, SchemaName,
+    connection::connect,
+    fault::Trouble,
+    value::{Columns, unsigned},
+};
+
+/// How a store does, by its tables and queues. See [`PostgresProvider::health`](crate::PostgresProvider::health).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PostgresHealth {
+    /// All tables of the schema, the largest first.
+    pub tables: Vec<TableHealth>,
+    /// How long the oldest message of the instance waits that would be claimed next; `None` if no instance is ready.
+    pub oldest_ready_instance: Option<Duration>,
+    /// How long ago the instance changed whose activity would be claimed next; `None` if no activity is ready. The activity
+    /// waits at least that long.
+    pub oldest_ready_activity: Option<Duration>,
+    /// By how much the earliest timer, lease or delay has passed that nobody has acted on; `None` if there is none.
+    pub overdue: Option<Duration>,
+    /// The age of the oldest transaction on the server that keeps dead rows from being removed, as far as the role may see
+    /// it. More than some seconds, and the tables grow.
+    pub oldest_transaction: Option<Duration>,
+}
+
+/// Size and bloat of a table, as PostgreSQL's statistics have them: a moment old, and estimates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableHealth {
+    /// The table's name, without the schema.
+    pub name: String,
+    /// Rows that are there.
+    pub live_rows: u64,
+    /// Rows that were deleted or replaced and that no vacuum has removed.
+    pub dead_rows: u64,
+    /// Bytes of the table, with what is stored out of line.
+    pub table_bytes: u64,
+    /// Bytes of its indexes.
+    pub index_bytes: u64,
+    /// Updates so far.
+    pub updates: u64,
+    /// Updates that wrote no index (heap-only tuples).
+    pub hot_updates: u64,
+    /// How long ago the table was vacuumed last; `None` if it never was.
+    pub vacuumed: Option<Duration>,
+}
+
+impl TableHealth {
+    /// Dead rows as a share of all.
+    pub fn dead_share(&self) -> f64 {
+        self.dead_rows as f64 / (self.live_rows + self.dead_rows).max(1) as f64
+    }
+}
+
+const TABLES: &str = "SELECT relname::text AS name, n_live_tup AS live, n_dead_tup AS dead,
+        pg_catalog.pg_table_size(relid) AS table_bytes, pg_catalog.pg_indexes_size(relid) AS index_bytes,
+        n_tup_upd AS updates, n_tup_hot_upd AS hot_updates,
+        (extract(epoch FROM now() - greatest(last_vacuum, last_autovacuum)) * 1000000)::bigint AS vacuumed
+    FROM pg_catalog.pg_stat_user_tables WHERE schemaname = $1
+    ORDER BY pg_catalog.pg_total_relation_size(relid) DESC, relname";
+
+/// Each age is found through an index, so the question is cheap however much there is.
+fn ages(schema: &SchemaName) -> String {
+    format!(
+        "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
+        first_instance AS (SELECT ready.number FROM {schema}.route CROSS JOIN LATERAL (
+            SELECT instance.number FROM {schema}.instance WHERE instance.route = route.id
+                AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
+            ORDER BY instance.ready_number LIMIT 1) AS ready),
+        first_activity AS (SELECT ready.instance FROM {schema}.lane CROSS JOIN LATERAL (
+            SELECT activity.instance FROM {schema}.activity WHERE activity.lane = lane.id
+                AND activity.wait_until IS NULL AND activity.session_id IS NULL
+            ORDER BY activity.number LIMIT 1) AS ready)
+        SELECT clock.now - (SELECT min(message.enqueued_at) FROM first_instance
+                JOIN {schema}.message ON message.instance = first_instance.number) AS ready_instance,
+            clock.now - (SELECT min(instance.updated_at) FROM first_activity
+                JOIN {schema}.instance ON instance.number = first_activity.instance) AS ready_activity,
+            clock.now - least(
+                (SELECT wait_until FROM {schema}.instance WHERE wait_until IS NOT NULL ORDER BY wait_until LIMIT 1),
+                (SELECT wait_until FROM {schema}.activity WHERE wait_until IS NOT NULL ORDER BY wait_until LIMIT 1)
+            ) AS overdue,
+            (SELECT (extract(epoch FROM max(clock_timestamp() - xact_start)) * 1000000)::bigint
+                FROM pg_catalog.pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()) AS oldest
+        FROM clock"
+    )
+}
+
+/// Asks on a connection of its own, which ends with the answer.
+pub(crate) async fn read(options: &PostgresOptions) -> Result<PostgresHealth, ProviderError> {
+    let failed = |trouble: Trouble| ProviderError::retryable("health", trouble.into_failure().message);
+    ask(options).await.map_err(failed)
+}
+
+async fn ask(options: &PostgresOptions) -> Result<PostgresHealth, Trouble> {
+    let client = connect(options, &options.config, None).await?;
+    let schema = options.schema.as_str();
+    let tables = client.query(TABLES, &[&schema]).await.map_err(|error| Trouble::of(&error))?;
+    let row = client.query_one(&ages(&options.schema), &[]).await.map_err(|error| Trouble::of(&error))?;
+    Ok(PostgresHealth {
+        tables: tables.iter().map(table).collect::<Result<_, Trouble>>()?,
+        oldest_ready_instance: age(&row, "ready_instance")?,
+        oldest_ready_activity: age(&row, "ready_activity")?,
+        // What is due later is not overdue.
+        overdue: row
+            .column::<Option<i64>>("overdue")?
+            .and_then(|micros| u64::try_from(micros).ok())
+            .map(Duration::from_micros),
+        oldest_transaction: age(&row, "oldest")?,
+    })
+}
+
+fn table(row: &Row) -> Result<TableHealth, Trouble> {
+    let count = |name| row.column(name).map(unsigned);
+    Ok(TableHealth {
+        name: row.column("name")?,
+        live_rows: count("live")?,
+        dead_rows: count("dead")?,
+        table_bytes: count("table_bytes")?,
+        index_bytes: count("index_bytes")?,
+        updates: count("updates")?,
+        hot_updates: count("hot_updates")?,
+        vacuumed: age(row, "vacuumed")?,
+    })
+}
+
+/// An age; a clock that was set back makes none negative.
+fn age(row: &Row, name: &str) -> Result<Option<Duration>, Trouble> {
+    let micros: Option<i64> = row.column(name)?;
+    Ok(micros.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or_default())))
+}
