@@ -1,13 +1,10 @@
 //! Rebuilds an execution from its stored history.
 
-mod audit;
 mod divergence;
-
-pub use audit::audit;
 
 use std::collections::{BTreeSet, VecDeque};
 
-pub use divergence::{Divergence, check_replay};
+pub use divergence::{Divergence, audit, check_replay};
 
 use super::{conclude::DROPPED_FUTURE, execution::Execution, seed::Setup};
 use crate::{AppErrorKind, CallKind, ErrorDetails, Event, EventKind, EventRole};

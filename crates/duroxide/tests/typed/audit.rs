@@ -67,7 +67,9 @@ async fn a_difference_fails_the_execution_or_is_only_reported() {
         matches!(&details, ErrorDetails::Configuration { kind: ConfigErrorKind::Nondeterminism, .. }),
         "{details:?}"
     );
-    assert!(details.display_message().contains("audit: nondeterministic: schedule mismatch"), "{details:?}");
+    let message = details.display_message();
+    assert!(message.contains("audit: event 2: history says ActivityScheduled"), "{message}");
+    assert!(message.contains("typed/audit.rs:"), "the place of the call: {message}");
     runtime.shutdown(None).await;
 
     let (runtime, client) = runtime_with(AuditAction::Report).await;

@@ -2,7 +2,7 @@
 
 use duroxide_core::{
     ErrorDetails, Event,
-    engine::{Ending, Turn, audit, end_without_code},
+    engine::{Divergence, Ending, Turn, audit, end_without_code},
 };
 use duroxide_provider::LoadedExecution;
 use tokio::sync::oneshot;
@@ -43,7 +43,7 @@ impl InstanceWork {
             target: "duroxide::runtime",
             instance, execution_id = result.facts.execution_id,
             orchestration_name = result.facts.name, version = result.facts.version,
-            difference, "audit: a replay of this turn differs from its live execution"
+            %difference, "audit: a replay of this turn differs from its live execution"
         );
         self.node.metrics.record_audit_difference();
         if audit.action == AuditAction::Fail {
@@ -57,7 +57,7 @@ impl InstanceWork {
         &self,
         result: &TurnResult,
         loaded: &LoadedExecution,
-    ) -> Option<oneshot::Receiver<Result<(), String>>> {
+    ) -> Option<oneshot::Receiver<Result<(), Box<Divergence>>>> {
         let (name, version) = (&result.facts.name, &result.facts.version);
         let (_, handler) = Handlers::find(&self.node.orchestrations, name, Some(version))?;
         let setup = self.setup(handler, loaded.kv_snapshot.clone().into_iter().collect());
@@ -69,7 +69,7 @@ impl InstanceWork {
     }
 
     /// Puts a failure in the place of the turn.
-    fn fail_audited(&self, result: &mut TurnResult, history: Vec<Event>, difference: &str) {
+    fn fail_audited(&self, result: &mut TurnResult, history: Vec<Event>, difference: &Divergence) {
         let target = seed_of(&result.turn.delta).map_or(EndTarget::Stored, EndTarget::Unstarted);
         let record = record_of(target, &self.claim.instance, result.facts.execution_id, history, None);
         let details = ErrorDetails::nondeterminism(format!("audit: {difference}"));
