@@ -10,7 +10,7 @@ use std::{
 use duroxide_core::typed::Activity;
 use duroxide_provider::{InstanceQuery, ProviderAdmin};
 use duroxide_runtime::{
-    ActivityRegistry, RuntimeOptions, registry::ActivityRegistryBuilder, typed::Handlers,
+    ActivityRegistry, AuditAction, AuditOptions, RuntimeOptions, registry::ActivityRegistryBuilder, typed::Handlers,
 };
 use tokio::{sync::mpsc, task::LocalSet};
 
@@ -89,7 +89,8 @@ impl ClusterBuilder {
     }
 
     /// Changes the options of all nodes. In a cluster some intervals are a year: those at which a node looks for what no
-    /// test waits for, because every one of them would interrupt a jump in time.
+    /// test waits for, because every one of them would interrupt a jump in time. Every turn is replayed from scratch and
+    /// compared ([`RuntimeOptions::audit`]): code that would not do the same again fails.
     pub fn options(mut self, change: impl FnOnce(&mut RuntimeOptions)) -> Self {
         change(&mut self.options);
         self
@@ -161,12 +162,13 @@ impl ClusterBuilder {
     }
 }
 
-/// Options under which nothing happens at short intervals while the cluster waits.
+/// Options under which every turn is audited, and nothing happens at short intervals while the cluster waits.
 fn quiet_options() -> RuntimeOptions {
     let mut options = RuntimeOptions {
         dispatcher_long_poll_timeout: RARELY,
         session_lock_timeout: RARELY,
         session_cleanup_interval: RARELY,
+        audit: AuditOptions { fraction: 1.0, action: AuditAction::Fail },
         ..RuntimeOptions::default()
     };
     options.observability.gauge_poll_interval = RARELY;

@@ -8,6 +8,7 @@
     reason = "this is a test"
 )]
 
+mod audit;
 mod crashes;
 mod faults;
 mod histories;
