@@ -16,7 +16,7 @@ columns!(intake as intake_columns: number, kind, instance_id, name, version, dat
 
 pub(crate) const INSERT: &str =
     "INSERT INTO intake (kind, instance_id, name, version, data) VALUES (?1, ?2, ?3, ?4, ?5)";
-const HAS_ROWS: &str = "SELECT 1 FROM intake LIMIT 1";
+const HAS_ROWS: &str = "SELECT 1 FROM intake WHERE number > 0 LIMIT 1";
 const OLDEST: &str = concat!("SELECT ", intake_columns!(), " FROM intake ORDER BY number LIMIT ?1");
 const DELETE_UP_TO: &str = "DELETE FROM intake WHERE number <= ?1";
 

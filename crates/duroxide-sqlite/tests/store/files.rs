@@ -321,7 +321,7 @@ fn the_header_says_whose_file_it_is() {
     let conn = Connection::open(&path).unwrap();
     let id: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
     let version: i32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!((id.to_be_bytes(), version), (*b"dur5", 11));
+    assert_eq!((id.to_be_bytes(), version), (*b"dur5", 12));
 }
 
 /// A file of the first schema opens, keeps what it holds, and gets what came later.
@@ -347,7 +347,7 @@ fn a_store_of_an_earlier_schema_is_upgraded() {
 
     let mut store = Store::file(&path);
     let version: i32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 11);
+    assert_eq!(version, 12);
     assert!(store.engine.nodes().unwrap().is_empty());
     let query = duroxide_provider::InstanceQuery::default().orchestration_name("Pay");
     let found = store.engine.select_instances(&query, None, 10).unwrap();

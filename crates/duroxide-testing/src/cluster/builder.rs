@@ -10,7 +10,8 @@ use std::{
 use duroxide_core::typed::Activity;
 use duroxide_provider::{InstanceQuery, ProviderAdmin};
 use duroxide_runtime::{
-    ActivityRegistry, AuditAction, AuditOptions, RuntimeOptions, registry::ActivityRegistryBuilder, typed::Handlers,
+    ActivityRegistry, AuditAction, AuditOptions, RuntimeOptions, registry::ActivityRegistryBuilder,
+    typed::Handlers,
 };
 use tokio::{sync::mpsc, task::LocalSet};
 
