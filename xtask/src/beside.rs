@@ -61,6 +61,22 @@ mod tests {
         assert_eq!(packages, listed);
     }
 
+    /// The names in the first list of dependencies of a manifest.
+    fn dependencies(manifest: &str) -> BTreeSet<String> {
+        let text = fs::read_to_string(root().join(manifest)).unwrap();
+        let section = text.split("\n[").find(|section| section.starts_with("dependencies]")).unwrap();
+        let lines = section.lines().skip(1).filter(|line| !line.is_empty());
+        lines.map(|line| line.split(['.', ' ']).next().unwrap().to_owned()).collect()
+    }
+
+    /// It compiles the same sources.
+    #[test]
+    fn the_package_with_the_oldest_rusqlite_has_the_dependencies_of_the_sqlite_store() {
+        let ours = dependencies("crates/duroxide-sqlite/Cargo.toml");
+        assert!(ours.contains("rusqlite"), "{ours:?}");
+        assert_eq!(dependencies("testing/beside/sqlite-lowest/Cargo.toml"), ours);
+    }
+
     #[test]
     fn every_test_program_of_the_sqlite_store_runs_with_the_oldest_rusqlite() {
         let manifest = fs::read_to_string(root().join(SQLITE_TESTS.folder).join("Cargo.toml")).unwrap();
