@@ -31,23 +31,7 @@ fn declare(args: TokenStream, function: &Function) -> Result<TokenStream> {
     let name = Args::of_activity(args)?.name.map_or_else(|| default_name(ident), |name| name.value());
     let (cfgs, marker) = (cfgs(attrs), marker_type(attrs, vis, ident));
     let types = shape.associated_types();
-    let code = if body.is_some() {
-        let (pattern, arguments) = shape.call_arguments();
-        quote! {
-            #(#cfgs)*
-            impl ::duroxide::typed::ActivityCode for #ident {
-                async fn run(
-                    ctx: ::duroxide::ActivityContext,
-                    #pattern: Self::Input,
-                ) -> ::core::result::Result<Self::Output, Self::Error> {
-                    #ident(ctx, #(#arguments),*).await
-                }
-            }
-        }
-    } else {
-        let context = shape.used_context();
-        quote!(#(#cfgs)* #context)
-    };
+    let code = shape.code(ident, &cfgs, body.is_some());
     Ok(quote! {
         #marker
         #(#cfgs)*

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Error, FnArg, Ident, Result, ReturnType, Signature, Type, spanned::Spanned};
+use syn::{Attribute, Error, FnArg, Ident, Result, ReturnType, Signature, Type, spanned::Spanned};
 
 /// Which handler a signature is of, for messages.
 #[derive(Clone, Copy)]
@@ -19,6 +19,16 @@ impl Kind {
         }
     }
 
+    /// The trait of its code, and the context that the code is given.
+    fn code(self) -> (TokenStream, TokenStream) {
+        match self {
+            Self::Activity => (quote!(::duroxide::typed::ActivityCode), quote!(::duroxide::ActivityContext)),
+            Self::Orchestration => {
+                (quote!(::duroxide::typed::OrchestrationCode), quote!(::duroxide::OrchestrationContext))
+            }
+        }
+    }
+
     fn context(self) -> &'static str {
         match self {
             Self::Activity => "ActivityContext",
@@ -29,6 +39,7 @@ impl Kind {
 
 /// The types of a handler.
 pub(crate) struct Shape {
+    kind: Kind,
     context: Type,
     arguments: Vec<Type>,
     result: Type,
@@ -62,7 +73,7 @@ impl Shape {
             let message = format!("{} returns `Result<Output, Error>`", kind.an());
             return Err(Error::new(sig.ident.span(), message));
         };
-        Ok(Self { context, arguments, result: (**result).clone() })
+        Ok(Self { kind, context, arguments, result: (**result).clone() })
     }
 
     /// The associated types `Input`, `Output` and `Error`.
@@ -85,8 +96,29 @@ impl Shape {
         }
     }
 
+    /// The code behind a handler's name: a call of its function, if it `has_body`.
+    pub(crate) fn code(&self, ident: &Ident, cfgs: &[&Attribute], has_body: bool) -> TokenStream {
+        if !has_body {
+            let context = self.used_context();
+            return quote!(#(#cfgs)* #context);
+        }
+        let (pattern, arguments) = self.call_arguments();
+        let (code, context) = self.kind.code();
+        quote! {
+            #(#cfgs)*
+            impl #code for #ident {
+                async fn run(
+                    ctx: #context,
+                    #pattern: Self::Input,
+                ) -> ::core::result::Result<Self::Output, Self::Error> {
+                    #ident(ctx, #(#arguments),*).await
+                }
+            }
+        }
+    }
+
     /// Names the types of a declaration without a body, which would otherwise look like unused imports.
-    pub(crate) fn used_context(&self) -> TokenStream {
+    fn used_context(&self) -> TokenStream {
         let context = &self.context;
         quote!(const _: ::core::marker::PhantomData<#context> = ::core::marker::PhantomData;)
     }
