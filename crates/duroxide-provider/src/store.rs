@@ -38,7 +38,7 @@ pub use round::{PreparedExecution, PreparedRound, PreparedStop};
 pub use row::{
     ActivityRow, CANCELLATION, EventRow, LARGE_ITEM_BYTES, MessageKind, MessageRow, StartTarget, Visibility,
     calling_parent,
-    intake::{INTAKE_BYTES_MAX, INTAKE_ROWS_MAX, IntakeRow, InvalidIntake, TakenOver, take_over},
+    intake::{INTAKE_BYTES_MAX, IntakeRow, InvalidIntake},
     timer_key,
 };
 pub use snapshot::{
@@ -47,4 +47,7 @@ pub use snapshot::{
 };
 pub use state_change::StateChange;
 pub use token::{lock_token, token_row};
-pub use transaction::{Batch, BatchPart, Done, Fault, Submitted, TransactionSteps, WaitingFetch, caught};
+pub use transaction::{
+    Batch, BatchPart, Done, Fault, INTAKE_ROWS_MAX, Submitted, TakenOver, TransactionSteps, WaitingFetch,
+    caught, take_over,
+};

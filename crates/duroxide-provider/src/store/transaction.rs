@@ -1,12 +1,14 @@
 //! A transaction as one call: a batch goes in, and what was done, or why nothing was, comes back.
 
 mod batch;
+mod intake;
 mod panics;
 mod serving;
 mod steps;
 
 pub use self::{
     batch::{Batch, BatchPart, Done, Fault, Submitted, WaitingFetch},
+    intake::{INTAKE_ROWS_MAX, TakenOver, take_over},
     panics::caught,
     steps::TransactionSteps,
 };

@@ -9,26 +9,11 @@ use super::SqliteEngine;
 use crate::tables::intake;
 
 impl SqliteEngine {
-    /// Carries out a batch behind what is in the intake. That has a transaction of its own: a row that breaks it is not the
-    /// fault of any operation.
+    /// Carries out a batch behind what is in the intake.
     pub(super) fn transact_with_intake(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
-        let taken = match take_over(|max, refusal| self.take_rows(batch.now, max, refusal)) {
-            Err(Fault::Broken { failure, .. }) => {
-                // The rows stay until somebody writes again. They must not keep the batch from its transaction.
-                tracing::error!(target: "duroxide::providers::sqlite", %failure, "the intake cannot be taken over");
-                TakenOver::default()
-            }
-            taken => taken?,
-        };
+        let taken = take_over(|max, refusal| self.take_rows(batch.now, max, refusal))?;
         self.intake_due = taken.more;
-        // A fetch that found nothing before may find something now.
-        let batch = Batch { promote: batch.promote || taken.rows > 0, ..batch.clone() };
-        let mut done = self.transact_batch(&batch)?;
-        done.dead_letters.extend(taken.dead_letters);
-        if taken.more {
-            done.next_wake = Ok(Some(batch.now));
-        }
-        Ok(done)
+        taken.then(batch, |batch| self.transact_batch(batch))
     }
 
     /// Whether somebody may have written into the intake and somebody has.

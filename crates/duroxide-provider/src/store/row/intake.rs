@@ -12,10 +12,7 @@ use semver::Version;
 use serde::Serialize;
 
 use super::{MessageKind, MessageRow};
-use crate::store::{DeadLetterNote, Fault};
 
-/// How many rows of the intake a transaction takes over.
-pub const INTAKE_ROWS_MAX: usize = 256;
 /// How many bytes of data the rows of a transaction have. A single row may have more.
 pub const INTAKE_BYTES_MAX: usize = 8 << 20;
 
@@ -39,39 +36,6 @@ pub struct IntakeRow {
 #[error("{message}")]
 pub struct InvalidIntake {
     message: String,
-}
-
-/// What a transaction took over from the intake.
-#[derive(Debug, Default)]
-pub struct TakenOver {
-    /// How many rows.
-    pub rows: usize,
-    /// Whether rows may be left.
-    pub more: bool,
-    /// Rows that became dead letters.
-    pub dead_letters: Vec<DeadLetterNote>,
-}
-
-/// Takes rows over by `take`, which runs one transaction for up to so many rows, or makes a dead letter of a row for the
-/// reason that it is given.
-///
-/// If a row breaks its transaction, the next one takes a single row, and a row that breaks even that becomes a dead letter:
-/// no row holds up those behind it.
-///
-/// # Errors
-/// If the store is unavailable, or cannot store a dead letter.
-pub fn take_over(
-    mut take: impl FnMut(usize, Option<String>) -> Result<TakenOver, Fault>,
-) -> Result<TakenOver, Fault> {
-    match take(INTAKE_ROWS_MAX, None) {
-        Err(Fault::Broken { .. }) => {}
-        taken => return taken,
-    }
-    let taken = match take(1, None) {
-        Err(Fault::Broken { failure, .. }) => take(1, Some(failure.message)),
-        taken => taken,
-    }?;
-    Ok(TakenOver { more: true, ..taken })
 }
 
 impl IntakeRow {

@@ -1,0 +1,87 @@
+//! What callers have written in transactions of their own is taken over in front of a batch.
+//!
+//! That has transactions of its own: a row that breaks one is not the fault of any operation.
+
+use std::time::Duration;
+
+use tracing::error;
+
+use super::{Batch, Done, Fault};
+use crate::store::DeadLetterNote;
+
+/// How many rows of the intake a transaction takes over.
+pub const INTAKE_ROWS_MAX: usize = 256;
+/// When to look again for rows that are there and could not be had: somebody else takes them over, who may have begun
+/// before the newest of them was committed, and who may be frozen.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+/// What a transaction took over from the intake.
+#[derive(Debug, Default)]
+pub struct TakenOver {
+    /// How many rows.
+    pub rows: usize,
+    /// Whether rows may be left.
+    pub more: bool,
+    /// Rows that became dead letters.
+    pub dead_letters: Vec<DeadLetterNote>,
+}
+
+/// Takes rows over by `take`, which runs one transaction for up to so many rows, or makes a dead letter of a row for the
+/// reason that it is given.
+///
+/// If a row breaks its transaction, the next one takes a single row, and a row that breaks even that becomes a dead letter:
+/// no row holds up those behind it.
+///
+/// A store that cannot even store a dead letter leaves the rows where they are.
+///
+/// # Errors
+/// If the store is unavailable, or a commit lost a race or its answer.
+pub fn take_over(
+    take: impl FnMut(usize, Option<String>) -> Result<TakenOver, Fault>,
+) -> Result<TakenOver, Fault> {
+    match take_over_or_break(take) {
+        Err(Fault::Broken { failure, .. }) => {
+            error!(target: "duroxide::store", %failure, "the intake cannot be taken over");
+            // Rows that stay until they are looked for again must not keep a batch from its transaction.
+            Ok(TakenOver::default())
+        }
+        taken => taken,
+    }
+}
+
+fn take_over_or_break(
+    mut take: impl FnMut(usize, Option<String>) -> Result<TakenOver, Fault>,
+) -> Result<TakenOver, Fault> {
+    match take(INTAKE_ROWS_MAX, None) {
+        Err(Fault::Broken { .. }) => {}
+        taken => return taken,
+    }
+    let taken = match take(1, None) {
+        Err(Fault::Broken { failure, .. }) => take(1, Some(failure.message)),
+        taken => taken,
+    }?;
+    Ok(TakenOver { more: true, ..taken })
+}
+
+impl TakenOver {
+    /// Carries out a batch behind what was taken over, and says when to take over more.
+    ///
+    /// # Errors
+    /// Those of `transact`.
+    pub fn then(
+        self,
+        batch: &Batch<'_>,
+        transact: impl FnOnce(&Batch<'_>) -> Result<Done, Fault>,
+    ) -> Result<Done, Fault> {
+        // A fetch that found nothing before may find something now.
+        let batch = Batch { promote: batch.promote || self.rows > 0, ..batch.clone() };
+        let mut done = transact(&batch)?;
+        done.dead_letters.extend(self.dead_letters);
+        if self.more {
+            let pause = if self.rows == 0 { BUSY_PAUSE } else { Duration::ZERO };
+            let again = batch.now.saturating_add(pause);
+            done.next_wake = done.next_wake.map(|next| Some(next.map_or(again, |next| next.min(again))));
+        }
+        Ok(done)
+    }
+}
