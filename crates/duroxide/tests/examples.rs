@@ -433,10 +433,10 @@ fn program(example: &str) -> PathBuf {
 /// The package of an example, and the folder of its source.
 fn home(example: &str) -> (&'static str, PathBuf) {
     let duroxide = Path::new(env!("CARGO_MANIFEST_DIR"));
-    if example == "opentelemetry" {
-        ("opentelemetry-example", duroxide.join("../../examples/opentelemetry"))
-    } else {
-        ("duroxide", duroxide.join("examples"))
+    match example {
+        "crash_and_resume" => ("crash-and-resume-example", duroxide.join("../../examples")),
+        "opentelemetry" => ("opentelemetry-example", duroxide.join("../../examples/opentelemetry")),
+        _ => ("duroxide", duroxide.join("examples")),
     }
 }
 
