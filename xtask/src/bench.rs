@@ -19,7 +19,7 @@ use std::{
     time::Instant,
 };
 
-use plan::{Plan, Row, Side};
+use plan::{Plan, Row};
 use program::Programs;
 use results::{Cell, Measured, Results};
 
@@ -32,7 +32,7 @@ const SCRATCH_FOLDER: &str = "bench/target/scratch";
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Small sizes and few stores, in less than 5 minutes once both packages are built. This is the default.
+    /// Small sizes and few stores, in less than 5 minutes once the packages are built. This is the default.
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// All sizes and stores, in less than 40 minutes.
@@ -60,7 +60,7 @@ impl Options {
         let mut plan = if self.full { Plan::full() } else { Plan::quick() };
         plan.keep_only(&self.only)?;
         if self.skip_published {
-            plan.skip(Side::Published);
+            plan.skip_other_crates();
         }
         if self.skip_published || !self.only.is_empty() {
             // A part does not replace the results of a whole run.
@@ -73,7 +73,7 @@ impl Options {
     }
 }
 
-/// Builds both packages, measures, prints a table and writes JSON and a chart.
+/// Builds the packages, measures, prints a table and writes JSON and a chart.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     if options.postgres {
         return postgres::run(&options.only, options.repeat, options.skip_published);

@@ -7,8 +7,13 @@ use duroxide::OrchestrationContext;
 use crate::{
     adapter,
     bench::{
-        activity::parse, batch::expect_output, node::Node, outcome::Outcome, scratch::Scratch,
-        setting::Setting, spread::Spread,
+        activity::parse,
+        batch::{Batch, expect_output},
+        node::Node,
+        outcome::Outcome,
+        scratch::Scratch,
+        setting::Setting,
+        spread::Spread,
     },
 };
 
@@ -55,6 +60,26 @@ pub struct InARow {
 impl InARow {
     pub async fn run(&self, scratch: &Scratch) -> Result<Outcome, String> {
         one_by_one(&self.setting, scratch, self.instances, self.steps.max(1)).await
+    }
+}
+
+/// Instances of one step, all at once: how many per second.
+#[derive(Debug, clap::Args)]
+pub struct AtOnce {
+    #[command(flatten)]
+    pub setting: Setting,
+    /// How many instances.
+    #[arg(long, default_value_t = 2_000)]
+    instances: u64,
+}
+
+impl AtOnce {
+    pub async fn run(&self, scratch: &Scratch) -> Result<Outcome, String> {
+        let one = |_| "1".to_owned();
+        let (input, output) = (Box::new(one), Box::new(one));
+        Batch { orchestration: STEPS, instances: self.instances, input, output }
+            .measure(&self.setting, scratch)
+            .await
     }
 }
 

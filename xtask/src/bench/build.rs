@@ -1,8 +1,11 @@
-//! Building the two packages.
+//! Building the packages.
 
 use crate::step::Step;
 
 use super::program::Programs;
+
+pub(super) const DURARE: &str =
+    "build --release --locked --manifest-path bench/durare/Cargo.toml --target-dir bench/target";
 
 /// Builds what is needed, into one shared target folder.
 pub(super) fn programs(with_published: bool) -> Result<Programs, String> {
@@ -17,6 +20,7 @@ pub(super) fn programs(with_published: bool) -> Result<Programs, String> {
             "build --release --locked --manifest-path bench/published/Cargo.toml --target-dir bench/target",
         )
         .run()?;
+        Step::cargo("Building the workloads against durare", DURARE).run()?;
     }
     Ok(Programs { folder: "bench/target/release".into(), with_published })
 }

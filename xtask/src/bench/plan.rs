@@ -12,6 +12,10 @@ mod rows;
 pub(super) enum Side {
     /// The published crate as it comes.
     Published,
+    /// The crate durare as it comes: SQLite, synced at checkpoints only. Its workflows run steps in place.
+    Durare,
+    /// The crate durare on SQLite, every commit synced.
+    DurareFull,
     /// Ours on SQLite, every commit synced.
     Full,
     /// Ours on SQLite, synced at checkpoints only.
@@ -24,6 +28,8 @@ impl Side {
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Published => "published",
+            Self::Durare => "durare",
+            Self::DurareFull => "durare FULL",
             Self::Full => "ours FULL",
             Self::Normal => "ours NORMAL",
             Self::Memory => "ours memory",
@@ -34,9 +40,17 @@ impl Side {
     pub(super) fn store(self) -> &'static str {
         match self {
             Self::Published => "default",
-            Self::Full => "full",
-            Self::Normal => "normal",
+            Self::Full | Self::DurareFull => "full",
+            Self::Normal | Self::Durare => "normal",
             Self::Memory => "memory",
+        }
+    }
+
+    /// Whether these are figures of another crate, beside which ours are shown.
+    pub(super) fn is_other_crate(self) -> bool {
+        match self {
+            Self::Published | Self::Durare | Self::DurareFull => true,
+            Self::Full | Self::Normal | Self::Memory => false,
         }
     }
 }
@@ -96,7 +110,7 @@ pub(super) struct Line {
     pub(super) label: &'static str,
     pub(super) figure: Figure,
     pub(super) target: Option<Target>,
-    /// The figure depends on the size, and the published crate ran a smaller one.
+    /// The figure depends on the size, and the other crate ran a smaller one.
     pub(super) only_ours: bool,
 }
 
@@ -132,8 +146,21 @@ impl Row {
     /// A row that is measured once, at FULL and by the published crate, with these arguments. Where the published crate
     /// is slow its sizes are smaller.
     fn new(name: &'static str, title: &str, sizes: &'static str, ours: &str, published: &str) -> Self {
-        let run = |side, args| SideRun { side, args: format!("{name} {args}").trim_end().to_owned() };
-        let runs = vec![run(Side::Published, published), run(Side::Full, ours)];
+        let (ours, published) = (format!("{name} {ours}"), format!("{name} {published}"));
+        Self::beside(Side::Published, name, title, sizes, &ours, &published)
+    }
+
+    /// A row that is measured once, at FULL and by another crate, with these commands.
+    fn beside(
+        other: Side,
+        name: &'static str,
+        title: &str,
+        sizes: &'static str,
+        ours: &str,
+        others: &str,
+    ) -> Self {
+        let run = |side, args: &str| SideRun { side, args: args.trim_end().to_owned() };
+        let runs = vec![run(other, others), run(Side::Full, ours)];
         Self { name, title: title.to_owned(), sizes, lines: Vec::new(), repeat: 1, runs }
     }
 
@@ -195,12 +222,11 @@ impl Plan {
         Ok(())
     }
 
-    /// Leaves out a column.
-    pub(super) fn skip(&mut self, side: Side) {
+    /// Leaves out the other crates.
+    pub(super) fn skip_other_crates(&mut self) {
         for row in &mut self.rows {
-            row.runs.retain(|run| run.side != side);
+            row.runs.retain(|run| !run.side.is_other_crate());
         }
-        self.rows.retain(|row| !row.runs.is_empty());
     }
 
     /// Repeats every row so often.
@@ -236,10 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn the_published_crate_can_be_left_out() {
-        let mut plan = Plan::full();
-        plan.skip(Side::Published);
-        assert!(plan.rows.iter().flat_map(|row| &row.runs).all(|run| run.side != Side::Published));
+    fn other_crates_can_be_left_out() {
+        for mut plan in [Plan::quick(), Plan::full()] {
+            plan.skip_other_crates();
+            for row in plan.rows {
+                assert!(row.runs.iter().all(|run| !run.side.is_other_crate()), "{}", row.title);
+                assert!(!row.runs.is_empty(), "{}", row.title);
+            }
+        }
     }
 
     #[test]

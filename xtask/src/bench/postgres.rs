@@ -59,9 +59,7 @@ fn build(side: Side) -> Result<(), String> {
         Side::DuroxidePg => {
             "build --release --locked --manifest-path bench/duroxide-pg/Cargo.toml --target-dir bench/target"
         }
-        Side::Durare => {
-            "build --release --locked --manifest-path bench/durare/Cargo.toml --target-dir bench/target"
-        }
+        Side::Durare => super::build::DURARE,
         Side::Ours => "build --release --manifest-path bench/ours/Cargo.toml --target-dir bench/target",
     };
     Step::cargo(format!("Building the workloads against {}", side.package()), build).run()

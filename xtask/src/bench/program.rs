@@ -27,6 +27,7 @@ impl Programs {
     pub(super) fn path(&self, side: Side) -> PathBuf {
         self.folder.join(match side {
             Side::Published => "bench-published",
+            Side::Durare | Side::DurareFull => "bench-durare",
             Side::Full | Side::Normal | Side::Memory => "bench-ours",
         })
     }

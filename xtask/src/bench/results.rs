@@ -36,15 +36,20 @@ impl Measured {
     }
 
     pub(super) fn sample(&self, line: &Line, side: Side) -> Option<Sample> {
-        if line.only_ours && side == Side::Published {
+        if line.only_ours && side.is_other_crate() {
             return None;
         }
         self.cell(side)?.sample(line.figure.name)
     }
 
-    /// How many times better ours is at FULL than the published crate.
+    /// The other crate of this row.
+    pub(super) fn other(&self) -> Option<Side> {
+        self.cells.iter().map(|cell| cell.side).find(|side| side.is_other_crate())
+    }
+
+    /// How many times better ours is at FULL than the other crate.
     pub(super) fn ratio(&self, line: &Line) -> Option<f64> {
-        let (ours, theirs) = (self.sample(line, Side::Full)?, self.sample(line, Side::Published)?);
+        let (ours, theirs) = (self.sample(line, Side::Full)?, self.sample(line, self.other()?)?);
         line.figure.ratio(ours.median, theirs.median)
     }
 

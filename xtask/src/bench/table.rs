@@ -11,16 +11,15 @@ use super::{
 /// The whole report: the table, what went wrong, and under which conditions it was measured.
 pub(super) fn render(results: &Results) -> String {
     let mut text = String::new();
-    text +=
-        "| workload | size | unit | published | ours FULL | ratio | target | | ours NORMAL | ours memory |\n";
+    text += "| workload | size | unit | other crate | ours FULL | ratio | target | | ours NORMAL | ours memory |\n";
     text += "|---|---|---|--:|--:|--:|--:|---|--:|--:|\n";
     for measured in &results.rows {
         for line in &measured.row.lines {
             text += &row(measured, line);
         }
     }
-    text += "\nMedians of repeated runs, with the lowest and the highest. The ratio says how many times better ours is \
-             at FULL than the published crate as it comes. Two sizes are ours and, smaller because it is slow, that of the \
+    text += "\nMedians of repeated runs, with the lowest and the highest. The other crate is the published one as it comes, or \
+             durare where the row names it; the ratio says how many times better ours is at FULL. Two sizes are ours and, smaller because it is slow, that of the \
              published crate; rates and times compare per instance, and it gets slower with more. Rows \
              that name no slots run at default options.\n";
     text += &problems(results);
@@ -33,7 +32,7 @@ fn row(measured: &Measured, line: &Line) -> String {
         measured.title(line),
         measured.row.sizes.to_owned(),
         line.figure.unit.to_owned(),
-        cell(measured, line, Side::Published),
+        measured.other().map_or(String::new(), |other| cell(measured, line, other)),
         cell(measured, line, Side::Full),
         measured.ratio(line).map_or(String::new(), |ratio| format!("{} ×", number(ratio))),
         line.target.map_or(String::new(), |target| target.to_string()),
@@ -46,7 +45,7 @@ fn row(measured: &Measured, line: &Line) -> String {
 
 fn cell(measured: &Measured, line: &Line, side: Side) -> String {
     let Some(cell) = measured.cell(side) else { return String::new() };
-    if line.only_ours && side == Side::Published {
+    if line.only_ours && side.is_other_crate() {
         return String::new();
     }
     let value = measured.sample(line, side).map_or("error".to_owned(), |sample| spread(&sample));
@@ -101,7 +100,7 @@ fn conditions(results: &Results) -> String {
     for durability in &results.durability {
         let _ = writeln!(text, "* {durability}");
     }
-    text += "\nCommands, of `bench-published` and `bench-ours` in `bench/target/release`; ours also with `--store normal` and \
+    text += "\nCommands, of `bench-published`, `bench-durare` and `bench-ours` in `bench/target/release`; ours also with `--store normal` and \
              `--store memory`:\n\n";
     for measured in &results.rows {
         let _ = writeln!(text, "* {}", commands(measured));
@@ -111,7 +110,8 @@ fn conditions(results: &Results) -> String {
 
 fn commands(measured: &Measured) -> String {
     let command = |side| measured.cell(side).map(|cell| format!("{} `{}`", side.title(), cell.args));
-    let commands: Vec<String> = [Side::Published, Side::Full].into_iter().filter_map(command).collect();
+    let sides = measured.other().into_iter().chain([Side::Full]);
+    let commands: Vec<String> = sides.filter_map(command).collect();
     format!("{}: {}", measured.row.title, commands.join(", "))
 }
 
@@ -121,7 +121,7 @@ fn versions(results: &Results) -> String {
         .iter()
         .flat_map(|row| &row.cells)
         .flat_map(Cell::reports)
-        .map(|report| format!("{} duroxide {}", report.implementation, report.version))
+        .map(|report| format!("{} {}", report.implementation, report.version))
         .collect();
     versions.sort();
     versions.dedup();

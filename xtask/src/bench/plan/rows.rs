@@ -33,6 +33,37 @@ pub(super) fn quick() -> Vec<Row> {
         replay("3 × 5,000 / 3 × 300", "--instances 3", "--instances 3 --activities 300"),
         two_processes("2,000 / 200", "--instances 2000", "--instances 200").slots(SLOTS),
     ]
+    .into_iter()
+    .chain(beside_durare())
+    .collect()
+}
+
+/// Steps in place beside durare, which runs its steps this way. It is measured with the same durability as ours and, because
+/// it syncs at checkpoints only unless it is told otherwise, as it comes.
+fn beside_durare() -> impl Iterator<Item = Row> {
+    const SIDES: [(Side, &str); 2] =
+        [(Side::DurareFull, "durare at FULL"), (Side::Durare, "durare as it comes")];
+    SIDES.into_iter().flat_map(|(durare, title)| {
+        let beside = |name, row: &str, sizes, args| {
+            Row::beside(durare, name, &format!("{row}, beside {title}"), sizes, args, args).repeat(3)
+        };
+        let p50 = Figure::lower("p50_ms", "ms");
+        let each = Figure::lower("p50_ms", "ms each");
+        [
+            beside("step", "one step, alone", "200", "step --instances 200")
+                .line(Line::new("p50", p50).below(1.5))
+                .line(Line::new("p99", Figure::lower("p99_ms", "ms"))),
+            beside("steps", "100 steps in a row", "20", "steps --instances 20")
+                .line(Line::new("", each).below(0.5)),
+            beside(
+                "steps-at-once",
+                "one step, 64 at once",
+                "2,000",
+                "steps-at-once --instances 2000 --slots 64",
+            )
+            .line(Line::new("", RATE).at_least_times(1.0)),
+        ]
+    })
 }
 
 /// All sizes on all stores.
@@ -68,6 +99,7 @@ pub(super) fn full() -> Vec<Row> {
         replay("3 × 5,000 / 3 × 1,000", "--instances 3", "--instances 3 --activities 1000")
             .also(Side::Normal),
     ]);
+    rows.extend(beside_durare());
     // These take minutes with the published crate.
     rows.extend([
         long("100 / 100 at 1 ms poll", "--activities 100", "--activities 100").on_all_stores(),
