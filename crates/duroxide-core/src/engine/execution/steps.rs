@@ -29,15 +29,21 @@ impl Execution {
         self.shared.lock().begin_turn();
         let mut draft = Draft { base: self.last_event_id(), ..Draft::default() };
         for (step, name, result) in ended {
-            if self.waits_for_step(step) {
+            // The code may give a step up when it sees the result of another one.
+            self.poll_if_needed(false);
+            if self.failure.is_none() && self.waits_for_step(step) {
                 let result = self.within_limit(result);
-                self.append(&mut draft, None, EventKind::StepEnded { step, name, result });
+                self.append(
+                    &mut draft,
+                    None,
+                    EventKind::StepEnded { step, name: name.clone(), result: result.clone() },
+                );
+                self.end_step(self.last_event_id(), step, &name, result);
             }
         }
         draft.received = self.last_event_id();
-        let received = draft.delta.clone();
         if self.failure.is_none() {
-            self.advance(received, &mut draft);
+            self.advance(Vec::new(), &mut draft);
         }
         self.conclude(draft)
     }

@@ -4,7 +4,7 @@ use std::{future::pending, time::Duration};
 
 use duroxide_core::{
     AppErrorKind, Either2, ErrorDetails, OrchestrationContext,
-    engine::{Outcome, Turn},
+    engine::{Outcome, Turn, cancels},
 };
 
 use crate::story::{
@@ -213,4 +213,31 @@ fn code_that_no_longer_asks_does_not_match() {
     let text = failure(&story.turn([timer_fired(3)]));
     assert!(text.contains("schedule mismatch: action=CreateTimer"), "{text}");
     assert!(text.contains("vs event=CancellationSubscribed (event 2)"), "{text}");
+}
+
+/// 6.1, 6.2: a node that has no code of the instance can tell from the history whether a request ends it.
+#[test]
+fn a_history_tells_which_request_ends_its_instance() {
+    let mut story = Story::new(order, Mode::Live);
+    story.start();
+    assert_eq!(cancels(&story.history, []), None);
+    assert_eq!(cancels(&story.history, ["first"]), None, "the code asked to be told");
+    assert_eq!(cancels(&story.history, ["first", "second"]), Some("second"));
+    story.turn([cancel("first")]);
+    assert_eq!(cancels(&story.history, []), None, "the code was told");
+    assert_eq!(cancels(&story.history, ["second"]), Some("second"));
+}
+
+/// 6.1: a question that was dropped counts for nothing.
+#[test]
+fn a_history_tells_that_the_code_no_longer_asks() {
+    let drops = |ctx: OrchestrationContext, _| async move {
+        ctx.select2(ctx.schedule_wait("w"), ctx.cancel_requested()).await;
+        Ok(ctx.schedule_wait("w").await)
+    };
+    let mut story = Story::new(drops, Mode::Live);
+    story.start();
+    assert_eq!(cancels(&story.history, ["first"]), None);
+    story.turn([raised("w", "")]);
+    assert_eq!(cancels(&story.history, ["first"]), Some("first"));
 }

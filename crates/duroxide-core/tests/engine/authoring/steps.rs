@@ -205,6 +205,39 @@ fn a_step_that_loses_a_race_leaves_no_trace() {
     assert_eq!(node.turn([raised("w", "done")]).outcome, completed("done"));
 }
 
+/// Two steps end at the same moment, and the code drops one of them when it sees the other's result.
+#[test]
+fn of_steps_that_race_and_end_together_one_wins() {
+    let mut node = Node::new(|ctx: OrchestrationContext, _| async move {
+        let [first, second] = ["first", "second"].map(|name| {
+            ctx.step(name, move || async move { Ok::<_, String>(name.to_owned()) }).into_future()
+        });
+        let winner = match ctx.select2(first, second).await {
+            Either2::First(name) | Either2::Second(name) => name?,
+        };
+        Ok(winner + &ctx.schedule_wait("w").await)
+    });
+    assert_eq!(node.turn([]).outcome, Outcome::Running);
+    node.crash();
+    assert_eq!(node.turn([raised("w", "!")]).outcome, completed("first!"));
+}
+
+/// A result that arrives after the code gave its step up is not recorded: a replay would find no step that waits for it.
+#[test]
+fn a_result_that_comes_too_late_is_not_recorded() {
+    let code = |ctx: OrchestrationContext, _| async move {
+        let slow = ctx.step("slow", std::future::pending::<Result<(), String>>);
+        ctx.select2(slow.into_future(), ctx.schedule_timer(Duration::from_secs(1))).await;
+        Ok(ctx.schedule_wait("w").await)
+    };
+    let mut node = Node::new(code);
+    node.turn([]);
+    node.turn([timer_fired(2)]);
+    let execution = node.execution.as_mut().unwrap();
+    let turn = execution.steps_ended(vec![(1, "slow".to_owned(), Ok("null".to_owned()))]);
+    assert_eq!(lines(&turn.delta), Vec::<String>::new());
+}
+
 /// 6.1: a cancellation ends an instance whose step runs.
 #[test]
 fn a_cancellation_ends_a_step() {
