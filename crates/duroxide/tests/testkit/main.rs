@@ -15,6 +15,7 @@ mod histories;
 mod mocks;
 mod order;
 mod seeds;
+mod steps;
 mod time;
 mod units;
 mod verify;

@@ -60,12 +60,16 @@ impl fmt::Debug for RunningSteps {
 }
 
 impl RunningSteps {
-    /// Begins the steps that the code waits for, and drops those that it gave up.
-    fn begin(&mut self, execution: &mut Execution) {
+    /// Drops the steps that the code gave up. Their work may hold connections and memory.
+    fn drop_given_up(&mut self, execution: &Execution) {
         let given_up: Vec<_> =
             self.steps.extract_if(.., |step| !execution.waits_for_step(step.number)).collect();
         // Destructors are user code and may panic.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(given_up)));
+    }
+
+    /// Begins the steps that the code waits for.
+    fn begin(&mut self, execution: &mut Execution) {
         for step in execution.begin_steps() {
             self.steps.push(RunningStep { number: step.number, name: step.name, work: (step.begin)() });
         }
@@ -90,6 +94,7 @@ impl RunningSteps {
 /// Runs a turn and the steps that it leads to, as long as they are quick. Must be called on a turn thread.
 pub(super) fn run_with_steps(live: &mut CachedExecution, messages: Vec<WorkItem>, env: &dyn Env) -> Turn {
     let mut turn = live.execution.turn(messages);
+    live.steps.drop_given_up(&live.execution);
     if !live.execution.has_open_steps() {
         return turn;
     }
@@ -106,6 +111,7 @@ pub(super) fn run_with_steps(live: &mut CachedExecution, messages: Vec<WorkItem>
             break;
         }
         turn = turn.followed_by(live.execution.steps_ended(ended));
+        live.steps.drop_given_up(&live.execution);
     }
     turn
 }
