@@ -5,8 +5,8 @@
 //!
 //! * **Group commit.** One thread owns the engine. Whatever waits is applied in one transaction, then everyone is
 //!   answered. No timer delays a batch; a lone caller commits at once.
-//! * **Waiting fetches.** A fetch that finds nothing is a standing order. Every transaction serves the waiting
-//!   orders before its commit, so the transaction that makes work also hands it over.
+//! * **Waiting fetches.** A fetch that finds nothing waits in the store. Every transaction serves the waiting
+//!   fetches before its commit, so the transaction that makes work also hands it over.
 //! * **Watchers.** A client that waits for an instance is told after each commit that concerns it.
 //!
 //! # Code map
@@ -26,6 +26,7 @@ mod decode;
 #[doc(hidden)]
 pub mod delegate;
 mod driver;
+mod fetch;
 mod guard;
 mod job;
 mod log;
@@ -33,7 +34,6 @@ mod machine;
 mod memory;
 mod nodes;
 mod options;
-mod order;
 mod provider;
 mod readers;
 mod stranded;

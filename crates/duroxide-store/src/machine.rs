@@ -18,7 +18,7 @@ mod waiting_fetches;
 use std::{collections::VecDeque, time::Duration};
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{ActivityOrder, InstanceOrder, Readies, StoreFailure};
+use duroxide_provider::store::{ActivityFetch, InstanceFetch, Readies, StoreFailure};
 
 use self::{
     backlog::Backlog, change_polling::ChangePolling, clock_check::ClockCheck, gathering::Gathering,
@@ -80,8 +80,8 @@ pub(crate) struct Machine {
     reads: VecDeque<Read>,
     /// Reads and transactions take turns.
     reads_had_their_turn: bool,
-    pub(crate) instances: WaitingFetches<InstanceOrder>,
-    pub(crate) activities: WaitingFetches<ActivityOrder>,
+    pub(crate) instances: WaitingFetches<InstanceFetch>,
+    pub(crate) activities: WaitingFetches<ActivityFetch>,
     gathering: Gathering,
     /// Whether something came in since the time was last noted.
     has_arrivals: bool,

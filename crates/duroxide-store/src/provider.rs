@@ -15,9 +15,9 @@ use crate::{
     StoreBuilder, StoreOptions,
     admission::Admission,
     decode::{HistoryOf, decode_execution},
+    fetch::QueueFetch,
     job::{op_bytes, provider_error},
     nodes::{Joining, NodeLocks},
-    order::Order,
     readers::{ReaderThreads, Readers},
     submit::{Delivery, Read, Request, Submitter, closed},
     thread,
@@ -123,13 +123,13 @@ impl StoreProvider {
     }
 
     /// Waits for work.
-    async fn fetch<O: Order>(
+    async fn fetch<F: QueueFetch>(
         &self,
         operation: &str,
-        order: O,
+        fetch: F,
         poll_timeout: Duration,
-    ) -> Result<Delivery<O>, ProviderError> {
-        let delivery = self.submitter.fetch(order, poll_timeout).await;
+    ) -> Result<Delivery<F>, ProviderError> {
+        let delivery = self.submitter.fetch(fetch, poll_timeout).await;
         delivery.map_err(|failure| failure.into_provider_error(operation))
     }
 

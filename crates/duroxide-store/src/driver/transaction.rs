@@ -4,17 +4,17 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{
     StrandedWork,
     store::{
-        ActivityOrder, Answer, Batch, BatchPart, DeadLetterNote, Done, Fault, HeldBack, InstanceOrder, Op,
+        ActivityFetch, Answer, Batch, BatchPart, DeadLetterNote, Done, Fault, HeldBack, InstanceFetch, Op,
         Refusal, StoreFailure, StoredNode, Submitted,
     },
 };
 
 use super::StoreDriver;
 use crate::{
+    fetch::QueueFetch,
     job::Job,
     log,
     machine::{FetchNumbers, Prospect, Served},
-    order::Order,
     stranded,
 };
 
@@ -26,8 +26,8 @@ const STRANDED_MAX: usize = 1_000;
 pub(super) struct Outcome {
     /// One for each operation.
     pub(super) answers: Vec<Result<Answer, Refusal>>,
-    pub(super) instances: Served<InstanceOrder>,
-    pub(super) activities: Served<ActivityOrder>,
+    pub(super) instances: Served<InstanceFetch>,
+    pub(super) activities: Served<ActivityFetch>,
     /// Whether due rows were promoted.
     pub(super) promoted: bool,
     /// Whether leases were changed because the clock was set.
@@ -75,9 +75,9 @@ impl StoreDriver {
         let (machine, allowance) = (&self.machine, self.lease_allowance);
         let longer_by = |lease| allowance.beside(lease);
         let (instance_fetches, instances) =
-            machine.instances.requests(longer_by, |order| endable.prospect(order));
+            machine.instances.requests(longer_by, |fetch| endable.prospect(fetch));
         let (activity_fetches, activities) =
-            machine.activities.requests(longer_by, |order| endable.prospect(order));
+            machine.activities.requests(longer_by, |fetch| endable.prospect(fetch));
         let batch = Batch {
             now,
             nonce: (self.nonces)(),
@@ -182,11 +182,11 @@ impl StoreDriver {
 }
 
 impl Endable {
-    fn prospect<O: Order>(&self, order: &O) -> Prospect {
+    fn prospect<F: QueueFetch>(&self, fetch: &F) -> Prospect {
         match self {
-            _ if !order.is_to_end() => Prospect::Some,
+            _ if !fetch.is_to_end() => Prospect::Some,
             Self::NotKnownYet => Prospect::Later,
-            Self::Known { work, .. } if work.iter().any(|work| order.names(work)) => Prospect::Some,
+            Self::Known { work, .. } if work.iter().any(|work| fetch.names(work)) => Prospect::Some,
             Self::Known { .. } | Self::NotAsked => Prospect::None,
         }
     }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, time::Duration};
 use duroxide_core::Timestamp;
 
 use crate::store::{
-    ActivityOrder, Answer, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op, Readies, Refusal,
+    ActivityFetch, Answer, Claimed, DeadLetterNote, FailureClass, InstanceFetch, Op, Readies, Refusal,
     StoreFailure, StoredNode,
 };
 use crate::{OrchestrationClaim, WorkClaim};
@@ -25,9 +25,9 @@ pub struct Batch<'a> {
     /// Whether to make visible what has become due.
     pub promote: bool,
     /// Fetches of instances that wait, oldest first.
-    pub instance_fetches: Vec<WaitingFetch<'a, InstanceOrder>>,
+    pub instance_fetches: Vec<WaitingFetch<'a, InstanceFetch>>,
     /// Fetches of activities that wait, oldest first.
-    pub activity_fetches: Vec<WaitingFetch<'a, ActivityOrder>>,
+    pub activity_fetches: Vec<WaitingFetch<'a, ActivityFetch>>,
     /// The nodes that were there when someone decided to fetch an item by its name, because none of them can take it. If
     /// other nodes are there by now, such fetches get nothing.
     pub nodes: Option<Vec<StoredNode>>,
@@ -51,17 +51,17 @@ impl<'a> Submitted<'a> {
 
 /// A fetch that waits for something to become ready.
 #[derive(Debug, Clone)]
-pub struct WaitingFetch<'a, O: Clone> {
+pub struct WaitingFetch<'a, F: Clone> {
     /// What it asks for.
-    pub order: Cow<'a, O>,
+    pub request: Cow<'a, F>,
     /// Whether the store was asked before and nothing can have become ready since, unless this batch makes it ready.
     pub was_tried: bool,
 }
 
-impl<'a, O: Clone> WaitingFetch<'a, O> {
+impl<'a, F: Clone> WaitingFetch<'a, F> {
     /// A fetch for which the store was not asked yet.
-    pub fn new(order: &'a O) -> Self {
-        Self { order: Cow::Borrowed(order), was_tried: false }
+    pub fn new(request: &'a F) -> Self {
+        Self { request: Cow::Borrowed(request), was_tried: false }
     }
 }
 

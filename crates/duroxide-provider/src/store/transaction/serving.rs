@@ -1,6 +1,6 @@
 //! Serving the fetches of a batch, oldest first.
 
-use crate::store::{ActivityOrder, Claimed, InstanceOrder, StoreFailure, StoredNode, WaitingFetch};
+use crate::store::{ActivityFetch, Claimed, InstanceFetch, StoreFailure, StoredNode, WaitingFetch};
 
 /// How many filters are remembered as having found nothing. Fetches of one runtime all have the same.
 const EXHAUSTED_MAX: usize = 8;
@@ -25,16 +25,16 @@ pub(super) fn serve_queue<F: Filter, C>(
     let mut exhausted: Vec<&F> = Vec::new();
     let mut served = Vec::with_capacity(fetches.len());
     for (index, fetch) in fetches.iter().enumerate() {
-        let order = &*fetch.order;
+        let request = &*fetch.request;
         if fetch.was_tried && !readied {
             served.push(None);
-        } else if exhausted.iter().any(|other| other.passes_the_same_as(order)) {
+        } else if exhausted.iter().any(|other| other.passes_the_same_as(request)) {
             served.push(Some(Claimed { took_all: true, ..Claimed::default() }));
         } else {
-            let mut claimed = claim(order).map_err(|failure| (index, failure))?;
-            claimed.took_all |= has_emptied_queue(order, claimed.items.len());
+            let mut claimed = claim(request).map_err(|failure| (index, failure))?;
+            claimed.took_all |= has_emptied_queue(request, claimed.items.len());
             if claimed.took_all && exhausted.len() < EXHAUSTED_MAX {
-                exhausted.push(order);
+                exhausted.push(request);
             }
             served.push(Some(claimed));
         }
@@ -76,7 +76,7 @@ impl<'a> NodesSeen<'a> {
     }
 }
 
-impl Filter for InstanceOrder {
+impl Filter for InstanceFetch {
     fn passes_the_same_as(&self, other: &Self) -> bool {
         self.passes_the_same_as(other)
     }
@@ -90,7 +90,7 @@ impl Filter for InstanceOrder {
     }
 }
 
-impl Filter for ActivityOrder {
+impl Filter for ActivityFetch {
     fn passes_the_same_as(&self, other: &Self) -> bool {
         self.passes_the_same_as(other)
     }

@@ -9,8 +9,8 @@ use super::{
     serving::{NodesSeen, serve_queue},
 };
 use crate::store::{
-    ActivityOrder, Answer, ApplyError, Batch, BatchPart, Claimed, DeadLetterNote, Done, FailureClass, Fault,
-    InstanceOrder, Op, Readies, Refusal, StoreFailure, StoredNode,
+    ActivityFetch, Answer, ApplyError, Batch, BatchPart, Claimed, DeadLetterNote, Done, FailureClass, Fault,
+    InstanceFetch, Op, Readies, Refusal, StoreFailure, StoredNode,
 };
 use crate::{OrchestrationClaim, WorkClaim};
 
@@ -45,14 +45,14 @@ pub trait TransactionSteps {
     /// Locks ready instances with their messages, those that have been ready longest first.
     fn claim_instances(
         &mut self,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure>;
 
     /// Locks ready activities, lowest first.
     fn claim_activities(
         &mut self,
-        order: &ActivityOrder,
+        fetch: &ActivityFetch,
         nonce: u128,
     ) -> Result<Claimed<WorkClaim>, StoreFailure>;
 
@@ -138,18 +138,18 @@ fn serve<S: TransactionSteps + ?Sized>(
     // Nodes join in transactions too: one that can take such an item has either joined, and is seen here, or finds
     // the item locked.
     let mut nodes = NodesSeen::new(batch.nodes.as_deref());
-    done.instances = serve_queue(&batch.instance_fetches, done.readies.instances, |order| {
-        if order.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
+    done.instances = serve_queue(&batch.instance_fetches, done.readies.instances, |fetch| {
+        if fetch.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
             return Ok(Claimed::default());
         }
-        caught("claim", FailureClass::Permanent, || steps.claim_instances(order, batch.nonce))
+        caught("claim", FailureClass::Permanent, || steps.claim_instances(fetch, batch.nonce))
     })
     .map_err(|(index, failure)| Fault::Broken { part: BatchPart::InstanceFetch(index), failure })?;
-    done.activities = serve_queue(&batch.activity_fetches, done.readies.activities, |order| {
-        if order.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
+    done.activities = serve_queue(&batch.activity_fetches, done.readies.activities, |fetch| {
+        if fetch.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
             return Ok(Claimed::default());
         }
-        caught("claim", FailureClass::Permanent, || steps.claim_activities(order, batch.nonce))
+        caught("claim", FailureClass::Permanent, || steps.claim_activities(fetch, batch.nonce))
     })
     .map_err(|(index, failure)| Fault::Broken { part: BatchPart::ActivityFetch(index), failure })?;
     Ok(())

@@ -1,21 +1,21 @@
-//! What instance orders and activity orders have in common, so that waiting and serving are written once.
+//! The trait that the fetches of both queues share, so that waiting and serving are written once.
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     Demand, OrchestrationClaim, SessionFetchConfig, StrandedWork, Wanted, WorkClaim,
-    store::{ActivityOrder, InstanceOrder, Op, StoreFailure},
+    store::{ActivityFetch, InstanceFetch, Op, StoreFailure},
 };
 use tokio::sync::oneshot;
 
-use crate::submit::{Delivery, Fetch, Request};
+use crate::submit::{Delivery, Request, SubmittedFetch};
 
 /// Where the answer to a fetch goes.
-pub(crate) type FetchReply<O> = oneshot::Sender<Result<Delivery<O>, StoreFailure>>;
+pub(crate) type FetchReply<F> = oneshot::Sender<Result<Delivery<F>, StoreFailure>>;
 
 /// A fetch from one of the two queues.
-pub(crate) trait Order: Debug + Clone + Send + 'static {
+pub(crate) trait QueueFetch: Debug + Clone + Send + 'static {
     /// What it gets.
     type Claim: Debug + Send + 'static;
 
@@ -37,7 +37,7 @@ pub(crate) trait Order: Debug + Clone + Send + 'static {
     /// Asks for this many items instead.
     fn set_wanted(&mut self, wanted: Wanted);
 
-    /// The same order with longer leases.
+    /// The same fetch with longer leases.
     fn with_longer_leases(&self, by: Duration) -> Self;
 
     /// The operation that gives a claim a lease anew.
@@ -53,11 +53,11 @@ pub(crate) trait Order: Debug + Clone + Send + 'static {
     fn names(&self, work: &StrandedWork) -> bool;
 }
 
-impl Order for InstanceOrder {
+impl QueueFetch for InstanceFetch {
     type Claim = OrchestrationClaim;
 
     fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request {
-        Request::FetchInstances(Box::new(Fetch { order: self, deadline, reply }))
+        Request::FetchInstances(Box::new(SubmittedFetch { request: self, deadline, reply }))
     }
 
     fn release(claim: &OrchestrationClaim) -> Op {
@@ -101,11 +101,11 @@ impl Order for InstanceOrder {
     }
 }
 
-impl Order for ActivityOrder {
+impl QueueFetch for ActivityFetch {
     type Claim = WorkClaim;
 
     fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request {
-        Request::FetchActivities(Box::new(Fetch { order: self, deadline, reply }))
+        Request::FetchActivities(Box::new(SubmittedFetch { request: self, deadline, reply }))
     }
 
     fn release(claim: &WorkClaim) -> Op {
