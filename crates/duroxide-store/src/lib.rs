@@ -23,8 +23,6 @@ mod builder;
 mod clock;
 mod cursor;
 mod decode;
-#[doc(hidden)]
-pub mod delegate;
 mod driver;
 mod fetch;
 mod guard;
@@ -48,3 +46,19 @@ pub use memory::MemoryProvider;
 pub use nodes::{NodeLock, NodeLocks, NodeNote};
 pub use options::StoreOptions;
 pub use provider::StoreProvider;
+
+/// ```
+/// use duroxide_provider::Provider;
+/// use duroxide_store::{MemoryProvider, impl_provider_by_delegation};
+///
+/// struct MyProvider {
+///     store: MemoryProvider,
+/// }
+///
+/// impl_provider_by_delegation!(MyProvider, store);
+///
+/// let provider = MyProvider { store: MemoryProvider::new() };
+/// assert_eq!(provider.name(), "memory");
+/// assert!(provider.as_management_capability().is_some());
+/// ```
+pub use duroxide_provider::impl_provider_by_delegation;
