@@ -3,10 +3,8 @@
 mod audit;
 mod commit;
 mod ending;
-mod next_execution;
 mod round;
 mod run;
-mod source;
 mod steps;
 mod stranded;
 mod terminate;
@@ -34,7 +32,7 @@ use super::{
 };
 use crate::{cache::Lookup, env::Moment};
 
-use source::NextTurn;
+use run::NextTurn;
 
 /// The delay of an abandoned claim that this node cannot read or replay.
 const UNREADABLE_DELAY: Duration = Duration::from_secs(1);

@@ -1,10 +1,10 @@
-//! Runs a turn: builds its execution and waits for a turn thread.
+//! Runs a turn: finds or builds its execution and waits for a turn thread.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use duroxide_core::{
-    ConfigErrorKind, ErrorDetails, KvEntry, OrchestrationHandlerRef, ParentLink, WorkItem,
-    engine::{Outcome, Setup, Turn},
+    ConfigErrorKind, ErrorDetails, Event, KvEntry, OrchestrationHandlerRef, ParentLink, WorkItem,
+    engine::{Execution, Outcome, Setup, Turn},
 };
 use duroxide_provider::{LoadedExecution, VersionTriple};
 use futures_util::future::{Either, select};
@@ -12,10 +12,10 @@ use tokio::sync::oneshot;
 use tracing::{error, warn};
 
 use super::{
-    InstanceWork,
+    InstanceWork, RunningSteps,
     commit::TurnResult,
     round::{Notice, refused_starts},
-    source::{Cold, NextTurn, Source},
+    steps::run_with_steps,
 };
 use crate::{
     cache::{CachedExecution, HistoryPosition},
@@ -24,9 +24,102 @@ use crate::{
         measure::{End, Facts},
         quarantine::{RunPermit, SUSPECT_RETRY_DELAY, StartGuard},
     },
-    env::{RunningTurn, clock_of},
-    observability::{turn_outcome, turn_span},
+    env::{Env, RunningTurn, clock_of},
+    observability::{TurnOf, turn_outcome, turn_span},
 };
+
+/// A turn that is about to run.
+pub(super) struct NextTurn {
+    pub source: Source,
+    /// Whether this is the first turn of the execution.
+    pub first_turn: bool,
+    /// Messages to parents whose child starts are not accepted.
+    pub collisions: Vec<Notice>,
+}
+
+/// The execution of a turn.
+pub(super) enum Source {
+    Live(Box<CachedExecution>),
+    Cold(Box<Cold>),
+}
+
+/// What an execution is built from: its start, or its history.
+pub(super) struct Cold {
+    pub run: Run,
+    pub setup: Setup,
+    pub execution_id: u64,
+    pub history: Vec<Event>,
+    pub position: HistoryPosition,
+    pub turns: u64,
+}
+
+impl Source {
+    /// The version stamp of the start event, if it is not a valid version.
+    fn unreadable_pin(&self) -> Option<&str> {
+        match self {
+            Self::Live(live) => live.unreadable_pin.as_deref(),
+            Self::Cold(cold) => cold.run.unreadable_pin.as_deref(),
+        }
+    }
+
+    /// The version that started the execution, if it is to be replayed and the version is later than this build.
+    fn later_pin(&self) -> Option<VersionTriple> {
+        match self {
+            Self::Live(_) => None,
+            Self::Cold(cold) => cold.run.later_pin,
+        }
+    }
+
+    fn turn_of<'a>(&'a self, instance_id: &'a str) -> TurnOf<'a> {
+        let (execution_id, name, version, turns, replays) = match self {
+            Self::Live(live) => (live.execution_id, &live.name, &live.version, live.turns, false),
+            Self::Cold(cold) => {
+                let Run { name, version, seed, .. } = &cold.run;
+                let replays = seed.is_none() && !is_seed_only(&cold.history);
+                (cold.execution_id, name, version, cold.turns, replays)
+            }
+        };
+        TurnOf {
+            instance_id,
+            execution_id,
+            orchestration_name: name,
+            orchestration_version: version,
+            turn: turns + 1,
+            replays,
+        }
+    }
+
+    /// Runs user code, so it must be called on a turn thread.
+    pub(super) fn run(self, messages: Vec<WorkItem>, env: &dyn Env) -> (Box<CachedExecution>, Turn) {
+        let mut live = match self {
+            Self::Live(live) => live,
+            Self::Cold(cold) => Box::new(cold.build()),
+        };
+        let turn = run_with_steps(&mut live, messages, env);
+        (live, turn)
+    }
+}
+
+impl Cold {
+    fn build(self) -> CachedExecution {
+        let Run { seed, name, version, unreadable_pin, replayable, .. } = self.run;
+        let execution = match seed {
+            Some(seed) => Execution::start(seed, self.setup),
+            None => Execution::replay(self.history, self.setup),
+        };
+        CachedExecution {
+            execution,
+            execution_id: self.execution_id,
+            name,
+            version,
+            turns: self.turns,
+            unreadable_pin,
+            replayable,
+            position: self.position,
+            steps: RunningSteps::default(),
+        }
+    }
+}
 
 impl InstanceWork {
     /// The next turn of a cached execution.

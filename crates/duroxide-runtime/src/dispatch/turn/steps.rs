@@ -15,7 +15,7 @@ use duroxide_core::{
 use futures_util::future::{Either, select};
 use tokio::sync::Notify;
 
-use super::{InstanceWork, source::Source};
+use super::{InstanceWork, run::Source};
 use crate::{
     cache::CachedExecution,
     dispatch::decide::is_wake_up,
