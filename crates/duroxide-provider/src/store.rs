@@ -26,7 +26,7 @@ mod transaction;
 pub use delivery::{Arrival, sort_for_delivery};
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfWrite};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
-pub use fetch::{ActivityFetch, HeldBack, HeldBackBy, InstanceFetch};
+pub use fetch::{ActivityFetch, FetchRequest, HeldBack, HeldBackBy, InstanceFetch};
 pub use node::{NodeRow, StoredNode};
 pub use op::{Answer, Ended, Op, Readies, RemovalTask, StoredStart, Unfinished};
 pub use pending::pending_info;

@@ -5,7 +5,7 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     Demand, OrchestrationClaim, SessionFetchConfig, StrandedWork, Wanted, WorkClaim,
-    store::{ActivityFetch, InstanceFetch, Op, StoreFailure},
+    store::{ActivityFetch, FetchRequest, InstanceFetch, Op, StoreFailure},
 };
 use tokio::sync::oneshot;
 
@@ -15,7 +15,7 @@ use crate::submit::{Delivery, Request, SubmittedFetch};
 pub(crate) type FetchReply<F> = oneshot::Sender<Result<Delivery<F>, StoreFailure>>;
 
 /// A fetch from one of the two queues.
-pub(crate) trait QueueFetch: Debug + Clone + Send + 'static {
+pub(crate) trait QueueFetch: FetchRequest + Debug + Send + 'static {
     /// What it gets.
     type Claim: Debug + Send + 'static;
 
@@ -28,9 +28,6 @@ pub(crate) trait QueueFetch: Debug + Clone + Send + 'static {
     /// For how long each item is locked.
     fn lock_timeout(&self) -> Duration;
 
-    /// How many items it asks for.
-    fn wanted(&self) -> Wanted;
-
     /// Who says how many it asks for when it is served.
     fn demand(&self) -> Option<&Arc<dyn Demand>>;
 
@@ -42,9 +39,6 @@ pub(crate) trait QueueFetch: Debug + Clone + Send + 'static {
 
     /// The operation that gives a claim a lease anew.
     fn renewal(claim: &Self::Claim, extend_for: Duration) -> Op;
-
-    /// Whether `other` passes exactly the same rows.
-    fn passes_the_same_as(&self, other: &Self) -> bool;
 
     /// Whether it asks for one item by name, to end it because no node can take it.
     fn is_to_end(&self) -> bool;
@@ -68,10 +62,6 @@ impl QueueFetch for InstanceFetch {
         self.lock_timeout
     }
 
-    fn wanted(&self) -> Wanted {
-        Wanted { max: self.max, free_slots: self.free_slots }
-    }
-
     fn demand(&self) -> Option<&Arc<dyn Demand>> {
         self.demand.as_ref()
     }
@@ -86,10 +76,6 @@ impl QueueFetch for InstanceFetch {
 
     fn renewal(claim: &OrchestrationClaim, extend_for: Duration) -> Op {
         Op::RenewInstance { token: claim.lock_token.clone(), extend_for }
-    }
-
-    fn passes_the_same_as(&self, other: &Self) -> bool {
-        self.passes_the_same_as(other)
     }
 
     fn is_to_end(&self) -> bool {
@@ -116,10 +102,6 @@ impl QueueFetch for ActivityFetch {
         self.lock_timeout
     }
 
-    fn wanted(&self) -> Wanted {
-        Wanted { max: self.max, free_slots: self.free_slots }
-    }
-
     fn demand(&self) -> Option<&Arc<dyn Demand>> {
         self.demand.as_ref()
     }
@@ -139,10 +121,6 @@ impl QueueFetch for ActivityFetch {
 
     fn renewal(claim: &WorkClaim, extend_for: Duration) -> Op {
         Op::RenewActivity { token: claim.lock_token.clone(), extend_for }
-    }
-
-    fn passes_the_same_as(&self, other: &Self) -> bool {
-        self.passes_the_same_as(other)
     }
 
     fn is_to_end(&self) -> bool {

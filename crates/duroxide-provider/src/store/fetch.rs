@@ -7,8 +7,17 @@ use semver::Version;
 
 use crate::{
     Demand, HandlerCapability, NodeId, OrchestrationFetch, ScheduledActivityIdentifier, SessionFetchConfig,
-    TagFilter, VersionRange, VersionTriple, WorkFetch,
+    TagFilter, VersionRange, VersionTriple, Wanted, WorkFetch,
 };
+
+/// A fetch from one of the two queues.
+pub trait FetchRequest: Clone {
+    /// Whether `other` passes exactly the same rows.
+    fn passes_the_same_as(&self, other: &Self) -> bool;
+
+    /// How many items the fetch asks for.
+    fn wanted(&self) -> Wanted;
+}
 
 /// An [`OrchestrationFetch`] as a store engine takes it: owned, because it waits in another thread.
 #[derive(Debug, Clone)]
@@ -73,11 +82,6 @@ impl InstanceFetch {
         (!self.accepts_handler(name, version)).then_some(HeldBackBy::Orchestration)
     }
 
-    /// Whether `other` passes exactly the same rows.
-    pub fn passes_the_same_as(&self, other: &Self) -> bool {
-        self.versions == other.versions && self.handlers == other.handlers && self.only == other.only
-    }
-
     fn accepts_pin(&self, pinned: Option<VersionTriple>) -> bool {
         match (&self.versions, pinned) {
             (None, _) => true,
@@ -95,6 +99,16 @@ impl InstanceFetch {
             Some(version) => ranges.iter().any(|range| range.contains(&version)),
             None => true,
         }
+    }
+}
+
+impl FetchRequest for InstanceFetch {
+    fn passes_the_same_as(&self, other: &Self) -> bool {
+        self.versions == other.versions && self.handlers == other.handlers && self.only == other.only
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted { max: self.max, free_slots: self.free_slots }
     }
 }
 
@@ -148,19 +162,24 @@ impl ActivityFetch {
         self.tag_filter.matches(tag) && !self.has_handler(name)
     }
 
-    /// Whether `other` passes exactly the same rows.
-    pub fn passes_the_same_as(&self, other: &Self) -> bool {
-        let owner = |fetch: &Self| fetch.session.as_ref().map(|session| session.owner_id.clone());
-        owner(self) == owner(other)
+    fn has_handler(&self, name: &str) -> bool {
+        let supported = self.handlers.as_ref().and_then(|handlers| handlers.supported_activities.as_ref());
+        name.starts_with(SYSCALL_ACTIVITY_PREFIX)
+            || supported.is_none_or(|supported| supported.contains(name))
+    }
+}
+
+impl FetchRequest for ActivityFetch {
+    fn passes_the_same_as(&self, other: &Self) -> bool {
+        self.session.as_ref().map(|session| &session.owner_id)
+            == other.session.as_ref().map(|session| &session.owner_id)
             && self.tag_filter == other.tag_filter
             && self.handlers == other.handlers
             && self.only == other.only
     }
 
-    fn has_handler(&self, name: &str) -> bool {
-        let supported = self.handlers.as_ref().and_then(|handlers| handlers.supported_activities.as_ref());
-        name.starts_with(SYSCALL_ACTIVITY_PREFIX)
-            || supported.is_none_or(|supported| supported.contains(name))
+    fn wanted(&self) -> Wanted {
+        Wanted { max: self.max, free_slots: self.free_slots }
     }
 }
 

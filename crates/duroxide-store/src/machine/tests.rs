@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use duroxide_provider::{
     Demand, OrchestrationClaim, TellOfDemand, Wanted, WorkClaim,
     store::{
-        Answer, ApplyError, Batch, Claimed, DeadLetterNote, FailureClass, Op, StoredNode, TransactionSteps,
+        Answer, ApplyError, Batch, Claimed, DeadLetterNote, FailureClass, FetchRequest, Op, StoredNode,
+        TransactionSteps,
     },
 };
 use tokio::sync::oneshot;
