@@ -119,11 +119,25 @@ impl StoreDriver {
                 log::clock_was_set(&self.name, step);
             }
             match self.machine.next_step(now) {
+                Step::Reopen => self.reopen(now),
+                Step::Refuse => self.machine.refuse(),
+                Step::AskNextWake => {
+                    let wake = self.engine.next_wake(now);
+                    self.note_wake(&wake, now);
+                }
+                Step::PollForChanges => self.poll_for_changes(now),
+                Step::TendNodes => self.tend_nodes(now),
+                Step::Expire => self.machine.expire(now),
+                Step::Read => {
+                    for read in self.machine.take_reads() {
+                        read.run(self.engine.reader());
+                    }
+                }
+                Step::Transact => self.transact(now),
                 Step::Gather(until) => return Idle::Gathering(until),
                 Step::Sleep(None) => return Idle::UntilRequest,
                 Step::Sleep(Some(until)) => return Idle::Until(until),
                 Step::Stop => return Idle::Closed,
-                step => self.carry_out(step, now),
             }
         }
     }
@@ -146,29 +160,6 @@ impl StoreDriver {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
-    }
-
-    fn carry_out(&mut self, step: Step, now: Timestamp) {
-        match step {
-            Step::Reopen => self.reopen(now),
-            Step::Refuse => self.machine.refuse(),
-            Step::AskNextWake => self.ask_next_wake(now),
-            Step::PollForChanges => self.poll_for_changes(now),
-            Step::TendNodes => self.tend_nodes(now),
-            Step::Expire => self.machine.expire(now),
-            Step::Read => {
-                for read in self.machine.take_reads() {
-                    read.run(self.engine.reader());
-                }
-            }
-            Step::Transact => self.transact(now),
-            Step::Gather(_) | Step::Sleep(_) | Step::Stop => {}
-        }
-    }
-
-    fn ask_next_wake(&mut self, now: Timestamp) {
-        let wake = self.engine.next_wake(now);
-        self.note_wake(&wake, now);
     }
 
     fn poll_for_changes(&mut self, now: Timestamp) {

@@ -25,7 +25,6 @@ mod cursor;
 mod decode;
 mod driver;
 mod fetch;
-mod guard;
 mod job;
 mod log;
 mod machine;

@@ -9,15 +9,17 @@ use std::{
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::{
     TellOfDemand,
-    store::{ActivityFetch, Answer, ApplyError, FailureClass, InstanceFetch, Op, StoreFailure, StoreReader},
+    store::{
+        ActivityFetch, Answer, ApplyError, FailureClass, InstanceFetch, Op, StoreFailure, StoreReader, caught,
+    },
 };
 use tokio::sync::oneshot;
 
 use crate::{
     admission::Admitted,
     fetch::{FetchReply, QueueFetch},
-    guard::guarded,
     job::Job,
+    log,
     nodes::NodeLock,
 };
 
@@ -207,8 +209,8 @@ impl Read {
             if reply.is_closed() {
                 return;
             }
-            let result =
-                reader.and_then(|reader| guarded(&store, "read", FailureClass::Permanent, || read(reader)));
+            let result = reader.and_then(|reader| caught("read", FailureClass::Permanent, || read(reader)));
+            let result = result.inspect_err(|failure| log::panic_in(&store, failure));
             let _ = reply.send(result);
         });
         (Self { run }, result)

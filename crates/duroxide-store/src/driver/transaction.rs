@@ -160,8 +160,8 @@ impl StoreDriver {
         Failed::WithoutPart
     }
 
-    /// ChangePolling which items no node can take, if someone asks for such an item. The transaction checks that no node has joined
-    /// in between.
+    /// Finds the items that no node can take, if a fetch asks for such an item. The transaction checks that no node has
+    /// joined in between.
     fn look_for_endable(&mut self, jobs: &[Job], now: Timestamp) -> Endable {
         if !self.machine.instances.has_fetch_to_end() && !self.machine.activities.has_fetch_to_end() {
             return Endable::NotAsked;
