@@ -16,7 +16,7 @@ pub(crate) type FetchReply<F> = oneshot::Sender<Result<Delivery<F>, StoreFailure
 
 /// A fetch from one of the two queues.
 pub(crate) trait QueueFetch: FetchRequest + Debug + Send + 'static {
-    /// What it gets.
+    /// A claimed item.
     type Claim: Debug + Send + 'static;
 
     /// The request that makes this fetch wait until `deadline`.
@@ -28,7 +28,7 @@ pub(crate) trait QueueFetch: FetchRequest + Debug + Send + 'static {
     /// For how long each item is locked.
     fn lock_timeout(&self) -> Duration;
 
-    /// Who says how many it asks for when it is served.
+    /// The caller's demand, which says how many items the fetch asks for when it is served.
     fn demand(&self) -> Option<&Arc<dyn Demand>>;
 
     /// Asks for this many items instead.

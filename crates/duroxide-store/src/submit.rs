@@ -23,8 +23,8 @@ use crate::{
     nodes::NodeLock,
 };
 
-/// What callers ask of the store thread. Small, because the channel keeps room for many: what is allocated by the
-/// kilobyte is slow to get.
+/// A request to the store thread. Small, because the channel allocates room for 31 requests at once, and allocations
+/// above a kilobyte are slow.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Change something.
@@ -39,7 +39,7 @@ pub(crate) enum Request {
     DemandRose,
     /// A client watches from now on.
     Watched,
-    /// Someone has begun to write the store, in this process or another.
+    /// This process or another one has begun to write the store.
     WriteNoticed,
     /// A node has gone; its lock goes with it.
     NodeGone(Box<GoneNode>),
@@ -52,7 +52,6 @@ const _: () = assert!(size_of::<Request>() <= 3 * size_of::<usize>(), "see its d
 /// A fetch on its way to the store thread.
 #[derive(Debug)]
 pub(crate) struct SubmittedFetch<F: QueueFetch> {
-    /// What it asks for.
     pub(crate) request: F,
     /// Until when it waits.
     pub(crate) deadline: Timestamp,
@@ -82,7 +81,7 @@ pub(crate) struct Submitter {
     tell_of_demand: TellOfDemand,
 }
 
-/// What a stepped store calls when somebody has handed something in.
+/// Called by a stepped store after each request.
 pub(crate) type OnRequest = Arc<dyn Fn() + Send + Sync>;
 
 impl Submitter {
@@ -138,7 +137,7 @@ impl Submitter {
     }
 }
 
-/// Hands a request in, and tells who runs the store by hand.
+/// Sends a request, and wakes whoever runs a stepped store.
 fn hand_in(requests: &mpsc::Sender<Request>, on_request: Option<&OnRequest>, request: Request) {
     let _ = requests.send(request);
     if let Some(on_request) = on_request {
@@ -205,7 +204,7 @@ impl Read {
     ) -> (Self, oneshot::Receiver<Result<T, StoreFailure>>) {
         let (reply, result) = oneshot::channel();
         let run = Box::new(move |reader: Result<&mut dyn StoreReader, StoreFailure>| {
-            // Nobody reads for a caller who has gone away.
+            // A caller that has gone away needs no answer.
             if reply.is_closed() {
                 return;
             }

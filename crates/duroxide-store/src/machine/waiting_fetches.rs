@@ -27,7 +27,7 @@ pub(crate) struct WaitingFetches<F: QueueFetch> {
     next_number: u64,
 }
 
-/// One fetch that waits.
+/// A waiting fetch.
 #[derive(Debug)]
 struct Waiting<F: QueueFetch> {
     /// What it asks for.
@@ -38,8 +38,7 @@ struct Waiting<F: QueueFetch> {
     number: u64,
     /// Whether the store was asked for it and nothing can have become ready since.
     tried: bool,
-    /// Whether operations were handed in before it that the store had not carried out. What is known of the store does
-    /// not count for it then.
+    /// Operations were queued before this fetch, so a cached "nothing is ready" does not apply to it.
     behind_ops: bool,
 }
 
@@ -48,7 +47,7 @@ struct Waiting<F: QueueFetch> {
 pub(crate) enum Prospect {
     Some,
     None,
-    /// Nobody knows before that transaction; the one after it is asked.
+    /// Unknown before that transaction; the fetch joins the one after it.
     Later,
 }
 
@@ -57,11 +56,11 @@ pub(crate) enum Prospect {
 pub(crate) struct FetchNumbers {
     /// In the order of the batch.
     asked: Vec<u64>,
-    /// Those that are not worth asking the store for: they get nothing.
+    /// The fetches that are left out of the batch, and get nothing.
     in_vain: Vec<u64>,
 }
 
-/// What a committed transaction has claimed for the fetches of one queue.
+/// The claims of a committed transaction for the fetches of one queue.
 #[derive(Debug)]
 pub(crate) struct Served<F: QueueFetch> {
     /// By number; a fetch that got nothing is there with nothing, and one the store was not asked for with `None`.
@@ -76,7 +75,7 @@ impl FetchNumbers {
         self.asked.get(index).copied()
     }
 
-    /// What these fetches got.
+    /// Assigns the claims of a transaction to these fetches.
     pub(crate) fn served<F: QueueFetch>(
         self,
         claims: Vec<Option<Claimed<F::Claim>>>,
@@ -126,7 +125,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         self.waiting.iter_mut().for_each(Waiting::ask_demand);
     }
 
-    /// Something may have become ready: everyone is to be looked at anew.
+    /// Forgets which fetches found nothing, because items may have become ready.
     pub(crate) fn refresh(&mut self) {
         self.exhausted.clear();
         for fetch in &mut self.waiting {
@@ -134,23 +133,23 @@ impl<F: QueueFetch> WaitingFetches<F> {
         }
     }
 
-    /// Whether asking the store for someone may give something.
+    /// Whether a transaction may claim something for a waiting fetch.
     pub(crate) fn wants_claim(&self) -> bool {
         self.waiting.iter().any(|fetch| fetch.wants_claim(&self.exhausted))
     }
 
-    /// Whether someone's time is up. Nobody leaves before the store was asked once.
+    /// Whether the deadline of a fetch has passed. No fetch expires before the store was asked once.
     pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
         self.refusals.next().is_some_and(|at| at <= now)
             || self.waiting.iter().any(|fetch| fetch.has_expired(now, &self.exhausted))
     }
 
-    /// When the next one's time is up.
+    /// The earliest deadline.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
         self.waiting.iter().map(|fetch| fetch.deadline).chain(self.refusals.next()).min()
     }
 
-    /// Answers those whose time is up with nothing, and forgets those whose caller has gone away.
+    /// Answers fetches whose deadline has passed with nothing, and drops those whose caller has gone away.
     pub(crate) fn expire(&mut self, now: Timestamp) {
         self.refusals.tell(now);
         for fetch in std::mem::take(&mut self.waiting) {
@@ -171,7 +170,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         self.refusals.tell_all();
     }
 
-    /// Answers everyone with this failure.
+    /// Answers all fetches with this failure.
     pub(crate) fn fail_all(&mut self, failure: &StoreFailure) {
         self.refusals.tell_all();
         for fetch in self.waiting.drain(..) {
@@ -179,7 +178,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         }
     }
 
-    /// Answers those the store was to be asked for with this failure.
+    /// Answers the fetches that the next transaction would have served with this failure.
     pub(crate) fn fail_wanting(&mut self, failure: &StoreFailure) {
         for fetch in std::mem::take(&mut self.waiting) {
             if fetch.wants_claim(&self.exhausted) {

@@ -40,7 +40,7 @@ impl ProviderAdmin for StoreProvider {
     async fn query_instances(&self, query: &InstanceQuery) -> Result<InstancePage, ProviderError> {
         let below = query.cursor.as_deref().map(cursor::row_of).transpose()?;
         let (size, query) = (query.page_size(), query.clone());
-        // One more than the page holds: whether it comes says whether there is another page.
+        // Reads one row more than the page holds, to know whether another page follows.
         let mut selected = self
             .query("query_instances", move |reader| reader.select_instances(&query, below, size + 1))
             .await?;

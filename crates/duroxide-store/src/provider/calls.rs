@@ -57,7 +57,7 @@ impl Provider for StoreProvider {
         // The claim is committed. Until the history is here it stays in the delivery, which gives it back if the
         // read fails or the caller goes away.
         let loaded = match self.load(OPERATION, of).await {
-            // It will not be readable later either. The attempt counts, so that the instance ends as poison.
+            // The history will not become readable. The attempt counts, so that the instance ends as poison.
             Err(error) if !error.is_retryable() => {
                 LoadedExecution { history_error: Some(error.message), ..LoadedExecution::default() }
             }
