@@ -97,13 +97,13 @@ pub struct Rules<T> {
     max_attempts: u32,
     /// The time of the last promotion: the ends of sessions up to then need no wake-up.
     promoted_at: Timestamp,
-    /// The same as of the last commit.
+    /// `promoted_at` as of the last commit, for a rollback.
     promoted_before: Timestamp,
     /// Whether leases that a clock set back made too long have been looked for since the store was opened.
     leases_checked: bool,
 }
 
-/// What the rules leave to the user.
+/// Settings of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleOptions {
     /// How long a message waits for an instance that was never started, before it becomes a dead letter.

@@ -33,7 +33,7 @@ pub struct InstanceFetch {
     /// How many of them can start at once. A suspect instance (a lease on it ended, or it was abandoned with the
     /// attempt counted) is claimed only among the first `free_slots`; beyond, the claim stops in front of it.
     pub free_slots: usize,
-    /// What replaces both when the fetch is served after a wait.
+    /// Asked again for both numbers when the fetch is served after a wait.
     pub demand: Option<Arc<dyn Demand>>,
     /// Whether a claim takes all visible messages (the plain fetch), or a bounded part of them.
     pub whole_mailbox: bool,
@@ -128,7 +128,7 @@ pub struct ActivityFetch {
     /// How many of them can start at once. An activity that was attempted before is claimed only among the first
     /// `free_slots`; beyond, the claim stops in front of it.
     pub free_slots: usize,
-    /// What replaces both when the fetch is served after a wait.
+    /// Asked again for both numbers when the fetch is served after a wait.
     pub demand: Option<Arc<dyn Demand>>,
     /// Which node claims.
     pub node: Option<NodeId>,

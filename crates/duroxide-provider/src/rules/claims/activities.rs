@@ -35,7 +35,7 @@ impl<T: Tables> Rules<T> {
                     continue;
                 };
                 if activity.attempts > 0 && claimed.items.len() >= fetch.free_slots {
-                    // It may be poison: never ahead of a free slot, and nothing overtakes it.
+                    // The activity may be poison: it needs a free slot, and nothing overtakes it.
                     return Ok(claimed);
                 }
                 claimed.items.push(self.lock_activity(activity, item, fetch, nonce)?);
@@ -55,7 +55,7 @@ impl<T: Tables> Rules<T> {
         wanted: usize,
         held_back: &mut HeldBack,
     ) -> Rows<Vec<u64>> {
-        // What a claim passes over it passes over each time it looks.
+        // Each look skips the same items again, so only the last look counts.
         *held_back = HeldBack::default();
         let limit = wanted.saturating_add(1);
         let mut found = Vec::new();

@@ -21,7 +21,7 @@ use crate::{
 /// The version a claim shows if the start asked for none.
 const UNKNOWN_VERSION: &str = "unknown";
 
-/// What came of a candidate.
+/// The result of claiming one candidate.
 enum Candidate {
     Claimed(Box<OrchestrationClaim>),
     /// Nothing of it could be handed out. What cannot be decoded was put aside; if something else is visible behind it,
@@ -29,7 +29,7 @@ enum Candidate {
     Unfit,
     /// There is no such instance.
     Gone,
-    /// It may be poison and there is no free slot: the claim stops in front of it.
+    /// The instance may be poison and no slot is free: the claim stops in front of it.
     MustWait,
 }
 
@@ -86,7 +86,7 @@ impl<T: Tables> Rules<T> {
         wanted: usize,
         held_back: &mut HeldBack,
     ) -> Rows<Vec<u64>> {
-        // What a claim passes over it passes over each time it looks.
+        // Each look skips the same items again, so only the last look counts.
         *held_back = HeldBack::default();
         let limit = wanted.saturating_add(1);
         let mut found = Vec::new();

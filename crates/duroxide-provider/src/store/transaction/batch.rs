@@ -52,7 +52,7 @@ impl<'a> Submitted<'a> {
 /// A fetch that waits for something to become ready.
 #[derive(Debug, Clone)]
 pub struct WaitingFetch<'a, F: Clone> {
-    /// What it asks for.
+    /// Which items, and how many.
     pub request: Cow<'a, F>,
     /// Whether the store was asked before and nothing can have become ready since, unless this batch makes it ready.
     pub was_tried: bool,
@@ -65,7 +65,7 @@ impl<'a, F: Clone> WaitingFetch<'a, F> {
     }
 }
 
-/// What a committed transaction did.
+/// The result of a committed transaction.
 #[derive(Debug, Clone)]
 pub struct Done {
     /// The time of everything in it.
@@ -74,11 +74,11 @@ pub struct Done {
     pub answers: Vec<Result<Answer, Refusal>>,
     /// Rows that became dead letters by the promotion.
     pub dead_letters: Vec<DeadLetterNote>,
-    /// What each fetch of instances got; `None` if the store was not asked for it.
+    /// The claims of each fetch of instances; `None` if the store was not asked for it.
     pub instances: Vec<Option<Claimed<OrchestrationClaim>>>,
-    /// What each fetch of activities got; `None` if the store was not asked for it.
+    /// The claims of each fetch of activities; `None` if the store was not asked for it.
     pub activities: Vec<Option<Claimed<WorkClaim>>>,
-    /// What the operations and the promotion may have made ready.
+    /// The queues in which operations or the promotion may have made items ready.
     pub readies: Readies,
     /// The earliest time, on the clock of [`Batch::now`], at which a promotion will have something to do. It is read after
     /// the commit, so it may fail alone.
@@ -118,7 +118,7 @@ pub enum Fault {
     OutcomeUnknown {
         /// Why.
         failure: StoreFailure,
-        /// What it did if it happened; `None` if it was not about to be committed.
+        /// Its result if it was committed; `None` if the commit was not reached.
         done: Option<Box<Done>>,
     },
 }

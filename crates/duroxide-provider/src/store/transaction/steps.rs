@@ -171,8 +171,8 @@ fn change_leases<S: TransactionSteps + ?Sized>(steps: &mut S, forward: Duration)
     caught("clamp_leases", FailureClass::Permanent, || steps.clamp_leases())
 }
 
-/// What each fetch of a queue gets: nothing if the store was asked for it before and the batch made nothing ready
-/// (`readied`), or if an older fetch with the same filter has left nothing.
+/// Serves the fetches of a queue, oldest first. A fetch gets nothing if the store was asked for it before and the batch made
+/// nothing ready (`readied`), or if an older fetch with the same filter has left nothing.
 ///
 /// # Errors
 /// The index of the fetch whose claim failed.
