@@ -87,11 +87,14 @@ impl Lease {
     }
 
     /// Waits for `work` and renews the lease meanwhile. If the lease ends first, `work` is dropped.
-    pub(crate) async fn while_held<T>(&mut self, work: impl Future<Output = T>) -> Result<T, LeaseEnd> {
+    pub(crate) async fn while_held<T>(
+        &mut self,
+        work: impl Future<Output = T> + Unpin,
+    ) -> Result<T, LeaseEnd> {
         if let Some(end) = self.ended {
             return Err(end);
         }
-        match select(pin!(work), &mut self.renewer).await {
+        match select(work, &mut self.renewer).await {
             Either::Left((done, _)) => Ok(done),
             Either::Right((end, _)) => {
                 self.ended = Some(end);
@@ -101,11 +104,11 @@ impl Lease {
     }
 
     /// Waits for `work` until it is done, and renews the lease meanwhile for as long as possible.
-    pub(crate) async fn renew_during<T>(&mut self, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn renew_during<T>(&mut self, work: impl Future<Output = T> + Unpin) -> T {
         if self.ended.is_some() {
             return work.await;
         }
-        match select(pin!(work), &mut self.renewer).await {
+        match select(work, &mut self.renewer).await {
             Either::Left((done, _)) => done,
             Either::Right((end, work)) => {
                 self.ended = Some(end);

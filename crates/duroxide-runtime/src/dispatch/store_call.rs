@@ -4,7 +4,7 @@ mod lost_answer;
 
 pub(super) use lost_answer::{was_committed, was_recorded};
 
-use std::{any::Any, future::Future, panic::AssertUnwindSafe, time::Duration};
+use std::{any::Any, future::Future, panic::AssertUnwindSafe, pin::pin, time::Duration};
 
 use duroxide_provider::ProviderError;
 use futures_util::FutureExt;
@@ -81,7 +81,7 @@ where
     let deadline = node.env.moment().after(lock_timeout);
     let mut retry = 0_u32;
     loop {
-        let (error, panicked) = match lease.renew_during(catch_panic(operation, call())).await {
+        let (error, panicked) = match lease.renew_during(pin!(catch_panic(operation, call()))).await {
             Ok(Ok(done)) => return CallOutcome::Done(done),
             Ok(Err(error)) => (error, false),
             Err(Panicked(error)) => (error, true),

@@ -1,6 +1,6 @@
 //! Commits the round of a turn, acts on the store's answer, and caches the execution of the next turn.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use duroxide_core::{
     INITIAL_EXECUTION_ID, ParentLink, WorkItem,
@@ -29,7 +29,7 @@ use crate::{
 
 /// The result of a turn, or of an end without one.
 pub(super) struct TurnResult {
-    pub turn: Turn,
+    pub turn: Box<Turn>,
     pub facts: Facts,
     /// Messages to parents whose child starts were not accepted.
     pub collisions: Vec<Notice>,
@@ -40,19 +40,19 @@ pub(super) struct TurnResult {
 impl InstanceWork {
     /// Commits a turn and caches its execution for the next one.
     pub(super) async fn commit_turn(&mut self, result: Box<TurnResult>) {
-        let TurnResult { turn, facts, collisions, mut live } = *result;
-        let notices: Vec<Notice> = collisions.iter().cloned().chain(notice_of(&turn)).collect();
+        let notices: Vec<Notice> = result.collisions.iter().cloned().chain(notice_of(&result.turn)).collect();
         let Ok(items) = self.address(notices).await else {
-            self.node.drop_on_turn_thread(live.map(|live| *live));
+            self.node.drop_on_turn_thread(result.live.map(|live| *live));
             return Box::pin(self.abandon(None, true)).await;
         };
+        let TurnResult { turn, facts, collisions, mut live } = *result;
         let successor = self.successor(&turn, &facts.name);
         let execution = ExecutionRef {
             instance: &self.claim.instance,
             execution_id: facts.execution_id,
             name: &facts.name,
         };
-        let mut round = round(execution, turn, &successor, self.node.now());
+        let mut round = Box::new(round(execution, *turn, &successor, self.node.now()));
         round.orchestrator_items.extend(items);
         if facts.end.is_none() {
             round.orchestrator_items.extend(live.as_ref().and_then(|live| self.wake_up(live)));
@@ -90,7 +90,7 @@ impl InstanceWork {
             }
             CallOutcome::Refused(error) => {
                 self.node.drop_on_turn_thread(live.map(|live| *live));
-                Box::pin(self.fail_round(error, round, facts, collisions)).await;
+                Box::pin(self.fail_round(error, *round, facts, collisions)).await;
             }
         }
     }
@@ -254,7 +254,7 @@ impl InstanceWork {
                     "load_execution",
                     node.store.load_execution(&instance, refused.execution_id),
                 );
-                let loaded = self.lease.renew_during(call).await.map_err(drop)?;
+                let loaded = self.lease.renew_during(pin!(call)).await.map_err(drop)?;
                 let readable = loaded.history_error.is_none();
                 (if readable { EndTarget::Stored } else { EndTarget::Unreadable }, loaded.history)
             }
@@ -272,7 +272,7 @@ impl InstanceWork {
         round.orchestrator_items.extend(items.into_iter().chain(child_cancellations(refused)));
         let token = self.claim.lock_token.clone();
         let call = provider_call("commit_round", node.store.commit_round_ref(&token, &round));
-        self.lease.renew_during(call).await.map_err(drop)?;
+        self.lease.renew_during(pin!(call)).await.map_err(drop)?;
         self.committed(&round, &facts, None).await;
         Ok(())
     }

@@ -191,21 +191,25 @@ impl InstanceWork {
         // Held until the round is committed, because the turn may crash the process.
         let mut permit = match &self.suspect {
             None => None,
-            Some(suspect) => match self.lease.renew_during(suspect.run_permit(&self.node.env)).await {
-                Some(permit) => Some(permit),
-                None => {
-                    Box::pin(self.abandon_suspect(source)).await;
-                    return None;
+            Some(suspect) => {
+                match self.lease.renew_during(Box::pin(suspect.run_permit(&self.node.env))).await {
+                    Some(permit) => Some(permit),
+                    None => {
+                        Box::pin(self.abandon_suspect(source)).await;
+                        return None;
+                    }
                 }
-            },
+            }
         };
         let source = self.wait_for_long_steps(source).await?;
         let later_pin = source.later_pin();
         let messages = std::mem::take(&mut self.claim.messages);
         let starting = permit.as_mut().and_then(RunPermit::starting);
         let begun = self.node.env.moment();
-        let (live, turn) = self.run_code(source, messages, starting).await?;
-        let (live, turn) = Box::pin(self.wait_for_quick_steps(live, turn, begun)).await?;
+        let (mut live, mut turn) = self.run_code(source, messages, starting).await?;
+        if live.execution.has_open_steps() {
+            (live, turn) = Box::pin(self.wait_for_quick_steps(live, turn, begun)).await?;
+        }
         if self.lease.ended().is_some() {
             self.node.drop_on_turn_thread([*live]);
             self.lock_lost("during a turn");
@@ -246,7 +250,7 @@ impl InstanceWork {
         source: Source,
         messages: Vec<WorkItem>,
         starting: Option<StartGuard>,
-    ) -> Option<(Box<CachedExecution>, Turn)> {
+    ) -> Option<(Box<CachedExecution>, Box<Turn>)> {
         let (answer, mut answered) = oneshot::channel();
         let running = self.node.turns.begin(self.claim.instance.clone());
         let span = turn_span(&source.turn_of(&self.claim.instance));
@@ -262,7 +266,7 @@ impl InstanceWork {
             // Closes the span before the result is sent.
             drop(span);
             // If the receiver is gone, the execution is dropped here, on a turn thread.
-            drop(answer.send((live, turn)));
+            drop(answer.send((live, Box::new(turn))));
         };
         let ticket = self.node.env.run_turn(Box::new(job));
         let limit = self.node.options.turn_timeout;
