@@ -15,8 +15,8 @@ use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
     memory::{MemoryEngine, MemoryOptions},
     store::{
-        ActivityOrder, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, FailureClass, Fault,
-        InstanceOrder, Op, StoreEngine, StoreFailure, StoredNode, TransactionSteps,
+        ActivityFetch, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, FailureClass, Fault,
+        InstanceFetch, Op, StoreEngine, StoreFailure, StoredNode, TransactionSteps,
     },
 };
 
@@ -179,20 +179,20 @@ impl<S: PeekLockStore> TransactionSteps for PeekLockEngine<S> {
 
     fn claim_instances(
         &mut self,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
-        let claimed = self.memory.rules().claim_instances(order, nonce)?;
+        let claimed = self.memory.rules().claim_instances(fetch, nonce)?;
         self.plan(false);
         Ok(claimed)
     }
 
     fn claim_activities(
         &mut self,
-        order: &ActivityOrder,
+        fetch: &ActivityFetch,
         nonce: u128,
     ) -> Result<Claimed<WorkClaim>, StoreFailure> {
-        let claimed = self.memory.rules().claim_activities(order, nonce)?;
+        let claimed = self.memory.rules().claim_activities(fetch, nonce)?;
         self.plan(false);
         Ok(claimed)
     }

@@ -8,7 +8,7 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{
     rules::{Lane, Route},
     store::{
-        ActivityOrder, ActivityRow, Batch, InstanceOrder, MessageRow, Op, PreparedExecution, PreparedRound,
+        ActivityFetch, ActivityRow, Batch, InstanceFetch, MessageRow, Op, PreparedExecution, PreparedRound,
         Readies, StateChange, token_row,
     },
 };
@@ -36,8 +36,8 @@ pub(crate) struct Needs<'a> {
     /// How many numbers are drawn, about.
     pub(crate) numbers: usize,
     pub(crate) promotes: bool,
-    pub(crate) instance_fetches: Vec<&'a InstanceOrder>,
-    pub(crate) activity_fetches: Vec<&'a ActivityOrder>,
+    pub(crate) instance_fetches: Vec<&'a InstanceFetch>,
+    pub(crate) activity_fetches: Vec<&'a ActivityFetch>,
 }
 
 impl<'a> Needs<'a> {
@@ -51,10 +51,10 @@ impl<'a> Needs<'a> {
         }
         let instances = batch.instance_fetches.iter();
         let wanted = instances.filter(|fetch| !fetch.was_tried || readies.instances);
-        needs.instance_fetches = wanted.map(|fetch| &*fetch.order).collect();
+        needs.instance_fetches = wanted.map(|fetch| &*fetch.request).collect();
         let activities = batch.activity_fetches.iter();
         let wanted = activities.filter(|fetch| !fetch.was_tried || readies.activities);
-        needs.activity_fetches = wanted.map(|fetch| &*fetch.order).collect();
+        needs.activity_fetches = wanted.map(|fetch| &*fetch.request).collect();
         needs.add_fetches();
         needs
     }
@@ -179,12 +179,12 @@ impl<'a> Needs<'a> {
 
     /// Fetches of one instance or activity name it.
     fn add_fetches(&mut self) {
-        for order in &self.instance_fetches {
-            self.instances.ids.extend(order.only.clone());
-            self.numbers += order.max.min(1_000);
+        for fetch in &self.instance_fetches {
+            self.instances.ids.extend(fetch.only.clone());
+            self.numbers += fetch.max.min(1_000);
         }
-        for order in &self.activity_fetches {
-            self.instances.ids.extend(order.only.as_ref().map(|only| only.instance.clone()));
+        for fetch in &self.activity_fetches {
+            self.instances.ids.extend(fetch.only.as_ref().map(|only| only.instance.clone()));
         }
     }
 }

@@ -9,7 +9,7 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{
     OrchestrationClaim, SessionFetchConfig, WorkClaim,
     store::{
-        ActivityOrder, Answer, FailureClass, Fault, InstanceOrder, NodeRow, Op, Refusal, StoreEngine,
+        ActivityFetch, Answer, FailureClass, Fault, InstanceFetch, NodeRow, Op, Refusal, StoreEngine,
         StoreReader, TransactionSteps,
     },
     testing::{Turn, items, scenario, scenario::LEASE},
@@ -80,8 +80,8 @@ async fn a_fetch_hands_out_no_lease_that_began_before_it_waited() {
 
     let fetch = std::thread::spawn(move || {
         let mut batch = node.batch(vec![send(items::raise("blocked", "go"))], 0, 0);
-        let order = InstanceOrder { only: Some("free".to_owned()), ..scenario::batch_order(1) };
-        batch.instance_fetches = vec![fixture::fetch(order)];
+        let fetch = InstanceFetch { only: Some("free".to_owned()), ..scenario::batch_fetch(1) };
+        batch.instance_fetches = vec![fixture::fetch(fetch)];
         assert_eq!(claims(node.transact(&batch).0).len(), 1);
         node.engine.snapshot().unwrap()
     });
@@ -144,14 +144,14 @@ fn a_reused_worker_id_lets_no_stale_completion_pass() {
     let claim = pair.one.claim(1).0.remove(0);
     pair.one.run(vec![commit(&claim, Turn::first("a").routed_activity(None, Some("s")))]);
     let session = SessionFetchConfig { owner_id: "worker".to_owned(), lock_timeout: LEASE };
-    let order =
-        || ActivityOrder { session: Some(session.clone()), node: Some(node), ..scenario::work_order(1) };
-    let stale = pair.one.work_with(order()).0.remove(0);
+    let fetch =
+        || ActivityFetch { session: Some(session.clone()), node: Some(node), ..scenario::work_fetch(1) };
+    let stale = pair.one.work_with(fetch()).0.remove(0);
 
     let Ok(Answer::Joined(same)) = pair.other.apply(join()) else { panic!("it joins") };
     assert_eq!(same, node);
     pair.pass(LEASE);
-    let fresh = pair.other.work_with(order()).0.remove(0);
+    let fresh = pair.other.work_with(fetch()).0.remove(0);
     assert_ne!(stale.lock_token, fresh.lock_token);
     assert_eq!(pair.one.apply(ack(&stale)).unwrap_err(), Refusal::WorkItemLockLost);
     pair.other.run(vec![ack(&fresh)]);

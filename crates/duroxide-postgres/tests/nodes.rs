@@ -34,7 +34,7 @@ fn a_claim_passes_over_what_another_node_is_claiming() {
     let Some((mut one, mut other)) = two_nodes() else { return };
     one.run(ids("a", 3).iter().map(|id| start(id)).collect());
     one.engine.steps().begin(one.at).unwrap();
-    let first = one.engine.steps().claim_instances(&scenario::batch_order(2), 7).unwrap().items;
+    let first = one.engine.steps().claim_instances(&scenario::batch_fetch(2), 7).unwrap().items;
     assert_eq!(first.len(), 2);
     // The first claim has locked one row more than it took, to say whether anything is left.
     let (none, _) = other.claim(5);
@@ -51,10 +51,10 @@ fn what_a_node_has_no_handler_for_stays_free_for_others() {
     one.run(vec![start("a")]);
     let none =
         HandlerCapability { supported_orchestrations: Some([].into()), ..HandlerCapability::default() };
-    let mut order = scenario::batch_order(5);
-    order.handlers = Some(none);
+    let mut fetch = scenario::batch_fetch(5);
+    fetch.handlers = Some(none);
     one.engine.steps().begin(one.at).unwrap();
-    let claimed = one.engine.steps().claim_instances(&order, 7).unwrap();
+    let claimed = one.engine.steps().claim_instances(&fetch, 7).unwrap();
     assert_eq!((claimed.items.len(), claimed.held_back.orchestration), (0, 1));
     assert_eq!(other.claim(5).0.len(), 1, "the other transaction is still open");
     one.engine.steps().rollback();
@@ -91,9 +91,9 @@ fn a_number_that_was_drawn_before_its_mailbox_was_locked_is_not_used() {
     one.engine.steps().apply(&send(items::raise("a", "late")), one.at).unwrap();
     one.engine.steps().commit().unwrap();
     other.run(vec![commit(&turn[0], Turn::later(&turn[0]))]);
-    let next = other.claim_with(duroxide_provider::store::InstanceOrder {
+    let next = other.claim_with(duroxide_provider::store::InstanceFetch {
         only: Some("a".to_owned()),
-        ..scenario::batch_order(1)
+        ..scenario::batch_fetch(1)
     });
     assert_eq!(next[0].messages, [items::raise("a", "late")]);
 }

@@ -8,7 +8,7 @@ mod fixture;
 
 use duroxide_provider::{
     SessionFetchConfig,
-    store::{ActivityOrder, Answer, InstanceOrder, NodeRow, Op},
+    store::{ActivityFetch, Answer, InstanceFetch, NodeRow, Op},
     testing::{Turn, items, scenario},
 };
 use fixture::{Node, ack, claims, commit, fresh_options, ids, send, start, works};
@@ -183,14 +183,14 @@ fn the_end_of_a_node() {
         let Ok(Answer::Joined(dead)) = done.answers[0] else { unreachable!() };
         let ids = ids(prefix, size);
         node.run(ids.iter().map(|id| start(id)).collect());
-        let order = |max| InstanceOrder { node: Some(dead), ..scenario::batch_order(max) };
-        let claimed = node.claim_with(order(size));
+        let fetch = |max| InstanceFetch { node: Some(dead), ..scenario::batch_fetch(max) };
+        let claimed = node.claim_with(fetch(size));
         let turns = claimed.iter().map(|claim| commit(claim, Turn::first(&claim.instance).activity()));
         node.run(turns.collect());
         node.run(ids.iter().map(|id| send(items::raise(id, "1"))).collect());
-        assert_eq!(node.claim_with(order(size)).len(), size);
-        let order = ActivityOrder { node: Some(dead), ..scenario::work_order(size) };
-        assert_eq!(node.work_with(order).0.len(), size);
+        assert_eq!(node.claim_with(fetch(size)).len(), size);
+        let fetch = ActivityFetch { node: Some(dead), ..scenario::work_fetch(size) };
+        assert_eq!(node.work_with(fetch).0.len(), size);
         let counted = vec![("the end", node.run(vec![Op::EndNode { name, blamed: None }]).1)];
 
         let work = node.work(size + 5).0;
@@ -216,9 +216,9 @@ fn activities_of_a_session() {
             .map(|claim| commit(claim, Turn::first(&claim.instance).routed_activity(None, Some("session"))));
         let mut counted = vec![("rounds", node.run(turns.collect()).1)];
         let session = SessionFetchConfig { owner_id: "me".to_owned(), lock_timeout: scenario::LEASE };
-        let mut order = scenario::work_order(size);
-        order.session = Some(session);
-        let (work, trips) = node.work_with(order);
+        let mut fetch = scenario::work_fetch(size);
+        fetch.session = Some(session);
+        let (work, trips) = node.work_with(fetch);
         println!("claims in one session: {trips}");
         assert_eq!(work.len(), size);
         counted.push(("acks", node.run(work.iter().map(ack).collect()).1));

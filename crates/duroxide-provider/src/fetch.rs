@@ -29,7 +29,7 @@ pub trait Demand: Debug + Send + Sync {
     fn on_rise(&self, tell: TellOfDemand);
 }
 
-/// What a [`Demand`] calls when it rises.
+/// Called by a [`Demand`] when it rises.
 pub type TellOfDemand = Arc<dyn Fn() + Send + Sync>;
 
 /// A request for orchestration work.
@@ -50,7 +50,7 @@ pub struct OrchestrationFetch<'a> {
     /// messages that were attempted before: a crash counts an attempt for everything claimed, so fetching ahead
     /// would spread poison over healthy work.
     pub free_slots: usize,
-    /// What replaces both when the fetch is served after a wait.
+    /// Asked again for both numbers when the fetch is served after a wait.
     pub demand: Option<Arc<dyn Demand>>,
     /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
     pub node: Option<NodeId>,
@@ -137,7 +137,7 @@ pub struct WorkFetch<'a> {
     pub max: usize,
     /// How many of them can start at once; see [`OrchestrationFetch::free_slots`].
     pub free_slots: usize,
-    /// What replaces both when the fetch is served after a wait.
+    /// Asked again for both numbers when the fetch is served after a wait.
     pub demand: Option<Arc<dyn Demand>>,
     /// The node that claims, if it has joined; see [`Provider::join_node`](crate::Provider::join_node).
     pub node: Option<NodeId>,
@@ -274,7 +274,7 @@ pub struct WorkClaim {
     pub incarnation: Option<u64>,
 }
 
-/// What the renewal of an activity's lock says.
+/// The answer to the renewal of an activity's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RenewedWorkItem {

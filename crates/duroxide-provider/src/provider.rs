@@ -1,5 +1,6 @@
 //! [`Provider`]: what a store must do for the runtime and the client.
 
+mod delegate;
 mod layer;
 mod methods;
 

@@ -34,7 +34,7 @@
 //! * **Route.** The handler filter looks at the instance's name and version; before the instance is known, or when its
 //!   execution continued as new and a `ContinueAsNew` is queued, at what that start asks for.
 //! * **Nodes** are numbered from 1 and never reuse a number; one that joins again under its name keeps it. A claim notes
-//!   the node of its order, or none. A node that ends leaves its live leases ended as of now, in the order of their
+//!   the node of its fetch, or none. A node that ends leaves its live leases ended as of now, in the order of their
 //!   rows: suspect, and ready if they have something to do. If one of its claims is to blame, that one keeps its lease and
 //!   the others are abandoned, their attempt taken back.
 //! * **Losses.** A claim that finds the lock of an earlier one counts it as lost; an abandon leaves the counts as they are,
@@ -81,7 +81,7 @@ pub use self::{
 use crate::{
     OrchestrationClaim, WorkClaim,
     store::{
-        ActivityOrder, Answer, ApplyError, Claimed, DeadLetterNote, InstanceOrder, Op, StoredNode,
+        ActivityFetch, Answer, ApplyError, Claimed, DeadLetterNote, InstanceFetch, Op, StoredNode,
         TransactionSteps,
         bounds::{MAX_ATTEMPTS_DEFAULT, ORPHAN_MESSAGE_TTL_DEFAULT},
     },
@@ -97,13 +97,13 @@ pub struct Rules<T> {
     max_attempts: u32,
     /// The time of the last promotion: the ends of sessions up to then need no wake-up.
     promoted_at: Timestamp,
-    /// The same as of the last commit.
+    /// `promoted_at` as of the last commit, for a rollback.
     promoted_before: Timestamp,
     /// Whether leases that a clock set back made too long have been looked for since the store was opened.
     leases_checked: bool,
 }
 
-/// What the rules leave to the user.
+/// Settings of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleOptions {
     /// How long a message waits for an instance that was never started, before it becomes a dead letter.
@@ -207,12 +207,12 @@ impl<T: Tables> TransactionSteps for Rules<T> {
         self.tables.nodes()
     }
 
-    fn claim_instances(&mut self, order: &InstanceOrder, nonce: u128) -> Rows<Claimed<OrchestrationClaim>> {
-        self.lock_ready_instances(order, nonce)
+    fn claim_instances(&mut self, fetch: &InstanceFetch, nonce: u128) -> Rows<Claimed<OrchestrationClaim>> {
+        self.lock_ready_instances(fetch, nonce)
     }
 
-    fn claim_activities(&mut self, order: &ActivityOrder, nonce: u128) -> Rows<Claimed<WorkClaim>> {
-        self.lock_ready_activities(order, nonce)
+    fn claim_activities(&mut self, fetch: &ActivityFetch, nonce: u128) -> Rows<Claimed<WorkClaim>> {
+        self.lock_ready_activities(fetch, nonce)
     }
 
     /// Everything is checked before the first write.

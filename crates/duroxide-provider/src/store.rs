@@ -11,9 +11,9 @@ pub mod bounds;
 mod delivery;
 mod engine;
 mod failure;
+mod fetch;
 mod node;
 mod op;
-mod order;
 mod pending;
 mod reader;
 mod round;
@@ -26,9 +26,9 @@ mod transaction;
 pub use delivery::{Arrival, sort_for_delivery};
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfWrite};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
+pub use fetch::{ActivityFetch, FetchRequest, HeldBack, HeldBackBy, InstanceFetch};
 pub use node::{NodeRow, StoredNode};
 pub use op::{Answer, Ended, Op, Readies, RemovalTask, StoredStart, Unfinished};
-pub use order::{ActivityOrder, HeldBack, HeldBackBy, InstanceOrder};
 pub use pending::pending_info;
 pub use reader::{
     InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance, StoreReader,

@@ -1,6 +1,11 @@
 //! One connection, its statements, and the values that go in and out of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{VersionTriple, store::StoreFailure};
@@ -266,4 +271,33 @@ pub(crate) fn triple_columns(pinned: Option<VersionTriple>) -> [Option<i64>; 3] 
         pinned.map(|version| number(version.minor)),
         pinned.map(|version| number(version.patch)),
     ]
+}
+
+/// A map by numbers that nobody outside chooses, such as row numbers and addresses, so that a multiplication is enough of a
+/// hash. The standard hasher, which withstands chosen keys, takes a hundred instructions for each.
+pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct NumberHasher(u64);
+
+/// 2^64 divided by the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(SPREAD);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    /// The low bits of a product depend on few bits of its factors; the high ones on all.
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(32)
+    }
 }

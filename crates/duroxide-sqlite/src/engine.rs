@@ -192,7 +192,7 @@ impl StoreEngine for SqliteEngine {
         self.transact_batch(batch)
     }
 
-    /// What is in the intake is due now.
+    /// Rows in the intake are due now.
     fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
         if self.has_intake()? {
             return Ok(Some(now));
@@ -208,7 +208,7 @@ impl StoreEngine for SqliteEngine {
         Ok(changed)
     }
 
-    /// Whoever commits writes the log first.
+    /// Every commit writes the log, so the log is watched.
     fn tell_of_writes(&mut self, tell: &TellOfWrite) -> bool {
         let log = self.location.log(self.db().conn());
         log.is_some_and(|log| self.watcher.tell_of_write(&log, tell))

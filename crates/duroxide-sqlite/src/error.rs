@@ -1,4 +1,4 @@
-//! What went wrong, and what may be done about it. Decided by SQLite's error code, never by its text (23.2).
+//! Errors, classified by SQLite's error code, never by its text (23.2).
 
 use duroxide_provider::{
     ProviderError,
@@ -6,7 +6,7 @@ use duroxide_provider::{
 };
 use rusqlite::{Error, ErrorCode};
 
-/// What a failed call of the SQLite provider says.
+/// Why the SQLite provider could not be opened or used.
 pub type SqliteError = ProviderError;
 
 /// A failure of SQLite itself.

@@ -81,7 +81,7 @@ fn is_in_place(_file: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Whether someone holds this file who touched it not longer than `within` ago.
+/// Whether a process holds this file and has touched it within the last `within`.
 fn is_held(path: &Path, within: Duration) -> bool {
     let Ok(file) = OpenOptions::new().write(true).open(path) else { return false };
     let touched = file.metadata().and_then(|data| data.modified());
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
-    /// Whoever opened a file before it was removed may lock it, and would take the node for dead that joined again.
+    /// A process that opened the file before its removal may lock it, and would take a node for dead that has joined again.
     #[cfg(unix)]
     #[test]
     fn a_lock_on_a_file_that_was_removed_and_made_anew_shows_nothing() {

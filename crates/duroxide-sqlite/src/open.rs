@@ -16,7 +16,7 @@ pub use reader::SqliteReader;
 
 use crate::{SqliteError, SqliteOptions, db::Db};
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Writer,

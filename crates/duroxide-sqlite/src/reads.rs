@@ -25,7 +25,7 @@ use crate::{
     db::{Db, lossy_text, micros, number, time, triple, unsigned},
     tables::{
         executions::{first_event, output, output_columns},
-        mailboxes::messages::held,
+        mailboxes::held,
         payloads::{whole_bytes, whole_data},
         state::{custom_status, key_values},
     },
@@ -154,7 +154,7 @@ pub(crate) fn status(db: &Db, instance: &str) -> Result<Option<StoredStatus>, St
     db.first(STATUS, [instance], read_status)
 }
 
-/// The same, also of an instance whose start is queued.
+/// Like `status`, and also finds an instance whose start is queued.
 pub(crate) fn status_or_pending(db: &Db, instance: &str) -> Result<Option<StoredStatus>, StoreFailure> {
     db.first(STATUS_OR_PENDING, [instance], read_status)
 }

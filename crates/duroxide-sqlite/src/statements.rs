@@ -3,15 +3,12 @@
 //! A statement is found by the address of its text, which is a constant. A cache that hashes the text of whatever it is
 //! given, such as rusqlite's own, takes an eighth of the store thread's time.
 
-use std::{
-    cell::RefCell,
-    collections::HashMap,
-    fmt,
-    hash::{BuildHasherDefault, Hasher},
-};
+use std::{cell::RefCell, fmt};
 
 use rusqlite::{Connection, PrepFlags, Statement};
 use self_cell::self_cell;
+
+use crate::db::NumberMap;
 
 self_cell!(
     /// A connection with the statements that are prepared on it. They go before it does.
@@ -65,7 +62,7 @@ struct Statements<'conn>(RefCell<Table<'conn>>);
 #[derive(Default)]
 struct Table<'conn> {
     /// Where the statement of a text is. A text that the compiler has put in two places has two statements.
-    places: HashMap<*const str, usize, BuildHasherDefault<AddressHasher>>,
+    places: NumberMap<*const str, usize>,
     /// In boxes, since they are taken out and put back all the time.
     kept: Vec<Option<Box<Statement<'conn>>>>,
 }
@@ -92,34 +89,6 @@ impl<'conn> Statements<'conn> {
 impl fmt::Debug for Statements<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Statements").finish_non_exhaustive()
-    }
-}
-
-/// Spreads addresses and lengths. Nobody outside chooses them, so that a multiplication is enough.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl AddressHasher {
-    /// 2^64 divided by the golden ratio.
-    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-    fn add(&mut self, value: u64) {
-        self.0 = (self.0 ^ value).wrapping_mul(Self::SPREAD);
-    }
-}
-
-impl Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.add(u64::from(*byte)));
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.add(value as u64);
-    }
-
-    /// The low bits of a product depend on few bits of its factors; the high ones on all.
-    fn finish(&self) -> u64 {
-        self.0.rotate_left(32)
     }
 }
 

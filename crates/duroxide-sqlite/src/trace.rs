@@ -1,4 +1,4 @@
-//! What a connection is asked to do, so that tests can guard the number and the plans of statements.
+//! Records the statements of a connection, so that tests can guard their number and their plans.
 
 use std::sync::{
     Mutex, PoisonError,

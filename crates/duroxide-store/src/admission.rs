@@ -47,7 +47,7 @@ impl Admission {
         Some(Admitted { _place: place, _bytes: bytes })
     }
 
-    /// What is larger than the whole queue is let in when the queue is empty.
+    /// An operation that is larger than the whole queue is let in when the queue is empty.
     fn counted(&self, bytes: usize) -> u32 {
         u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max)
     }

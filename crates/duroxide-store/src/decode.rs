@@ -7,7 +7,7 @@ use duroxide_provider::{
 };
 use serde::Deserialize;
 
-/// Whose history it is, for messages.
+/// The execution that a history belongs to, for error texts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HistoryOf<'a> {
     pub(crate) instance: &'a str,
@@ -44,7 +44,7 @@ pub(crate) fn decode_execution(stored: StoredExecution, of: HistoryOf<'_>) -> Lo
     LoadedExecution { history, history_error, kv_snapshot: stored.kv.into_iter().collect() }
 }
 
-/// One event, or a permanent error.
+/// Decodes one event. The error is permanent.
 pub(crate) fn decode_event(operation: &str, data: &str, instance: &str) -> Result<Event, ProviderError> {
     serde_json::from_str(data).map_err(|error| {
         let message = format!("Failed to deserialize event: {error} (instance {instance})");
@@ -67,7 +67,7 @@ pub(crate) fn decode_status(
     })
 }
 
-/// What an instance is, by its first event.
+/// The descriptor of an instance, from its first event.
 pub(crate) fn descriptor_of(first: Event) -> Option<OrchestrationDescriptor> {
     match first.kind {
         EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } => {

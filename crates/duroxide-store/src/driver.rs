@@ -55,14 +55,14 @@ pub struct StoreDriver {
     nonces: Nonces,
     watchers: Arc<Watchers>,
     news: News,
-    /// How the engine tells that someone has begun to write.
+    /// Called by the engine when another connection has begun to write.
     tell: TellOfWrite,
     name: Arc<str>,
     nodes: Nodes,
     lease_allowance: LeaseAllowance,
 }
 
-/// What a store waits for.
+/// Until when a store has nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
     /// This time, at most: requests are coming in, and it is cheaper to take many of them at once.
@@ -75,7 +75,7 @@ pub enum Idle {
     Closed,
 }
 
-/// What a driver is made of, beside the engine.
+/// The parts of a driver beside its engine.
 pub(crate) struct DriverParts {
     pub(crate) machine: Machine,
     pub(crate) inbox: mpsc::Receiver<Request>,
@@ -119,11 +119,25 @@ impl StoreDriver {
                 log::clock_was_set(&self.name, step);
             }
             match self.machine.next_step(now) {
+                Step::Reopen => self.reopen(now),
+                Step::Refuse => self.machine.refuse(),
+                Step::AskNextWake => {
+                    let wake = self.engine.next_wake(now);
+                    self.note_wake(&wake, now);
+                }
+                Step::PollForChanges => self.poll_for_changes(now),
+                Step::TendNodes => self.tend_nodes(now),
+                Step::Expire => self.machine.expire(now),
+                Step::Read => {
+                    for read in self.machine.take_reads() {
+                        read.run(self.engine.reader());
+                    }
+                }
+                Step::Transact => self.transact(now),
                 Step::Gather(until) => return Idle::Gathering(until),
                 Step::Sleep(None) => return Idle::UntilRequest,
                 Step::Sleep(Some(until)) => return Idle::Until(until),
                 Step::Stop => return Idle::Closed,
-                step => self.carry_out(step, now),
             }
         }
     }
@@ -146,29 +160,6 @@ impl StoreDriver {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
-    }
-
-    fn carry_out(&mut self, step: Step, now: Timestamp) {
-        match step {
-            Step::Reopen => self.reopen(now),
-            Step::Refuse => self.machine.refuse(),
-            Step::AskNextWake => self.ask_next_wake(now),
-            Step::PollForChanges => self.poll_for_changes(now),
-            Step::TendNodes => self.tend_nodes(now),
-            Step::Expire => self.machine.expire(now),
-            Step::Read => {
-                for read in self.machine.take_reads() {
-                    read.run(self.engine.reader());
-                }
-            }
-            Step::Transact => self.transact(now),
-            Step::Gather(_) | Step::Sleep(_) | Step::Stop => {}
-        }
-    }
-
-    fn ask_next_wake(&mut self, now: Timestamp) {
-        let wake = self.engine.next_wake(now);
-        self.note_wake(&wake, now);
     }
 
     fn poll_for_changes(&mut self, now: Timestamp) {
@@ -316,7 +307,7 @@ impl StoreDriver {
         self.answer(job, answer.map_err(ApplyError::Refused));
     }
 
-    /// What the machine learns of a commit.
+    /// Reports a commit to the machine.
     fn note_commit(&mut self, outcome: &Outcome, now: Timestamp) {
         self.machine.committed(outcome.promoted.then_some(now));
         if outcome.changed_leases {
@@ -335,7 +326,7 @@ impl StoreDriver {
         }
     }
 
-    /// The transaction is committed: tells everyone.
+    /// Answers all callers of a committed transaction.
     fn settle(&mut self, jobs: Vec<Job>, outcome: Outcome, took: Duration, now: Timestamp) {
         self.note_commit(&outcome, now);
         let (operations, claims) =
@@ -355,13 +346,13 @@ impl StoreDriver {
     fn answer(&mut self, job: Job, answer: Result<Answer, ApplyError>) {
         self.note_node(job.op(), &answer);
         if let Ok(answer) = &answer {
-            // It has happened, for good: only now anyone hears of it.
+            // Watchers are told only after the commit.
             self.watchers.tell_of(job.op(), answer);
         }
         job.answer(answer);
     }
 
-    /// Nothing of the batch happened.
+    /// Handles a batch that had no effect.
     fn fail(&mut self, jobs: Vec<Job>, failure: &StoreFailure, now: Timestamp) {
         log::transaction_failed(&self.name, jobs.len(), failure);
         self.machine.postpone_promotion(now);
@@ -374,7 +365,7 @@ impl StoreDriver {
         self.machine.try_again(again, now);
     }
 
-    /// Nobody knows whether the batch happened. A caller who tries again finds its lock, or an invalid token.
+    /// The outcome of the batch is unknown. A caller that tries again finds its lock, or an invalid token.
     fn lose(&mut self, jobs: Vec<Job>, failure: StoreFailure, releases: Vec<Op>, now: Timestamp) {
         log::outcome_unknown(&self.name, jobs.len(), &failure);
         let (again, told): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_tried_again);

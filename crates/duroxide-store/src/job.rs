@@ -22,13 +22,13 @@ pub(crate) struct Job {
 struct JobParts {
     op: Op,
     handed_in: Timestamp,
-    /// Who is told. `None` for what nobody waits for, such as the release of a claim.
+    /// Where the answer goes. `None` for an operation without a waiting caller, such as the release of a claim.
     reply: Option<oneshot::Sender<Answered>>,
-    /// Its place in the bounded queue of client enqueues, free again when it is answered.
+    /// The operation's place in the bounded queue of client enqueues, free again when it is answered.
     place: Option<Admitted>,
 }
 
-/// What came of an operation, with the operation itself. It was allocated by its caller, and is freed there too: that is
+/// The answer to an operation, with the operation itself. It was allocated by its caller, and is freed there too: that is
 /// cheaper than on the store thread, which everybody waits for.
 #[derive(Debug)]
 pub(crate) struct Answered {
@@ -65,7 +65,7 @@ impl Job {
         Self { parts: Box::new(JobParts { op, handed_in, reply: None, place: None }) }
     }
 
-    /// What is to be done.
+    /// The operation.
     pub(crate) fn op(&self) -> &Op {
         &self.parts.op
     }
@@ -79,7 +79,7 @@ impl Job {
         self.parts.handed_in
     }
 
-    /// Whether nobody ever waited for it.
+    /// Whether the operation never had a waiting caller.
     pub(crate) fn is_unattended(&self) -> bool {
         self.parts.reply.is_none()
     }

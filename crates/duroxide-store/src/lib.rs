@@ -5,8 +5,8 @@
 //!
 //! * **Group commit.** One thread owns the engine. Whatever waits is applied in one transaction, then everyone is
 //!   answered. No timer delays a batch; a lone caller commits at once.
-//! * **Waiting fetches.** A fetch that finds nothing is a standing order. Every transaction serves the waiting
-//!   orders before its commit, so the transaction that makes work also hands it over.
+//! * **Waiting fetches.** A fetch that finds nothing waits in the store. Every transaction serves the waiting
+//!   fetches before its commit, so the transaction that makes work also hands it over.
 //! * **Watchers.** A client that waits for an instance is told after each commit that concerns it.
 //!
 //! # Code map
@@ -23,17 +23,14 @@ mod builder;
 mod clock;
 mod cursor;
 mod decode;
-#[doc(hidden)]
-pub mod delegate;
 mod driver;
-mod guard;
+mod fetch;
 mod job;
 mod log;
 mod machine;
 mod memory;
 mod nodes;
 mod options;
-mod order;
 mod provider;
 mod readers;
 mod stranded;
@@ -48,3 +45,19 @@ pub use memory::MemoryProvider;
 pub use nodes::{NodeLock, NodeLocks, NodeNote};
 pub use options::StoreOptions;
 pub use provider::StoreProvider;
+
+/// ```
+/// use duroxide_provider::Provider;
+/// use duroxide_store::{MemoryProvider, impl_provider_by_delegation};
+///
+/// struct MyProvider {
+///     store: MemoryProvider,
+/// }
+///
+/// impl_provider_by_delegation!(MyProvider, store);
+///
+/// let provider = MyProvider { store: MemoryProvider::new() };
+/// assert_eq!(provider.name(), "memory");
+/// assert!(provider.as_management_capability().is_some());
+/// ```
+pub use duroxide_provider::impl_provider_by_delegation;

@@ -1,4 +1,4 @@
-//! What the operator is told: structured logs and one counter. Payloads are never logged.
+//! The logs of a store, and one counter. Payloads are never logged.
 
 use duroxide_provider::{
     ClaimToken, DeadLetterQueue, DeleteInstanceResult, ProviderError,
@@ -98,7 +98,7 @@ pub(crate) fn reopened(store: &str, failed_attempts: u32) {
     info!(target: TARGET, store, failed_attempts, "store reopened");
 }
 
-/// Something beside a transaction failed: looking ahead, looking for changes, upkeep.
+/// A call of the engine outside of a transaction failed: the next due time, changes elsewhere, upkeep.
 pub(crate) fn upkeep_failed(store: &str, what: &str, failure: &StoreFailure) {
     warn!(target: TARGET, store, what, %failure, "store upkeep failed");
 }

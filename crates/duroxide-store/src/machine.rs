@@ -18,7 +18,7 @@ mod waiting_fetches;
 use std::{collections::VecDeque, time::Duration};
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{ActivityOrder, InstanceOrder, Readies, StoreFailure};
+use duroxide_provider::store::{ActivityFetch, InstanceFetch, Readies, StoreFailure};
 
 use self::{
     backlog::Backlog, change_polling::ChangePolling, clock_check::ClockCheck, gathering::Gathering,
@@ -42,7 +42,7 @@ const UPKEEP_PAUSE: Duration = Duration::from_secs(1);
 /// Reads that run between two transactions on the store thread.
 const READS_MAX: usize = 64;
 
-/// What is to be done next.
+/// The next step of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Open the store anew after a commit with unknown outcome.
@@ -80,8 +80,8 @@ pub(crate) struct Machine {
     reads: VecDeque<Read>,
     /// Reads and transactions take turns.
     reads_had_their_turn: bool,
-    pub(crate) instances: WaitingFetches<InstanceOrder>,
-    pub(crate) activities: WaitingFetches<ActivityOrder>,
+    pub(crate) instances: WaitingFetches<InstanceFetch>,
+    pub(crate) activities: WaitingFetches<ActivityFetch>,
     gathering: Gathering,
     /// Whether something came in since the time was last noted.
     has_arrivals: bool,
@@ -97,14 +97,14 @@ pub(crate) struct Machine {
     /// The latest time seen, to notice a clock that is set back.
     seen: Timestamp,
     clock_check: ClockCheck,
-    /// What is to be done to leases, if the clock was set.
+    /// The pending change of leases, if the clock was set.
     lease_change: Option<LeaseChange>,
 }
 
 /// When the store has something due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wake {
-    /// Something was committed since it was asked.
+    /// A commit happened since the engine was last asked.
     Unknown,
     Known(Option<Timestamp>),
 }
@@ -199,7 +199,7 @@ impl Machine {
         step
     }
 
-    /// Nobody can hand anything in any more. What nobody waits for, such as releases of claims, is still done.
+    /// Closes the store to callers. Operations without a waiting caller, such as releases of claims, are still done.
     fn close(&mut self) {
         self.closing = true;
         let failure = closed();
@@ -217,7 +217,7 @@ impl Machine {
 
     // ---- what to do -----------------------------------------------------------------------------------------
 
-    /// What to do next.
+    /// Decides the next step.
     pub(crate) fn next_step(&self, now: Timestamp) -> Step {
         if let Health::Lost { retry_at, .. } = self.health {
             return self.next_step_while_lost(retry_at, now);
@@ -234,7 +234,7 @@ impl Machine {
         if self.tend_nodes_at.is_some_and(|at| at <= now) {
             return Step::TendNodes;
         }
-        // What is due comes first: it may be what a fetch that does not wait has come for.
+        // Promotion comes before expiry: a fetch that does not wait may get a row that has just become due.
         let has_expired = self.instances.has_expired(now) || self.activities.has_expired(now);
         if has_expired && !self.promotion_is_due(now) {
             return Step::Expire;
@@ -264,12 +264,12 @@ impl Machine {
         matches!(self.wake, Wake::Known(Some(at)) if at <= now)
     }
 
-    /// What the next transaction has to do to leases, because the clock was set.
+    /// The change of leases that the next transaction makes, because the clock was set.
     pub(crate) fn lease_change_due(&self, now: Timestamp) -> Option<LeaseChange> {
         self.lease_change.filter(|change| change.not_before <= now)
     }
 
-    /// Others' changes matter only to someone who waits for them.
+    /// Whether to poll for changes by other processes: only while a fetch or a client waits for them.
     fn polls_for_changes(&self) -> bool {
         self.options.shared && (self.watched || !self.instances.is_empty() || !self.activities.is_empty())
     }
@@ -394,12 +394,12 @@ impl Machine {
         self.tend_nodes_at = self.tend_nodes_at.map(|_| next);
     }
 
-    /// Nobody could say whether another process changed the store.
+    /// Polling for changes by other processes failed.
     pub(crate) fn poll_failed(&mut self, now: Timestamp) {
         self.polling.poll_at(now.saturating_add(UPKEEP_PAUSE));
     }
 
-    /// Something may have become ready outside a transaction that serves.
+    /// Items may have become ready outside of a transaction that serves fetches.
     pub(crate) fn made_ready(&mut self, readies: Readies) {
         if readies.instances {
             self.instances.refresh();

@@ -15,9 +15,9 @@ use crate::{
     StoreBuilder, StoreOptions,
     admission::Admission,
     decode::{HistoryOf, decode_execution},
+    fetch::QueueFetch,
     job::{op_bytes, provider_error},
     nodes::{Joining, NodeLocks},
-    order::Order,
     readers::{ReaderThreads, Readers},
     submit::{Delivery, Read, Request, Submitter, closed},
     thread,
@@ -39,7 +39,7 @@ pub struct StoreProvider {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a provider is made of.
+/// The parts of a provider.
 pub(crate) struct ProviderParts<'a> {
     pub(crate) submitter: Submitter,
     pub(crate) watchers: Arc<Watchers>,
@@ -86,8 +86,8 @@ impl StoreProvider {
         self.query("snapshot", |reader| reader.snapshot()).await
     }
 
-    /// Has an operation applied. It was prepared by the caller, so the store thread encodes nothing. It is handed in at
-    /// once: the future has only to wait, and is small.
+    /// Submits an operation at once and returns a future that only waits for the answer, and is small. The caller has
+    /// prepared the operation, so the store thread encodes nothing.
     fn apply(
         &self,
         operation: &'static str,
@@ -100,7 +100,7 @@ impl StoreProvider {
         }
     }
 
-    /// Has a client's message queued, once there is room for it.
+    /// Queues a client's message as soon as there is room for it.
     async fn enqueue(
         &self,
         operation: &'static str,
@@ -110,7 +110,7 @@ impl StoreProvider {
         let bytes = op_bytes(&op);
         let answer = match self.admission.admit_now(bytes) {
             Some(place) => self.submitter.apply(op, Some(place)),
-            // What has to wait is boxed, so that what has not needs little memory.
+            // An operation that waits for room is boxed, so that the future of one that does not stays small.
             None => {
                 let op = Box::new(op);
                 let Some(place) = self.admission.admit(bytes).await else {
@@ -123,13 +123,13 @@ impl StoreProvider {
     }
 
     /// Waits for work.
-    async fn fetch<O: Order>(
+    async fn fetch<F: QueueFetch>(
         &self,
         operation: &str,
-        order: O,
+        fetch: F,
         poll_timeout: Duration,
-    ) -> Result<Delivery<O>, ProviderError> {
-        let delivery = self.submitter.fetch(order, poll_timeout).await;
+    ) -> Result<Delivery<F>, ProviderError> {
+        let delivery = self.submitter.fetch(fetch, poll_timeout).await;
         delivery.map_err(|failure| failure.into_provider_error(operation))
     }
 
@@ -167,7 +167,7 @@ impl Drop for StoreProvider {
         if let Some(thread) = self.thread.take() {
             thread::join(thread);
         }
-        // Whoever still watches looks again, and finds the store closed.
+        // Remaining watchers read again, and find the store closed.
         self.watchers.tell_all();
     }
 }

@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(made, 400);
     }
 
-    /// Whoever has handed a read in is answered, also when the store is closed meanwhile.
+    /// Every submitted read is answered, also when the store is closed meanwhile.
     #[test]
     fn a_closed_queue_is_emptied_first() {
         let queue = ReadQueue::default();

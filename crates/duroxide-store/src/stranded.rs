@@ -40,7 +40,7 @@ fn has_joining_node(locks: &dyn NodeLocks, stored: &[StoredNode], ending: &BTree
     locks.has_joining_node(&joined, THERE_FOR)
 }
 
-/// What the nodes that are there can do. `None` if there are none, or if one of them says something that cannot be read:
+/// The capabilities of the nodes that have joined. `None` if there are none, or if one of them says something that cannot be read:
 /// who knows what a later release can do.
 fn capabilities(nodes: &[StoredNode], now: Timestamp) -> Option<Vec<NodeCapability>> {
     let there = nodes.iter().filter(|node| now.saturating_since(node.seen_at) < THERE_FOR);

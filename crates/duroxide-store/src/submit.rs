@@ -9,20 +9,22 @@ use std::{
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::{
     TellOfDemand,
-    store::{ActivityOrder, Answer, ApplyError, FailureClass, InstanceOrder, Op, StoreFailure, StoreReader},
+    store::{
+        ActivityFetch, Answer, ApplyError, FailureClass, InstanceFetch, Op, StoreFailure, StoreReader, caught,
+    },
 };
 use tokio::sync::oneshot;
 
 use crate::{
     admission::Admitted,
-    guard::guarded,
+    fetch::{FetchReply, QueueFetch},
     job::Job,
+    log,
     nodes::NodeLock,
-    order::{FetchReply, Order},
 };
 
-/// What callers ask of the store thread. Small, because the channel keeps room for many: what is allocated by the
-/// kilobyte is slow to get.
+/// A request to the store thread. Small, because the channel allocates room for 31 requests at once, and allocations
+/// above a kilobyte are slow.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Change something.
@@ -30,14 +32,14 @@ pub(crate) enum Request {
     /// Read something, where no reader has its own thread.
     Read(Read),
     /// Hand out instances.
-    FetchInstances(Box<Fetch<InstanceOrder>>),
+    FetchInstances(Box<SubmittedFetch<InstanceFetch>>),
     /// Hand out activities.
-    FetchActivities(Box<Fetch<ActivityOrder>>),
+    FetchActivities(Box<SubmittedFetch<ActivityFetch>>),
     /// A waiting fetch may want more than it did.
     DemandRose,
     /// A client watches from now on.
     Watched,
-    /// Someone has begun to write the store, in this process or another.
+    /// This process or another one has begun to write the store.
     WriteNoticed,
     /// A node has gone; its lock goes with it.
     NodeGone(Box<GoneNode>),
@@ -49,12 +51,11 @@ const _: () = assert!(size_of::<Request>() <= 3 * size_of::<usize>(), "see its d
 
 /// A fetch on its way to the store thread.
 #[derive(Debug)]
-pub(crate) struct Fetch<O: Order> {
-    /// What it asks for.
-    pub(crate) order: O,
+pub(crate) struct SubmittedFetch<F: QueueFetch> {
+    pub(crate) request: F,
     /// Until when it waits.
     pub(crate) deadline: Timestamp,
-    pub(crate) reply: FetchReply<O>,
+    pub(crate) reply: FetchReply<F>,
 }
 
 /// A node that has left, with the lock that shows it.
@@ -80,7 +81,7 @@ pub(crate) struct Submitter {
     tell_of_demand: TellOfDemand,
 }
 
-/// What a stepped store calls when somebody has handed something in.
+/// Called by a stepped store after each request.
 pub(crate) type OnRequest = Arc<dyn Fn() + Send + Sync>;
 
 impl Submitter {
@@ -117,16 +118,16 @@ impl Submitter {
     }
 
     /// Waits for work, at most `poll_timeout`.
-    pub(crate) async fn fetch<O: Order>(
+    pub(crate) async fn fetch<F: QueueFetch>(
         &self,
-        order: O,
+        fetch: F,
         poll_timeout: std::time::Duration,
-    ) -> Result<Delivery<O>, StoreFailure> {
-        if let Some(demand) = order.demand() {
+    ) -> Result<Delivery<F>, StoreFailure> {
+        if let Some(demand) = fetch.demand() {
             demand.on_rise(Arc::clone(&self.tell_of_demand));
         }
         let (reply, delivery) = oneshot::channel();
-        self.send(order.into_request(self.clock.now().saturating_add(poll_timeout), reply));
+        self.send(fetch.into_request(self.clock.now().saturating_add(poll_timeout), reply));
         delivery.await.unwrap_or_else(|_| Err(closed()))
     }
 
@@ -136,7 +137,7 @@ impl Submitter {
     }
 }
 
-/// Hands a request in, and tells who runs the store by hand.
+/// Sends a request, and wakes whoever runs a stepped store.
 fn hand_in(requests: &mpsc::Sender<Request>, on_request: Option<&OnRequest>, request: Request) {
     let _ = requests.send(request);
     if let Some(on_request) = on_request {
@@ -153,13 +154,13 @@ impl fmt::Debug for Submitter {
 /// Claims on their way to the caller of a fetch. Dropped unread, they are given back as if they had never been
 /// made; else they would hang until their lease ends.
 #[derive(Debug)]
-pub(crate) struct Delivery<O: Order> {
-    claims: Vec<O::Claim>,
+pub(crate) struct Delivery<F: QueueFetch> {
+    claims: Vec<F::Claim>,
     store: Option<Submitter>,
 }
 
-impl<O: Order> Delivery<O> {
-    pub(crate) fn new(claims: Vec<O::Claim>, store: Submitter) -> Self {
+impl<F: QueueFetch> Delivery<F> {
+    pub(crate) fn new(claims: Vec<F::Claim>, store: Submitter) -> Self {
         Self { claims, store: Some(store) }
     }
 
@@ -169,20 +170,20 @@ impl<O: Order> Delivery<O> {
     }
 
     /// The first claim, still on its way.
-    pub(crate) fn first(&self) -> Option<&O::Claim> {
+    pub(crate) fn first(&self) -> Option<&F::Claim> {
         self.claims.first()
     }
 
     /// The claims; from now on they are the caller's.
-    pub(crate) fn take(mut self) -> Vec<O::Claim> {
+    pub(crate) fn take(mut self) -> Vec<F::Claim> {
         std::mem::take(&mut self.claims)
     }
 }
 
-impl<O: Order> Drop for Delivery<O> {
+impl<F: QueueFetch> Drop for Delivery<F> {
     fn drop(&mut self) {
         if let Some(store) = &self.store {
-            self.claims.iter().map(O::release).for_each(|op| store.post(op));
+            self.claims.iter().map(F::release).for_each(|op| store.post(op));
         }
     }
 }
@@ -203,12 +204,12 @@ impl Read {
     ) -> (Self, oneshot::Receiver<Result<T, StoreFailure>>) {
         let (reply, result) = oneshot::channel();
         let run = Box::new(move |reader: Result<&mut dyn StoreReader, StoreFailure>| {
-            // Nobody reads for a caller who has gone away.
+            // A caller that has gone away needs no answer.
             if reply.is_closed() {
                 return;
             }
-            let result =
-                reader.and_then(|reader| guarded(&store, "read", FailureClass::Permanent, || read(reader)));
+            let result = reader.and_then(|reader| caught("read", FailureClass::Permanent, || read(reader)));
+            let result = result.inspect_err(|failure| log::panic_in(&store, failure));
             let _ = reply.send(result);
         });
         (Self { run }, result)

@@ -75,7 +75,7 @@ pub(crate) fn join(thread: JoinHandle<()>) {
     }
 }
 
-/// Says so at once if the thread it lives on ends by a panic.
+/// Logs when its thread ends by a panic.
 struct Alarm;
 
 impl Drop for Alarm {
@@ -91,7 +91,7 @@ pub(crate) fn run(mut driver: StoreDriver) {
     loop {
         match driver.run() {
             Idle::Closed => return,
-            // Nobody has to wake this thread meanwhile, and the others have its core.
+            // A sleep costs the submitting threads no wake-up, and leaves them this core.
             Idle::Gathering(until) => sleep(until.saturating_since(driver.now()).min(NAP)),
             Idle::UntilRequest => driver.wait(None),
             Idle::Until(time) => driver.wait(Some(time.saturating_since(driver.now()).min(SLEEP_MAX))),

@@ -17,7 +17,7 @@ use crate::decode::decode_status;
 /// How many instances are remembered as begun. If more run, all are forgotten: whoever waits for one reads it then.
 const BEGUN_MAX: usize = 16_384;
 
-/// Who watches which instance.
+/// The watches of all clients, by instance.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
     known: Mutex<Known>,
@@ -41,11 +41,11 @@ pub(crate) struct Watch {
     watchers: Arc<Watchers>,
 }
 
-/// How a watch is told.
+/// Notifies one watch.
 #[derive(Debug, Default)]
 struct Signal {
     changed: Notify,
-    /// How the instance has stood since the last change, if the one who told it knew.
+    /// The status of the instance since the last change, if the change reported it.
     end: Mutex<Option<Arc<StoredStatus>>>,
 }
 
@@ -73,7 +73,7 @@ impl Watchers {
             (_, Answer::RoundCommitted { instance, .. }) | (Op::Append { instance, .. }, _) => {
                 self.tell(instance);
             }
-            // Nobody can see what it removes.
+            // The removed rows were invisible already.
             (Op::RemoveRows { .. }, _) => {}
             // The answer gives only numbers, and deletes are rare.
             (_, Answer::Deleted(_) | Answer::DeletedPart(..)) => self.tell_all(),
@@ -114,7 +114,7 @@ impl Watchers {
         }
     }
 
-    /// Tells the watchers of one instance how it ended. Nothing is copied for nobody.
+    /// Tells the watchers of one instance how it ended. Copies the status only if there are watchers.
     fn tell_end(&self, instance: &str, status: impl FnOnce() -> StoredStatus) {
         let mut known = self.lock();
         known.begun.remove(instance);
@@ -124,7 +124,7 @@ impl Watchers {
         }
     }
 
-    /// Tells everyone: nobody knows which instances changed.
+    /// Tells all watchers, because it is not known which instances changed.
     pub(crate) fn tell_all(&self) {
         let mut known = self.lock();
         known.begun.clear();
@@ -150,7 +150,7 @@ impl Watchers {
 }
 
 impl Signal {
-    /// What was told before no longer counts: the instance may since have been deleted.
+    /// Replaces an end that was reported before: the instance may have been deleted since.
     fn tell(&self, end: Option<Arc<StoredStatus>>) {
         *self.end() = end;
         self.changed.notify_one();
@@ -170,7 +170,7 @@ impl InstanceWatch for Watch {
 
     fn told(&mut self) -> Option<StatusSnapshot> {
         let end = self.signal.end().take()?;
-        // What cannot be decoded is read again, and then it is an error.
+        // An end that cannot be decoded is read from the store, and that read fails.
         decode_status("told", Arc::unwrap_or_clone(end), &self.instance).ok()
     }
 

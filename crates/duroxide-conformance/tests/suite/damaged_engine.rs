@@ -12,7 +12,7 @@ use duroxide_provider::{
     memory::{MemoryEngine, MemoryTables},
     rules::Rules,
     store::{
-        ActivityOrder, ActivityRow, Answer, ApplyError, Batch, Claimed, Done, EventRow, Fault, InstanceOrder,
+        ActivityFetch, ActivityRow, Answer, ApplyError, Batch, Claimed, Done, EventRow, Fault, InstanceFetch,
         MessageKind, MessageRow, Op, StoreFailure, StoreReader as _, StoredExecution, TransactionSteps,
         Visibility,
     },
@@ -148,23 +148,23 @@ impl StepLayer for DamagedEngine {
 
     fn claim_instances(
         &mut self,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
         match self.fault {
-            Some(fault) => fault.claim_instances(self.engine().rules(), order.clone(), nonce),
-            None => self.engine().rules().claim_instances(order, nonce),
+            Some(fault) => fault.claim_instances(self.engine().rules(), fetch.clone(), nonce),
+            None => self.engine().rules().claim_instances(fetch, nonce),
         }
     }
 
     fn claim_activities(
         &mut self,
-        order: &ActivityOrder,
+        fetch: &ActivityFetch,
         nonce: u128,
     ) -> Result<Claimed<WorkClaim>, StoreFailure> {
         match self.fault {
-            Some(fault) => fault.claim_activities(self.engine().rules(), order.clone(), nonce),
-            None => self.engine().rules().claim_activities(order, nonce),
+            Some(fault) => fault.claim_activities(self.engine().rules(), fetch.clone(), nonce),
+            None => self.engine().rules().claim_activities(fetch, nonce),
         }
     }
 }

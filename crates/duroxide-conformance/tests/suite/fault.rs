@@ -4,7 +4,7 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
     store::{
-        ActivityOrder, Answer, ApplyError, Claimed, InstanceOrder, Op, PreparedExecution, PreparedRound,
+        ActivityFetch, Answer, ApplyError, Claimed, InstanceFetch, Op, PreparedExecution, PreparedRound,
         Refusal, StoreFailure, TransactionSteps,
     },
 };
@@ -115,17 +115,17 @@ impl BrokenRule {
     pub(crate) fn claim_instances(
         self,
         engine: &mut impl TransactionSteps,
-        mut order: InstanceOrder,
+        mut fetch: InstanceFetch,
         nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
         match self {
-            Self::IgnoresVersionFilter => order.versions = None,
-            Self::UsesFirstRangeOnly => order.versions.iter_mut().for_each(|ranges| ranges.truncate(1)),
-            Self::IgnoresHandlers => order.handlers = None,
-            Self::EndsLeasesEarly => order.lock_timeout /= 4,
+            Self::IgnoresVersionFilter => fetch.versions = None,
+            Self::UsesFirstRangeOnly => fetch.versions.iter_mut().for_each(|ranges| ranges.truncate(1)),
+            Self::IgnoresHandlers => fetch.handlers = None,
+            Self::EndsLeasesEarly => fetch.lock_timeout /= 4,
             _ => {}
         }
-        let mut claimed = engine.claim_instances(&order, self.nonce(nonce))?;
+        let mut claimed = engine.claim_instances(&fetch, self.nonce(nonce))?;
         if self == Self::ForgetsAttempts {
             claimed.items.iter_mut().for_each(|claim| claim.attempt_count = 1);
         }
@@ -135,19 +135,19 @@ impl BrokenRule {
     pub(crate) fn claim_activities(
         self,
         engine: &mut impl TransactionSteps,
-        mut order: ActivityOrder,
+        mut fetch: ActivityFetch,
         nonce: u128,
     ) -> Result<Claimed<WorkClaim>, StoreFailure> {
         match self {
-            Self::IgnoresTags => order.tag_filter = duroxide_provider::TagFilter::Any,
+            Self::IgnoresTags => fetch.tag_filter = duroxide_provider::TagFilter::Any,
             Self::IgnoresSessionOwners => {
-                order.session.iter_mut().for_each(|session| "anyone".clone_into(&mut session.owner_id));
+                fetch.session.iter_mut().for_each(|session| "anyone".clone_into(&mut session.owner_id));
             }
-            Self::IgnoresHandlers => order.handlers = None,
-            Self::EndsLeasesEarly => order.lock_timeout /= 4,
+            Self::IgnoresHandlers => fetch.handlers = None,
+            Self::EndsLeasesEarly => fetch.lock_timeout /= 4,
             _ => {}
         }
-        let mut claimed = engine.claim_activities(&order, self.nonce(nonce))?;
+        let mut claimed = engine.claim_activities(&fetch, self.nonce(nonce))?;
         if self == Self::ForgetsAttempts {
             claimed.items.iter_mut().for_each(|claim| claim.attempt_count = 1);
         }

@@ -53,7 +53,7 @@ fn concerns_activity(payload: &str, execution: u64, schedule: u64) -> bool {
             | WorkItem::ActivityCompleted { execution_id, id, .. }
             | WorkItem::ActivityFailed { execution_id, id, .. },
         ) => execution_id == execution && id == schedule,
-        // Nobody can tell whose it was; it may be the one that is missing.
+        // An undecodable dead letter does not name its instance, so it may be the missing item.
         Err(_) => true,
         Ok(_) => false,
     }

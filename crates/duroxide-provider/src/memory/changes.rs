@@ -146,7 +146,7 @@ impl MemoryTables {
         })
     }
 
-    /// What is not stored elsewhere.
+    /// Keeps only what is not stored elsewhere.
     fn without_records(self) -> Self {
         Self {
             last_number: self.last_number,

@@ -20,7 +20,7 @@ pub struct InstanceRecord {
     /// The row. Its route is beside it.
     #[serde(flatten)]
     pub row: InstanceRow,
-    /// What a claim must accept to take it.
+    /// The route, which a claim must accept.
     pub route: Option<Route>,
     /// The custom status and its version.
     pub custom_status: Option<(Option<String>, u64)>,
@@ -66,7 +66,7 @@ pub struct ActivityRecord {
     /// The row. The number of its instance and its lane are found anew when it is loaded.
     #[serde(flatten)]
     pub row: QueuedActivity,
-    /// What it is asked to do.
+    /// The work item.
     pub activity: ActivityRow,
 }
 
@@ -111,7 +111,7 @@ pub struct Records {
     pub dead_letters: Vec<DeadLetterRecord>,
 }
 
-/// What an operation or a claim changed.
+/// The rows that an operation or a claim changed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
     /// Events appended to an execution: instance, execution, events.

@@ -47,7 +47,7 @@ pub struct MemoryTables {
     pub(super) events: Events,
     pub(super) messages: Mailboxes,
     pub(super) activities: Activities,
-    /// What each activity is asked to do.
+    /// The work item of each activity.
     pub(super) activity_items: Table<u64, ActivityRow>,
     pub(super) lanes: Interned<Lane>,
     pub(super) sessions: Sessions,

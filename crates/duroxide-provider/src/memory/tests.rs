@@ -14,7 +14,7 @@ use crate::{
     testing::{
         Driver, ModelEngine, Observation, Scenario, Step, Subject, check_invariants, compare,
         items::{self, NONSENSE},
-        scenario::batch_order,
+        scenario::batch_fetch,
     },
 };
 
@@ -49,7 +49,7 @@ fn a_claim_goes_on_behind_rows_that_it_cannot_decode() {
         }
         s.send(&items::start("new"));
         s.send(&items::raise("known", "e"));
-        let claimed = s.claim_all(&batch_order(2)).items;
+        let claimed = s.claim_all(&batch_fetch(2)).items;
         let counts: Vec<_> = claimed.iter().map(|claim| (&*claim.instance, claim.messages.len())).collect();
         assert_eq!(counts, [("new", CLAIM_MESSAGES_MAX + 1), ("known", 1)]);
     }

@@ -78,27 +78,3 @@ macro_rules! impl_provider_for_layer {
         };
     };
 }
-
-/// Implements [`ProviderAdmin`] for a type by handing every call on to a field.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! impl_provider_admin_by_delegation {
-    ($admin:ty, $store:ident) => {
-        $crate::provider_admin_methods! { $crate::impl_provider_admin_by_delegation, ($admin, $store) }
-    };
-    (
-        ($admin:ty, $store:ident)
-        $($section:ident { $(fn $call:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* })*
-    ) => {
-        const _: () = {
-            use $crate::signatures::*;
-
-            #[$crate::signatures::async_trait]
-            impl $crate::ProviderAdmin for $admin {
-                $($(async fn $call(&self $(, $argument: $type)*) -> Result<$answer, $crate::ProviderError> {
-                    $crate::ProviderAdmin::$call(&self.$store $(, $argument)*).await
-                })*)*
-            }
-        };
-    };
-}

@@ -1,4 +1,4 @@
-//! What the holder of an instance lock may do with it, beside committing a round.
+//! Operations of the holder of an instance lock, beside committing a round.
 
 use std::time::Duration;
 

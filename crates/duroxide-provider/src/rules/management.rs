@@ -1,4 +1,4 @@
-//! What operators ask for: deleting, pruning, dead letters.
+//! Operations of operators: deleting, pruning, dead letters.
 
 mod dead_letters;
 mod deletion;

@@ -12,7 +12,7 @@ use crate::{
     store::{MessageKind, MessageRow, StartTarget, Visibility},
 };
 
-/// What one more message changes.
+/// The effect of one more message on readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AfterArrival {
     /// Nothing: the instance is locked, ready already, or goes on waiting.
@@ -99,7 +99,7 @@ impl<T: Tables> Rules<T> {
         }
     }
 
-    /// Whether it can be claimed, as far as its messages are concerned.
+    /// Whether the messages of an instance let it be claimed.
     pub(super) fn has_work(&mut self, row: &InstanceRow) -> Rows<bool> {
         if row.known {
             self.tables.has_visible(row.number, self.now)
@@ -219,7 +219,7 @@ impl<T: Tables> Rules<T> {
         Ok(current.and_then(|execution| execution.pinned))
     }
 
-    /// What the first visible message of this kind asks for.
+    /// The handler that the first visible message of this kind asks for.
     fn start_target(&mut self, number: u64, kind: MessageKind) -> Rows<Option<StartTarget>> {
         let start = self.tables.first_visible_start(number, kind, self.now)?;
         Ok(start.and_then(|start| match &start.item {
@@ -234,7 +234,7 @@ pub(super) fn route_of_start(start: StartTarget) -> Route {
     Route { name: Some(start.name), version: start.version, pinned: None }
 }
 
-/// What a start or `ContinueAsNew` asks for.
+/// The handler that a start or `ContinueAsNew` asks for.
 pub(super) fn start_target(item: &WorkItem) -> Option<StartTarget> {
     let (WorkItem::StartOrchestration { orchestration, version, .. }
     | WorkItem::ContinueAsNew { orchestration, version, .. }) = item
@@ -251,7 +251,7 @@ fn after_arrival_at_mailbox(row: &InstanceRow, message: &MessageRow) -> AfterArr
         Readiness::Stray { until, .. } => (true, until.is_some()),
         Readiness::Waiting { until } => (false, until.is_some()),
     };
-    // It goes on waiting for its start, and the oldest message still decides until when.
+    // The mailbox goes on waiting for its start, and the oldest message still decides until when.
     let stays = message.visible == Visibility::Now
         && !is_start(message.kind)
         && (message.kind == MessageKind::Queue || !stray);

@@ -11,7 +11,7 @@ use crate::{
     store::{Answer, ApplyError, Ended, MessageRow, PreparedExecution, PreparedRound},
 };
 
-/// What a part of a round changed of its instance.
+/// The columns of its instance that a part of a round changed.
 #[derive(Debug, Clone, Copy)]
 struct Effect {
     change: InstanceChange,
@@ -131,7 +131,7 @@ impl<T: Tables> Rules<T> {
         }
         let sent = self.hand_out(row, round)?;
         if row.known && row.route.is_none() && !row.waits_for_successor() {
-            // Whatever wakes it next finds its route.
+            // The next message that wakes the instance finds its route.
             let pinned = held.execution.as_ref().and_then(|execution| execution.pinned);
             row.route = Some(self.route_of_execution(row, pinned)?);
         }
@@ -145,7 +145,7 @@ impl<T: Tables> Rules<T> {
         Ok(answer)
     }
 
-    /// What is known of the end of an instance, if this round, just stored, has made it.
+    /// The end of an instance, if the round that was just stored has ended it.
     fn ended_by(&mut self, held: &Loaded, round: &PreparedRound) -> Option<Ended> {
         let end = round.end().filter(|_| held.row.execution_id == round.execution.execution_id)?;
         held.execution.as_ref().filter(|execution| execution.last_event_id == end)?;

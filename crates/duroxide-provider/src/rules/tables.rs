@@ -1,4 +1,4 @@
-//! What the rules ask of a set of tables: one trait for each table.
+//! The tables that the rules work on: one trait for each.
 
 mod activities;
 mod dead_letters;

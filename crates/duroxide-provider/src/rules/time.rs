@@ -1,4 +1,4 @@
-//! What the passing of time changes, and a clock that was set.
+//! Changes by the passing of time, and by a clock that was set.
 
 mod leases;
 mod loaded_rows;

@@ -7,7 +7,7 @@ use duroxide_core::Timestamp;
 use super::{Batch, Done, Fault, HeldBack, Readies, StoreFailure, StoreReader};
 use crate::DeadLetterQueue;
 
-/// What is called when someone has begun to write a store, on any thread.
+/// Called on any thread when a process has begun to write a store.
 pub type TellOfWrite = Arc<dyn Fn() + Send + Sync>;
 
 /// A synchronous, transactional store of instances, histories and queues.
@@ -28,7 +28,7 @@ pub trait StoreEngine: StoreReader + 'static {
     /// when no transaction has just told: after the store was opened, or changed by someone else.
     fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure>;
 
-    /// Whether someone else (another process) changed the store since the last call.
+    /// Whether another process changed the store since the last call.
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure>;
 
     /// Asks to be told, once, by a call of `tell` on any thread, that someone has begun to write the store after this
@@ -55,14 +55,14 @@ pub trait StoreEngine: StoreReader + 'static {
     }
 }
 
-/// What a claim call took and what it had to put aside.
+/// The result of a claim: locked items, and rows that it had to put aside.
 #[derive(Debug, Clone)]
 pub struct Claimed<T> {
     /// The locked items.
     pub items: Vec<T>,
     /// Rows that became dead letters on the way.
     pub dead_letters: Vec<DeadLetterNote>,
-    /// What was ready and did not pass the filter.
+    /// How many ready items did not pass the filter.
     pub held_back: HeldBack,
     /// Whether nothing is left that the fetch would take. An engine that cannot tell leaves it unset, and is asked again for
     /// the next fetch, unless this one got less than it asked for.
@@ -91,14 +91,14 @@ pub struct DeadLetterNote {
 /// Why a row became a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeadLetterReason {
-    /// It could not be decoded, and was tried too often.
+    /// The row could not be decoded, and was tried too often.
     Undeserializable {
         /// The decode error.
         error: String,
     },
     /// Its instance was never started.
     NoInstance,
-    /// It is in the wrong queue.
+    /// The row is in the wrong queue.
     UnexpectedKind {
         /// Its kind.
         kind: String,

@@ -125,13 +125,13 @@ impl Refusal {
 pub struct StoreFailure {
     /// What went wrong.
     pub message: String,
-    /// What may be done about it.
+    /// What the caller may do.
     pub class: FailureClass,
     /// The step of the engine that panicked, if one did.
     pub panicked_in: Option<&'static str>,
 }
 
-/// What may be done about a failed store.
+/// What a caller may do after a failure of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureClass {
     /// Nothing happened; trying again may help (busy, full, I/O error before the commit).

@@ -71,12 +71,12 @@ pub enum Op {
         execution_id: u64,
         /// The events.
         events: Vec<EventRow>,
-        /// What they change beside the history.
+        /// The changes of state that the events record.
         changes: Vec<StateChange>,
     },
     /// [`Provider::renew_session_lock`](crate::Provider::renew_session_lock).
     RenewSessions {
-        /// Whose sessions.
+        /// The owners of the sessions.
         owners: Vec<String>,
         /// Their new length, from now.
         extend_for: Duration,
@@ -166,7 +166,7 @@ pub struct Readies {
 }
 
 impl Readies {
-    /// What either may have filled.
+    /// The queues that either of the two may have filled.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self { instances: self.instances || other.instances, activities: self.activities || other.activities }
@@ -232,7 +232,7 @@ pub enum StoredStart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RemovalTask(pub u64);
 
-/// What a step of a delete or prune leaves to do. Each step is a transaction of its own and changes a bounded number of
+/// The rest of a delete or prune. Each step is a transaction of its own and changes a bounded number of
 /// rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Unfinished {
@@ -249,7 +249,7 @@ impl Unfinished {
     }
 }
 
-/// What an operation answers.
+/// The answer to an operation.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// Nothing beside success.
@@ -274,13 +274,13 @@ pub enum Answer {
     },
     /// How many sessions were touched.
     Count(usize),
-    /// What was deleted.
+    /// The deleted instances.
     Deleted(DeleteInstanceResult),
-    /// What was deleted by a step that leaves something to do.
+    /// The instances that a step deleted, with the rest of the task.
     DeletedPart(DeleteInstanceResult, Unfinished),
-    /// What was pruned.
+    /// The pruned executions.
     Pruned(PruneResult),
-    /// What was pruned by a step that leaves something to do.
+    /// The executions that a step pruned, with the rest of the task.
     PrunedPart(PruneResult, Unfinished),
     /// A node has joined.
     Joined(NodeId),

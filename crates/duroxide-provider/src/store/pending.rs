@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::{InstanceInfo, InstanceQuery};
 
-/// What a queued start says of its instance. Its input is passed over: it may be large.
+/// The parts of a queued start that describe its instance. Its input is skipped: it may be large.
 #[derive(Deserialize)]
 enum QueuedStart {
     StartOrchestration(Description),
@@ -21,7 +21,7 @@ struct Description {
     parent_instance: Option<String>,
 }
 
-/// What listings show of a pending instance, by the JSON of the start that is first in line. A start that cannot be
+/// A pending instance as listings show it, from the JSON of its first queued start. A start that cannot be
 /// decoded leaves the name empty.
 pub fn pending_info(
     instance_id: String,

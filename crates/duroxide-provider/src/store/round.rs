@@ -21,7 +21,7 @@ pub struct PreparedRound {
 }
 
 impl PreparedRound {
-    /// Whether it changes something of its instance that a client can wait for: an execution ended, or the custom
+    /// Whether the round changes something of its instance that a client can wait for: an execution ended, or the custom
     /// status or a value of the instance is another.
     pub fn is_worth_telling(&self) -> bool {
         let ends = self.next.is_some() || self.execution.metadata.status.is_some();
@@ -81,14 +81,14 @@ impl PreparedRound {
     }
 }
 
-/// What a round does to one execution.
+/// The changes that a round makes to one execution.
 #[derive(Debug, Clone, Default)]
 pub struct PreparedExecution {
     /// The execution.
     pub execution_id: u64,
     /// Events to append.
     pub events: Vec<EventRow>,
-    /// What those events change beside the history.
+    /// The changes of state that those events record.
     pub changes: Vec<StateChange>,
     /// Activities to queue.
     pub activities: Vec<ActivityRow>,
@@ -118,7 +118,7 @@ impl PreparedStop {
         })
     }
 
-    /// What is queued instead of an activity that nobody holds.
+    /// The message that is queued instead of an activity that no worker holds.
     pub fn message(&self, claimed: bool) -> &MessageRow {
         if claimed { &self.interrupted } else { &self.never_started }
     }

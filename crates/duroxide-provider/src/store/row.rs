@@ -35,9 +35,9 @@ impl EventRow {
 /// A message to an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageRow {
-    /// Whose inbox it goes to.
+    /// The instance whose mailbox gets the message.
     pub instance: String,
-    /// What the store must know of its kind.
+    /// The kind, as far as a store distinguishes it.
     pub kind: MessageKind,
     /// Idempotency key: while a row with this key is queued for the instance, another is not inserted.
     pub key: Option<String>,
@@ -47,11 +47,11 @@ pub struct MessageRow {
     pub start: Option<StartTarget>,
     /// Its JSON.
     pub data: String,
-    /// What the JSON says, if that is at hand: an engine that claims what it has just stored need not decode it.
+    /// The decoded message, if it is at hand: an engine that claims a message it has just stored need not decode it.
     pub item: Option<Arc<WorkItem>>,
 }
 
-/// What a store must know of a message's kind.
+/// The kinds of messages that a store distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MessageKind {
     /// `StartOrchestration`: makes an instance without history fetchable.
@@ -214,7 +214,7 @@ pub struct ActivityRow {
     pub session_id: Option<String>,
     /// Its JSON.
     pub data: String,
-    /// What the JSON says, as with a message.
+    /// The decoded item, as with a message.
     #[serde(skip)]
     pub item: Option<Arc<WorkItem>>,
 }

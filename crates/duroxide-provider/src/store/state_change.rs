@@ -26,7 +26,7 @@ pub enum StateChange {
 }
 
 impl StateChange {
-    /// Whether it changes a key of the instance.
+    /// Whether the change concerns a key of the instance.
     pub fn is_of_keys(&self) -> bool {
         !matches!(self, Self::CustomStatus(_))
     }

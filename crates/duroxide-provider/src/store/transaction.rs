@@ -2,13 +2,10 @@
 
 mod batch;
 mod intake;
-mod panics;
-mod serving;
 mod steps;
 
 pub use self::{
     batch::{Batch, BatchPart, Done, Fault, Submitted, WaitingFetch},
     intake::{INTAKE_ROWS_MAX, TakenOver, take_over},
-    panics::caught,
-    steps::TransactionSteps,
+    steps::{TransactionSteps, caught},
 };

@@ -11,14 +11,14 @@ use super::{
     Turn,
     dice::Dice,
     items::{self, NONSENSE},
-    scenario::{batch_order, work_order},
+    scenario::{batch_fetch, work_fetch},
     script::{Model, Script, first_turn, started},
     subject::{Observation, Step},
 };
 use crate::{
     DeadLetter, HandlerCapability, InstanceFilter, NodeId, OrchestrationClaim, PruneOptions,
     SessionFetchConfig, TagFilter, VersionRange, VersionTriple,
-    store::{ActivityOrder, InstanceOrder, MessageKind, MessageRow, NodeRow, Op},
+    store::{ActivityFetch, InstanceFetch, MessageKind, MessageRow, NodeRow, Op},
 };
 
 /// How seldom a client sends very many messages: each later step looks at all of them.
@@ -58,8 +58,8 @@ impl Driver {
         }
         match dice.roll(20) {
             0..=3 => self.send(&mut dice),
-            4..=7 => Step::ClaimInstances(instance_order(&mut dice)),
-            8..=9 => Step::ClaimActivities(activity_order(&mut dice)),
+            4..=7 => Step::ClaimInstances(instance_fetch(&mut dice)),
+            8..=9 => Step::ClaimActivities(activity_fetch(&mut dice)),
             10..=13 => self.use_claim(&mut dice),
             14..=16 => self.use_work(&mut dice),
             17 if dice.one_in(4) => Step::SetForward(pass(&mut dice)),
@@ -137,7 +137,7 @@ impl Driver {
     /// Commits, abandons or renews a claim, which may be lost.
     fn use_claim(&mut self, dice: &mut Dice) -> Step {
         let Some(claim) = lock(dice, &mut self.held_claims, self.claims.len()) else {
-            return Step::ClaimInstances(instance_order(dice));
+            return Step::ClaimInstances(instance_fetch(dice));
         };
         match dice.roll(10) {
             0 => {
@@ -194,7 +194,7 @@ impl Driver {
     /// Acks, abandons or renews an activity, which may be lost.
     fn use_work(&mut self, dice: &mut Dice) -> Step {
         let Some(work) = lock(dice, &mut self.held_works, self.works.len()) else {
-            return Step::ClaimActivities(activity_order(dice));
+            return Step::ClaimActivities(activity_fetch(dice));
         };
         match (&self.works[work], dice.roll(6)) {
             (_, 0) => {
@@ -261,7 +261,7 @@ fn pass(dice: &mut Dice) -> Duration {
     Duration::from_millis(*dice.pick(&times).unwrap())
 }
 
-fn instance_order(dice: &mut Dice) -> InstanceOrder {
+fn instance_fetch(dice: &mut Dice) -> InstanceFetch {
     let triple = |major| VersionTriple { major, minor: 0, patch: 0 };
     let major = dice.roll(3);
     let versions = match dice.roll(6) {
@@ -275,18 +275,18 @@ fn instance_order(dice: &mut Dice) -> InstanceOrder {
     let whole_mailbox = dice.one_in(2);
     let handlers = dice.one_in(5).then(|| some_handlers(dice));
     let only = dice.one_in(12).then(|| dice.instance());
-    InstanceOrder {
+    InstanceFetch {
         versions,
         handlers,
         free_slots,
         whole_mailbox,
         node: node(dice),
         only,
-        ..batch_order(max)
+        ..batch_fetch(max)
     }
 }
 
-fn activity_order(dice: &mut Dice) -> ActivityOrder {
+fn activity_fetch(dice: &mut Dice) -> ActivityFetch {
     let owner = ["w1", "w2"][usize::try_from(dice.roll(2)).unwrap()];
     let session = SessionFetchConfig {
         owner_id: owner.to_owned(),
@@ -302,7 +302,7 @@ fn activity_order(dice: &mut Dice) -> ActivityOrder {
     let free_slots = max.saturating_sub(usize::try_from(dice.roll(3)).unwrap());
     let session = Some(session).filter(|_| !dice.one_in(3));
     let handlers = dice.one_in(5).then(|| some_handlers(dice));
-    ActivityOrder { session, tag_filter, free_slots, handlers, node: node(dice), ..work_order(max) }
+    ActivityFetch { session, tag_filter, free_slots, handlers, node: node(dice), ..work_fetch(max) }
 }
 
 /// A node that has some handlers, or all.

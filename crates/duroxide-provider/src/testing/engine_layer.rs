@@ -8,8 +8,8 @@ use crate::{
     DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths,
     SystemMetrics, WorkClaim,
     store::{
-        ActivityOrder, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, EventRow, Fault,
-        InstanceNeeds, InstanceOrder, Op, Readies, ReadyActivity, ReadyInstance, RunningVersion,
+        ActivityFetch, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, EventRow, Fault,
+        InstanceFetch, InstanceNeeds, Op, Readies, ReadyActivity, ReadyInstance, RunningVersion,
         SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
         StoredExecution, StoredNode, StoredStatus, TransactionSteps,
     },
@@ -99,9 +99,9 @@ step_layer! {
     fn promote() -> Result<Vec<DeadLetterNote>, StoreFailure>;
     fn clamp_leases() -> Result<(), StoreFailure>;
     fn move_leases(by: Duration) -> Result<(), StoreFailure>;
-    fn claim_instances(order: &InstanceOrder, nonce: u128)
+    fn claim_instances(fetch: &InstanceFetch, nonce: u128)
         -> Result<Claimed<OrchestrationClaim>, StoreFailure>;
-    fn claim_activities(order: &ActivityOrder, nonce: u128) -> Result<Claimed<WorkClaim>, StoreFailure>;
+    fn claim_activities(fetch: &ActivityFetch, nonce: u128) -> Result<Claimed<WorkClaim>, StoreFailure>;
     fn commit() -> Result<(), StoreFailure>;
     fn rollback();
     fn next_wake() -> Result<Option<Timestamp>, StoreFailure>;

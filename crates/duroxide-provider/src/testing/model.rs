@@ -24,7 +24,7 @@ use self::{activities::Activity, dead_letters::Letter, instance::Instance, nodes
 use crate::{
     DeleteInstanceResult, NodeId, OrchestrationClaim, WorkClaim,
     store::{
-        ActivityOrder, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, Fault, InstanceOrder,
+        ActivityFetch, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, Fault, InstanceFetch,
         MessageRow, Op, Refusal, StoreEngine, StoreFailure, StoreReader, StoredNode, TransactionSteps,
         Visibility,
         bounds::{MAX_ATTEMPTS_DEFAULT, ORPHAN_MESSAGE_TTL_DEFAULT},
@@ -209,18 +209,18 @@ impl TransactionSteps for ModelEngine {
 
     fn claim_instances(
         &mut self,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
-        Ok(self.take_instances(order, nonce))
+        Ok(self.take_instances(fetch, nonce))
     }
 
     fn claim_activities(
         &mut self,
-        order: &ActivityOrder,
+        fetch: &ActivityFetch,
         nonce: u128,
     ) -> Result<Claimed<WorkClaim>, StoreFailure> {
-        Ok(self.take_activities(order, nonce))
+        Ok(self.take_activities(fetch, nonce))
     }
 
     fn commit(&mut self) -> Result<(), StoreFailure> {

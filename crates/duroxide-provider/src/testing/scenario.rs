@@ -9,7 +9,7 @@ use crate::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, OrchestrationClaim, OrchestrationFetch,
     PruneResult, Round, SemverRange, SessionFetchConfig, TagFilter, WorkClaim, WorkFetch, invariant,
     store::{
-        ActivityOrder, ActivityRow, Answer, Batch, Claimed, Done, Ended, EventRow, InstanceOrder,
+        ActivityFetch, ActivityRow, Answer, Batch, Claimed, Done, Ended, EventRow, InstanceFetch,
         InstanceSnapshot, MessageRow, Op, PreparedRound, Refusal, StateChange, StoreEngine, StoreReader,
         StoreSnapshot, Submitted, Unfinished, WaitingFetch,
     },
@@ -263,12 +263,12 @@ impl Scenario {
 
     /// Claims one instance as the plain fetch does.
     pub fn claim(&mut self) -> Option<OrchestrationClaim> {
-        self.claim_all(&InstanceOrder { whole_mailbox: true, ..batch_order(1) }).items.pop()
+        self.claim_all(&InstanceFetch { whole_mailbox: true, ..batch_fetch(1) }).items.pop()
     }
 
     /// Claims instances.
-    pub fn claim_all(&mut self, order: &InstanceOrder) -> Claimed<OrchestrationClaim> {
-        let fetches = vec![WaitingFetch::new(order)];
+    pub fn claim_all(&mut self, fetch: &InstanceFetch) -> Claimed<OrchestrationClaim> {
+        let fetches = vec![WaitingFetch::new(fetch)];
         let done = self.transact(Batch { promote: true, instance_fetches: fetches, ..Batch::default() });
         let mut claimed = done.instances.into_iter().flatten().next().expect("the fetch is new");
         claimed.dead_letters.splice(0..0, done.dead_letters);
@@ -279,28 +279,28 @@ impl Scenario {
     pub fn claim_versions(&mut self, ranges: &[SemverRange]) -> Option<OrchestrationClaim> {
         let filter = DispatcherCapabilityFilter { supported_duroxide_versions: ranges.to_vec() };
         let request = OrchestrationFetch::new(LEASE, Duration::ZERO).with_filter(Some(&filter));
-        self.claim_all(&InstanceOrder::new(&request)).items.pop()
+        self.claim_all(&InstanceFetch::new(&request)).items.pop()
     }
 
     /// Claims one activity without session or tag.
     pub fn work(&mut self) -> Option<WorkClaim> {
-        self.work_all(&work_order(1)).items.pop()
+        self.work_all(&work_fetch(1)).items.pop()
     }
 
     /// Claims one activity as the owner of sessions.
     pub fn session_work(&mut self, owner: &str) -> Option<WorkClaim> {
         let session = SessionFetchConfig { owner_id: owner.to_owned(), lock_timeout: LEASE };
-        self.work_all(&ActivityOrder { session: Some(session), ..work_order(1) }).items.pop()
+        self.work_all(&ActivityFetch { session: Some(session), ..work_fetch(1) }).items.pop()
     }
 
     /// Claims one activity by tag.
     pub fn tagged_work(&mut self, tag_filter: TagFilter) -> Option<WorkClaim> {
-        self.work_all(&ActivityOrder { tag_filter, ..work_order(1) }).items.pop()
+        self.work_all(&ActivityFetch { tag_filter, ..work_fetch(1) }).items.pop()
     }
 
     /// Claims activities.
-    pub fn work_all(&mut self, order: &ActivityOrder) -> Claimed<WorkClaim> {
-        let fetches = vec![WaitingFetch::new(order)];
+    pub fn work_all(&mut self, fetch: &ActivityFetch) -> Claimed<WorkClaim> {
+        let fetches = vec![WaitingFetch::new(fetch)];
         let done = self.transact(Batch { promote: true, activity_fetches: fetches, ..Batch::default() });
         done.activities.into_iter().flatten().next().expect("the fetch is new")
     }
@@ -379,12 +379,12 @@ fn deleted(answer: Answer) -> (DeleteInstanceResult, Unfinished) {
     }
 }
 
-/// An order for up to `max` instances, all of which can start at once.
-pub fn batch_order(max: usize) -> InstanceOrder {
-    InstanceOrder::new(&OrchestrationFetch::new(LEASE, Duration::ZERO).with_max(max, max))
+/// A fetch of up to `max` instances, all of which can start at once.
+pub fn batch_fetch(max: usize) -> InstanceFetch {
+    InstanceFetch::new(&OrchestrationFetch::new(LEASE, Duration::ZERO).with_max(max, max))
 }
 
-/// An order for up to `max` activities without session or tag, all of which can start at once.
-pub fn work_order(max: usize) -> ActivityOrder {
-    ActivityOrder::new(&WorkFetch::new(LEASE, Duration::ZERO, &TagFilter::DefaultOnly).with_max(max, max))
+/// A fetch of up to `max` activities without session or tag, all of which can start at once.
+pub fn work_fetch(max: usize) -> ActivityFetch {
+    ActivityFetch::new(&WorkFetch::new(LEASE, Duration::ZERO, &TagFilter::DefaultOnly).with_max(max, max))
 }

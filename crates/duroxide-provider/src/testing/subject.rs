@@ -12,7 +12,7 @@ use super::{
 use crate::{
     ClaimToken, DeadLetter, OrchestrationClaim, Round, WorkClaim,
     store::{
-        ActivityOrder, Answer, Batch, DeadLetterNote, Done, Fault, HeldBack, InstanceOrder, MessageRow, Op,
+        ActivityFetch, Answer, Batch, DeadLetterNote, Done, Fault, HeldBack, InstanceFetch, MessageRow, Op,
         PreparedRound, Refusal, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, Submitted,
         WaitingFetch, bounds::CLAIM_MESSAGES_MAX,
     },
@@ -34,9 +34,9 @@ pub enum Step {
         instance: String,
     },
     /// A claim of instances.
-    ClaimInstances(InstanceOrder),
+    ClaimInstances(InstanceFetch),
     /// A claim of activities.
-    ClaimActivities(ActivityOrder),
+    ClaimActivities(ActivityFetch),
     /// A commit, handed in a while ago.
     Commit {
         /// The claim.
@@ -166,8 +166,8 @@ impl Subject {
         let mut seen = Observation { buried: self.transact(batch)?.dead_letters, ..Observation::default() };
         match step {
             Step::Pass(_) | Step::SetForward(_) => {}
-            Step::ClaimInstances(order) => self.claim_instances(order, &mut seen)?,
-            Step::ClaimActivities(order) => self.claim_activities(order, &mut seen)?,
+            Step::ClaimInstances(fetch) => self.claim_instances(fetch, &mut seen)?,
+            Step::ClaimActivities(fetch) => self.claim_activities(fetch, &mut seen)?,
             Step::Flood { instance } => self.flood(instance)?,
             _ => {
                 let (op, handed_in) = self.operation(step);
@@ -230,8 +230,8 @@ impl Subject {
         }
     }
 
-    fn claim_instances(&mut self, order: &InstanceOrder, seen: &mut Observation) -> Result<(), StoreFailure> {
-        let fetches = vec![WaitingFetch::new(order)];
+    fn claim_instances(&mut self, fetch: &InstanceFetch, seen: &mut Observation) -> Result<(), StoreFailure> {
+        let fetches = vec![WaitingFetch::new(fetch)];
         let done = self.transact(Batch { instance_fetches: fetches, ..Batch::default() })?;
         let claimed = done.instances.into_iter().flatten().next().unwrap_or_default();
         seen.buried.extend(claimed.dead_letters);
@@ -248,10 +248,10 @@ impl Subject {
 
     fn claim_activities(
         &mut self,
-        order: &ActivityOrder,
+        fetch: &ActivityFetch,
         seen: &mut Observation,
     ) -> Result<(), StoreFailure> {
-        let fetches = vec![WaitingFetch::new(order)];
+        let fetches = vec![WaitingFetch::new(fetch)];
         let done = self.transact(Batch { activity_fetches: fetches, ..Batch::default() })?;
         let claimed = done.activities.into_iter().flatten().next().unwrap_or_default();
         seen.buried.extend(claimed.dead_letters);

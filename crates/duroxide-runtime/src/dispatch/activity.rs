@@ -9,7 +9,7 @@ pub(super) use running::{RunningActivities, RunningActivity};
 
 use std::{sync::Arc, time::Duration};
 
-use duroxide_core::{ActivityInput, RunOptions, WorkItem};
+use duroxide_core::{ActivityInput, ErrorDetails, RunOptions, WorkItem};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -65,7 +65,12 @@ struct Call {
 }
 
 impl ActivityWork {
-    pub(crate) fn new(node: Arc<Node>, claimed: ClaimedActivity, received: Moment, slot: SlotGuard) -> Self {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        claimed: ClaimedActivity,
+        received: Moment,
+        slot: SlotGuard,
+    ) -> Box<Self> {
         let ClaimedActivity { claim, running, suspect, in_session } = claimed;
         let Tokens { cancelled: cancellation, stop } =
             running.as_ref().map(|running| running.tokens.clone()).unwrap_or_default();
@@ -74,7 +79,7 @@ impl ActivityWork {
         }
         let token = claim.lock_token.clone();
         let lease = Lease::new(Arc::clone(&node), LockKind::Activity, token, received, stop.clone());
-        Self {
+        Box::new(Self {
             node,
             kind: claim.item.kind(),
             call: Call::of(claim.item),
@@ -90,21 +95,24 @@ impl ActivityWork {
             suspect,
             in_session,
             _claimed: running,
-        }
+        })
     }
 
     /// Processes the claim until it is acked, abandoned, or left to its lease.
-    pub(crate) async fn run(mut self) {
+    ///
+    /// Every claim allocates this future. Large values and rare paths are boxed, so that it stays below 1 KiB: larger
+    /// allocations bypass the allocator's per-thread cache.
+    pub(crate) async fn run(mut self: Box<Self>) {
         if self.in_session.is_none() {
             let delay = Some(SESSION_RACE_DELAY);
             return self.node.abandon(LockKind::Activity, &self.token, delay, true).await;
         }
-        let Some(mut call) = self.call.take() else { return self.dead_letter().await };
+        let Some(mut call) = self.call.take() else { return Box::pin(self.dead_letter()).await };
         if self.stop.is_cancelled() {
-            return self.complete_unstarted(&call).await;
+            return Box::pin(self.complete_unstarted(&call)).await;
         }
         if self.attempt_count > self.node.options.max_attempts {
-            return self.poison(call).await;
+            return Box::pin(self.poison(call)).await;
         }
         if self.cancellation.is_cancelled() {
             // A round deleted the activity while it waited for a slot.
@@ -117,17 +125,19 @@ impl ActivityWork {
         // Held until the result is recorded, because the activity may crash the process.
         let mut permit = match &self.suspect {
             None => None,
-            Some(suspect) => match self.lease.renew_during(suspect.run_permit(&self.node.env)).await {
-                Some(permit) => Some(permit),
-                // Other suspects run. The activity is fetched again later.
-                None => return self.abandon(Some(SUSPECT_RETRY_DELAY), true).await,
-            },
+            Some(suspect) => {
+                match self.lease.renew_during(Box::pin(suspect.run_permit(&self.node.env))).await {
+                    Some(permit) => Some(permit),
+                    // Other suspects run. The activity is fetched again later.
+                    None => return self.abandon(Some(SUSPECT_RETRY_DELAY), true).await,
+                }
+            }
         };
         if !self.still_has_lock().await {
             return self.node.locks.remove(&self.token);
         }
         if self.stop.is_cancelled() {
-            return self.complete_unstarted(&call).await;
+            return Box::pin(self.complete_unstarted(&call)).await;
         }
         let span = context.span(self.attempt_count);
         let starting = permit.as_mut().and_then(RunPermit::starting);
@@ -137,7 +147,7 @@ impl ActivityWork {
         let outcome = outcome.limited(self.node.options.limits.max_payload_bytes);
         span.record("outcome", outcome.label());
         drop(span);
-        self.finish(&call, outcome, ran).await;
+        Box::pin(self.finish(&call, outcome, ran)).await;
     }
 
     async fn abandon(&mut self, delay: Option<Duration>, ignore_attempt: bool) {
@@ -154,6 +164,15 @@ impl Call {
         };
         let ActivityInput { input, options } = ActivityInput::from_item_input(input);
         Some(Self { instance, execution_id, id, name, input, options, session_id, tag })
+    }
+
+    /// The message that brings the instance this outcome.
+    fn completion(&self, result: Result<String, ErrorDetails>) -> WorkItem {
+        let (instance, execution_id, id) = (self.instance.clone(), self.execution_id, self.id);
+        match result {
+            Ok(result) => WorkItem::ActivityCompleted { instance, execution_id, id, result },
+            Err(details) => WorkItem::ActivityFailed { instance, execution_id, id, details },
+        }
     }
 
     fn into_item(self) -> WorkItem {

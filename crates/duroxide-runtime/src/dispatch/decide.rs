@@ -8,7 +8,6 @@ mod end_target;
 mod exhausted;
 mod history;
 mod lacking_nodes;
-mod pin;
 mod stranded;
 #[cfg(test)]
 mod tests;
@@ -24,13 +23,12 @@ use duroxide_provider::{JoinedNode, SemverRange, VersionTriple};
 use batch::{cancellation, cancellations};
 use end_target::end_target;
 use exhausted::{poison, poison_unreadable, unsupported};
-use pin::{later_pin, replays, unreadable_pin};
+use history::{later_pin, replays, unreadable_pin};
 
 pub(super) use batch::{is_wake_up, start_item, successor_item, wanted_handler};
-pub(super) use history::{is_seed_only, recorded_handler, recorded_parent};
+pub(crate) use history::describe_ranges;
+pub(super) use history::{incompatible_pin, is_seed_only, recorded_handler, recorded_parent};
 pub(super) use lacking_nodes::{joined_nodes, lacking};
-pub(crate) use pin::describe_ranges;
-pub(super) use pin::incompatible_pin;
 pub(super) use stranded::{StrandedEnd, decide_stranded};
 
 /// The error text for work that this node cannot process (S2.9). It names both causes, because the cause may differ

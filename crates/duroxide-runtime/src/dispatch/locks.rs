@@ -1,15 +1,23 @@
-//! The locks that a node holds, and their renewal.
-
-mod lease;
-
-pub(super) use lease::{Lease, LeaseEnd};
+//! The locks that a node holds, and their renewal while work goes on (semantics 16.3 and 16.4).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Mutex,
+    future::Future,
+    pin::pin,
+    sync::{Arc, Mutex},
 };
 
-use crate::env::lock;
+use duroxide_provider::ProviderError;
+use futures_util::future::{Either, select};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::{
+    node::{LeaseTerms, Node},
+    provider_call,
+    timing::renewal_backoff,
+};
+use crate::env::{BoxFuture, Moment, lock};
 
 /// The kind of item that a lock token locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,5 +49,144 @@ impl HeldLocks {
             std::mem::take(&mut *tokens).into_iter().partition(|(token, _)| keep.contains(token));
         *tokens = kept;
         taken
+    }
+}
+
+/// How a lease ended while its work went on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeaseEnd {
+    /// The store says that the lock is gone or that another worker holds it.
+    Lost,
+    /// The lease could not be renewed in time. Another worker may hold the lock.
+    Expired,
+}
+
+/// A lock that is renewed while its holder waits through [`while_held`](Self::while_held) or
+/// [`renew_during`](Self::renew_during). Dropping the lease stops the renewal and drops a renewal call in flight.
+pub(crate) struct Lease {
+    renewer: BoxFuture<LeaseEnd>,
+    ended: Option<LeaseEnd>,
+}
+
+impl Lease {
+    /// A lease that was granted at `granted`. Fires `stop` when a renewal says that the work is asked to stop.
+    pub(crate) fn new(
+        node: Arc<Node>,
+        kind: LockKind,
+        token: String,
+        granted: Moment,
+        stop: CancellationToken,
+    ) -> Self {
+        let terms = node.lease_terms(kind);
+        let renewer = Renewer { node, kind, token, terms, stop };
+        Self { renewer: Box::pin(renewer.keep(granted)), ended: None }
+    }
+
+    pub(crate) fn ended(&self) -> Option<LeaseEnd> {
+        self.ended
+    }
+
+    /// Waits for `work` and renews the lease meanwhile. If the lease ends first, `work` is dropped.
+    pub(crate) async fn while_held<T>(
+        &mut self,
+        work: impl Future<Output = T> + Unpin,
+    ) -> Result<T, LeaseEnd> {
+        if let Some(end) = self.ended {
+            return Err(end);
+        }
+        match select(work, &mut self.renewer).await {
+            Either::Left((done, _)) => Ok(done),
+            Either::Right((end, _)) => {
+                self.ended = Some(end);
+                Err(end)
+            }
+        }
+    }
+
+    /// Waits for `work` until it is done, and renews the lease meanwhile for as long as possible.
+    pub(crate) async fn renew_during<T>(&mut self, work: impl Future<Output = T> + Unpin) -> T {
+        if self.ended.is_some() {
+            return work.await;
+        }
+        match select(work, &mut self.renewer).await {
+            Either::Left((done, _)) => done,
+            Either::Right((end, work)) => {
+                self.ended = Some(end);
+                work.await
+            }
+        }
+    }
+}
+
+struct Renewer {
+    node: Arc<Node>,
+    kind: LockKind,
+    token: String,
+    terms: LeaseTerms,
+    stop: CancellationToken,
+}
+
+impl Renewer {
+    async fn keep(self, mut granted: Moment) -> LeaseEnd {
+        loop {
+            let due = granted.after(self.terms.interval);
+            self.node.env.sleep_until(due).await;
+            let late = self.node.env.moment().since(due);
+            if late > self.terms.interval / 4 {
+                warn!(target: "duroxide::runtime", late_ms = late.as_millis() as u64, "a lock renewal started late");
+            }
+            match self.renew(granted.after(self.terms.timeout)).await {
+                Ok(renewed) => granted = renewed,
+                Err(end) => return end,
+            }
+        }
+    }
+
+    /// Renews until it succeeds, the store refuses, or the lease would have ended. A renewal that starts after that end
+    /// still asks once, because the store decides.
+    async fn renew(&self, lease_end: Moment) -> Result<Moment, LeaseEnd> {
+        let env = &self.node.env;
+        let give_up = lease_end.max(env.moment().after(self.terms.interval / 4));
+        for retry in 0_u32.. {
+            let asked = env.moment();
+            let answer = match select(pin!(self.call()), env.sleep_until(give_up)).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right(_) => break,
+            };
+            match answer {
+                Ok(()) => return Ok(asked),
+                Err(error) if !error.is_retryable() => {
+                    debug!(target: "duroxide::runtime", %error, "lock lost");
+                    return Err(LeaseEnd::Lost);
+                }
+                Err(error) => {
+                    debug!(target: "duroxide::runtime", %error, retry, "lock renewal failed, trying again");
+                    let next = env.moment().after(renewal_backoff(retry, self.terms.interval));
+                    if next >= give_up {
+                        break;
+                    }
+                    env.sleep_until(next).await;
+                }
+            }
+        }
+        warn!(target: "duroxide::runtime", "a lock could not be renewed before its lease ended");
+        Err(LeaseEnd::Expired)
+    }
+
+    async fn call(&self) -> Result<(), ProviderError> {
+        let store = &self.node.store;
+        match self.kind {
+            LockKind::Instance => {
+                let call = store.renew_orchestration_item_lock(&self.token, self.terms.timeout);
+                provider_call("renew_orchestration_item_lock", call).await
+            }
+            LockKind::Activity => {
+                let call = store.renew_work_item(&self.token, self.terms.timeout);
+                if provider_call("renew_work_item_lock", call).await?.stop_requested {
+                    self.stop.cancel();
+                }
+                Ok(())
+            }
+        }
     }
 }

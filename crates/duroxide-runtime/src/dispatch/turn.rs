@@ -3,10 +3,8 @@
 mod audit;
 mod commit;
 mod ending;
-mod next_execution;
 mod round;
 mod run;
-mod source;
 mod steps;
 mod stranded;
 mod terminate;
@@ -34,7 +32,7 @@ use super::{
 };
 use crate::{cache::Lookup, env::Moment};
 
-use source::NextTurn;
+use run::NextTurn;
 
 /// The delay of an abandoned claim that this node cannot read or replay.
 const UNREADABLE_DELAY: Duration = Duration::from_secs(1);
@@ -53,15 +51,23 @@ pub(crate) struct InstanceWork {
 }
 
 impl InstanceWork {
-    pub(crate) fn new(node: Arc<Node>, claimed: ClaimedInstance, received: Moment, slot: SlotGuard) -> Self {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        claimed: ClaimedInstance,
+        received: Moment,
+        slot: SlotGuard,
+    ) -> Box<Self> {
         let ClaimedInstance { claim, suspect } = claimed;
         let (token, never_stopped) = (claim.lock_token.clone(), CancellationToken::new());
         let lease = Lease::new(Arc::clone(&node), LockKind::Instance, token, received, never_stopped);
-        Self { node, claim, lease, slot, suspect }
+        Box::new(Self { node, claim, lease, slot, suspect })
     }
 
     /// Processes the claim until it is committed, abandoned, or left to its lease.
-    pub(crate) async fn run(mut self) {
+    ///
+    /// Every claim allocates this future. Large values and rare paths are boxed, so that it stays below 1 KiB: larger
+    /// allocations bypass the allocator's per-thread cache.
+    pub(crate) async fn run(mut self: Box<Self>) {
         let Some(next) = self.next_turn().await else { return };
         let Some(result) = self.run_turn(next).await else { return };
         let result = if self.node.options.audit.fraction > 0.0 {
@@ -81,7 +87,6 @@ impl InstanceWork {
             Lookup::Live(unused) | Lookup::Stale(unused) => self.node.drop_on_turn_thread([*unused]),
             Lookup::Absent => {}
         }
-        // Rare paths are boxed, so that the future of the common path stays small.
         if !self.is_new() && Box::pin(self.is_for_ended_instance()).await {
             Box::pin(self.drop_for_ended(None)).await;
             return None;
@@ -214,8 +219,8 @@ impl InstanceWork {
             return false;
         }
         let (node, instance) = (Arc::clone(&self.node), self.claim.instance.clone());
-        let status =
-            self.lease.renew_during(provider_call("read_status", node.store.read_status(&instance))).await;
+        let read = pin!(provider_call("read_status", node.store.read_status(&instance)));
+        let status = self.lease.renew_during(read).await;
         matches!(status, Ok(Some(status)) if status.terminal_event.is_some())
     }
 

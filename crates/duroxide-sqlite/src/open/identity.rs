@@ -1,4 +1,4 @@
-//! Whose file it is. Everything here only reads.
+//! Finds out which program a database file belongs to. Everything here only reads.
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
@@ -12,7 +12,7 @@ pub(super) const APPLICATION_ID: i32 = 0x6475_7235;
 const IDENTITY: &str = "SELECT (SELECT application_id FROM pragma_application_id),
     (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)";
 
-/// What a database says of itself.
+/// The header fields and tables that identify a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     application_id: i32,
@@ -20,12 +20,12 @@ pub(super) struct Identity {
     objects: i64,
 }
 
-/// What may be done with a database.
+/// How a database may be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is empty: make the tables.
+    /// The database is empty; the tables are created.
     New,
-    /// It is ours, with the tables of this schema version.
+    /// The database is a store, with the tables of this schema version.
     Ours(i32),
 }
 

@@ -18,9 +18,7 @@ use crate::{
     open::{Location, open_writer},
     reads,
     tables::{
-        SqliteTables, activities, dead_letters, executions, instances, intake,
-        mailboxes::messages,
-        nodes,
+        SqliteTables, activities, dead_letters, executions, instances, intake, mailboxes, nodes,
         state::{custom_status, key_values},
     },
 };
@@ -83,7 +81,7 @@ impl SqliteExport {
         let db = &self.tables.db;
         let mut stored = StoredInstance {
             executions: Vec::new(),
-            messages: messages::all(db, row.number)?
+            messages: mailboxes::all(db, row.number)?
                 .into_iter()
                 .map(|row| MessageRecord { instance: name.clone(), row })
                 .collect(),

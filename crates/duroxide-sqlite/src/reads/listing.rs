@@ -18,7 +18,7 @@ use crate::{
 use criteria::Criteria;
 pub(crate) use pending::count as count_pending;
 
-/// What [`Found::read`] reads.
+/// The columns that [`Found::read`] reads.
 macro_rules! columns {
     () => {
         "id, instance_id, execution_id, name, version, status, created_at, updated_at, parent,
@@ -41,7 +41,7 @@ pub(crate) fn ids(db: &Db, status: Option<&str>) -> Result<Vec<String>, StoreFai
     Criteria::new(db, &query)?.rows(db, "instance_id", |row| lossy_text(row, 0))
 }
 
-/// What an instance is.
+/// Describes one instance.
 pub(crate) fn info(db: &Db, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure> {
     let found = db.first(BY_ID, [instance], Found::read)?;
     found.map(|found| found.named(db)).transpose().map(|info| info.map(|selected| selected.info))

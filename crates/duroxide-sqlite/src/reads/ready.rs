@@ -1,4 +1,4 @@
-//! What is ready on chosen routes and lanes: for those who ask what nobody takes.
+//! Ready rows on chosen routes and lanes, to find work that no node takes.
 
 use duroxide_provider::{
     ScheduledActivityIdentifier,

@@ -13,7 +13,7 @@ use crate::{
     tables::{
         dead_letters,
         executions::{output, output_columns},
-        mailboxes::messages::held,
+        mailboxes::held,
         payloads::whole_data,
         state::{custom_status, key_values},
     },

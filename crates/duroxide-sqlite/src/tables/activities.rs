@@ -10,10 +10,7 @@ use duroxide_provider::{
 };
 use rusqlite::{Row, ToSql};
 
-use super::{
-    SqliteTables,
-    payloads::{Split, whole_data},
-};
+use super::{SqliteTables, payloads::whole_data};
 use crate::{
     columns::columns,
     db::{Db, count, length, limit, lossy_text, micros, number, time, unsigned},
@@ -38,7 +35,7 @@ const ALL_WITH_DATA: &str = concat!(
 );
 const DATA: usize = activity::COUNT;
 const FIND: &str = "SELECT id FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
-/// What is not ready has a time at which it is.
+/// An activity that is not ready has a time at which it becomes ready.
 const UPDATE: &str =
     "UPDATE activity SET hidden_until = ?2, lock_token = ?3, lock_until = ?4, lease = ?5, node = ?6,
         attempt_count = ?7, claimed = ?8, stop_requested = ?9, lost = ?10, blamed = ?11, wake_at = ?12,
@@ -115,118 +112,13 @@ fn read_lease(row: &Row<'_>) -> rusqlite::Result<Option<Lease>> {
     }))
 }
 
-pub(super) fn insert(db: &Db, activity: &QueuedActivity, split: &Split<'_>) -> Rows<bool> {
-    let columns = (
-        number(activity.number),
-        number(activity.instance),
-        number(activity.execution_id),
-        number(activity.activity_id),
-        number(activity.lane.0),
-        &activity.session_id,
-        &*split.data,
-        split.payload,
-    );
-    Ok(db.execute(INSERT, columns)? > 0)
-}
-
-pub(super) fn get(db: &Db, id: u64) -> Rows<Option<QueuedActivity>> {
-    db.first(SELECT, [number(id)], read)
-}
-
-pub(super) fn get_with_data(db: &Db, id: u64) -> Rows<Option<(QueuedActivity, String)>> {
-    db.first(SELECT_WITH_DATA, [number(id)], |row| Ok((read(row)?, lossy_text(row, DATA)?)))
-}
-
 /// All activities of an instance, with their JSON.
 pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<(QueuedActivity, String)>> {
     db.all(ALL_WITH_DATA, [number(instance)], |row| Ok((read(row)?, lossy_text(row, DATA)?)))
 }
 
-pub(super) fn find(db: &Db, instance: u64, execution_id: u64, activity_id: u64) -> Rows<Option<u64>> {
-    let key = (number(instance), number(execution_id), number(activity_id));
-    db.first(FIND, key, |row| row.get(0).map(unsigned))
-}
-
-pub(super) fn update(db: &Db, activity: &QueuedActivity) -> Rows<()> {
-    let lease = activity.lock.as_ref();
-    let columns: [&dyn ToSql; 12] = [
-        &number(activity.number),
-        &micros(activity.hidden_until),
-        &lease.map(|lease| &lease.token),
-        &lease.map(|lease| micros(lease.until)),
-        &lease.map(|lease| length(lease.length)),
-        &lease.and_then(|lease| lease.node).map(|node| number(node.0)),
-        &activity.attempts,
-        &activity.claimed,
-        &activity.stop_requested,
-        &activity.losses.lost,
-        &activity.losses.blamed,
-        &activity.waits_until.map(micros),
-    ];
-    db.execute(UPDATE, columns.as_slice()).map(|_| ())
-}
-
-pub(super) fn delete(db: &Db, id: u64) -> Rows<()> {
-    db.execute(DELETE, [number(id)]).map(|_| ())
-}
-
-pub(super) fn delete_of_instance(db: &Db, instance: u64) -> Rows<u64> {
-    Ok(db.execute(DELETE_OF_INSTANCE, [number(instance)])? as u64)
-}
-
-pub(super) fn any_of_instance(db: &Db, instance: u64) -> Rows<bool> {
-    db.exists(OF_INSTANCE, [number(instance)])
-}
-
-/// Makes due activities ready; returns which they are.
-pub(super) fn wake_due(db: &Db, now: Timestamp) -> Rows<Vec<u64>> {
-    db.all(WAKE_DUE, [micros(now)], |row| row.get(0).map(unsigned))
-}
-
 pub(super) fn any_ready(db: &Db) -> Rows<bool> {
     Ok(db.exists(ANY_READY, [])? || db.exists(FIRST_READY_SESSION, [])?)
-}
-
-pub(super) fn ready_lanes(db: &Db) -> Rows<Vec<LaneId>> {
-    let mut lanes = Vec::new();
-    let mut last = i64::MIN;
-    while let Some(next) = db.first(NEXT_READY_LANE, [last], |row| row.get(0))? {
-        lanes.push(LaneId(unsigned(next)));
-        last = next;
-    }
-    Ok(lanes)
-}
-
-pub(super) fn ready_in_lane(db: &Db, lane: LaneId, max: usize) -> Rows<Vec<u64>> {
-    db.all(READY_IN_LANE, (number(lane.0), limit(max)), |row| row.get(0).map(unsigned))
-}
-
-pub(super) fn ready_session_lanes(db: &Db) -> Rows<Vec<(String, LaneId)>> {
-    let mut lanes = Vec::new();
-    let mut next = db.first(FIRST_READY_SESSION, [], |row| row.get::<_, String>(0))?;
-    while let Some(session) = next {
-        let mut last = i64::MIN;
-        while let Some(lane) = db.first(NEXT_READY_SESSION_LANE, (&session, last), |row| row.get(0))? {
-            lanes.push((session.clone(), LaneId(unsigned(lane))));
-            last = lane;
-        }
-        next = db.first(NEXT_READY_SESSION, [&session], |row| row.get(0))?;
-    }
-    Ok(lanes)
-}
-
-pub(super) fn ready_in_session_lane(db: &Db, session: &str, lane: LaneId, max: usize) -> Rows<Vec<u64>> {
-    let columns = (session, number(lane.0), limit(max));
-    db.all(READY_IN_SESSION_LANE, columns, |row| row.get(0).map(unsigned))
-}
-
-pub(super) fn leased(db: &Db, after: Timestamp) -> Rows<Vec<QueuedActivity>> {
-    let mut leased = Vec::new();
-    for statement in LEASED {
-        leased.extend(db.all(statement, [micros(after)], read)?);
-    }
-    leased.sort_unstable_by_key(|activity| activity.number);
-    Ok(leased)
 }
 
 pub(super) fn tokens_of(db: &Db, node: NodeId, after: Timestamp) -> Rows<Vec<String>> {
@@ -244,7 +136,17 @@ impl ActivityTable for SqliteTables {
 
     fn insert_activity(&mut self, activity: &QueuedActivity, prepared: &ActivityRow) -> Rows<bool> {
         let split = self.payloads.split_queued(&mut self.sequence, activity.instance, &prepared.data);
-        let is_new = insert(&self.db, activity, &split)?;
+        let columns = (
+            number(activity.number),
+            number(activity.instance),
+            number(activity.execution_id),
+            number(activity.activity_id),
+            number(activity.lane.0),
+            &activity.session_id,
+            &*split.data,
+            split.payload,
+        );
+        let is_new = self.db.execute(INSERT, columns)? > 0;
         if is_new {
             self.payloads.insert(&self.db, activity.instance, &split)?;
             self.cache.put_activity(activity.clone(), Some(prepared));
@@ -252,68 +154,107 @@ impl ActivityTable for SqliteTables {
         Ok(is_new)
     }
 
-    fn activity(&mut self, number: u64) -> Rows<Option<QueuedActivity>> {
-        match self.cache.take_activity(number) {
+    fn activity(&mut self, id: u64) -> Rows<Option<QueuedActivity>> {
+        match self.cache.take_activity(id) {
             Some(activity) => Ok(Some(activity)),
-            None => get(&self.db, number),
+            None => self.db.first(SELECT, [number(id)], read),
         }
     }
 
-    fn activity_with_item(&mut self, number: u64) -> Rows<Option<(QueuedActivity, ActivityItem)>> {
-        if let Some((activity, item)) = self.cache.take_activity_with_item(number) {
+    fn activity_with_item(&mut self, id: u64) -> Rows<Option<(QueuedActivity, ActivityItem)>> {
+        if let Some((activity, item)) = self.cache.take_activity_with_item(id) {
             return Ok(Some((activity, ActivityItem::Item(item))));
         }
-        let found = get_with_data(&self.db, number)?;
-        Ok(found.map(|(activity, data)| (activity, ActivityItem::Data(data))))
+        self.db.first(SELECT_WITH_DATA, [number(id)], |row| {
+            Ok((read(row)?, ActivityItem::Data(lossy_text(row, DATA)?)))
+        })
     }
 
     fn find_activity(&mut self, instance: u64, execution_id: u64, activity_id: u64) -> Rows<Option<u64>> {
-        find(&self.db, instance, execution_id, activity_id)
+        let key = (number(instance), number(execution_id), number(activity_id));
+        self.db.first(FIND, key, |row| row.get(0).map(unsigned))
     }
 
     fn update_activity(&mut self, activity: &QueuedActivity) -> Rows<()> {
         self.cache.activity_written(activity);
-        update(&self.db, activity)
+        let lease = activity.lock.as_ref();
+        let columns: [&dyn ToSql; 12] = [
+            &number(activity.number),
+            &micros(activity.hidden_until),
+            &lease.map(|lease| &lease.token),
+            &lease.map(|lease| micros(lease.until)),
+            &lease.map(|lease| length(lease.length)),
+            &lease.and_then(|lease| lease.node).map(|node| number(node.0)),
+            &activity.attempts,
+            &activity.claimed,
+            &activity.stop_requested,
+            &activity.losses.lost,
+            &activity.losses.blamed,
+            &activity.waits_until.map(micros),
+        ];
+        self.db.execute(UPDATE, columns.as_slice()).map(|_| ())
     }
 
-    fn delete_activity(&mut self, number: u64) -> Rows<()> {
-        self.cache.forget_activity(number);
-        delete(&self.db, number)
+    fn delete_activity(&mut self, id: u64) -> Rows<()> {
+        self.cache.forget_activity(id);
+        self.db.execute(DELETE, [number(id)]).map(|_| ())
     }
 
     fn delete_activities(&mut self, instance: u64) -> Rows<u64> {
         self.cache.forget_activities();
-        delete_of_instance(&self.db, instance)
+        Ok(self.db.execute(DELETE_OF_INSTANCE, [number(instance)])? as u64)
     }
 
     fn has_activities(&mut self, instance: u64) -> Rows<bool> {
-        any_of_instance(&self.db, instance)
+        self.db.exists(OF_INSTANCE, [number(instance)])
     }
 
     fn wake_due_activities(&mut self, now: Timestamp) -> Rows<()> {
-        for number in wake_due(&self.db, now)? {
-            self.cache.activity_woken(number);
-        }
+        let woken: Vec<u64> = self.db.all(WAKE_DUE, [micros(now)], |row| row.get(0).map(unsigned))?;
+        woken.into_iter().for_each(|id| self.cache.activity_woken(id));
         Ok(())
     }
 
     fn ready_lanes(&mut self) -> Rows<Vec<LaneId>> {
-        ready_lanes(&self.db)
+        let mut lanes = Vec::new();
+        let mut last = i64::MIN;
+        while let Some(next) = self.db.first(NEXT_READY_LANE, [last], |row| row.get(0))? {
+            lanes.push(LaneId(unsigned(next)));
+            last = next;
+        }
+        Ok(lanes)
     }
 
-    fn ready_in_lane(&mut self, lane: LaneId, limit: usize) -> Rows<Vec<u64>> {
-        ready_in_lane(&self.db, lane, limit)
+    fn ready_in_lane(&mut self, lane: LaneId, max: usize) -> Rows<Vec<u64>> {
+        self.db.all(READY_IN_LANE, (number(lane.0), limit(max)), |row| row.get(0).map(unsigned))
     }
 
     fn ready_session_lanes(&mut self) -> Rows<Vec<(String, LaneId)>> {
-        ready_session_lanes(&self.db)
+        let db = &self.db;
+        let mut lanes = Vec::new();
+        let mut next = db.first(FIRST_READY_SESSION, [], |row| row.get::<_, String>(0))?;
+        while let Some(session) = next {
+            let mut last = i64::MIN;
+            while let Some(lane) = db.first(NEXT_READY_SESSION_LANE, (&session, last), |row| row.get(0))? {
+                lanes.push((session.clone(), LaneId(unsigned(lane))));
+                last = lane;
+            }
+            next = db.first(NEXT_READY_SESSION, [&session], |row| row.get(0))?;
+        }
+        Ok(lanes)
     }
 
-    fn ready_in_session_lane(&mut self, session: &str, lane: LaneId, limit: usize) -> Rows<Vec<u64>> {
-        ready_in_session_lane(&self.db, session, lane, limit)
+    fn ready_in_session_lane(&mut self, session: &str, lane: LaneId, max: usize) -> Rows<Vec<u64>> {
+        let columns = (session, number(lane.0), limit(max));
+        self.db.all(READY_IN_SESSION_LANE, columns, |row| row.get(0).map(unsigned))
     }
 
     fn leased_activities(&mut self, after: Timestamp) -> Rows<Vec<QueuedActivity>> {
-        leased(&self.db, after)
+        let mut leased = Vec::new();
+        for statement in LEASED {
+            leased.extend(self.db.all(statement, [micros(after)], read)?);
+        }
+        leased.sort_unstable_by_key(|activity| activity.number);
+        Ok(leased)
     }
 }

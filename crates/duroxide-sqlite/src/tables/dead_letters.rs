@@ -9,7 +9,7 @@ use rusqlite::Row;
 
 use super::{
     SqliteTables,
-    mailboxes::messages::{kind_number, kind_of},
+    mailboxes::{kind_number, kind_of},
 };
 use crate::{
     columns::columns,

@@ -8,7 +8,7 @@ use rusqlite::{Row, types::ValueRef};
 
 use super::{
     SqliteTables,
-    payloads::{Payloads, Split, output_of, whole_data},
+    payloads::{Payloads, output_of, whole_data},
 };
 use crate::{
     columns::columns,
@@ -105,93 +105,16 @@ pub(crate) fn output(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Str
     }
 }
 
-pub(super) fn get(db: &Db, instance: u64, execution_id: u64) -> Rows<Option<ExecutionRow>> {
+fn get(db: &Db, instance: u64, execution_id: u64) -> Rows<Option<ExecutionRow>> {
     let columns = ExecutionColumns { first: 0 };
     db.first(SELECT, (number(instance), number(execution_id)), |row| columns.read(row))
 }
 
-/// An output that an event has as its payload is not written again.
 /// All executions of an instance, with their numbers.
 pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<(u64, ExecutionRow)>> {
     let ids: Vec<u64> = db.all(IDS, [number(instance)], |row| row.get(0).map(unsigned))?;
     let rows = ids.into_iter().map(|id| Ok(get(db, instance, id)?.map(|row| (id, row))));
     rows.filter_map(Rows::transpose).collect()
-}
-
-pub(super) fn write(
-    db: &Db,
-    instance: u64,
-    execution_id: u64,
-    execution: &ExecutionRow,
-    output_event: Option<u64>,
-) -> Rows<()> {
-    let [major, minor, patch] = triple_columns(execution.pinned);
-    let columns = (
-        number(instance),
-        number(execution_id),
-        &execution.status,
-        execution.output.as_ref().filter(|_| output_event.is_none()),
-        major,
-        minor,
-        patch,
-        number(execution.last_event_id),
-        number(execution.turns),
-        micros(execution.started_at),
-        execution.completed_at.map(micros),
-        output_event.map(number),
-    );
-    db.execute(UPSERT, columns).map(|_| ())
-}
-
-pub(super) fn delete(db: &Db, instance: u64, execution_id: u64) -> Rows<()> {
-    db.execute(DELETE, (number(instance), number(execution_id))).map(|_| ())
-}
-
-pub(super) fn nth_newest(db: &Db, instance: u64, nth: u32) -> Rows<Option<u64>> {
-    db.first(NTH_NEWEST, (number(instance), nth), |row| row.get(0).map(unsigned))
-}
-
-pub(super) fn between(
-    db: &Db,
-    instance: u64,
-    after: u64,
-    below: u64,
-    limit: usize,
-) -> Rows<Vec<ExecutionAge>> {
-    let columns = (number(instance), number(after), number(below), crate::db::limit(limit));
-    db.all(BETWEEN, columns, |row| {
-        Ok(ExecutionAge {
-            execution_id: unsigned(row.get(0)?),
-            status: row.get(1)?,
-            completed_at: row.get::<_, Option<i64>>(2)?.map(time),
-        })
-    })
-}
-
-pub(super) fn has_event(db: &Db, instance: u64, execution_id: u64, event_id: u64) -> Rows<bool> {
-    db.exists(HAS_EVENT, (number(instance), number(execution_id), number(event_id)))
-}
-
-pub(super) fn append(db: &Db, instance: u64, execution_id: u64, events: &[EventRow]) -> Rows<()> {
-    let key = (number(instance), number(execution_id));
-    db.execute_each(
-        INSERT_EVENT,
-        events.iter().map(|event| (key.0, key.1, number(event.event_id), &event.data)),
-    )
-}
-
-/// Appends events of which some may have payloads.
-pub(super) fn append_split(
-    db: &Db,
-    instance: u64,
-    execution_id: u64,
-    events: &[(u64, Split<'_>)],
-) -> Rows<()> {
-    let key = (number(instance), number(execution_id));
-    db.execute_each(
-        INSERT_SPLIT_EVENT,
-        events.iter().map(|(event_id, split)| (key.0, key.1, number(*event_id), &*split.data, split.payload)),
-    )
 }
 
 /// The first event of an execution.
@@ -204,19 +127,37 @@ impl HistoryTable for SqliteTables {
         get(&self.db, instance, execution_id)
     }
 
+    /// An output that an event has as its payload is not written again.
     fn write_execution(&mut self, instance: u64, execution_id: u64, execution: &ExecutionRow) -> Rows<()> {
         let output = execution.output.as_deref();
         let event = output.and_then(|output| self.payloads.event_of_output(instance, execution_id, output));
-        write(&self.db, instance, execution_id, execution, event)
+        let [major, minor, patch] = triple_columns(execution.pinned);
+        let columns = (
+            number(instance),
+            number(execution_id),
+            &execution.status,
+            execution.output.as_ref().filter(|_| event.is_none()),
+            major,
+            minor,
+            patch,
+            number(execution.last_event_id),
+            number(execution.turns),
+            micros(execution.started_at),
+            execution.completed_at.map(micros),
+            event.map(number),
+        );
+        self.db.execute(UPSERT, columns).map(|_| ())
     }
 
     fn has_event(&mut self, instance: u64, execution_id: u64, event_id: u64) -> Rows<bool> {
-        has_event(&self.db, instance, execution_id, event_id)
+        self.db.exists(HAS_EVENT, (number(instance), number(execution_id), number(event_id)))
     }
 
     fn append_events(&mut self, instance: u64, execution_id: u64, events: &[EventRow]) -> Rows<()> {
+        let key = (number(instance), number(execution_id));
         if !events.iter().any(|event| Payloads::is_large(&event.data)) {
-            return append(&self.db, instance, execution_id, events);
+            let rows = events.iter().map(|event| (key.0, key.1, number(event.event_id), &event.data));
+            return self.db.execute_each(INSERT_EVENT, rows);
         }
         let mut splits = Vec::with_capacity(events.len());
         for event in events {
@@ -225,7 +166,10 @@ impl HistoryTable for SqliteTables {
             self.payloads.appended(instance, execution_id, event.event_id, &split);
             splits.push((event.event_id, split));
         }
-        append_split(&self.db, instance, execution_id, &splits)
+        let rows = splits
+            .iter()
+            .map(|(event_id, split)| (key.0, key.1, number(*event_id), &*split.data, split.payload));
+        self.db.execute_each(INSERT_SPLIT_EVENT, rows)
     }
 
     fn first_event(&mut self, instance: u64, execution_id: u64) -> Rows<Option<String>> {
@@ -233,7 +177,7 @@ impl HistoryTable for SqliteTables {
     }
 
     fn nth_newest_execution(&mut self, instance: u64, nth: u32) -> Rows<Option<u64>> {
-        nth_newest(&self.db, instance, nth)
+        self.db.first(NTH_NEWEST, (number(instance), nth), |row| row.get(0).map(unsigned))
     }
 
     fn executions_between(
@@ -243,10 +187,17 @@ impl HistoryTable for SqliteTables {
         below: u64,
         limit: usize,
     ) -> Rows<Vec<ExecutionAge>> {
-        between(&self.db, instance, after, below, limit)
+        let columns = (number(instance), number(after), number(below), crate::db::limit(limit));
+        self.db.all(BETWEEN, columns, |row| {
+            Ok(ExecutionAge {
+                execution_id: unsigned(row.get(0)?),
+                status: row.get(1)?,
+                completed_at: row.get::<_, Option<i64>>(2)?.map(time),
+            })
+        })
     }
 
     fn delete_execution(&mut self, instance: u64, execution_id: u64) -> Rows<()> {
-        delete(&self.db, instance, execution_id)
+        self.db.execute(DELETE, (number(instance), number(execution_id))).map(|_| ())
     }
 }

@@ -106,37 +106,12 @@ const UPDATE_DESCRIPTION: (&str, usize) = (
     22,
 );
 
-pub(super) fn by_number(db: &Db, id: u64) -> Rows<Option<InstanceRow>> {
-    db.first(BY_NUMBER, [number(id)], read)
-}
-
 /// Instances with a higher number, in the order of their numbers.
 pub(crate) fn after(db: &Db, id: u64, max: usize) -> Rows<Vec<InstanceRow>> {
     db.all(AFTER, (number(id), i64::try_from(max).unwrap_or(i64::MAX)), read)
 }
 
-pub(super) fn by_id(db: &Db, id: &str) -> Rows<Option<InstanceRow>> {
-    db.first(BY_ID, [id], read)
-}
-
-/// An instance with its current execution, and whether its custom status was never set.
-pub(super) fn with_execution(db: &Db, id: u64) -> Rows<Option<(Loaded, bool)>> {
-    db.first(WITH_EXECUTION, [number(id)], |row| {
-        Ok((
-            Loaded { row: read(row)?, execution: EXECUTION.read_joined(row)? },
-            row.get(CUSTOM_STATUS_UNSET)?,
-        ))
-    })
-}
-
-pub(super) fn insert(db: &Db, row: &InstanceRow) -> Rows<bool> {
-    let (route, ready, _) = stored_readiness(row);
-    let times = (micros(row.created_at), micros(row.updated_at));
-    let columns = (number(row.number), &row.id, times.0, times.1, route, ready);
-    Ok(db.execute(INSERT, columns)? > 0)
-}
-
-pub(super) fn update(db: &Db, row: &InstanceRow, change: InstanceChange) -> Rows<()> {
+fn update(db: &Db, row: &InstanceRow, change: InstanceChange) -> Rows<()> {
     let (route, ready, wake_at) = stored_readiness(row);
     let lease = row.lock.as_ref().map(|lock| &lock.lease);
     let (mark, at, up_to) = stored_extent(row.lock.as_ref().map(|lock| &lock.extent));
@@ -172,31 +147,6 @@ pub(super) fn update(db: &Db, row: &InstanceRow, change: InstanceChange) -> Rows
         InstanceChange::Description => UPDATE_DESCRIPTION,
     };
     db.execute(statement, params_from_iter(columns.into_iter().take(parameters))).map(|_| ())
-}
-
-pub(super) fn wake(db: &Db, id: u64, ready: u64) -> Rows<()> {
-    db.execute(WAKE, (number(id), number(ready))).map(|_| ())
-}
-
-pub(super) fn wake_if_waiting(db: &Db, id: u64, instance_id: &str, ready: u64) -> Rows<bool> {
-    Ok(db.execute(WAKE_IF_WAITING, (number(id), instance_id, number(ready)))? > 0)
-}
-
-pub(super) fn delete(db: &Db, id: u64) -> Rows<()> {
-    db.execute(DELETE, [number(id)]).map(|_| ())
-}
-
-pub(super) fn children(db: &Db, id: &str) -> Rows<Vec<u64>> {
-    db.all(CHILDREN, [id], |row| row.get(0).map(unsigned))
-}
-
-pub(super) fn leased(db: &Db, after: Timestamp) -> Rows<Vec<InstanceRow>> {
-    let mut leased = db.all(LEASED_WAITING, [micros(after)], read)?;
-    leased.extend(db.all(LEASED_READY, [micros(after)], read)?);
-    // A stray mailbox is in both indexes.
-    leased.sort_unstable_by_key(|row| row.number);
-    leased.dedup_by_key(|row| row.number);
-    Ok(leased)
 }
 
 pub(super) fn tokens_of(db: &Db, node: NodeId, after: Timestamp) -> Rows<Vec<String>> {
@@ -277,27 +227,29 @@ fn stored_extent(extent: Option<&Extent>) -> (Option<i64>, Option<i64>, Option<i
 }
 
 impl InstanceTable for SqliteTables {
-    fn instance(&mut self, number: u64) -> Rows<Option<InstanceRow>> {
-        match self.cache.instance(number) {
+    fn instance(&mut self, id: u64) -> Rows<Option<InstanceRow>> {
+        match self.cache.instance(id) {
             Some(row) => Ok(Some(row.clone())),
-            None => by_number(&self.db, number),
+            None => self.db.first(BY_NUMBER, [number(id)], read),
         }
     }
 
     fn instance_named(&mut self, id: &str) -> Rows<Option<InstanceRow>> {
         match self.cache.instance_named(id) {
             Some(row) => Ok(Some(row.clone())),
-            None => by_id(&self.db, id),
+            None => self.db.first(BY_ID, [id], read),
         }
     }
 
-    fn load(&mut self, number: u64) -> Rows<Option<Loaded>> {
-        if let Some(loaded) = self.cache.take(number) {
+    fn load(&mut self, id: u64) -> Rows<Option<Loaded>> {
+        if let Some(loaded) = self.cache.take(id) {
             return Ok(Some(loaded));
         }
-        let Some((loaded, custom_status_unset)) = with_execution(&self.db, number)? else {
-            return Ok(None);
-        };
+        let found = self.db.first(WITH_EXECUTION, [number(id)], |row| {
+            let loaded = Loaded { row: read(row)?, execution: EXECUTION.read_joined(row)? };
+            Ok((loaded, row.get(CUSTOM_STATUS_UNSET)?))
+        })?;
+        let Some((loaded, custom_status_unset)) = found else { return Ok(None) };
         self.cache.read(&loaded, custom_status_unset);
         Ok(Some(loaded))
     }
@@ -312,7 +264,10 @@ impl InstanceTable for SqliteTables {
     }
 
     fn insert_instance(&mut self, row: &InstanceRow) -> Rows<bool> {
-        let is_new = insert(&self.db, row)?;
+        let (route, ready, _) = stored_readiness(row);
+        let times = (micros(row.created_at), micros(row.updated_at));
+        let columns = (number(row.number), &row.id, times.0, times.1, route, ready);
+        let is_new = self.db.execute(INSERT, columns)? > 0;
         if is_new {
             self.cache.inserted(row);
         }
@@ -324,30 +279,35 @@ impl InstanceTable for SqliteTables {
         update(&self.db, row, change)
     }
 
-    fn wake_instance(&mut self, number: u64, ready: u64) -> Rows<()> {
-        self.cache.woken(number, ready);
-        wake(&self.db, number, ready)
+    fn wake_instance(&mut self, id: u64, ready: u64) -> Rows<()> {
+        self.cache.woken(id, ready);
+        self.db.execute(WAKE, (number(id), number(ready))).map(|_| ())
     }
 
-    fn wake_if_waiting(&mut self, number: u64, id: &str, ready: u64) -> Rows<bool> {
-        let woken = wake_if_waiting(&self.db, number, id, ready)?;
+    fn wake_if_waiting(&mut self, id: u64, instance_id: &str, ready: u64) -> Rows<bool> {
+        let woken = self.db.execute(WAKE_IF_WAITING, (number(id), instance_id, number(ready)))? > 0;
         if woken {
-            self.cache.woken(number, ready);
+            self.cache.woken(id, ready);
         }
         Ok(woken)
     }
 
-    fn delete_instance(&mut self, number: u64) -> Rows<()> {
-        self.cache.forget_number(number);
-        delete(&self.db, number)
+    fn delete_instance(&mut self, id: u64) -> Rows<()> {
+        self.cache.forget_number(id);
+        self.db.execute(DELETE, [number(id)]).map(|_| ())
     }
 
     fn children(&mut self, id: &str) -> Rows<Vec<u64>> {
-        children(&self.db, id)
+        self.db.all(CHILDREN, [id], |row| row.get(0).map(unsigned))
     }
 
     fn leased_instances(&mut self, after: Timestamp) -> Rows<Vec<InstanceRow>> {
-        leased(&self.db, after)
+        let mut leased = self.db.all(LEASED_WAITING, [micros(after)], read)?;
+        leased.extend(self.db.all(LEASED_READY, [micros(after)], read)?);
+        // A stray mailbox is in both indexes.
+        leased.sort_unstable_by_key(|row| row.number);
+        leased.dedup_by_key(|row| row.number);
+        Ok(leased)
     }
 
     fn bulk_selection(&mut self, filter: &InstanceFilter, running_too: bool) -> Rows<Vec<(u64, String)>> {

@@ -1,4 +1,4 @@
-//! What callers have written in transactions of their own.
+//! The intake: rows that callers have written in transactions of their own.
 
 use duroxide_provider::{
     rules::Rows,

@@ -1,19 +1,224 @@
 //! The messages in the mailboxes of instances, from the row cache where it knows them.
 
-pub(crate) mod messages;
-
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     rules::{BatchBound, Extent, MailboxTable, NewMessage, QueuedMessage, Rows, VisibleMessages},
-    store::MessageKind,
+    store::{MessageKind, calling_parent},
+};
+use rusqlite::Row;
+
+use super::{SqliteTables, payloads::whole_data, row_cache::Taken};
+use crate::{
+    columns::columns,
+    db::{Db, count, lossy_text, micros, number, time, unsigned},
 };
 
-use super::{SqliteTables, row_cache::Taken};
+/// `ON CONFLICT` names its index: `INSERT OR IGNORE` would also swallow real errors.
+const INSERT: &str = "INSERT INTO message (instance, due_at, seq, kind, key, enqueued_at, data, payload)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    ON CONFLICT (instance, key) WHERE key IS NOT NULL DO NOTHING";
+
+columns!(message as row_columns: seq, due_at, kind, key, enqueued_at, hidden_until, attempt_count, mark);
+
+/// The columns of a [`QueuedMessage`]; its text comes last, wherever it is stored.
+macro_rules! message_columns {
+    () => {
+        concat!(row_columns!(), ", ", whole_data!("message"))
+    };
+}
+const DATA: usize = message::COUNT;
+
+/// Whether the lock of its instance holds a message, ended or not: [`Extent::holds`] in SQL.
+macro_rules! held {
+    () => {
+        "((message.mark = instance.extent_mark OR (instance.extent_mark IS NULL
+            AND message.seq <= instance.extent_up_to AND message.due_at <= instance.extent_at
+            AND message.hidden_until <= instance.extent_at)) IS TRUE)"
+    };
+}
+pub(crate) use held;
+
+/// A queue message that an abandon hides: younger ones wait behind it, or backoff would break their order.
+const HIDDEN_QUEUE: &str = "SELECT 1 FROM message
+    WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 LIMIT 1";
+/// The messages that a claim may take. The subquery for a hidden queue message runs at the first queue message only, so it
+/// costs other messages nothing.
+macro_rules! is_visible {
+    () => {
+        "instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2
+      AND (kind <> 2 OR seq < coalesce((SELECT seq FROM message
+        WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 ORDER BY seq LIMIT 1),
+        9223372036854775807))"
+    };
+}
+/// With each message, whether a queue message is hidden, behind which others may wait.
+const VISIBLE: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    ", EXISTS (SELECT 1 FROM message
+        WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2)
+    FROM message WHERE ",
+    is_visible!(),
+    " ORDER BY due_at, seq"
+);
+const HIDES_A_QUEUE: usize = DATA + 1;
+const HAS_VISIBLE: &str = concat!("SELECT 1 FROM message WHERE ", is_visible!(), " LIMIT 1");
+/// Names its index: by the primary key SQLite would look at every message that is no start.
+const HAS_VISIBLE_START: &str = "SELECT 1 FROM message INDEXED BY message_start
+    WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND kind <= 1 LIMIT 1";
+const FIRST_VISIBLE_START: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    " FROM message INDEXED BY message_start WHERE instance = ?1 AND kind <= 1 AND kind = ?2 AND due_at <= ?3 AND hidden_until <= ?3
+    ORDER BY due_at, seq LIMIT 1"
+);
+const FIRST_START: &str = concat!(
+    "SELECT ",
+    whole_data!("message"),
+    " FROM message WHERE instance = ?1 AND kind <= 1 ORDER BY kind, due_at, seq LIMIT 1"
+);
+const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE instance = ?1 LIMIT 1";
+const HAS_START: &str = "SELECT 1 FROM message WHERE instance = ?1 AND kind <= 1 LIMIT 1";
+const HAS_OTHER_THAN_QUEUE: &str = "SELECT 1 FROM message WHERE instance = ?1 AND kind <> 2 LIMIT 1";
+const HAS_ATTEMPTED: &str = "SELECT 1 FROM message WHERE instance = ?1 AND attempt_count > 0 LIMIT 1";
+const NEXT_DUE: &str =
+    "SELECT due_at FROM message WHERE instance = ?1 AND due_at > ?2 ORDER BY due_at LIMIT 1";
+const NEXT_SHOWN: &str =
+    "SELECT min(hidden_until) FROM message WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2";
+const OLDEST: &str = "SELECT min(max(enqueued_at, due_at)) FROM message WHERE instance = ?1";
+const WAITING_SINCE: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    " FROM message WHERE instance = ?1 AND max(enqueued_at, due_at) <= ?2
+    ORDER BY max(enqueued_at, due_at), due_at, seq"
+);
+const ALL: &str =
+    concat!("SELECT ", message_columns!(), " FROM message WHERE instance = ?1 ORDER BY due_at, seq");
+const MARK: &str = "UPDATE message SET mark = ?4 WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
+const UPDATE: &str = "UPDATE message SET kind = ?4, hidden_until = ?5, attempt_count = ?6, mark = ?7
+    WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
+const DELETE: &str = "DELETE FROM message WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
+const DELETE_BY_KEY: &str = "DELETE FROM message WHERE instance = ?1 AND key = ?2";
+/// The first two conditions are those of the index.
+const CALLS_IN_RANGE: &str = "SELECT instance, key FROM message
+    WHERE key >= 'ST/' AND key < 'ST0' AND key >= ?1 AND key < ?2";
+
+/// The rows of a visible extent in two ranges of the primary key: what was visible at once, and what had become due.
+macro_rules! at_once {
+    () => {
+        " WHERE instance = ?1 AND due_at = 0 AND seq <= ?3 AND hidden_until <= ?2"
+    };
+}
+macro_rules! became_due {
+    () => {
+        " WHERE instance = ?1 AND due_at > 0 AND due_at <= ?2 AND seq <= ?3 AND hidden_until <= ?2"
+    };
+}
+/// The rows of a marked extent, by their index.
+macro_rules! marked {
+    () => {
+        " WHERE instance = ?1 AND mark IS NOT NULL AND mark = ?2"
+    };
+}
+const CONSUME_AT_ONCE: &str = concat!("DELETE FROM message", at_once!());
+const CONSUME_DUE: &str = concat!("DELETE FROM message", became_due!());
+const CONSUME_MARKED: &str = concat!("DELETE FROM message", marked!());
+macro_rules! release {
+    () => {
+        "UPDATE message SET mark = NULL, hidden_until = ?4, attempt_count = attempt_count + ?5"
+    };
+}
+const RELEASE_AT_ONCE: &str = concat!(release!(), at_once!());
+const RELEASE_DUE: &str = concat!(release!(), became_due!());
+const RELEASE_MARKED: &str = concat!(
+    "UPDATE message SET mark = NULL, hidden_until = ?3, attempt_count = attempt_count + ?4",
+    marked!()
+);
+macro_rules! count_attempt {
+    () => {
+        "UPDATE message SET attempt_count = attempt_count + 1"
+    };
+}
+const COUNT_AT_ONCE: &str = concat!(count_attempt!(), at_once!());
+const COUNT_DUE: &str = concat!(count_attempt!(), became_due!());
+const COUNT_MARKED: &str = concat!(count_attempt!(), marked!());
+
+/// A kind as it is stored.
+pub(super) const fn kind_number(kind: MessageKind) -> i64 {
+    match kind {
+        MessageKind::Start => 0,
+        MessageKind::ContinueAsNew => 1,
+        MessageKind::Queue => 2,
+        MessageKind::Timer => 3,
+        MessageKind::Other => 4,
+    }
+}
+
+/// A stored kind.
+pub(super) const fn kind_of(number: i64) -> MessageKind {
+    match number {
+        0 => MessageKind::Start,
+        1 => MessageKind::ContinueAsNew,
+        2 => MessageKind::Queue,
+        3 => MessageKind::Timer,
+        _ => MessageKind::Other,
+    }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<QueuedMessage> {
+    Ok(QueuedMessage {
+        number: unsigned(row.get(message::seq)?),
+        due_at: time(row.get(message::due_at)?),
+        kind: kind_of(row.get(message::kind)?),
+        key: row.get(message::key)?,
+        enqueued_at: time(row.get(message::enqueued_at)?),
+        hidden_until: time(row.get(message::hidden_until)?),
+        attempts: count(row.get(message::attempt_count)?),
+        mark: row.get::<_, Option<i64>>(message::mark)?.map(unsigned),
+        data: lossy_text(row, DATA)?,
+        item: None,
+    })
+}
+
+/// The key of a message in its table.
+fn key(instance: u64, message: &QueuedMessage) -> (i64, i64, i64) {
+    (number(instance), micros(message.due_at), number(message.number))
+}
+
+/// All messages of a mailbox.
+pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<QueuedMessage>> {
+    db.all(ALL, [number(instance)], read)
+}
+
+/// All visible messages, or as many as the bound admits.
+fn visible(db: &Db, instance: u64, now: Timestamp, bound: BatchBound) -> Rows<VisibleMessages> {
+    let (mut bytes, mut admitted, mut leaves_some) = (bound.bytes, 0, false);
+    let messages = db.all_while(VISIBLE, (number(instance), micros(now)), |row| {
+        let message = read(row)?;
+        let size = message.data.len();
+        let fits = admitted < bound.messages && (size <= bytes || admitted == 0);
+        bytes = bytes.saturating_sub(size);
+        admitted += 1;
+        leaves_some |= !fits || row.get(HIDES_A_QUEUE)?;
+        Ok(fits.then_some(message))
+    })?;
+    Ok(VisibleMessages { messages, are_all: !leaves_some })
+}
 
 impl MailboxTable for SqliteTables {
     fn insert_message(&mut self, instance: u64, message: &NewMessage<'_>) -> Rows<bool> {
         let split = self.payloads.split_queued(&mut self.sequence, instance, &message.prepared.data);
-        let is_new = messages::insert(&self.db, instance, message, &split)?;
+        let columns = (
+            number(instance),
+            micros(message.due_at),
+            number(message.number),
+            kind_number(message.prepared.kind),
+            &message.prepared.key,
+            micros(message.enqueued_at),
+            &*split.data,
+            split.payload,
+        );
+        let is_new = self.db.execute(INSERT, columns)? > 0;
         if is_new {
             self.payloads.insert(&self.db, instance, &split)?;
             self.cache.message_arrived(instance, message);
@@ -30,7 +235,7 @@ impl MailboxTable for SqliteTables {
         match self.cache.take_messages(instance) {
             Some(visible) => Ok(visible),
             None => {
-                let visible = messages::visible(&self.db, instance, now, bound)?;
+                let visible = visible(&self.db, instance, now, bound)?;
                 self.cache.messages_read(instance, &visible);
                 Ok(visible)
             }
@@ -43,69 +248,80 @@ impl MailboxTable for SqliteTables {
         kind: MessageKind,
         now: Timestamp,
     ) -> Rows<Option<QueuedMessage>> {
-        messages::first_visible_start(&self.db, instance, kind, now)
+        self.db.first(FIRST_VISIBLE_START, (number(instance), kind_number(kind), micros(now)), read)
     }
 
     fn first_start(&mut self, instance: u64) -> Rows<Option<String>> {
-        messages::first_start(&self.db, instance)
+        self.db.first(FIRST_START, [number(instance)], |row| lossy_text(row, 0))
     }
 
     fn has_messages(&mut self, instance: u64) -> Rows<bool> {
-        messages::any(&self.db, instance)
+        self.db.exists(HAS_MESSAGES, [number(instance)])
     }
 
     fn has_visible(&mut self, instance: u64, now: Timestamp) -> Rows<bool> {
-        messages::has_visible(&self.db, instance, now)
+        self.db.exists(HAS_VISIBLE, (number(instance), micros(now)))
     }
 
     fn has_visible_start(&mut self, instance: u64, now: Timestamp) -> Rows<bool> {
-        messages::has_visible_start(&self.db, instance, now)
+        self.db.exists(HAS_VISIBLE_START, (number(instance), micros(now)))
     }
 
     fn has_start(&mut self, instance: u64) -> Rows<bool> {
-        messages::has_start(&self.db, instance)
+        self.db.exists(HAS_START, [number(instance)])
     }
 
     fn has_other_than_queue(&mut self, instance: u64) -> Rows<bool> {
-        messages::has_other_than_queue(&self.db, instance)
+        self.db.exists(HAS_OTHER_THAN_QUEUE, [number(instance)])
     }
 
     fn has_hidden_queue(&mut self, instance: u64, now: Timestamp) -> Rows<bool> {
-        messages::has_hidden_queue(&self.db, instance, now)
+        self.db.exists(HIDDEN_QUEUE, (number(instance), micros(now)))
     }
 
     fn has_attempted(&mut self, instance: u64) -> Rows<bool> {
-        messages::has_attempted(&self.db, instance)
+        self.db.exists(HAS_ATTEMPTED, [number(instance)])
     }
 
     fn next_visible(&mut self, instance: u64, now: Timestamp) -> Rows<Option<Timestamp>> {
-        messages::next_visible(&self.db, instance, now)
+        let columns = (number(instance), micros(now));
+        let due: Option<i64> = self.db.first(NEXT_DUE, columns, |row| row.get(0))?;
+        let shown: Option<i64> = self.db.first(NEXT_SHOWN, columns, |row| row.get(0))?.flatten();
+        Ok(due.into_iter().chain(shown).min().map(time))
     }
 
     fn oldest_message(&mut self, instance: u64) -> Rows<Option<Timestamp>> {
-        messages::oldest(&self.db, instance)
+        let oldest = self.db.first(OLDEST, [number(instance)], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(oldest.flatten().map(time))
     }
 
     fn messages_waiting_since(&mut self, instance: u64, time: Timestamp) -> Rows<Vec<QueuedMessage>> {
-        messages::waiting_since(&self.db, instance, time)
+        self.db.all(WAITING_SINCE, (number(instance), micros(time)), read)
     }
 
     fn mark_messages(&mut self, instance: u64, marked: &[QueuedMessage], mark: u64) -> Rows<()> {
-        messages::mark(&self.db, instance, marked, mark)
+        let rows = marked.iter().map(|message| {
+            let (instance, due_at, seq) = key(instance, message);
+            (instance, due_at, seq, number(mark))
+        });
+        self.db.execute_each(MARK, rows)
     }
 
     fn consume(&mut self, instance: u64, extent: &Extent) -> Rows<bool> {
+        let (db, id) = (&self.db, number(instance));
         match (self.cache.taken(instance), extent) {
             // A row that is deleted by its key costs SQLite half of one that is deleted by a range.
-            (Taken::One(due_at, seq), _) => messages::delete(&self.db, instance, due_at, seq)?,
-            (Taken::AtOnce, Extent::Visible { at, up_to }) => {
-                messages::consume_at_once(&self.db, instance, *at, *up_to)?;
+            (Taken::One(due_at, seq), _) => db.execute(DELETE, (id, micros(due_at), number(seq)))?,
+            (taken, Extent::Visible { at, up_to }) => {
+                let columns = (id, micros(*at), number(*up_to));
+                let consumed = db.execute(CONSUME_AT_ONCE, columns)?;
+                if taken == Taken::AtOnce { consumed } else { db.execute(CONSUME_DUE, columns)? }
             }
-            _ => messages::consume(&self.db, instance, extent)?,
-        }
+            (_, Extent::Marked { mark }) => db.execute(CONSUME_MARKED, (id, number(*mark)))?,
+        };
         let are_left = match self.cache.are_left(instance) {
             Some(are_left) => are_left,
-            None => messages::any(&self.db, instance)?,
+            None => self.has_messages(instance)?,
         };
         self.cache.consumed(instance, are_left);
         Ok(are_left)
@@ -119,30 +335,65 @@ impl MailboxTable for SqliteTables {
         attempts: u32,
     ) -> Rows<()> {
         self.cache.mailbox_changed(instance);
-        messages::release(&self.db, instance, extent, hidden_until, attempts)
+        let (instance, hidden_until) = (number(instance), micros(hidden_until));
+        match extent {
+            Extent::Visible { at, up_to } => {
+                let columns = (instance, micros(*at), number(*up_to), hidden_until, attempts);
+                // Due messages first: a row that is hidden now is no longer in the extent.
+                self.db.execute(RELEASE_DUE, columns)?;
+                self.db.execute(RELEASE_AT_ONCE, columns)?
+            }
+            Extent::Marked { mark } => {
+                self.db.execute(RELEASE_MARKED, (instance, number(*mark), hidden_until, attempts))?
+            }
+        };
+        Ok(())
     }
 
     fn count_attempt(&mut self, instance: u64, extent: &Extent) -> Rows<()> {
         self.cache.mailbox_changed(instance);
-        messages::count_attempt(&self.db, instance, extent)
+        match extent {
+            Extent::Visible { at, up_to } => {
+                let columns = (number(instance), micros(*at), number(*up_to));
+                self.db.execute(COUNT_AT_ONCE, columns)?;
+                self.db.execute(COUNT_DUE, columns)?
+            }
+            Extent::Marked { mark } => self.db.execute(COUNT_MARKED, (number(instance), number(*mark)))?,
+        };
+        Ok(())
     }
 
     fn update_message(&mut self, instance: u64, message: &QueuedMessage) -> Rows<()> {
         self.cache.mailbox_changed(instance);
-        messages::update(&self.db, instance, message)
+        let (instance, due_at, seq) = key(instance, message);
+        let columns = (
+            instance,
+            due_at,
+            seq,
+            kind_number(message.kind),
+            micros(message.hidden_until),
+            message.attempts,
+            message.mark.map(number),
+        );
+        self.db.execute(UPDATE, columns).map(|_| ())
     }
 
     fn delete_message(&mut self, instance: u64, message: &QueuedMessage) -> Rows<()> {
         self.cache.mailbox_changed(instance);
-        messages::delete(&self.db, instance, message.due_at, message.number)
+        self.db.execute(DELETE, key(instance, message)).map(|_| ())
     }
 
     fn delete_message_by_key(&mut self, instance: u64, key: &str) -> Rows<bool> {
         self.cache.mailbox_changed(instance);
-        messages::delete_by_key(&self.db, instance, key)
+        Ok(self.db.execute(DELETE_BY_KEY, (number(instance), key))? > 0)
     }
 
     fn calls_of(&mut self, parent: &str) -> Rows<Vec<(u64, String)>> {
-        messages::calls_of(&self.db, parent)
+        // The character behind the slash ends the range.
+        let range = (format!("ST/{parent}/"), format!("ST/{parent}0"));
+        let mut calls: Vec<(u64, String)> =
+            self.db.all(CALLS_IN_RANGE, range, |row| Ok((unsigned(row.get(0)?), row.get(1)?)))?;
+        calls.retain(|(_, call)| calling_parent(call) == Some(parent));
+        Ok(calls)
     }
 }

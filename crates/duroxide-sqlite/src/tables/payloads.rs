@@ -80,7 +80,7 @@ pub(crate) use whole_bytes;
 /// A text as a row stores it.
 #[derive(Debug)]
 pub(super) struct Split<'a> {
-    /// What the row itself has of it.
+    /// The part of the text that the row itself stores.
     pub(super) data: Cow<'a, str>,
     /// The number of the payload that belongs in the place of the mark.
     pub(super) payload: Option<i64>,

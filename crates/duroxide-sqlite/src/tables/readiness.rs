@@ -1,4 +1,4 @@
-//! What is ready, and what is due: index seeks over instances, activities, sessions and removals.
+//! Finds ready rows and the next due time by index seeks over instances, activities, sessions and removals.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -16,8 +16,8 @@ const READY_ON_ROUTE: &str =
     "SELECT ready, id FROM instance WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT ?2";
 const ANY_READY: &str = "SELECT 1 FROM instance WHERE ready IS NOT NULL LIMIT 1";
 const READY_STRAYS: &str = "SELECT id FROM instance WHERE route = ?1 AND ready IS NOT NULL";
-/// What is due, and whether nothing has to be found out about it: it is free, waited on its route for a message, and that
-/// message is visible now. A queue message may be held back by an older one, so those are looked at closely.
+/// Due instances, and whether each is ready without a closer look: it is not locked, waited on its route for a message, and
+/// that message is visible now. A queue message may be held back by an older one, so those are looked at closely.
 const DUE: &str = "SELECT id, known AND lock_token IS NULL AND coalesce(route, 0) <> 0
         AND status IS NOT 'ContinuedAsNew'
         AND EXISTS (SELECT 1 FROM message WHERE message.instance = instance.id
@@ -60,48 +60,6 @@ fn next_ready_route(db: &Db, after: i64) -> Rows<Option<i64>> {
     db.first(NEXT_READY_ROUTE, [after], |row| row.get(0))
 }
 
-/// The routes on which something is ready, ascending. The first may be known already.
-pub(super) fn ready_routes(db: &Db, first: Option<Option<i64>>) -> Rows<Vec<RouteId>> {
-    let mut next = match first {
-        Some(first) => first,
-        None => next_ready_route(db, STRAYS)?,
-    };
-    let mut routes = Vec::new();
-    while let Some(route) = next {
-        routes.push(RouteId(unsigned(route)));
-        next = next_ready_route(db, route)?;
-    }
-    Ok(routes)
-}
-
-pub(super) fn ready_on_route(db: &Db, route: RouteId, max: usize) -> Rows<Vec<(u64, u64)>> {
-    let columns = (number(route.0), limit(max));
-    db.all(READY_ON_ROUTE, columns, |row| Ok((unsigned(row.get(0)?), unsigned(row.get(1)?))))
-}
-
-pub(super) fn any_ready(db: &Db) -> Rows<bool> {
-    db.exists(ANY_READY, [])
-}
-
-pub(super) fn strays(db: &Db) -> Rows<Vec<u64>> {
-    let mut strays: Vec<u64> = db.all(READY_STRAYS, [STRAYS], |row| row.get(0).map(unsigned))?;
-    strays.sort_unstable();
-    Ok(strays)
-}
-
-pub(super) fn due(db: &Db, now: Timestamp) -> Rows<Vec<DueInstance>> {
-    db.all(DUE, [micros(now)], |row| {
-        Ok(DueInstance { number: unsigned(row.get(0)?), is_plainly_ready: row.get(1)? })
-    })
-}
-
-pub(super) fn next_due(db: &Db, sessions_after: Timestamp) -> Rows<Option<Timestamp>> {
-    let columns = [micros(sessions_after)];
-    let times: Option<[Option<i64>; 4]> =
-        db.first(NEXT_DUE, columns, |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
-    Ok(times.into_iter().flatten().flatten().min().map(time))
-}
-
 impl ReadyIndex for SqliteTables {
     fn route_id(&mut self, route: &Route) -> Rows<RouteId> {
         Ok(RouteId(self.routes.key(&self.db, route)?))
@@ -112,26 +70,50 @@ impl ReadyIndex for SqliteTables {
     }
 
     fn ready_routes(&mut self) -> Rows<Vec<RouteId>> {
-        ready_routes(&self.db, self.first_route.known(&self.db))
+        let mut next = match self.first_route.known(&self.db) {
+            Some(first) => first,
+            None => next_ready_route(&self.db, STRAYS)?,
+        };
+        let mut routes = Vec::new();
+        while let Some(route) = next {
+            routes.push(RouteId(unsigned(route)));
+            next = next_ready_route(&self.db, route)?;
+        }
+        Ok(routes)
     }
 
-    fn ready_on_route(&mut self, route: RouteId, limit: usize) -> Rows<Vec<(u64, u64)>> {
-        ready_on_route(&self.db, route, limit)
+    fn ready_on_route(&mut self, route: RouteId, max: usize) -> Rows<Vec<(u64, u64)>> {
+        let columns = (number(route.0), limit(max));
+        self.db.all(READY_ON_ROUTE, columns, |row| Ok((unsigned(row.get(0)?), unsigned(row.get(1)?))))
     }
 
     fn stray_instances(&mut self) -> Rows<Vec<u64>> {
-        if self.first_route.look(&self.db)? { strays(&self.db) } else { Ok(Vec::new()) }
+        if !self.first_route.look(&self.db)? {
+            return Ok(Vec::new());
+        }
+        let mut strays: Vec<u64> = self.db.all(READY_STRAYS, [STRAYS], |row| row.get(0).map(unsigned))?;
+        strays.sort_unstable();
+        Ok(strays)
     }
 
     fn due_instances(&mut self, now: Timestamp) -> Rows<Vec<DueInstance>> {
-        due(&self.db, now)
+        self.db.all(DUE, [micros(now)], |row| {
+            Ok(DueInstance { number: unsigned(row.get(0)?), is_plainly_ready: row.get(1)? })
+        })
     }
 
     fn next_due(&mut self, sessions_after: Timestamp) -> Rows<Option<Timestamp>> {
-        next_due(&self.db, sessions_after)
+        let columns = [micros(sessions_after)];
+        let times: Option<[Option<i64>; 4]> = self
+            .db
+            .first(NEXT_DUE, columns, |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
+        Ok(times.into_iter().flatten().flatten().min().map(time))
     }
 
     fn may_be_ready(&mut self) -> Rows<Readies> {
-        Ok(Readies { instances: any_ready(&self.db)?, activities: super::activities::any_ready(&self.db)? })
+        Ok(Readies {
+            instances: self.db.exists(ANY_READY, [])?,
+            activities: super::activities::any_ready(&self.db)?,
+        })
     }
 }

@@ -18,6 +18,7 @@ use duroxide_provider::{
 };
 
 use self::room::{Room, Shelf};
+use crate::db::NumberMap;
 
 /// Rows of each kind that are cached: some megabytes, and what the large ones among them may take.
 const ROWS_MAX: usize = 8192;
@@ -27,21 +28,21 @@ const MESSAGES_MAX: usize = 256;
 /// Cached instances and activities.
 #[derive(Debug, Default)]
 pub(super) struct RowCache {
-    instances: HashMap<u64, CachedInstance>,
+    instances: NumberMap<u64, CachedInstance>,
     numbers: HashMap<String, u64>,
-    activities: HashMap<u64, CachedActivity>,
-    /// What the large items of all rows may take.
+    activities: NumberMap<u64, CachedActivity>,
+    /// Bounds the memory that the large items of all rows take.
     shelf: Shelf,
 }
 
-/// What is known of an instance.
+/// The cached row of an instance, and what is known of its messages and state.
 #[derive(Debug)]
 pub(super) struct CachedInstance {
-    /// `None` while a rule has it in its hands.
+    /// `None` while a rule works on the row.
     loaded: Option<Loaded>,
     /// All messages of its mailbox that no claim took, if they are known and visible; in the order of their arrival.
     waiting: Option<Waiting>,
-    /// What the last claim took.
+    /// The messages that the last claim took.
     taken: Taken,
     /// Whether its current execution is known to have changed no key.
     kv_unchanged: bool,
@@ -71,7 +72,7 @@ pub(super) enum Taken {
 #[derive(Debug)]
 struct CachedActivity {
     activity: QueuedActivity,
-    /// What it is asked to do. Its claim takes that away.
+    /// The work item. Its claim takes the item out.
     item: Option<Arc<WorkItem>>,
     _room: Room,
 }
@@ -85,7 +86,7 @@ impl RowCache {
 
     // ---- instances ---------------------------------------------------------------------------------------------
 
-    /// A row that was inserted just now, with nothing that belongs to it.
+    /// Caches a row that was just inserted and has no messages or events yet.
     pub(super) fn inserted(&mut self, row: &InstanceRow) {
         let loaded = Loaded { row: row.clone(), execution: None };
         self.insert(CachedInstance {
@@ -97,7 +98,7 @@ impl RowCache {
         });
     }
 
-    /// A row that was read just now, and goes into a rule's hands.
+    /// Caches a row that was just read for a rule to work on.
     pub(super) fn read(&mut self, loaded: &Loaded, custom_status_unset: bool) {
         let number = loaded.row.number;
         if self.instances.len() < ROWS_MAX {
@@ -123,12 +124,12 @@ impl RowCache {
         }
     }
 
-    /// Hands an instance to a rule.
+    /// Takes a row out of the cache, for a rule to work on.
     pub(super) fn take(&mut self, number: u64) -> Option<Loaded> {
         self.instances.get_mut(&number)?.loaded.take()
     }
 
-    /// Takes an instance back that was written. One that ended is seldom asked for again.
+    /// Caches a row again that a rule has written. Rows of ended instances are dropped: few are needed again.
     pub(super) fn put_back(&mut self, loaded: Loaded) {
         let number = loaded.row.number;
         if loaded.execution.as_ref().is_some_and(|execution| execution.status != RUNNING) {
@@ -162,7 +163,7 @@ impl RowCache {
     pub(super) fn written(&mut self, row: &InstanceRow, change: InstanceChange) {
         let Some(cached) = self.instances.get_mut(&row.number).and_then(|cached| cached.loaded.as_mut())
         else {
-            // A rule has it in its hands, and what it has is not what is stored.
+            // A rule works on its own copy of the row, which differs from the stored one.
             return self.forget(row);
         };
         match change {
@@ -221,7 +222,7 @@ impl RowCache {
     /// The messages that a claim takes, if they are known to be all that the mailbox holds.
     pub(super) fn take_messages(&mut self, instance: u64) -> Option<VisibleMessages> {
         let cached = self.instances.get_mut(&instance)?;
-        // What a lock held and lost is in the mailbox too.
+        // Messages of a lock that was lost are in the mailbox too.
         let waiting = cached.waiting.take().filter(|waiting| !waiting.messages.is_empty());
         let Some(Waiting { messages, .. }) = waiting.filter(|_| cached.taken == Taken::Nothing) else {
             cached.taken = Taken::Unknown;
@@ -292,7 +293,7 @@ impl RowCache {
 
     // ---- activities --------------------------------------------------------------------------------------------
 
-    /// An activity, with what it is asked to do if that was written just now.
+    /// Caches an activity, with its work item if that was just written.
     pub(super) fn put_activity(&mut self, activity: QueuedActivity, prepared: Option<&ActivityRow>) {
         if self.activities.len() >= ROWS_MAX {
             return;
@@ -303,19 +304,19 @@ impl RowCache {
         self.activities.insert(activity.number, CachedActivity { activity, item, _room: room });
     }
 
-    /// An activity, which is cached no longer until it is written. Most are asked for to be deleted.
+    /// Takes an activity out of the cache until it is written again. Most callers delete it.
     pub(super) fn take_activity(&mut self, number: u64) -> Option<QueuedActivity> {
         self.activities.remove(&number).map(|cached| cached.activity)
     }
 
-    /// The same with what it is asked to do.
+    /// Like `take_activity`, with the work item. `None` if the item is not cached.
     pub(super) fn take_activity_with_item(&mut self, number: u64) -> Option<(QueuedActivity, Arc<WorkItem>)> {
         self.activities.get(&number)?.item.as_ref()?;
         let cached = self.activities.remove(&number)?;
         Some((cached.activity, cached.item?))
     }
 
-    /// An activity was written. What it is asked to do was taken with it, or is read again.
+    /// Caches a written activity without its work item: a claim took the item, or will read it again.
     pub(super) fn activity_written(&mut self, activity: &QueuedActivity) {
         self.put_activity(activity.clone(), None);
     }

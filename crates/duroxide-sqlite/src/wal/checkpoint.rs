@@ -96,7 +96,7 @@ pub(crate) fn run_full(db: &Db) -> Result<(), StoreFailure> {
     Ok(())
 }
 
-/// What a checkpoint answers.
+/// The result row of a checkpoint.
 struct Progress {
     busy: bool,
     length: i64,

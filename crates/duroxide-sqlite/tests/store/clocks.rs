@@ -5,7 +5,7 @@ use std::time::Duration;
 use duroxide_core::{Timestamp, WorkItem};
 use duroxide_provider::{
     SessionFetchConfig,
-    store::{ActivityOrder, Op, StoreEngine, TransactionSteps},
+    store::{ActivityFetch, Op, StoreEngine, TransactionSteps},
 };
 
 use crate::fixture::*;
@@ -68,8 +68,8 @@ fn the_end_of_a_session_is_noticed_again_after_a_failed_commit() {
         store.queue(&item);
     }
     let session = |owner: &str| SessionFetchConfig { owner_id: owner.to_owned(), lock_timeout: LEASE };
-    let order = |owner: &str| ActivityOrder { session: Some(session(owner)), ..one_activity() };
-    let held = store.claim_work_with(&order("w1")).items.remove(0);
+    let fetch = |owner: &str| ActivityFetch { session: Some(session(owner)), ..one_activity() };
+    let held = store.claim_work_with(&fetch("w1")).items.remove(0);
     store.apply(&Op::RenewActivity { token: held.lock_token, extend_for: HOUR });
     let end = store.now.saturating_add(LEASE);
     assert_eq!(store.engine.next_wake(store.now).unwrap(), Some(end));
@@ -79,5 +79,5 @@ fn the_end_of_a_session_is_noticed_again_after_a_failed_commit() {
     store.engine.steps().promote().unwrap();
     store.engine.steps().rollback();
     assert_eq!(store.engine.next_wake(store.now).unwrap(), Some(end));
-    assert_eq!(store.claim_work_with(&order("w2")).items.len(), 1);
+    assert_eq!(store.claim_work_with(&fetch("w2")).items.len(), 1);
 }

@@ -9,7 +9,7 @@ use duroxide_core::{Event, EventKind, Timestamp, WorkItem};
 use duroxide_provider::{
     ExecutionMetadata, OrchestrationClaim, OrchestrationFetch, Round, TagFilter, WorkClaim, WorkFetch,
     store::{
-        ActivityOrder, ActivityRow, Answer, Batch, Claimed, Done, InstanceOrder, MessageRow, Op,
+        ActivityFetch, ActivityRow, Answer, Batch, Claimed, Done, InstanceFetch, MessageRow, Op,
         PreparedRound, Refusal, StoreEngine, StoreReader, Submitted, WaitingFetch,
     },
 };
@@ -65,8 +65,8 @@ impl Store {
         self.apply(&Op::EnqueueActivity(ActivityRow::new(item.clone()).unwrap()));
     }
 
-    pub(crate) fn claim_with(&mut self, order: &InstanceOrder) -> Claimed<OrchestrationClaim> {
-        let fetches = vec![WaitingFetch::new(order)];
+    pub(crate) fn claim_with(&mut self, fetch: &InstanceFetch) -> Claimed<OrchestrationClaim> {
+        let fetches = vec![WaitingFetch::new(fetch)];
         let done = self.transact(Batch { promote: true, instance_fetches: fetches, ..Batch::default() });
         done.instances.into_iter().flatten().next().unwrap()
     }
@@ -75,8 +75,8 @@ impl Store {
         self.claim_with(&one_instance()).items.pop()
     }
 
-    pub(crate) fn claim_work_with(&mut self, order: &ActivityOrder) -> Claimed<WorkClaim> {
-        let fetches = vec![WaitingFetch::new(order)];
+    pub(crate) fn claim_work_with(&mut self, fetch: &ActivityFetch) -> Claimed<WorkClaim> {
+        let fetches = vec![WaitingFetch::new(fetch)];
         let done = self.transact(Batch { promote: true, activity_fetches: fetches, ..Batch::default() });
         done.activities.into_iter().flatten().next().unwrap()
     }
@@ -101,18 +101,18 @@ fn nonce() -> u128 {
     u128::from(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-pub(crate) fn one_instance() -> InstanceOrder {
+pub(crate) fn one_instance() -> InstanceFetch {
     let request = OrchestrationFetch::new(LEASE, Duration::ZERO);
-    InstanceOrder { whole_mailbox: true, ..InstanceOrder::new(&request) }
+    InstanceFetch { whole_mailbox: true, ..InstanceFetch::new(&request) }
 }
 
 /// Like [`one_instance`], but with a bounded batch.
-pub(crate) fn one_bounded_instance() -> InstanceOrder {
-    InstanceOrder { whole_mailbox: false, ..one_instance() }
+pub(crate) fn one_bounded_instance() -> InstanceFetch {
+    InstanceFetch { whole_mailbox: false, ..one_instance() }
 }
 
-pub(crate) fn one_activity() -> ActivityOrder {
-    ActivityOrder::new(&WorkFetch::new(LEASE, Duration::ZERO, &TagFilter::default()))
+pub(crate) fn one_activity() -> ActivityFetch {
+    ActivityFetch::new(&WorkFetch::new(LEASE, Duration::ZERO, &TagFilter::default()))
 }
 
 pub(crate) fn start(instance: &str) -> WorkItem {

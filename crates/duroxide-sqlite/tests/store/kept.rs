@@ -4,7 +4,7 @@ use duroxide_core::WorkItem;
 use duroxide_provider::{
     Round, ScheduledActivityIdentifier,
     store::{
-        ActivityOrder, ActivityRow, Answer, InstanceOrder, MessageRow, Op, Refusal, StoreReader,
+        ActivityFetch, ActivityRow, Answer, InstanceFetch, MessageRow, Op, Refusal, StoreReader,
         TransactionSteps,
     },
 };
@@ -240,15 +240,15 @@ fn instances_beyond_the_bound_of_what_is_kept_are_read() {
     for n in [0, 8_191, 8_192, 8_194] {
         store.send(&raise(&n.to_string(), "e"));
     }
-    let order = InstanceOrder { max: BEYOND + 1, ..one_instance() };
-    let claimed = store.claim_with(&order).items;
+    let fetch = InstanceFetch { max: BEYOND + 1, ..one_instance() };
+    let claimed = store.claim_with(&fetch).items;
     assert_eq!(claimed.len(), BEYOND);
     for (n, claim) in claimed.iter().enumerate() {
         assert_eq!(claim.instance, n.to_string());
         let messages = if [0, 8_191, 8_192, 8_194].contains(&n) { 2 } else { 1 };
         assert_eq!(claim.messages.len(), messages, "{n}");
     }
-    let works = store.claim_work_with(&ActivityOrder { max: BEYOND + 1, ..one_activity() }).items;
+    let works = store.claim_work_with(&ActivityFetch { max: BEYOND + 1, ..one_activity() }).items;
     assert_eq!(works.len(), BEYOND);
     for work in [&works[0], &works[8_191], &works[8_192], &works[BEYOND - 1]] {
         store.apply(&Op::AckActivity { token: work.lock_token.clone(), completion: None });

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use duroxide_provider::{
     Round, SemverRange, VersionRange,
-    store::{InstanceOrder, Op, StoreEngine, StoreReader},
+    store::{InstanceFetch, Op, StoreEngine, StoreReader},
 };
 use rusqlite::Connection;
 use semver::Version;
@@ -105,9 +105,9 @@ fn filtered_instances_cost_nothing() {
         store.send(&raise(&format!("order-{n}"), "1"));
     }
     let range = SemverRange::new(Version::new(2, 0, 0), Version::new(2, 9, 0));
-    let order = InstanceOrder { versions: Some(vec![VersionRange::from(&range)]), ..one_instance() };
+    let fetch = InstanceFetch { versions: Some(vec![VersionRange::from(&range)]), ..one_instance() };
     let trace = store.engine.trace_statements().unwrap();
-    assert!(store.claim_with(&order).items.is_empty());
+    assert!(store.claim_with(&fetch).items.is_empty());
     assert!(trace.statements().len() < 12, "{:#?}", trace.statements());
 }
 
@@ -182,7 +182,7 @@ fn a_claim_that_stops_in_front_of_a_suspect_did_not_take_all() {
     store.send(&start("order-1"));
     let token = store.claim().unwrap().lock_token;
     store.apply(&Op::AbandonInstance { token, delay: None, ignore_attempt: false });
-    let busy = InstanceOrder { free_slots: 0, ..one_instance() };
+    let busy = InstanceFetch { free_slots: 0, ..one_instance() };
     let claimed = store.claim_with(&busy);
     assert!(claimed.items.is_empty() && !claimed.took_all);
 }

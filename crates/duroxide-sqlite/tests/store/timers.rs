@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use duroxide_core::{EventKind, Timestamp, WorkItem};
-use duroxide_provider::{Round, store::InstanceOrder};
+use duroxide_provider::{Round, store::InstanceFetch};
 
 use crate::fixture::*;
 
@@ -31,8 +31,8 @@ fn waiting(store: &mut Store, instances: usize) -> Vec<String> {
     names
 }
 
-fn all_at_once(max: usize) -> InstanceOrder {
-    InstanceOrder { max, free_slots: max, ..one_instance() }
+fn all_at_once(max: usize) -> InstanceFetch {
+    InstanceFetch { max, free_slots: max, ..one_instance() }
 }
 
 /// What is due together stands in line with one statement each, and is taken with four.
@@ -88,7 +88,7 @@ fn an_ended_lease_is_no_plain_timer() {
     store.pass(Duration::from_secs(60));
     assert!(store.claim().is_some());
     store.pass(LEASE);
-    let busy = InstanceOrder { free_slots: 0, ..one_instance() };
+    let busy = InstanceFetch { free_slots: 0, ..one_instance() };
     assert!(store.claim_with(&busy).items.is_empty(), "not ahead of a free slot");
     assert_eq!(store.claim().unwrap().attempt_count, 2);
 }

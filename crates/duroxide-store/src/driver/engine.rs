@@ -5,10 +5,10 @@ use std::sync::Arc;
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
     Batch, Done, FailureClass, Fault, Readies, StoreEngine, StoreFailure, StoreReader, StoredNode,
-    TellOfWrite,
+    TellOfWrite, caught,
 };
 
-use crate::{guard::guarded, log};
+use crate::log;
 
 /// An engine whose panics are failures. What panics inside a transaction is told by the engine; a panic around it leaves
 /// nothing known.
@@ -65,6 +65,8 @@ impl GuardedEngine {
         self.call("maintain", FailureClass::Retryable, |engine| engine.maintain())
     }
 
+    /// Makes one call. A panic is logged and becomes a failure of the given class. The engine is used again afterwards: the
+    /// driver reopens it if the class says so.
     fn call<T>(
         &mut self,
         name: &'static str,
@@ -72,6 +74,6 @@ impl GuardedEngine {
         run: impl FnOnce(&mut dyn StoreEngine) -> Result<T, StoreFailure>,
     ) -> Result<T, StoreFailure> {
         let engine = &mut *self.engine;
-        guarded(&self.name, name, on_panic, || run(engine))
+        caught(name, on_panic, || run(engine)).inspect_err(|failure| log::panic_in(&self.name, failure))
     }
 }

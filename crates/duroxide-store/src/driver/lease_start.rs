@@ -20,7 +20,7 @@ const ALLOWANCE_MAX: Duration = Duration::from_secs(60);
 /// The part of a lease that may have passed when its holder learns of it. The holder renews after half of it.
 const PART_MAX: u32 = 4;
 
-/// What leases are longer for, because transactions are slow.
+/// The time that is added to short leases, because transactions are slow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LeaseAllowance(Duration);
 
@@ -93,7 +93,7 @@ impl StoreDriver {
         }
     }
 
-    /// The same of an operation that had a transaction of its own.
+    /// Like `renew_late_leases`, for an operation that had a transaction of its own.
     pub(super) fn renew_late_lease(&mut self, job: &Job, took: Duration, now: Timestamp) {
         let is_late = |lease: Duration| self.lease_allowance.is_exceeded(took, lease);
         if !job.is_unattended() && lease_of(job.op()).is_some_and(is_late) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duroxide_core::Timestamp;
 
-/// What one watcher costs that is told: it reads its instance.
+/// The cost of telling one watcher, which then reads its instance.
 const COST_OF_ONE: Duration = Duration::from_micros(100);
 /// The longest time that news are kept back.
 const KEPT_BACK_MAX: Duration = Duration::from_millis(500);
@@ -18,7 +18,7 @@ pub(super) struct News {
 }
 
 impl News {
-    /// Something was changed.
+    /// The store was changed by another process.
     pub(super) fn came(&mut self) {
         self.untold = true;
     }

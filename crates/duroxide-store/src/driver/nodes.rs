@@ -1,4 +1,4 @@
-//! What the store does for its nodes: it looks which of them are gone, and says that its own are there.
+//! Finds nodes that have died, and records that this store's own nodes are alive.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,9 +23,9 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     locks: Option<Arc<dyn NodeLocks>>,
-    /// Those that joined through this store, with their numbers.
+    /// The nodes that joined through this store, with their numbers.
     own: BTreeMap<String, (NodeId, NodeRow)>,
-    /// Those that are being ended, with their locks: until that is committed nobody else may try.
+    /// The nodes that are being ended, with their locks, which keep others from ending them until the commit.
     ending: BTreeMap<String, Option<NodeLock>>,
     renewed_at: Timestamp,
 }

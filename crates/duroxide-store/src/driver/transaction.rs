@@ -1,39 +1,39 @@
-//! One transaction: a batch of everything that waits, and what came of it.
+//! One transaction: builds a batch of everything that waits, and sorts its result.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     StrandedWork,
     store::{
-        ActivityOrder, Answer, Batch, BatchPart, DeadLetterNote, Done, Fault, HeldBack, InstanceOrder, Op,
+        ActivityFetch, Answer, Batch, BatchPart, DeadLetterNote, Done, Fault, HeldBack, InstanceFetch, Op,
         Refusal, StoreFailure, StoredNode, Submitted,
     },
 };
 
 use super::StoreDriver;
 use crate::{
+    fetch::QueueFetch,
     job::Job,
     log,
     machine::{FetchNumbers, Prospect, Served},
-    order::Order,
     stranded,
 };
 
 /// How much stranded work is looked at for one item. Whoever ends stranded work begins with what has waited longest.
 const STRANDED_MAX: usize = 1_000;
 
-/// What a committed transaction did. Nobody has been told yet.
+/// The result of a committed transaction, before its callers are answered.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// One for each operation.
+    /// One answer for each operation.
     pub(super) answers: Vec<Result<Answer, Refusal>>,
-    pub(super) instances: Served<InstanceOrder>,
-    pub(super) activities: Served<ActivityOrder>,
+    pub(super) instances: Served<InstanceFetch>,
+    pub(super) activities: Served<ActivityFetch>,
     /// Whether due rows were promoted.
     pub(super) promoted: bool,
     /// Whether leases were changed because the clock was set.
     pub(super) changed_leases: bool,
     pub(super) dead_letters: Vec<DeadLetterNote>,
-    /// What claims passed over for lack of a capability.
+    /// How many ready items the claims skipped for lack of a capability.
     pub(super) held_back: HeldBack,
     pub(super) next_wake: Result<Option<Timestamp>, StoreFailure>,
 }
@@ -41,7 +41,7 @@ pub(super) struct Outcome {
 /// Why a transaction had no effect, or none that anyone knows of.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// A part of it was put aside that does not matter now. The rest is worth another transaction at once.
+    /// A part that can wait was removed. The rest is tried again at once.
     WithoutPart,
     /// An operation broke.
     Operation(StoreFailure),
@@ -49,20 +49,20 @@ pub(super) enum Failed {
     LostRace(StoreFailure),
     /// The store does not serve.
     Unavailable(StoreFailure),
-    /// It may or may not have happened. `releases` give back what it granted.
+    /// The transaction may have been committed. `releases` give back the claims that it made.
     Unknown { failure: StoreFailure, releases: Vec<Op> },
 }
 
-/// What is known of items that somebody wants to end because no node can take them.
+/// The items that a fetch may take in order to end them, because no node can run them.
 enum Endable {
-    /// Nobody asks.
+    /// No fetch asks for such an item.
     NotAsked,
-    /// The batch itself changes the nodes.
+    /// Unknown, because the batch itself changes the nodes.
     NotKnownYet,
     Known {
         /// The nodes that were there.
         nodes: Vec<StoredNode>,
-        /// What none of them can take.
+        /// The items that none of them can take.
         work: Vec<StrandedWork>,
     },
 }
@@ -75,9 +75,9 @@ impl StoreDriver {
         let (machine, allowance) = (&self.machine, self.lease_allowance);
         let longer_by = |lease| allowance.beside(lease);
         let (instance_fetches, instances) =
-            machine.instances.requests(longer_by, |order| endable.prospect(order));
+            machine.instances.requests(longer_by, |fetch| endable.prospect(fetch));
         let (activity_fetches, activities) =
-            machine.activities.requests(longer_by, |order| endable.prospect(order));
+            machine.activities.requests(longer_by, |fetch| endable.prospect(fetch));
         let batch = Batch {
             now,
             nonce: (self.nonces)(),
@@ -118,7 +118,8 @@ impl StoreDriver {
         Submitted { op: self.lease_allowance.applied_to(job.op()), waited }
     }
 
-    /// What a fault leaves to do. A part that broke alone is put aside: each time round there is less that can fail.
+    /// Decides what to do after a fault. A part that broke alone is removed from the next batch, so that each retry has less
+    /// that can fail.
     fn put_aside(
         &mut self,
         fault: Fault,
@@ -160,8 +161,8 @@ impl StoreDriver {
         Failed::WithoutPart
     }
 
-    /// ChangePolling which items no node can take, if someone asks for such an item. The transaction checks that no node has joined
-    /// in between.
+    /// Finds the items that no node can take, if a fetch asks for such an item. The transaction checks that no node has
+    /// joined in between.
     fn look_for_endable(&mut self, jobs: &[Job], now: Timestamp) -> Endable {
         if !self.machine.instances.has_fetch_to_end() && !self.machine.activities.has_fetch_to_end() {
             return Endable::NotAsked;
@@ -182,11 +183,11 @@ impl StoreDriver {
 }
 
 impl Endable {
-    fn prospect<O: Order>(&self, order: &O) -> Prospect {
+    fn prospect<F: QueueFetch>(&self, fetch: &F) -> Prospect {
         match self {
-            _ if !order.is_to_end() => Prospect::Some,
+            _ if !fetch.is_to_end() => Prospect::Some,
             Self::NotKnownYet => Prospect::Later,
-            Self::Known { work, .. } if work.iter().any(|work| order.names(work)) => Prospect::Some,
+            Self::Known { work, .. } if work.iter().any(|work| fetch.names(work)) => Prospect::Some,
             Self::Known { .. } | Self::NotAsked => Prospect::None,
         }
     }

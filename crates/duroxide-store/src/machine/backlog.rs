@@ -23,7 +23,7 @@ pub(crate) struct Backlog {
     passed_over: usize,
 }
 
-/// What is left of a transaction's bounds.
+/// The operations and bytes that a transaction still has room for.
 #[derive(Debug, Clone, Copy)]
 struct Budget {
     ops: usize,

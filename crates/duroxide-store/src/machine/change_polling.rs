@@ -44,7 +44,7 @@ impl ChangePolling {
         self.at = at;
     }
 
-    /// Something was asked of the store.
+    /// Notes that a caller used the store.
     pub(super) fn note_request(&mut self, now: Timestamp) {
         self.busy_at = now;
     }

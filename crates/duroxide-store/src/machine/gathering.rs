@@ -20,7 +20,7 @@ const WAIT_MAX: Duration = Duration::from_millis(5);
 const GAP_MIN: Duration = Duration::from_micros(200);
 const GAP_MAX: Duration = Duration::from_millis(1);
 
-/// What is expected after the last commit.
+/// The results that are expected after the last commit.
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
     /// Claims that were handed out and are likely to come back soon.
@@ -34,14 +34,14 @@ pub(super) struct Gathering {
 impl Gathering {
     /// A commit of this many operations that ended `now` and took this long handed out claims.
     pub(super) fn begin(&mut self, operations: usize, claims: usize, took: Duration, now: Timestamp) {
-        // What does not come back within a few commits runs for long.
+        // An item whose result does not come back within a few commits runs for long.
         let expected = claims + self.expected.saturating_sub(operations) / 2;
         let wait = if expected < CLAIMS_MIN { Duration::ZERO } else { (took / 2).min(WAIT_MAX) };
         let (until, gap) = (now.saturating_add(wait), (wait / 4).clamp(GAP_MIN, GAP_MAX));
         *self = Self { expected, until, gap, arrived_at: now };
     }
 
-    /// Something came in.
+    /// Notes that a request came in.
     pub(super) fn note_arrival(&mut self, now: Timestamp) {
         self.arrived_at = now;
     }

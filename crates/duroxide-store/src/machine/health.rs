@@ -1,4 +1,4 @@
-//! What happens after a commit with unknown outcome: the store is opened anew, and nobody waits for that.
+//! Recovery after a commit with unknown outcome: the store is reopened, and callers get errors until then.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) enum Health {
         failed_attempts: u32,
         retry_at: Timestamp,
         because: StoreFailure,
-        /// What is to be done once the store works again.
+        /// Operations to carry out once the store works again.
         later: Vec<Op>,
     },
 }
@@ -55,7 +55,7 @@ impl Machine {
         }
     }
 
-    /// What nobody waits for is kept for later: a release that is lost costs a lease.
+    /// Keeps operations without a waiting caller for later: a lost release would lock its item until its lease ends.
     fn refuse_job(&mut self, job: Job, failure: &StoreFailure) {
         match &mut self.health {
             Health::Lost { later, .. } if job.is_unattended() => later.push(job.into_op()),

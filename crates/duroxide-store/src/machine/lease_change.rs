@@ -1,4 +1,4 @@
-//! What a clock that was set means for leases.
+//! How leases change after the clock was set.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use duroxide_core::Timestamp;
 
 use super::ClockStep;
 
-/// What is to be done to leases before anything else is, because the clock was set.
+/// A change of all leases that the next transaction makes first, because the clock was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LeaseChange {
     /// When it is worth a transaction of its own.
@@ -20,7 +20,7 @@ pub(crate) struct LeaseChange {
 }
 
 impl LeaseChange {
-    /// What is to be done after another step, beside what has not been done yet.
+    /// Combines a pending change with another step of the clock.
     pub(super) fn after(pending: Option<Self>, step: ClockStep, now: Timestamp) -> Self {
         let (forward, back) = pending.map_or_else(Default::default, |change| (change.forward, change.back));
         let (forward, back) = match step {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use duroxide_core::Timestamp;
 use duroxide_provider::store::StoreFailure;
 
-use crate::order::{FetchReply, Order};
+use crate::fetch::{FetchReply, QueueFetch};
 
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(3);
@@ -17,27 +17,27 @@ const STREAKS_MAX: usize = 8;
 /// The answers to such fetches. Whoever fetches asks again right after an error, so the pause is made here: the more
 /// fetches with one filter failed in a row, the longer.
 #[derive(Debug)]
-pub(super) struct Refusals<O: Order> {
-    waiting: Vec<Refusal<O>>,
-    streaks: Vec<(Arc<O>, u32)>,
+pub(super) struct Refusals<F: QueueFetch> {
+    waiting: Vec<Refusal<F>>,
+    streaks: Vec<(Arc<F>, u32)>,
     /// The last failure and when it was seen, if no fetch has succeeded since.
     damage: Option<(Timestamp, StoreFailure)>,
 }
 
 #[derive(Debug)]
-struct Refusal<O: Order> {
+struct Refusal<F: QueueFetch> {
     at: Timestamp,
-    reply: FetchReply<O>,
+    reply: FetchReply<F>,
     failure: StoreFailure,
 }
 
-impl<O: Order> Default for Refusals<O> {
+impl<F: QueueFetch> Default for Refusals<F> {
     fn default() -> Self {
         Self { waiting: Vec::new(), streaks: Vec::new(), damage: None }
     }
 }
 
-impl<O: Order> Refusals<O> {
+impl<F: QueueFetch> Refusals<F> {
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -49,23 +49,23 @@ impl<O: Order> Refusals<O> {
 
     pub(super) fn push(
         &mut self,
-        order: Arc<O>,
+        fetch: Arc<F>,
         deadline: Timestamp,
-        reply: FetchReply<O>,
+        reply: FetchReply<F>,
         failure: StoreFailure,
         now: Timestamp,
     ) {
-        if !order.is_to_end() {
+        if !fetch.is_to_end() {
             self.damage = Some((now, failure.clone()));
         }
-        let at = now.saturating_add(self.pause(order)).min(deadline);
+        let at = now.saturating_add(self.pause(fetch)).min(deadline);
         self.waiting.push(Refusal { at, reply, failure });
         self.tell(now);
     }
 
     /// The pause after another failure with this filter. The first one is told at once.
-    fn pause(&mut self, order: Arc<O>) -> Duration {
-        let found = self.streaks.iter().position(|(other, _)| other.passes_the_same_as(&order));
+    fn pause(&mut self, fetch: Arc<F>) -> Duration {
+        let found = self.streaks.iter().position(|(other, _)| other.passes_the_same_as(&fetch));
         let failures = match found.and_then(|place| self.streaks.get_mut(place)) {
             Some((_, failures)) => {
                 *failures = failures.saturating_add(1);
@@ -73,7 +73,7 @@ impl<O: Order> Refusals<O> {
             }
             None => {
                 self.streaks.truncate(STREAKS_MAX - 1);
-                self.streaks.insert(0, (order, 0));
+                self.streaks.insert(0, (fetch, 0));
                 0
             }
         };
@@ -89,15 +89,15 @@ impl<O: Order> Refusals<O> {
         (now.saturating_since(*seen) < KNOWN_FOR).then_some(failure)
     }
 
-    /// A fetch with the filter of this order did not fail.
-    pub(super) fn end_streak(&mut self, order: impl FnOnce() -> Option<Arc<O>>) {
+    /// A fetch with the filter of this one did not fail.
+    pub(super) fn end_streak(&mut self, fetch: impl FnOnce() -> Option<Arc<F>>) {
         if !self.streaks.is_empty()
-            && let Some(order) = order()
+            && let Some(fetch) = fetch()
         {
-            if !order.is_to_end() {
+            if !fetch.is_to_end() {
                 self.damage = None;
             }
-            self.streaks.retain(|(other, _)| !other.passes_the_same_as(&order));
+            self.streaks.retain(|(other, _)| !other.passes_the_same_as(&fetch));
         }
     }
 

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use duroxide_provider::{
     Demand, OrchestrationClaim, TellOfDemand, Wanted, WorkClaim,
     store::{
-        Answer, ApplyError, Batch, Claimed, DeadLetterNote, FailureClass, Op, StoredNode, TransactionSteps,
+        Answer, ApplyError, Batch, Claimed, DeadLetterNote, FailureClass, FetchRequest, Op, StoredNode,
+        TransactionSteps,
     },
 };
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::order::Order;
+use crate::fetch::QueueFetch;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -32,8 +33,8 @@ fn ack() -> Request {
     Request::Job(Job::unattended(op, at(0)))
 }
 
-fn order(max: usize, free_slots: usize) -> InstanceOrder {
-    InstanceOrder {
+fn request(max: usize, free_slots: usize) -> InstanceFetch {
+    InstanceFetch {
         lock_timeout: SECOND,
         versions: None,
         handlers: None,
@@ -46,11 +47,11 @@ fn order(max: usize, free_slots: usize) -> InstanceOrder {
     }
 }
 
-type Reply = oneshot::Receiver<Result<crate::submit::Delivery<InstanceOrder>, StoreFailure>>;
+type Reply = oneshot::Receiver<Result<crate::submit::Delivery<InstanceFetch>, StoreFailure>>;
 
-fn fetch(machine: &mut Machine, order: InstanceOrder, deadline: Timestamp) -> Reply {
+fn fetch(machine: &mut Machine, request: InstanceFetch, deadline: Timestamp) -> Reply {
     let (reply, delivery) = oneshot::channel();
-    machine.accept(order.into_request(deadline, reply));
+    machine.accept(request.into_request(deadline, reply));
     delivery
 }
 
@@ -70,7 +71,7 @@ impl Changing {
     fn fetch(self: &Arc<Self>, machine: &mut Machine) -> Reply {
         let Wanted { max, free_slots } = self.wanted();
         let demand = Some(Arc::clone(self) as Arc<dyn Demand>);
-        fetch(machine, InstanceOrder { demand, ..order(max, free_slots) }, at(60_000))
+        fetch(machine, InstanceFetch { demand, ..request(max, free_slots) }, at(60_000))
     }
 
     fn wants(&self, max: usize, free_slots: usize) {
@@ -113,7 +114,7 @@ impl TransactionSteps for Empty {
 
     fn claim_instances(
         &mut self,
-        _order: &InstanceOrder,
+        _order: &InstanceFetch,
         _nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
         self.claims += 1;
@@ -122,7 +123,7 @@ impl TransactionSteps for Empty {
 
     fn claim_activities(
         &mut self,
-        _order: &ActivityOrder,
+        _order: &ActivityFetch,
         _nonce: u128,
     ) -> Result<Claimed<WorkClaim>, StoreFailure> {
         Ok(Claimed::default())
@@ -192,7 +193,7 @@ fn the_first_result_after_many_claims_waits_for_others() {
 #[test]
 fn a_fetch_is_tried_once_then_waits_for_its_deadline() {
     let mut machine = idle_machine();
-    let mut reply = fetch(&mut machine, order(1, 1), at(500));
+    let mut reply = fetch(&mut machine, request(1, 1), at(500));
     assert_eq!(machine.next_step(at(0)), Step::Transact);
     assert_eq!(transact_in_vain(&mut machine, false), 1);
     assert_eq!(machine.next_step(at(499)), Step::Sleep(Some(at(500))));
@@ -206,14 +207,14 @@ fn a_fetch_is_tried_once_then_waits_for_its_deadline() {
 #[test]
 fn nobody_leaves_before_the_store_was_asked() {
     let mut machine = idle_machine();
-    let _reply = fetch(&mut machine, order(1, 1), at(0));
+    let _reply = fetch(&mut machine, request(1, 1), at(0));
     assert_eq!(machine.next_step(at(10)), Step::Transact);
 }
 
 #[test]
 fn one_claim_in_vain_speaks_for_all_fetches_with_the_same_filter() {
     let mut machine = idle_machine();
-    let _replies: Vec<_> = (0..5).map(|_| fetch(&mut machine, order(1, 1), at(500))).collect();
+    let _replies: Vec<_> = (0..5).map(|_| fetch(&mut machine, request(1, 1), at(500))).collect();
     assert_eq!(transact_in_vain(&mut machine, false), 1);
     assert_eq!(machine.next_step(at(1)), Step::Sleep(Some(at(500))));
 
@@ -225,8 +226,8 @@ fn one_claim_in_vain_speaks_for_all_fetches_with_the_same_filter() {
 #[test]
 fn a_fetch_that_was_held_up_by_its_slots_speaks_only_for_itself() {
     let mut machine = idle_machine();
-    let _ahead = fetch(&mut machine, order(4, 0), at(500));
-    let _free = fetch(&mut machine, order(4, 4), at(500));
+    let _ahead = fetch(&mut machine, request(4, 0), at(500));
+    let _free = fetch(&mut machine, request(4, 4), at(500));
     assert_eq!(transact_in_vain(&mut machine, false), 2);
     assert_eq!(machine.next_step(at(1)), Step::Sleep(Some(at(500))));
 }
@@ -234,7 +235,7 @@ fn a_fetch_that_was_held_up_by_its_slots_speaks_only_for_itself() {
 #[test]
 fn a_fetch_whose_caller_has_gone_away_is_forgotten() {
     let mut machine = idle_machine();
-    drop(fetch(&mut machine, order(1, 1), at(500)));
+    drop(fetch(&mut machine, request(1, 1), at(500)));
     assert_eq!(machine.next_step(at(0)), Step::Expire);
     machine.expire(at(0));
     assert_eq!(machine.next_step(at(0)), Step::Sleep(None));
@@ -244,7 +245,7 @@ fn a_fetch_whose_caller_has_gone_away_is_forgotten() {
 #[test]
 fn nothing_is_claimed_for_a_caller_who_has_gone_away() {
     let mut machine = idle_machine();
-    drop(fetch(&mut machine, order(1, 1), at(500)));
+    drop(fetch(&mut machine, request(1, 1), at(500)));
     assert_eq!(transact_in_vain(&mut machine, true), 0);
 }
 
@@ -271,7 +272,7 @@ fn a_lost_store_refuses_work_until_it_is_reopened() {
     let mut machine = idle_machine();
     machine.lost(StoreFailure::new(FailureClass::OutcomeUnknown, "disk"), Vec::new(), at(0));
     assert_eq!(machine.next_step(at(0)), Step::Sleep(Some(at(10))));
-    let mut reply = fetch(&mut machine, order(1, 1), at(500));
+    let mut reply = fetch(&mut machine, request(1, 1), at(500));
     assert_eq!(machine.next_step(at(0)), Step::Refuse);
     machine.refuse();
     let failure = reply.try_recv().unwrap().unwrap_err();
@@ -287,7 +288,7 @@ fn a_lost_store_refuses_work_until_it_is_reopened() {
 fn a_closed_machine_does_what_nobody_waits_for_and_stops() {
     let mut machine = idle_machine();
     machine.accept(ack());
-    let mut reply = fetch(&mut machine, order(1, 1), at(500));
+    let mut reply = fetch(&mut machine, request(1, 1), at(500));
     machine.accept(Request::Close);
     assert!(reply.try_recv().unwrap().is_err());
     assert_eq!(machine.next_step(at(0)), Step::Transact);
@@ -321,15 +322,15 @@ fn a_clock_that_was_set_wants_a_transaction_of_its_own() {
     assert_eq!(machine.next_step(at(31_000)), Step::Sleep(None));
 }
 
-/// An order without free slots may have been held up by them, unless the engine says that nothing is left: that saves the
+/// A fetch without free slots may have been held up by them, unless the engine says that nothing is left: that saves the
 /// next fetch its transaction.
 #[test]
 fn a_fetch_after_one_that_left_nothing_asks_nothing() {
     for was_all in [false, true] {
         let mut machine = idle_machine();
-        let _first = fetch(&mut machine, order(1, 0), at(60_000));
+        let _first = fetch(&mut machine, request(1, 0), at(60_000));
         transact_on(&mut machine, false, Empty { claims: 0, took_all: was_all });
-        let _second = fetch(&mut machine, order(1, 0), at(60_000));
+        let _second = fetch(&mut machine, request(1, 0), at(60_000));
         assert_eq!(machine.next_step(at(0)) == Step::Transact, !was_all);
     }
 }
@@ -338,20 +339,20 @@ fn a_fetch_after_one_that_left_nothing_asks_nothing() {
 #[test]
 fn a_fetch_does_not_expire_before_what_came_before_it() {
     let mut machine = idle_machine();
-    let _first = fetch(&mut machine, order(1, 1), at(60_000));
+    let _first = fetch(&mut machine, request(1, 1), at(60_000));
     assert_eq!(transact_in_vain(&mut machine, false), 1);
-    let at_once = fetch(&mut machine, order(1, 1), at(0));
+    let at_once = fetch(&mut machine, request(1, 1), at(0));
     assert_eq!(machine.next_step(at(0)), Step::Expire, "nothing can have become ready");
     machine.expire(at(0));
     drop(at_once);
 
     machine.accept(ack());
-    let _behind = fetch(&mut machine, order(1, 1), at(0));
+    let _behind = fetch(&mut machine, request(1, 1), at(0));
     assert_eq!(machine.next_step(at(0)), Step::Transact);
     assert_eq!(transact_in_vain(&mut machine, true), 1);
 
     machine.learned_next_wake(Some(at(5)));
-    let _at_due_time = fetch(&mut machine, order(1, 1), at(5));
+    let _at_due_time = fetch(&mut machine, request(1, 1), at(5));
     assert_eq!(machine.next_step(at(5)), Step::Transact);
 }
 
@@ -364,7 +365,7 @@ fn a_fetch_asks_for_what_is_wanted_when_it_is_served() {
     caller.wants(3, 2);
     machine.ask_demands();
     let (fetches, _) = machine.instances.requests(|_| None, |_| Prospect::Some);
-    assert_eq!(fetches.iter().map(|fetch| fetch.order.wanted()).collect::<Vec<_>>(), [caller.wanted()]);
+    assert_eq!(fetches.iter().map(|fetch| fetch.request.wanted()).collect::<Vec<_>>(), [caller.wanted()]);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use duroxide_provider::store::{
 
 use super::{Machine, refusals::Refusals};
 use crate::{
-    order::{FetchReply, Order},
-    submit::{Delivery, Fetch},
+    fetch::{FetchReply, QueueFetch},
+    submit::{Delivery, SubmittedFetch},
 };
 
 /// How many filters are remembered as having found nothing. Fetches of one runtime all have the same.
@@ -18,28 +18,27 @@ const EXHAUSTED_MAX: usize = 8;
 
 /// The fetches that wait for one queue, oldest first.
 #[derive(Debug)]
-pub(crate) struct WaitingFetches<O: Order> {
-    waiting: VecDeque<Waiting<O>>,
+pub(crate) struct WaitingFetches<F: QueueFetch> {
+    waiting: VecDeque<Waiting<F>>,
     /// Filters of fetches that took all there was to take and for which nothing can have become ready since. A new fetch with
     /// the same filter need not ask the store.
-    exhausted: Vec<Arc<O>>,
-    refusals: Refusals<O>,
+    exhausted: Vec<Arc<F>>,
+    refusals: Refusals<F>,
     next_number: u64,
 }
 
-/// One fetch that waits.
+/// A waiting fetch.
 #[derive(Debug)]
-struct Waiting<O: Order> {
+struct Waiting<F: QueueFetch> {
     /// What it asks for.
-    order: Arc<O>,
+    request: Arc<F>,
     /// Until when it waits.
     deadline: Timestamp,
-    reply: FetchReply<O>,
+    reply: FetchReply<F>,
     number: u64,
     /// Whether the store was asked for it and nothing can have become ready since.
     tried: bool,
-    /// Whether operations were handed in before it that the store had not carried out. What is known of the store does
-    /// not count for it then.
+    /// Operations were queued before this fetch, so a cached "nothing is ready" does not apply to it.
     behind_ops: bool,
 }
 
@@ -48,7 +47,7 @@ struct Waiting<O: Order> {
 pub(crate) enum Prospect {
     Some,
     None,
-    /// Nobody knows before that transaction; the one after it is asked.
+    /// Unknown before that transaction; the fetch joins the one after it.
     Later,
 }
 
@@ -57,15 +56,15 @@ pub(crate) enum Prospect {
 pub(crate) struct FetchNumbers {
     /// In the order of the batch.
     asked: Vec<u64>,
-    /// Those that are not worth asking the store for: they get nothing.
+    /// The fetches that are left out of the batch, and get nothing.
     in_vain: Vec<u64>,
 }
 
-/// What a committed transaction has claimed for the fetches of one queue.
+/// The claims of a committed transaction for the fetches of one queue.
 #[derive(Debug)]
-pub(crate) struct Served<O: Order> {
+pub(crate) struct Served<F: QueueFetch> {
     /// By number; a fetch that got nothing is there with nothing, and one the store was not asked for with `None`.
-    claims: Vec<(u64, Option<Claimed<O::Claim>>)>,
+    claims: Vec<(u64, Option<Claimed<F::Claim>>)>,
     /// Whether the transaction may have made something ready.
     readied: bool,
 }
@@ -76,8 +75,12 @@ impl FetchNumbers {
         self.asked.get(index).copied()
     }
 
-    /// What these fetches got.
-    pub(crate) fn served<O: Order>(self, claims: Vec<Option<Claimed<O::Claim>>>, readied: bool) -> Served<O> {
+    /// Assigns the claims of a transaction to these fetches.
+    pub(crate) fn served<F: QueueFetch>(
+        self,
+        claims: Vec<Option<Claimed<F::Claim>>>,
+        readied: bool,
+    ) -> Served<F> {
         let in_vain = self.in_vain.into_iter().map(|number| (number, Some(Claimed::default())));
         Served { claims: self.asked.into_iter().zip(claims).chain(in_vain).collect(), readied }
     }
@@ -91,7 +94,7 @@ impl Machine {
     }
 }
 
-impl<O: Order> Default for WaitingFetches<O> {
+impl<F: QueueFetch> Default for WaitingFetches<F> {
     fn default() -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -102,15 +105,15 @@ impl<O: Order> Default for WaitingFetches<O> {
     }
 }
 
-impl<O: Order> WaitingFetches<O> {
+impl<F: QueueFetch> WaitingFetches<F> {
     /// Takes a fetch in. `behind_ops` says that operations wait which were handed in before it: it may get what they
     /// make ready.
-    pub(crate) fn push(&mut self, fetch: Fetch<O>, behind_ops: bool) {
-        let Fetch { order, deadline, reply } = fetch;
+    pub(crate) fn push(&mut self, fetch: SubmittedFetch<F>, behind_ops: bool) {
+        let SubmittedFetch { request, deadline, reply } = fetch;
         let number = self.next_number;
         self.next_number += 1;
-        let order = Arc::new(order);
-        self.waiting.push_back(Waiting { order, deadline, reply, number, tried: false, behind_ops });
+        let request = Arc::new(request);
+        self.waiting.push_back(Waiting { request, deadline, reply, number, tried: false, behind_ops });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -122,7 +125,7 @@ impl<O: Order> WaitingFetches<O> {
         self.waiting.iter_mut().for_each(Waiting::ask_demand);
     }
 
-    /// Something may have become ready: everyone is to be looked at anew.
+    /// Forgets which fetches found nothing, because items may have become ready.
     pub(crate) fn refresh(&mut self) {
         self.exhausted.clear();
         for fetch in &mut self.waiting {
@@ -130,23 +133,23 @@ impl<O: Order> WaitingFetches<O> {
         }
     }
 
-    /// Whether asking the store for someone may give something.
+    /// Whether a transaction may claim something for a waiting fetch.
     pub(crate) fn wants_claim(&self) -> bool {
         self.waiting.iter().any(|fetch| fetch.wants_claim(&self.exhausted))
     }
 
-    /// Whether someone's time is up. Nobody leaves before the store was asked once.
+    /// Whether the deadline of a fetch has passed. No fetch expires before the store was asked once.
     pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
         self.refusals.next().is_some_and(|at| at <= now)
             || self.waiting.iter().any(|fetch| fetch.has_expired(now, &self.exhausted))
     }
 
-    /// When the next one's time is up.
+    /// The earliest deadline.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
         self.waiting.iter().map(|fetch| fetch.deadline).chain(self.refusals.next()).min()
     }
 
-    /// Answers those whose time is up with nothing, and forgets those whose caller has gone away.
+    /// Answers fetches whose deadline has passed with nothing, and drops those whose caller has gone away.
     pub(crate) fn expire(&mut self, now: Timestamp) {
         self.refusals.tell(now);
         for fetch in std::mem::take(&mut self.waiting) {
@@ -167,7 +170,7 @@ impl<O: Order> WaitingFetches<O> {
         self.refusals.tell_all();
     }
 
-    /// Answers everyone with this failure.
+    /// Answers all fetches with this failure.
     pub(crate) fn fail_all(&mut self, failure: &StoreFailure) {
         self.refusals.tell_all();
         for fetch in self.waiting.drain(..) {
@@ -175,7 +178,7 @@ impl<O: Order> WaitingFetches<O> {
         }
     }
 
-    /// Answers those the store was to be asked for with this failure.
+    /// Answers the fetches that the next transaction would have served with this failure.
     pub(crate) fn fail_wanting(&mut self, failure: &StoreFailure) {
         for fetch in std::mem::take(&mut self.waiting) {
             if fetch.wants_claim(&self.exhausted) {
@@ -186,14 +189,14 @@ impl<O: Order> WaitingFetches<O> {
         }
     }
 
-    /// Answers one order with this failure, at once if it may succeed when it is tried again. What fails for good is
-    /// told after a pause that grows, at most when the order's time is up: its caller would only ask again.
+    /// Answers one fetch with this failure, at once if it may succeed when it is tried again. What fails for good is
+    /// told after a pause that grows, at most when the fetch's time is up: its caller would only ask again.
     pub(crate) fn fail(&mut self, number: u64, failure: StoreFailure, now: Timestamp) {
         let Some(fetch) = self.remove(number) else { return };
         // Whether the store is sound again is found out by asking it.
         self.exhausted.clear();
         if failure.class == FailureClass::Permanent {
-            self.refusals.push(fetch.order, fetch.deadline, fetch.reply, failure, now);
+            self.refusals.push(fetch.request, fetch.deadline, fetch.reply, failure, now);
         } else {
             let _ = fetch.reply.send(Err(failure));
         }
@@ -206,7 +209,7 @@ impl<O: Order> WaitingFetches<O> {
 
     /// Whether a fetch waits for an item that nobody can take, to end it.
     pub(crate) fn has_fetch_to_end(&self) -> bool {
-        self.waiting.iter().any(|fetch| fetch.order.is_to_end())
+        self.waiting.iter().any(|fetch| fetch.request.is_to_end())
     }
 
     /// All fetches whose caller waits, oldest first, with leases that are longer by what slow transactions require.
@@ -214,13 +217,13 @@ impl<O: Order> WaitingFetches<O> {
     pub(crate) fn requests(
         &self,
         longer_by: impl Fn(Duration) -> Option<Duration>,
-        prospect: impl Fn(&O) -> Prospect,
-    ) -> (Vec<WaitingFetch<'_, O>>, FetchNumbers) {
+        prospect: impl Fn(&F) -> Prospect,
+    ) -> (Vec<WaitingFetch<'_, F>>, FetchNumbers) {
         let mut numbers = FetchNumbers::default();
         let mut fetches = Vec::new();
-        let asks = |fetch: &&Waiting<O>| fetch.order.wanted().max > 0 && !fetch.is_abandoned();
+        let asks = |fetch: &&Waiting<F>| fetch.request.wanted().max > 0 && !fetch.is_abandoned();
         for fetch in self.waiting.iter().filter(asks) {
-            match prospect(&fetch.order) {
+            match prospect(&fetch.request) {
                 Prospect::Some => {}
                 Prospect::None => {
                     numbers.in_vain.push(fetch.number);
@@ -228,19 +231,19 @@ impl<O: Order> WaitingFetches<O> {
                 }
                 Prospect::Later => continue,
             }
-            let order = match longer_by(fetch.order.lock_timeout()) {
-                Some(by) => Cow::Owned(fetch.order.with_longer_leases(by)),
-                None => Cow::Borrowed(&*fetch.order),
+            let request = match longer_by(fetch.request.lock_timeout()) {
+                Some(by) => Cow::Owned(fetch.request.with_longer_leases(by)),
+                None => Cow::Borrowed(&*fetch.request),
             };
-            let was_tried = fetch.tried || covers(&self.exhausted, &fetch.order);
-            fetches.push(WaitingFetch { order, was_tried });
+            let was_tried = fetch.tried || covers(&self.exhausted, &fetch.request);
+            fetches.push(WaitingFetch { request, was_tried });
             numbers.asked.push(fetch.number);
         }
         (fetches, numbers)
     }
 
     /// The transaction that claimed for these fetches is committed: hands the claims over.
-    pub(crate) fn settle(&mut self, served: Served<O>, deliver: impl Fn(Vec<O::Claim>) -> Delivery<O>) {
+    pub(crate) fn settle(&mut self, served: Served<F>, deliver: impl Fn(Vec<F::Claim>) -> Delivery<F>) {
         if served.readied {
             self.refresh();
         }
@@ -249,59 +252,60 @@ impl<O: Order> WaitingFetches<O> {
             let Some(fetch) = self.waiting.get_mut(place) else { continue };
             fetch.tried = true;
             let Some(claimed) = claimed else { continue };
-            let order = Arc::clone(&fetch.order);
-            self.refusals.end_streak(|| Some(Arc::clone(&order)));
+            let request = Arc::clone(&fetch.request);
+            self.refusals.end_streak(|| Some(Arc::clone(&request)));
             if !claimed.items.is_empty()
                 && let Some(fetch) = self.waiting.remove(place)
             {
                 // If the caller has gone away meanwhile, the delivery is dropped unread and releases its claims.
                 let _ = fetch.reply.send(Ok(deliver(claimed.items)));
             }
-            if claimed.took_all && self.exhausted.len() < EXHAUSTED_MAX && !covers(&self.exhausted, &order) {
-                self.exhausted.push(order);
+            if claimed.took_all && self.exhausted.len() < EXHAUSTED_MAX && !covers(&self.exhausted, &request)
+            {
+                self.exhausted.push(request);
             }
         }
     }
 
-    /// Operations that renew what was claimed for the orders with such leases.
+    /// Operations that renew what was claimed for the fetches with such leases.
     pub(crate) fn renewals<'a>(
         &'a self,
-        served: &'a Served<O>,
+        served: &'a Served<F>,
         is_late: impl Fn(Duration) -> bool + 'a,
     ) -> impl Iterator<Item = Op> + 'a {
         let lease_of = |number: u64| {
             let found = self.waiting.iter().find(|fetch| fetch.number == number);
-            found.map(|fetch| fetch.order.lock_timeout())
+            found.map(|fetch| fetch.request.lock_timeout())
         };
         let late = served.claims.iter().filter_map(move |(number, claimed)| {
             lease_of(*number).filter(|lease| is_late(*lease)).zip(claimed.as_ref())
         });
-        late.flat_map(|(lease, claimed)| claimed.items.iter().map(move |claim| O::renewal(claim, lease)))
+        late.flat_map(|(lease, claimed)| claimed.items.iter().map(move |claim| F::renewal(claim, lease)))
     }
 
-    fn remove(&mut self, number: u64) -> Option<Waiting<O>> {
+    fn remove(&mut self, number: u64) -> Option<Waiting<F>> {
         let place = self.waiting.iter().position(|fetch| fetch.number == number)?;
         self.waiting.remove(place)
     }
 }
 
-impl<O: Order> Waiting<O> {
+impl<F: QueueFetch> Waiting<F> {
     fn ask_demand(&mut self) {
-        let Some(wanted) = self.order.demand().map(|demand| demand.wanted()) else { return };
-        let before = self.order.wanted();
+        let Some(wanted) = self.request.demand().map(|demand| demand.wanted()) else { return };
+        let before = self.request.wanted();
         if wanted != before {
             // A claim leaves what was attempted before if no slot is free for it.
             self.tried &= wanted.free_slots <= before.free_slots;
-            Arc::make_mut(&mut self.order).set_wanted(wanted);
+            Arc::make_mut(&mut self.request).set_wanted(wanted);
         }
     }
 
-    fn wants_claim(&self, exhausted: &[Arc<O>]) -> bool {
-        let may_get_something = self.behind_ops || !covers(exhausted, &self.order);
-        !self.tried && may_get_something && self.order.wanted().max > 0 && !self.is_abandoned()
+    fn wants_claim(&self, exhausted: &[Arc<F>]) -> bool {
+        let may_get_something = self.behind_ops || !covers(exhausted, &self.request);
+        !self.tried && may_get_something && self.request.wanted().max > 0 && !self.is_abandoned()
     }
 
-    fn has_expired(&self, now: Timestamp, exhausted: &[Arc<O>]) -> bool {
+    fn has_expired(&self, now: Timestamp, exhausted: &[Arc<F>]) -> bool {
         self.is_abandoned() || (self.deadline <= now && !self.wants_claim(exhausted))
     }
 
@@ -311,7 +315,7 @@ impl<O: Order> Waiting<O> {
     }
 }
 
-impl<O: Order> Served<O> {
+impl<F: QueueFetch> Served<F> {
     /// Takes out what the claims moved to the dead letters, and what they passed over.
     pub(crate) fn take_notes(&mut self, dead_letters: &mut Vec<DeadLetterNote>, held_back: &mut HeldBack) {
         for claimed in self.claims.iter_mut().filter_map(|(_, claimed)| claimed.as_mut()) {
@@ -325,17 +329,17 @@ impl<O: Order> Served<O> {
         self.claimed().map(|claimed| claimed.items.len()).sum()
     }
 
-    fn claimed(&self) -> impl Iterator<Item = &Claimed<O::Claim>> + '_ {
+    fn claimed(&self) -> impl Iterator<Item = &Claimed<F::Claim>> + '_ {
         self.claims.iter().filter_map(|(_, claimed)| claimed.as_ref())
     }
 
     /// The operations that give everything back, for when nobody knows whether the commit happened.
     pub(crate) fn releases(&self) -> impl Iterator<Item = Op> + '_ {
-        self.claimed().flat_map(|claimed| &claimed.items).map(O::release)
+        self.claimed().flat_map(|claimed| &claimed.items).map(F::release)
     }
 }
 
-/// Whether an order with this filter has been found to get nothing.
-fn covers<O: Order>(exhausted: &[Arc<O>], order: &O) -> bool {
-    exhausted.iter().any(|other| other.passes_the_same_as(order))
+/// Whether a fetch with this filter has been found to get nothing.
+fn covers<F: QueueFetch>(exhausted: &[Arc<F>], fetch: &F) -> bool {
+    exhausted.iter().any(|other| other.passes_the_same_as(fetch))
 }

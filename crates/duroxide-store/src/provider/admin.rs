@@ -11,7 +11,7 @@ use duroxide_provider::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter,
     InstanceInfo, InstancePage, InstanceQuery, JoinedNode, OrchestrationFetch, ProviderAdmin, ProviderError,
     PruneOptions, PruneResult, QueueDepths, RawEvent, StrandedWork, SystemMetrics,
-    store::{InstanceOrder, Op, ReadyInstance, Refusal, RunningVersion, StoredNode},
+    store::{InstanceFetch, Op, ReadyInstance, Refusal, RunningVersion, StoredNode},
 };
 
 use super::StoreProvider;
@@ -40,7 +40,7 @@ impl ProviderAdmin for StoreProvider {
     async fn query_instances(&self, query: &InstanceQuery) -> Result<InstancePage, ProviderError> {
         let below = query.cursor.as_deref().map(cursor::row_of).transpose()?;
         let (size, query) = (query.page_size(), query.clone());
-        // One more than the page holds: whether it comes says whether there is another page.
+        // Reads one row more than the page holds, to know whether another page follows.
         let mut selected = self
             .query("query_instances", move |reader| reader.select_instances(&query, below, size + 1))
             .await?;
@@ -149,10 +149,10 @@ impl ProviderAdmin for StoreProvider {
         filter: &DispatcherCapabilityFilter,
     ) -> Result<Vec<String>, ProviderError> {
         let request = OrchestrationFetch::new(Duration::ZERO, Duration::ZERO).with_filter(Some(filter));
-        let (order, now) = (InstanceOrder::new(&request), self.submitter.now());
+        let (fetch, now) = (InstanceFetch::new(&request), self.submitter.now());
         let ready = self
             .query("list_stuck_instances", move |reader| {
-                reader.ready_instances(&|needs| !order.accepts(None, None, needs.pinned), STUCK_MAX)
+                reader.ready_instances(&|needs| !fetch.accepts(None, None, needs.pinned), STUCK_MAX)
             })
             .await?;
         let old_enough = |instance: &ReadyInstance| now.saturating_since(instance.since) >= older_than;

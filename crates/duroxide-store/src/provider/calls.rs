@@ -10,7 +10,7 @@ use duroxide_provider::{
     ProviderError, RenewedWorkItem, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome,
     StatusSnapshot, TagFilter, WorkClaim, WorkFetch,
     store::{
-        ActivityOrder, ActivityRow, Answer, EventRow, InstanceOrder, MessageRow, NodeRow, Op, PreparedRound,
+        ActivityFetch, ActivityRow, Answer, EventRow, InstanceFetch, MessageRow, NodeRow, Op, PreparedRound,
         StateChange,
     },
 };
@@ -50,14 +50,14 @@ impl Provider for StoreProvider {
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
         const OPERATION: &str = "fetch_orchestration_item";
         let request = OrchestrationFetch::new(lock_timeout, poll_timeout).with_filter(filter);
-        let order = InstanceOrder { whole_mailbox: true, ..InstanceOrder::new(&request) };
-        let delivery = self.fetch(OPERATION, order, poll_timeout).await?;
+        let fetch = InstanceFetch { whole_mailbox: true, ..InstanceFetch::new(&request) };
+        let delivery = self.fetch(OPERATION, fetch, poll_timeout).await?;
         let Some(claim) = delivery.first() else { return Ok(None) };
         let of = HistoryOf { instance: &claim.instance, execution_id: claim.execution_id };
         // The claim is committed. Until the history is here it stays in the delivery, which gives it back if the
         // read fails or the caller goes away.
         let loaded = match self.load(OPERATION, of).await {
-            // It will not be readable later either. The attempt counts, so that the instance ends as poison.
+            // The history will not become readable. The attempt counts, so that the instance ends as poison.
             Err(error) if !error.is_retryable() => {
                 LoadedExecution { history_error: Some(error.message), ..LoadedExecution::default() }
             }
@@ -127,8 +127,8 @@ impl Provider for StoreProvider {
         &self,
         request: &OrchestrationFetch<'_>,
     ) -> Result<Vec<OrchestrationClaim>, ProviderError> {
-        let order = InstanceOrder::new(request);
-        let delivery = self.fetch("fetch_orchestration_items", order, request.poll_timeout).await?;
+        let fetch = InstanceFetch::new(request);
+        let delivery = self.fetch("fetch_orchestration_items", fetch, request.poll_timeout).await?;
         Ok(delivery.take())
     }
 
@@ -211,13 +211,13 @@ impl Provider for StoreProvider {
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
         let request = WorkFetch::new(lock_timeout, poll_timeout, tag_filter).with_session(session);
-        let delivery = self.fetch("fetch_work_item", ActivityOrder::new(&request), poll_timeout).await?;
+        let delivery = self.fetch("fetch_work_item", ActivityFetch::new(&request), poll_timeout).await?;
         Ok(delivery.take().pop().map(|claim| (claim.item, claim.lock_token, claim.attempt_count)))
     }
 
     async fn fetch_work_items(&self, request: &WorkFetch<'_>) -> Result<Vec<WorkClaim>, ProviderError> {
-        let order = ActivityOrder::new(request);
-        let delivery = self.fetch("fetch_work_items", order, request.poll_timeout).await?;
+        let fetch = ActivityFetch::new(request);
+        let delivery = self.fetch("fetch_work_items", fetch, request.poll_timeout).await?;
         Ok(delivery.take())
     }
 

@@ -12,7 +12,7 @@ use duroxide_provider::{
     DispatcherCapabilityFilter, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, OrchestrationClaim,
     OrchestrationFetch, Provider,
     memory::MemoryEngine,
-    store::{Answer, FailureClass, InstanceOrder, MessageRow, NodeRow, Op, StoreFailure, TransactionSteps},
+    store::{Answer, FailureClass, InstanceFetch, MessageRow, NodeRow, Op, StoreFailure, TransactionSteps},
 };
 use duroxide_store::{Idle, NodeLock, NodeLocks, StoreDriver, StoreProvider};
 
@@ -109,7 +109,7 @@ fn with_claim_of_another_process() -> Shared {
     let message = MessageRow::new(start("a"), None).unwrap();
     engine.rules().apply(&Op::EnqueueMessage(message), Timestamp::ZERO).unwrap();
     let request = OrchestrationFetch::new(LOCK, Duration::ZERO).with_node(Some(node));
-    assert_eq!(engine.rules().claim_instances(&InstanceOrder::new(&request), 1).unwrap().items.len(), 1);
+    assert_eq!(engine.rules().claim_instances(&InstanceFetch::new(&request), 1).unwrap().items.len(), 1);
     engine.rules().commit().unwrap();
     let shared = serve(engine);
     shared.processes.set("other", Held::Yes);

@@ -11,13 +11,13 @@ use duroxide_core::{EventKind, Timestamp, WorkItem};
 use duroxide_provider::{
     OrchestrationClaim, WorkClaim,
     store::{
-        ActivityOrder, ApplyError, InstanceOrder, MessageRow, Op, PreparedRound, StoreFailure, StoreReader,
+        ActivityFetch, ApplyError, InstanceFetch, MessageRow, Op, PreparedRound, StoreFailure, StoreReader,
         StoreSnapshot, TransactionSteps,
     },
     testing::{
         Turn,
         items::{queue, raise, start},
-        scenario::{batch_order, work_order},
+        scenario::{batch_fetch, work_fetch},
     },
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
@@ -32,8 +32,8 @@ const LONG_TEXT_BYTES: usize = 9_000;
 #[derive(Debug, Clone)]
 enum Step {
     Apply(Vec<Op>),
-    ClaimInstances(InstanceOrder),
-    ClaimActivities(ActivityOrder),
+    ClaimInstances(InstanceFetch),
+    ClaimActivities(ActivityFetch),
     Checkpoint,
 }
 
@@ -145,9 +145,9 @@ fn take(
     let mut given = Given::default();
     match step {
         Step::Apply(ops) => ops.iter().try_for_each(|op| apply(engine, op, now))?,
-        Step::ClaimInstances(order) => given.instances = engine.steps().claim_instances(order, nonce)?.items,
-        Step::ClaimActivities(order) => {
-            given.activities = engine.steps().claim_activities(order, nonce)?.items;
+        Step::ClaimInstances(fetch) => given.instances = engine.steps().claim_instances(fetch, nonce)?.items,
+        Step::ClaimActivities(fetch) => {
+            given.activities = engine.steps().claim_activities(fetch, nonce)?.items;
         }
         Step::Checkpoint => {}
     }
@@ -191,8 +191,8 @@ impl Narrator {
     }
 
     fn claim(&mut self, instance: &str) -> OrchestrationClaim {
-        let order = InstanceOrder { whole_mailbox: true, ..batch_order(1) };
-        let claim = self.take(Step::ClaimInstances(order)).instances.pop().unwrap();
+        let fetch = InstanceFetch { whole_mailbox: true, ..batch_fetch(1) };
+        let claim = self.take(Step::ClaimInstances(fetch)).instances.pop().unwrap();
         assert_eq!(claim.instance, instance);
         claim
     }
@@ -204,7 +204,7 @@ impl Narrator {
 
     /// Runs the next activity.
     fn work(&mut self) {
-        let work = self.take(Step::ClaimActivities(work_order(1))).activities.pop().unwrap();
+        let work = self.take(Step::ClaimActivities(work_fetch(1))).activities.pop().unwrap();
         let completion = Some(MessageRow::completion(completion_of(&work.item)).unwrap());
         self.take(Step::Apply(vec![Op::AckActivity { token: work.lock_token, completion }]));
     }

@@ -9,7 +9,7 @@ use crate::{
     store::{Batch, Done, Fault, MessageRow, Op, StoreFailure, StoreReader, TransactionSteps},
     testing::{
         EngineLayer, StepLayer, Subject, check_invariants, items,
-        scenario::{LEASE, batch_order},
+        scenario::{LEASE, batch_fetch},
     },
 };
 
@@ -78,7 +78,7 @@ fn leases_are_checked_again_if_the_first_transaction_was_rolled_back() {
     rules.begin(late).unwrap();
     let start = Op::EnqueueMessage(MessageRow::start(items::start("a")).unwrap());
     rules.apply(&start, late).unwrap();
-    assert_eq!(rules.claim_instances(&batch_order(1), 1).unwrap().items.len(), 1);
+    assert_eq!(rules.claim_instances(&batch_fetch(1), 1).unwrap().items.len(), 1);
     rules.commit().unwrap();
 
     rules.reopened();

@@ -8,7 +8,7 @@ use crate::rules::{ActivityItem, LaneId, Lease, QueuedActivity, Rows, Rules, Tab
 use crate::{
     ScheduledActivityIdentifier, SessionFetchConfig, WorkClaim,
     store::{
-        ActivityOrder, Claimed, DeadLetterNote, DeadLetterReason, HeldBack, HeldBackBy,
+        ActivityFetch, Claimed, DeadLetterNote, DeadLetterReason, HeldBack, HeldBackBy,
         bounds::UNDECODABLE_HIDDEN_FOR, lock_token,
     },
 };
@@ -17,14 +17,14 @@ impl<T: Tables> Rules<T> {
     /// Locks ready activities, lowest first.
     pub(in crate::rules) fn lock_ready_activities(
         &mut self,
-        order: &ActivityOrder,
+        fetch: &ActivityFetch,
         nonce: u128,
     ) -> Rows<Claimed<WorkClaim>> {
         let mut claimed = Claimed::default();
-        while claimed.items.len() < order.max {
-            let wanted = order.max - claimed.items.len();
-            let mut candidates = match &order.only {
-                None => self.ready_activities(order, wanted, &mut claimed.held_back)?,
+        while claimed.items.len() < fetch.max {
+            let wanted = fetch.max - claimed.items.len();
+            let mut candidates = match &fetch.only {
+                None => self.ready_activities(fetch, wanted, &mut claimed.held_back)?,
                 Some(only) => self.ready_activity(only)?,
             };
             let were_all = candidates.len() <= wanted;
@@ -34,11 +34,11 @@ impl<T: Tables> Rules<T> {
                 else {
                     continue;
                 };
-                if activity.attempts > 0 && claimed.items.len() >= order.free_slots {
-                    // It may be poison: never ahead of a free slot, and nothing overtakes it.
+                if activity.attempts > 0 && claimed.items.len() >= fetch.free_slots {
+                    // The activity may be poison: it needs a free slot, and nothing overtakes it.
                     return Ok(claimed);
                 }
-                claimed.items.push(self.lock_activity(activity, item, order, nonce)?);
+                claimed.items.push(self.lock_activity(activity, item, fetch, nonce)?);
             }
             claimed.took_all = were_all;
             if were_all {
@@ -48,27 +48,27 @@ impl<T: Tables> Rules<T> {
         Ok(claimed)
     }
 
-    /// Ready activities that the order accepts, lowest first, and one more than are wanted if there are more.
+    /// Ready activities that the fetch accepts, lowest first, and one more than are wanted if there are more.
     fn ready_activities(
         &mut self,
-        order: &ActivityOrder,
+        fetch: &ActivityFetch,
         wanted: usize,
         held_back: &mut HeldBack,
     ) -> Rows<Vec<u64>> {
-        // What a claim passes over it passes over each time it looks.
+        // Each look skips the same items again, so only the last look counts.
         *held_back = HeldBack::default();
         let limit = wanted.saturating_add(1);
         let mut found = Vec::new();
         for id in self.tables.ready_lanes()? {
-            if self.lane_passes(id, ActivityOrder::accepts, order)? {
+            if self.lane_passes(id, ActivityFetch::accepts, fetch)? {
                 found.extend(self.tables.ready_in_lane(id, limit)?);
-            } else if self.lane_passes(id, ActivityOrder::holds_back, order)? {
-                let passed_over = self.tables.count_ready_in_lane(id, order.max)?;
+            } else if self.lane_passes(id, ActivityFetch::holds_back, fetch)? {
+                let passed_over = self.tables.count_ready_in_lane(id, fetch.max)?;
                 held_back.count(HeldBackBy::Activity, passed_over);
             }
         }
-        if let Some(by) = &order.session {
-            self.add_ready_in_sessions(order, by, limit, &mut found)?;
+        if let Some(by) = &fetch.session {
+            self.add_ready_in_sessions(fetch, by, limit, &mut found)?;
         }
         found.sort_unstable();
         found.truncate(limit);
@@ -78,22 +78,22 @@ impl<T: Tables> Rules<T> {
     fn lane_passes(
         &mut self,
         id: LaneId,
-        test: fn(&ActivityOrder, &str, Option<&str>) -> bool,
-        order: &ActivityOrder,
+        test: fn(&ActivityFetch, &str, Option<&str>) -> bool,
+        fetch: &ActivityFetch,
     ) -> Rows<bool> {
-        Ok(self.tables.lane(id)?.is_some_and(|lane| test(order, &lane.name, lane.tag.as_deref())))
+        Ok(self.tables.lane(id)?.is_some_and(|lane| test(fetch, &lane.name, lane.tag.as_deref())))
     }
 
     /// Activities of sessions that this owner holds or may take.
     fn add_ready_in_sessions(
         &mut self,
-        order: &ActivityOrder,
+        fetch: &ActivityFetch,
         by: &SessionFetchConfig,
         limit: usize,
         found: &mut Vec<u64>,
     ) -> Rows<()> {
         for (session, lane) in self.tables.ready_session_lanes()? {
-            if self.lane_passes(lane, ActivityOrder::accepts, order)? && self.session_admits(&session, by)? {
+            if self.lane_passes(lane, ActivityFetch::accepts, fetch)? && self.session_admits(&session, by)? {
                 found.extend(self.tables.ready_in_session_lane(&session, lane, limit)?);
             }
         }
@@ -141,11 +141,11 @@ impl<T: Tables> Rules<T> {
         &mut self,
         mut activity: QueuedActivity,
         item: WorkItem,
-        order: &ActivityOrder,
+        fetch: &ActivityFetch,
         nonce: u128,
     ) -> Rows<WorkClaim> {
         let lock_token = lock_token(activity.number, nonce);
-        let until = self.now.saturating_add(order.lock_timeout);
+        let until = self.now.saturating_add(fetch.lock_timeout);
         let claim = WorkClaim {
             item,
             lock_token: lock_token.clone(),
@@ -155,12 +155,12 @@ impl<T: Tables> Rules<T> {
             stop_requested: activity.stop_requested,
             incarnation: Some(activity.instance),
         };
-        if let (Some(session), Some(by)) = (&activity.session_id, &order.session) {
+        if let (Some(session), Some(by)) = (&activity.session_id, &fetch.session) {
             self.claim_session(session, by)?;
         }
         activity.losses = activity.losses.claimed_again(activity.lock.is_some());
         activity.lock =
-            Some(Lease { token: lock_token, until, length: order.lock_timeout, node: order.node });
+            Some(Lease { token: lock_token, until, length: fetch.lock_timeout, node: fetch.node });
         activity.attempts = activity.attempts.saturating_add(1);
         activity.claimed = true;
         activity.hidden_until = duroxide_core::Timestamp::ZERO;

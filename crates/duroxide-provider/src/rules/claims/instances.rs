@@ -11,7 +11,7 @@ use crate::rules::{
 use crate::{
     OrchestrationClaim, StorePosition,
     store::{
-        Claimed, DeadLetterNote, DeadLetterReason, HeldBack, HeldBackBy, InstanceOrder, MessageKind,
+        Claimed, DeadLetterNote, DeadLetterReason, HeldBack, HeldBackBy, InstanceFetch, MessageKind,
         StartTarget,
         bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX, UNDECODABLE_HIDDEN_FOR},
         lock_token, sort_for_delivery,
@@ -21,7 +21,7 @@ use crate::{
 /// The version a claim shows if the start asked for none.
 const UNKNOWN_VERSION: &str = "unknown";
 
-/// What came of a candidate.
+/// The result of claiming one candidate.
 enum Candidate {
     Claimed(Box<OrchestrationClaim>),
     /// Nothing of it could be handed out. What cannot be decoded was put aside; if something else is visible behind it,
@@ -29,7 +29,7 @@ enum Candidate {
     Unfit,
     /// There is no such instance.
     Gone,
-    /// It may be poison and there is no free slot: the claim stops in front of it.
+    /// The instance may be poison and no slot is free: the claim stops in front of it.
     MustWait,
 }
 
@@ -45,16 +45,16 @@ impl<T: Tables> Rules<T> {
     /// Locks ready instances with their messages, those that have been ready longest first.
     pub(in crate::rules) fn lock_ready_instances(
         &mut self,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         nonce: u128,
     ) -> Rows<Claimed<OrchestrationClaim>> {
         // Once for each claim: what this claim makes stray is left to the next.
         let mut claimed = Claimed { dead_letters: self.bury_strays()?, ..Claimed::default() };
         let mut gone = BTreeSet::new();
-        while claimed.items.len() < order.max {
-            let wanted = order.max - claimed.items.len();
-            let mut candidates = match &order.only {
-                None => self.ready_instances(order, wanted, &mut claimed.held_back)?,
+        while claimed.items.len() < fetch.max {
+            let wanted = fetch.max - claimed.items.len();
+            let mut candidates = match &fetch.only {
+                None => self.ready_instances(fetch, wanted, &mut claimed.held_back)?,
                 Some(only) => self.ready_instance(only)?,
             };
             let were_all = candidates.len() <= wanted;
@@ -63,8 +63,8 @@ impl<T: Tables> Rules<T> {
             let mut look_again = !were_all && !candidates.is_empty();
             claimed.items.reserve_exact(candidates.len());
             for number in candidates {
-                let has_slot = claimed.items.len() < order.free_slots;
-                match self.claim_instance(number, order, nonce, has_slot, &mut claimed.dead_letters)? {
+                let has_slot = claimed.items.len() < fetch.free_slots;
+                match self.claim_instance(number, fetch, nonce, has_slot, &mut claimed.dead_letters)? {
                     Candidate::Claimed(claim) => claimed.items.push(*claim),
                     Candidate::Unfit => look_again = true,
                     Candidate::Gone => drop(gone.insert(number)),
@@ -79,26 +79,26 @@ impl<T: Tables> Rules<T> {
         Ok(claimed)
     }
 
-    /// Ready instances that the order accepts, longest ready first, and one more than are wanted if there are more.
+    /// Ready instances that the fetch accepts, longest ready first, and one more than are wanted if there are more.
     fn ready_instances(
         &mut self,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         wanted: usize,
         held_back: &mut HeldBack,
     ) -> Rows<Vec<u64>> {
-        // What a claim passes over it passes over each time it looks.
+        // Each look skips the same items again, so only the last look counts.
         *held_back = HeldBack::default();
         let limit = wanted.saturating_add(1);
         let mut found = Vec::new();
         for id in self.tables.ready_routes()? {
             let by = match self.tables.route(id)? {
                 Some(route) => {
-                    order.holds_back(route.name.as_deref(), route.version.as_deref(), route.pinned)
+                    fetch.holds_back(route.name.as_deref(), route.version.as_deref(), route.pinned)
                 }
                 None => Some(HeldBackBy::Orchestration),
             };
             match by {
-                Some(by) => held_back.count(by, self.tables.count_ready_on_route(id, order.max)?),
+                Some(by) => held_back.count(by, self.tables.count_ready_on_route(id, fetch.max)?),
                 None => found.extend(self.tables.ready_on_route(id, limit)?),
             }
         }
@@ -117,7 +117,7 @@ impl<T: Tables> Rules<T> {
     fn claim_instance(
         &mut self,
         number: u64,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         nonce: u128,
         has_slot: bool,
         notes: &mut Vec<DeadLetterNote>,
@@ -128,14 +128,14 @@ impl<T: Tables> Rules<T> {
         if suspect && !has_slot {
             return Ok(Candidate::MustWait);
         }
-        let batch = self.batch_of(&loaded.row, order.whole_mailbox, notes)?;
+        let batch = self.batch_of(&loaded.row, fetch.whole_mailbox, notes)?;
         let can_run = loaded.row.known || batch.messages.iter().any(QueuedMessage::is_start);
         if batch.messages.is_empty() || !can_run {
             self.settle_at_the_back(loaded.row, InstanceChange::Readiness)?;
             return Ok(Candidate::Unfit);
         }
         loaded.row.suspect = suspect;
-        self.lock_instance(&mut loaded.row, &batch, order, nonce)?;
+        self.lock_instance(&mut loaded.row, &batch, fetch, nonce)?;
         let claim = self.describe_claim(&loaded, batch)?;
         self.tables.store(loaded, InstanceChange::Lock)?;
         Ok(Candidate::Claimed(Box::new(claim)))
@@ -219,7 +219,7 @@ impl<T: Tables> Rules<T> {
         &mut self,
         row: &mut InstanceRow,
         batch: &Batch,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         nonce: u128,
     ) -> Rows<()> {
         row.losses = row.losses.claimed_again(row.lock.is_some());
@@ -236,9 +236,9 @@ impl<T: Tables> Rules<T> {
         };
         let lease = Lease {
             token: lock_token(row.number, nonce),
-            until: self.now.saturating_add(order.lock_timeout),
-            length: order.lock_timeout,
-            node: order.node,
+            until: self.now.saturating_add(fetch.lock_timeout),
+            length: fetch.lock_timeout,
+            node: fetch.node,
         };
         row.readiness = Readiness::Waiting { until: Some(lease.until) };
         row.lock = Some(InstanceLock { lease, extent });

@@ -21,7 +21,7 @@ const STOPPED_AFTER: Duration = Duration::from_secs(60);
 /// The pause between two steps that nobody waits for.
 const UNATTENDED_PAUSE: Duration = Duration::from_millis(20);
 
-/// What one step may remove.
+/// How many rows one step may remove.
 pub(in crate::rules) const STEP: RemovalBudget = RemovalBudget::new(REMOVED_ROWS_MAX, REMOVED_BYTES_MAX);
 
 impl<T: Tables> Rules<T> {
@@ -96,7 +96,7 @@ impl<T: Tables> Rules<T> {
     }
 }
 
-/// What a step leaves to do.
+/// The rest of the task after a step.
 pub(in crate::rules) fn unfinished(
     rows: Option<u64>,
     instances: impl IntoIterator<Item = (u64, String)>,

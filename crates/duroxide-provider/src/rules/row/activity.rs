@@ -19,7 +19,7 @@ pub struct QueuedActivity {
     pub execution_id: u64,
     /// The event id of the schedule.
     pub activity_id: u64,
-    /// What a claim must accept to take it. Keys of lanes mean nothing outside their tables.
+    /// The lane, which a claim must accept to take the activity. Keys of lanes mean nothing outside their tables.
     #[serde(skip)]
     pub lane: LaneId,
     /// The session it belongs to.
@@ -32,7 +32,7 @@ pub struct QueuedActivity {
     pub attempts: u32,
     /// Whether anybody may have begun it. An attempt that was taken back says nothing of that.
     pub claimed: bool,
-    /// Whether it was asked to stop.
+    /// Whether the activity was asked to stop.
     pub stop_requested: bool,
     /// Its lost claims.
     pub losses: Losses,
@@ -66,7 +66,7 @@ impl QueuedActivity {
     }
 }
 
-/// What the filter of an activity claim looks at.
+/// The properties of an activity that a claim filters by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Lane {
     /// The routing tag.
@@ -84,7 +84,7 @@ pub struct LaneId(pub u64);
 pub struct SessionRow {
     /// Its id.
     pub id: String,
-    /// Who holds it.
+    /// The worker that holds the session.
     pub owner: String,
     /// When its lease ends.
     pub until: Timestamp,

@@ -20,7 +20,7 @@ pub struct InstanceRow {
     pub number: u64,
     /// Its id.
     pub id: String,
-    /// Whether it was ever started. Everything else is a mailbox.
+    /// Whether the instance was ever started. Every other row is a mailbox.
     pub known: bool,
     /// Its orchestration name.
     pub name: Option<String>,
@@ -38,16 +38,16 @@ pub struct InstanceRow {
     pub updated_at: Timestamp,
     /// The lock of the last claim. It stays after its lease ended, until the next claim.
     pub lock: Option<InstanceLock>,
-    /// Whether it may be poison: a lease on it ended, or it was abandoned with the attempt counted.
+    /// Whether the instance may be poison: a lease on it ended, or it was abandoned with the attempt counted.
     pub suspect: bool,
     /// Its lost claims.
     #[serde(default)]
     pub losses: Losses,
-    /// What a claim must accept to take it. Kept while it waits, so that waking it costs no look-up. Keys of routes mean
+    /// The route, which a claim must accept to take the instance. Kept while it waits, so that waking it costs no look-up. Keys of routes mean
     /// nothing outside their tables.
     #[serde(skip)]
     pub route: Option<RouteId>,
-    /// Whether it can be claimed.
+    /// Whether and when the instance can be claimed.
     pub readiness: Readiness,
 }
 
@@ -83,12 +83,12 @@ impl InstanceRow {
         self.lock.as_ref().is_some_and(|lock| lock.lease.token == token)
     }
 
-    /// Whether its current execution continued as new and the next one has not begun.
+    /// Whether the current execution continued as new and the next one has not begun.
     pub fn waits_for_successor(&self) -> bool {
         self.status.as_deref() == Some(CONTINUED_AS_NEW)
     }
 
-    /// Whether it was started and has not ended. An instance that waits for its successor has not ended.
+    /// Whether the instance was started and has not ended. An instance that waits for its successor has not ended.
     pub fn is_running(&self) -> bool {
         self.known && matches!(self.status.as_deref(), None | Some(RUNNING | CONTINUED_AS_NEW))
     }
@@ -110,12 +110,12 @@ pub enum Readiness {
         /// Its number in the order of readiness.
         number: u64,
     },
-    /// Nobody can claim it. Somebody holds it, or nothing in its mailbox is visible.
+    /// The instance cannot be claimed: it is locked, or nothing in its mailbox is visible.
     Waiting {
         /// When readiness has to be decided anew: a lease ends, or a message becomes visible or too old.
         until: Option<Timestamp>,
     },
-    /// It was never started and holds queue messages only: the next claim makes dead letters of them.
+    /// The mailbox has no start and holds queue messages only: the next claim makes dead letters of them.
     Stray {
         /// Its number in the order of readiness.
         number: u64,
@@ -148,7 +148,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Whether it has not ended.
+    /// Whether the lease has not ended.
     pub fn is_live(&self, at: Timestamp) -> bool {
         at < self.until
     }
@@ -186,7 +186,7 @@ impl Extent {
     }
 }
 
-/// What the filter of an instance claim looks at.
+/// The properties of an instance that a claim filters by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Route {
     /// The orchestration, as far as it is known.

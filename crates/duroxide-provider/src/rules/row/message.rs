@@ -14,7 +14,7 @@ pub struct QueuedMessage {
     pub number: u64,
     /// When it becomes visible by itself; zero if it was visible at once. A clock that is set back must not hide it.
     pub due_at: Timestamp,
-    /// What the store knows of its kind.
+    /// The kind, as far as a store distinguishes it.
     pub kind: MessageKind,
     /// Its idempotency key.
     pub key: Option<String>,
@@ -28,7 +28,7 @@ pub struct QueuedMessage {
     pub mark: Option<u64>,
     /// Its JSON. Empty if `item` is there and the tables keep the JSON elsewhere.
     pub data: String,
-    /// What the JSON says, if that is at hand.
+    /// The decoded message, if it is at hand.
     #[serde(skip)]
     pub item: Option<Arc<WorkItem>>,
 }
@@ -44,12 +44,12 @@ impl QueuedMessage {
         self.enqueued_at.max(self.due_at)
     }
 
-    /// What its place among the messages of a batch depends on.
+    /// The key by which a batch is sorted for delivery.
     pub fn arrival(&self) -> Arrival {
         Arrival { number: self.number, enqueued_at: self.enqueued_at, due_at: self.due_at }
     }
 
-    /// Whether it can begin an execution.
+    /// Whether the message can begin an execution.
     pub fn is_start(&self) -> bool {
         is_start(self.kind)
     }

@@ -23,7 +23,7 @@ pub struct DeadLetterRow {
     pub origin: Origin,
 }
 
-/// What a dead letter was in its queue.
+/// Where a dead letter came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
     /// A message to an instance.

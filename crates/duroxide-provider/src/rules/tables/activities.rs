@@ -64,7 +64,7 @@ pub trait ActivityTable {
     fn leased_activities(&mut self, after: Timestamp) -> Rows<Vec<QueuedActivity>>;
 }
 
-/// What an activity is asked to do.
+/// The work item of an activity.
 #[derive(Debug, Clone)]
 pub enum ActivityItem {
     /// As it was enqueued in this process.

@@ -92,6 +92,6 @@ pub struct NewMessage<'a> {
     pub due_at: Timestamp,
     /// When it was enqueued.
     pub enqueued_at: Timestamp,
-    /// What it is.
+    /// The message.
     pub prepared: &'a MessageRow,
 }

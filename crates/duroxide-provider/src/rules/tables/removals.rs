@@ -28,7 +28,7 @@ pub trait RemovalTable {
     fn remove_rows(&mut self, removal: &Removal, budget: &mut RemovalBudget) -> Rows<RemovedRows>;
 }
 
-/// What a step of a removal may still remove.
+/// How many rows a step of a removal may still remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemovalBudget {
     rows: usize,
@@ -67,7 +67,7 @@ impl RemovalBudget {
     }
 }
 
-/// What a step of a removal removed.
+/// The rows that a step of a removal removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RemovedRows {
     /// Events.

@@ -12,7 +12,7 @@ impl<T: Tables> Rules<T> {
     pub(in crate::rules) fn shorten_leases(&mut self) -> Rows<()> {
         let now = self.now;
         for mut row in self.tables.leased_instances(now)? {
-            // What can be claimed has a lease that ended. It must not live again.
+            // The lease of an instance that can be claimed has ended, and must not become live again.
             let ended = row.ready_number().is_some();
             if row.lock.as_mut().is_some_and(|lock| clamp(&mut lock.lease, ended, now)) {
                 self.settle_with(row, InstanceChange::Lock)?;

@@ -5,7 +5,7 @@ use std::{borrow::Cow, time::Duration};
 use duroxide_core::Timestamp;
 
 use crate::store::{
-    ActivityOrder, Answer, Claimed, DeadLetterNote, FailureClass, InstanceOrder, Op, Readies, Refusal,
+    ActivityFetch, Answer, Claimed, DeadLetterNote, FailureClass, InstanceFetch, Op, Readies, Refusal,
     StoreFailure, StoredNode,
 };
 use crate::{OrchestrationClaim, WorkClaim};
@@ -25,9 +25,9 @@ pub struct Batch<'a> {
     /// Whether to make visible what has become due.
     pub promote: bool,
     /// Fetches of instances that wait, oldest first.
-    pub instance_fetches: Vec<WaitingFetch<'a, InstanceOrder>>,
+    pub instance_fetches: Vec<WaitingFetch<'a, InstanceFetch>>,
     /// Fetches of activities that wait, oldest first.
-    pub activity_fetches: Vec<WaitingFetch<'a, ActivityOrder>>,
+    pub activity_fetches: Vec<WaitingFetch<'a, ActivityFetch>>,
     /// The nodes that were there when someone decided to fetch an item by its name, because none of them can take it. If
     /// other nodes are there by now, such fetches get nothing.
     pub nodes: Option<Vec<StoredNode>>,
@@ -51,21 +51,21 @@ impl<'a> Submitted<'a> {
 
 /// A fetch that waits for something to become ready.
 #[derive(Debug, Clone)]
-pub struct WaitingFetch<'a, O: Clone> {
-    /// What it asks for.
-    pub order: Cow<'a, O>,
+pub struct WaitingFetch<'a, F: Clone> {
+    /// Which items, and how many.
+    pub request: Cow<'a, F>,
     /// Whether the store was asked before and nothing can have become ready since, unless this batch makes it ready.
     pub was_tried: bool,
 }
 
-impl<'a, O: Clone> WaitingFetch<'a, O> {
+impl<'a, F: Clone> WaitingFetch<'a, F> {
     /// A fetch for which the store was not asked yet.
-    pub fn new(order: &'a O) -> Self {
-        Self { order: Cow::Borrowed(order), was_tried: false }
+    pub fn new(request: &'a F) -> Self {
+        Self { request: Cow::Borrowed(request), was_tried: false }
     }
 }
 
-/// What a committed transaction did.
+/// The result of a committed transaction.
 #[derive(Debug, Clone)]
 pub struct Done {
     /// The time of everything in it.
@@ -74,11 +74,11 @@ pub struct Done {
     pub answers: Vec<Result<Answer, Refusal>>,
     /// Rows that became dead letters by the promotion.
     pub dead_letters: Vec<DeadLetterNote>,
-    /// What each fetch of instances got; `None` if the store was not asked for it.
+    /// The claims of each fetch of instances; `None` if the store was not asked for it.
     pub instances: Vec<Option<Claimed<OrchestrationClaim>>>,
-    /// What each fetch of activities got; `None` if the store was not asked for it.
+    /// The claims of each fetch of activities; `None` if the store was not asked for it.
     pub activities: Vec<Option<Claimed<WorkClaim>>>,
-    /// What the operations and the promotion may have made ready.
+    /// The queues in which operations or the promotion may have made items ready.
     pub readies: Readies,
     /// The earliest time, on the clock of [`Batch::now`], at which a promotion will have something to do. It is read after
     /// the commit, so it may fail alone.
@@ -118,7 +118,7 @@ pub enum Fault {
     OutcomeUnknown {
         /// Why.
         failure: StoreFailure,
-        /// What it did if it happened; `None` if it was not about to be committed.
+        /// Its result if it was committed; `None` if the commit was not reached.
         done: Option<Box<Done>>,
     },
 }

@@ -1,6 +1,6 @@
-//! What callers have written in transactions of their own is taken over in front of a batch.
+//! Takes over the rows of the intake, which callers have written in transactions of their own, before a batch.
 //!
-//! That has transactions of its own: a row that breaks one is not the fault of any operation.
+//! The takeover runs in transactions of its own, so that a row that breaks one does not fail an operation of the batch.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub const INTAKE_ROWS_MAX: usize = 256;
 /// before the newest of them was committed, and who may be frozen.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a transaction took over from the intake.
+/// The rows that a transaction took over from the intake.
 #[derive(Debug, Default)]
 pub struct TakenOver {
     /// How many rows.
@@ -67,7 +67,7 @@ impl TakenOver {
     /// Carries out a batch behind what was taken over, and says when to take over more.
     ///
     /// # Errors
-    /// Those of `transact`.
+    /// The faults of `transact`.
     pub fn then(
         self,
         batch: &Batch<'_>,

@@ -1,18 +1,20 @@
 //! A transaction in steps, for engines that carry out one part of a batch after the other.
 
-use std::time::Duration;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 
 use duroxide_core::Timestamp;
 
-use super::{
-    panics::caught,
-    serving::{NodesSeen, serve_queue},
-};
 use crate::store::{
-    ActivityOrder, Answer, ApplyError, Batch, BatchPart, Claimed, DeadLetterNote, Done, FailureClass, Fault,
-    InstanceOrder, Op, Readies, Refusal, StoreFailure, StoredNode,
+    ActivityFetch, Answer, ApplyError, Batch, BatchPart, Claimed, DeadLetterNote, Done, FailureClass, Fault,
+    FetchRequest, InstanceFetch, Op, Readies, StoreFailure, StoredNode, WaitingFetch,
 };
 use crate::{OrchestrationClaim, WorkClaim};
+
+/// How many filters are remembered as having found nothing. Fetches of one runtime all have the same.
+const EXHAUSTED_MAX: usize = 8;
 
 /// The steps of a transaction: `begin`, any of the others, then `commit` or `rollback`.
 ///
@@ -45,14 +47,14 @@ pub trait TransactionSteps {
     /// Locks ready instances with their messages, those that have been ready longest first.
     fn claim_instances(
         &mut self,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure>;
 
     /// Locks ready activities, lowest first.
     fn claim_activities(
         &mut self,
-        order: &ActivityOrder,
+        fetch: &ActivityFetch,
         nonce: u128,
     ) -> Result<Claimed<WorkClaim>, StoreFailure>;
 
@@ -95,8 +97,14 @@ pub trait TransactionSteps {
         done.answers.reserve_exact(batch.operations.len());
         for (index, submitted) in batch.operations.iter().enumerate() {
             let handed_in = now.saturating_sub(submitted.waited);
+            // A failure of the store is outside, a refusal by the rules inside.
             let answer =
-                answer(self, &submitted.op, handed_in).map_err(broken(BatchPart::Operation(index)))?;
+                caught("apply", FailureClass::Permanent, || match self.apply(&submitted.op, handed_in) {
+                    Ok(answer) => Ok(Ok(answer)),
+                    Err(ApplyError::Refused(refusal)) => Ok(Err(refusal)),
+                    Err(ApplyError::Broken(failure)) => Err(failure),
+                })
+                .map_err(broken(BatchPart::Operation(index)))?;
             if answer.is_ok() {
                 done.readies = done.readies.or(submitted.op.readies());
             }
@@ -138,34 +146,21 @@ fn serve<S: TransactionSteps + ?Sized>(
     // Nodes join in transactions too: one that can take such an item has either joined, and is seen here, or finds
     // the item locked.
     let mut nodes = NodesSeen::new(batch.nodes.as_deref());
-    done.instances = serve_queue(&batch.instance_fetches, done.readies.instances, |order| {
-        if order.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
+    done.instances = serve_queue(&batch.instance_fetches, done.readies.instances, |fetch| {
+        if fetch.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
             return Ok(Claimed::default());
         }
-        caught("claim", FailureClass::Permanent, || steps.claim_instances(order, batch.nonce))
+        caught("claim", FailureClass::Permanent, || steps.claim_instances(fetch, batch.nonce))
     })
     .map_err(|(index, failure)| Fault::Broken { part: BatchPart::InstanceFetch(index), failure })?;
-    done.activities = serve_queue(&batch.activity_fetches, done.readies.activities, |order| {
-        if order.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
+    done.activities = serve_queue(&batch.activity_fetches, done.readies.activities, |fetch| {
+        if fetch.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
             return Ok(Claimed::default());
         }
-        caught("claim", FailureClass::Permanent, || steps.claim_activities(order, batch.nonce))
+        caught("claim", FailureClass::Permanent, || steps.claim_activities(fetch, batch.nonce))
     })
     .map_err(|(index, failure)| Fault::Broken { part: BatchPart::ActivityFetch(index), failure })?;
     Ok(())
-}
-
-/// Carries out one operation. Outside is a failure of the store, inside what the rules say.
-fn answer<S: TransactionSteps + ?Sized>(
-    steps: &mut S,
-    op: &Op,
-    handed_in: Timestamp,
-) -> Result<Result<Answer, Refusal>, StoreFailure> {
-    caught("apply", FailureClass::Permanent, || match steps.apply(op, handed_in) {
-        Ok(answer) => Ok(Ok(answer)),
-        Err(ApplyError::Refused(refusal)) => Ok(Err(refusal)),
-        Err(ApplyError::Broken(failure)) => Err(failure),
-    })
 }
 
 /// Leases are changed before anything else happens: operations check them, promotions end them.
@@ -174,4 +169,87 @@ fn change_leases<S: TransactionSteps + ?Sized>(steps: &mut S, forward: Duration)
         caught("move_leases", FailureClass::Permanent, || steps.move_leases(forward))?;
     }
     caught("clamp_leases", FailureClass::Permanent, || steps.clamp_leases())
+}
+
+/// Serves the fetches of a queue, oldest first. A fetch gets nothing if the store was asked for it before and the batch made
+/// nothing ready (`readied`), or if an older fetch with the same filter has left nothing.
+///
+/// # Errors
+/// The index of the fetch whose claim failed.
+fn serve_queue<F: FetchRequest, C>(
+    fetches: &[WaitingFetch<'_, F>],
+    readied: bool,
+    mut claim: impl FnMut(&F) -> Result<Claimed<C>, StoreFailure>,
+) -> Result<Vec<Option<Claimed<C>>>, (usize, StoreFailure)> {
+    let mut exhausted: Vec<&F> = Vec::new();
+    let mut served = Vec::with_capacity(fetches.len());
+    for (index, fetch) in fetches.iter().enumerate() {
+        let request = &*fetch.request;
+        if fetch.was_tried && !readied {
+            served.push(None);
+        } else if exhausted.iter().any(|other| other.passes_the_same_as(request)) {
+            served.push(Some(Claimed { took_all: true, ..Claimed::default() }));
+        } else {
+            let mut claimed = claim(request).map_err(|failure| (index, failure))?;
+            claimed.took_all |= has_emptied_queue(request, claimed.items.len());
+            if claimed.took_all && exhausted.len() < EXHAUSTED_MAX {
+                exhausted.push(request);
+            }
+            served.push(Some(claimed));
+        }
+    }
+    Ok(served)
+}
+
+/// A fetch that got less than it asked for has emptied its queue, unless its free slots may have held it up: rows that
+/// were attempted before are left to fetches with more of them.
+fn has_emptied_queue<F: FetchRequest>(fetch: &F, taken: usize) -> bool {
+    taken < fetch.wanted().max && taken < fetch.wanted().free_slots
+}
+
+/// The nodes that were there when someone decided to fetch an item by its name.
+struct NodesSeen<'a> {
+    seen: Option<&'a [StoredNode]>,
+    are_still_there: Option<bool>,
+}
+
+impl<'a> NodesSeen<'a> {
+    fn new(seen: Option<&'a [StoredNode]>) -> Self {
+        Self { seen, are_still_there: None }
+    }
+
+    /// Whether the same nodes are there now, and no other. A node that joined again under its name is another one.
+    fn are_still_there(
+        &mut self,
+        nodes: impl FnOnce() -> Result<Vec<StoredNode>, StoreFailure>,
+    ) -> Result<bool, StoreFailure> {
+        let Some(seen) = self.seen else { return Ok(true) };
+        if let Some(known) = self.are_still_there {
+            return Ok(known);
+        }
+        let now = nodes()?;
+        let incarnation = |node: &StoredNode| (node.id, node.started_at);
+        let same = seen.iter().map(incarnation).eq(now.iter().map(incarnation));
+        self.are_still_there = Some(same);
+        Ok(same)
+    }
+}
+
+/// Runs one step of an engine. A panic becomes a failure of the given class, which says what holds afterwards: an
+/// operation that panics is rolled back and will not succeed later; a panic around the transaction itself leaves nothing
+/// known.
+///
+/// # Errors
+/// The failure of the step, or its panic.
+pub fn caught<T>(
+    step: &'static str,
+    on_panic: FailureClass,
+    run: impl FnOnce() -> Result<T, StoreFailure>,
+) -> Result<T, StoreFailure> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let message = format!("store engine panicked in {step}: {}", text.unwrap_or("no message"));
+        Err(StoreFailure { panicked_in: Some(step), ..StoreFailure::new(on_panic, message) })
+    })
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     DeadLetterQueue, OrchestrationClaim, StorePosition, WorkClaim,
     store::{
-        ActivityOrder, Claimed, DeadLetterNote, DeadLetterReason, HeldBackBy, InstanceNeeds, InstanceOrder,
+        ActivityFetch, Claimed, DeadLetterNote, DeadLetterReason, HeldBackBy, InstanceFetch, InstanceNeeds,
         MessageKind,
         bounds::{ORPHAN_MESSAGE_TTL_DEFAULT, UNDECODABLE_HIDDEN_FOR},
     },
@@ -55,33 +55,33 @@ impl ModelEngine {
 
     pub(super) fn take_instances(
         &mut self,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         nonce: u128,
     ) -> Claimed<OrchestrationClaim> {
         let mut claimed = Claimed { dead_letters: self.bury_strays(), ..Claimed::default() };
-        self.count_held_back_instances(order, &mut claimed);
-        while claimed.items.len() < order.max {
-            let Some(key) = self.first_ready(order) else { break };
+        self.count_held_back_instances(fetch, &mut claimed);
+        while claimed.items.len() < fetch.max {
+            let Some(key) = self.first_ready(fetch) else { break };
             let instance = self.instances.get_mut(&key).unwrap();
             // A lock that is left on a ready instance has ended: its turn may have crashed its process.
             let is_suspect = instance.suspect || instance.lock.is_some();
-            if is_suspect && claimed.items.len() >= order.free_slots {
+            if is_suspect && claimed.items.len() >= fetch.free_slots {
                 break;
             }
             instance.ready = None;
-            let batch = instance.batch(self.now, order.whole_mailbox);
+            let batch = instance.batch(self.now, fetch.whole_mailbox);
             let readable = self.read_batch(key, &batch, &mut claimed.dead_letters);
-            claimed.items.extend(self.lock_instance(key, readable, order, nonce));
+            claimed.items.extend(self.lock_instance(key, readable, fetch, nonce));
             self.settle(key);
         }
         claimed
     }
 
-    /// The instance among those that the order accepts that has been ready longest.
-    fn first_ready(&self, order: &InstanceOrder) -> Option<u64> {
-        let is_accepted = |id: &String, needs: &InstanceNeeds| match &order.only {
+    /// The longest-ready instance that the fetch accepts.
+    fn first_ready(&self, fetch: &InstanceFetch) -> Option<u64> {
+        let is_accepted = |id: &String, needs: &InstanceNeeds| match &fetch.only {
             Some(only) => only == id,
-            None => order.accepts(needs.name.as_deref(), needs.version.as_deref(), needs.pinned),
+            None => fetch.accepts(needs.name.as_deref(), needs.version.as_deref(), needs.pinned),
         };
         let ready = self.instances.iter().filter_map(|(key, instance)| {
             let (place, needs) = instance.ready.as_ref()?;
@@ -90,15 +90,15 @@ impl ModelEngine {
         ready.min().map(|(_, key)| key)
     }
 
-    /// Of each kind of work that an order passes over it counts at most as many as it asks for.
-    fn count_held_back_instances(&self, order: &InstanceOrder, claimed: &mut Claimed<OrchestrationClaim>) {
+    /// Counts, for each kind of work that the fetch passes over, at most as many as it asks for.
+    fn count_held_back_instances(&self, fetch: &InstanceFetch, claimed: &mut Claimed<OrchestrationClaim>) {
         let mut counts = BTreeMap::<&InstanceNeeds, usize>::new();
         for (_, needs) in self.instances.values().filter_map(|instance| instance.ready.as_ref()) {
             *counts.entry(needs).or_default() += 1;
         }
-        for (needs, count) in counts.into_iter().filter(|_| order.only.is_none()) {
-            let by = order.holds_back(needs.name.as_deref(), needs.version.as_deref(), needs.pinned);
-            by.into_iter().for_each(|by| claimed.held_back.count(by, count.min(order.max)));
+        for (needs, count) in counts.into_iter().filter(|_| fetch.only.is_none()) {
+            let by = fetch.holds_back(needs.name.as_deref(), needs.version.as_deref(), needs.pinned);
+            by.into_iter().for_each(|by| claimed.held_back.count(by, count.min(fetch.max)));
         }
     }
 
@@ -138,7 +138,7 @@ impl ModelEngine {
         &mut self,
         key: u64,
         messages: Vec<(u64, WorkItem)>,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         nonce: u128,
     ) -> Option<OrchestrationClaim> {
         let instance = self.instances.get_mut(&key).unwrap();
@@ -149,7 +149,7 @@ impl ModelEngine {
         }
         instance.suspect |= instance.lock.is_some();
         instance.losses = instance.losses.claimed_again(instance.lock.is_some());
-        let lock = Lock::new(key, nonce, self.now, order.lock_timeout, order.node);
+        let lock = Lock::new(key, nonce, self.now, fetch.lock_timeout, fetch.node);
         let lock_token = lock.token.clone();
         instance.lock = Some(lock);
         instance.hold(&numbers);
@@ -176,28 +176,28 @@ impl ModelEngine {
         })
     }
 
-    pub(super) fn take_activities(&mut self, order: &ActivityOrder, nonce: u128) -> Claimed<WorkClaim> {
+    pub(super) fn take_activities(&mut self, fetch: &ActivityFetch, nonce: u128) -> Claimed<WorkClaim> {
         let mut claimed = Claimed::default();
-        self.count_held_back_activities(order, &mut claimed);
-        while claimed.items.len() < order.max {
-            let Some(key) = self.first_ready_activity(order) else { break };
+        self.count_held_back_activities(fetch, &mut claimed);
+        while claimed.items.len() < fetch.max {
+            let Some(key) = self.first_ready_activity(fetch) else { break };
             let activity = self.activities.get_mut(&key).unwrap();
             match serde_json::from_str(&activity.row.data) {
-                Ok(_) if activity.attempts > 0 && claimed.items.len() >= order.free_slots => break,
-                Ok(item) => claimed.items.push(self.lock_activity(key, item, order, nonce)),
+                Ok(_) if activity.attempts > 0 && claimed.items.len() >= fetch.free_slots => break,
+                Ok(item) => claimed.items.push(self.lock_activity(key, item, fetch, nonce)),
                 Err(error) => claimed.dead_letters.extend(self.put_activity_aside(key, error.to_string())),
             }
         }
         claimed
     }
 
-    fn first_ready_activity(&self, order: &ActivityOrder) -> Option<u64> {
-        let only = order.only.as_ref().map(|only| self.find_activity(only));
+    fn first_ready_activity(&self, fetch: &ActivityFetch) -> Option<u64> {
+        let only = fetch.only.as_ref().map(|only| self.find_activity(only));
         let is_accepted = |key: u64, activity: &Activity| match only {
             Some(only) => only == Some(key),
             None => {
-                order.accepts(&activity.row.name, activity.row.tag.as_deref())
-                    && self.admits(activity.row.session_id.as_ref(), order.session.as_ref())
+                fetch.accepts(&activity.row.name, activity.row.tag.as_deref())
+                    && self.admits(activity.row.session_id.as_ref(), fetch.session.as_ref())
             }
         };
         let ready = self.activities.iter().filter(|(_, activity)| activity.waits_until.is_none());
@@ -205,25 +205,25 @@ impl ModelEngine {
     }
 
     /// Activities of sessions are not counted.
-    fn count_held_back_activities(&self, order: &ActivityOrder, claimed: &mut Claimed<WorkClaim>) {
+    fn count_held_back_activities(&self, fetch: &ActivityFetch, claimed: &mut Claimed<WorkClaim>) {
         let mut counts = BTreeMap::<(&str, Option<&str>), usize>::new();
         for activity in self.activities.values() {
             let row = &activity.row;
-            if activity.waits_until.is_none() && row.session_id.is_none() && order.only.is_none() {
+            if activity.waits_until.is_none() && row.session_id.is_none() && fetch.only.is_none() {
                 *counts.entry((&row.name, row.tag.as_deref())).or_default() += 1;
             }
         }
-        for (_, count) in counts.into_iter().filter(|((name, tag), _)| order.holds_back(name, *tag)) {
-            claimed.held_back.count(HeldBackBy::Activity, count.min(order.max));
+        for (_, count) in counts.into_iter().filter(|((name, tag), _)| fetch.holds_back(name, *tag)) {
+            claimed.held_back.count(HeldBackBy::Activity, count.min(fetch.max));
         }
     }
 
-    fn lock_activity(&mut self, key: u64, item: WorkItem, order: &ActivityOrder, nonce: u128) -> WorkClaim {
+    fn lock_activity(&mut self, key: u64, item: WorkItem, fetch: &ActivityFetch, nonce: u128) -> WorkClaim {
         let activity = self.activities.get_mut(&key).unwrap();
         let claimed_before = std::mem::replace(&mut activity.claimed, true);
         activity.attempts += 1;
         activity.losses = activity.losses.claimed_again(activity.lock.is_some());
-        let lock = Lock::new(key, nonce, self.now, order.lock_timeout, order.node);
+        let lock = Lock::new(key, nonce, self.now, fetch.lock_timeout, fetch.node);
         let lock_token = lock.token.clone();
         activity.lock = Some(lock);
         activity.settle(self.now);
@@ -236,7 +236,7 @@ impl ModelEngine {
             stop_requested: activity.stop_requested,
             incarnation: Some(activity.instance),
         };
-        if let (Some(session), Some(by)) = (activity.row.session_id.clone(), &order.session) {
+        if let (Some(session), Some(by)) = (activity.row.session_id.clone(), &fetch.session) {
             self.claim_session(&session, by);
         }
         claim

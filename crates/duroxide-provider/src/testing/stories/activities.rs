@@ -6,11 +6,11 @@ use duroxide_core::WorkItem;
 
 use crate::{
     HandlerCapability, TagFilter,
-    store::{ActivityOrder, Refusal},
+    store::{ActivityFetch, Refusal},
     testing::{
         Scenario, Turn,
         items::*,
-        scenario::{LEASE, work_order},
+        scenario::{LEASE, work_fetch},
     },
 };
 
@@ -27,8 +27,8 @@ pub fn the_lowest_activity_comes_first(mut s: Scenario) {
     for id in [5, 3, 4] {
         s.send(&activity("a", id));
     }
-    assert_eq!(ids(&s.work_all(&work_order(2)).items), [5, 3]);
-    assert_eq!(ids(&s.work_all(&work_order(2)).items), [4]);
+    assert_eq!(ids(&s.work_all(&work_fetch(2)).items), [5, 3]);
+    assert_eq!(ids(&s.work_all(&work_fetch(2)).items), [4]);
 }
 
 /// S4.7, 16.14
@@ -203,7 +203,7 @@ pub fn handlers_route_activities(mut s: Scenario) {
         let names = names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         let handlers =
             HandlerCapability { supported_activities: Some(names), supported_orchestrations: None };
-        ActivityOrder { handlers: Some(handlers), ..work_order(1) }
+        ActivityFetch { handlers: Some(handlers), ..work_fetch(1) }
     };
     assert!(s.work_all(&with(&["ship"])).items.is_empty());
     assert_eq!(s.work_all(&with(&["ship", "charge"])).items.len(), 1);
@@ -215,7 +215,7 @@ pub fn attempted_activities_are_claimed_only_into_free_slots(mut s: Scenario) {
     let work = s.work().unwrap();
     s.abandon_work(&work, None, false).unwrap();
     s.send(&activity("a", 2));
-    let with_slots = |free_slots| ActivityOrder { free_slots, ..work_order(2) };
+    let with_slots = |free_slots| ActivityFetch { free_slots, ..work_fetch(2) };
     assert!(s.work_all(&with_slots(0)).items.is_empty());
     assert_eq!(ids(&s.work_all(&with_slots(1)).items), [1, 2]);
 }

@@ -10,7 +10,7 @@ use crate::{
         Answer, Op, Refusal,
         bounds::{ORPHAN_MESSAGE_TTL_DEFAULT, REMOVED_ROWS_MAX},
     },
-    testing::{Scenario, Turn, items::*, scenario::batch_order},
+    testing::{Scenario, Turn, items::*, scenario::batch_fetch},
 };
 
 fn tree(instance: &str, force: bool) -> Op {
@@ -158,7 +158,7 @@ pub fn what_others_sent_to_an_unborn_child_stays(mut s: Scenario) {
 pub fn a_delete_drops_queues_and_dead_letters(mut s: Scenario) {
     s.send(&raise("a", "too early"));
     s.pass(ORPHAN_MESSAGE_TTL_DEFAULT);
-    s.claim_all(&batch_order(1));
+    s.claim_all(&batch_fetch(1));
     assert_eq!(s.dead_letters().len(), 1);
     let at = s.now_ms() + 1_000;
     s.run_first_turn(Turn::first("a").activity().timer(at).set("k", "1"), &start("a"));

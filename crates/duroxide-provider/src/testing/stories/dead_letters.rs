@@ -10,7 +10,7 @@ use crate::{
     testing::{
         Scenario, Turn,
         items::*,
-        scenario::{batch_order, work_order},
+        scenario::{batch_fetch, work_fetch},
     },
 };
 
@@ -28,7 +28,7 @@ pub fn an_undecodable_message_is_hidden_counted_and_buried(mut s: Scenario) {
         assert_eq!(s.attempts("a"), [attempt]);
         s.pass(SECOND);
     }
-    let notes = s.claim_all(&batch_order(1)).dead_letters;
+    let notes = s.claim_all(&batch_fetch(1)).dead_letters;
     assert!(matches!(notes[0].reason, DeadLetterReason::Undeserializable { .. }));
     let letters = s.dead_letters();
     assert_eq!(letters[0].attempt_count, 4);
@@ -56,7 +56,7 @@ pub fn an_undecodable_start_leaves_the_others_uncounted(mut s: Scenario) {
     s.apply(&Op::EnqueueMessage(undecodable_message("a", MessageKind::Start))).unwrap();
     s.send(&raise("a", "e"));
     s.send(&start("b"));
-    let claimed = s.claim_all(&batch_order(2));
+    let claimed = s.claim_all(&batch_fetch(2));
     assert_eq!(claimed.items.len(), 1);
     assert_eq!(claimed.items[0].instance, "b");
     assert_eq!(claimed.dead_letters.len(), 1);
@@ -70,10 +70,10 @@ pub fn what_a_buried_start_leaves_is_buried_by_the_next_claim(mut s: Scenario) {
     s.apply(&Op::EnqueueMessage(undecodable_message("a", MessageKind::Start))).unwrap();
     s.send(&queue("a", "q"));
     s.send(&start("b"));
-    let claimed = s.claim_all(&batch_order(1));
+    let claimed = s.claim_all(&batch_fetch(1));
     assert_eq!(claimed.items[0].instance, "b");
     assert_eq!(claimed.dead_letters.len(), 1);
-    assert_eq!(s.claim_all(&batch_order(1)).dead_letters.len(), 1);
+    assert_eq!(s.claim_all(&batch_fetch(1)).dead_letters.len(), 1);
     assert_eq!(s.dead_letters().len(), 2);
 }
 
@@ -86,7 +86,7 @@ pub fn an_undecodable_activity_is_passed_over_and_buried(mut s: Scenario) {
     assert_eq!(s.instance("a").unwrap().activities[0].attempt_count, 1);
     assert!(s.work().is_none());
     s.pass(SECOND);
-    assert_eq!(s.work_all(&work_order(1)).dead_letters.len(), 1);
+    assert_eq!(s.work_all(&work_fetch(1)).dead_letters.len(), 1);
     let letter = s.dead_letters().remove(0);
     assert_eq!((letter.queue, letter.attempt_count), (DeadLetterQueue::Worker, 2));
 }
@@ -106,7 +106,7 @@ pub fn orphans_are_buried_after_their_time(mut s: Scenario) {
     s.pass(SECOND);
     s.send(&raise("ghost", "1"));
     s.pass(ORPHAN_MESSAGE_TTL_DEFAULT - SECOND);
-    let notes = s.claim_all(&batch_order(1)).dead_letters;
+    let notes = s.claim_all(&batch_fetch(1)).dead_letters;
     assert_eq!(notes.len(), 1);
     assert_eq!(notes[0].reason, DeadLetterReason::NoInstance);
     s.pass(SECOND);
@@ -146,7 +146,7 @@ pub fn a_retried_activity_goes_back_to_its_queue(mut s: Scenario) {
 pub fn a_retried_letter_goes_back_uncounted(mut s: Scenario) {
     s.send(&raise("ghost", "1"));
     s.pass(ORPHAN_MESSAGE_TTL_DEFAULT);
-    s.claim_all(&batch_order(1));
+    s.claim_all(&batch_fetch(1));
     let id = s.dead_letters().remove(0).id;
     s.apply(&Op::RetryDeadLetter { id: id.clone() }).unwrap();
     assert!(s.dead_letters().is_empty());
@@ -165,7 +165,7 @@ pub fn a_discarded_letter_is_gone(mut s: Scenario) {
     s.send(&cancel("ghost"));
     s.send(&raise("ghost", "1"));
     s.pass(ORPHAN_MESSAGE_TTL_DEFAULT);
-    s.claim_all(&batch_order(1));
+    s.claim_all(&batch_fetch(1));
     let ids: Vec<_> = s.dead_letters().into_iter().map(|letter| letter.id).collect();
     s.apply(&Op::DiscardDeadLetter { id: ids[0].clone() }).unwrap();
     assert_eq!(s.dead_letters().len(), 1);

@@ -6,7 +6,7 @@ use semver::Version;
 
 use crate::{
     HandlerCapability, OrchestrationFetch, SemverRange,
-    store::InstanceOrder,
+    store::InstanceFetch,
     testing::{Scenario, Turn, items::*, scenario::LEASE},
 };
 
@@ -61,7 +61,7 @@ pub fn all_ranges_count(mut s: Scenario) {
     assert_eq!(s.claim_versions(&ranges).unwrap().instance, "b");
 }
 
-fn handlers(names: &[(&str, u64)]) -> InstanceOrder {
+fn handlers(names: &[(&str, u64)]) -> InstanceFetch {
     let mut supported = BTreeMap::<String, Vec<SemverRange>>::new();
     for (name, major) in names {
         let versions = supported.entry((*name).to_owned()).or_default();
@@ -69,7 +69,7 @@ fn handlers(names: &[(&str, u64)]) -> InstanceOrder {
     }
     let handlers =
         HandlerCapability { supported_orchestrations: Some(supported), supported_activities: None };
-    InstanceOrder::new(&OrchestrationFetch::new(LEASE, Duration::ZERO).with_handlers(Some(&handlers)))
+    InstanceFetch::new(&OrchestrationFetch::new(LEASE, Duration::ZERO).with_handlers(Some(&handlers)))
 }
 
 /// 17.7
@@ -78,7 +78,7 @@ pub fn handlers_are_matched_by_name_and_version(mut s: Scenario) {
     s.send(&start_of("ship 1", "Ship", Some("1.0.0")));
     s.send(&start_of("order 2", ORDER, Some("2.0.0")));
     s.send(&raise("order 1", "e"));
-    let mut claim = |order| s.claim_all(&order).items.pop().map(|claim| claim.instance);
+    let mut claim = |fetch| s.claim_all(&fetch).items.pop().map(|claim| claim.instance);
     assert_eq!(claim(handlers(&[("Other", 1)])), None);
     assert_eq!(claim(handlers(&[(ORDER, 1)])).as_deref(), Some("order 1"));
     assert_eq!(claim(handlers(&[(ORDER, 1)])), None);

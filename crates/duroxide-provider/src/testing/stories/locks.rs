@@ -5,11 +5,11 @@ use std::time::Duration;
 use duroxide_core::Timestamp;
 
 use crate::{
-    store::{InstanceOrder, Op, PreparedRound, Refusal},
+    store::{InstanceFetch, Op, PreparedRound, Refusal},
     testing::{
         Scenario, Turn,
         items::*,
-        scenario::{LEASE, batch_order},
+        scenario::{LEASE, batch_fetch},
     },
 };
 
@@ -180,7 +180,7 @@ pub fn suspects_are_claimed_only_into_free_slots(mut s: Scenario) {
     s.send(&start("suspect"));
     s.claim().unwrap();
     s.pass_lease();
-    let with_slots = |max, free_slots| InstanceOrder { free_slots, ..batch_order(max) };
+    let with_slots = |max, free_slots| InstanceFetch { free_slots, ..batch_fetch(max) };
     assert!(s.claim_all(&with_slots(3, 0)).items.is_empty());
     s.send(&start("healthy 1"));
     s.send(&start("healthy 2"));
@@ -195,7 +195,7 @@ pub fn a_healthy_commit_clears_the_suspicion(mut s: Scenario) {
     s.send(&start("a"));
     let claim = s.claim().unwrap();
     s.abandon(&claim, None, false).unwrap();
-    let ahead = InstanceOrder { free_slots: 0, ..batch_order(1) };
+    let ahead = InstanceFetch { free_slots: 0, ..batch_fetch(1) };
     assert!(s.claim_all(&ahead).items.is_empty());
     let claim = s.claim().unwrap();
     s.commit(&claim, Turn::first("a")).unwrap();

@@ -7,10 +7,10 @@ use duroxide_core::WorkItem;
 use crate::{
     PruneOptions, Round,
     store::{
-        Answer, InstanceOrder, MessageRow, Op, PreparedRound, StoredStart,
+        Answer, InstanceFetch, MessageRow, Op, PreparedRound, StoredStart,
         bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX},
     },
-    testing::{Scenario, Turn, items::*, scenario::batch_order},
+    testing::{Scenario, Turn, items::*, scenario::batch_fetch},
 };
 
 fn data(items: &[WorkItem]) -> Vec<String> {
@@ -40,7 +40,7 @@ pub fn messages_come_in_the_order_in_which_they_became_visible(mut s: Scenario) 
     let claim = s.claim().unwrap();
     assert_eq!(data(&claim.messages), in_order);
     s.abandon(&claim, None, true).unwrap();
-    let bounded = s.claim_all(&batch_order(1)).items.pop().unwrap();
+    let bounded = s.claim_all(&batch_fetch(1)).items.pop().unwrap();
     assert_eq!(data(&bounded.messages), in_order);
     s.commit(&bounded, Turn::later(&bounded)).unwrap();
     assert!(s.attempts("a").is_empty(), "the lock held them all, whatever their order");
@@ -106,7 +106,7 @@ pub fn the_instance_that_waits_longest_is_claimed_first(mut s: Scenario) {
     for id in ["c", "a", "b"] {
         s.send(&start(id));
     }
-    let order: Vec<_> = s.claim_all(&batch_order(5)).items.into_iter().map(|claim| claim.instance).collect();
+    let order: Vec<_> = s.claim_all(&batch_fetch(5)).items.into_iter().map(|claim| claim.instance).collect();
     assert_eq!(order, ["c", "a", "b"]);
 }
 
@@ -181,7 +181,7 @@ pub fn stray_queue_messages_become_dead_letters_at_the_next_claim(mut s: Scenari
         s.send(&queue(instance, data));
         s.pass(Duration::from_millis(1));
     }
-    let claimed = s.claim_all(&batch_order(1));
+    let claimed = s.claim_all(&batch_fetch(1));
     assert!(claimed.items.is_empty());
     let told: Vec<_> = claimed.dead_letters.iter().map(|note| (note.id, note.instance.as_deref())).collect();
     assert_eq!(told, [(1, Some("ghost")), (2, Some("ghost")), (3, Some("spirit"))]);
@@ -195,14 +195,14 @@ pub fn stray_queue_messages_become_dead_letters_at_the_next_claim(mut s: Scenari
     }
     s.send(&start("ghost"));
     assert_eq!(s.claim().unwrap().messages.len(), 1, "a start that comes later does not see them");
-    assert!(s.claim_all(&batch_order(1)).dead_letters.is_empty(), "each becomes one dead letter");
+    assert!(s.claim_all(&batch_fetch(1)).dead_letters.is_empty(), "each becomes one dead letter");
 }
 
 /// 16.11
 pub fn queue_messages_beside_others_wait_for_the_start(mut s: Scenario) {
     s.send(&queue("ghost", "q"));
     s.send(&raise("ghost", "e"));
-    assert!(s.claim_all(&batch_order(1)).dead_letters.is_empty());
+    assert!(s.claim_all(&batch_fetch(1)).dead_letters.is_empty());
     s.send(&start("ghost"));
     assert_eq!(data(&s.claim().unwrap().messages), ["q", "e", "StartOrchestration"]);
 }
@@ -213,11 +213,11 @@ pub fn a_batch_is_bounded_in_messages_and_takes_a_start_from_any_place(mut s: Sc
         s.send_unchecked(&raise("a", &n.to_string()));
     }
     s.send(&start("a"));
-    let bounded = s.claim_all(&batch_order(1)).items.pop().unwrap();
+    let bounded = s.claim_all(&batch_fetch(1)).items.pop().unwrap();
     assert_eq!(bounded.messages.len(), CLAIM_MESSAGES_MAX + 1);
     assert_eq!(bounded.messages.last().unwrap().kind(), "StartOrchestration");
     s.abandon(&bounded, None, true).unwrap();
-    let whole = s.claim_all(&InstanceOrder { whole_mailbox: true, ..batch_order(1) }).items.pop().unwrap();
+    let whole = s.claim_all(&InstanceFetch { whole_mailbox: true, ..batch_fetch(1) }).items.pop().unwrap();
     assert_eq!(whole.messages.len(), CLAIM_MESSAGES_MAX + 2);
 }
 
@@ -229,7 +229,7 @@ pub fn a_bounded_batch_takes_a_successor_from_any_place(mut s: Scenario) {
     }
     s.send(&continue_as_new("a", None));
     s.send(&start("a"));
-    let claim = s.claim_all(&batch_order(1)).items.pop().unwrap();
+    let claim = s.claim_all(&batch_fetch(1)).items.pop().unwrap();
     assert_eq!(claim.messages.len(), CLAIM_MESSAGES_MAX + 2);
     let last: Vec<_> = claim.messages[CLAIM_MESSAGES_MAX..].iter().map(WorkItem::kind).collect();
     assert_eq!(last, ["ContinueAsNew", "StartOrchestration"]);
@@ -241,7 +241,7 @@ pub fn a_batch_is_bounded_in_bytes_and_takes_at_least_one(mut s: Scenario) {
     let huge = "x".repeat(CLAIM_BYTES_MAX);
     s.send_unchecked(&raise("a", &huge));
     s.send_unchecked(&raise("a", "small"));
-    let claim = s.claim_all(&batch_order(1)).items.pop().unwrap();
+    let claim = s.claim_all(&batch_fetch(1)).items.pop().unwrap();
     assert_eq!(claim.messages.len(), 1);
     s.commit(&claim, Turn::later(&claim)).unwrap();
     assert_eq!(data(&s.claim().unwrap().messages), ["small"]);
@@ -255,7 +255,7 @@ pub fn a_batch_holds_exactly_so_many_bytes(mut s: Scenario) {
         s.running(instance);
         s.send_unchecked(&raise(instance, &"x".repeat(bytes)));
         s.send_unchecked(&raise(instance, "small"));
-        let claim = s.claim_all(&batch_order(1)).items.pop().unwrap();
+        let claim = s.claim_all(&batch_fetch(1)).items.pop().unwrap();
         assert_eq!(claim.messages.len(), messages, "{bytes}");
     }
 }

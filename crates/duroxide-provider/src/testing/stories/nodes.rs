@@ -8,11 +8,11 @@ use std::{
 use crate::{
     ClaimToken, HandlerCapability, Losses, NodeId, ScheduledActivityIdentifier, SessionFetchConfig,
     TagFilter,
-    store::{ActivityOrder, Answer, HeldBack, InstanceOrder, NodeRow, Op, bounds::NODE_FORGOTTEN_AFTER},
+    store::{ActivityFetch, Answer, HeldBack, InstanceFetch, NodeRow, Op, bounds::NODE_FORGOTTEN_AFTER},
     testing::{
         Scenario, Turn,
         items::*,
-        scenario::{LEASE, batch_order, work_order},
+        scenario::{LEASE, batch_fetch, work_fetch},
     },
 };
 
@@ -52,12 +52,12 @@ fn names(s: &mut Scenario) -> Vec<String> {
     s.read().nodes().unwrap().into_iter().map(|node| node.name).collect()
 }
 
-fn turns_of(node: NodeId, max: usize) -> InstanceOrder {
-    InstanceOrder { node: Some(node), ..batch_order(max) }
+fn turns_of(node: NodeId, max: usize) -> InstanceFetch {
+    InstanceFetch { node: Some(node), ..batch_fetch(max) }
 }
 
-fn work_of(node: NodeId, max: usize) -> ActivityOrder {
-    ActivityOrder { node: Some(node), ..work_order(max) }
+fn work_of(node: NodeId, max: usize) -> ActivityFetch {
+    ActivityFetch { node: Some(node), ..work_fetch(max) }
 }
 
 fn losses(lost: u32, blamed: u32) -> Option<Losses> {
@@ -114,14 +114,14 @@ pub fn the_claim_that_ended_its_node_is_charged_alone(mut s: Scenario) {
     assert_eq!((turns.len(), works.len()), (2, 2));
     end_by(&mut s, "node", ClaimToken::Activity(works[0].lock_token.clone()));
 
-    let free = s.claim_all(&batch_order(5)).items;
+    let free = s.claim_all(&batch_fetch(5)).items;
     let counts: Vec<_> = free.iter().map(|claim| (claim.attempt_count, claim.losses)).collect();
     assert_eq!(counts, [(1, losses(1, 0)), (1, losses(1, 0))], "it may have been another, so it is a loss");
-    let free = s.work_all(&work_order(5)).items;
+    let free = s.work_all(&work_fetch(5)).items;
     assert_eq!(free.len(), 1);
     assert_eq!((&free[0].item, free[0].attempt_count), (&works[1].item, 1));
     s.pass_lease();
-    let mut late = s.work_all(&work_order(5)).items;
+    let mut late = s.work_all(&work_fetch(5)).items;
     late.retain(|work| work.item == works[0].item);
     assert_eq!((late[0].attempt_count, late[0].losses), (2, losses(1, 1)));
 }
@@ -140,7 +140,7 @@ pub fn whoever_is_beside_a_known_killer_loses_nothing(mut s: Scenario) {
         assert_eq!((killer.losses, killer.attempt_count), (losses(blamed, blamed), blamed + 1));
         end_by(&mut s, name, ClaimToken::Instance(killer.lock_token.clone()));
 
-        let bystander = s.claim_all(&batch_order(9)).items.pop().unwrap();
+        let bystander = s.claim_all(&batch_fetch(9)).items.pop().unwrap();
         let work = s.work().unwrap();
         let expected = losses(u32::from(blamed == 0), 0);
         assert_eq!((bystander.attempt_count, bystander.losses), (1, expected));
@@ -199,7 +199,7 @@ pub fn what_a_dead_node_held_is_suspect(mut s: Scenario) {
     s.send(&start("a"));
     s.claim_all(&turns_of(dead, 1)).items.pop().unwrap();
     end(&mut s, "dead");
-    assert!(s.claim_all(&InstanceOrder { free_slots: 0, ..batch_order(1) }).items.is_empty());
+    assert!(s.claim_all(&InstanceFetch { free_slots: 0, ..batch_fetch(1) }).items.is_empty());
     assert!(s.claim().is_some());
 }
 
@@ -213,7 +213,7 @@ pub fn only_live_leases_end_with_a_node(mut s: Scenario) {
     s.commit(&claims[0], Turn::first("a").complete("done")).unwrap();
     s.abandon(&claims[1], Some(Duration::from_secs(5)), false).unwrap();
     s.pass(LEASE);
-    let taken = s.claim_all(&batch_order(2)).items;
+    let taken = s.claim_all(&batch_fetch(2)).items;
     assert_eq!(taken.len(), 2, "c is free because its lease ended, b because its time came");
     end(&mut s, "dead");
     assert!(s.claim().is_none(), "nobody takes them from a node that never joined");
@@ -241,13 +241,13 @@ pub fn the_sessions_of_a_dead_node_are_free(mut s: Scenario) {
     s.send(&routed_activity("a", 1, None, Some("s")));
     s.send(&routed_activity("a", 2, None, Some("s")));
     s.send(&routed_activity("a", 3, None, Some("t")));
-    let order = |owner: &str| ActivityOrder {
+    let fetch = |owner: &str| ActivityFetch {
         session: Some(SessionFetchConfig { owner_id: owner.to_owned(), lock_timeout: LEASE }),
         ..work_of(dead, 1)
     };
-    assert!(s.work_all(&order("dead-1")).items.pop().is_some());
+    assert!(s.work_all(&fetch("dead-1")).items.pop().is_some());
     // An owner whose name survives its process keeps its session.
-    let named = s.work_all(&order("a name of its own")).items.pop().unwrap();
+    let named = s.work_all(&fetch("a name of its own")).items.pop().unwrap();
     assert_eq!(named.item, routed_activity("a", 3, None, Some("t")));
     end(&mut s, "dead");
     assert_eq!(s.session_work("other").unwrap().item, routed_activity("a", 1, None, Some("s")));
@@ -262,20 +262,20 @@ pub fn one_instance_or_activity_can_be_claimed_past_all_filters(mut s: Scenario)
     s.send(&start("b"));
     s.send(&routed_activity("a", 1, None, None));
     s.send(&routed_activity("a", 2, Some("gpu"), Some("s")));
-    let only = |instance: &str| InstanceOrder {
+    let only = |instance: &str| InstanceFetch {
         versions: Some(Vec::new()),
         only: Some(instance.to_owned()),
-        ..batch_order(5)
+        ..batch_fetch(5)
     };
     let claimed: Vec<_> = s.claim_all(&only("b")).items.into_iter().map(|claim| claim.instance).collect();
     assert_eq!(claimed, ["b"]);
     assert!(s.claim_all(&only("b")).items.is_empty(), "it is locked");
     assert!(s.claim_all(&only("nobody")).items.is_empty());
 
-    let only = |activity_id| ActivityOrder {
+    let only = |activity_id| ActivityFetch {
         tag_filter: TagFilter::None,
         only: Some(ScheduledActivityIdentifier { instance: "a".to_owned(), execution_id: 1, activity_id }),
-        ..work_order(5)
+        ..work_fetch(5)
     };
     let claimed: Vec<_> = s.work_all(&only(2)).items.into_iter().map(|claim| claim.item).collect();
     assert_eq!(claimed, [routed_activity("a", 2, Some("gpu"), Some("s"))]);
@@ -290,7 +290,7 @@ pub fn a_claim_counts_what_it_passes_over(mut s: Scenario) {
     }
     s.send(&activity("a", 1));
     s.send(&activity("a", 2));
-    let nothing = |max| InstanceOrder { versions: Some(Vec::new()), ..batch_order(max) };
+    let nothing = |max| InstanceFetch { versions: Some(Vec::new()), ..batch_fetch(max) };
     assert_eq!(s.claim_all(&nothing(5)).held_back.version, 3, "items, not kinds");
     assert_eq!(s.claim_all(&nothing(2)).held_back.version, 2, "at most as many as were asked for");
     assert_eq!(s.claim_all(&nothing(5)).held_back.version, 3, "at every fetch");
@@ -298,12 +298,12 @@ pub fn a_claim_counts_what_it_passes_over(mut s: Scenario) {
         supported_orchestrations: Some(BTreeMap::new()),
         supported_activities: Some(BTreeSet::new()),
     };
-    let unknown = InstanceOrder { handlers: Some(handlers.clone()), ..batch_order(5) };
+    let unknown = InstanceFetch { handlers: Some(handlers.clone()), ..batch_fetch(5) };
     assert_eq!(s.claim_all(&unknown).held_back.orchestration, 3);
-    let unknown = |max| ActivityOrder { handlers: Some(handlers.clone()), ..work_order(max) };
+    let unknown = |max| ActivityFetch { handlers: Some(handlers.clone()), ..work_fetch(max) };
     assert_eq!(s.work_all(&unknown(5)).held_back.activity, 2);
     assert_eq!(s.work_all(&unknown(1)).held_back.activity, 1);
-    assert_eq!(s.claim_all(&batch_order(5)).held_back, HeldBack::default());
+    assert_eq!(s.claim_all(&batch_fetch(5)).held_back, HeldBack::default());
 }
 
 /// D10: one table says who is there.
@@ -348,8 +348,8 @@ pub fn a_node_that_was_taken_for_dead_gets_its_number_again(mut s: Scenario) {
     assert!(join(&mut s, "third") > other, "a number is never used again");
     assert_eq!(s.claim_all(&turns_of(cut_off, 1)).items.len(), 1);
     let session = SessionFetchConfig { owner_id: "cut off-1".to_owned(), lock_timeout: LEASE };
-    let order = ActivityOrder { session: Some(session), ..work_of(cut_off, 1) };
-    assert_eq!(s.work_all(&order).items.len(), 1);
+    let fetch = ActivityFetch { session: Some(session), ..work_of(cut_off, 1) };
+    assert_eq!(s.work_all(&fetch).items.len(), 1);
 
     end(&mut s, "cut off");
     assert_eq!(s.claim_all(&turns_of(other, 5)).items.len(), 2, "what it claimed before and after is free");

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::{
     SessionFetchConfig,
-    store::{ActivityOrder, Op},
+    store::{ActivityFetch, Op},
     testing::{
         Scenario,
         items::*,
-        scenario::{LEASE, work_order},
+        scenario::{LEASE, work_fetch},
     },
 };
 
@@ -120,8 +120,8 @@ pub fn a_batch_takes_several_activities_of_a_session_it_claims(mut s: Scenario) 
     send(&mut s, 1);
     send(&mut s, 2);
     let session = SessionFetchConfig { owner_id: "w1".to_owned(), lock_timeout: LEASE };
-    let order = ActivityOrder { session: Some(session), ..work_order(5) };
-    assert_eq!(s.work_all(&order).items.len(), 2);
+    let fetch = ActivityFetch { session: Some(session), ..work_fetch(5) };
+    assert_eq!(s.work_all(&fetch).items.len(), 2);
 }
 
 /// D11: sessions are leases too.

@@ -25,7 +25,7 @@ impl ActivityWork {
     /// Acts on the outcome of a run.
     pub(super) async fn finish(&mut self, call: &Call, outcome: RunOutcome, ran: Duration) {
         match outcome {
-            RunOutcome::Finished(result) => self.complete(call, result, ran).await,
+            RunOutcome::Finished(result) => self.complete(call, &call.completion(result), ran).await,
             RunOutcome::Cancelled => {
                 debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, "activity cancelled");
                 self.node.locks.remove(&self.token);
@@ -44,21 +44,15 @@ impl ActivityWork {
     }
 
     /// Records the outcome. The slot is free while the ack is on its way.
-    async fn complete(&mut self, call: &Call, result: Result<String, ErrorDetails>, ran: Duration) {
-        let (instance, execution_id, id) = (call.instance.clone(), call.execution_id, call.id);
-        let failure = result.as_ref().err().cloned();
-        let completion = match result {
-            Ok(result) => WorkItem::ActivityCompleted { instance, execution_id, id, result },
-            Err(details) => WorkItem::ActivityFailed { instance, execution_id, id, details },
-        };
-        self.slot.submit(item_bytes(&completion));
+    async fn complete(&mut self, call: &Call, completion: &WorkItem, ran: Duration) {
+        self.slot.submit(item_bytes(completion));
         let (store, timeout) = (&self.node.store, self.node.options.worker_lock_timeout);
         let token = &self.token;
         let ack = || store.ack_work_item(token, Some(completion.clone()));
         match retry_call(&self.node, &mut self.lease, timeout, "ack_work_item", ack).await {
-            CallOutcome::Done(()) => self.recorded(call, failure.as_ref(), ran),
-            CallOutcome::LockLost { unanswered: true } if Box::pin(self.was_recorded(&completion)).await => {
-                self.recorded(call, failure.as_ref(), ran);
+            CallOutcome::Done(()) => self.recorded(call, completion, ran),
+            CallOutcome::LockLost { unanswered: true } if Box::pin(self.was_recorded(completion)).await => {
+                self.recorded(call, completion, ran);
             }
             CallOutcome::LockLost { .. } | CallOutcome::Refused(_) => {
                 let (instance, id) = (&call.instance, call.id);
@@ -73,12 +67,15 @@ impl ActivityWork {
     }
 
     /// Logs and counts an outcome that is stored.
-    fn recorded(&self, call: &Call, failure: Option<&ErrorDetails>, ran: Duration) {
+    fn recorded(&self, call: &Call, completion: &WorkItem, ran: Duration) {
         self.node.locks.remove(&self.token);
-        if let Some(details) = failure {
+        let end = if let WorkItem::ActivityFailed { details, .. } = completion {
             self.log_failure(call, details);
-        }
-        self.count(call, failure.map_or(ActivityEnd::Completed, ActivityEnd::Failed), ran);
+            ActivityEnd::Failed(details)
+        } else {
+            ActivityEnd::Completed
+        };
+        self.count(call, end, ran);
     }
 
     /// Whether an earlier attempt to record the outcome succeeded, although its answer was lost.
@@ -94,7 +91,7 @@ impl ActivityWork {
         debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, started, "activity asked to stop");
         let details =
             if started { ErrorDetails::activity_stopped() } else { ErrorDetails::activity_never_started() };
-        self.complete(call, Err(details), Duration::ZERO).await;
+        self.complete(call, &call.completion(Err(details)), Duration::ZERO).await;
     }
 
     /// Abandons an activity without a handler here: another node, or a later deployment, may have it (semantics 16.8).
@@ -117,14 +114,14 @@ impl ActivityWork {
     }
 
     /// Fails an activity that no node can run, naming what is missing.
-    pub(crate) async fn fail_stranded(mut self, missing: &MissingCapability) {
+    pub(crate) async fn fail_stranded(mut self: Box<Self>, missing: &MissingCapability) {
         let Some(call) = self.call.take() else { return self.dead_letter().await };
         let details = ErrorDetails::Configuration {
             kind: ConfigErrorKind::UnsupportedVersion,
             resource: call.name.clone(),
             message: Some(format!("activity could not be processed on any node: {missing}")),
         };
-        self.complete(&call, Err(details), Duration::ZERO).await;
+        self.complete(&call, &call.completion(Err(details)), Duration::ZERO).await;
     }
 
     /// Fails an activity that was attempted too often (semantics 16.7).
@@ -141,7 +138,7 @@ impl ActivityWork {
             },
             message: poisoned_json(Arc::clone(&self.node), call.clone()).await,
         };
-        self.complete(&call, Err(details), Duration::ZERO).await;
+        self.complete(&call, &call.completion(Err(details)), Duration::ZERO).await;
     }
 
     fn log_failure(&self, call: &Call, details: &ErrorDetails) {

@@ -1,6 +1,6 @@
 //! Runs the user code of an activity: its context, its stop signals, its result.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
 use duroxide_core::{
     AppErrorKind, ErrorDetails,
@@ -91,7 +91,7 @@ impl ActivityWork {
         let (name, version) =
             match self.node.descriptors.find(&call.instance, call.execution_id, self.incarnation) {
                 Some(known) => known,
-                None => self.read_descriptor(call).await?,
+                None => Box::pin(self.read_descriptor(call)).await?,
             };
         Some(ActivityContext::new(ActivityCall {
             instance_id: call.instance.clone(),
@@ -152,7 +152,7 @@ impl ActivityWork {
         }
         let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
         let call = provider_call("renew_work_item_lock", store.renew_work_item(&self.token, timeout));
-        match self.lease.renew_during(call).await {
+        match self.lease.renew_during(pin!(call)).await {
             Ok(renewed) => {
                 if renewed.stop_requested {
                     self.stop.cancel();

@@ -75,7 +75,7 @@ impl InstanceWork {
         let details = ErrorDetails::nondeterminism(format!("audit: {difference}"));
         let turn: Turn = end_without_code(record, Ending::Failed(details), self.node.now());
         result.facts.end = End::of(&turn.outcome);
-        result.turn = turn;
+        *result.turn = turn;
         self.node.drop_on_turn_thread(result.live.take().map(|live| *live));
     }
 }

@@ -1,16 +1,16 @@
-//! Commits the round of a turn and acts on the store's answer.
+//! Commits the round of a turn, acts on the store's answer, and caches the execution of the next turn.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use duroxide_core::{
     INITIAL_EXECUTION_ID, ParentLink, WorkItem,
-    engine::{Ending, Outcome, Turn, end_without_code},
+    engine::{Ending, Execution, Outcome, Turn, end_without_code},
 };
-use duroxide_provider::{ProviderError, Round, ScheduledActivityIdentifier};
+use duroxide_provider::{NextExecution, ProviderError, Round, ScheduledActivityIdentifier};
 use tracing::{debug, error, warn};
 
 use super::{
-    InstanceWork, UNREADABLE_DELAY,
+    InstanceWork, RunningSteps, UNREADABLE_DELAY,
     ending::{labels_of, record_of, seed_of},
     round::{
         ExecutionRef, Notice, Successor, child_cancellations, notice_of, refused_starts, round, round_bytes,
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     cache::CachedExecution,
     dispatch::{
-        decide::{EndTarget, Handlers},
+        decide::{EndTarget, Handlers, incompatible_pin, recorded_handler},
         failure_log::{FailedExecution, execution_failed},
         measure::{End, Facts, count},
         provider_call,
@@ -29,7 +29,7 @@ use crate::{
 
 /// The result of a turn, or of an end without one.
 pub(super) struct TurnResult {
-    pub turn: Turn,
+    pub turn: Box<Turn>,
     pub facts: Facts,
     /// Messages to parents whose child starts were not accepted.
     pub collisions: Vec<Notice>,
@@ -40,19 +40,19 @@ pub(super) struct TurnResult {
 impl InstanceWork {
     /// Commits a turn and caches its execution for the next one.
     pub(super) async fn commit_turn(&mut self, result: Box<TurnResult>) {
-        let TurnResult { turn, facts, collisions, mut live } = *result;
-        let notices: Vec<Notice> = collisions.iter().cloned().chain(notice_of(&turn)).collect();
+        let notices: Vec<Notice> = result.collisions.iter().cloned().chain(notice_of(&result.turn)).collect();
         let Ok(items) = self.address(notices).await else {
-            self.node.drop_on_turn_thread(live.map(|live| *live));
+            self.node.drop_on_turn_thread(result.live.map(|live| *live));
             return Box::pin(self.abandon(None, true)).await;
         };
+        let TurnResult { turn, facts, collisions, mut live } = *result;
         let successor = self.successor(&turn, &facts.name);
         let execution = ExecutionRef {
             instance: &self.claim.instance,
             execution_id: facts.execution_id,
             name: &facts.name,
         };
-        let mut round = round(execution, turn, &successor, self.node.now());
+        let mut round = Box::new(round(execution, *turn, &successor, self.node.now()));
         round.orchestrator_items.extend(items);
         if facts.end.is_none() {
             round.orchestrator_items.extend(live.as_ref().and_then(|live| self.wake_up(live)));
@@ -90,7 +90,7 @@ impl InstanceWork {
             }
             CallOutcome::Refused(error) => {
                 self.node.drop_on_turn_thread(live.map(|live| *live));
-                Box::pin(self.fail_round(error, round, facts, collisions)).await;
+                Box::pin(self.fail_round(error, *round, facts, collisions)).await;
             }
         }
     }
@@ -138,6 +138,51 @@ impl InstanceWork {
             });
         }
         count(node, facts).await;
+    }
+
+    /// The execution of the instance's next turn: the one that just ran, or the successor that its round has started.
+    fn execution_to_cache(
+        &self,
+        live: Box<CachedExecution>,
+        facts: &Facts,
+        round: &mut Round,
+    ) -> Option<Box<CachedExecution>> {
+        match facts.end {
+            None => return Some(live),
+            Some(End::Completed) => return None,
+            Some(End::Failed(_) | End::ContinuedAsNew) => {}
+        }
+        let successor = round.next_execution.take().and_then(|next| self.successor_to_cache(&live, next));
+        // Code that has not returned is still suspended, and dropping it runs user destructors.
+        self.node.drop_on_turn_thread([*live]);
+        successor
+    }
+
+    /// The successor that was just committed. Reading it back from the store would give the same execution, at a cost
+    /// that grows with the messages it inherits (8.3).
+    fn successor_to_cache(
+        &self,
+        predecessor: &CachedExecution,
+        next: NextExecution,
+    ) -> Option<Box<CachedExecution>> {
+        let NextExecution { execution_id, history_delta, .. } = next;
+        let (name, version) = recorded_handler(&history_delta)?;
+        let (name, version) = (name.to_owned(), version.to_owned());
+        let (_, handler) = Handlers::find(&self.node.orchestrations, &name, Some(&version))?;
+        let position = predecessor.position.of_successor(&history_delta);
+        let setup = self.setup(handler, predecessor.execution.key_values());
+        let supported = &self.node.filter.supported_duroxide_versions;
+        Some(Box::new(CachedExecution {
+            replayable: incompatible_pin(&history_delta, supported).is_none(),
+            execution: Execution::replay(history_delta, setup),
+            execution_id,
+            name,
+            version,
+            turns: 0,
+            unreadable_pin: None,
+            position,
+            steps: RunningSteps::default(),
+        }))
     }
 
     /// Whether this node starts the successor of an execution that continued as new (semantics 8.2, 8.5).
@@ -209,7 +254,7 @@ impl InstanceWork {
                     "load_execution",
                     node.store.load_execution(&instance, refused.execution_id),
                 );
-                let loaded = self.lease.renew_during(call).await.map_err(drop)?;
+                let loaded = self.lease.renew_during(pin!(call)).await.map_err(drop)?;
                 let readable = loaded.history_error.is_none();
                 (if readable { EndTarget::Stored } else { EndTarget::Unreadable }, loaded.history)
             }
@@ -227,7 +272,7 @@ impl InstanceWork {
         round.orchestrator_items.extend(items.into_iter().chain(child_cancellations(refused)));
         let token = self.claim.lock_token.clone();
         let call = provider_call("commit_round", node.store.commit_round_ref(&token, &round));
-        self.lease.renew_during(call).await.map_err(drop)?;
+        self.lease.renew_during(pin!(call)).await.map_err(drop)?;
         self.committed(&round, &facts, None).await;
         Ok(())
     }

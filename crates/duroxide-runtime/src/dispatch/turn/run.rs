@@ -1,10 +1,10 @@
-//! Runs a turn: builds its execution and waits for a turn thread.
+//! Runs a turn: finds or builds its execution and waits for a turn thread.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use duroxide_core::{
-    ConfigErrorKind, ErrorDetails, KvEntry, OrchestrationHandlerRef, ParentLink, WorkItem,
-    engine::{Outcome, Setup, Turn},
+    ConfigErrorKind, ErrorDetails, Event, KvEntry, OrchestrationHandlerRef, ParentLink, WorkItem,
+    engine::{Execution, Outcome, Setup, Turn},
 };
 use duroxide_provider::{LoadedExecution, VersionTriple};
 use futures_util::future::{Either, select};
@@ -12,10 +12,10 @@ use tokio::sync::oneshot;
 use tracing::{error, warn};
 
 use super::{
-    InstanceWork,
+    InstanceWork, RunningSteps,
     commit::TurnResult,
     round::{Notice, refused_starts},
-    source::{Cold, NextTurn, Source},
+    steps::run_with_steps,
 };
 use crate::{
     cache::{CachedExecution, HistoryPosition},
@@ -24,9 +24,102 @@ use crate::{
         measure::{End, Facts},
         quarantine::{RunPermit, SUSPECT_RETRY_DELAY, StartGuard},
     },
-    env::{RunningTurn, clock_of},
-    observability::{turn_outcome, turn_span},
+    env::{Env, RunningTurn, clock_of},
+    observability::{TurnOf, turn_outcome, turn_span},
 };
+
+/// A turn that is about to run.
+pub(super) struct NextTurn {
+    pub source: Source,
+    /// Whether this is the first turn of the execution.
+    pub first_turn: bool,
+    /// Messages to parents whose child starts are not accepted.
+    pub collisions: Vec<Notice>,
+}
+
+/// The execution of a turn.
+pub(super) enum Source {
+    Live(Box<CachedExecution>),
+    Cold(Box<Cold>),
+}
+
+/// What an execution is built from: its start, or its history.
+pub(super) struct Cold {
+    pub run: Run,
+    pub setup: Setup,
+    pub execution_id: u64,
+    pub history: Vec<Event>,
+    pub position: HistoryPosition,
+    pub turns: u64,
+}
+
+impl Source {
+    /// The version stamp of the start event, if it is not a valid version.
+    fn unreadable_pin(&self) -> Option<&str> {
+        match self {
+            Self::Live(live) => live.unreadable_pin.as_deref(),
+            Self::Cold(cold) => cold.run.unreadable_pin.as_deref(),
+        }
+    }
+
+    /// The version that started the execution, if it is to be replayed and the version is later than this build.
+    fn later_pin(&self) -> Option<VersionTriple> {
+        match self {
+            Self::Live(_) => None,
+            Self::Cold(cold) => cold.run.later_pin,
+        }
+    }
+
+    fn turn_of<'a>(&'a self, instance_id: &'a str) -> TurnOf<'a> {
+        let (execution_id, name, version, turns, replays) = match self {
+            Self::Live(live) => (live.execution_id, &live.name, &live.version, live.turns, false),
+            Self::Cold(cold) => {
+                let Run { name, version, seed, .. } = &cold.run;
+                let replays = seed.is_none() && !is_seed_only(&cold.history);
+                (cold.execution_id, name, version, cold.turns, replays)
+            }
+        };
+        TurnOf {
+            instance_id,
+            execution_id,
+            orchestration_name: name,
+            orchestration_version: version,
+            turn: turns + 1,
+            replays,
+        }
+    }
+
+    /// Runs user code, so it must be called on a turn thread.
+    pub(super) fn run(self, messages: Vec<WorkItem>, env: &dyn Env) -> (Box<CachedExecution>, Turn) {
+        let mut live = match self {
+            Self::Live(live) => live,
+            Self::Cold(cold) => Box::new(cold.build()),
+        };
+        let turn = run_with_steps(&mut live, messages, env);
+        (live, turn)
+    }
+}
+
+impl Cold {
+    fn build(self) -> CachedExecution {
+        let Run { seed, name, version, unreadable_pin, replayable, .. } = self.run;
+        let execution = match seed {
+            Some(seed) => Execution::start(seed, self.setup),
+            None => Execution::replay(self.history, self.setup),
+        };
+        CachedExecution {
+            execution,
+            execution_id: self.execution_id,
+            name,
+            version,
+            turns: self.turns,
+            unreadable_pin,
+            replayable,
+            position: self.position,
+            steps: RunningSteps::default(),
+        }
+    }
+}
 
 impl InstanceWork {
     /// The next turn of a cached execution.
@@ -98,21 +191,25 @@ impl InstanceWork {
         // Held until the round is committed, because the turn may crash the process.
         let mut permit = match &self.suspect {
             None => None,
-            Some(suspect) => match self.lease.renew_during(suspect.run_permit(&self.node.env)).await {
-                Some(permit) => Some(permit),
-                None => {
-                    Box::pin(self.abandon_suspect(source)).await;
-                    return None;
+            Some(suspect) => {
+                match self.lease.renew_during(Box::pin(suspect.run_permit(&self.node.env))).await {
+                    Some(permit) => Some(permit),
+                    None => {
+                        Box::pin(self.abandon_suspect(source)).await;
+                        return None;
+                    }
                 }
-            },
+            }
         };
         let source = self.wait_for_long_steps(source).await?;
         let later_pin = source.later_pin();
         let messages = std::mem::take(&mut self.claim.messages);
         let starting = permit.as_mut().and_then(RunPermit::starting);
         let begun = self.node.env.moment();
-        let (live, turn) = self.run_code(source, messages, starting).await?;
-        let (live, turn) = Box::pin(self.wait_for_quick_steps(live, turn, begun)).await?;
+        let (mut live, mut turn) = self.run_code(source, messages, starting).await?;
+        if live.execution.has_open_steps() {
+            (live, turn) = Box::pin(self.wait_for_quick_steps(live, turn, begun)).await?;
+        }
         if self.lease.ended().is_some() {
             self.node.drop_on_turn_thread([*live]);
             self.lock_lost("during a turn");
@@ -153,7 +250,7 @@ impl InstanceWork {
         source: Source,
         messages: Vec<WorkItem>,
         starting: Option<StartGuard>,
-    ) -> Option<(Box<CachedExecution>, Turn)> {
+    ) -> Option<(Box<CachedExecution>, Box<Turn>)> {
         let (answer, mut answered) = oneshot::channel();
         let running = self.node.turns.begin(self.claim.instance.clone());
         let span = turn_span(&source.turn_of(&self.claim.instance));
@@ -169,7 +266,7 @@ impl InstanceWork {
             // Closes the span before the result is sent.
             drop(span);
             // If the receiver is gone, the execution is dropped here, on a turn thread.
-            drop(answer.send((live, turn)));
+            drop(answer.send((live, Box::new(turn))));
         };
         let ticket = self.node.env.run_turn(Box::new(job));
         let limit = self.node.options.turn_timeout;

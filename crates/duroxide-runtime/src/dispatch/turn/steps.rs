@@ -15,7 +15,7 @@ use duroxide_core::{
 use futures_util::future::{Either, select};
 use tokio::sync::Notify;
 
-use super::{InstanceWork, source::Source};
+use super::{InstanceWork, run::Source};
 use crate::{
     cache::CachedExecution,
     dispatch::decide::is_wake_up,
@@ -121,9 +121,9 @@ impl InstanceWork {
     pub(super) async fn wait_for_quick_steps(
         &mut self,
         mut live: Box<CachedExecution>,
-        mut turn: Turn,
+        mut turn: Box<Turn>,
         begun: Moment,
-    ) -> Option<(Box<CachedExecution>, Turn)> {
+    ) -> Option<(Box<CachedExecution>, Box<Turn>)> {
         while turn.outcome == Outcome::Running && live.execution.has_open_steps() {
             let spent = self.node.env.moment().since(begun);
             // An execution that is not cached loses its steps with the commit, so they are awaited before it.
@@ -136,7 +136,7 @@ impl InstanceWork {
                 break;
             }
             let (ran, next) = self.run_code(Source::Live(live), Vec::new(), None).await?;
-            (live, turn) = (ran, turn.followed_by(next));
+            (live, *turn) = (ran, turn.followed_by(*next));
         }
         Some((live, turn))
     }

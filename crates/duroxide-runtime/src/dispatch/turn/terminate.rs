@@ -48,7 +48,7 @@ impl InstanceWork {
         facts.end = End::of(&turn.outcome);
         facts.history_events = turn.delta.last().map_or(0, |event| event.event_id);
         facts.parent.clone_from(&turn.parent);
-        self.commit_turn(Box::new(TurnResult { turn, facts, collisions, live: None })).await;
+        self.commit_turn(Box::new(TurnResult { turn: Box::new(turn), facts, collisions, live: None })).await;
     }
 
     fn facts_of(&self, target: &EndTarget, loaded: &LoadedExecution) -> Facts {

@@ -6,11 +6,11 @@ use rusqlite::{Row, params_from_iter, types::Value};
 use super::way::{Way, end_of_prefix, stored_time};
 use crate::db::{Db, number};
 
-/// What instances must be like, as conditions with their values.
+/// The conditions that listed instances meet, with their values.
 pub(super) struct Criteria {
     way: Way,
     conditions: String,
-    /// What their handler must be like: any of these.
+    /// Conditions on the handler, of which one must hold.
     handlers: Vec<String>,
     values: Vec<Value>,
     at_most: Option<usize>,

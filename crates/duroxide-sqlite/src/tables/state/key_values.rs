@@ -48,7 +48,7 @@ pub(super) fn keys(db: &Db, instance: u64) -> Rows<Vec<String>> {
     db.all(KEYS, [number(instance)], |row| row.get(0))
 }
 
-/// What earlier executions left.
+/// Values that earlier executions left.
 pub(crate) fn left(db: &Db, id: i64) -> Rows<BTreeMap<String, KvEntry>> {
     let rows = db.all(LEFT, [id], |row| {
         Ok((row.get(0)?, KvEntry { value: row.get(1)?, last_updated_at_ms: unsigned(row.get(2)?) }))
@@ -56,7 +56,7 @@ pub(crate) fn left(db: &Db, id: i64) -> Rows<BTreeMap<String, KvEntry>> {
     Ok(rows.into_iter().collect())
 }
 
-/// What the current execution changed, by key; `None` marks a removed key.
+/// Changes of the current execution, by key; `None` marks a removed key.
 pub(crate) fn changes(db: &Db, id: i64) -> Rows<Vec<(String, Option<KvEntry>)>> {
     db.all(CHANGES, [id], |row| {
         let last_updated_at_ms = unsigned(row.get(2)?);

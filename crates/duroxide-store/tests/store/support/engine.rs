@@ -12,8 +12,8 @@ use duroxide_provider::{
     memory::{MemoryEngine, MemoryTables},
     rules::Rules,
     store::{
-        ActivityOrder, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, EventRow, FailureClass,
-        Fault, InstanceOrder, Op, Readies, StoreFailure, StoreReader as _, StoredExecution, TransactionSteps,
+        ActivityFetch, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, EventRow, FailureClass,
+        Fault, InstanceFetch, Op, Readies, StoreFailure, StoreReader as _, StoredExecution, TransactionSteps,
     },
     testing::{EngineLayer, StepLayer},
 };
@@ -290,20 +290,20 @@ impl StepLayer for ScriptedEngine {
 
     fn claim_instances(
         &mut self,
-        order: &InstanceOrder,
+        fetch: &InstanceFetch,
         nonce: u128,
     ) -> Result<Claimed<OrchestrationClaim>, StoreFailure> {
         self.plan.pass(Point::ClaimInstances, "")?;
-        self.inner.rules().claim_instances(order, nonce)
+        self.inner.rules().claim_instances(fetch, nonce)
     }
 
     fn claim_activities(
         &mut self,
-        order: &ActivityOrder,
+        fetch: &ActivityFetch,
         nonce: u128,
     ) -> Result<Claimed<WorkClaim>, StoreFailure> {
         self.plan.pass(Point::ClaimActivities, "")?;
-        self.inner.rules().claim_activities(order, nonce)
+        self.inner.rules().claim_activities(fetch, nonce)
     }
 
     fn commit(&mut self) -> Result<(), StoreFailure> {

@@ -1,4 +1,4 @@
-//! What a fetch asks an engine for, and which rows pass its filters.
+//! Fetch requests as a store engine takes them, and which rows pass their filters.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,12 +7,21 @@ use semver::Version;
 
 use crate::{
     Demand, HandlerCapability, NodeId, OrchestrationFetch, ScheduledActivityIdentifier, SessionFetchConfig,
-    TagFilter, VersionRange, VersionTriple, WorkFetch,
+    TagFilter, VersionRange, VersionTriple, Wanted, WorkFetch,
 };
+
+/// A fetch from one of the two queues.
+pub trait FetchRequest: Clone {
+    /// Whether `other` passes exactly the same rows.
+    fn passes_the_same_as(&self, other: &Self) -> bool;
+
+    /// How many items the fetch asks for.
+    fn wanted(&self) -> Wanted;
+}
 
 /// An [`OrchestrationFetch`] as a store engine takes it: owned, because it waits in another thread.
 #[derive(Debug, Clone)]
-pub struct InstanceOrder {
+pub struct InstanceFetch {
     /// For how long each instance is locked.
     pub lock_timeout: Duration,
     /// Pinned versions that pass; `None` passes everything, an empty list passes nothing.
@@ -24,7 +33,7 @@ pub struct InstanceOrder {
     /// How many of them can start at once. A suspect instance (a lease on it ended, or it was abandoned with the
     /// attempt counted) is claimed only among the first `free_slots`; beyond, the claim stops in front of it.
     pub free_slots: usize,
-    /// What replaces both when the fetch is served after a wait.
+    /// Asked again for both numbers when the fetch is served after a wait.
     pub demand: Option<Arc<dyn Demand>>,
     /// Whether a claim takes all visible messages (the plain fetch), or a bounded part of them.
     pub whole_mailbox: bool,
@@ -34,8 +43,8 @@ pub struct InstanceOrder {
     pub only: Option<String>,
 }
 
-impl InstanceOrder {
-    /// The order of a batch fetch.
+impl InstanceFetch {
+    /// The request of a batch fetch.
     pub fn new(request: &OrchestrationFetch<'_>) -> Self {
         Self {
             lock_timeout: request.lock_timeout,
@@ -73,11 +82,6 @@ impl InstanceOrder {
         (!self.accepts_handler(name, version)).then_some(HeldBackBy::Orchestration)
     }
 
-    /// Whether `other` passes exactly the same rows.
-    pub fn passes_the_same_as(&self, other: &Self) -> bool {
-        self.versions == other.versions && self.handlers == other.handlers && self.only == other.only
-    }
-
     fn accepts_pin(&self, pinned: Option<VersionTriple>) -> bool {
         match (&self.versions, pinned) {
             (None, _) => true,
@@ -98,9 +102,19 @@ impl InstanceOrder {
     }
 }
 
+impl FetchRequest for InstanceFetch {
+    fn passes_the_same_as(&self, other: &Self) -> bool {
+        self.versions == other.versions && self.handlers == other.handlers && self.only == other.only
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted { max: self.max, free_slots: self.free_slots }
+    }
+}
+
 /// A [`WorkFetch`] as a store engine takes it.
 #[derive(Debug, Clone)]
-pub struct ActivityOrder {
+pub struct ActivityFetch {
     /// For how long each activity is locked.
     pub lock_timeout: Duration,
     /// How session activities are taken.
@@ -114,7 +128,7 @@ pub struct ActivityOrder {
     /// How many of them can start at once. An activity that was attempted before is claimed only among the first
     /// `free_slots`; beyond, the claim stops in front of it.
     pub free_slots: usize,
-    /// What replaces both when the fetch is served after a wait.
+    /// Asked again for both numbers when the fetch is served after a wait.
     pub demand: Option<Arc<dyn Demand>>,
     /// Which node claims.
     pub node: Option<NodeId>,
@@ -122,8 +136,8 @@ pub struct ActivityOrder {
     pub only: Option<ScheduledActivityIdentifier>,
 }
 
-impl ActivityOrder {
-    /// The order of a batch fetch.
+impl ActivityFetch {
+    /// The request of a batch fetch.
     pub fn new(request: &WorkFetch<'_>) -> Self {
         Self {
             lock_timeout: request.lock_timeout,
@@ -143,24 +157,29 @@ impl ActivityOrder {
         self.tag_filter.matches(tag) && self.has_handler(name)
     }
 
-    /// Whether an activity that this order's tags admit is held back because its handler is missing.
+    /// Whether an activity that this fetch's tags admit is held back because its handler is missing.
     pub fn holds_back(&self, name: &str, tag: Option<&str>) -> bool {
         self.tag_filter.matches(tag) && !self.has_handler(name)
-    }
-
-    /// Whether `other` passes exactly the same rows.
-    pub fn passes_the_same_as(&self, other: &Self) -> bool {
-        let owner = |order: &Self| order.session.as_ref().map(|session| session.owner_id.clone());
-        owner(self) == owner(other)
-            && self.tag_filter == other.tag_filter
-            && self.handlers == other.handlers
-            && self.only == other.only
     }
 
     fn has_handler(&self, name: &str) -> bool {
         let supported = self.handlers.as_ref().and_then(|handlers| handlers.supported_activities.as_ref());
         name.starts_with(SYSCALL_ACTIVITY_PREFIX)
             || supported.is_none_or(|supported| supported.contains(name))
+    }
+}
+
+impl FetchRequest for ActivityFetch {
+    fn passes_the_same_as(&self, other: &Self) -> bool {
+        self.session.as_ref().map(|session| &session.owner_id)
+            == other.session.as_ref().map(|session| &session.owner_id)
+            && self.tag_filter == other.tag_filter
+            && self.handlers == other.handlers
+            && self.only == other.only
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted { max: self.max, free_slots: self.free_slots }
     }
 }
 
@@ -216,12 +235,12 @@ mod tests {
     const V1: VersionTriple = VersionTriple { major: 1, minor: 0, patch: 0 };
     const V3: VersionTriple = VersionTriple { major: 3, minor: 0, patch: 0 };
 
-    fn order(
+    fn fetch(
         filter: Option<&DispatcherCapabilityFilter>,
         handlers: Option<&HandlerCapability>,
-    ) -> InstanceOrder {
+    ) -> InstanceFetch {
         let request = OrchestrationFetch::new(Duration::ZERO, Duration::ZERO);
-        InstanceOrder::new(&request.with_filter(filter).with_handlers(handlers))
+        InstanceFetch::new(&request.with_filter(filter).with_handlers(handlers))
     }
 
     fn ranges(list: &[(u64, u64)]) -> DispatcherCapabilityFilter {
@@ -233,10 +252,10 @@ mod tests {
     /// 17.3, S3.T6, S3.T22, C13
     #[test]
     fn a_pin_passes_in_any_range_and_no_pin_passes_unless_nothing_does() {
-        let none = order(None, None);
-        let two = order(Some(&ranges(&[(1, 1), (3, 3)])), None);
-        let only_two = order(Some(&ranges(&[(2, 2)])), None);
-        let empty = order(Some(&ranges(&[])), None);
+        let none = fetch(None, None);
+        let two = fetch(Some(&ranges(&[(1, 1), (3, 3)])), None);
+        let only_two = fetch(Some(&ranges(&[(2, 2)])), None);
+        let empty = fetch(Some(&ranges(&[])), None);
         assert!(none.accepts(None, None, Some(V1)) && none.accepts(None, None, None));
         assert!(two.accepts(None, None, Some(V1)) && two.accepts(None, None, Some(V3)));
         assert!(!only_two.accepts(None, None, Some(V1)) && only_two.accepts(None, None, None));
@@ -251,12 +270,12 @@ mod tests {
             supported_orchestrations: Some(BTreeMap::from([("pay".to_owned(), vec![range])])),
             ..HandlerCapability::default()
         };
-        let order = order(None, Some(&handlers));
-        assert!(order.accepts(Some("pay"), Some("1.5.0"), None));
-        assert!(!order.accepts(Some("pay"), Some("2.0.0"), None));
-        assert!(order.accepts(Some("pay"), None, None));
-        assert!(!order.accepts(Some("ship"), None, None));
-        assert!(order.accepts(None, None, None));
+        let fetch = fetch(None, Some(&handlers));
+        assert!(fetch.accepts(Some("pay"), Some("1.5.0"), None));
+        assert!(!fetch.accepts(Some("pay"), Some("2.0.0"), None));
+        assert!(fetch.accepts(Some("pay"), None, None));
+        assert!(!fetch.accepts(Some("ship"), None, None));
+        assert!(fetch.accepts(None, None, None));
     }
 
     /// 13.4, 17.7
@@ -268,9 +287,9 @@ mod tests {
         };
         let tags = TagFilter::default_and(["gpu"]);
         let request = WorkFetch::new(Duration::ZERO, Duration::ZERO, &tags).with_handlers(Some(&handlers));
-        let order = ActivityOrder::new(&request);
-        assert!(order.accepts("charge", None) && order.accepts("charge", Some("gpu")));
-        assert!(!order.accepts("charge", Some("cpu")) && !order.accepts("ship", None));
-        assert!(order.accepts("__duroxide_syscall:new_guid", None));
+        let fetch = ActivityFetch::new(&request);
+        assert!(fetch.accepts("charge", None) && fetch.accepts("charge", Some("gpu")));
+        assert!(!fetch.accepts("charge", Some("cpu")) && !fetch.accepts("ship", None));
+        assert!(fetch.accepts("__duroxide_syscall:new_guid", None));
     }
 }

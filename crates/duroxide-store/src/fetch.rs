@@ -1,22 +1,22 @@
-//! What instance orders and activity orders have in common, so that waiting and serving are written once.
+//! The trait that the fetches of both queues share, so that waiting and serving are written once.
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     Demand, OrchestrationClaim, SessionFetchConfig, StrandedWork, Wanted, WorkClaim,
-    store::{ActivityOrder, InstanceOrder, Op, StoreFailure},
+    store::{ActivityFetch, FetchRequest, InstanceFetch, Op, StoreFailure},
 };
 use tokio::sync::oneshot;
 
-use crate::submit::{Delivery, Fetch, Request};
+use crate::submit::{Delivery, Request, SubmittedFetch};
 
 /// Where the answer to a fetch goes.
-pub(crate) type FetchReply<O> = oneshot::Sender<Result<Delivery<O>, StoreFailure>>;
+pub(crate) type FetchReply<F> = oneshot::Sender<Result<Delivery<F>, StoreFailure>>;
 
 /// A fetch from one of the two queues.
-pub(crate) trait Order: Debug + Clone + Send + 'static {
-    /// What it gets.
+pub(crate) trait QueueFetch: FetchRequest + Debug + Send + 'static {
+    /// A claimed item.
     type Claim: Debug + Send + 'static;
 
     /// The request that makes this fetch wait until `deadline`.
@@ -28,23 +28,17 @@ pub(crate) trait Order: Debug + Clone + Send + 'static {
     /// For how long each item is locked.
     fn lock_timeout(&self) -> Duration;
 
-    /// How many items it asks for.
-    fn wanted(&self) -> Wanted;
-
-    /// Who says how many it asks for when it is served.
+    /// The caller's demand, which says how many items the fetch asks for when it is served.
     fn demand(&self) -> Option<&Arc<dyn Demand>>;
 
     /// Asks for this many items instead.
     fn set_wanted(&mut self, wanted: Wanted);
 
-    /// The same order with longer leases.
+    /// The same fetch with longer leases.
     fn with_longer_leases(&self, by: Duration) -> Self;
 
     /// The operation that gives a claim a lease anew.
     fn renewal(claim: &Self::Claim, extend_for: Duration) -> Op;
-
-    /// Whether `other` passes exactly the same rows.
-    fn passes_the_same_as(&self, other: &Self) -> bool;
 
     /// Whether it asks for one item by name, to end it because no node can take it.
     fn is_to_end(&self) -> bool;
@@ -53,11 +47,11 @@ pub(crate) trait Order: Debug + Clone + Send + 'static {
     fn names(&self, work: &StrandedWork) -> bool;
 }
 
-impl Order for InstanceOrder {
+impl QueueFetch for InstanceFetch {
     type Claim = OrchestrationClaim;
 
     fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request {
-        Request::FetchInstances(Box::new(Fetch { order: self, deadline, reply }))
+        Request::FetchInstances(Box::new(SubmittedFetch { request: self, deadline, reply }))
     }
 
     fn release(claim: &OrchestrationClaim) -> Op {
@@ -66,10 +60,6 @@ impl Order for InstanceOrder {
 
     fn lock_timeout(&self) -> Duration {
         self.lock_timeout
-    }
-
-    fn wanted(&self) -> Wanted {
-        Wanted { max: self.max, free_slots: self.free_slots }
     }
 
     fn demand(&self) -> Option<&Arc<dyn Demand>> {
@@ -88,10 +78,6 @@ impl Order for InstanceOrder {
         Op::RenewInstance { token: claim.lock_token.clone(), extend_for }
     }
 
-    fn passes_the_same_as(&self, other: &Self) -> bool {
-        self.passes_the_same_as(other)
-    }
-
     fn is_to_end(&self) -> bool {
         self.only.is_some()
     }
@@ -101,11 +87,11 @@ impl Order for InstanceOrder {
     }
 }
 
-impl Order for ActivityOrder {
+impl QueueFetch for ActivityFetch {
     type Claim = WorkClaim;
 
     fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request {
-        Request::FetchActivities(Box::new(Fetch { order: self, deadline, reply }))
+        Request::FetchActivities(Box::new(SubmittedFetch { request: self, deadline, reply }))
     }
 
     fn release(claim: &WorkClaim) -> Op {
@@ -114,10 +100,6 @@ impl Order for ActivityOrder {
 
     fn lock_timeout(&self) -> Duration {
         self.lock_timeout
-    }
-
-    fn wanted(&self) -> Wanted {
-        Wanted { max: self.max, free_slots: self.free_slots }
     }
 
     fn demand(&self) -> Option<&Arc<dyn Demand>> {
@@ -139,10 +121,6 @@ impl Order for ActivityOrder {
 
     fn renewal(claim: &WorkClaim, extend_for: Duration) -> Op {
         Op::RenewActivity { token: claim.lock_token.clone(), extend_for }
-    }
-
-    fn passes_the_same_as(&self, other: &Self) -> bool {
-        self.passes_the_same_as(other)
     }
 
     fn is_to_end(&self) -> bool {
