@@ -12,7 +12,7 @@ use duroxide_core::Event;
 use crate::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter,
     InstanceInfo, InstancePage, InstanceQuery, InstanceTree, JoinedNode, ProviderError, PruneOptions,
-    PruneResult, QueueDepths, RawEvent, StrandedWork, SystemMetrics, instance_query::scan,
+    PruneResult, QueueDepths, RawEvent, StrandedWork, SystemMetrics, management::scan,
 };
 
 /// Management calls of a provider.

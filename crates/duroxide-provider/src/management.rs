@@ -1,5 +1,16 @@
 //! What the management calls return and take.
 
+mod dead_letter;
+mod instance_query;
+mod stranded;
+
+pub(crate) use self::instance_query::scan;
+pub use self::{
+    dead_letter::{DeadLetter, DeadLetterQueue, RawEvent},
+    instance_query::{InstancePage, InstanceQuery},
+    stranded::{MissingCapability, StrandedWork},
+};
+
 /// An instance.
 #[derive(Debug, Clone)]
 pub struct InstanceInfo {
