@@ -48,9 +48,10 @@ pub use item::{
     ActivityStop, ExecutionMetadata, OrchestrationItem, ScheduledActivityIdentifier, SessionFetchConfig,
 };
 pub use management::{
-    DeadLetter, DeadLetterQueue, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo,
-    InstancePage, InstanceQuery, InstanceTree, MissingCapability, PruneOptions, PruneResult, QueueDepths,
-    RawEvent, StrandedWork, SystemMetrics,
+    DeadLetter, DeadLetterQueue, DeleteInstanceResult, ExecutionInfo, InstanceCount, InstanceFilter,
+    InstanceInfo, InstancePage, InstanceQuery, InstanceSummary, InstanceTree, LaneSummary, MissingCapability,
+    PruneOptions, PruneResult, QueueDepths, QueueSummary, QueuedActivityInfo, QueuedMessageInfo, QueuedWork,
+    RawEvent, RouteSummary, StrandedWork, SummaryRequest, SystemMetrics, WorkLock,
 };
 pub use node::{
     ClaimToken, JoinedNode, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, NotAClaimToken,
@@ -60,6 +61,7 @@ pub use round::{NextExecution, Round, ScheduledTimerIdentifier};
 pub use run_round::{DequeuedItem, OpenRound, run_round};
 pub use start_outcome::StartOutcome;
 pub use status::StatusSnapshot;
+pub use store::InstanceNeeds;
 pub use watch::InstanceWatch;
 
 #[doc(hidden)]
