@@ -111,6 +111,10 @@ pub(crate) fn after(db: &Db, id: u64, max: usize) -> Rows<Vec<InstanceRow>> {
     db.all(AFTER, (number(id), i64::try_from(max).unwrap_or(i64::MAX)), read)
 }
 
+pub(crate) fn by_id(db: &Db, id: &str) -> Rows<Option<InstanceRow>> {
+    db.first(BY_ID, [id], read)
+}
+
 fn update(db: &Db, row: &InstanceRow, change: InstanceChange) -> Rows<()> {
     let (route, ready, wake_at) = stored_readiness(row);
     let lease = row.lock.as_ref().map(|lock| &lock.lease);
@@ -237,7 +241,7 @@ impl InstanceTable for SqliteTables {
     fn instance_named(&mut self, id: &str) -> Rows<Option<InstanceRow>> {
         match self.cache.instance_named(id) {
             Some(row) => Ok(Some(row.clone())),
-            None => self.db.first(BY_ID, [id], read),
+            None => by_id(&self.db, id),
         }
     }
 

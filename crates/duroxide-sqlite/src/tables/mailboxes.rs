@@ -190,6 +190,20 @@ pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<QueuedMessage>> {
     db.all(ALL, [number(instance)], read)
 }
 
+/// The first messages of a mailbox: at most `max`, and none behind the one that goes beyond `bytes`.
+pub(crate) fn first(db: &Db, instance: u64, max: usize, bytes: usize) -> Rows<Vec<QueuedMessage>> {
+    let (mut read_bytes, mut count) = (0_usize, 0);
+    db.all_while(ALL, [number(instance)], |row| {
+        if count == max || read_bytes > bytes {
+            return Ok(None);
+        }
+        let message = read(row)?;
+        read_bytes = read_bytes.saturating_add(message.data.len());
+        count += 1;
+        Ok(Some(message))
+    })
+}
+
 /// All visible messages, or as many as the bound admits.
 fn visible(db: &Db, instance: u64, now: Timestamp, bound: BatchBound) -> Rows<VisibleMessages> {
     let (mut bytes, mut admitted, mut leaves_some) = (bound.bytes, 0, false);
