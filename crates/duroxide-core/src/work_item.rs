@@ -16,7 +16,8 @@ pub enum WorkItem {
         instance: String,
         /// The orchestration's name.
         orchestration: String,
-        /// Its input.
+        /// Its input, with its trace context: see [`TracedInput`](crate::TracedInput).
+        #[serde(flatten, with = "crate::traced_input")]
         input: String,
         /// The version asked for.
         version: Option<String>,
@@ -40,7 +41,8 @@ pub enum WorkItem {
         id: u64,
         /// The activity's name.
         name: String,
-        /// Its input.
+        /// Its input, with its trace context: see [`TracedInput`](crate::TracedInput).
+        #[serde(flatten, with = "crate::traced_input")]
         input: String,
         /// The session it belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,7 +137,8 @@ pub enum WorkItem {
         instance: String,
         /// The orchestration's name.
         orchestration: String,
-        /// The next execution's input.
+        /// The next execution's input, with its trace context.
+        #[serde(flatten, with = "crate::traced_input")]
         input: String,
         /// The version asked for.
         version: Option<String>,

@@ -27,7 +27,7 @@ use exhausted::{poison, poison_unreadable, unsupported};
 use pin::{later_pin, replays, unreadable_pin};
 
 pub(super) use batch::{is_wake_up, start_item, successor_item, wanted_handler};
-pub(super) use history::{is_seed_only, recorded_handler, recorded_parent};
+pub(super) use history::{is_seed_only, recorded_handler, recorded_parent, recorded_trace};
 pub(super) use lacking_nodes::{joined_nodes, lacking};
 pub(crate) use pin::describe_ranges;
 pub(super) use pin::incompatible_pin;

@@ -10,6 +10,7 @@ mod source;
 mod steps;
 mod stranded;
 mod terminate;
+mod trace;
 
 pub(crate) use round::event_bytes;
 pub(super) use round::item_bytes;

@@ -1,6 +1,6 @@
 //! Reads the facts of an execution from its stored history.
 
-use duroxide_core::{Event, EventKind, ParentLink};
+use duroxide_core::{Event, EventKind, ParentLink, TraceContext, TracedInput};
 
 /// The handler name and version of the first event.
 pub(crate) fn recorded_handler(history: &[Event]) -> Option<(&str, &str)> {
@@ -11,6 +11,12 @@ pub(crate) fn recorded_handler(history: &[Event]) -> Option<(&str, &str)> {
 /// The parent's call, from the first event.
 pub(crate) fn recorded_parent(history: &[Event]) -> Option<ParentLink> {
     history.first()?.parent_link()
+}
+
+/// The trace context in which the instance was started, from the first event.
+pub(crate) fn recorded_trace(history: &[Event]) -> Option<TraceContext> {
+    let EventKind::OrchestrationStarted { input, .. } = &history.first()?.kind else { return None };
+    TracedInput::context_of(input)
 }
 
 /// Whether the history holds only the seed of the execution, so that its code has not run yet (2.1).

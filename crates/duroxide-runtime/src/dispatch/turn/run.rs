@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use duroxide_core::{
-    ConfigErrorKind, ErrorDetails, KvEntry, OrchestrationHandlerRef, ParentLink, WorkItem,
+    ConfigErrorKind, ErrorDetails, KvEntry, OrchestrationHandlerRef, ParentLink, TracedInput, WorkItem,
     engine::{Outcome, Setup, Turn},
 };
 use duroxide_provider::{LoadedExecution, VersionTriple};
@@ -16,11 +16,12 @@ use super::{
     commit::TurnResult,
     round::{Notice, refused_starts},
     source::{Cold, NextTurn, Source},
+    trace::carry_trace,
 };
 use crate::{
     cache::{CachedExecution, HistoryPosition},
     dispatch::{
-        decide::{Run, Unprocessable, is_seed_only, recorded_parent, start_item},
+        decide::{Run, Unprocessable, is_seed_only, recorded_parent, recorded_trace, start_item},
         measure::{End, Facts},
         quarantine::{RunPermit, SUSPECT_RETRY_DELAY, StartGuard},
     },
@@ -44,7 +45,12 @@ impl InstanceWork {
         let collisions = self.refuse_starts(accepted, recorded.as_ref());
         let first_turn = run.seed.is_some() || is_seed_only(&loaded.history);
         let setup = self.setup(Arc::clone(&run.handler), loaded.kv_snapshot.into_iter().collect());
+        let trace = match &run.seed {
+            Some(seed) => TracedInput::context_of(&seed.input),
+            None => recorded_trace(&loaded.history),
+        };
         let cold = Cold {
+            trace,
             execution_id: run.seed.as_ref().map_or(self.claim.execution_id, |seed| seed.execution_id),
             position: HistoryPosition::of(
                 &self.claim,
@@ -163,8 +169,9 @@ impl InstanceWork {
             if let Some(starting) = &starting {
                 starting.begin();
             }
-            let (live, turn) = span.in_scope(|| source.run(messages, env.as_ref()));
+            let (live, mut turn) = span.in_scope(|| source.run(messages, env.as_ref()));
             drop(starting);
+            carry_trace(&mut turn, live.trace.as_ref(), &span);
             span.record("outcome", turn_outcome(&turn.outcome));
             // Closes the span before the result is sent.
             drop(span);

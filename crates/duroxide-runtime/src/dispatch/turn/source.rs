@@ -1,7 +1,7 @@
 //! The execution of a turn: cached, or still to be built.
 
 use duroxide_core::{
-    Event, WorkItem,
+    Event, TraceContext, WorkItem,
     engine::{Execution, Setup, Turn},
 };
 
@@ -41,6 +41,7 @@ pub(super) struct Cold {
     pub history: Vec<Event>,
     pub position: HistoryPosition,
     pub turns: u64,
+    pub trace: Option<TraceContext>,
 }
 
 impl Source {
@@ -61,12 +62,14 @@ impl Source {
     }
 
     pub(super) fn turn_of<'a>(&'a self, instance_id: &'a str) -> TurnOf<'a> {
-        let (execution_id, name, version, turns, replays) = match self {
-            Self::Live(live) => (live.execution_id, &live.name, &live.version, live.turns, false),
+        let (execution_id, name, version, turns, replays, trace) = match self {
+            Self::Live(live) => {
+                (live.execution_id, &live.name, &live.version, live.turns, false, &live.trace)
+            }
             Self::Cold(cold) => {
                 let Run { name, version, seed, .. } = &cold.run;
                 let replays = seed.is_none() && !is_seed_only(&cold.history);
-                (cold.execution_id, name, version, cold.turns, replays)
+                (cold.execution_id, name, version, cold.turns, replays, &cold.trace)
             }
         };
         TurnOf {
@@ -76,6 +79,7 @@ impl Source {
             orchestration_version: version,
             turn: turns + 1,
             replays,
+            trace: trace.as_ref(),
         }
     }
 
@@ -105,6 +109,7 @@ impl Cold {
             turns: self.turns,
             unreadable_pin,
             replayable,
+            trace: self.trace,
             position: self.position,
             steps: RunningSteps::default(),
         }
