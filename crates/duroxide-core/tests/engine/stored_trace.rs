@@ -1,7 +1,9 @@
 //! Trace contexts in the stored JSON: nothing without one, a field that older versions pass over with one.
 
-use duroxide_core::{Event, EventKind, TraceContext, TracedInput, WorkItem};
+use duroxide_core::{Event, EventKind, TraceContext, TracedInput, WorkItem, engine::Outcome};
 use serde::Deserialize;
+
+use crate::story::{Mode, Story, tell};
 
 const STORED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01,rojo=1";
 
@@ -169,4 +171,51 @@ fn an_older_version_reads_the_plain_input() {
         parent_instance: None,
     };
     assert_eq!(serde_json::from_str::<OlderEvent>(&json).unwrap(), OlderEvent { event_id: 1, kind });
+}
+
+/// Live and replayed: what the code does is the same with a context and without one.
+#[test]
+fn code_gets_the_plain_input() {
+    for context in [None, Some(STORED)] {
+        tell(
+            |ctx, input| async move { ctx.schedule_activity("A", input).await },
+            |story| {
+                story.seed.input = context.map_or(s("in"), |_| traced("in"));
+                let turn = story.start();
+                let [WorkItem::ActivityExecute { input, .. }] = &turn.activities[..] else {
+                    panic!("{turn:?}")
+                };
+                assert_eq!(input, "in");
+                let stored = json_of(&story.history[0]);
+                assert_eq!(stored.get("trace_context").and_then(|field| field.as_str()), context);
+            },
+        );
+    }
+}
+
+fn json_of(event: &Event) -> serde_json::Value {
+    serde_json::to_value(event).unwrap()
+}
+
+/// Events as an older version has stored them.
+#[test]
+fn a_history_from_before_replays() {
+    let stored = |event_id: u64, source: Option<u64>, kind: &str| -> Event {
+        let source = source.map_or(s("null"), |source| source.to_string());
+        let text = format!(
+            r#"{{"event_id":{event_id},"source_event_id":{source},"instance_id":"order","execution_id":1,"timestamp_ms":0,"duroxide_version":"0.5.0",{kind}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    };
+    let started = r#""type":"OrchestrationStarted","name":"Order","version":"1.0.0","input":"in","parent_instance":null,"parent_id":null"#;
+    let history = [
+        stored(1, None, started),
+        stored(2, None, r#""type":"ActivityScheduled","name":"A","input":"in""#),
+        stored(3, Some(2), r#""type":"ActivityCompleted","result":"done""#),
+    ];
+    let mut story =
+        Story::new(|ctx, input| async move { ctx.schedule_activity("A", input).await }, Mode::Replayed);
+    story.history = history.to_vec();
+    let turn = story.turn([]);
+    assert_eq!(turn.outcome, Outcome::Completed { output: s("done") });
 }
