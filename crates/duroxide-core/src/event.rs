@@ -40,7 +40,7 @@ pub enum EventKind {
         /// The handler version chosen for the whole execution.
         version: String,
         /// Its input, with its trace context: see [`TracedInput`](crate::TracedInput).
-        #[serde(flatten, with = "crate::traced_input")]
+        #[serde(flatten, with = "crate::work_item::traced_input")]
         input: String,
         /// The parent, if this is a child.
         parent_instance: Option<String>,

@@ -26,8 +26,6 @@ mod kv;
 pub mod limits;
 mod retry;
 mod stats;
-mod trace_context;
-mod traced_input;
 mod version;
 mod work_item;
 
@@ -52,7 +50,5 @@ pub use limits::RuntimeLimits;
 pub(crate) use retry::without_not_retryable;
 pub use retry::{BackoffStrategy, RetryOptions, RetryPolicy, is_not_retryable, not_retryable};
 pub use stats::SystemStats;
-pub use trace_context::{InvalidTraceparent, TraceContext};
-pub use traced_input::TracedInput;
 pub use version::current_build_version;
-pub use work_item::{ParentLink, WorkItem};
+pub use work_item::{InvalidTraceparent, ParentLink, TraceContext, TracedInput, WorkItem};

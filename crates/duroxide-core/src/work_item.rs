@@ -1,5 +1,11 @@
 //! [`WorkItem`]: a message of one of the two queues, with its JSON.
 
+mod trace_context;
+pub(crate) mod traced_input;
+
+pub use trace_context::{InvalidTraceparent, TraceContext};
+pub use traced_input::TracedInput;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ErrorDetails;
@@ -17,7 +23,7 @@ pub enum WorkItem {
         /// The orchestration's name.
         orchestration: String,
         /// Its input, with its trace context: see [`TracedInput`](crate::TracedInput).
-        #[serde(flatten, with = "crate::traced_input")]
+        #[serde(flatten, with = "traced_input")]
         input: String,
         /// The version asked for.
         version: Option<String>,
@@ -42,7 +48,7 @@ pub enum WorkItem {
         /// The activity's name.
         name: String,
         /// Its input, with its trace context: see [`TracedInput`](crate::TracedInput).
-        #[serde(flatten, with = "crate::traced_input")]
+        #[serde(flatten, with = "traced_input")]
         input: String,
         /// The session it belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +144,7 @@ pub enum WorkItem {
         /// The orchestration's name.
         orchestration: String,
         /// The next execution's input, with its trace context.
-        #[serde(flatten, with = "crate::traced_input")]
+        #[serde(flatten, with = "traced_input")]
         input: String,
         /// The version asked for.
         version: Option<String>,

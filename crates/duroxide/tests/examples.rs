@@ -2,6 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
+#[path = "examples/observability.rs"]
+mod observability;
+
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -313,50 +316,6 @@ fn replay_safe_tracing() {
     }
 }
 
-/// Ids and times differ from run to run, so only names, nesting and outcomes are compared. A span is exported when it ends,
-/// and the request may end before or after the first turn.
-#[test]
-fn opentelemetry() {
-    let output = run("opentelemetry");
-    assert!(output.ends_with("Vienna by train, seat 6\n"), "{output}");
-    let spans: Vec<_> = output.split("\nSpan #").skip(1).collect();
-    assert_eq!(spans.len(), 5, "{output}");
-    let find = |text: &str| *spans.iter().find(|span| span.contains(text)).expect("the span is exported");
-    let (request, seat) = (find(": request\n"), find(": choose_seat\n"));
-    let (first_turn, last_turn) = (find("(\"running\")"), find("(\"completed\")"));
-    let activity = find(": activity_run\n");
-    for (span, name, outcome, parent) in [
-        (first_turn, "orchestration_turn", "running", request),
-        (activity, "activity_run", "success", first_turn),
-        (last_turn, "orchestration_turn", "completed", request),
-    ] {
-        assert_eq!(exported(span, "Name         "), name);
-        assert_eq!(exported(span, "ParentSpanId "), exported(parent, "SpanId       "));
-        for (field, value) in [
-            ("instance_id", "trip-1"),
-            ("execution_id", "1"),
-            ("orchestration_name", "Trip"),
-            ("orchestration_version", "1.0.0"),
-            ("outcome", outcome),
-        ] {
-            assert_eq!(exported(span, &format!("->  {field}")), format!("String(Owned(\"{value}\"))"));
-        }
-    }
-    assert_eq!(exported(request, "ParentSpanId "), "None (root span)");
-    assert_eq!(exported(seat, "ParentSpanId "), exported(activity, "SpanId       "));
-    let trace = exported(request, "TraceId      ");
-    assert!(spans.iter().all(|span| exported(span, "TraceId      ") == trace), "{output}");
-    assert!(first_turn.contains("Name      : planning a trip to Vienna"), "{first_turn}");
-}
-
-/// What stands behind a field of an exported span. The scope stands before it and has a name too.
-#[track_caller]
-fn exported<'a>(span: &'a str, field: &str) -> &'a str {
-    let (_, fields) = span.split_once("\n\n").expect("the scope ends with an empty line");
-    let mut values = fields.lines().filter_map(|line| line.trim().strip_prefix(field)?.strip_prefix(": "));
-    values.next().unwrap_or_else(|| panic!("no {field} in {span}"))
-}
-
 /// The main job: the example itself checks what ran how often and fails if anything is off.
 #[test]
 fn crash_and_resume() {
@@ -440,10 +399,10 @@ fn program(example: &str) -> PathBuf {
 /// The package of an example, and the folder of its source.
 fn home(example: &str) -> (&'static str, PathBuf) {
     let duroxide = Path::new(env!("CARGO_MANIFEST_DIR"));
-    if example == "opentelemetry" {
-        ("opentelemetry-example", duroxide.join("../../examples/opentelemetry"))
-    } else {
-        ("duroxide", duroxide.join("examples"))
+    match example {
+        "opentelemetry" => ("opentelemetry-example", duroxide.join("../../examples/opentelemetry")),
+        "prometheus" => ("prometheus-example", duroxide.join("../../examples/prometheus")),
+        _ => ("duroxide", duroxide.join("examples")),
     }
 }
 

@@ -18,7 +18,6 @@ mod races;
 mod random_programs;
 mod state;
 mod stored_form;
-mod stored_trace;
 mod story;
 mod traces;
 mod views;

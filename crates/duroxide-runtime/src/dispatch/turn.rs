@@ -227,6 +227,7 @@ impl InstanceWork {
 
     fn lock_lost(&self, when: &str) {
         warn!(target: "duroxide::runtime", instance = self.claim.instance, "lock lost {when}");
+        self.node.metrics.record_lock_loss("orchestrator");
         self.node.locks.remove(&self.claim.lock_token);
     }
 

@@ -116,6 +116,7 @@ impl InstanceWork {
         let later_pin = source.later_pin();
         let messages = std::mem::take(&mut self.claim.messages);
         let starting = permit.as_mut().and_then(RunPermit::starting);
+        self.node.metrics.record_turn(source.label());
         let begun = self.node.env.moment();
         let (live, turn) = self.run_code(source, messages, starting).await?;
         let (live, turn) = Box::pin(self.wait_for_quick_steps(live, turn, begun)).await?;

@@ -67,9 +67,8 @@ impl Source {
                 (live.execution_id, &live.name, &live.version, live.turns, false, &live.trace)
             }
             Self::Cold(cold) => {
-                let Run { name, version, seed, .. } = &cold.run;
-                let replays = seed.is_none() && !is_seed_only(&cold.history);
-                (cold.execution_id, name, version, cold.turns, replays, &cold.trace)
+                let Run { name, version, .. } = &cold.run;
+                (cold.execution_id, name, version, cold.turns, cold.replays(), &cold.trace)
             }
         };
         TurnOf {
@@ -80,6 +79,15 @@ impl Source {
             turn: turns + 1,
             replays,
             trace: trace.as_ref(),
+        }
+    }
+
+    /// Where the execution comes from, for metrics.
+    pub(super) fn label(&self) -> &'static str {
+        match self {
+            Self::Live(_) => "cache",
+            Self::Cold(cold) if cold.replays() => "replay",
+            Self::Cold(_) => "new",
         }
     }
 
@@ -95,6 +103,11 @@ impl Source {
 }
 
 impl Cold {
+    /// Whether the code first repeats what is recorded.
+    fn replays(&self) -> bool {
+        self.run.seed.is_none() && !is_seed_only(&self.history)
+    }
+
     fn build(self) -> CachedExecution {
         let Run { seed, name, version, unreadable_pin, replayable, .. } = self.run;
         let execution = match seed {

@@ -73,7 +73,7 @@ struct Fields<Input> {
     trace_context: Option<String>,
 }
 
-/// For `#[serde(flatten, with = "crate::traced_input")]` on a field `input`.
+/// For `#[serde(flatten, with = "…")]` on a field `input`.
 pub(crate) fn serialize<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     let (context, input) = split(text);
     Fields { input, trace_context: context.map(|context| context.to_stored()) }.serialize(serializer)
