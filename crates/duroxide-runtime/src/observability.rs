@@ -14,7 +14,7 @@ mod tests;
 mod trace;
 
 pub use config::{LogFormat, ObservabilityConfig};
-pub use duroxide_core::{InvalidTraceparent, TraceContext};
+pub use duroxide_core::{InvalidTraceparent, TraceContext, TracedInput};
 pub use handle::ObservabilityHandle;
 pub use logging::init_logging;
 pub use metrics_provider::MetricsProvider;
