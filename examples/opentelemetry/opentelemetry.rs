@@ -1,15 +1,16 @@
-//! OpenTelemetry: a span for every turn and every activity, exported to the console.
+//! OpenTelemetry: one trace per instance, from the span that starts it through every turn and activity, to the console.
 //!
-//! In place of `opentelemetry_stdout` a service uses the exporter of its collector; nothing else changes. Each span is the
-//! root of a trace of its own, because turns and activities may run on different machines, days apart: ask the
-//! collector for an `instance_id` to see everything of an instance.
+//! In place of `opentelemetry_stdout` a service uses the exporter of its collector; nothing else changes. The trace of the
+//! caller is recorded with the start. Turns are children of the span that started the instance, activities of the turn
+//! that scheduled them, also on other machines and after a restart.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
-use duroxide::prelude::*;
+use duroxide::{prelude::*, runtime::observability::set_trace_propagator};
 use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_example::OpenTelemetryPropagator;
 use opentelemetry_sdk::{Resource, trace::SdkTracerProvider};
-use tracing::{info, instrument};
+use tracing::{Instrument as _, info, info_span, instrument};
 use tracing_subscriber::{
     Layer as _, filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
@@ -47,6 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_tracer(exporter.tracer("duroxide"))
         .with_filter(Targets::new().with_targets(EXPORTED));
     tracing_subscriber::registry().with(spans).init();
+    set_trace_propagator(OpenTelemetryPropagator)?;
 
     let activities = ActivityRegistry::builder().register("Book", book).build();
     let orchestrations = OrchestrationRegistry::builder().register("Trip", trip).build();
@@ -54,7 +56,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
 
     let client = Client::new(store);
-    client.start_orchestration("trip-1", "Trip", "Vienna").await?;
+    let request = info_span!("request");
+    client.start_orchestration("trip-1", "Trip", "Vienna").instrument(request).await?;
     let ticket: String = client.wait_for_orchestration_typed("trip-1", Duration::from_secs(30)).await??;
     runtime.shutdown(None).await;
     exporter.shutdown()?;

@@ -48,7 +48,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("fault-vfs", &[]),
     ("postgres-server", &[]),
-    ("opentelemetry-example", &[]),
+    ("opentelemetry-example", &["duroxide"]),
+    ("prometheus-example", &[]),
     ("xtask", &["postgres-server"]),
 ];
 

@@ -41,7 +41,8 @@ pub enum EventKind {
         name: String,
         /// The handler version chosen for the whole execution.
         version: String,
-        /// Its input.
+        /// Its input, with its trace context: see [`TracedInput`](crate::TracedInput).
+        #[serde(flatten, with = "crate::work_item::traced_input")]
         input: String,
         /// The parent, if this is a child.
         parent_instance: Option<String>,

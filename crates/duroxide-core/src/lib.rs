@@ -53,4 +53,4 @@ pub(crate) use retry::without_not_retryable;
 pub use retry::{BackoffStrategy, RetryOptions, RetryPolicy, is_not_retryable, not_retryable};
 pub use stats::SystemStats;
 pub use version::current_build_version;
-pub use work_item::{ParentLink, WorkItem};
+pub use work_item::{InvalidTraceparent, ParentLink, TraceContext, TracedInput, WorkItem};

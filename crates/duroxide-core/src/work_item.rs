@@ -1,5 +1,11 @@
 //! [`WorkItem`]: a message of one of the two queues, with its JSON.
 
+mod trace_context;
+pub(crate) mod traced_input;
+
+pub use trace_context::{InvalidTraceparent, TraceContext};
+pub use traced_input::TracedInput;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ErrorDetails;
@@ -16,7 +22,8 @@ pub enum WorkItem {
         instance: String,
         /// The orchestration's name.
         orchestration: String,
-        /// Its input.
+        /// Its input, with its trace context: see [`TracedInput`](crate::TracedInput).
+        #[serde(flatten, with = "traced_input")]
         input: String,
         /// The version asked for.
         version: Option<String>,
@@ -40,7 +47,8 @@ pub enum WorkItem {
         id: u64,
         /// The activity's name.
         name: String,
-        /// Its input.
+        /// Its input, with its trace context: see [`TracedInput`](crate::TracedInput).
+        #[serde(flatten, with = "traced_input")]
         input: String,
         /// The session it belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,7 +143,8 @@ pub enum WorkItem {
         instance: String,
         /// The orchestration's name.
         orchestration: String,
-        /// The next execution's input.
+        /// The next execution's input, with its trace context.
+        #[serde(flatten, with = "traced_input")]
         input: String,
         /// The version asked for.
         version: Option<String>,

@@ -299,7 +299,8 @@ pub trait Provider: Any + Send + Sync {
 
     /// Queues a start, visible at once, unless the instance exists or another start of it is queued, and tells which. Of
     /// several calls at the same time exactly one is told [`StartOutcome::Created`]. Messages that wait for an instance
-    /// without a start do not make it exist.
+    /// without a start do not make it exist. Starts are compared by name and plain input: each call may come from another
+    /// trace, so compare inputs by [`TracedInput::plain`](duroxide_core::TracedInput::plain).
     ///
     /// The default is a permanent error, and queues nothing: by the plain methods no answer would be certain.
     async fn start_if_new(&self, start: WorkItem) -> Result<StartOutcome, ProviderError> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use duroxide_core::TraceContext;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -104,8 +105,8 @@ impl ActivityContext {
         })
     }
 
-    pub(crate) fn span(&self, attempt_count: u32) -> tracing::Span {
-        activity_span(&self.call, attempt_count)
+    pub(crate) fn span(&self, attempt_count: u32, trace: Option<&TraceContext>) -> tracing::Span {
+        activity_span(&self.call, attempt_count, trace)
     }
 
     /// A clone of the guard that a shutdown waits for.

@@ -8,7 +8,7 @@ use std::{
     sync::Mutex,
 };
 
-use duroxide_core::{Event, engine::Execution};
+use duroxide_core::{Event, TraceContext, engine::Execution};
 use duroxide_provider::OrchestrationClaim;
 
 pub(crate) use self::pending_return::PendingReturn;
@@ -37,6 +37,8 @@ pub(crate) struct CachedExecution {
     pub unreadable_pin: Option<String>,
     /// Whether this node could also replay the execution. If not, it is not cached.
     pub replayable: bool,
+    /// The context in which the instance was started.
+    pub trace: Option<TraceContext>,
     pub position: HistoryPosition,
     /// Steps that run in place.
     pub steps: RunningSteps,

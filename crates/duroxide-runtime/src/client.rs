@@ -15,7 +15,7 @@ mod wait;
 
 use std::{fmt, sync::Arc};
 
-use duroxide_core::RuntimeLimits;
+use duroxide_core::{RuntimeLimits, TraceContext};
 use duroxide_provider::Provider;
 
 pub use error::ClientError;
@@ -23,7 +23,12 @@ pub use explain::{ActivityState, Explanation, Finding};
 pub use export::RecordedHistory;
 pub(crate) use start::INPUT;
 
-use crate::env::{Timer, TokioTimer};
+use tracing::Span;
+
+use crate::{
+    env::{Timer, TokioTimer},
+    observability::trace_context_of,
+};
 
 /// Starts, signals, watches and manages instances of a store.
 ///
@@ -55,6 +60,7 @@ pub struct Client {
     store: Arc<dyn Provider>,
     limits: RuntimeLimits,
     timer: Arc<dyn Timer>,
+    trace: Option<TraceContext>,
 }
 
 impl Client {
@@ -65,7 +71,7 @@ impl Client {
 
     /// A client on `store` that refuses arguments over these limits before anything is stored.
     pub fn with_limits(store: Arc<dyn Provider>, limits: RuntimeLimits) -> Self {
-        Self { store, limits, timer: Arc::new(TokioTimer::new()) }
+        Self { store, limits, timer: Arc::new(TokioTimer::new()), trace: None }
     }
 
     /// Uses this timer for waits, such as the [`Env`](crate::env::Env) of a simulation. By default a wait uses the
@@ -74,6 +80,21 @@ impl Client {
     pub fn with_timer(mut self, timer: Arc<dyn Timer>) -> Self {
         self.timer = timer;
         self
+    }
+
+    /// Starts instances in this trace, whatever span the caller is in.
+    ///
+    /// Use it where the caller's context is at hand as a header. With a
+    /// [`TracePropagator`](crate::observability::TracePropagator) a client finds the context of the current span by itself.
+    #[must_use]
+    pub fn with_trace_context(mut self, context: TraceContext) -> Self {
+        self.trace = Some(context);
+        self
+    }
+
+    /// The context that a start records.
+    fn trace_context(&self) -> Option<TraceContext> {
+        self.trace.clone().or_else(|| trace_context_of(&Span::current()))
     }
 
     pub(crate) fn timer(&self) -> &dyn Timer {

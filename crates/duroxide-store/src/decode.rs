@@ -1,6 +1,6 @@
 //! Stored text back to events, on the caller's thread. No event that cannot be decoded is ever skipped.
 
-use duroxide_core::{Event, EventKind, OrchestrationDescriptor, WorkItem};
+use duroxide_core::{Event, EventKind, OrchestrationDescriptor, TracedInput, WorkItem};
 use duroxide_provider::{
     LoadedExecution, ProviderError, RawEvent, StartOutcome, StatusSnapshot,
     store::{EventRow, StoredExecution, StoredStart, StoredStatus},
@@ -78,7 +78,7 @@ pub(crate) fn descriptor_of(first: Event) -> Option<OrchestrationDescriptor> {
 }
 
 /// Whether an instance that was found is the one that a start asks for: by name and input. The version plays no part, because
-/// a start without one is recorded with the version that a node chose.
+/// a start without one is recorded with the version that a node chose; nor does the trace, which each call has its own.
 pub(crate) fn compare_starts(asked: &WorkItem, found: &StoredStart) -> StartOutcome {
     let WorkItem::StartOrchestration { orchestration: asked_name, input: asked_input, .. } = asked else {
         return StartOutcome::FoundUnknown;
@@ -89,7 +89,11 @@ pub(crate) fn compare_starts(asked: &WorkItem, found: &StoredStart) -> StartOutc
         StoredStart::Unknown => None,
     };
     match stored {
-        Some((name, input)) if (&name, &input) == (asked_name, asked_input) => StartOutcome::Found,
+        Some((name, input))
+            if &name == asked_name && TracedInput::plain(&input) == TracedInput::plain(asked_input) =>
+        {
+            StartOutcome::Found
+        }
         Some(_) => StartOutcome::FoundDifferent,
         None => StartOutcome::FoundUnknown,
     }

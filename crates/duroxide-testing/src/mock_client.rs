@@ -7,7 +7,7 @@ use std::{
 };
 
 use duroxide_core::{
-    OrchestrationContext, WorkItem,
+    OrchestrationContext, TracedInput, WorkItem,
     typed::{Orchestration, decode, encode, encode_error},
 };
 use duroxide_provider::{Provider, ProviderError, ProviderLayer, StartOutcome, impl_provider_for_layer};
@@ -112,7 +112,7 @@ impl MockClient {
             let WorkItem::StartOrchestration { instance, orchestration, input, .. } = item else {
                 return None;
             };
-            (orchestration == O::NAME).then(|| (instance, json(&input)))
+            (orchestration == O::NAME).then(|| (instance, json(TracedInput::plain(&input))))
         };
         self.requests().into_iter().filter_map(start).collect()
     }

@@ -2,6 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
+#[path = "examples/observability.rs"]
+mod observability;
+
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -313,43 +316,6 @@ fn replay_safe_tracing() {
     }
 }
 
-/// Ids and times differ from run to run, so only names, nesting and outcomes are compared.
-#[test]
-fn opentelemetry() {
-    let output = run("opentelemetry");
-    assert!(output.ends_with("Vienna by train, seat 6\n"), "{output}");
-    let spans: Vec<_> = output.split("\nSpan #").skip(1).collect();
-    let [first_turn, seat, activity, last_turn] = spans.as_slice() else { panic!("{output}") };
-    for (span, name, outcome) in [
-        (first_turn, "orchestration_turn", "running"),
-        (activity, "activity_run", "success"),
-        (last_turn, "orchestration_turn", "completed"),
-    ] {
-        assert_eq!(exported(span, "Name         "), name);
-        assert_eq!(exported(span, "ParentSpanId "), "None (root span)");
-        for (field, value) in [
-            ("instance_id", "trip-1"),
-            ("execution_id", "1"),
-            ("orchestration_name", "Trip"),
-            ("orchestration_version", "1.0.0"),
-            ("outcome", outcome),
-        ] {
-            assert_eq!(exported(span, &format!("->  {field}")), format!("String(Owned(\"{value}\"))"));
-        }
-    }
-    assert_eq!(exported(seat, "Name         "), "choose_seat");
-    assert_eq!(exported(seat, "ParentSpanId "), exported(activity, "SpanId       "));
-    assert!(first_turn.contains("Name      : planning a trip to Vienna"), "{first_turn}");
-}
-
-/// What stands behind a field of an exported span. The scope stands before it and has a name too.
-#[track_caller]
-fn exported<'a>(span: &'a str, field: &str) -> &'a str {
-    let (_, fields) = span.split_once("\n\n").expect("the scope ends with an empty line");
-    let mut values = fields.lines().filter_map(|line| line.trim().strip_prefix(field)?.strip_prefix(": "));
-    values.next().unwrap_or_else(|| panic!("no {field} in {span}"))
-}
-
 /// The main job: the example itself checks what ran how often and fails if anything is off.
 #[test]
 fn crash_and_resume() {
@@ -436,6 +402,7 @@ fn home(example: &str) -> (&'static str, PathBuf) {
     match example {
         "crash_and_resume" => ("crash-and-resume-example", duroxide.join("../../examples")),
         "opentelemetry" => ("opentelemetry-example", duroxide.join("../../examples/opentelemetry")),
+        "prometheus" => ("prometheus-example", duroxide.join("../../examples/prometheus")),
         _ => ("duroxide", duroxide.join("examples")),
     }
 }

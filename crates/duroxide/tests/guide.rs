@@ -11,7 +11,8 @@ use std::{
 /// The documents that readers go through, by path.
 fn documents() -> BTreeMap<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    let guide = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let files = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let guide = files.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     let others = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "PERFORMANCE.md"]
         .map(|name| root.join(name));
     let read = |path: PathBuf| {

@@ -1,6 +1,6 @@
 //! The cheap reads: how an instance stands and what it is, without its history.
 
-use duroxide_core::{EventKind, OrchestrationDescriptor};
+use duroxide_core::{EventKind, OrchestrationDescriptor, TraceContext, TracedInput, WorkItem};
 use duroxide_provider::{InstanceQuery, StartOutcome, StatusSnapshot};
 
 use crate::{
@@ -185,14 +185,18 @@ pub async fn test_start_if_new<F: ProviderFactory + ?Sized>(factory: &F) {
     }
     assert_eq!(first, Ok(StartOutcome::Created));
     let same = || async { provider.start_if_new(start("one")).await.expect("start_if_new must work") };
+    let traced =
+        || async { provider.start_if_new(traced_start("one")).await.expect("start_if_new must work") };
     let different = || async {
         let other = start_of("one", "Another", None);
         provider.start_if_new(other).await.expect("start_if_new must work")
     };
     assert_eq!([same().await, different().await], [StartOutcome::Found, StartOutcome::FoundDifferent]);
+    assert_eq!(traced().await, StartOutcome::Found, "a start from another trace is the same start");
     let claim = fixture.claim_instance("one").await;
     fixture.commit(&claim, first_round("one")).await;
     assert_eq!([same().await, different().await], [StartOutcome::Found, StartOutcome::FoundDifferent]);
+    assert_eq!(traced().await, StartOutcome::Found, "a start from another trace is the same start");
     fixture.completed("two").await;
     let ended = provider.start_if_new(start("two")).await;
     assert_eq!(ended, Ok(StartOutcome::Found), "an instance that has ended exists");
@@ -202,4 +206,14 @@ pub async fn test_start_if_new<F: ProviderFactory + ?Sized>(factory: &F) {
     let created = outcomes.iter().filter(|outcome| **outcome == Ok(StartOutcome::Created)).count();
     assert_eq!(created, 1, "exactly one of several starts creates the instance, but {outcomes:?}");
     assert_eq!(fixture.claim_instance("three").await.item.messages.len(), 1, "only one start is queued");
+}
+
+/// The start of [`start`], asked for in a trace.
+fn traced_start(instance: &str) -> WorkItem {
+    let mut item = start(instance);
+    if let WorkItem::StartOrchestration { input, .. } = &mut item {
+        let context = TraceContext::new(1, 2, 1);
+        *input = TracedInput { input: std::mem::take(input), context }.into_text();
+    }
+    item
 }

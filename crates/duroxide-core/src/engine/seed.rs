@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use super::{Generation, Identity};
 use crate::{
     Clock, Event, EventKind, INITIAL_EVENT_ID, KvEntry, OrchestrationHandlerRef, ParentLink, RuntimeLimits,
-    Timestamp, WorkItem, version::BUILD_VERSION,
+    Timestamp, TracedInput, WorkItem, version::BUILD_VERSION,
 };
 
 /// What an execution begins with: its start and the queue messages it inherits.
@@ -19,7 +19,7 @@ pub struct Seed {
     pub name: String,
     /// The handler version, resolved.
     pub version: String,
-    /// The input.
+    /// The input, with its trace context: see [`TracedInput`].
     pub input: String,
     /// The parent's call, if this is a child.
     pub parent: Option<ParentLink>,
@@ -135,7 +135,7 @@ impl StartFacts {
                 name, version, input, initial_custom_status, ..
             }) = kind
             {
-                (name, version, input, initial_custom_status)
+                (name, version, TracedInput::from_text(input).input, initial_custom_status)
             } else {
                 (String::new(), String::new(), String::new(), None)
             };

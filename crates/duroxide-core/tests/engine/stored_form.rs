@@ -1,5 +1,7 @@
 //! The JSON of events and work items is a contract: stored histories are decoded for ever.
 
+mod trace;
+
 use duroxide_core::{ErrorDetails, Event, EventKind, PoisonMessageType, WorkItem};
 use serde_json::{Value, json};
 

@@ -44,6 +44,7 @@ fn cached_with(input: &str, position: HistoryPosition) -> Box<CachedExecution> {
         kv: BTreeMap::new(),
     };
     Box::new(CachedExecution {
+        trace: None,
         execution: Execution::start(seed(input), setup),
         execution_id: 1,
         name: "wait".into(),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-use duroxide_core::{Event, EventKind, EventRole, KeyValueChange, KvEntry};
+use duroxide_core::{Event, EventKind, EventRole, KeyValueChange, KvEntry, TracedInput};
 use duroxide_provider::ProviderError;
 use serde::{Deserialize, Serialize};
 
@@ -122,7 +122,7 @@ impl Client {
                 continue;
             }
             let not_found = ClientError::InstanceNotFound { instance_id: instance.to_owned() };
-            return RecordedHistory::new(loaded.history, key_values).ok_or(not_found);
+            return RecordedHistory::new(without_trace(loaded.history), key_values).ok_or(not_found);
         }
     }
 
@@ -144,6 +144,14 @@ impl Client {
         }
         Ok(entries)
     }
+}
+
+/// A history with its input as the code gets it.
+pub(super) fn without_trace(mut history: Vec<Event>) -> Vec<Event> {
+    if let Some(Event { kind: EventKind::OrchestrationStarted { input, .. }, .. }) = history.first_mut() {
+        *input = TracedInput::from_text(std::mem::take(input)).input;
+    }
+    history
 }
 
 fn apply(entries: &mut BTreeMap<String, KvEntry>, event: &Event) {

@@ -9,7 +9,7 @@ use duroxide_provider::{
     PruneResult, QueueDepths, QueueSummary, QueuedWork, SummaryRequest, SystemMetrics,
 };
 
-use super::{Client, ClientError};
+use super::{Client, ClientError, export::without_trace};
 
 /// All calls except the first two fail with `ManagementNotAvailable` if the store has no management calls.
 impl Client {
@@ -124,7 +124,7 @@ impl Client {
         instance: &str,
         execution_id: u64,
     ) -> Result<Vec<Event>, ClientError> {
-        Ok(self.admin()?.read_history_with_execution_id(instance, execution_id).await?)
+        Ok(without_trace(self.admin()?.read_history_with_execution_id(instance, execution_id).await?))
     }
 
     /// Counts over the whole store.

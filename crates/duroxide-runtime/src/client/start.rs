@@ -1,6 +1,6 @@
 //! Starts orchestrations.
 
-use duroxide_core::{INITIAL_EXECUTION_ID, WorkItem};
+use duroxide_core::{INITIAL_EXECUTION_ID, TracedInput, WorkItem};
 use duroxide_provider::StartOutcome;
 use serde::Serialize;
 
@@ -161,7 +161,7 @@ impl Client {
         Ok(WorkItem::StartOrchestration {
             instance,
             orchestration,
-            input,
+            input: TracedInput { input, context: self.trace_context() }.into_text(),
             version,
             parent_instance: None,
             parent_id: None,

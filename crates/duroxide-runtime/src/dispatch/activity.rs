@@ -9,7 +9,7 @@ pub(super) use running::{RunningActivities, RunningActivity};
 
 use std::{sync::Arc, time::Duration};
 
-use duroxide_core::{ActivityInput, ErrorDetails, RunOptions, WorkItem};
+use duroxide_core::{ActivityInput, ErrorDetails, RunOptions, TraceContext, TracedInput, WorkItem};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -60,6 +60,8 @@ struct Call {
     name: String,
     input: String,
     options: RunOptions,
+    /// The context of the turn that scheduled it.
+    trace: Option<TraceContext>,
     session_id: Option<String>,
     tag: Option<String>,
 }
@@ -139,7 +141,7 @@ impl ActivityWork {
         if self.stop.is_cancelled() {
             return Box::pin(self.complete_unstarted(&call)).await;
         }
-        let span = context.span(self.attempt_count);
+        let span = context.span(self.attempt_count, call.trace.as_ref());
         let starting = permit.as_mut().and_then(RunPermit::starting);
         let outcome = self.execute(&mut call, handler, context, span.clone(), starting).await;
         let ran = self.slot.elapsed();
@@ -162,8 +164,9 @@ impl Call {
         else {
             return None;
         };
+        let TracedInput { input, context: trace } = TracedInput::from_text(input);
         let ActivityInput { input, options } = ActivityInput::from_item_input(input);
-        Some(Self { instance, execution_id, id, name, input, options, session_id, tag })
+        Some(Self { instance, execution_id, id, name, input, options, trace, session_id, tag })
     }
 
     /// The message that brings the instance this outcome.
@@ -176,8 +179,9 @@ impl Call {
     }
 
     fn into_item(self) -> WorkItem {
-        let Self { instance, execution_id, id, name, input, options, session_id, tag } = self;
+        let Self { instance, execution_id, id, name, input, options, trace, session_id, tag } = self;
         let input = ActivityInput { input, options }.into_item_input();
+        let input = TracedInput { input, context: trace }.into_text();
         WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag }
     }
 }

@@ -27,7 +27,7 @@ use history::{later_pin, replays, unreadable_pin};
 
 pub(super) use batch::{is_wake_up, start_item, successor_item, wanted_handler};
 pub(crate) use history::describe_ranges;
-pub(super) use history::{incompatible_pin, is_seed_only, recorded_handler, recorded_parent};
+pub(super) use history::{incompatible_pin, is_seed_only, recorded_handler, recorded_parent, recorded_trace};
 pub(super) use lacking_nodes::{joined_nodes, lacking};
 pub(super) use stranded::{StrandedEnd, decide_stranded};
 

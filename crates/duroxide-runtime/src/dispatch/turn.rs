@@ -8,6 +8,7 @@ mod run;
 mod steps;
 mod stranded;
 mod terminate;
+mod trace;
 
 pub(crate) use round::event_bytes;
 pub(super) use round::item_bytes;
@@ -231,6 +232,7 @@ impl InstanceWork {
 
     fn lock_lost(&self, when: &str) {
         warn!(target: "duroxide::runtime", instance = self.claim.instance, "lock lost {when}");
+        self.node.metrics.record_lock_loss("orchestrator");
         self.node.locks.remove(&self.claim.lock_token);
     }
 

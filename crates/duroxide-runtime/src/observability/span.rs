@@ -1,12 +1,14 @@
 //! Spans around user code: one per turn, one per run of an activity.
 //!
-//! Both have no parent span, because the scheduling turn may have run on another node, long ago. They carry the ids
-//! instead, so that all spans of an instance can be found. A span is created, and its fields are evaluated, only if a
-//! subscriber asks for its target.
+//! For `tracing` both have no parent span, because the scheduling turn may have run on another node, long ago. They carry
+//! the ids, so that all spans of an instance can be found, and a [`TracePropagator`](super::TracePropagator) makes them
+//! children of the recorded trace context. A span is created, and its fields are evaluated, only if a subscriber asks for
+//! its target.
 
-use duroxide_core::engine::Outcome;
+use duroxide_core::{TraceContext, engine::Outcome};
 use tracing::{Span, field::Empty, info_span};
 
+use super::trace::child_of;
 use crate::activity_context::ActivityCall;
 
 /// The fields of a turn's span.
@@ -20,6 +22,8 @@ pub(crate) struct TurnOf<'a> {
     pub(crate) turn: u64,
     /// Whether the turn first replays recorded events.
     pub(crate) replays: bool,
+    /// The context in which the instance was started.
+    pub(crate) trace: Option<&'a TraceContext>,
 }
 
 const TURN: &str = "orchestration_turn";
@@ -44,12 +48,14 @@ macro_rules! user_code_span {
 
 /// The span of a turn, from its submission to a turn thread until the code waits or returns.
 pub(crate) fn turn_span(turn: &TurnOf<'_>) -> Span {
-    user_code_span!("duroxide::orchestration", TURN, turn, turn = turn.turn, replays = turn.replays)
+    let span =
+        user_code_span!("duroxide::orchestration", TURN, turn, turn = turn.turn, replays = turn.replays);
+    child_of(turn.trace, span)
 }
 
 /// The span of one run of an activity's code.
-pub(crate) fn activity_span(call: &ActivityCall, attempt_count: u32) -> Span {
-    user_code_span!(
+pub(crate) fn activity_span(call: &ActivityCall, attempt_count: u32, trace: Option<&TraceContext>) -> Span {
+    let span = user_code_span!(
         "duroxide::activity",
         ACTIVITY,
         call,
@@ -57,7 +63,8 @@ pub(crate) fn activity_span(call: &ActivityCall, attempt_count: u32) -> Span {
         activity_id = call.activity_id,
         worker_id = call.worker_id,
         attempt_count,
-    )
+    );
+    child_of(trace, span)
 }
 
 /// The `outcome` field of a turn's span.

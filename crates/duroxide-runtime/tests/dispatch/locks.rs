@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     PATIENCE,
     faults::{Fault, faulty},
-    scene::{Counter, brisk, callers, echo, output, start},
+    recorder::Recorder,
+    scene::{Counter, brisk, callers, echo, output, start, stuck},
 };
 
 /// An activity `echo` that waits for a signal on each run and reports whether its token had fired.
@@ -75,6 +76,8 @@ async fn an_activity_survives_failed_renewals_of_its_lock() {
 /// B2, second case: a lease that ends unrenewed deletes nothing; the activity runs again.
 #[tokio::test]
 async fn an_activity_whose_lease_ended_runs_again() {
+    let recorder = Recorder::default();
+    let _guard = metrics::set_default_local_recorder(&recorder);
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
     let (store, faults) = faulty(Arc::clone(&inner));
     let store: Arc<dyn Provider> = store;
@@ -91,6 +94,39 @@ async fn an_activity_whose_lease_ended_runs_again() {
     held.go.cancel();
     assert_eq!(output(&client, "i").await, "in");
     runtime.shutdown(None).await;
+    let losses = recorder.counters().get("duroxide_lock_losses_total{queue=worker}").copied();
+    assert_eq!(losses, Some(u64::from(held.cancelled.get())));
+}
+
+/// The turn of a lost lock is run again, and the loss is counted.
+#[tokio::test]
+async fn a_lock_that_is_lost_during_a_turn_is_counted() {
+    let recorder = Recorder::default();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
+    let (store, faults) = faulty(Arc::clone(&inner));
+    let store: Arc<dyn Provider> = store;
+    let (refused, mut refusals) = tokio::sync::mpsc::unbounded_channel();
+    faults.inject(move |name, nth| {
+        let refuses = name == "renew_orchestration_item_lock" && nth == 1;
+        refuses.then(|| {
+            refused.send(()).unwrap();
+            Fault::Permanent
+        })
+    });
+    let (orchestrations, mut stuck) = stuck();
+    let mut options = brisk();
+    options.orchestrator_lock_timeout = Duration::from_millis(500);
+    options.orchestrator_lock_renewal_buffer = Duration::from_millis(250);
+    let runtime = start(&store, ActivityRegistry::default(), orchestrations, options).await;
+    let client = Client::new(inner);
+    client.start_orchestration("i", "stuck", "in").await.unwrap();
+    stuck.began().await;
+    refusals.recv().await.unwrap();
+    drop(stuck);
+    assert_eq!(output(&client, "i").await, "in");
+    runtime.shutdown(None).await;
+    assert_eq!(recorder.counters().get("duroxide_lock_losses_total{queue=orchestrator}"), Some(&1));
 }
 
 /// B2, third case: a definite "lock lost" fires the token.

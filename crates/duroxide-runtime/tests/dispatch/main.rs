@@ -25,6 +25,8 @@ mod locks;
 mod logs;
 mod lost_answers;
 mod panics;
+#[path = "../../src/fixture/recorder.rs"]
+mod recorder;
 mod scene;
 mod shutdown;
 mod slots;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use duroxide_core::OrchestrationContext;
-use duroxide_runtime::{Client, OrchestrationRegistry, Runtime};
+use duroxide_runtime::{Client, OrchestrationRegistry, Runtime, RuntimeOptions};
 
 use crate::{PATIENCE, activities, continues, counters_of, memory_store, options, recorder::Recorder};
 
@@ -82,4 +82,29 @@ async fn children_are_not_counted_as_started_by_clients() {
         (format!("{{initiated_by={by},orchestration_name={name},version={version}}}"), 1)
     });
     assert_eq!(counters_of(&recorder, "duroxide_orchestration_starts_total"), expected.into());
+}
+
+/// How well the cache works: with it no turn replays, without it all but the first of an execution do.
+#[tokio::test]
+async fn turns_are_counted_by_where_their_execution_comes_from() {
+    for (cached, expected) in [(100, [("cache", 2), ("new", 1)]), (0, [("new", 1), ("replay", 2)])] {
+        let recorder = Recorder::default();
+        let guard = metrics::set_default_local_recorder(&recorder);
+        let store = memory_store();
+        let client = Client::new(Arc::clone(&store));
+        let orchestrations = OrchestrationRegistry::builder()
+            .register("TwoSteps", |ctx: OrchestrationContext, input| async move {
+                let input = ctx.schedule_activity("Step", input).await?;
+                ctx.schedule_activity("Step", input).await
+            })
+            .build();
+        let options = RuntimeOptions { execution_cache_size: cached, ..options() };
+        let runtime = Runtime::start_with_options(store, activities(), orchestrations, options).await;
+        client.start_orchestration("a", "TwoSteps", "").await.unwrap();
+        client.wait_for_orchestration("a", PATIENCE).await.unwrap();
+        runtime.shutdown(None).await;
+        drop(guard);
+        let expected = expected.map(|(source, count)| (format!("{{source={source}}}"), count));
+        assert_eq!(counters_of(&recorder, "duroxide_turns_total"), expected.into());
+    }
 }

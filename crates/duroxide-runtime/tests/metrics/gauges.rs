@@ -45,7 +45,7 @@ async fn the_gauge_shows_what_runs_and_the_duration_covers_all_of_it() {
 
 /// 20.2a: instances that were accepted and have not begun are counted too.
 #[tokio::test]
-async fn the_gauge_of_pending_instances_shows_accepted_starts() {
+async fn the_gauges_of_the_store_show_accepted_starts_and_nodes() {
     let recorder = Recorder::default();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let store = memory_store();
@@ -61,8 +61,10 @@ async fn the_gauge_of_pending_instances_shows_accepted_starts() {
     };
     let idle = node(0).await;
     recorder.gauge_becomes("duroxide_pending_orchestrations", 2.0).await;
+    recorder.gauge_becomes("duroxide_nodes", 1.0).await;
     let busy = node(2).await;
     recorder.gauge_becomes("duroxide_pending_orchestrations", 0.0).await;
+    recorder.gauge_becomes("duroxide_nodes", 2.0).await;
     for runtime in [idle, busy] {
         runtime.shutdown(None).await;
     }

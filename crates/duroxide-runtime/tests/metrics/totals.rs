@@ -159,6 +159,8 @@ fn others() -> impl Iterator<Item = (String, u64)> {
             "duroxide_suborchestration_calls_total\
              {child_orchestration=Child,outcome=success,parent_orchestration=Parent}",
         ),
+        (9, "duroxide_turns_total{source=new}"),
+        (8, "duroxide_turns_total{source=replay}"),
         (20, "duroxide_orchestration_dispatcher_items_fetched"),
         (7, "duroxide_worker_dispatcher_items_fetched"),
     ]

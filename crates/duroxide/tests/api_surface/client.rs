@@ -14,6 +14,7 @@ use duroxide::{
     runtime::{
         RuntimeLimits,
         env::{BoxFuture, Moment, Timer},
+        observability::TraceContext,
     },
 };
 
@@ -50,6 +51,7 @@ fn a_client_is_cheap_and_shareable() {
     bounds::sync::<Client>();
     let _: fn(Arc<dyn Provider>) -> Client = Client::new;
     let _: fn(Arc<dyn Provider>, RuntimeLimits) -> Client = Client::with_limits;
+    let _: fn(Client, TraceContext) -> Client = Client::with_trace_context;
     let _: fn(&Client) -> bool = Client::has_management_capability;
     let _: fn(duroxide::client::Client) -> Client = |client| client;
     let _: fn(duroxide::client::ClientError) -> ClientError = |error| error;

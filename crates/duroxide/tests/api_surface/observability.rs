@@ -7,8 +7,9 @@ use duroxide::{
     runtime::{
         self,
         observability::{
-            LogFormat, MetricsProvider, MetricsSnapshot, ObservabilityConfig, ObservabilityHandle,
-            init_logging,
+            InvalidTraceparent, LogFormat, MetricsProvider, MetricsSnapshot, ObservabilityConfig,
+            ObservabilityHandle, PropagatorAlreadySet, TraceContext, TracePropagator, TracedInput,
+            init_logging, set_trace_propagator,
         },
     },
 };
@@ -109,6 +110,9 @@ fn every_recorder(metrics: &MetricsProvider) {
     metrics.record_unregistered_orchestration_backoff();
     metrics.record_unregistered_activity_backoff();
     metrics.record_incompatible_version_abandoned();
+    metrics.record_turn("cache");
+    metrics.record_lock_loss("worker");
+    metrics.update_nodes(1_u64);
 }
 
 #[test]
@@ -120,4 +124,33 @@ fn recorders_feed_the_snapshot() {
     let active: i64 = metrics.get_active_orchestrations();
     assert_eq!(active, 4);
     assert_eq!(metrics.snapshot().unregistered_orch_backoff, 1);
+}
+
+struct NoTraces;
+
+impl TracePropagator for NoTraces {
+    fn context_of(&self, _span: &tracing::Span) -> Option<TraceContext> {
+        None
+    }
+
+    fn set_parent(&self, _span: &tracing::Span, _parent: &TraceContext) {}
+}
+
+#[test]
+fn trace_contexts_and_propagators() {
+    bounds::value::<TraceContext>();
+    bounds::eq::<TraceContext>();
+    bounds::error::<InvalidTraceparent>();
+    bounds::error::<PropagatorAlreadySet>();
+    let _: fn(u128, u64, u8) -> Option<TraceContext> = TraceContext::new;
+    let _: fn(TraceContext, &str) -> TraceContext = TraceContext::with_tracestate;
+    let context: TraceContext = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().unwrap();
+    let _: (u128, u64, u8) = (context.trace_id(), context.span_id(), context.flags());
+    let _: &str = context.tracestate();
+    let traced = TracedInput { input: "in".to_owned(), context: Some(context.clone()) };
+    let text: String = traced.clone().into_text();
+    assert_eq!((TracedInput::plain(&text), TracedInput::context_of(&text)), ("in", Some(context)));
+    assert_eq!(TracedInput::from_text(text), traced);
+    assert_eq!(set_trace_propagator(NoTraces), Ok(()));
+    assert_eq!(set_trace_propagator(NoTraces), Err(PropagatorAlreadySet));
 }

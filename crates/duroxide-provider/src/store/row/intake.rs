@@ -4,7 +4,7 @@
 //! store takes committed rows over in the order of their numbers: see [`Rules::take_in`](crate::rules::Rules::take_in).
 
 use duroxide_core::{
-    INITIAL_EXECUTION_ID, WorkItem, is_reserved_root_id,
+    INITIAL_EXECUTION_ID, TracedInput, WorkItem, is_reserved_root_id,
     limits::{MAX_ADDRESSED_ID_BYTES, MAX_NAME_BYTES, RuntimeLimits},
     reserved_root_id_message,
 };
@@ -129,7 +129,7 @@ impl IntakeRow {
             Self::START => WorkItem::StartOrchestration {
                 instance,
                 orchestration: name,
-                input: data,
+                input: TracedInput { input: data, context: None }.into_text(),
                 version: self.version.clone(),
                 parent_instance: None,
                 parent_id: None,

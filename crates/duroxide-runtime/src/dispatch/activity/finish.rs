@@ -57,6 +57,9 @@ impl ActivityWork {
             CallOutcome::LockLost { .. } | CallOutcome::Refused(_) => {
                 let (instance, id) = (&call.instance, call.id);
                 debug!(target: "duroxide::runtime", instance, id, "lock lost, the activity's result is discarded");
+                if !self.cancellation.is_cancelled() {
+                    self.node.metrics.record_lock_loss("worker");
+                }
                 self.node.locks.remove(&self.token);
             }
             CallOutcome::Unavailable { error, panicked } => {

@@ -212,6 +212,7 @@ impl ActivityWork {
                 RunOutcome::Cancelled
             }
             Err(LeaseEnd::Expired) => {
+                self.node.metrics.record_lock_loss("worker");
                 self.stop_task(&task, answered).await;
                 RunOutcome::Interrupted
             }

@@ -1,7 +1,7 @@
 //! Reads the facts of an execution from its stored history: its handler, its parent, and the duroxide version that it is
 //! pinned to (semantics 17).
 
-use duroxide_core::{Event, EventKind, ParentLink, current_build_version};
+use duroxide_core::{Event, EventKind, ParentLink, TraceContext, TracedInput, current_build_version};
 use duroxide_provider::{SemverRange, VersionRange, VersionTriple};
 use semver::Version;
 
@@ -14,6 +14,12 @@ pub(crate) fn recorded_handler(history: &[Event]) -> Option<(&str, &str)> {
 /// The parent's call, from the first event.
 pub(crate) fn recorded_parent(history: &[Event]) -> Option<ParentLink> {
     history.first()?.parent_link()
+}
+
+/// The trace context in which the instance was started, from the first event.
+pub(crate) fn recorded_trace(history: &[Event]) -> Option<TraceContext> {
+    let EventKind::OrchestrationStarted { input, .. } = &history.first()?.kind else { return None };
+    TracedInput::context_of(input)
 }
 
 /// Whether the history holds only the seed of the execution, so that its code has not run yet (2.1).

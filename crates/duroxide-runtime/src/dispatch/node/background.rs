@@ -62,6 +62,10 @@ async fn watch_queues(node: Arc<Node>) {
             }
             Err(error) => debug!(target: "duroxide::runtime", %error, "queue depths could not be read"),
         }
+        match provider_call("list_nodes", admin.list_nodes()).await {
+            Ok(nodes) => node.metrics.update_nodes(nodes.len() as u64),
+            Err(error) => debug!(target: "duroxide::runtime", %error, "nodes could not be counted"),
+        }
         match provider_call("count_pending_instances", admin.count_pending_instances()).await {
             Ok(Some(count)) => node.metrics.update_pending_orchestrations(count),
             Ok(None) => {}

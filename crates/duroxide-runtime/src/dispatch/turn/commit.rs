@@ -180,6 +180,7 @@ impl InstanceWork {
             version,
             turns: 0,
             unreadable_pin: None,
+            trace: predecessor.trace.clone(),
             position,
             steps: RunningSteps::default(),
         }))

@@ -1,7 +1,7 @@
 //! Builds the round that a turn commits (semantics 2.16).
 
 use duroxide_core::{
-    AppErrorKind, ErrorDetails, Event, EventKind, ParentLink, Timestamp, WorkItem,
+    AppErrorKind, ErrorDetails, Event, EventKind, ParentLink, Timestamp, TracedInput, WorkItem,
     engine::{Continuation, Outcome, Seed, Turn},
 };
 use duroxide_provider::{
@@ -184,7 +184,9 @@ fn metadata(delta: &[Event], outcome: &Outcome) -> ExecutionMetadata {
         Outcome::Running => (None, None),
         Outcome::Completed { output } => (Some("Completed"), Some(output.clone())),
         Outcome::Failed { details } => (Some("Failed"), Some(details.display_message())),
-        Outcome::ContinuedAsNew(next) => (Some("ContinuedAsNew"), Some(next.input.clone())),
+        Outcome::ContinuedAsNew(next) => {
+            (Some("ContinuedAsNew"), Some(TracedInput::plain(&next.input).to_owned()))
+        }
     };
     ExecutionMetadata {
         status: status.map(str::to_owned),

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use duroxide_core::{
-    ConfigErrorKind, ErrorDetails, Event, KvEntry, OrchestrationHandlerRef, ParentLink, WorkItem,
+    ConfigErrorKind, ErrorDetails, Event, KvEntry, OrchestrationHandlerRef, ParentLink, TraceContext,
+    TracedInput, WorkItem,
     engine::{Execution, Outcome, Setup, Turn},
 };
 use duroxide_provider::{LoadedExecution, VersionTriple};
@@ -16,11 +17,12 @@ use super::{
     commit::TurnResult,
     round::{Notice, refused_starts},
     steps::run_with_steps,
+    trace::carry_trace,
 };
 use crate::{
     cache::{CachedExecution, HistoryPosition},
     dispatch::{
-        decide::{Run, Unprocessable, is_seed_only, recorded_parent, start_item},
+        decide::{Run, Unprocessable, is_seed_only, recorded_parent, recorded_trace, start_item},
         measure::{End, Facts},
         quarantine::{RunPermit, SUSPECT_RETRY_DELAY, StartGuard},
     },
@@ -51,6 +53,7 @@ pub(super) struct Cold {
     pub history: Vec<Event>,
     pub position: HistoryPosition,
     pub turns: u64,
+    pub trace: Option<TraceContext>,
 }
 
 impl Source {
@@ -71,12 +74,13 @@ impl Source {
     }
 
     fn turn_of<'a>(&'a self, instance_id: &'a str) -> TurnOf<'a> {
-        let (execution_id, name, version, turns, replays) = match self {
-            Self::Live(live) => (live.execution_id, &live.name, &live.version, live.turns, false),
+        let (execution_id, name, version, turns, replays, trace) = match self {
+            Self::Live(live) => {
+                (live.execution_id, &live.name, &live.version, live.turns, false, &live.trace)
+            }
             Self::Cold(cold) => {
-                let Run { name, version, seed, .. } = &cold.run;
-                let replays = seed.is_none() && !is_seed_only(&cold.history);
-                (cold.execution_id, name, version, cold.turns, replays)
+                let Run { name, version, .. } = &cold.run;
+                (cold.execution_id, name, version, cold.turns, cold.replays(), &cold.trace)
             }
         };
         TurnOf {
@@ -86,6 +90,16 @@ impl Source {
             orchestration_version: version,
             turn: turns + 1,
             replays,
+            trace: trace.as_ref(),
+        }
+    }
+
+    /// Where the execution comes from, for metrics.
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Live(_) => "cache",
+            Self::Cold(cold) if cold.replays() => "replay",
+            Self::Cold(_) => "new",
         }
     }
 
@@ -101,6 +115,11 @@ impl Source {
 }
 
 impl Cold {
+    /// Whether the code first repeats what is recorded.
+    fn replays(&self) -> bool {
+        self.run.seed.is_none() && !is_seed_only(&self.history)
+    }
+
     fn build(self) -> CachedExecution {
         let Run { seed, name, version, unreadable_pin, replayable, .. } = self.run;
         let execution = match seed {
@@ -115,6 +134,7 @@ impl Cold {
             turns: self.turns,
             unreadable_pin,
             replayable,
+            trace: self.trace,
             position: self.position,
             steps: RunningSteps::default(),
         }
@@ -137,7 +157,12 @@ impl InstanceWork {
         let collisions = self.refuse_starts(accepted, recorded.as_ref());
         let first_turn = run.seed.is_some() || is_seed_only(&loaded.history);
         let setup = self.setup(Arc::clone(&run.handler), loaded.kv_snapshot.into_iter().collect());
+        let trace = match &run.seed {
+            Some(seed) => TracedInput::context_of(&seed.input),
+            None => recorded_trace(&loaded.history),
+        };
         let cold = Cold {
+            trace,
             execution_id: run.seed.as_ref().map_or(self.claim.execution_id, |seed| seed.execution_id),
             position: HistoryPosition::of(
                 &self.claim,
@@ -205,6 +230,7 @@ impl InstanceWork {
         let later_pin = source.later_pin();
         let messages = std::mem::take(&mut self.claim.messages);
         let starting = permit.as_mut().and_then(RunPermit::starting);
+        self.node.metrics.record_turn(source.label());
         let begun = self.node.env.moment();
         let (mut live, mut turn) = self.run_code(source, messages, starting).await?;
         if live.execution.has_open_steps() {
@@ -260,8 +286,9 @@ impl InstanceWork {
             if let Some(starting) = &starting {
                 starting.begin();
             }
-            let (live, turn) = span.in_scope(|| source.run(messages, env.as_ref()));
+            let (live, mut turn) = span.in_scope(|| source.run(messages, env.as_ref()));
             drop(starting);
+            carry_trace(&mut turn, live.trace.as_ref(), &span);
             span.record("outcome", turn_outcome(&turn.outcome));
             // Closes the span before the result is sent.
             drop(span);

@@ -52,7 +52,7 @@ mod tests {
     fn wants(filter: &impl Filter<Registry>) -> [bool; 2] {
         // A span without a subscriber has no metadata.
         let _listener = tracing::subscriber::set_default(tracing_subscriber::registry());
-        let ours = ActivityContext::new(charge_on(FakeStore::silent())).span(1);
+        let ours = ActivityContext::new(charge_on(FakeStore::silent())).span(1, None);
         let theirs = tracing::info_span!(target: "duroxide::activity", "checkout");
         [ours, theirs].map(|span| !filter.callsite_enabled(span.metadata().unwrap()).is_never())
     }

@@ -39,6 +39,17 @@ impl MetricsProvider {
         self.counters.unregistered_activity_backoff.add(1);
     }
 
+    /// A turn ran. `source` says where its execution came from: `new`, `cache` or `replay`.
+    pub fn record_turn(&self, source: &'static str) {
+        counter!("duroxide_turns_total", "source" => source).increment(1);
+    }
+
+    /// The lock of a claim ended before its work was committed, so the work runs again. `queue` is `orchestrator` or
+    /// `worker`.
+    pub fn record_lock_loss(&self, queue: &'static str) {
+        counter!("duroxide_lock_losses_total", "queue" => queue).increment(1);
+    }
+
     /// A replay of a turn differed from its live execution.
     pub fn record_audit_difference(&self) {
         counter!("duroxide_audit_differences_total").increment(1);

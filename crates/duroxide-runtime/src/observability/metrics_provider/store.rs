@@ -39,6 +39,11 @@ impl MetricsProvider {
         gauge!("duroxide_stranded_items", "reason" => reason).set(count as f64);
     }
 
+    /// Sets the number of nodes that have joined the store.
+    pub fn update_nodes(&self, count: u64) {
+        gauge!("duroxide_nodes").set(count as f64);
+    }
+
     /// Sets the depths of the two queues.
     pub fn update_queue_depths(&self, orchestrator: u64, worker: u64) {
         self.orchestrator_queue_depth.store(orchestrator, Ordering::Relaxed);
