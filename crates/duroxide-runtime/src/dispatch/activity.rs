@@ -185,3 +185,18 @@ impl Call {
         WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ActivityWork, Call, Duration, run::RunOutcome};
+    use crate::fixture::{CACHED_ALLOCATION_MAX, future_size};
+
+    type Finish = (&'static mut ActivityWork, &'static Call, RunOutcome, Duration);
+
+    #[test]
+    fn the_futures_of_a_claimed_activity_fit_into_the_allocators_cache() {
+        let finish = future_size(|(work, call, outcome, ran): Finish| work.finish(call, outcome, ran));
+        let sizes = [future_size(ActivityWork::run), finish];
+        assert!(sizes.iter().all(|size| *size <= CACHED_ALLOCATION_MAX), "{sizes:?}");
+    }
+}

@@ -289,3 +289,15 @@ impl InstanceWork {
         self.abandon(Some(delay), false).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::InstanceWork;
+    use crate::fixture::{CACHED_ALLOCATION_MAX, future_size};
+
+    #[test]
+    fn the_future_of_a_claimed_instance_fits_into_the_allocators_cache() {
+        let size = future_size(InstanceWork::run);
+        assert!(size <= CACHED_ALLOCATION_MAX, "{size}");
+    }
+}
