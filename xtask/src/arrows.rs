@@ -46,7 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "duroxide-testing",
         ],
     ),
-    ("duroxide-cli", &["duroxide", "duroxide-provider"]),
+    ("duroxide-cli", &["duroxide", "duroxide-core", "duroxide-provider"]),
     ("fault-vfs", &[]),
     ("postgres-server", &[]),
     ("opentelemetry-example", &[]),

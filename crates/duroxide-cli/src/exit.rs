@@ -4,6 +4,8 @@ use std::{fmt, io, process::ExitCode};
 
 use duroxide::{ClientError, providers::ProviderError};
 
+use crate::output::clean;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -85,7 +87,9 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
+        // A message may quote what strangers wrote.
+        let message: Vec<String> = self.message.lines().map(clean).collect();
+        f.write_str(&message.join("\n"))?;
         match &self.advice {
             Some(advice) => write!(f, "\n  {advice}"),
             None => Ok(()),

@@ -55,6 +55,11 @@ use duroxide::typed::Handlers;
 pub use self::{command::Command, exit::Exit, options::Options, output::Format};
 use self::{command::Context, exit::Failure, output::note};
 
+/// The snippets of the guide compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/command-line.md")]
+struct Guide;
+
 /// A command and its options. A program of its own takes them as a subcommand.
 #[derive(Debug, Args)]
 #[non_exhaustive]

@@ -219,6 +219,9 @@ fn kind_of(url: &str) -> Outcome<Kind> {
 
 /// What a URL keeps secret: the password before the `@`, and every `password=` of its parameters.
 fn secrets(url: &str) -> Vec<String> {
+    if url.starts_with("sqlite:") {
+        return Vec::new();
+    }
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let user = rest.rsplit_once('@').map(|(user, _)| user);
     let password = user.and_then(|user| user.split_once(':')).map(|(_, password)| password);

@@ -115,11 +115,11 @@ async fn old_executions_are_pruned() {
 }
 
 /// A message for an instance that nobody starts becomes a dead letter.
-async fn dead_letter(shop: &Shop) -> String {
+async fn dead_letter(shop: &Shop, instance: &str) -> String {
     let options = SqliteOptions { orphan_message_ttl: Duration::from_millis(1), ..Default::default() };
     let store = Arc::new(SqliteProvider::new(&shop.url(), Some(options)).await.unwrap());
     let client = Client::new(store.clone());
-    client.raise_event("ghost-1", "Boo", "hello?").await.unwrap();
+    client.raise_event(instance, "Boo", "hello?").await.unwrap();
     let (activities, orchestrations) = crate::fixture::handlers();
     let runtime = Runtime::start_with_store(store, activities, orchestrations).await;
     until(async || !client.list_dead_letters(None).await.unwrap().is_empty()).await;
@@ -131,7 +131,7 @@ async fn dead_letter(shop: &Shop) -> String {
 async fn dead_letters_are_listed_retried_and_discarded() {
     let shop = Shop::closed().await;
     shop.cli(&["dead-letters", "list"]).printed(&["no dead letters"]);
-    let id = dead_letter(&shop).await;
+    let id = dead_letter(&shop, "ghost-1").await;
     shop.cli(&["dead-letters", "list"]).printed(&["ghost-1", "orchestrator", "no such instance", "hello?"]);
     shop.cli(&["dead-letters", "list", "--instance", "other"]).printed(&["no dead letters"]);
     assert_eq!(shop.json(&["dead-letters", "list"])[0]["instance"], "ghost-1");
@@ -139,7 +139,7 @@ async fn dead_letters_are_listed_retried_and_discarded() {
 
     shop.cli(&["dead-letters", "retry", &id]).printed(&["is in its queue again"]);
     shop.cli(&["dead-letters", "retry", &id]).ended(3, "there is no dead letter");
-    let id = dead_letter(&shop).await;
+    let id = dead_letter(&shop, "ghost-2").await;
     shop.cli(&["dead-letters", "discard", &id]).ended(4, "add --yes");
     shop.cli(&["dead-letters", "discard", &id, "--dry-run"])
         .printed(&["would be discarded: no such instance"]);

@@ -13,8 +13,6 @@ use crate::{command::Context, consent::Consent, exit::Outcome, selection::Select
 /// `cancel`
 #[derive(Debug, Args)]
 pub struct Cancel {
-    #[command(flatten)]
-    selection: Selection,
     /// Why, as the instance is told
     #[arg(long, default_value = "cancelled from the command line")]
     reason: String,
@@ -23,6 +21,8 @@ pub struct Cancel {
     deadline: Option<Duration>,
     #[command(flatten)]
     consent: Consent,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 impl Cancel {

@@ -16,13 +16,13 @@ use crate::{
 /// `delete`
 #[derive(Debug, Args)]
 pub struct Delete {
-    #[command(flatten)]
-    selection: Selection,
     /// Delete running instances too
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     consent: Consent,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 impl Delete {

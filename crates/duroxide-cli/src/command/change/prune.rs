@@ -13,8 +13,6 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
 pub struct Prune {
-    #[command(flatten)]
-    selection: Selection,
     /// Keep this many of the newest executions of each instance
     #[arg(long, value_name = "NUMBER", group = "which")]
     keep_last: Option<u32>,
@@ -23,6 +21,8 @@ pub struct Prune {
     ended_before: Option<Moment>,
     #[command(flatten)]
     consent: Consent,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 impl Prune {

@@ -16,8 +16,6 @@ use crate::{
 /// `list`
 #[derive(Debug, Args)]
 pub struct List {
-    #[command(flatten)]
-    filter: Filter,
     /// At most this many
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -27,6 +25,8 @@ pub struct List {
     /// Begin behind the page whose end has this cursor
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 impl List {

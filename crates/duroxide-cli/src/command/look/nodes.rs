@@ -7,6 +7,7 @@ use duroxide::{
     TagFilter,
     providers::{JoinedNode, NodeCapability},
 };
+use duroxide_core::SYSCALL_ACTIVITY_PREFIX;
 use serde_json::{Value, json};
 
 use crate::{
@@ -50,7 +51,10 @@ fn row(node: &JoinedNode, now_ms: u64) -> [Line; 6] {
         return [name, seen, unknown, "".into(), "".into(), "".into()];
     };
     let orchestrations: Vec<String> = orchestrations(capability).collect();
-    let activities: Vec<&str> = capability.activities.iter().map(String::as_str).collect();
+    // Every node has those that are built in.
+    let activities = capability.activities.iter().map(String::as_str);
+    let activities: Vec<&str> =
+        activities.filter(|name| !name.starts_with(SYSCALL_ACTIVITY_PREFIX)).collect();
     [
         name,
         seen,
