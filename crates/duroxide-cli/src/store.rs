@@ -42,7 +42,10 @@ impl Store {
             Kind::Sqlite => open_sqlite(address, access).await?,
             #[cfg(feature = "postgres")]
             Kind::Postgres => {
-                let opened = PostgresProvider::open_existing(address.postgres_options()?).await;
+                let mut options = address.postgres_options()?;
+                // Who only reads waits for nothing, and needs no connection that listens.
+                options.notifications = access == Access::Write;
+                let opened = PostgresProvider::open_existing(options).await;
                 Backend::Postgres(Arc::new(opened.map_err(|error| address.open_failure(&error))?))
             }
         };
@@ -77,6 +80,18 @@ impl Store {
             Err(ClientError::InstanceNotFound { .. }) => self.pending_instance(id).await,
             found => Ok(found?),
         }
+    }
+
+    /// An instance that a node has begun: only that has something to delete, prune or export.
+    pub(crate) async fn begun_instance(&self, id: &str) -> Outcome<InstanceInfo> {
+        let info = self.instance(id).await?;
+        if info.status == InstanceQuery::PENDING {
+            return Err(Failure::refused(format!(
+                "no node has begun instance '{id}', so it has no history yet"
+            ))
+            .advise("`explain` says what its start waits for; `cancel` ends it as soon as a node takes it"));
+        }
+        Ok(info)
     }
 
     async fn pending_instance(&self, id: &str) -> Outcome<InstanceInfo> {
@@ -142,13 +157,13 @@ impl Address {
     }
 
     /// The URL of a SQLite file.
+    #[cfg(feature = "postgres")]
     pub(crate) fn sqlite_url(&self) -> Outcome<&str> {
         match self.kind {
             Kind::Sqlite => {
                 self.refuse_missing_file()?;
                 Ok(&self.url)
             }
-            #[cfg(feature = "postgres")]
             Kind::Postgres => Err(Failure::usage("a copy begins with a SQLite file")
                 .advise("name it with --store sqlite:…, and the database with --to postgres://…")),
         }

@@ -11,4 +11,5 @@ mod output;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod refusals;
+mod stuck;
 mod terminal;

@@ -46,6 +46,7 @@ async fn histories_are_exported_for_tests() {
     shop.cli(&["export", "echo-1", "--into", folder]).ended(4, "--replace");
     shop.cli(&["export", "echo-1", "--into", folder, "--replace"]).printed(&["echo-1.json"]);
     shop.cli(&["export", "echo-1", "--into", "/no/such/folder"]).ended(1, "cannot write");
+    shop.cli(&["export", "pending-1"]).ended(4, "no node has begun");
     shop.cli(&["export", "nobody"]).ended(3, "there is no instance");
 }
 

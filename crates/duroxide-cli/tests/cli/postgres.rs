@@ -70,6 +70,13 @@ async fn a_file_that_a_node_uses_is_not_copied() {
     shop.close().await;
 }
 
+#[test]
+fn a_missing_file_is_not_copied() {
+    let to = "postgres://postgres@127.0.0.1:1/postgres";
+    run(program().args(["--store", "sqlite:/no/such.db", "copy", "--to", to]), "")
+        .ended(3, "there is no store at");
+}
+
 /// Nobody listens there, or nobody is let in.
 #[test]
 fn passwords_are_not_shown_in_errors() {

@@ -41,7 +41,6 @@ fn a_missing_store_is_not_made_by_any_command() {
         &["dead-letters", "retry", "1"],
         &["check"],
         &["watch", "--count", "1"],
-        &["copy", "--to", "postgres://postgres@127.0.0.1:1/postgres"],
     ] {
         let ran = run(program().args(["--store", &url]).args(command), "");
         ran.ended(3, "start your program on this path once");

@@ -35,6 +35,7 @@ impl Delete {
         }
         self.consent.ask(&format!("delete {} instances with their children", ids.len()))?;
         each(&context.out, "deleting", &ids, async |id| {
+            store.begun_instance(id).await?;
             let deleted = store.client.delete_instance(id, self.force).await?;
             Ok(done(&deleted))
         })
@@ -43,14 +44,13 @@ impl Delete {
 
     /// What a delete would hit, and whether it would be refused.
     async fn look(&self, store: &Store, id: &str) -> Outcome<Done> {
-        let info = store.instance(id).await?;
+        let info = store.begun_instance(id).await?;
         if let Some(parent) = info.parent_instance_id {
             return Err(Failure::refused(format!("instance '{id}' is a child of '{parent}'"))
                 .advise("a child is deleted with its root"));
         }
         let size = store.client.get_instance_tree(id).await?.size();
-        let is_open = matches!(info.status.as_str(), "Running" | InstanceQuery::PENDING);
-        if is_open && !self.force {
+        if info.status == "Running" && !self.force {
             return Err(Failure::refused(format!("instance '{id}' is still running"))
                 .advise("cancel it first, or add --force to delete it as it is"));
         }

@@ -35,7 +35,7 @@ impl Prune {
         self.consent.ask(&format!("prune {} instances", ids.len()))?;
         let completed_before = self.ended_before.map(|at| at.0);
         each(&context.out, "pruning", &ids, async |id| {
-            store.instance(id).await?;
+            store.begun_instance(id).await?;
             let options = PruneOptions { keep_last: self.keep_last, completed_before };
             let pruned = store.client.prune_executions(id, options).await?;
             Ok(Done {
@@ -52,7 +52,7 @@ impl Prune {
 
 /// What a prune would look at. Which executions it takes is decided by the store.
 async fn look(store: &Store, id: &str) -> Outcome<Done> {
-    store.instance(id).await?;
+    store.begun_instance(id).await?;
     let executions = store.client.list_executions(id).await?.len();
     let old = executions.saturating_sub(1);
     Ok(Done {

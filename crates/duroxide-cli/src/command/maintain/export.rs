@@ -34,6 +34,7 @@ impl Export {
         }
         let store = context.reader().await?;
         for id in &ids {
+            store.begun_instance(id).await?;
             let history = store.client.export_history(id).await?;
             match &self.into {
                 None => context.out.write(&json(&history)?)?,

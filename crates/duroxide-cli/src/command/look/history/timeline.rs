@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use duroxide::{ErrorDetails, Event, EventKind};
+use duroxide_core::EventRole;
 
 use crate::{
     output::{Line, Output, Tone, clean},
@@ -28,83 +29,68 @@ impl Timeline {
     }
 
     fn describe(&self, event: &Event, out: &Output) -> (Tone, String) {
+        use EventKind as K;
         let payload = |text: &str| out.payload(text);
         let call = || self.call(event);
-        let plain = |text: String| (Tone::Plain, text);
-        match &event.kind {
-            EventKind::OrchestrationStarted { name, version, input, parent_instance, .. } => {
+        let tone = tone_of(&event.kind);
+        let text = match &event.kind {
+            K::OrchestrationStarted { name, version, input, parent_instance, .. } => {
                 let by = parent_instance.as_ref().map(|parent| format!(" by {}", clean(parent)));
                 let (name, by) = (clean(name), by.unwrap_or_default());
-                (Tone::Strong, format!("{name} {} started{by}: {}", clean(version), payload(input)))
+                format!("{name} {} started{by}: {}", clean(version), payload(input))
             }
-            EventKind::OrchestrationCompleted { output } => {
-                (Tone::Good, format!("completed: {}", payload(output)))
+            K::OrchestrationCompleted { output } => format!("completed: {}", payload(output)),
+            K::OrchestrationFailed { details } => format!("failed: {}", error(details, out)),
+            K::OrchestrationContinuedAsNew { input } => format!("continued as new: {}", payload(input)),
+            K::OrchestrationCancelRequested { reason } => {
+                format!("cancellation requested: {}", payload(reason))
             }
-            EventKind::OrchestrationFailed { details } => {
-                (Tone::Bad, format!("failed: {}", error(details, out)))
+            K::CancellationSubscribed => "asks to be told of a cancellation".to_owned(),
+            K::ActivityScheduled { name, input, session_id, tag } => {
+                let option = |word: &str, value: &Option<String>| {
+                    value.as_ref().map(|value| format!(", {word} {}", clean(value))).unwrap_or_default()
+                };
+                let options = option("session", session_id) + &option("tag", tag);
+                format!("activity {}{options} scheduled: {}", clean(name), payload(input))
             }
-            EventKind::OrchestrationContinuedAsNew { input } => {
-                (Tone::Good, format!("continued as new: {}", payload(input)))
+            K::ActivityCompleted { result } | K::SubOrchestrationCompleted { result } => {
+                format!("{} returned: {}", call(), payload(result))
             }
-            EventKind::OrchestrationCancelRequested { reason } => {
-                (Tone::Warn, format!("cancellation requested: {}", payload(reason)))
+            K::ActivityFailed { details } | K::SubOrchestrationFailed { details } => {
+                format!("{} failed: {}", call(), error(details, out))
             }
-            EventKind::CancellationSubscribed => plain("asks to be told of a cancellation".to_owned()),
-            EventKind::ActivityScheduled { name, input, session_id, tag } => {
-                let session = session_id.as_ref().map(|id| format!(", session {}", clean(id)));
-                let tag = tag.as_ref().map(|tag| format!(", tag {}", clean(tag)));
-                let (session, tag) = (session.unwrap_or_default(), tag.unwrap_or_default());
-                plain(format!("activity {}{session}{tag} scheduled: {}", clean(name), payload(input)))
-            }
-            EventKind::ActivityCompleted { result } | EventKind::SubOrchestrationCompleted { result } => {
-                plain(format!("{} returned: {}", call(), payload(result)))
-            }
-            EventKind::ActivityFailed { details } | EventKind::SubOrchestrationFailed { details } => {
-                (Tone::Bad, format!("{} failed: {}", call(), error(details, out)))
-            }
-            EventKind::ActivityCancelRequested { reason }
-            | EventKind::SubOrchestrationCancelRequested { reason }
-            | EventKind::ExternalSubscribedCancelled { reason }
-            | EventKind::QueueSubscriptionCancelled { reason } => {
-                (Tone::Warn, format!("{} given up: {}", call(), payload(reason)))
-            }
-            EventKind::StepEnded { name, result: Ok(result), .. } => {
-                plain(format!("step {} returned: {}", clean(name), payload(result)))
-            }
-            EventKind::StepEnded { name, result: Err(details), .. } => {
-                (Tone::Bad, format!("step {} failed: {}", clean(name), error(details, out)))
-            }
-            EventKind::TimerCreated { fire_at_ms } => {
+            K::ActivityCancelRequested { reason }
+            | K::SubOrchestrationCancelRequested { reason }
+            | K::ExternalSubscribedCancelled { reason }
+            | K::QueueSubscriptionCancelled { reason } => format!("{} given up: {}", call(), payload(reason)),
+            K::StepEnded { name, result, .. } => match result {
+                Ok(result) => format!("step {} returned: {}", clean(name), payload(result)),
+                Err(details) => format!("step {} failed: {}", clean(name), error(details, out)),
+            },
+            K::TimerCreated { fire_at_ms } => {
                 let wait = age(event.timestamp_ms, *fire_at_ms);
-                plain(format!("timer of {wait} created, due {}", iso(*fire_at_ms)))
+                format!("timer of {wait} created, due {}", iso(*fire_at_ms))
             }
-            EventKind::TimerFired { .. } => plain(format!("{} fired", call())),
-            EventKind::ExternalSubscribed { name } => plain(format!("waits for event {}", clean(name))),
-            EventKind::ExternalEvent { name, data } => {
-                plain(format!("event {} arrived: {}", clean(name), payload(data)))
+            K::TimerFired { .. } => format!("{} fired", call()),
+            K::ExternalSubscribed { name } => format!("waits for event {}", clean(name)),
+            K::ExternalEvent { name, data } => format!("event {} arrived: {}", clean(name), payload(data)),
+            K::QueueSubscribed { name } => format!("waits for a message of queue {}", clean(name)),
+            K::QueueEventDelivered { name, data } => {
+                format!("message of queue {} arrived: {}", clean(name), payload(data))
             }
-            EventKind::QueueSubscribed { name } => {
-                plain(format!("waits for a message of queue {}", clean(name)))
+            K::OrchestrationChained { name, instance, input } => {
+                format!("started {} as {}, detached: {}", clean(name), clean(instance), payload(input))
             }
-            EventKind::QueueEventDelivered { name, data } => {
-                plain(format!("message of queue {} arrived: {}", clean(name), payload(data)))
+            K::SubOrchestrationScheduled { name, instance, input } => {
+                format!("child {} as {} scheduled: {}", clean(name), clean(instance), payload(input))
             }
-            EventKind::OrchestrationChained { name, instance, input } => {
-                plain(format!("started {} as {}, detached: {}", clean(name), clean(instance), payload(input)))
-            }
-            EventKind::SubOrchestrationScheduled { name, instance, input } => {
-                plain(format!("child {} as {} scheduled: {}", clean(name), clean(instance), payload(input)))
-            }
-            EventKind::CustomStatusUpdated { status: Some(status) } => {
-                plain(format!("custom status: {}", payload(status)))
-            }
-            EventKind::CustomStatusUpdated { status: None } => plain("custom status reset".to_owned()),
-            EventKind::KeyValueSet { key, value, .. } => {
-                plain(format!("{} = {}", clean(key), payload(value)))
-            }
-            EventKind::KeyValueCleared { key } => plain(format!("key {} removed", clean(key))),
-            EventKind::KeyValuesCleared => plain("all keys removed".to_owned()),
-        }
+            K::CustomStatusUpdated { status: Some(status) } => format!("custom status: {}", payload(status)),
+            K::CustomStatusUpdated { status: None } => "custom status reset".to_owned(),
+            K::KeyValueSet { key, value, .. } => format!("{} = {}", clean(key), payload(value)),
+            K::KeyValueCleared { key } => format!("key {} removed", clean(key)),
+            K::KeyValuesCleared => "all keys removed".to_owned(),
+        };
+        (tone, text)
     }
 
     /// `activity Charge (2, 1.2 s)`: the call that an event is about, and how long ago it was made.
@@ -117,6 +103,29 @@ impl Timeline {
             }
             None => format!("call {id}"),
         }
+    }
+}
+
+fn tone_of(kind: &EventKind) -> Tone {
+    use EventKind as K;
+    let is_failure = matches!(
+        kind,
+        K::OrchestrationFailed { .. }
+            | K::ActivityFailed { .. }
+            | K::SubOrchestrationFailed { .. }
+            | K::StepEnded { result: Err(_), .. }
+    );
+    match kind.role() {
+        _ if is_failure => Tone::Bad,
+        EventRole::Start => Tone::Strong,
+        EventRole::End => Tone::Good,
+        EventRole::CancelRequest | EventRole::GivenUp { .. } => Tone::Warn,
+        EventRole::Call(_)
+        | EventRole::Completion(_)
+        | EventRole::Message
+        | EventRole::DetachedStart
+        | EventRole::CustomStatus(_)
+        | EventRole::KeyValues(_) => Tone::Plain,
     }
 }
 
