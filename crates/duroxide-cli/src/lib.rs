@@ -69,13 +69,13 @@ pub struct Cli {
     pub options: Options,
     /// What is to be done.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Box<Command>,
 }
 
 impl Cli {
     /// A command with its options.
     pub fn new(options: Options, command: Command) -> Self {
-        Self { options, command }
+        Self { options, command: Box::new(command) }
     }
 }
 
