@@ -4,8 +4,12 @@ use std::{path::Path, process::Command};
 
 #[test]
 fn a_program_has_the_command_line_as_a_subcommand() {
-    // Examples of a package are built with its tests, beside them.
     let built = Path::new(env!("CARGO_BIN_EXE_duroxide")).with_file_name("examples").join("own_program");
+    // All tests of a package are built with its examples, and a single one without.
+    if !built.exists() {
+        let build = ["build", "--package", "duroxide-cli", "--example", "own_program"];
+        assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
+    }
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(built).env("TMPDIR", folder.path()).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();

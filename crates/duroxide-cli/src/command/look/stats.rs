@@ -1,7 +1,9 @@
 //! `stats`: counts over the whole store.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
-use duroxide::{InstanceSummary, SummaryRequest, SystemMetrics};
+use duroxide::{InstanceSummary, SummaryRequest};
 use serde_json::{Value, json};
 
 use crate::{
@@ -23,58 +25,69 @@ pub struct Stats {}
 impl Stats {
     pub(crate) async fn run(&self, context: &Context<'_>) -> Outcome {
         let store = context.reader().await?;
-        let counts = Counts::read(&store).await?;
         let now_ms = now_ms();
-        let day =
-            SummaryRequest { from_ms: now_ms.saturating_sub(24 * HOUR_MS), bucket_ms: HOUR_MS, buckets: 24 };
+        let from_ms = now_ms.saturating_sub(24 * HOUR_MS);
+        let day = SummaryRequest { from_ms, bucket_ms: HOUR_MS, buckets: 24 };
         let summary = store.client.summarize_instances(&day).await?;
-        let text = by_name(counts.describe(Text::default()).line(""), &summary);
-        let text = text.lines(oldest(&summary, now_ms)).line(day_line(&summary));
+        let counts = Counts::read(&store, &summary).await?;
+        let sizes = store.client.get_system_metrics().await?;
+        let text = counts.describe(Text::default());
+        let text = text.line(format!("{} executions, {} events", sizes.total_executions, sizes.total_events));
+        let text = by_name(text.line(""), &summary).lines(oldest(&summary, now_ms)).line(day_line(&summary));
         let mut json = counts.to_json();
         if let Some(json) = json.as_object_mut() {
+            json.insert("executions".to_owned(), json!(sizes.total_executions));
+            json.insert("events".to_owned(), json!(sizes.total_events));
             json.insert("by_name".to_owned(), json!(summary.counts));
             json.insert("last_day".to_owned(), day_json(&summary));
             json.insert("oldest_running".to_owned(), oldest_json(&summary));
         }
-        let ids = summary.counts.iter().map(|count| count.name.clone()).collect();
+        let names: BTreeSet<&String> = summary.counts.iter().map(|count| &count.name).collect();
+        let ids = names.into_iter().cloned().collect();
         context.out.print(&Answer { text, json, ids })?;
         Ok(Exit::Done)
     }
 }
 
-/// Counts that cost little.
+/// How many instances there are of each status, and what waits.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
-    pub(super) metrics: SystemMetrics,
+    pub(super) running: u64,
+    pub(super) completed: u64,
+    pub(super) failed: u64,
+    pub(super) total: u64,
     pub(super) pending: Option<u64>,
     pub(super) dead_letters: usize,
 }
 
 impl Counts {
-    pub(super) async fn read(store: &Store) -> Outcome<Self> {
+    pub(super) async fn read(store: &Store, summary: &InstanceSummary) -> Outcome<Self> {
+        let of = |status: &str| {
+            let counts = summary.counts.iter().filter(|count| count.status == status);
+            counts.map(|count| count.count).sum()
+        };
         Ok(Self {
-            metrics: store.client.get_system_metrics().await?,
+            running: of("Running"),
+            completed: of("Completed"),
+            failed: of("Failed"),
+            total: summary.counts.iter().map(|count| count.count).sum(),
             pending: store.client.count_pending_instances().await?,
             dead_letters: store.client.list_dead_letters(Some(DEAD_LETTERS_MAX)).await?.len(),
         })
     }
 
     pub(super) fn describe(&self, text: Text) -> Text {
-        let metrics = &self.metrics;
+        let Self { running, completed, failed, total, dead_letters, .. } = self;
         let tone = |bad: bool, tone: Tone| if bad { tone } else { Tone::Plain };
         let pending = self.pending.unwrap_or_default();
-        let instances = Line::new(format!("{} instances: ", metrics.total_instances))
-            .and(Tone::Strong, format!("{} running", metrics.running_instances))
-            .and(Tone::Plain, format!(", {} completed, ", metrics.completed_instances))
-            .and(
-                tone(metrics.failed_instances > 0, Tone::Bad),
-                format!("{} failed", metrics.failed_instances),
-            );
+        let instances = Line::new(format!("{total} instances: "))
+            .and(Tone::Strong, format!("{running} running"))
+            .and(Tone::Plain, format!(", {completed} completed, "))
+            .and(tone(*failed > 0, Tone::Bad), format!("{failed} failed"));
         let waiting = Line::toned(tone(pending > 0, Tone::Warn), format!("{pending} pending"))
             .and(Tone::Plain, ", ")
-            .and(tone(self.dead_letters > 0, Tone::Bad), format!("{} dead letters", self.counted_letters()));
-        let sizes = format!("{} executions, {} events", metrics.total_executions, metrics.total_events);
-        text.line(instances).line(waiting).line(sizes)
+            .and(tone(*dead_letters > 0, Tone::Bad), format!("{} dead letters", self.counted_letters()));
+        text.line(instances).line(waiting)
     }
 
     fn counted_letters(&self) -> String {
@@ -82,15 +95,13 @@ impl Counts {
         format!("{}{}", self.dead_letters, if is_cut { " or more" } else { "" })
     }
 
-    fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         json!({
-            "instances": self.metrics.total_instances,
-            "running": self.metrics.running_instances,
-            "completed": self.metrics.completed_instances,
-            "failed": self.metrics.failed_instances,
+            "instances": self.total,
+            "running": self.running,
+            "completed": self.completed,
+            "failed": self.failed,
             "pending": self.pending,
-            "executions": self.metrics.total_executions,
-            "events": self.metrics.total_events,
             "dead_letters": self.dead_letters,
         })
     }

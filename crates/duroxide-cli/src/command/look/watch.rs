@@ -18,8 +18,9 @@ use crate::{
     time::{now_ms, parse_duration},
 };
 
-/// A summary passes over all instances, so it is kept for a while.
-const SUMMARY_INTERVAL: Duration = Duration::from_secs(15);
+/// A summary passes over all instances, so it is kept for a while: this long, or this many times as long as it took.
+const SUMMARY_INTERVAL: Duration = Duration::from_secs(10);
+const SUMMARY_SHARE: u32 = 30;
 const MINUTE_MS: u64 = 60_000;
 /// Minutes that the chart shows.
 const MINUTES: u32 = 60;
@@ -65,33 +66,36 @@ impl Watch {
     }
 }
 
-/// The last summary, and when it was made.
+/// The last summary, and until when it is good enough.
 #[derive(Debug, Default)]
 struct Summary(Option<(Instant, InstanceSummary)>);
 
 impl Summary {
     async fn read(&mut self, store: &Store) -> Outcome<InstanceSummary> {
-        if let Some((at, summary)) = &self.0
-            && at.elapsed() < SUMMARY_INTERVAL
+        let began = Instant::now();
+        if let Some((good_until, summary)) = &self.0
+            && began < *good_until
         {
             return Ok(summary.clone());
         }
         let from_ms = now_ms().saturating_sub(MINUTE_MS * u64::from(MINUTES));
         let request = SummaryRequest { from_ms, bucket_ms: MINUTE_MS, buckets: MINUTES };
         let summary = store.client.summarize_instances(&request).await?;
-        self.0 = Some((Instant::now(), summary.clone()));
+        let pause = (began.elapsed() * SUMMARY_SHARE).max(SUMMARY_INTERVAL);
+        self.0 = Some((Instant::now() + pause, summary.clone()));
         Ok(summary)
     }
 }
 
 impl Overview {
     async fn read(store: &Store, title: &str, summary: &mut Summary) -> Result<Self, Failure> {
+        let summary = summary.read(store).await?;
         let failed = InstanceQuery::default().status("Failed").limit(FAILURES);
         Ok(Self {
             title: title.to_owned(),
             now_ms: now_ms(),
-            counts: Counts::read(store).await?,
-            summary: summary.read(store).await?,
+            counts: Counts::read(store, &summary).await?,
+            summary,
             // A store that cannot tell is shown without its queues.
             queues: store.client.summarize_queues().await.ok(),
             nodes: store.client.list_nodes().await?,

@@ -79,14 +79,9 @@ impl Overview {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let metrics = &self.counts.metrics;
         json!({
             "at": iso(self.now_ms),
-            "running": metrics.running_instances,
-            "completed": metrics.completed_instances,
-            "failed": metrics.failed_instances,
-            "pending": self.counts.pending,
-            "dead_letters": self.counts.dead_letters,
+            "counts": self.counts.to_json(),
             "last_hour": self.summary,
             "queues": self.queues,
             "nodes": self.nodes,
@@ -122,9 +117,7 @@ mod tests {
     fn overview() -> Overview {
         let mut overview =
             Overview { title: "sqlite:orders.db".to_owned(), now_ms: 90_000, ..Overview::default() };
-        overview.counts.metrics.total_instances = 5;
-        overview.counts.metrics.running_instances = 3;
-        overview.counts.pending = Some(1);
+        overview.counts = Counts { total: 5, running: 3, pending: Some(1), ..Counts::default() };
         overview.summary.started = vec![1, 2];
         overview.summary.oldest_running = Some(("order-1".to_owned(), 30_000));
         overview
