@@ -2,7 +2,8 @@
 //!
 //! The program starts itself as a worker process on a SQLite file, kills it with SIGKILL while an activity is running
 //! and a timer is pending, starts a second worker, approves the order, and prints what happened when. At the end it
-//! checks that nothing that was recorded ran again; if anything is off it says so and fails.
+//! checks that nothing that was recorded ran again; if anything is off it says so and fails. It keeps the store, and says
+//! how to look into it.
 //!
 //! ```text
 //! cargo run --release --example crash_and_resume
@@ -73,7 +74,13 @@ async fn supervise() -> Result<(), Box<dyn Error>> {
 
     let timeline = Timeline::collect(&journal, &client).await?;
     println!("{timeline}\nResult: {output}\n");
-    println!("{}", verdict::check(&timeline, &output)?);
+    println!("{}\n", verdict::check(&timeline, &output)?);
+    // Kept, so that its reader can look at it with the command line.
+    let store = folder.keep().join(worker::STORE);
+    println!(
+        "The store is kept. Look into it, with `cargo run -p duroxide-cli --` for `duroxide` if that is not installed:"
+    );
+    println!("    duroxide --store sqlite:{} history {INSTANCE}", store.display());
     Ok(())
 }
 

@@ -16,8 +16,11 @@ use crate::{journal::Journal, order};
 /// How long a worker may be silent before its activities are given to others, as long as it may be alive.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
+/// The file of the store.
+pub(crate) const STORE: &str = "orders.db";
+
 pub(crate) async fn open_store(folder: &Path) -> Result<Arc<SqliteProvider>, Box<dyn Error>> {
-    let url = format!("sqlite:{}", folder.join("orders.db").display());
+    let url = format!("sqlite:{}", folder.join(STORE).display());
     Ok(Arc::new(SqliteProvider::new(&url, None).await?))
 }
 

@@ -1,7 +1,7 @@
 //! Dependencies between the workspace's crates point inwards; the pure crates stay pure.
 //!
 //! ```text
-//! core <- provider <- store ; store <- {sqlite, postgres, peek-lock, runtime} ; peek-lock <- fs ; runtime <- {conformance, testing} ; sqlite <- testing ; all <- duroxide
+//! core <- provider <- store ; store <- {sqlite, postgres, peek-lock, runtime} ; peek-lock <- fs ; runtime <- {conformance, testing} ; sqlite <- testing ; all <- duroxide <- cli
 //! ```
 //!
 //! Only normal dependencies count: a crate's tests may use whatever they like.
@@ -46,6 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "duroxide-testing",
         ],
     ),
+    ("duroxide-cli", &["duroxide", "duroxide-core", "duroxide-provider"]),
     ("fault-vfs", &[]),
     ("postgres-server", &[]),
     ("opentelemetry-example", &["duroxide"]),

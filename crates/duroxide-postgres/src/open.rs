@@ -64,6 +64,25 @@ pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
+/// Refuses a schema that is missing or not of this release, and leaves it as it is.
+pub(crate) fn check_existing(options: &PostgresOptions) -> Result<(), OpenError> {
+    let mut connection =
+        Connection::open(options).map_err(|trouble| OpenError::of_connection(trouble, CONNECTIONS))?;
+    let schema = &options.schema;
+    let unusable = |trouble: Trouble| OpenError::of_schema(trouble, schema.as_str());
+    check_server(&mut connection, schema)?;
+    if let Found::Nothing = find_tables(&mut connection, schema).map_err(unusable)? {
+        return Err(OpenError::Missing { schema: schema.to_string() });
+    }
+    // Tables of another program are refused when the store is opened, which changes nothing in them either.
+    let Ok(found) = version(&mut connection) else { return Ok(()) };
+    if found < SCHEMA_VERSION {
+        let schema = schema.to_string();
+        return Err(OpenError::OlderSchema { schema, found, known: SCHEMA_VERSION });
+    }
+    Ok(())
+}
+
 fn check_server(connection: &mut Connection, schema: &SchemaName) -> Result<(), OpenError> {
     let read = |connection: &mut Connection| -> Result<(i32, bool), Trouble> {
         let answers = connection.trip(&[Query::new(SERVER, Vec::new())], Frame::Plain)?;

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use duroxide_provider::{ProviderError, store::CopySource};
+use duroxide_provider::{
+    ProviderError,
+    store::{CopySource, StoreSnapshot},
+};
 use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
 use self::copy::copy;
@@ -18,8 +21,8 @@ pub use self::{
     intake::{Intake, IntakeError},
 };
 use crate::{
-    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, node_locks::SessionLocks, reads::health,
-    session::Session,
+    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, node_locks::SessionLocks,
+    open::check_existing, reads::health, session::Session,
 };
 
 /// Connections that read beside the one that writes.
@@ -57,8 +60,31 @@ impl PostgresProvider {
     /// # Errors
     /// See [`OpenError`]. Nothing is written then, except that a schema may have been made.
     pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
+        Self::open_on_a_thread(move || Self::start(options)).await
+    }
+
+    /// Opens a store that exists, as it is: a missing schema is not made, and that of an older release is not upgraded. For
+    /// tools that look into the stores of others.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. Nothing is written then.
+    pub async fn open_existing(options: PostgresOptions) -> Result<Self, OpenError> {
+        Self::open_on_a_thread(move || check_existing(&options).and_then(|()| Self::start(options))).await
+    }
+
+    /// The whole content, for the checks of [`duroxide_provider::invariant`]. All of it is held in memory.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn snapshot(&self) -> Result<StoreSnapshot, ProviderError> {
+        self.store.snapshot().await
+    }
+
+    async fn open_on_a_thread(
+        open: impl FnOnce() -> Result<Self, OpenError> + Send + 'static,
+    ) -> Result<Self, OpenError> {
         let (reply, answer) = tokio::sync::oneshot::channel();
-        let start = move || drop(reply.send(Self::start(options)));
+        let start = move || drop(reply.send(open()));
         std::thread::Builder::new()
             .name("duroxide-postgres-open".to_owned())
             .spawn(start)

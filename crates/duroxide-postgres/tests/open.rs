@@ -155,3 +155,28 @@ async fn a_standby() {
     let error = refusal(changed(&standby, ""), "target_session_attrs=read-write").await;
     assert_eq!(error, OpenError::ReadOnly);
 }
+
+/// Tools look into stores that others make.
+#[tokio::test]
+async fn a_store_that_is_only_looked_at_is_neither_made_nor_upgraded() {
+    let Some(server) = postgres_server::server() else { return };
+    let options = fresh_options(server);
+    let schema = options.schema.to_string();
+    let missing = PostgresProvider::open_existing(options.clone()).await.unwrap_err();
+    assert_eq!(missing, OpenError::Missing { schema: schema.clone() });
+    assert!(missing.to_string().contains("start a node"), "{missing}");
+    let again = PostgresProvider::open_existing(options.clone()).await.unwrap_err();
+    assert_eq!(again, missing, "the first look has made nothing");
+
+    drop(PostgresProvider::open(options.clone()).await.unwrap());
+    let store = PostgresProvider::open_existing(options.clone()).await.unwrap();
+    assert!(store.snapshot().await.unwrap().instances.is_empty());
+    drop(store);
+
+    let admin = Admin::connect(server).await;
+    admin.run(&format!("UPDATE {schema}.meta SET schema_version = 1")).await;
+    for _ in 0..2 {
+        let older = PostgresProvider::open_existing(options.clone()).await.unwrap_err();
+        assert!(matches!(older, OpenError::OlderSchema { found: 1, .. }), "{older}");
+    }
+}

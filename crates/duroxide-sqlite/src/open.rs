@@ -1,6 +1,7 @@
 //! Opening a store: whose file it is, how its connections are set up, which tables it has.
 
 mod busy;
+mod existing;
 mod identity;
 mod location;
 mod migrate;
@@ -10,6 +11,7 @@ mod real_path;
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
+pub(crate) use existing::existing_store;
 pub(crate) use location::Location;
 pub(crate) use pragma::WRITER_CACHE;
 pub use reader::SqliteReader;

@@ -13,7 +13,7 @@ use self::thread::run_on_a_thread;
 use crate::{
     SqliteEngine, SqliteError, SqliteOptions, SqliteReader, compact,
     db::Db,
-    open::{Location, open_writer},
+    open::{Location, existing_store, open_writer},
     wal,
 };
 
@@ -41,6 +41,26 @@ impl SqliteProvider {
     /// by a newer schema, in a missing directory. Nothing in such a file is changed.
     pub async fn new(url: &str, options: Option<SqliteOptions>) -> Result<Self, SqliteError> {
         Self::open(Location::parse(url)?, options.unwrap_or_default()).await
+    }
+
+    /// Opens a store that exists, as it is: a missing file is not made, and the tables of an older release are not
+    /// upgraded. For tools that change the stores of others.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and for a file that is missing, empty, or not of this release's schema.
+    pub async fn open_existing(url: &str, options: Option<SqliteOptions>) -> Result<Self, SqliteError> {
+        let (url, options) = (url.to_owned(), options.unwrap_or_default());
+        run_on_a_thread("open", move || Self::start(existing_store(&url)?, options)).await
+    }
+
+    /// Opens a store that exists for reading only, beside those who write it. Every change is refused with a permanent
+    /// error, and so is joining as a node. For tools that look into the stores of others.
+    ///
+    /// # Errors
+    /// As [`Self::open_existing`].
+    pub async fn open_read_only(url: &str) -> Result<Self, SqliteError> {
+        let url = url.to_owned();
+        run_on_a_thread("open", move || Self::start_reading(existing_store(&url)?)).await
     }
 
     /// Opens a private store in memory.
@@ -94,9 +114,17 @@ impl SqliteProvider {
         run_on_a_thread("compact", move || compact::run(&open_writer(&location, &options)?)).await
     }
 
+    /// The whole content, for the checks of [`duroxide_provider::invariant`]. All of it is held in memory.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn snapshot(&self) -> Result<StoreSnapshot, SqliteError> {
+        self.store.snapshot().await
+    }
+
     /// Everything that is queued or locked, as text for people. Payloads are shown by their size.
     pub async fn debug_dump(&self) -> String {
-        match self.store.query("debug_dump", |reader| reader.snapshot()).await {
+        match self.snapshot().await {
             Ok(snapshot) => dump(&snapshot),
             Err(error) => error.to_string(),
         }
@@ -104,6 +132,19 @@ impl SqliteProvider {
 
     async fn open(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {
         run_on_a_thread("open", move || Self::start(location, options)).await
+    }
+
+    fn start_reading(location: Location) -> Result<Self, SqliteError> {
+        let options = SqliteOptions::default();
+        let reader = {
+            let (location, options) = (location.clone(), options.clone());
+            move || SqliteReader::open(&location, &options)
+        };
+        let store = StoreBuilder::opening(reader.clone())
+            .with_reader(reader)
+            .named("sqlite", env!("CARGO_PKG_VERSION"))
+            .start()?;
+        Ok(Self { store, location, options })
     }
 
     fn start(location: Location, options: SqliteOptions) -> Result<Self, SqliteError> {

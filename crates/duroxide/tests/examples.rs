@@ -6,6 +6,7 @@
 mod observability;
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -335,6 +336,10 @@ fn crash_and_resume() {
     assert!(output.contains("Result: 99 euros charged, approved, tracking number 4711"), "{output}");
     assert!(output.contains("Every result was recorded exactly once, and no timer fired early."), "{output}");
     assert!(output.contains("ms after the kill; the dead worker's lease was 30 s."), "{output}");
+    let store = output.split("duroxide --store sqlite:").nth(1).and_then(|rest| rest.split(' ').next());
+    let store = Path::new(store.expect("it says how to look into the store"));
+    assert!(store.is_file() && output.trim_end().ends_with(" history order-1001"), "{output}");
+    fs::remove_dir_all(store.parent().expect("a folder of its own")).expect("the test cleans up");
 }
 
 #[test]

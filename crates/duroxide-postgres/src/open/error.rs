@@ -95,6 +95,25 @@ pub enum OpenError {
         /// What the database says.
         message: String,
     },
+    /// There is no store, and it was not to be made.
+    #[error("there is no duroxide store in schema {schema}: start a node on it first, which makes it")]
+    Missing {
+        /// The schema.
+        schema: String,
+    },
+    /// An older duroxide has made the schema, and it was not to be changed.
+    #[error(
+        "schema {schema} has version {found}, and this build has version {known}: start a node of this release on it \
+         once, which brings it up to date"
+    )]
+    OlderSchema {
+        /// The schema.
+        schema: String,
+        /// Its version.
+        found: i64,
+        /// The version of this build.
+        known: i64,
+    },
     /// A newer duroxide has changed the schema.
     #[error(
         "schema {schema} has version {found}, and this build knows versions up to {known}: use a newer build"

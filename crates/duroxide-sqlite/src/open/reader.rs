@@ -15,11 +15,15 @@ use crate::{
 pub struct SqliteReader {
     db: Db,
     fullness: Fullness,
+    data_version: i64,
 }
+
+/// Changes with the commits of other connections only.
+const DATA_VERSION: &str = "PRAGMA data_version";
 
 impl SqliteReader {
     pub(crate) fn open(location: &Location, options: &SqliteOptions) -> Result<Self, SqliteError> {
-        Ok(Self { db: open_reader(location, options)?, fullness: Fullness::default() })
+        Ok(Self { db: open_reader(location, options)?, fullness: Fullness::default(), data_version: 0 })
     }
 
     /// The value of a PRAGMA on this connection.
@@ -37,6 +41,12 @@ impl SqliteReader {
     /// Connection and mailbox counts, for reads.
     pub(crate) fn db_and_fullness(&mut self) -> (&Db, &mut Fullness) {
         (&self.db, &mut self.fullness)
+    }
+
+    /// Whether another connection has committed since this was last asked.
+    pub(super) fn saw_commits(&mut self) -> Result<bool, StoreFailure> {
+        let version = self.db.first(DATA_VERSION, [], |row| row.get(0))?.unwrap_or_default();
+        Ok(std::mem::replace(&mut self.data_version, version) != version)
     }
 
     /// The time of reads: this side has no clock, and what was last written is late enough to judge a lease.

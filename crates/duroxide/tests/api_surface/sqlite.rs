@@ -10,9 +10,11 @@ use duroxide::providers::{
 use crate::bounds;
 
 /// Errors of the constructors convert into both kinds of error that callers use.
-async fn constructors() -> Result<[SqliteProvider; 3], Box<dyn std::error::Error + Send + Sync>> {
+async fn constructors() -> Result<[SqliteProvider; 5], Box<dyn std::error::Error + Send + Sync>> {
     Ok([
         SqliteProvider::new("sqlite:path.db", None).await?,
+        SqliteProvider::open_existing("sqlite:path.db", None).await?,
+        SqliteProvider::open_read_only("sqlite:path.db").await?,
         SqliteProvider::new_in_memory().await?,
         SqliteProvider::new_in_memory_with_options(Some(SqliteOptions::default())).await?,
     ])
@@ -21,6 +23,7 @@ async fn constructors() -> Result<[SqliteProvider; 3], Box<dyn std::error::Error
 async fn maintenance(provider: &SqliteProvider) -> Result<String, ProviderError> {
     provider.checkpoint().await?;
     let _bytes: u64 = provider.compact().await?;
+    let _content: duroxide_provider::store::StoreSnapshot = provider.snapshot().await?;
     Ok(provider.debug_dump().await)
 }
 

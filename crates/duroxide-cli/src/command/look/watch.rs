@@ -1,0 +1,105 @@
+//! `watch`: a live overview in the terminal.
+
+mod screen;
+mod terminal;
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use duroxide::{InstanceQuery, InstanceSummary, SummaryRequest};
+
+use self::{screen::Overview, terminal::Terminal};
+use super::stats::Counts;
+use crate::{
+    command::Context,
+    exit::{Exit, Failure, Outcome},
+    output::{Format, note},
+    store::Store,
+    time::{now_ms, parse_duration},
+};
+
+/// A summary passes over all instances, so it is kept for a while: this long, or this many times as long as it took.
+const SUMMARY_INTERVAL: Duration = Duration::from_secs(10);
+const SUMMARY_SHARE: u32 = 30;
+const MINUTE_MS: u64 = 60_000;
+/// Minutes that the chart shows.
+const MINUTES: u32 = 60;
+/// Failed instances that are shown, the newest ones.
+const FAILURES: u32 = 5;
+
+/// `watch`
+#[derive(Debug, Args)]
+pub struct Watch {
+    /// How often to look
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
+    interval: Duration,
+    /// End after this many pictures
+    #[arg(long, value_name = "NUMBER")]
+    count: Option<u64>,
+}
+
+impl Watch {
+    pub(crate) async fn run(&self, context: &Context<'_>) -> Outcome {
+        let store = context.reader().await?;
+        let title = context.address()?.to_string();
+        let terminal = Terminal::enter(context.out);
+        let mut summary = Summary::default();
+        for number in 1.. {
+            match Overview::read(&store, &title, &mut summary).await {
+                Ok(overview) if context.out.format == Format::Json => {
+                    context.out.print_json_line(&overview.to_json())?;
+                }
+                Ok(overview) => terminal.show(&overview.screen())?,
+                // A store that is busy for a moment is worth another look.
+                Err(failure) => note(&format!("error: {failure}")),
+            }
+            if self.count == Some(number) {
+                break;
+            }
+            tokio::select! {
+                biased;
+                _ = tokio::signal::ctrl_c() => break,
+                () = tokio::time::sleep(self.interval) => {}
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// The last summary, and until when it is good enough.
+#[derive(Debug, Default)]
+struct Summary(Option<(Instant, InstanceSummary)>);
+
+impl Summary {
+    async fn read(&mut self, store: &Store) -> Outcome<InstanceSummary> {
+        let began = Instant::now();
+        if let Some((good_until, summary)) = &self.0
+            && began < *good_until
+        {
+            return Ok(summary.clone());
+        }
+        let from_ms = now_ms().saturating_sub(MINUTE_MS * u64::from(MINUTES));
+        let request = SummaryRequest { from_ms, bucket_ms: MINUTE_MS, buckets: MINUTES };
+        let summary = store.client.summarize_instances(&request).await?;
+        let pause = (began.elapsed() * SUMMARY_SHARE).max(SUMMARY_INTERVAL);
+        self.0 = Some((Instant::now() + pause, summary.clone()));
+        Ok(summary)
+    }
+}
+
+impl Overview {
+    async fn read(store: &Store, title: &str, summary: &mut Summary) -> Result<Self, Failure> {
+        let summary = summary.read(store).await?;
+        let failed = InstanceQuery::default().status("Failed").limit(FAILURES);
+        Ok(Self {
+            title: title.to_owned(),
+            now_ms: now_ms(),
+            counts: Counts::read(store, &summary).await?,
+            summary,
+            // A store that cannot tell is shown without its queues.
+            queues: store.client.summarize_queues().await.ok(),
+            nodes: store.client.list_nodes().await?,
+            failures: store.client.query_instances(&failed).await?.instances,
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! Consent to what cannot be undone.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use clap::Args;
+
+use crate::{
+    exit::{Failure, Outcome},
+    store::Access,
+};
+
+/// Options of commands that destroy something.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct Consent {
+    /// Do it without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Show what would be done, and do nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+}
+
+impl Consent {
+    pub(crate) fn is_dry_run(self) -> bool {
+        self.dry_run
+    }
+
+    /// Who only looks does not write.
+    pub(crate) fn access(self) -> Access {
+        if self.dry_run { Access::Read } else { Access::Write }
+    }
+
+    /// Asks the user, unless the answer was given. Without a terminal nobody can answer, and that is a no.
+    pub(crate) fn ask(self, question: &str) -> Outcome<()> {
+        if self.yes {
+            return Ok(());
+        }
+        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            return Err(Failure::refused(format!(
+                "{question}: nobody is there to ask, so nothing was changed"
+            ))
+            .advise("add --yes to do it, or --dry-run to see what would be done"));
+        }
+        write!(io::stderr().lock(), "{question}? [y/N] ")?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        if is_yes(&answer) { Ok(()) } else { Err(Failure::refused("nothing was changed")) }
+    }
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        assert!(is_yes("y\n") && is_yes("Yes"));
+        assert!(!is_yes("\n") && !is_yes("no") && !is_yes("yeah") && !is_yes(""));
+    }
+}
