@@ -17,7 +17,7 @@ mod sessions;
 mod working_set;
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::StoreFailure;
+use duroxide_provider::store::{Readies, StoreFailure};
 use tokio_postgres::Row;
 
 pub(crate) use self::{
@@ -104,6 +104,23 @@ impl Default for Habits {
     }
 }
 
+/// What is known after a commit.
+#[derive(Debug)]
+pub(crate) struct Committed {
+    pub(crate) due: Looked,
+    /// Whether others were notified.
+    pub(crate) was_told: bool,
+}
+
+/// What a transaction knows of what is due.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Looked {
+    /// The database has said when something is due.
+    Asked(Option<Timestamp>),
+    /// The earliest time that the transaction itself has written.
+    Wrote(Option<Timestamp>),
+}
+
 impl PostgresTables {
     pub(crate) fn new(connection: Connection) -> Self {
         Self {
@@ -167,44 +184,68 @@ impl PostgresTables {
         self.finish(Vec::new()).map(|_| ())
     }
 
-    /// The same, and in the same round trip finds out when something is due.
+    /// The same, and in the same round trip notifies others, behind the commit: a transaction that notifies holds a lock of the
+    /// whole server while it waits for the disk. Finds out when something is due if that is asked, or if only the database
+    /// can tell.
     pub(crate) fn commit_and_look(
         &mut self,
-        sessions_after: Timestamp,
+        now: Timestamp,
+        asks: bool,
         notification: Option<Query>,
-    ) -> Result<Option<Timestamp>, Trouble> {
-        let questions = [next_due_query(sessions_after)].into_iter().chain(notification).collect();
-        let rows = self.finish(questions)?;
-        read_next_due(&rows)
+    ) -> Result<Committed, Trouble> {
+        let asks = asks || self.set.writes_rare_due();
+        let wrote = self.set.earliest_due();
+        let questions = if asks { vec![next_due_query(now)] } else { Vec::new() };
+        let (rows, was_told) = self.finish_and_notify(questions, notification)?;
+        let due = if asks { Looked::Asked(read_next_due(&rows)?) } else { Looked::Wrote(wrote) };
+        Ok(Committed { due, was_told })
     }
 
     fn finish(&mut self, questions: Vec<Query>) -> Result<Vec<Row>, Trouble> {
+        self.finish_and_notify(questions, None).map(|(rows, _)| rows)
+    }
+
+    /// Returns the rows of the first question, and whether the notification was sent.
+    fn finish_and_notify(
+        &mut self,
+        questions: Vec<Query>,
+        notification: Option<Query>,
+    ) -> Result<(Vec<Row>, bool), Trouble> {
         let mut queries = self.set.unsent();
         let writes = queries.len();
         queries.extend(questions);
         let frame = match self.phase {
             Phase::Unsent if queries.is_empty() => {
                 self.forget();
-                return Ok(Vec::new());
+                return Ok((Vec::new(), false));
             }
             Phase::Unsent => Frame::BeginAndCommit,
             Phase::Closed | Phase::Prefetched | Phase::Sent => Frame::Commit,
         };
         // Whatever comes of it, the transaction is over unless `rollback` is called, which is harmless then.
-        let mut answers = self.connection.trip(&queries, frame)?;
+        let (mut answers, was_told) = match notification {
+            Some(notification) => self.connection.trip_with_behind(&queries, notification, frame)?,
+            None => (self.connection.trip(&queries, frame)?, false),
+        };
         self.routes.keep();
         self.lanes.keep();
         self.forget();
-        Ok(answers.split_off(writes).into_iter().next().unwrap_or_default())
+        Ok((answers.split_off(writes).into_iter().next().unwrap_or_default(), was_told))
     }
 
-    /// Whether something can be claimed that this transaction has read or written.
-    pub(crate) fn leaves_ready(&mut self) -> bool {
+    /// What can be claimed of what this transaction has read or written.
+    pub(crate) fn leaves_ready(&mut self) -> Readies {
         let instances = self.set.instances.rows().any(|row| row.ready_number().is_some());
         let activities = self.set.activities.rows().any(|activity| activity.queued.waits_until.is_none());
-        self.habits.ready_instances |= instances;
-        self.habits.ready_activities |= activities;
-        instances || activities
+        let readies = Readies { instances, activities };
+        self.expect_ready(readies);
+        readies
+    }
+
+    /// Something can be claimed that is stored: the next batch looks for it.
+    pub(crate) fn expect_ready(&mut self, readies: Readies) {
+        self.habits.ready_instances |= readies.instances;
+        self.habits.ready_activities |= readies.activities;
     }
 
     fn rollback(&mut self) {

@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
-    Batch, BatchPart, Done, FailureClass, Fault, IntakeRow, Op, StoreFailure, Submitted, TakenOver,
+    Batch, BatchPart, Done, FailureClass, Fault, IntakeRow, Op, Readies, StoreFailure, Submitted, TakenOver,
     TransactionSteps, caught, take_over,
 };
 
@@ -12,6 +12,7 @@ use super::{Clock, PostgresEngine};
 use crate::{
     fault::{fault_of, fault_of_part},
     needs::Needs,
+    session::News,
     tables::Waiting,
 };
 
@@ -73,10 +74,13 @@ impl PostgresEngine {
     }
 
     fn commit_intake(&mut self, waiting: Waiting, now: Timestamp) -> Result<(), Fault> {
-        let notification = if self.tables().leaves_ready() { self.notification_of_work() } else { None };
+        let readies = self.tables().leaves_ready();
+        let news = (readies != Readies::default()).then_some(News { readies });
+        let notification = self.notification(news);
         let committed = self.tables().commit_intake(waiting.numbers, notification);
-        committed.map_err(|trouble| fault_of(trouble, Some(Done::at(now))))?;
+        let was_told = committed.map_err(|trouble| fault_of(trouble, Some(Done::at(now))))?;
         self.rules.committed();
+        self.note_told(was_told);
         Ok(())
     }
 }

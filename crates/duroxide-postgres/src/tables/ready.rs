@@ -262,7 +262,7 @@ fn ready_on(row: &InstanceRow) -> Option<(RouteId, u64)> {
     }
 }
 
-fn waits_until(row: &InstanceRow) -> Option<Timestamp> {
+pub(super) fn waits_until(row: &InstanceRow) -> Option<Timestamp> {
     match row.readiness {
         Readiness::Waiting { until } | Readiness::Stray { until, .. } => until,
         Readiness::Ready { .. } => None,

@@ -10,6 +10,7 @@ use std::{
 use duroxide_core::Timestamp;
 use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 
+use super::ready::waits_until;
 use crate::{
     cache::{Cache, Changes},
     connection::Query,
@@ -92,6 +93,8 @@ pub(super) struct WorkingSet {
     pub(super) due_read_at: Option<Timestamp>,
     pub(super) due_activities_read_at: Option<Timestamp>,
     pub(super) due_removal_task: Option<Option<u64>>,
+    /// Whether tasks to remove rows were written.
+    pub(super) touched_removals: bool,
     pub(super) numbers: Numbers,
 }
 
@@ -136,6 +139,18 @@ impl WorkingSet {
         rare.changes(&self.letters.changes(), |key| vec![Value::from(*key)]);
         let usual = [Query::together(usual.deletes), Query::together(usual.writes)];
         usual.into_iter().flatten().chain(rare.deletes).chain(rare.writes).collect()
+    }
+
+    /// The earliest time at which an instance or activity of this transaction is due.
+    pub(super) fn earliest_due(&self) -> Option<Timestamp> {
+        let instances = self.instances.rows().filter_map(waits_until);
+        let activities = self.activities.rows().filter_map(|activity| activity.queued.waits_until);
+        instances.chain(activities).min()
+    }
+
+    /// Whether it may have changed what else can be due: the end of a session, or a removal that somebody has left.
+    pub(super) fn writes_rare_due(&self) -> bool {
+        self.sessions.rows().next().is_some() || self.touched_removals
     }
 
     /// Everything was sent.
