@@ -45,8 +45,10 @@ pub struct PostgresEngine {
     /// What others were not told of, because a notification failed.
     untold: Option<News>,
     /// What others said that they have left to be claimed. `None`: nobody said anything; the database has to be asked.
-    told: Option<Readies>,
+    told: Option<News>,
     due: Due,
+    /// Whether nobody else writes: for tests.
+    hears_of_ready: bool,
 }
 
 /// How often to ask the database for changes although a connection listens: a notification may get lost with it.
@@ -79,6 +81,7 @@ impl PostgresEngine {
             untold: None,
             told: None,
             due: Due::default(),
+            hears_of_ready: false,
         })
     }
 
@@ -96,6 +99,14 @@ impl PostgresEngine {
     #[must_use]
     pub fn with_callers_clock(mut self) -> Self {
         self.clock = Clock::Caller;
+        self
+    }
+
+    /// Takes it that no other node makes anything ready unheard: for tests of one node without a session.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn hearing_of_ready(mut self) -> Self {
+        self.hears_of_ready = true;
         self
     }
 
@@ -141,6 +152,11 @@ impl PostgresEngine {
     fn begin_and_carry_out(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         self.ensure_open().map_err(Fault::Unavailable)?;
         let now = (self.clock == Clock::Caller).then_some(batch.now);
+        let hears = self.hears_of_ready || self.session.as_ref().is_some_and(|session| session.is_listening());
+        self.tables().floors().switch(hears);
+        if batch.operations.iter().any(|submitted| matches!(*submitted.op, Op::EndNode { .. })) {
+            self.tables().floors().forget_due();
+        }
         let prefetched =
             self.tables().prefetch(&Needs::of(batch, now)).map_err(|trouble| fault_of(trouble, None))?;
         self.rules.begin(prefetched.now).map_err(|failure| {
@@ -155,18 +171,15 @@ impl PostgresEngine {
 
     /// What to notify others of: work that this transaction leaves to be claimed, and changes that clients wait for.
     fn news_of(&mut self, batch: &Batch<'_>) -> Option<News> {
-        let readies = self.tables().leaves_ready();
+        let news = self.tables().leaves_ready();
         let is_watched = batch.operations.iter().any(|submitted| is_watched(&submitted.op));
-        (readies != Readies::default() || is_watched).then_some(News { readies })
+        (news != News::default() || is_watched).then_some(news)
     }
 
     /// A notification of this and of what others were not told of before, if there are others.
     fn notification(&mut self, news: Option<News>) -> Option<Query> {
         let session = self.session.as_ref().filter(|session| session.has_peers())?;
-        let news = match (news, self.untold) {
-            (Some(news), Some(untold)) => News { readies: news.readies.or(untold.readies) },
-            (news, untold) => news.or(untold)?,
-        };
+        let news = news.into_iter().chain(self.untold).reduce(News::and)?;
         // Taken back when the notification was sent.
         self.untold = Some(news);
         let channel = self.options.schema.to_string();
@@ -269,8 +282,10 @@ impl StoreEngine for PostgresEngine {
             return Ok(false);
         }
         // A poll looks for what nobody was told of.
-        self.told = news.filter(|_| !is_poll).map(|news| news.readies);
+        self.told = news.filter(|_| !is_poll);
         self.polled_at = Instant::now();
+        let told = self.told.unwrap_or(News::ANYTHING);
+        self.tables().floors().lower(told);
         Ok(true)
     }
 
@@ -283,7 +298,7 @@ impl StoreEngine for PostgresEngine {
     fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
         if let Some(told) = self.told.take() {
             self.tables().expect_ready(told);
-            return Ok(told);
+            return Ok(told.readies());
         }
         self.ensure_open()?;
         let ready = ReadyIndex::may_be_ready(self.tables());

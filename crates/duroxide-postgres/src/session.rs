@@ -188,7 +188,9 @@ impl SessionState {
     }
 
     fn note_change(&self, news: News) {
-        lock(&self.news).get_or_insert_default().add(news);
+        let mut untaken = lock(&self.news);
+        *untaken = Some(untaken.unwrap_or_default().and(news));
+        drop(untaken);
         let tell = lock(&self.tell).take();
         tell.iter().for_each(|tell| tell());
     }

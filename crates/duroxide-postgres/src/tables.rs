@@ -4,6 +4,7 @@ mod activities;
 mod dead_letters;
 mod delegate;
 mod executions;
+mod floors;
 mod instances;
 mod key_values;
 mod load;
@@ -16,8 +17,10 @@ mod removals;
 mod sessions;
 mod working_set;
 
+use std::time::Instant;
+
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{Readies, StoreFailure};
+use duroxide_provider::{rules::InstanceRow, store::StoreFailure};
 use tokio_postgres::Row;
 
 pub(crate) use self::{
@@ -25,11 +28,12 @@ pub(crate) use self::{
     load::Named,
     prefetch::{Prefetched, Waiting},
 };
-use self::{load::Request, named::Names, working_set::WorkingSet};
+use self::{floors::Floors, load::Request, named::Names, working_set::WorkingSet};
 use crate::{
     connection::{Connection, Frame, Query, parameters},
     fault::Trouble,
     needs::Needs,
+    session::News,
     value::{Columns, micros, number, time},
 };
 
@@ -37,9 +41,9 @@ use crate::{
 pub(crate) const MAILBOX_LOADED_MAX: usize = 256;
 
 const NEXT_DUE: &str = "SELECT min(due.at) AS at FROM (
-    (SELECT wait_until AS at FROM {s}.instance WHERE wait_until IS NOT NULL ORDER BY wait_until LIMIT 1)
+    (SELECT wait_until AS at FROM {s}.instance WHERE wait_until >= $2::bigint ORDER BY wait_until LIMIT 1)
     UNION ALL
-    (SELECT wait_until FROM {s}.activity WHERE wait_until IS NOT NULL ORDER BY wait_until LIMIT 1)
+    (SELECT wait_until FROM {s}.activity WHERE wait_until >= $2::bigint ORDER BY wait_until LIMIT 1)
     UNION ALL
     (SELECT remove_at FROM {s}.removal_task ORDER BY remove_at LIMIT 1)
     UNION ALL
@@ -75,6 +79,7 @@ pub struct PostgresTables {
     trouble: Option<Trouble>,
     mailbox_loaded_max: usize,
     habits: Habits,
+    floors: Floors,
 }
 
 /// What batches of this store turned out to need beside what all of them need. Each statement costs every batch that
@@ -133,6 +138,7 @@ impl PostgresTables {
             trouble: None,
             mailbox_loaded_max: MAILBOX_LOADED_MAX,
             habits: Habits::default(),
+            floors: Floors::default(),
         }
     }
 
@@ -195,9 +201,18 @@ impl PostgresTables {
     ) -> Result<Committed, Trouble> {
         let asks = asks || self.set.writes_rare_due();
         let wrote = self.set.earliest_due();
-        let questions = if asks { vec![next_due_query(now)] } else { Vec::new() };
+        let from = self.floors.due();
+        let questions = if asks { vec![next_due_query(now, from)] } else { Vec::new() };
+        let asked_at = Instant::now();
         let (rows, was_told) = self.finish_and_notify(questions, notification)?;
-        let due = if asks { Looked::Asked(read_next_due(&rows)?) } else { Looked::Wrote(wrote) };
+        let due = if asks {
+            let next = read_next_due(&rows)?;
+            self.floors.learn_due(next, now, asked_at);
+            Looked::Asked(next)
+        } else {
+            Looked::Wrote(wrote)
+        };
+        self.floors.lower_due(wrote);
         Ok(Committed { due, was_told })
     }
 
@@ -234,18 +249,28 @@ impl PostgresTables {
     }
 
     /// What can be claimed of what this transaction has read or written.
-    pub(crate) fn leaves_ready(&mut self) -> Readies {
-        let instances = self.set.instances.rows().any(|row| row.ready_number().is_some());
-        let activities = self.set.activities.rows().any(|activity| activity.queued.waits_until.is_none());
-        let readies = Readies { instances, activities };
-        self.expect_ready(readies);
-        readies
+    pub(crate) fn leaves_ready(&mut self) -> News {
+        let instances = self.set.instances.rows().filter_map(InstanceRow::ready_number);
+        let activities = self.set.activities.rows().map(|activity| &activity.queued);
+        let activities = activities.filter(|queued| queued.waits_until.is_none());
+        let news = News {
+            instances_from: instances.min(),
+            activities_from: activities.map(|queued| queued.number).min(),
+        };
+        self.expect_ready(news);
+        news
     }
 
     /// Something can be claimed that is stored: the next batch looks for it.
-    pub(crate) fn expect_ready(&mut self, readies: Readies) {
+    pub(crate) fn expect_ready(&mut self, news: News) {
+        let readies = news.readies();
         self.habits.ready_instances |= readies.instances;
         self.habits.ready_activities |= readies.activities;
+        self.floors.lower(news);
+    }
+
+    pub(crate) fn floors(&mut self) -> &mut Floors {
+        &mut self.floors
     }
 
     fn rollback(&mut self) {
@@ -312,13 +337,13 @@ impl PostgresTables {
     }
 
     fn next_due(&mut self, sessions_after: Timestamp) -> Result<Option<Timestamp>, Trouble> {
-        let rows = self.ask(next_due_query(sessions_after))?;
+        let rows = self.ask(next_due_query(sessions_after, 0))?;
         read_next_due(&rows)
     }
 }
 
-fn next_due_query(sessions_after: Timestamp) -> Query {
-    Query::new(NEXT_DUE, parameters![micros(sessions_after)])
+fn next_due_query(sessions_after: Timestamp, from: i64) -> Query {
+    Query::new(NEXT_DUE, parameters![micros(sessions_after), from])
 }
 
 fn read_next_due(rows: &[Row]) -> Result<Option<Timestamp>, Trouble> {

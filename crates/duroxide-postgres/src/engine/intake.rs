@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
-    Batch, BatchPart, Done, FailureClass, Fault, IntakeRow, Op, Readies, StoreFailure, Submitted, TakenOver,
+    Batch, BatchPart, Done, FailureClass, Fault, IntakeRow, Op, StoreFailure, Submitted, TakenOver,
     TransactionSteps, caught, take_over,
 };
 
@@ -74,9 +74,8 @@ impl PostgresEngine {
     }
 
     fn commit_intake(&mut self, waiting: Waiting, now: Timestamp) -> Result<(), Fault> {
-        let readies = self.tables().leaves_ready();
-        let news = (readies != Readies::default()).then_some(News { readies });
-        let notification = self.notification(news);
+        let news = self.tables().leaves_ready();
+        let notification = self.notification((news != News::default()).then_some(news));
         let committed = self.tables().commit_intake(waiting.numbers, notification);
         let was_told = committed.map_err(|trouble| fault_of(trouble, Some(Done::at(now))))?;
         self.rules.committed();

@@ -2,33 +2,52 @@
 
 use duroxide_provider::store::Readies;
 
-/// What another process has committed, as far as others can use it.
+/// What another process has committed, as far as others can use it: the lowest numbers of the instances and of the
+/// activities that it has left to be claimed. A commit that only changes what clients wait for leaves none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct News {
-    /// The work that it has left to be claimed. A commit that only changes what clients wait for leaves none.
-    pub(crate) readies: Readies,
+    pub(crate) instances_from: Option<u64>,
+    pub(crate) activities_from: Option<u64>,
 }
 
 impl News {
     /// Whatever there may be.
-    pub(crate) const ANYTHING: Self = Self { readies: Readies { instances: true, activities: true } };
+    pub(crate) const ANYTHING: Self = Self { instances_from: Some(0), activities_from: Some(0) };
 
-    /// The payload of a notification: the sender, and a letter for each queue.
+    /// The queues that have something.
+    pub(crate) fn readies(self) -> Readies {
+        Readies { instances: self.instances_from.is_some(), activities: self.activities_from.is_some() }
+    }
+
+    /// What either says.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let lowest = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+        Self {
+            instances_from: lowest(self.instances_from, other.instances_from),
+            activities_from: lowest(self.activities_from, other.activities_from),
+        }
+    }
+
+    /// The payload of a notification: the sender, and a letter and a number for each queue.
     pub(crate) fn payload(self, sender: &str) -> String {
-        let instances = if self.readies.instances { "i" } else { "" };
-        let activities = if self.readies.activities { "a" } else { "" };
-        format!("{sender} {instances}{activities}")
+        let part = |letter, from: Option<u64>| from.map(|from| format!(" {letter}{from}")).unwrap_or_default();
+        format!("{sender}{}{}", part('i', self.instances_from), part('a', self.activities_from))
     }
 
-    /// The sender of a notification and what it says. Earlier versions named only the sender.
+    /// The sender of a notification and what it says. What cannot be understood may be anything.
     pub(super) fn parse(payload: &str) -> (&str, Self) {
-        let Some((sender, queues)) = payload.split_once(' ') else { return (payload, Self::ANYTHING) };
-        let (instances, activities) = (queues.contains('i'), queues.contains('a'));
-        (sender, Self { readies: Readies { instances, activities } })
-    }
-
-    pub(super) fn add(&mut self, other: Self) {
-        self.readies = self.readies.or(other.readies);
+        let mut words = payload.split(' ');
+        let sender = words.next().unwrap_or_default();
+        let mut news = Self::default();
+        for word in words {
+            let from = word.get(1..).and_then(|number| number.parse().ok());
+            match (word.get(..1), from) {
+                (Some("i"), Some(from)) => news.instances_from = Some(from),
+                (Some("a"), Some(from)) => news.activities_from = Some(from),
+                _ => return (sender, Self::ANYTHING),
+            }
+        }
+        (sender, news)
     }
 }
 
@@ -38,10 +57,21 @@ mod tests {
 
     #[test]
     fn a_payload_says_who_left_what() {
-        for (instances, activities) in [(false, false), (true, false), (false, true), (true, true)] {
-            let news = News { readies: Readies { instances, activities } };
+        for (instances_from, activities_from) in
+            [(None, None), (Some(7), None), (None, Some(u64::MAX)), (Some(0), Some(9))]
+        {
+            let news = News { instances_from, activities_from };
             assert_eq!(News::parse(&news.payload("me")), ("me", news));
         }
-        assert_eq!(News::parse("an-earlier-version"), ("an-earlier-version", News::ANYTHING));
+        assert_eq!(News::parse("me i? b7"), ("me", News::ANYTHING));
+    }
+
+    #[test]
+    fn the_lowest_numbers_of_all_news_count() {
+        let one = News { instances_from: Some(7), activities_from: None };
+        let other = News { instances_from: Some(5), activities_from: Some(3) };
+        assert_eq!(one.and(other), other);
+        assert_eq!(one.and(News::default()), one);
+        assert_eq!(News::default().readies(), Readies::default());
     }
 }

@@ -1,0 +1,151 @@
+//! A server that runs out of disk space, or of connections, while two nodes work.
+
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    path::PathBuf,
+    process::Command,
+};
+
+use duroxide::{Client, ClientError, OrchestrationStatus, providers::postgres::PostgresProvider};
+use duroxide_postgres::OpenError;
+use postgres_server::Server;
+
+use crate::{
+    faults::{COPIES, Nodes, check},
+    fixture::until,
+    luck::Luck,
+    mix,
+    schema::{Schema, options_in},
+};
+
+/// A small disk for a tablespace. It can be filled and emptied.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// `None`, and says so, where mounting is not allowed.
+    fn mount(server: &Server) -> Option<Self> {
+        let folder = server.folder().join("small");
+        fs::create_dir(&folder).unwrap();
+        let mount = ["-t", "tmpfs", "-o", "size=32m,mode=0777", "tmpfs"];
+        if !Command::new("mount").args(mount).arg(&folder).status().is_ok_and(|status| status.success()) {
+            eprintln!("\n*** SKIPPED: a small disk cannot be mounted, which takes root ***\n");
+            return None;
+        }
+        let disk = Self(folder);
+        let data = server.folder().join("data");
+        let owned = Command::new("chown").arg("--reference").arg(data).arg(&disk.0).status();
+        assert!(owned.unwrap().success());
+        Some(disk)
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.0.join("ballast")
+    }
+
+    /// Leaves no byte free.
+    fn fill(&self) {
+        let mut ballast = File::create(self.ballast()).unwrap();
+        for chunk in [1 << 20, 4 << 10, 1] {
+            while ballast.write_all(&vec![0; chunk]).is_ok() {}
+        }
+    }
+
+    fn empty(&self) {
+        fs::remove_file(self.ballast()).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // The server may still use it: it goes when the server does.
+        let unmounted = Command::new("umount").arg("--lazy").arg(&self.0).status();
+        if !unmounted.is_ok_and(|status| status.success()) {
+            eprintln!("{} is still mounted", self.0.display());
+        }
+    }
+}
+
+/// Starts instances that no node has a handler for, with inputs that need new pages, until one is refused. Returns those that
+/// were taken, the one that was not, and why.
+async fn start_until_refused(client: &Client) -> (Vec<String>, String, ClientError) {
+    let mut luck = Luck::new(5);
+    let mut taken = Vec::new();
+    loop {
+        let instance = format!("filler-{}", taken.len());
+        let input: String = (0..10_000).map(|_| luck.below(u64::MAX).to_string()).collect();
+        match client.start_orchestration(&instance, "Filler", input).await {
+            Ok(()) => taken.push(instance),
+            Err(error) => return (taken, instance, error),
+        }
+    }
+}
+
+/// S4.20, 23.2: nothing is lost or doubled, and nobody has to restart anything.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_fails_calls_and_loses_nothing() {
+    let Some(server) = Server::own() else { return };
+    let Some(disk) = SmallDisk::mount(&server) else { return };
+    let url = format!("{} options='-c default_tablespace=small'", server.tcp_url());
+    let schema = Schema::on(&server, &url);
+    let tablespace = format!("CREATE TABLESPACE small LOCATION '{}'", disk.0.display());
+    schema.admin().await.batch_execute(&tablespace).await.unwrap();
+    let client = Client::new(schema.open().await);
+    mix::start(&client, COPIES).await;
+    let nodes = Nodes::start(&schema).await;
+    schema.reach_notes(COPIES * 5).await;
+    disk.fill();
+    let (taken, refused, error) = start_until_refused(&client).await;
+    println!("{} starts were taken, then: {error}", taken.len());
+    let ClientError::Provider(error) = error else { panic!("{error:?}") };
+    assert!(error.is_retryable() && error.message.contains("53100"), "{error:?}");
+    disk.empty();
+    until("starts are taken again", async || {
+        client.start_orchestration("filler-again", "Filler", "").await.is_ok()
+    })
+    .await;
+    let status = client.get_orchestration_status(&refused).await.unwrap();
+    assert!(matches!(status, OrchestrationStatus::NotFound), "a refused start has happened: {status:?}");
+    for filler in taken.iter().map(String::as_str).chain(["filler-again"]) {
+        client.delete_instance(filler, true).await.unwrap();
+    }
+    check(&schema, &client, nodes).await;
+}
+
+/// Ends the connections of the nodes and takes all that the server has.
+async fn take_all_connections(schema: &Schema) -> Vec<tokio_postgres::Client> {
+    let admin = schema.admin().await;
+    let mut taken = Vec::new();
+    loop {
+        let end = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = $1";
+        admin.query(end, &[&schema.name()]).await.unwrap();
+        while let Some(client) = schema.try_admin().await {
+            taken.push(client);
+        }
+        let left = "SELECT 1 FROM pg_stat_activity WHERE application_name = $1";
+        if admin.query(left, &[&schema.name()]).await.unwrap().is_empty() {
+            taken.push(admin);
+            return taken;
+        }
+    }
+}
+
+/// S4.20: nodes that have lost their connections and get no others go on when there are some again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_a_free_connection_loses_nothing() {
+    let Some(server) = Server::own() else { return };
+    server.configure("max_connections = 16\nsuperuser_reserved_connections = 0");
+    tokio::task::block_in_place(|| server.restart_immediately());
+    let schema = Schema::on(&server, &server.tcp_url());
+    let client = Client::new(schema.open_named("client").await);
+    mix::start(&client, COPIES).await;
+    let nodes = Nodes::start(&schema).await;
+    schema.reach_notes(COPIES * 5).await;
+    let taken = take_all_connections(&schema).await;
+    let done = schema.notes().lines().len();
+    let refused = PostgresProvider::open(options_in(schema.folder())).await.unwrap_err();
+    assert!(matches!(refused, OpenError::TooManyConnections { .. }), "{refused:?}");
+    println!("{} connections were taken when {done} activities had run", taken.len());
+    drop(taken);
+    check(&schema, &client, nodes).await;
+}
