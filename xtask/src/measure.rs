@@ -35,7 +35,8 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let of_tests = MEASUREMENTS.iter().map(|name| (*name, Step::cargo(*name, RUN).arg(*name)));
     let held = Step::cargo(HELD_TRANSACTION, RUN_HELD).arg(options.seconds.to_string());
-    let chosen = of_tests.chain([(HELD_TRANSACTION, held)]).filter(|(name, _)| name.contains(&options.filter));
+    let chosen =
+        of_tests.chain([(HELD_TRANSACTION, held)]).filter(|(name, _)| name.contains(&options.filter));
     let failed: Vec<_> = chosen.filter(|(_, step)| step.run().is_err()).map(|(name, _)| name).collect();
     if failed.is_empty() { Ok(()) } else { Err(format!("beyond their bounds: {failed:?}")) }
 }

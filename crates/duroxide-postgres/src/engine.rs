@@ -152,7 +152,8 @@ impl PostgresEngine {
     fn begin_and_carry_out(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         self.ensure_open().map_err(Fault::Unavailable)?;
         let now = (self.clock == Clock::Caller).then_some(batch.now);
-        let hears = self.hears_of_ready || self.session.as_ref().is_some_and(|session| session.is_listening());
+        let hears =
+            self.hears_of_ready || self.session.as_ref().is_some_and(|session| session.is_listening());
         self.tables().floors().switch(hears);
         if batch.operations.iter().any(|submitted| matches!(*submitted.op, Op::EndNode { .. })) {
             self.tables().floors().forget_due();

@@ -23,12 +23,12 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{rules::InstanceRow, store::StoreFailure};
 use tokio_postgres::Row;
 
+use self::{floors::Floors, load::Request, named::Names, working_set::WorkingSet};
 pub(crate) use self::{
     instances::bulk_query,
     load::Named,
     prefetch::{Prefetched, Waiting},
 };
-use self::{floors::Floors, load::Request, named::Names, working_set::WorkingSet};
 use crate::{
     connection::{Connection, Frame, Query, parameters},
     fault::Trouble,

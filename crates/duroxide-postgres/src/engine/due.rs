@@ -43,9 +43,7 @@ impl Due {
     /// ended are from now on a concern of the others.
     pub(super) fn is_asked_by(&self, batch: &Batch<'_>) -> bool {
         let ends_node = |op: &Op| matches!(op, Op::EndNode { .. });
-        !self.is_fresh()
-            || batch.promote
-            || batch.operations.iter().any(|submitted| ends_node(&submitted.op))
+        !self.is_fresh() || batch.promote || batch.operations.iter().any(|submitted| ends_node(&submitted.op))
     }
 
     /// The time on a clock that showed `then` at `since`.

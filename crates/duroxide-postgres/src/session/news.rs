@@ -30,7 +30,8 @@ impl News {
 
     /// The payload of a notification: the sender, and a letter and a number for each queue.
     pub(crate) fn payload(self, sender: &str) -> String {
-        let part = |letter, from: Option<u64>| from.map(|from| format!(" {letter}{from}")).unwrap_or_default();
+        let part =
+            |letter, from: Option<u64>| from.map(|from| format!(" {letter}{from}")).unwrap_or_default();
         format!("{sender}{}{}", part('i', self.instances_from), part('a', self.activities_from))
     }
 

@@ -7,13 +7,12 @@ use std::{
     process::Command,
 };
 
-use duroxide::{Client, ClientError, OrchestrationStatus, providers::postgres::PostgresProvider};
+use duroxide::{Client, ClientError, EventKind, providers::postgres::PostgresProvider};
 use duroxide_postgres::OpenError;
 use postgres_server::Server;
 
 use crate::{
     faults::{COPIES, Nodes, check},
-    fixture::until,
     luck::Luck,
     mix,
     schema::{Schema, options_in},
@@ -66,19 +65,35 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Starts instances that no node has a handler for, with inputs that need new pages, until one is refused. Returns those that
-/// were taken, the one that was not, and why.
-async fn start_until_refused(client: &Client) -> (Vec<String>, String, ClientError) {
+/// The instance that gets events which nobody waits for.
+const RECEIVER: &str = "Sequence-0";
+
+/// Sends events that need new pages until one is refused. Returns how many were taken, and why that one was not.
+async fn raise_until_refused(client: &Client) -> (usize, ClientError) {
     let mut luck = Luck::new(5);
-    let mut taken = Vec::new();
-    loop {
-        let instance = format!("filler-{}", taken.len());
-        let input: String = (0..10_000).map(|_| luck.below(u64::MAX).to_string()).collect();
-        match client.start_orchestration(&instance, "Filler", input).await {
-            Ok(()) => taken.push(instance),
-            Err(error) => return (taken, instance, error),
+    for taken in 0.. {
+        // Digits that do not repeat: PostgreSQL compresses long texts.
+        let data: String = (0..10_000).map(|_| luck.below(u64::MAX).to_string()).collect();
+        if let Err(error) = client.raise_event(RECEIVER, &event(taken), data).await {
+            return (taken, error);
         }
     }
+    unreachable!("a full disk takes no end of events")
+}
+
+fn event(number: usize) -> String {
+    format!("ballast-{number}")
+}
+
+/// How often each of the first events is in the history of their receiver.
+async fn recorded(client: &Client, count: usize) -> Vec<usize> {
+    let history = client.read_execution_history(RECEIVER, 1).await.unwrap();
+    let names = history.iter().filter_map(|recorded| match &recorded.kind {
+        EventKind::ExternalEvent { name, .. } => Some(name.clone()),
+        _ => None,
+    });
+    let names: Vec<String> = names.collect();
+    (0..count).map(|number| names.iter().filter(|name| **name == event(number)).count()).collect()
 }
 
 /// S4.20, 23.2: nothing is lost or doubled, and nobody has to restart anything.
@@ -95,21 +110,16 @@ async fn a_full_disk_fails_calls_and_loses_nothing() {
     let nodes = Nodes::start(&schema).await;
     schema.reach_notes(COPIES * 5).await;
     disk.fill();
-    let (taken, refused, error) = start_until_refused(&client).await;
-    println!("{} starts were taken, then: {error}", taken.len());
+    let (taken, error) = raise_until_refused(&client).await;
+    println!("{taken} events were taken, then: {error}");
     let ClientError::Provider(error) = error else { panic!("{error:?}") };
     assert!(error.is_retryable() && error.message.contains("53100"), "{error:?}");
     disk.empty();
-    until("starts are taken again", async || {
-        client.start_orchestration("filler-again", "Filler", "").await.is_ok()
-    })
-    .await;
-    let status = client.get_orchestration_status(&refused).await.unwrap();
-    assert!(matches!(status, OrchestrationStatus::NotFound), "a refused start has happened: {status:?}");
-    for filler in taken.iter().map(String::as_str).chain(["filler-again"]) {
-        client.delete_instance(filler, true).await.unwrap();
-    }
     check(&schema, &client, nodes).await;
+    // The receiver may have ended before some of them.
+    let recorded = recorded(&client, taken + 1).await;
+    assert!(recorded.iter().all(|times| *times <= 1), "{recorded:?}");
+    assert_eq!(recorded.last(), Some(&0), "what was refused has happened");
 }
 
 /// Ends the connections of the nodes and takes all that the server has.
@@ -138,14 +148,13 @@ async fn a_server_without_a_free_connection_loses_nothing() {
     tokio::task::block_in_place(|| server.restart_immediately());
     let schema = Schema::on(&server, &server.tcp_url());
     let client = Client::new(schema.open_named("client").await);
-    mix::start(&client, COPIES).await;
     let nodes = Nodes::start(&schema).await;
-    schema.reach_notes(COPIES * 5).await;
     let taken = take_all_connections(&schema).await;
-    let done = schema.notes().lines().len();
+    // The client has kept its connections.
+    mix::start(&client, COPIES).await;
     let refused = PostgresProvider::open(options_in(schema.folder())).await.unwrap_err();
     assert!(matches!(refused, OpenError::TooManyConnections { .. }), "{refused:?}");
-    println!("{} connections were taken when {done} activities had run", taken.len());
+    assert_eq!(schema.notes().lines().len(), 0, "a node works without a connection");
     drop(taken);
     check(&schema, &client, nodes).await;
 }

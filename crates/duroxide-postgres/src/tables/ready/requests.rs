@@ -137,7 +137,11 @@ impl Request {
     }
 
     /// Locks instances that are due and loads what belongs to them.
-    pub(in crate::tables) fn due_instances(at: Option<Timestamp>, from: i64, mailbox_max: usize) -> [Self; 3] {
+    pub(in crate::tables) fn due_instances(
+        at: Option<Timestamp>,
+        from: i64,
+        mailbox_max: usize,
+    ) -> [Self; 3] {
         let time = at.map(micros);
         let messages_max = limit(mailbox_max.saturating_add(1));
         [
