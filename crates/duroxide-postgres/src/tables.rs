@@ -4,7 +4,6 @@ mod activities;
 mod dead_letters;
 mod delegate;
 mod executions;
-mod floors;
 mod instances;
 mod key_values;
 mod load;
@@ -23,12 +22,12 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{rules::InstanceRow, store::StoreFailure};
 use tokio_postgres::Row;
 
-use self::{floors::Floors, load::Request, named::Names, working_set::WorkingSet};
 pub(crate) use self::{
     instances::bulk_query,
     load::Named,
     prefetch::{Prefetched, Waiting},
 };
+use self::{load::Request, named::Names, ready::Floors, working_set::WorkingSet};
 use crate::{
     connection::{Connection, Frame, Query, parameters},
     fault::Trouble,

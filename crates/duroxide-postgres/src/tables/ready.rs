@@ -3,6 +3,7 @@
 //! A claim gets only rows that this transaction has locked. Rows that others hold are passed over, so claims never wait. How
 //! far a list was read is remembered: up to there the working set answers, with all changes that this transaction made.
 
+mod floors;
 mod requests;
 
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ use duroxide_provider::{
 };
 use tokio_postgres::Row;
 
+pub(crate) use self::floors::Floors;
 use self::requests::{MAY_BE_READY, READY_IN_SESSION};
 use super::{
     PostgresTables,

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use duroxide_core::Timestamp;
 use tokio_postgres::Row;
 
-use super::load::{Meaning, Request};
 use crate::{
     connection::parameters,
     fault::Trouble,
     session::News,
+    tables::load::{Meaning, Request},
     value::{Columns, micros, number, unsigned},
 };
 
@@ -64,23 +64,28 @@ impl Floors {
         self.is_on = is_on;
     }
 
-    pub(super) fn instances(&self) -> i64 {
+    pub(in crate::tables) fn instances(&self) -> i64 {
         number(self.instances)
     }
 
-    pub(super) fn activities(&self) -> i64 {
+    pub(in crate::tables) fn activities(&self) -> i64 {
         number(self.activities)
     }
 
     /// From when on to look for what is due.
-    pub(super) fn due(&self) -> i64 {
+    pub(in crate::tables) fn due(&self) -> i64 {
         let is_full = self.due_full_at.is_none_or(|at| at <= Instant::now());
         if is_full { 0 } else { micros(self.due) }
     }
 
     /// A transaction whose time is `now` has asked, at `asked_at`, what is due next. Whatever is written from now on is due later
     /// than now.
-    pub(super) fn learn_due(&mut self, next: Option<Timestamp>, now: Timestamp, asked_at: Instant) {
+    pub(in crate::tables) fn learn_due(
+        &mut self,
+        next: Option<Timestamp>,
+        now: Timestamp,
+        asked_at: Instant,
+    ) {
         if !self.is_on {
             return;
         }
@@ -91,7 +96,7 @@ impl Floors {
     }
 
     /// Something is due at this time, which may be over.
-    pub(super) fn lower_due(&mut self, at: Option<Timestamp>) {
+    pub(in crate::tables) fn lower_due(&mut self, at: Option<Timestamp>) {
         self.due = at.map_or(self.due, |at| self.due.min(at));
     }
 
@@ -107,7 +112,7 @@ impl Floors {
     }
 
     /// A look at where the lists begin, if it is time for one.
-    pub(super) fn look(&mut self) -> Option<Request> {
+    pub(in crate::tables) fn look(&mut self) -> Option<Request> {
         let now = Instant::now();
         let is_due = |at: Option<Instant>| at.is_none_or(|at| at <= now);
         if !self.is_on || !(is_due(self.near_at) || is_due(self.full_at)) {
@@ -125,7 +130,7 @@ impl Floors {
         Some(Request::new(Meaning::Floors, LOOK, parameters![from.0, from.1]))
     }
 
-    pub(super) fn take(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+    pub(in crate::tables) fn take(&mut self, rows: &[Row]) -> Result<(), Trouble> {
         let Some(row) = rows.first() else { return Ok(()) };
         let read = |name| Ok::<_, Trouble>(row.column::<Option<i64>>(name)?.map(unsigned));
         self.found = Some((read("instances")?, read("activities")?));
@@ -138,7 +143,7 @@ impl Floors {
 
     /// Numbers were drawn after the look. Where nothing was ready, whatever becomes ready has one of them or a higher one, or
     /// its commit is still to be notified of.
-    pub(super) fn take_drawn(&mut self, first: Option<u64>) {
+    pub(in crate::tables) fn take_drawn(&mut self, first: Option<u64>) {
         let (Some((instances, activities)), Some(first)) = (self.found.take(), first) else { return };
         self.instances = instances.unwrap_or(first);
         self.activities = activities.unwrap_or(first);
