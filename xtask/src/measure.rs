@@ -16,18 +16,28 @@ const MEASUREMENTS: &[&str] = &[
 
 const RUN: &str = "test --quiet --release -p duroxide --features testing --test measurements -- --ignored --nocapture --exact";
 
+/// On a PostgreSQL server, while somebody keeps a transaction open.
+const HELD_TRANSACTION: &str = "held_transaction";
+const RUN_HELD: &str = "run --quiet --release -p duroxide-postgres --example held_transaction --";
+
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Only measurements whose name contains this text.
     #[arg(default_value = "")]
     filter: String,
+    /// For how long `held_transaction` keeps a transaction open.
+    #[arg(long, default_value_t = 60)]
+    seconds: u32,
 }
 
 /// Runs all measurements and names those that are beyond their bounds.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
-    let chosen = MEASUREMENTS.iter().filter(|name| name.contains(&options.filter));
-    let failed: Vec<_> = chosen.filter(|name| Step::cargo(**name, RUN).arg(name).run().is_err()).collect();
+    let of_tests = MEASUREMENTS.iter().map(|name| (*name, Step::cargo(*name, RUN).arg(*name)));
+    let held = Step::cargo(HELD_TRANSACTION, RUN_HELD).arg(options.seconds.to_string());
+    let chosen =
+        of_tests.chain([(HELD_TRANSACTION, held)]).filter(|(name, _)| name.contains(&options.filter));
+    let failed: Vec<_> = chosen.filter(|(_, step)| step.run().is_err()).map(|(name, _)| name).collect();
     if failed.is_empty() { Ok(()) } else { Err(format!("beyond their bounds: {failed:?}")) }
 }
 

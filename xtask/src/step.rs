@@ -1,6 +1,7 @@
 //! [`Step`]: one command of a longer job.
 
 use std::{
+    borrow::Cow,
     fmt,
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -13,7 +14,7 @@ use crate::time_limit::run_within;
 pub(crate) struct Step {
     title: String,
     program: &'static str,
-    args: Vec<&'static str>,
+    args: Vec<Cow<'static, str>>,
     env: Vec<(&'static str, &'static str)>,
     folder: Option<String>,
     time_limit: Duration,
@@ -28,7 +29,7 @@ impl Step {
         Self {
             title: title.into(),
             program: "cargo",
-            args: args.split_whitespace().collect(),
+            args: args.split_whitespace().map(Cow::Borrowed).collect(),
             env: Vec::new(),
             folder: None,
             time_limit: TIME_LIMIT,
@@ -36,8 +37,8 @@ impl Step {
     }
 
     /// Adds an argument.
-    pub(crate) fn arg(mut self, arg: &'static str) -> Self {
-        self.args.push(arg);
+    pub(crate) fn arg(mut self, arg: impl Into<Cow<'static, str>>) -> Self {
+        self.args.push(arg.into());
         self
     }
 
@@ -66,7 +67,7 @@ impl Step {
         let begin = Instant::now();
         let mut command = Command::new(self.program);
         command
-            .args(&self.args)
+            .args(self.args.iter().map(Cow::as_ref))
             .envs(self.env.iter().copied())
             .current_dir(self.folder.as_deref().unwrap_or("."));
         let ended = run_within(&mut command, self.time_limit)

@@ -25,6 +25,17 @@ pub(crate) struct Changes<'a, K, R> {
     pub(crate) deleted: Vec<&'a K>,
 }
 
+impl<K, R> Changes<'_, K, R> {
+    pub(crate) fn len(&self) -> usize {
+        self.inserted.len() + self.updated.len() + self.deleted.len()
+    }
+
+    /// Whether rows are deleted and others inserted.
+    pub(crate) fn replaces(&self) -> bool {
+        !self.deleted.is_empty() && !self.inserted.is_empty()
+    }
+}
+
 impl<K, R> Default for Cache<K, R> {
     fn default() -> Self {
         Self { slots: BTreeMap::new() }

@@ -19,6 +19,8 @@ use crate::{
 
 /// What the database says to a statement.
 type Answer = Result<Vec<Row>, Error>;
+/// A statement that waits for its answer.
+type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + 'a>>;
 
 /// Parameters of a [`Query`].
 macro_rules! parameters {
@@ -186,7 +188,8 @@ impl Connection {
         self.round_trips += 1;
         let Self { runtime, client, statements, prepares, .. } = self;
         let (first, last) = (frame.first(!*prepares), frame.last());
-        let answers = runtime.block_on(send_all(client, statements, queries, ahead, (first, last)));
+        let sent = Sent { client, statements, queries, ahead, first, last, behind: &[] };
+        let answers = runtime.block_on(sent.answers());
         let mut rows =
             if frame.commits() { first_failure_of_commit(answers) } else { first_failure(answers) }?;
         if first.is_some() {
@@ -194,6 +197,31 @@ impl Connection {
         }
         rows.truncate(queries.len());
         Ok(rows)
+    }
+
+    /// Ends a transaction by a round trip of these statements, with one more behind the commit, in a transaction of its own.
+    /// Returns whether that one was carried out, too: it may fail alone.
+    pub(crate) fn trip_with_behind(
+        &mut self,
+        queries: &[Query],
+        behind: Query,
+        frame: Frame,
+    ) -> Result<(Vec<Vec<Row>>, bool), Trouble> {
+        let behind = [behind];
+        self.prepare(queries)?;
+        self.prepare(&behind)?;
+        self.round_trips += 1;
+        let Self { runtime, client, statements, prepares, .. } = self;
+        let (first, last) = (frame.first(!*prepares), frame.last());
+        let sent = Sent { client, statements, queries, ahead: 0, first, last, behind: &behind };
+        let mut answers = runtime.block_on(sent.answers());
+        let followed = answers.pop().is_some_and(|answer| answer.is_ok());
+        let mut rows = first_failure_of_commit(answers)?;
+        if first.is_some() {
+            rows.remove(0);
+        }
+        rows.truncate(queries.len());
+        Ok((rows, followed))
     }
 
     /// Prepares what was never used on this connection, in a round trip of its own.
@@ -233,28 +261,41 @@ impl fmt::Debug for Connection {
     }
 }
 
-async fn send_all(
-    client: &Client,
-    statements: &HashMap<Cow<'static, str>, Known>,
-    queries: &[Query],
+/// The statements of a round trip.
+struct Sent<'a> {
+    client: &'a Client,
+    statements: &'a HashMap<Cow<'static, str>, Known>,
+    queries: &'a [Query],
+    /// How many of them stand in front of `first`.
     ahead: usize,
-    (first, last): (Option<&'static str>, Option<&'static str>),
-) -> Vec<Answer> {
-    let mut sent: Vec<Pin<Box<dyn Future<Output = Answer> + '_>>> = Vec::new();
-    let command = |sql: &'static str| async move { client.batch_execute(sql).await.map(|()| Vec::new()) };
-    for (index, query) in queries.iter().enumerate() {
-        if index == ahead {
-            sent.extend(first.map(|sql| Box::pin(command(sql)) as _));
-        }
-        // All of them were prepared.
-        let Some(statement) = statements.get(&query.sql) else { continue };
-        sent.push(Box::pin(statement.run(client, &query.parameters)));
+    first: Option<&'static str>,
+    last: Option<&'static str>,
+    /// Statements that stand behind `last`.
+    behind: &'a [Query],
+}
+
+impl<'a> Sent<'a> {
+    /// Sends everything, in this order, and waits for all answers.
+    async fn answers(&self) -> Vec<Answer> {
+        let (ahead, inside) = self.queries.split_at(self.ahead.min(self.queries.len()));
+        let ahead = ahead.iter().filter_map(|query| self.run(query));
+        let inside = inside.iter().filter_map(|query| self.run(query));
+        let behind = self.behind.iter().filter_map(|query| self.run(query));
+        let first = self.first.map(|sql| self.command(sql));
+        let last = self.last.map(|sql| self.command(sql));
+        in_order(ahead.chain(first).chain(inside).chain(last).chain(behind).collect()).await
     }
-    if queries.len() <= ahead {
-        sent.extend(first.map(|sql| Box::pin(command(sql)) as _));
+
+    fn command(&self, sql: &'static str) -> Answering<'a> {
+        let client = self.client;
+        Box::pin(async move { client.batch_execute(sql).await.map(|()| Vec::new()) })
     }
-    sent.extend(last.map(|sql| Box::pin(command(sql)) as _));
-    in_order(sent).await
+
+    /// All statements were prepared.
+    fn run(&self, query: &'a Query) -> Option<Answering<'a>> {
+        let (client, statement) = (self.client, self.statements.get(&query.sql)?);
+        Some(Box::pin(statement.run(client, &query.parameters)))
+    }
 }
 
 /// Waits for all futures. Each sends its request when it is polled for the first time, so the requests leave in this order.

@@ -1,5 +1,6 @@
 //! The rules on PostgreSQL tables.
 
+mod due;
 mod intake;
 
 use std::{
@@ -22,8 +23,10 @@ use crate::{
     fault::{Class, Trouble, fault_of, fault_of_part},
     needs::Needs,
     open::{make_tables, open},
-    session::SessionState,
+    session::{News, SessionState},
+    tables::Looked,
 };
+use due::Due;
 
 /// A store engine on one connection to a PostgreSQL database.
 ///
@@ -39,6 +42,13 @@ pub struct PostgresEngine {
     polled_at: Instant,
     /// Whether somebody may have written into the intake.
     intake_due: bool,
+    /// What others were not told of, because a notification failed.
+    untold: Option<News>,
+    /// What others said that they have left to be claimed. `None`: nobody said anything; the database has to be asked.
+    told: Option<News>,
+    due: Due,
+    /// Whether nobody else writes: for tests.
+    hears_of_ready: bool,
 }
 
 /// How often to ask the database for changes although a connection listens: a notification may get lost with it.
@@ -61,8 +71,18 @@ impl PostgresEngine {
         let mut rules = Rules::new(tables, options.rules);
         // The database's clock decides, and nobody sets it back unnoticed while leases are long.
         rules.committed();
-        let (clock, session, polled_at) = (Clock::Database, None, Instant::now());
-        Ok(Self { rules, options, clock, session, polled_at, intake_due: true })
+        Ok(Self {
+            rules,
+            options,
+            clock: Clock::Database,
+            session: None,
+            polled_at: Instant::now(),
+            intake_due: true,
+            untold: None,
+            told: None,
+            due: Due::default(),
+            hears_of_ready: false,
+        })
     }
 
     /// Loads at most this many messages of a mailbox into a working set, and leaves longer mailboxes to statements.
@@ -79,6 +99,14 @@ impl PostgresEngine {
     #[must_use]
     pub fn with_callers_clock(mut self) -> Self {
         self.clock = Clock::Caller;
+        self
+    }
+
+    /// Takes it that no other node makes anything ready unheard: for tests of one node without a session.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn hearing_of_ready(mut self) -> Self {
+        self.hears_of_ready = true;
         self
     }
 
@@ -124,6 +152,12 @@ impl PostgresEngine {
     fn begin_and_carry_out(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         self.ensure_open().map_err(Fault::Unavailable)?;
         let now = (self.clock == Clock::Caller).then_some(batch.now);
+        let hears =
+            self.hears_of_ready || self.session.as_ref().is_some_and(|session| session.is_listening());
+        self.tables().floors().switch(hears);
+        if batch.operations.iter().any(|submitted| matches!(*submitted.op, Op::EndNode { .. })) {
+            self.tables().floors().forget_due();
+        }
         let prefetched =
             self.tables().prefetch(&Needs::of(batch, now)).map_err(|trouble| fault_of(trouble, None))?;
         self.rules.begin(prefetched.now).map_err(|failure| {
@@ -137,33 +171,55 @@ impl PostgresEngine {
     }
 
     /// What to notify others of: work that this transaction leaves to be claimed, and changes that clients wait for.
-    fn notification(&mut self, batch: &Batch<'_>) -> Option<Query> {
-        let is_news = self.tables().leaves_ready()
-            || batch.operations.iter().any(|submitted| is_watched(&submitted.op));
-        if is_news { self.notification_of_work() } else { None }
+    fn news_of(&mut self, batch: &Batch<'_>) -> Option<News> {
+        let news = self.tables().leaves_ready();
+        let is_watched = batch.operations.iter().any(|submitted| is_watched(&submitted.op));
+        (news != News::default() || is_watched).then_some(news)
     }
 
-    /// Notifies others, if there are any.
-    fn notification_of_work(&self) -> Option<Query> {
+    /// A notification of this and of what others were not told of before, if there are others.
+    fn notification(&mut self, news: Option<News>) -> Option<Query> {
         let session = self.session.as_ref().filter(|session| session.has_peers())?;
+        let news = news.into_iter().chain(self.untold).reduce(News::and)?;
+        // Taken back when the notification was sent.
+        self.untold = Some(news);
         let channel = self.options.schema.to_string();
-        Some(Query::new(NOTIFY, parameters![channel, session.id().to_owned()]))
+        Some(Query::new(NOTIFY, parameters![channel, news.payload(session.id())]))
     }
 
     fn transact_batch(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
-        let result = self.begin_and_carry_out(batch).and_then(|done| self.commit(batch, done));
+        let began = Instant::now();
+        let result = self.begin_and_carry_out(batch).and_then(|done| self.commit(batch, done, began));
         result.map_err(|fault| self.rules.roll_back_after(fault))
     }
 
-    fn commit(&mut self, batch: &Batch<'_>, mut done: Done) -> Result<Done, Fault> {
-        let notification = self.notification(batch);
-        match self.tables().commit_and_look(done.now, notification) {
-            Ok(next) => {
-                self.rules.committed();
-                done.next_wake = Ok(next.map(|at| on_callers_clock(at, done.now, batch.now)));
-                Ok(done)
+    fn commit(&mut self, batch: &Batch<'_>, mut done: Done, began: Instant) -> Result<Done, Fault> {
+        let news = self.news_of(batch);
+        let notification = self.notification(news);
+        let asks = self.clock == Clock::Caller || self.due.is_asked_by(batch);
+        let committed = match self.tables().commit_and_look(done.now, asks, notification) {
+            Ok(committed) => committed,
+            Err(trouble) => return Err(fault_of(trouble, Some(done))),
+        };
+        self.rules.committed();
+        self.note_told(committed.was_told);
+        done.next_wake = Ok(match committed.due {
+            Looked::Asked(next) => {
+                self.due.learn(began, next.map(|at| at.saturating_since(done.now)));
+                next.map(|at| on_callers_clock(at, done.now, batch.now))
             }
-            Err(trouble) => Err(fault_of(trouble, Some(done))),
+            Looked::Wrote(earliest) => {
+                self.due.add(began, earliest.map(|at| at.saturating_since(done.now)));
+                self.due.on_clock(began, batch.now)
+            }
+        });
+        Ok(done)
+    }
+
+    /// A notification that failed is repeated with the next one.
+    fn note_told(&mut self, was_told: bool) {
+        if was_told {
+            self.untold = None;
         }
     }
 }
@@ -203,11 +259,16 @@ impl StoreEngine for PostgresEngine {
         if self.has_intake()? {
             return Ok(Some(now));
         }
+        let asked_at = Instant::now();
+        if self.clock == Clock::Database && self.due.is_fresh() {
+            return Ok(self.due.on_clock(asked_at, now));
+        }
         let next = self.rules.next_wake()?;
         let here = match self.clock {
             Clock::Database => self.tables().database_time()?,
             Clock::Caller => now,
         };
+        self.due.learn(asked_at, next.map(|at| at.saturating_since(here)));
         Ok(next.map(|at| on_callers_clock(at, here, now)))
     }
 
@@ -215,14 +276,18 @@ impl StoreEngine for PostgresEngine {
         let session = self.session.as_ref();
         let is_told = session.is_some_and(|session| session.is_listening());
         let interval = if is_told { POLL_INTERVAL } else { self.options.poll_interval };
-        let changed = session.is_some_and(|session| session.take_changed());
+        let news = session.and_then(|session| session.take_news());
         let is_poll = self.polled_at.elapsed() >= interval;
         self.intake_due |= is_poll || session.is_some_and(|session| session.take_intake());
-        if changed || is_poll {
-            self.polled_at = Instant::now();
-            return Ok(true);
+        if news.is_none() && !is_poll {
+            return Ok(false);
         }
-        Ok(false)
+        // A poll looks for what nobody was told of.
+        self.told = news.filter(|_| !is_poll);
+        self.polled_at = Instant::now();
+        let told = self.told.unwrap_or(News::ANYTHING);
+        self.tables().floors().lower(told);
+        Ok(true)
     }
 
     fn tell_of_writes(&mut self, tell: &TellOfWrite) -> bool {
@@ -232,6 +297,10 @@ impl StoreEngine for PostgresEngine {
     }
 
     fn may_be_ready(&mut self) -> Result<Readies, StoreFailure> {
+        if let Some(told) = self.told.take() {
+            self.tables().expect_ready(told);
+            return Ok(told.readies());
+        }
         self.ensure_open()?;
         let ready = ReadyIndex::may_be_ready(self.tables());
         self.rules.rollback();
@@ -243,6 +312,7 @@ impl StoreEngine for PostgresEngine {
             .map_err(|error| StoreFailure::new(FailureClass::Retryable, error.to_string()))?;
         *self.tables() = PostgresTables::new(connection);
         self.intake_due = true;
+        self.due = Due::default();
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 
 mod held;
 mod look_schedule;
+mod news;
 mod serve;
 mod statements;
 
@@ -24,6 +25,7 @@ use std::{
 use duroxide_provider::store::{FailureClass, StoreFailure, TellOfWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+pub(crate) use self::news::News;
 use crate::PostgresOptions;
 
 /// How long a caller waits for the session's thread.
@@ -33,8 +35,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) struct SessionState {
     /// Names this process in the notifications that it sends.
     id: String,
-    /// Whether another process has written since this was last asked.
-    changed: AtomicBool,
+    /// What another process has written since this was last asked.
+    news: Mutex<Option<News>>,
     /// Whether somebody may have written into the intake since this was last asked.
     intake: AtomicBool,
     listening: AtomicBool,
@@ -132,7 +134,7 @@ impl SessionState {
     fn new() -> Self {
         Self {
             id: format!("{:032x}", duroxide_store::random_nonce()),
-            changed: AtomicBool::new(false),
+            news: Mutex::new(None),
             intake: AtomicBool::new(false),
             listening: AtomicBool::new(false),
             has_peers: AtomicBool::new(false),
@@ -156,9 +158,9 @@ impl SessionState {
         self.has_peers.load(Ordering::SeqCst)
     }
 
-    /// Whether another process has written since this was last asked.
-    pub(crate) fn take_changed(&self) -> bool {
-        self.changed.swap(false, Ordering::SeqCst)
+    /// What another process has written since this was last asked.
+    pub(crate) fn take_news(&self) -> Option<News> {
+        lock(&self.news).take()
     }
 
     /// Whether somebody may have written into the intake since this was last asked.
@@ -185,15 +187,17 @@ impl SessionState {
         self.interrupted.store(true, Ordering::SeqCst);
     }
 
-    fn note_change(&self) {
-        self.changed.store(true, Ordering::SeqCst);
+    fn note_change(&self, news: News) {
+        let mut untaken = lock(&self.news);
+        *untaken = Some(untaken.unwrap_or_default().and(news));
+        drop(untaken);
         let tell = lock(&self.tell).take();
         tell.iter().for_each(|tell| tell());
     }
 
     fn note_intake(&self) {
         self.intake.store(true, Ordering::SeqCst);
-        self.note_change();
+        self.note_change(News::ANYTHING);
     }
 
     fn set_listening(&self, listening: bool) {

@@ -16,8 +16,10 @@ mod removals;
 mod sessions;
 mod working_set;
 
+use std::time::Instant;
+
 use duroxide_core::Timestamp;
-use duroxide_provider::store::StoreFailure;
+use duroxide_provider::{rules::InstanceRow, store::StoreFailure};
 use tokio_postgres::Row;
 
 pub(crate) use self::{
@@ -25,11 +27,12 @@ pub(crate) use self::{
     load::Named,
     prefetch::{Prefetched, Waiting},
 };
-use self::{load::Request, named::Names, working_set::WorkingSet};
+use self::{load::Request, named::Names, ready::Floors, working_set::WorkingSet};
 use crate::{
     connection::{Connection, Frame, Query, parameters},
     fault::Trouble,
     needs::Needs,
+    session::News,
     value::{Columns, micros, number, time},
 };
 
@@ -37,9 +40,9 @@ use crate::{
 pub(crate) const MAILBOX_LOADED_MAX: usize = 256;
 
 const NEXT_DUE: &str = "SELECT min(due.at) AS at FROM (
-    (SELECT wait_until AS at FROM {s}.instance WHERE wait_until IS NOT NULL ORDER BY wait_until LIMIT 1)
+    (SELECT wait_until AS at FROM {s}.instance WHERE wait_until >= $2::bigint ORDER BY wait_until LIMIT 1)
     UNION ALL
-    (SELECT wait_until FROM {s}.activity WHERE wait_until IS NOT NULL ORDER BY wait_until LIMIT 1)
+    (SELECT wait_until FROM {s}.activity WHERE wait_until >= $2::bigint ORDER BY wait_until LIMIT 1)
     UNION ALL
     (SELECT remove_at FROM {s}.removal_task ORDER BY remove_at LIMIT 1)
     UNION ALL
@@ -75,6 +78,7 @@ pub struct PostgresTables {
     trouble: Option<Trouble>,
     mailbox_loaded_max: usize,
     habits: Habits,
+    floors: Floors,
 }
 
 /// What batches of this store turned out to need beside what all of them need. Each statement costs every batch that
@@ -104,6 +108,23 @@ impl Default for Habits {
     }
 }
 
+/// What is known after a commit.
+#[derive(Debug)]
+pub(crate) struct Committed {
+    pub(crate) due: Looked,
+    /// Whether others were notified.
+    pub(crate) was_told: bool,
+}
+
+/// What a transaction knows of what is due.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Looked {
+    /// The database has said when something is due.
+    Asked(Option<Timestamp>),
+    /// The earliest time that the transaction itself has written.
+    Wrote(Option<Timestamp>),
+}
+
 impl PostgresTables {
     pub(crate) fn new(connection: Connection) -> Self {
         Self {
@@ -116,6 +137,7 @@ impl PostgresTables {
             trouble: None,
             mailbox_loaded_max: MAILBOX_LOADED_MAX,
             habits: Habits::default(),
+            floors: Floors::default(),
         }
     }
 
@@ -167,44 +189,87 @@ impl PostgresTables {
         self.finish(Vec::new()).map(|_| ())
     }
 
-    /// The same, and in the same round trip finds out when something is due.
+    /// The same, and in the same round trip notifies others, behind the commit: a transaction that notifies holds a lock of the
+    /// whole server while it waits for the disk. Finds out when something is due if that is asked, or if only the database
+    /// can tell.
     pub(crate) fn commit_and_look(
         &mut self,
-        sessions_after: Timestamp,
+        now: Timestamp,
+        asks: bool,
         notification: Option<Query>,
-    ) -> Result<Option<Timestamp>, Trouble> {
-        let questions = [next_due_query(sessions_after)].into_iter().chain(notification).collect();
-        let rows = self.finish(questions)?;
-        read_next_due(&rows)
+    ) -> Result<Committed, Trouble> {
+        let asks = asks || self.set.writes_rare_due();
+        let wrote = self.set.earliest_due();
+        let from = self.floors.due();
+        let questions = if asks { vec![next_due_query(now, from)] } else { Vec::new() };
+        let asked_at = Instant::now();
+        let (rows, was_told) = self.finish_and_notify(questions, notification)?;
+        let due = if asks {
+            let next = read_next_due(&rows)?;
+            self.floors.learn_due(next, now, asked_at);
+            Looked::Asked(next)
+        } else {
+            Looked::Wrote(wrote)
+        };
+        self.floors.lower_due(wrote);
+        Ok(Committed { due, was_told })
     }
 
     fn finish(&mut self, questions: Vec<Query>) -> Result<Vec<Row>, Trouble> {
+        self.finish_and_notify(questions, None).map(|(rows, _)| rows)
+    }
+
+    /// Returns the rows of the first question, and whether the notification was sent.
+    fn finish_and_notify(
+        &mut self,
+        questions: Vec<Query>,
+        notification: Option<Query>,
+    ) -> Result<(Vec<Row>, bool), Trouble> {
         let mut queries = self.set.unsent();
         let writes = queries.len();
         queries.extend(questions);
         let frame = match self.phase {
             Phase::Unsent if queries.is_empty() => {
                 self.forget();
-                return Ok(Vec::new());
+                return Ok((Vec::new(), false));
             }
             Phase::Unsent => Frame::BeginAndCommit,
             Phase::Closed | Phase::Prefetched | Phase::Sent => Frame::Commit,
         };
         // Whatever comes of it, the transaction is over unless `rollback` is called, which is harmless then.
-        let mut answers = self.connection.trip(&queries, frame)?;
+        let (mut answers, was_told) = match notification {
+            Some(notification) => self.connection.trip_with_behind(&queries, notification, frame)?,
+            None => (self.connection.trip(&queries, frame)?, false),
+        };
         self.routes.keep();
         self.lanes.keep();
         self.forget();
-        Ok(answers.split_off(writes).into_iter().next().unwrap_or_default())
+        Ok((answers.split_off(writes).into_iter().next().unwrap_or_default(), was_told))
     }
 
-    /// Whether something can be claimed that this transaction has read or written.
-    pub(crate) fn leaves_ready(&mut self) -> bool {
-        let instances = self.set.instances.rows().any(|row| row.ready_number().is_some());
-        let activities = self.set.activities.rows().any(|activity| activity.queued.waits_until.is_none());
-        self.habits.ready_instances |= instances;
-        self.habits.ready_activities |= activities;
-        instances || activities
+    /// What can be claimed of what this transaction has read or written.
+    pub(crate) fn leaves_ready(&mut self) -> News {
+        let instances = self.set.instances.rows().filter_map(InstanceRow::ready_number);
+        let activities = self.set.activities.rows().map(|activity| &activity.queued);
+        let activities = activities.filter(|queued| queued.waits_until.is_none());
+        let news = News {
+            instances_from: instances.min(),
+            activities_from: activities.map(|queued| queued.number).min(),
+        };
+        self.expect_ready(news);
+        news
+    }
+
+    /// Something can be claimed that is stored: the next batch looks for it.
+    pub(crate) fn expect_ready(&mut self, news: News) {
+        let readies = news.readies();
+        self.habits.ready_instances |= readies.instances;
+        self.habits.ready_activities |= readies.activities;
+        self.floors.lower(news);
+    }
+
+    pub(crate) fn floors(&mut self) -> &mut Floors {
+        &mut self.floors
     }
 
     fn rollback(&mut self) {
@@ -271,13 +336,13 @@ impl PostgresTables {
     }
 
     fn next_due(&mut self, sessions_after: Timestamp) -> Result<Option<Timestamp>, Trouble> {
-        let rows = self.ask(next_due_query(sessions_after))?;
+        let rows = self.ask(next_due_query(sessions_after, 0))?;
         read_next_due(&rows)
     }
 }
 
-fn next_due_query(sessions_after: Timestamp) -> Query {
-    Query::new(NEXT_DUE, parameters![micros(sessions_after)])
+fn next_due_query(sessions_after: Timestamp, from: i64) -> Query {
+    Query::new(NEXT_DUE, parameters![micros(sessions_after), from])
 }
 
 fn read_next_due(rows: &[Row]) -> Result<Option<Timestamp>, Trouble> {

@@ -4,7 +4,7 @@
 //! * [`stories`]: short stories that every engine must tell the same way;
 //!   [`engine_stories!`](crate::engine_stories) makes a test of each.
 //! * [`Driver`] and [`Subject`]: random steps, as a correct runtime, impatient clients and a careless operator take
-//!   them, to check invariants after each ([`check_invariants`]) and to compare two engines ([`compare`]).
+//!   them, to check invariants after each ([`check_invariants`]) and to compare engines ([`compare`], [`compare_all`]).
 //! * [`ModelEngine`]: the oracle that engines are compared with.
 //! * [`EngineLayer`] and [`intercept`]: engines and providers around others, of which a test changes what it wants to.
 //! * [`NotingProvider`], [`call_every_method`] and [`call_every_admin_method`]: whether a provider in front of another one
@@ -54,17 +54,27 @@ use crate::invariant;
 /// # Panics
 /// If the engines differ, an invariant is broken or a store fails.
 pub fn compare(one: &mut Subject, other: &mut Subject, numbers: &[u64]) {
+    compare_all(one, &mut [other], numbers);
+}
+
+/// Drives engines with the same numbers and compares all that the others do with what the first one does.
+///
+/// # Panics
+/// If an engine differs, an invariant is broken or a store fails.
+pub fn compare_all(one: &mut Subject, others: &mut [&mut Subject], numbers: &[u64]) {
     let mut driver = Driver::default();
     for (n, number) in numbers.iter().enumerate() {
         let step = driver.step(*number);
         let seen = one.take(&step).unwrap();
-        let same = other.take(&step).unwrap();
-        let at = || format!("step {n}: {step:#?}");
-        assert_same(&seen.text(), &same.text(), at);
-        assert_same(&one.reads().unwrap(), &other.reads().unwrap(), at);
-        let (snapshot, same) = (one.comparable_snapshot().unwrap(), other.comparable_snapshot().unwrap());
-        if snapshot != same {
-            assert_same(&format!("{snapshot:#?}"), &format!("{same:#?}"), at);
+        let (reads, snapshot) = (one.reads().unwrap(), one.comparable_snapshot().unwrap());
+        for (place, other) in others.iter_mut().enumerate() {
+            let at = || format!("step {n}, engine {}: {step:#?}", place + 2);
+            assert_same(&seen.text(), &other.take(&step).unwrap().text(), at);
+            assert_same(&reads, &other.reads().unwrap(), at);
+            let same = other.comparable_snapshot().unwrap();
+            if snapshot != same {
+                assert_same(&format!("{snapshot:#?}"), &format!("{same:#?}"), at);
+            }
         }
         driver.learn(&seen);
     }

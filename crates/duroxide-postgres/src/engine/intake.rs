@@ -12,6 +12,7 @@ use super::{Clock, PostgresEngine};
 use crate::{
     fault::{fault_of, fault_of_part},
     needs::Needs,
+    session::News,
     tables::Waiting,
 };
 
@@ -73,10 +74,12 @@ impl PostgresEngine {
     }
 
     fn commit_intake(&mut self, waiting: Waiting, now: Timestamp) -> Result<(), Fault> {
-        let notification = if self.tables().leaves_ready() { self.notification_of_work() } else { None };
+        let news = self.tables().leaves_ready();
+        let notification = self.notification((news != News::default()).then_some(news));
         let committed = self.tables().commit_intake(waiting.numbers, notification);
-        committed.map_err(|trouble| fault_of(trouble, Some(Done::at(now))))?;
+        let was_told = committed.map_err(|trouble| fault_of(trouble, Some(Done::at(now))))?;
         self.rules.committed();
+        self.note_told(was_told);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use tokio::{
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
 use super::{
-    Command, SessionState,
+    Command, News, SessionState,
     held::Held,
     look_schedule::{Place, WITHOUT_NODES},
     statements::Statements,
@@ -163,9 +163,13 @@ impl Served<'_> {
         match payload.strip_prefix(HELLO) {
             Some(id) if id == self.state.id() => {}
             Some(_) => self.state.set_peers(true),
-            None if payload == self.state.id() => {}
             None if payload == INTAKE_NOTIFICATION => self.state.note_intake(),
-            None => self.state.note_change(),
+            None => {
+                let (sender, news) = News::parse(payload);
+                if sender != self.state.id() {
+                    self.state.note_change(news);
+                }
+            }
         }
     }
 

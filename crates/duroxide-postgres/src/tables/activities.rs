@@ -25,12 +25,13 @@ const LEASED: &str = "SELECT {head activity} FROM {s}.activity
 /// Whoever holds a row changes it; the next promotion finds it.
 const DUE: &str = "SELECT {columns activity} FROM {s}.activity
     WHERE activity.wait_until <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint)
+        AND activity.wait_until >= $2::bigint
     ORDER BY activity.number FOR UPDATE SKIP LOCKED";
 
 impl Request {
     /// Activities that are due at this time, or when the transaction began.
-    pub(super) fn due_activities(at: Option<Timestamp>) -> Self {
-        Self::new(Meaning::DueActivities(at), DUE, parameters![at.map(micros)])
+    pub(super) fn due_activities(at: Option<Timestamp>, from: i64) -> Self {
+        Self::new(Meaning::DueActivities(at), DUE, parameters![at.map(micros), from])
     }
 }
 
@@ -126,7 +127,7 @@ impl PostgresTables {
 
     pub(super) fn wake_due_activities(&mut self, now: Timestamp) -> Result<(), Trouble> {
         if self.set.due_activities_read_at.is_none_or(|read_at| read_at < now) {
-            let request = Request::due_activities(Some(now));
+            let request = Request::due_activities(Some(now), self.floors.due());
             let rows = self.ask(request.query)?;
             self.take_answers(vec![request.meaning], vec![rows])?;
         }

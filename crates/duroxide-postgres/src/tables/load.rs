@@ -143,6 +143,8 @@ pub(super) enum Meaning {
     Routes,
     Lanes,
     Numbers,
+    /// Where the lists of ready rows begin.
+    Floors,
     /// The statement has no answer that matters here.
     Nothing,
 }

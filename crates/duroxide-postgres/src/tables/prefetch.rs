@@ -56,11 +56,13 @@ impl PostgresTables {
         requests.extend(self.requests_for_operations(needs));
         if needs.promotes {
             requests.push(Request::due_removal_task(needs.now));
-            requests.extend(Request::due_instances(needs.now, self.mailbox_loaded_max));
-            requests.push(Request::due_activities(needs.now));
+            let from = self.floors.due();
+            requests.extend(Request::due_instances(needs.now, from, self.mailbox_loaded_max));
+            requests.push(Request::due_activities(needs.now, from));
         }
         self.add_instance_candidates(needs, &mut requests);
         self.add_activity_candidates(needs, &mut requests);
+        requests.extend(self.floors.look());
         let blocks = (needs.numbers as u64).div_ceil(NUMBERS_IN_BLOCK).max(1);
         requests.push(Request::numbers(i64::try_from(blocks).unwrap_or(i64::MAX)));
         let prefetched = self.send_first(requests, ahead)?;
@@ -117,10 +119,11 @@ impl PostgresTables {
             fetches.iter().any(|order| order.only.is_none() && order.accepts(name, version, route.pinned))
         });
         let routes: BTreeSet<RouteId> = accepted.map(|(id, _)| RouteId(id)).collect();
-        requests.push(Request::route_counts(wanted));
+        requests.push(Request::route_counts(wanted, self.floors.instances()));
         if !routes.is_empty() && self.habits.ready_instances {
             let routes: Vec<RouteId> = routes.into_iter().collect();
-            requests.extend(Request::ready_instances(&routes, wanted, self.mailbox_loaded_max));
+            let from = self.floors.instances();
+            requests.extend(Request::ready_instances(&routes, wanted, from, self.mailbox_loaded_max));
         }
     }
 
@@ -134,10 +137,10 @@ impl PostgresTables {
             fetches.iter().any(|order| order.only.is_none() && order.accepts(&lane.name, lane.tag.as_deref()))
         });
         let lanes: BTreeSet<LaneId> = accepted.map(|(id, _)| LaneId(id)).collect();
-        requests.push(Request::lane_counts(wanted));
+        requests.push(Request::lane_counts(wanted, self.floors.activities()));
         if !lanes.is_empty() && self.habits.ready_activities {
             let lanes: Vec<LaneId> = lanes.into_iter().collect();
-            requests.push(Request::ready_activities(&lanes, wanted));
+            requests.push(Request::ready_activities(&lanes, wanted, self.floors.activities()));
         }
         if fetches.iter().any(|order| order.session.is_some()) {
             requests.push(Request::session_lanes());

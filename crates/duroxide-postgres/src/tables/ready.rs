@@ -3,6 +3,7 @@
 //! A claim gets only rows that this transaction has locked. Rows that others hold are passed over, so claims never wait. How
 //! far a list was read is remembered: up to there the working set answers, with all changes that this transaction made.
 
+mod floors;
 mod requests;
 
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ use duroxide_provider::{
 };
 use tokio_postgres::Row;
 
+pub(crate) use self::floors::Floors;
 use self::requests::{MAY_BE_READY, READY_IN_SESSION};
 use super::{
     PostgresTables,
@@ -42,7 +44,7 @@ impl PostgresTables {
 
     pub(super) fn ready_routes(&mut self) -> Result<Vec<RouteId>, Trouble> {
         if self.set.ready_routes.counts.is_none() {
-            self.ask_requests([Request::route_counts(1)])?;
+            self.ask_requests([Request::route_counts(1, self.floors.instances())])?;
             // Only whether anything is ready was asked; how much is asked where that matters.
             let stored = self.set.ready_routes.counts.take().unwrap_or_default();
             return Ok(stored.into_keys().collect());
@@ -60,7 +62,8 @@ impl PostgresTables {
         if let Some(found) = self.known_ready(route, at_most) {
             return Ok(found);
         }
-        let requests = Request::ready_instances(&[route], at_most, self.mailbox_loaded_max);
+        let from = self.floors.instances();
+        let requests = Request::ready_instances(&[route], at_most, from, self.mailbox_loaded_max);
         self.ask_requests(requests.into_iter().chain([Request::numbers(1)]))?;
         Ok(self.known_ready(route, at_most).unwrap_or_default())
     }
@@ -77,7 +80,7 @@ impl PostgresTables {
     /// them.
     pub(super) fn count_ready_on_route(&mut self, route: RouteId, at_most: usize) -> Result<usize, Trouble> {
         if self.set.ready_routes.counts.is_none() {
-            self.ask_requests([Request::route_counts(at_most)])?;
+            self.ask_requests([Request::route_counts(at_most, self.floors.instances())])?;
             let counts = self.set.ready_routes.counts.take().unwrap_or_default();
             return Ok(counts.get(&route).copied().unwrap_or_default().min(at_most));
         }
@@ -114,7 +117,7 @@ impl PostgresTables {
 
     pub(super) fn due_instances(&mut self, now: Timestamp) -> Result<Vec<DueInstance>, Trouble> {
         if self.set.due_read_at.is_none_or(|read_at| read_at < now) {
-            let requests = Request::due_instances(Some(now), self.mailbox_loaded_max);
+            let requests = Request::due_instances(Some(now), self.floors.due(), self.mailbox_loaded_max);
             self.ask_requests(requests.into_iter().chain([Request::numbers(1)]))?;
         }
         let due = self.set.instances.rows().filter_map(|row| Some((waits_until(row)?, row.number)));
@@ -142,7 +145,7 @@ impl PostgresTables {
 
     pub(super) fn ready_lanes(&mut self) -> Result<Vec<LaneId>, Trouble> {
         if self.set.ready_lanes.counts.is_none() {
-            self.ask_requests([Request::lane_counts(1)])?;
+            self.ask_requests([Request::lane_counts(1, self.floors.activities())])?;
             let stored = self.set.ready_lanes.counts.take().unwrap_or_default();
             return Ok(stored.into_keys().collect());
         }
@@ -156,7 +159,7 @@ impl PostgresTables {
         if let Some(found) = self.known_in_lane(lane, at_most) {
             return Ok(found);
         }
-        self.ask_requests([Request::ready_activities(&[lane], at_most)])?;
+        self.ask_requests([Request::ready_activities(&[lane], at_most, self.floors.activities())])?;
         Ok(self.known_in_lane(lane, at_most).unwrap_or_default())
     }
 
@@ -174,7 +177,7 @@ impl PostgresTables {
     /// How many activities are ready in a lane that a claim does not take; they are not locked.
     pub(super) fn count_ready_in_lane(&mut self, lane: LaneId, at_most: usize) -> Result<usize, Trouble> {
         if self.set.ready_lanes.counts.is_none() {
-            self.ask_requests([Request::lane_counts(at_most)])?;
+            self.ask_requests([Request::lane_counts(at_most, self.floors.activities())])?;
             let counts = self.set.ready_lanes.counts.take().unwrap_or_default();
             return Ok(counts.get(&lane).copied().unwrap_or_default().min(at_most));
         }
@@ -262,7 +265,7 @@ fn ready_on(row: &InstanceRow) -> Option<(RouteId, u64)> {
     }
 }
 
-fn waits_until(row: &InstanceRow) -> Option<Timestamp> {
+pub(super) fn waits_until(row: &InstanceRow) -> Option<Timestamp> {
     match row.readiness {
         Readiness::Waiting { until } | Readiness::Stray { until, .. } => until,
         Readiness::Ready { .. } => None,

@@ -102,6 +102,7 @@ impl PostgresTables {
     }
 
     pub(super) fn write_removal_task(&mut self, task: u64, remove_at: Timestamp) -> Result<(), Trouble> {
+        self.set.touched_removals = true;
         self.execute(Query::new(WRITE_TASK, parameters![number(task), micros(remove_at)]))
     }
 

@@ -10,6 +10,7 @@ use std::{
 use duroxide_core::Timestamp;
 use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 
+use super::ready::waits_until;
 use crate::{
     cache::{Cache, Changes},
     connection::Query,
@@ -92,6 +93,8 @@ pub(super) struct WorkingSet {
     pub(super) due_read_at: Option<Timestamp>,
     pub(super) due_activities_read_at: Option<Timestamp>,
     pub(super) due_removal_task: Option<Option<u64>>,
+    /// Whether tasks to remove rows were written.
+    pub(super) touched_removals: bool,
     pub(super) numbers: Numbers,
 }
 
@@ -100,6 +103,9 @@ pub(super) struct WorkingSet {
 pub(super) struct Numbers {
     blocks: Vec<Range<u64>>,
 }
+
+/// A transaction that changes no more rows of instances, messages and activities writes them by one statement.
+const SMALL_ROWS: usize = 8;
 
 /// How many numbers one draw gives.
 pub(super) const NUMBERS_IN_BLOCK: u64 = 1_024;
@@ -134,8 +140,42 @@ impl WorkingSet {
         rare.upserts(&self.setting_changes.changes(), |key| vec![key.0.into(), (&key.1).into()]);
         rare.upserts(&self.custom_status.changes(), |key| vec![Value::from(*key)]);
         rare.changes(&self.letters.changes(), |key| vec![Value::from(*key)]);
-        let usual = [Query::together(usual.deletes), Query::together(usual.writes)];
+        let usual = if self.is_small() && !self.replaces_rows() {
+            usual.deletes.extend(usual.writes);
+            [Query::together(usual.deletes), None]
+        } else {
+            [Query::together(usual.deletes), Query::together(usual.writes)]
+        };
         usual.into_iter().flatten().chain(rare.deletes).chain(rare.writes).collect()
+    }
+
+    /// Whether a statement less is worth one more combination of tables: for a caller who is alone, each statement counts.
+    fn is_small(&self) -> bool {
+        let instances = self.instances.changes().len();
+        instances + self.messages.changes().len() + self.activities.changes().len() <= SMALL_ROWS
+    }
+
+    /// Whether a row that is deleted may be in the way of one that is inserted: it may have the same unique key.
+    fn replaces_rows(&self) -> bool {
+        let messages = self.messages.changes();
+        let emptied: HashSet<u64> = messages.deleted.iter().map(|(instance, _, _)| *instance).collect();
+        messages.inserted.iter().any(|message| emptied.contains(&message.instance))
+            || self.instances.changes().replaces()
+            || self.activities.changes().replaces()
+            || self.executions.changes().replaces()
+            || self.events.changes().replaces()
+    }
+
+    /// The earliest time at which an instance or activity of this transaction is due.
+    pub(super) fn earliest_due(&self) -> Option<Timestamp> {
+        let instances = self.instances.rows().filter_map(waits_until);
+        let activities = self.activities.rows().filter_map(|activity| activity.queued.waits_until);
+        instances.chain(activities).min()
+    }
+
+    /// Whether it may have changed what else can be due: the end of a session, or a removal that somebody has left.
+    pub(super) fn writes_rare_due(&self) -> bool {
+        self.sessions.rows().next().is_some() || self.touched_removals
     }
 
     /// Everything was sent.

@@ -19,6 +19,7 @@ mod sound;
 
 mod copy;
 mod cut_off;
+mod exhaustion;
 mod failover;
 mod faults;
 mod frozen;

@@ -51,10 +51,15 @@ impl Schema {
 
     /// A connection of the operator.
     pub async fn admin(&self) -> tokio_postgres::Client {
+        self.try_admin().await.expect("the server takes connections")
+    }
+
+    /// A connection of the operator, if the server takes one more.
+    pub async fn try_admin(&self) -> Option<tokio_postgres::Client> {
         let connected = tokio_postgres::connect(&self.operators_url, tokio_postgres::NoTls).await;
-        let (client, connection) = connected.expect("the server takes connections");
+        let (client, connection) = connected.ok()?;
         tokio::spawn(connection);
-        client
+        Some(client)
     }
 
     /// Opens the schema with connections of another name.

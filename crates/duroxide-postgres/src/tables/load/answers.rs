@@ -114,9 +114,12 @@ impl PostgresTables {
             Meaning::Routes => self.routes.learn(rows)?,
             Meaning::Lanes => self.lanes.learn(rows)?,
             Meaning::Numbers => {
-                let firsts = rows.iter().map(|row| row.number("first")).collect::<Result<_, _>>()?;
+                let firsts: Vec<u64> =
+                    rows.iter().map(|row| row.number("first")).collect::<Result<_, _>>()?;
+                self.floors.take_drawn(firsts.iter().min().copied());
                 self.set.numbers.replace(firsts);
             }
+            Meaning::Floors => self.floors.take(rows)?,
             Meaning::Nothing => {}
         }
         Ok(())

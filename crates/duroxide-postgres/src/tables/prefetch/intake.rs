@@ -81,14 +81,14 @@ impl PostgresTables {
         Ok(Some(prefetched))
     }
 
-    /// Deletes the rows, sends what was written and commits, in one round trip.
+    /// Deletes the rows, sends what was written and commits, in one round trip. Returns whether others were notified.
     pub(crate) fn commit_intake(
         &mut self,
         numbers: Vec<i64>,
         notification: Option<Query>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<bool, Trouble> {
         let delete = Query::new(DELETE, parameters![numbers]);
-        self.finish([delete].into_iter().chain(notification).collect()).map(|_| ())
+        self.finish_and_notify(vec![delete], notification).map(|(_, was_told)| was_told)
     }
 
     /// Whether something waits to be taken over.

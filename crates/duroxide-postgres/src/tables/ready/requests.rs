@@ -9,7 +9,8 @@ use crate::{
     value::{limit, micros, number},
 };
 
-/// The longest ready instances on each of these routes. `$1` are the routes, `$2` is how many on each.
+/// The longest ready instances on each of these routes. `$1` are the routes, `$2` is how many on each, `$3` where the list
+/// begins.
 macro_rules! ready_instances {
     ($columns:literal) => {
         concat!(
@@ -18,11 +19,12 @@ macro_rules! ready_instances {
             " FROM unnest($1::bigint[]) AS accepted (route) CROSS JOIN LATERAL (
                 SELECT * FROM {s}.instance WHERE instance.route = accepted.route
                     AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
+                    AND instance.ready_number >= $3::bigint
                 ORDER BY instance.ready_number LIMIT $2 FOR UPDATE SKIP LOCKED) AS instance"
         )
     };
 }
-/// Instances that are due. `$1` is the time; NULL: when the transaction began.
+/// Instances that are due. `$1` is the time; NULL: when the transaction began. Nothing is due before `$2`.
 macro_rules! due_instances {
     ($columns:literal) => {
         concat!(
@@ -30,6 +32,7 @@ macro_rules! due_instances {
             $columns,
             " FROM {s}.instance
             WHERE instance.wait_until <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint)
+                AND instance.wait_until >= $2::bigint
             ORDER BY instance.wait_until, instance.number FOR UPDATE SKIP LOCKED"
         )
     };
@@ -67,10 +70,10 @@ macro_rules! executions_of {
 }
 
 const READY: &str = ready_instances!("{columns instance}");
-const MESSAGES_OF_READY: &str = messages_of!(ready_instances!("instance.number"), "$3", "$4::bigint");
+const MESSAGES_OF_READY: &str = messages_of!(ready_instances!("instance.number"), "$4", "$5::bigint");
 const EXECUTIONS_OF_READY: &str = executions_of!(ready_instances!("instance.number, instance.execution_id"));
 const DUE: &str = due_instances!("{columns instance}");
-const MESSAGES_OF_DUE: &str = messages_of!(due_instances!("instance.number"), "$2", "$3::bigint");
+const MESSAGES_OF_DUE: &str = messages_of!(due_instances!("instance.number"), "$3", "$4::bigint");
 const EXECUTIONS_OF_DUE: &str = executions_of!(due_instances!("instance.number, instance.execution_id"));
 const STRAYS: &str = "SELECT {columns instance} FROM {s}.instance WHERE instance.is_stray
     ORDER BY instance.number FOR UPDATE SKIP LOCKED";
@@ -78,17 +81,19 @@ const STRAYS: &str = "SELECT {columns instance} FROM {s}.instance WHERE instance
 const ROUTE_COUNTS: &str =
     "SELECT strays.exist AS has_strays, route.id, route.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.instance
         WHERE instance.route = route.id AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
+            AND instance.ready_number >= $2::bigint
         LIMIT $1) AS counted) AS ready
     FROM (SELECT EXISTS (SELECT 1 FROM {s}.instance WHERE is_stray) AS exist) AS strays
     LEFT JOIN {s}.route ON true";
 const LANE_COUNTS: &str = "SELECT lane.id, lane.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.activity
         WHERE activity.lane = lane.id AND activity.wait_until IS NULL AND activity.session_id IS NULL
+            AND activity.number >= $2::bigint
         LIMIT $1) AS counted) AS ready
     FROM {s}.lane";
 const READY_ACTIVITIES: &str = "SELECT {columns activity} FROM unnest($1::bigint[]) AS accepted (lane)
     CROSS JOIN LATERAL (
         SELECT * FROM {s}.activity WHERE activity.lane = accepted.lane
-            AND activity.wait_until IS NULL AND activity.session_id IS NULL
+            AND activity.wait_until IS NULL AND activity.session_id IS NULL AND activity.number >= $3::bigint
         ORDER BY activity.number LIMIT $2 FOR UPDATE SKIP LOCKED) AS activity";
 const SESSION_LANES: &str = "SELECT DISTINCT session_id, lane FROM {s}.activity
     WHERE wait_until IS NULL AND session_id IS NOT NULL";
@@ -107,6 +112,7 @@ impl Request {
     pub(in crate::tables) fn ready_instances(
         routes: &[RouteId],
         at_most: usize,
+        from: i64,
         mailbox_max: usize,
     ) -> [Self; 3] {
         let accepted = || routes.iter().map(|route| number(route.0)).collect::<Vec<_>>();
@@ -115,25 +121,37 @@ impl Request {
             Self::new(
                 Meaning::ReadyInstances(routes.to_vec(), at_most),
                 READY,
-                parameters![accepted(), limit(at_most)],
+                parameters![accepted(), limit(at_most), from],
             ),
             Self::new(
                 Meaning::Messages,
                 MESSAGES_OF_READY,
-                parameters![accepted(), limit(at_most), messages_max, DATA_BYTES_MAX],
+                parameters![accepted(), limit(at_most), from, messages_max, DATA_BYTES_MAX],
             ),
-            Self::new(Meaning::Executions, EXECUTIONS_OF_READY, parameters![accepted(), limit(at_most)]),
+            Self::new(
+                Meaning::Executions,
+                EXECUTIONS_OF_READY,
+                parameters![accepted(), limit(at_most), from],
+            ),
         ]
     }
 
     /// Locks instances that are due and loads what belongs to them.
-    pub(in crate::tables) fn due_instances(at: Option<Timestamp>, mailbox_max: usize) -> [Self; 3] {
+    pub(in crate::tables) fn due_instances(
+        at: Option<Timestamp>,
+        from: i64,
+        mailbox_max: usize,
+    ) -> [Self; 3] {
         let time = at.map(micros);
         let messages_max = limit(mailbox_max.saturating_add(1));
         [
-            Self::new(Meaning::DueInstances(at), DUE, parameters![time]),
-            Self::new(Meaning::Messages, MESSAGES_OF_DUE, parameters![time, messages_max, DATA_BYTES_MAX]),
-            Self::new(Meaning::Executions, EXECUTIONS_OF_DUE, parameters![time]),
+            Self::new(Meaning::DueInstances(at), DUE, parameters![time, from]),
+            Self::new(
+                Meaning::Messages,
+                MESSAGES_OF_DUE,
+                parameters![time, from, messages_max, DATA_BYTES_MAX],
+            ),
+            Self::new(Meaning::Executions, EXECUTIONS_OF_DUE, parameters![time, from]),
         ]
     }
 
@@ -141,18 +159,18 @@ impl Request {
         Self::new(Meaning::Strays, STRAYS, Vec::new())
     }
 
-    pub(in crate::tables) fn route_counts(at_most: usize) -> Self {
-        Self::new(Meaning::RouteCounts, ROUTE_COUNTS, parameters![limit(at_most)])
+    pub(in crate::tables) fn route_counts(at_most: usize, from: i64) -> Self {
+        Self::new(Meaning::RouteCounts, ROUTE_COUNTS, parameters![limit(at_most), from])
     }
 
-    pub(in crate::tables) fn lane_counts(at_most: usize) -> Self {
-        Self::new(Meaning::LaneCounts, LANE_COUNTS, parameters![limit(at_most)])
+    pub(in crate::tables) fn lane_counts(at_most: usize, from: i64) -> Self {
+        Self::new(Meaning::LaneCounts, LANE_COUNTS, parameters![limit(at_most), from])
     }
 
-    pub(in crate::tables) fn ready_activities(lanes: &[LaneId], at_most: usize) -> Self {
+    pub(in crate::tables) fn ready_activities(lanes: &[LaneId], at_most: usize, from: i64) -> Self {
         let accepted: Vec<i64> = lanes.iter().map(|lane| number(lane.0)).collect();
         let meaning = Meaning::ReadyActivities(lanes.to_vec(), at_most);
-        Self::new(meaning, READY_ACTIVITIES, parameters![accepted, limit(at_most)])
+        Self::new(meaning, READY_ACTIVITIES, parameters![accepted, limit(at_most), from])
     }
 
     pub(in crate::tables) fn session_lanes() -> Self {

@@ -1,0 +1,90 @@
+//! When something is due, as far as this node knows.
+//!
+//! Asking the database reads the beginning of an index where every lease leaves a dead entry, so it is not asked with every
+//! transaction. In between, whatever this node writes is taken into account. What another node writes is that node's
+//! concern for as long as it lives.
+
+use std::time::{Duration, Instant};
+
+use duroxide_core::Timestamp;
+use duroxide_provider::store::{Batch, Op};
+
+/// How long what the database said is good for.
+const FRESH: Duration = Duration::from_secs(1);
+/// The longest time that is remembered exactly. The database is asked again long before that.
+const REMEMBERED_MAX: Duration = Duration::from_secs(3_600);
+
+/// The earliest time at which a promotion has something to do. It is kept on a clock that nobody sets.
+#[derive(Debug, Default)]
+pub(super) struct Due {
+    asked_at: Option<Instant>,
+    at: Option<Instant>,
+}
+
+impl Due {
+    /// The database has said how long after `since` something is due.
+    pub(super) fn learn(&mut self, since: Instant, after: Option<Duration>) {
+        self.asked_at = Some(since);
+        self.at = None;
+        self.add(since, after);
+    }
+
+    /// Something that is due so long after `since` was written.
+    pub(super) fn add(&mut self, since: Instant, after: Option<Duration>) {
+        let at = after.map(|after| since + after.min(REMEMBERED_MAX));
+        self.at = self.at.into_iter().chain(at).min();
+    }
+
+    pub(super) fn is_fresh(&self) -> bool {
+        self.asked_at.is_some_and(|asked_at| asked_at.elapsed() < FRESH)
+    }
+
+    /// Whether the transaction of this batch has to ask. A promotion uses up what was due, and the timers of a node that has
+    /// ended are from now on a concern of the others.
+    pub(super) fn is_asked_by(&self, batch: &Batch<'_>) -> bool {
+        let ends_node = |op: &Op| matches!(op, Op::EndNode { .. });
+        !self.is_fresh() || batch.promote || batch.operations.iter().any(|submitted| ends_node(&submitted.op))
+    }
+
+    /// The time on a clock that showed `then` at `since`.
+    pub(super) fn on_clock(&self, since: Instant, then: Timestamp) -> Option<Timestamp> {
+        self.at.map(|at| then.saturating_add(at.saturating_duration_since(since)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duroxide_provider::store::Submitted;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    #[test]
+    fn the_earliest_of_what_was_read_and_written_counts() {
+        let (mut due, now) = (Due::default(), Instant::now());
+        let at = |seconds| NOW.saturating_add(Duration::from_secs(seconds));
+        assert!(!due.is_fresh());
+        due.learn(now, Some(Duration::from_secs(60)));
+        assert!(due.is_fresh());
+        due.add(now, Some(Duration::from_secs(600)));
+        assert_eq!(due.on_clock(now, NOW), Some(at(60)));
+        due.add(now, Some(Duration::from_secs(30)));
+        assert_eq!(due.on_clock(now, NOW), Some(at(30)));
+        due.add(now, None);
+        due.learn(now, None);
+        assert_eq!(due.on_clock(now, NOW), None, "the database knows better");
+    }
+
+    #[test]
+    fn promotions_and_the_end_of_a_node_ask_the_database() {
+        let mut due = Due::default();
+        assert!(due.is_asked_by(&Batch::default()), "nothing is known");
+        due.learn(Instant::now(), None);
+        assert!(!due.is_asked_by(&Batch::default()));
+        assert!(due.is_asked_by(&Batch { promote: true, ..Batch::default() }));
+        let end = Op::EndNode { name: "n".to_owned(), blamed: None };
+        let operations = vec![Submitted::now(&end)];
+        assert!(due.is_asked_by(&Batch { operations, ..Batch::default() }));
+    }
+}

@@ -1,0 +1,215 @@
+//! Where the lists of what can be claimed begin.
+//!
+//! A claim reads the beginning of an index. Each row that was claimed leaves a dead entry there, and as long as any transaction
+//! of the server stays open, nobody may remove those entries: a claim would read more and more of them. So claims begin at
+//! the lowest number that can be ready. That is read now and then, without locks, and whoever makes a lower one ready says
+//! so: this node knows what it writes, and others notify. Without notifications claims begin at the beginning.
+//!
+//! The same for what is due: leases that have ended long ago leave entries in front of those that count. What another node
+//! lets become due at an earlier time is that node's concern for as long as it lives.
+
+use std::time::{Duration, Instant};
+
+use duroxide_core::Timestamp;
+use tokio_postgres::Row;
+
+use crate::{
+    connection::parameters,
+    fault::Trouble,
+    session::News,
+    tables::load::{Meaning, Request},
+    value::{Columns, micros, number, unsigned},
+};
+
+/// How often to look from the last known beginning on.
+const NEAR_PAUSE: Duration = Duration::from_millis(100);
+/// How often to look from the very beginning, at least, in case a notification was lost.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+/// A look at everything may take one part of so many of the time.
+const FULL_SHARE: u32 = 20;
+
+/// Rows that others have locked are seen, too.
+const LOOK: &str = "SELECT
+    (SELECT min(first.ready_number) FROM {s}.route CROSS JOIN LATERAL (
+        SELECT instance.ready_number FROM {s}.instance WHERE instance.route = route.id
+            AND instance.ready_number IS NOT NULL AND NOT instance.is_stray AND instance.ready_number >= $1::bigint
+        ORDER BY instance.ready_number LIMIT 1) AS first) AS instances,
+    (SELECT min(first.number) FROM {s}.lane CROSS JOIN LATERAL (
+        SELECT activity.number FROM {s}.activity WHERE activity.lane = lane.id
+            AND activity.wait_until IS NULL AND activity.session_id IS NULL AND activity.number >= $2::bigint
+        ORDER BY activity.number LIMIT 1) AS first) AS activities";
+
+#[derive(Debug, Default)]
+pub(crate) struct Floors {
+    instances: u64,
+    activities: u64,
+    /// The earliest time at which something can be due.
+    due: Timestamp,
+    due_full_at: Option<Instant>,
+    is_on: bool,
+    near_at: Option<Instant>,
+    full_at: Option<Instant>,
+    /// When a look from the very beginning was sent.
+    full_sent_at: Option<Instant>,
+    /// What the last look of this transaction found. It counts when the transaction has drawn its numbers.
+    found: Option<(Option<u64>, Option<u64>)>,
+}
+
+impl Floors {
+    /// Whether others notify of what they make ready. If not, lists begin at the beginning.
+    pub(crate) fn switch(&mut self, is_on: bool) {
+        if !is_on {
+            *self = Self::default();
+        }
+        self.is_on = is_on;
+    }
+
+    pub(in crate::tables) fn instances(&self) -> i64 {
+        number(self.instances)
+    }
+
+    pub(in crate::tables) fn activities(&self) -> i64 {
+        number(self.activities)
+    }
+
+    /// From when on to look for what is due.
+    pub(in crate::tables) fn due(&self) -> i64 {
+        let is_full = self.due_full_at.is_none_or(|at| at <= Instant::now());
+        if is_full { 0 } else { micros(self.due) }
+    }
+
+    /// A transaction whose time is `now` has asked, at `asked_at`, what is due next. Whatever is written from now on is due later
+    /// than now.
+    pub(in crate::tables) fn learn_due(
+        &mut self,
+        next: Option<Timestamp>,
+        now: Timestamp,
+        asked_at: Instant,
+    ) {
+        if !self.is_on {
+            return;
+        }
+        if self.due_full_at.is_none_or(|at| at <= asked_at) {
+            self.due_full_at = Some(Instant::now() + FULL_PAUSE.max(asked_at.elapsed() * FULL_SHARE));
+        }
+        self.due = next.map_or(now, |next| next.min(now));
+    }
+
+    /// Something is due at this time, which may be over.
+    pub(in crate::tables) fn lower_due(&mut self, at: Option<Timestamp>) {
+        self.due = at.map_or(self.due, |at| self.due.min(at));
+    }
+
+    /// Looks at everything that is due: a node has ended, whose concern some of it was.
+    pub(crate) fn forget_due(&mut self) {
+        self.due_full_at = None;
+    }
+
+    /// Something was made ready.
+    pub(crate) fn lower(&mut self, news: News) {
+        self.instances = news.instances_from.map_or(self.instances, |from| self.instances.min(from));
+        self.activities = news.activities_from.map_or(self.activities, |from| self.activities.min(from));
+    }
+
+    /// A look at where the lists begin, if it is time for one.
+    pub(in crate::tables) fn look(&mut self) -> Option<Request> {
+        let now = Instant::now();
+        let is_due = |at: Option<Instant>| at.is_none_or(|at| at <= now);
+        if !self.is_on || !(is_due(self.near_at) || is_due(self.full_at)) {
+            return None;
+        }
+        self.near_at = Some(now + NEAR_PAUSE);
+        let from = if is_due(self.full_at) {
+            self.full_sent_at = Some(now);
+            // Should the answer never come, this one counts.
+            self.full_at = Some(now + FULL_PAUSE);
+            (0, 0)
+        } else {
+            (self.instances(), self.activities())
+        };
+        Some(Request::new(Meaning::Floors, LOOK, parameters![from.0, from.1]))
+    }
+
+    pub(in crate::tables) fn take(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+        let Some(row) = rows.first() else { return Ok(()) };
+        let read = |name| Ok::<_, Trouble>(row.column::<Option<i64>>(name)?.map(unsigned));
+        self.found = Some((read("instances")?, read("activities")?));
+        if let Some(sent_at) = self.full_sent_at.take() {
+            let took = sent_at.elapsed();
+            self.full_at = Some(Instant::now() + FULL_PAUSE.max(took * FULL_SHARE));
+        }
+        Ok(())
+    }
+
+    /// Numbers were drawn after the look. Where nothing was ready, whatever becomes ready has one of them or a higher one, or
+    /// its commit is still to be notified of.
+    pub(in crate::tables) fn take_drawn(&mut self, first: Option<u64>) {
+        let (Some((instances, activities)), Some(first)) = (self.found.take(), first) else { return };
+        self.instances = instances.unwrap_or(first);
+        self.activities = activities.unwrap_or(first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looked(instances: Option<u64>, activities: Option<u64>) -> Floors {
+        let mut floors = Floors { found: Some((instances, activities)), is_on: true, ..Floors::default() };
+        floors.take_drawn(Some(1_000));
+        floors
+    }
+
+    #[test]
+    fn lists_begin_at_the_first_ready_row_or_at_the_next_number() {
+        let floors = looked(Some(7), None);
+        assert_eq!((floors.instances(), floors.activities()), (7, 1_000));
+    }
+
+    #[test]
+    fn what_is_made_ready_later_moves_the_beginning_down_and_never_up() {
+        let mut floors = looked(Some(7), Some(9));
+        floors.lower(News { instances_from: Some(5), activities_from: Some(2_000) });
+        assert_eq!((floors.instances(), floors.activities()), (5, 9));
+        floors.lower(News::ANYTHING);
+        assert_eq!((floors.instances(), floors.activities()), (0, 0));
+    }
+
+    #[test]
+    fn without_notifications_lists_begin_at_the_beginning() {
+        let mut floors = looked(Some(7), Some(9));
+        floors.switch(false);
+        assert_eq!((floors.instances(), floors.activities()), (0, 0));
+        assert!(floors.look().is_none());
+    }
+
+    #[test]
+    fn nothing_is_looked_for_that_was_due_before_the_last_look() {
+        let mut floors = Floors { is_on: true, ..Floors::default() };
+        let at = Timestamp::from_micros;
+        assert_eq!(floors.due(), 0);
+        floors.learn_due(Some(at(900)), at(500), Instant::now());
+        assert_eq!(floors.due(), 500, "others may let something be due from now on");
+        floors.learn_due(Some(at(400)), at(600), Instant::now());
+        assert_eq!(floors.due(), 400, "it is overdue");
+        floors.lower_due(Some(at(300)));
+        floors.lower_due(Some(at(700)));
+        assert_eq!(floors.due(), 300);
+        floors.forget_due();
+        assert_eq!(floors.due(), 0);
+        let mut off = Floors::default();
+        off.learn_due(Some(at(900)), at(500), Instant::now());
+        assert_eq!(off.due(), 0);
+    }
+
+    #[test]
+    fn a_look_at_everything_is_repeated_after_a_pause_and_a_near_one_more_often() {
+        let mut floors = Floors { is_on: true, ..Floors::default() };
+        assert!(floors.look().is_some() && floors.full_sent_at.take().is_some());
+        assert!(floors.look().is_none(), "it is not time");
+        floors.near_at = None;
+        assert!(floors.look().is_some() && floors.full_sent_at.is_none());
+        floors.full_at = None;
+        assert!(floors.look().is_some() && floors.full_sent_at.is_some());
+    }
+}
