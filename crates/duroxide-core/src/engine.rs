@@ -33,6 +33,7 @@ mod state;
 mod turn;
 
 pub(crate) use awaitable::Value;
+pub(crate) use conclude::CANCEL_AND_WAIT;
 pub use ending::{Ending, Record, end_without_code};
 pub use execution::Execution;
 pub(crate) use generation::Generation;

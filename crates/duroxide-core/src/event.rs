@@ -1,8 +1,10 @@
 //! Events and their stored form. The envelope never changes; kinds are only added.
 
+mod open_calls;
 mod role;
 mod stamp;
 
+pub use open_calls::{CallTarget, OpenCall, OpenCalls};
 pub use role::{CallKind, EventRole, ExecutionEnd, KeyValueChange};
 
 use serde::{Deserialize, Serialize};

@@ -37,7 +37,9 @@ pub use either::{Either2, Either3};
 pub use error::{
     AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType, shortened_reason, with_poison_reason,
 };
-pub use event::{CallKind, Event, EventKind, EventRole, ExecutionEnd, KeyValueChange};
+pub use event::{
+    CallKind, CallTarget, Event, EventKind, EventRole, ExecutionEnd, KeyValueChange, OpenCall, OpenCalls,
+};
 pub use future::{DurableFuture, ScheduleKind};
 pub use handler::{FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, OrchestrationHandlerRef};
 pub use ids::{

@@ -11,8 +11,10 @@ use duroxide_core::Event;
 
 use crate::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter,
-    InstanceInfo, InstancePage, InstanceQuery, InstanceTree, JoinedNode, ProviderError, PruneOptions,
-    PruneResult, QueueDepths, RawEvent, StrandedWork, SystemMetrics, instance_query::scan,
+    InstanceInfo, InstancePage, InstanceQuery, InstanceSummary, InstanceTree, JoinedNode, ProviderError,
+    PruneOptions, PruneResult, QueueDepths, QueueSummary, QueuedWork, RawEvent, StrandedWork, SummaryRequest,
+    SystemMetrics,
+    management::{scan, summary_scan},
 };
 
 /// Management calls of a provider.
@@ -191,5 +193,29 @@ pub trait ProviderAdmin: Any + Send + Sync {
     /// The nodes that have joined and not ended, and what each can do. The default body knows none.
     async fn list_nodes(&self) -> Result<Vec<JoinedNode>, ProviderError> {
         Ok(Vec::new())
+    }
+
+    /// The lock, messages, activities and dead letters of one instance, bounded. `None` if the store holds nothing of it;
+    /// the default cannot tell and returns `None` too.
+    ///
+    /// People ask this of one instance after the other, so it must be cheap: ours read by index.
+    async fn read_queued_work(&self, instance: &str) -> Result<Option<QueuedWork>, ProviderError> {
+        let _ = instance;
+        Ok(None)
+    }
+
+    /// Counts by name, version and status, and what began and ended over time. Instances that are pending do not count. It
+    /// passes over all instances: on a large store it is costly, so call it seldom and keep the answer.
+    ///
+    /// The default makes two reads of each instance; ours make one statement.
+    async fn summarize_instances(&self, request: &SummaryRequest) -> Result<InstanceSummary, ProviderError> {
+        summary_scan::summarize(self, request).await
+    }
+
+    /// What waits in the queues, by what it needs of a node.
+    ///
+    /// The default is a permanent error: by the plain methods nobody can tell.
+    async fn summarize_queues(&self) -> Result<QueueSummary, ProviderError> {
+        Err(ProviderError::permanent("summarize_queues", "this store cannot tell what waits in its queues"))
     }
 }

@@ -13,11 +13,9 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod admin;
-mod dead_letter;
 mod error;
 mod fetch;
 mod filter;
-mod instance_query;
 pub mod invariant;
 mod item;
 pub mod management;
@@ -32,14 +30,12 @@ mod start_outcome;
 mod status;
 #[allow(clippy::wildcard_enum_match_arm, reason = "not yet gone through")]
 pub mod store;
-mod stranded;
 #[cfg(any(test, feature = "testing"))]
 #[allow(clippy::wildcard_enum_match_arm, reason = "test tools look at the kinds they know")]
 pub mod testing;
 mod watch;
 
 pub use admin::ProviderAdmin;
-pub use dead_letter::{DeadLetter, DeadLetterQueue, RawEvent};
 pub use error::ProviderError;
 pub use fetch::{
     Demand, LoadedExecution, Losses, OrchestrationClaim, OrchestrationFetch, RenewedWorkItem, StorePosition,
@@ -48,13 +44,14 @@ pub use fetch::{
 pub use filter::{
     DispatcherCapabilityFilter, HandlerCapability, SemverRange, TagFilter, VersionRange, VersionTriple,
 };
-pub use instance_query::{InstancePage, InstanceQuery};
 pub use item::{
     ActivityStop, ExecutionMetadata, OrchestrationItem, ScheduledActivityIdentifier, SessionFetchConfig,
 };
 pub use management::{
-    DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, PruneOptions,
-    PruneResult, QueueDepths, SystemMetrics,
+    DeadLetter, DeadLetterQueue, DeleteInstanceResult, ExecutionInfo, InstanceCount, InstanceFilter,
+    InstanceInfo, InstancePage, InstanceQuery, InstanceSummary, InstanceTree, LaneSummary, MissingCapability,
+    PruneOptions, PruneResult, QueueDepths, QueueSummary, QueuedActivityInfo, QueuedMessageInfo, QueuedWork,
+    RawEvent, RouteSummary, StrandedWork, SummaryRequest, SystemMetrics, WorkLock,
 };
 pub use node::{
     ClaimToken, JoinedNode, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, NotAClaimToken,
@@ -64,7 +61,7 @@ pub use round::{NextExecution, Round, ScheduledTimerIdentifier};
 pub use run_round::{DequeuedItem, OpenRound, run_round};
 pub use start_outcome::StartOutcome;
 pub use status::StatusSnapshot;
-pub use stranded::{MissingCapability, StrandedWork};
+pub use store::InstanceNeeds;
 pub use watch::InstanceWatch;
 
 #[doc(hidden)]

@@ -1,7 +1,24 @@
 //! What the management calls return and take.
 
+mod dead_letter;
+mod instance_query;
+mod queued_work;
+mod stranded;
+mod summary;
+
+pub use self::{
+    dead_letter::{DeadLetter, DeadLetterQueue, RawEvent},
+    instance_query::{InstancePage, InstanceQuery},
+    queued_work::{QueuedActivityInfo, QueuedMessageInfo, QueuedWork, WorkLock},
+    stranded::{MissingCapability, StrandedWork},
+    summary::{InstanceCount, InstanceSummary, LaneSummary, QueueSummary, RouteSummary, SummaryRequest},
+};
+pub(crate) use self::{instance_query::scan, summary::scan as summary_scan};
+
+use serde::Serialize;
+
 /// An instance.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct InstanceInfo {
     /// Its id.
     pub instance_id: String,
@@ -24,7 +41,7 @@ pub struct InstanceInfo {
 }
 
 /// An execution.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct ExecutionInfo {
     /// Its number.
     pub execution_id: u64,
@@ -41,7 +58,7 @@ pub struct ExecutionInfo {
 }
 
 /// Counts over the whole store.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct SystemMetrics {
     /// Instances.
     pub total_instances: u64,
@@ -58,7 +75,7 @@ pub struct SystemMetrics {
 }
 
 /// Unlocked rows in the queues.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct QueueDepths {
     /// Messages to instances.
     pub orchestrator_queue: usize,
@@ -89,7 +106,7 @@ pub struct PruneOptions {
 }
 
 /// What a delete removed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct DeleteInstanceResult {
     /// Instances.
     pub instances_deleted: u64,
@@ -102,7 +119,7 @@ pub struct DeleteInstanceResult {
 }
 
 /// What a prune removed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct PruneResult {
     /// Instances visited.
     pub instances_processed: u64,
@@ -113,7 +130,7 @@ pub struct PruneResult {
 }
 
 /// An instance with all its descendants.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct InstanceTree {
     /// The instance asked for.
     pub root_id: String,

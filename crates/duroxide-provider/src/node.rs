@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     str::FromStr,
+    time::Duration,
 };
 
 use semver::Version;
@@ -46,15 +47,32 @@ pub struct NodeCapability {
     /// Whether it asks only for what it has registered. One that does not takes everything else too, and gives it
     /// back.
     pub asks_for_registered_only: bool,
+    /// How often it fetches a message or an activity before that is poison. Nodes of earlier releases do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
 }
 
-/// A node that has joined a store and has not ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A node that has joined a store and has not ended. Times are in milliseconds since the epoch, on the store's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct JoinedNode {
     /// Its name, which no other node has.
     pub name: String,
     /// What it can do. `None` if that cannot be read: a later release may say it in another way.
     pub capability: Option<NodeCapability>,
+    /// When it joined.
+    pub started_at_ms: u64,
+    /// When it last said that it is there.
+    pub seen_at_ms: u64,
+}
+
+impl JoinedNode {
+    /// How long a node counts as there that has not said so. It is longer than a short stop of its process.
+    pub const THERE_FOR: Duration = Duration::from_secs(60);
+
+    /// Whether it has said not long ago that it is there.
+    pub fn is_there(&self, now_ms: u64) -> bool {
+        u128::from(now_ms.saturating_sub(self.seen_at_ms)) < Self::THERE_FOR.as_millis()
+    }
 }
 
 /// A node's place in a store. Dropping it says that the node is gone: whatever it still holds is free for others,

@@ -1,6 +1,7 @@
 //! [`Client`]: starts, signals, watches and manages instances.
 
 mod error;
+mod explain;
 mod export;
 mod kv;
 mod management;
@@ -18,6 +19,7 @@ use duroxide_core::RuntimeLimits;
 use duroxide_provider::Provider;
 
 pub use error::ClientError;
+pub use explain::{ActivityState, Explanation, Finding};
 pub use export::RecordedHistory;
 pub(crate) use start::INPUT;
 

@@ -31,7 +31,7 @@ pub use activity_context::ActivityContext;
 #[doc(hidden)]
 pub use activity_context::DetachedCall;
 pub use activity_handler::{ActivityHandler, FnActivity};
-pub use client::{Client, ClientError};
+pub use client::{ActivityState, Client, ClientError, Explanation, Finding};
 pub use duroxide_core::{
     FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, RuntimeLimits, limits,
 };

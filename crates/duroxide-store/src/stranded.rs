@@ -4,15 +4,15 @@ use std::{collections::BTreeSet, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    MissingCapability, NodeCapability, StrandedWork,
+    JoinedNode, MissingCapability, NodeCapability, StrandedWork,
     store::{InstanceNeeds, StoreFailure, StoreReader, StoredNode},
 };
 
 use crate::nodes::{NodeLocks, RENEW_INTERVAL};
 
-/// How long a node counts as there that has not said so. It is longer than a short stop, because the nodes that have
-/// ended are no longer listed anyway.
-const THERE_FOR: Duration = RENEW_INTERVAL.saturating_mul(6);
+/// Nodes that have ended are no longer listed, so the pause may be longer than a short stop.
+const THERE_FOR: Duration = JoinedNode::THERE_FOR;
+const _: () = assert!(RENEW_INTERVAL.as_secs() * 6 <= THERE_FOR.as_secs());
 
 /// Ready work that none of the `stored` nodes that are there can take: at most `max` instances and as many activities. Nothing is
 /// stranded while a node runs that could not join yet: it takes work, and nobody knows what it is able to do. The row of a

@@ -90,12 +90,13 @@ pub use duroxide_core::{
 };
 pub use duroxide_provider::{
     DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter, InstanceInfo,
-    InstancePage, InstanceQuery, InstanceTree, ProviderAdmin, PruneOptions, PruneResult, QueueDepths,
-    ScheduledActivityIdentifier, SemverRange, SessionFetchConfig, StartOutcome, SystemMetrics, TagFilter,
+    InstancePage, InstanceQuery, InstanceSummary, InstanceTree, ProviderAdmin, PruneOptions, PruneResult,
+    QueueDepths, QueueSummary, QueuedWork, ScheduledActivityIdentifier, SemverRange, SessionFetchConfig,
+    StartOutcome, SummaryRequest, SystemMetrics, TagFilter,
 };
 pub use duroxide_runtime::{
-    ActivityContext, Client, ClientError, OrchestrationRegistry, OrchestrationRegistryBuilder,
-    OrchestrationStatus, RuntimeOptions, client,
+    ActivityContext, ActivityState, Client, ClientError, Explanation, Finding, OrchestrationRegistry,
+    OrchestrationRegistryBuilder, OrchestrationStatus, RuntimeOptions, client,
 };
 
 #[cfg(feature = "testing")]

@@ -4,13 +4,15 @@
 
 pub use duroxide_provider::{
     ClaimToken, DeadLetter, DeadLetterQueue, DeleteInstanceResult, DequeuedItem, DispatcherCapabilityFilter,
-    ExecutionInfo, ExecutionMetadata, HandlerCapability, InstanceFilter, InstanceInfo, InstancePage,
-    InstanceQuery, InstanceTree, InstanceWatch, JoinedNode, KvEntry, LoadedExecution, MissingCapability,
-    NextExecution, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, OpenRound, OrchestrationClaim,
-    OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin, ProviderError, PruneOptions, PruneResult,
-    QueueDepths, RawEvent, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier, SemverRange,
-    SessionFetchConfig, StartOutcome, StatusSnapshot, StorePosition, StrandedWork, SystemMetrics, TagFilter,
-    WorkClaim, WorkFetch, WorkItem, current_build_version, management, run_round,
+    ExecutionInfo, ExecutionMetadata, HandlerCapability, InstanceCount, InstanceFilter, InstanceInfo,
+    InstanceNeeds, InstancePage, InstanceQuery, InstanceSummary, InstanceTree, InstanceWatch, JoinedNode,
+    KvEntry, LaneSummary, LoadedExecution, MissingCapability, NextExecution, NodeAnnouncement,
+    NodeCapability, NodeId, NodeMembership, OpenRound, OrchestrationClaim, OrchestrationFetch,
+    OrchestrationItem, Provider, ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths,
+    QueueSummary, QueuedActivityInfo, QueuedMessageInfo, QueuedWork, RawEvent, Round, RouteSummary,
+    ScheduledActivityIdentifier, ScheduledTimerIdentifier, SemverRange, SessionFetchConfig, StartOutcome,
+    StatusSnapshot, StorePosition, StrandedWork, SummaryRequest, SystemMetrics, TagFilter, VersionTriple,
+    WorkClaim, WorkFetch, WorkItem, WorkLock, current_build_version, management, run_round,
 };
 
 /// The error of a failed provider call.

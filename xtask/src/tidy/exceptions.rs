@@ -30,7 +30,7 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     exception(Rule::FolderSize, "crates/duroxide-conformance/src/topic", 26),
     exception(Rule::FolderSize, "crates/duroxide-core/src", 19),
     exception(Rule::FolderSize, "crates/duroxide-core/tests/engine", 20),
-    exception(Rule::FolderSize, "crates/duroxide-provider/src", 22),
+    exception(Rule::FolderSize, "crates/duroxide-provider/src", 19),
     exception(Rule::FolderSize, "crates/duroxide-store/src", 23),
     exception(Rule::FolderSize, "crates/duroxide/examples", 18),
     exception(Rule::FolderSize, "crates/duroxide/tests/api_surface", 18),

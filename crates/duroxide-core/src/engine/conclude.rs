@@ -13,7 +13,7 @@ use crate::{Action, ActivityInput, CallKind, ErrorDetails, EventKind, INITIAL_EX
 /// The reason of breadcrumbs for futures that code dropped.
 pub(super) const DROPPED_FUTURE: &str = "dropped_future";
 /// The reason of breadcrumbs for activities that code asked to stop and waits for. Their schedules stay open.
-pub(super) const CANCEL_AND_WAIT: &str = "cancel_and_wait";
+pub(crate) const CANCEL_AND_WAIT: &str = "cancel_and_wait";
 /// The reason of breadcrumbs for waits that are open when their execution ends.
 pub(super) const TERMINAL: &str = "orchestration_terminal";
 const CHILD_DROPPED: &str = "parent dropped sub-orchestration future";

@@ -15,11 +15,12 @@ pub mod signatures {
 
     pub use crate::{
         DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, ExecutionMetadata,
-        InstanceFilter, InstanceInfo, InstancePage, InstanceQuery, InstanceTree, InstanceWatch, JoinedNode,
-        LoadedExecution, NodeAnnouncement, NodeMembership, OrchestrationClaim, OrchestrationFetch,
-        OrchestrationItem, Provider, ProviderAdmin, ProviderError, ProviderLayer, PruneOptions, PruneResult,
-        QueueDepths, RawEvent, RenewedWorkItem, Round, ScheduledActivityIdentifier, SessionFetchConfig,
-        StartOutcome, StatusSnapshot, StrandedWork, SystemMetrics, TagFilter, WorkClaim, WorkFetch,
+        InstanceFilter, InstanceInfo, InstancePage, InstanceQuery, InstanceSummary, InstanceTree,
+        InstanceWatch, JoinedNode, LoadedExecution, NodeAnnouncement, NodeMembership, OrchestrationClaim,
+        OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin, ProviderError, ProviderLayer,
+        PruneOptions, PruneResult, QueueDepths, QueueSummary, QueuedWork, RawEvent, RenewedWorkItem, Round,
+        ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot, StrandedWork,
+        SummaryRequest, SystemMetrics, TagFilter, WorkClaim, WorkFetch,
     };
 }
 
@@ -160,6 +161,9 @@ macro_rules! provider_admin_methods {
                 ) -> Vec<String>;
                 fn list_stranded_work(limit: u32) -> Vec<StrandedWork>;
                 fn list_nodes() -> Vec<JoinedNode>;
+                fn read_queued_work(instance: &str) -> Option<QueuedWork>;
+                fn summarize_instances(request: &SummaryRequest) -> InstanceSummary;
+                fn summarize_queues() -> QueueSummary;
             }
         }
     };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use duroxide_core::{INITIAL_EXECUTION_ID, KvEntry, SystemStats, Timestamp};
+use serde::Serialize;
 
 use super::{EventRow, StoreFailure, StoreSnapshot, StoredNode};
 use crate::{
@@ -128,7 +129,7 @@ pub trait StoreReader {
 }
 
 /// What an instance needs of the node that takes it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 pub struct InstanceNeeds {
     /// The orchestration, as far as it is known.
     pub name: Option<String>,

@@ -120,6 +120,7 @@ samples! {
     InstanceFilter: Self::default();
     InstanceQuery: Self::default();
     PruneOptions: Self::default();
+    SummaryRequest: Self::default();
 }
 
 impl<T> Sample for Option<T> {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use duroxide_core::{Event, SystemStats};
 use duroxide_provider::{
     DeadLetter, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstancePage,
-    InstanceQuery, InstanceTree, ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths,
-    SystemMetrics,
+    InstanceQuery, InstanceSummary, InstanceTree, JoinedNode, ProviderAdmin, ProviderError, PruneOptions,
+    PruneResult, QueueDepths, QueueSummary, QueuedWork, SummaryRequest, SystemMetrics,
 };
 
 use super::{Client, ClientError};
@@ -151,6 +151,44 @@ impl Client {
         Ok(self.admin()?.get_queue_depths().await?)
     }
 
+    /// What waits in the queues, by what it needs of a node.
+    ///
+    /// # Errors
+    /// The store's error; permanent if it cannot tell.
+    pub async fn summarize_queues(&self) -> Result<QueueSummary, ClientError> {
+        Ok(self.admin()?.summarize_queues().await?)
+    }
+
+    /// Counts by name, version and status, and what began and ended over time. It passes over all instances: on a large
+    /// store it is costly, so call it seldom and keep the answer.
+    ///
+    /// # Errors
+    /// `InvalidInput` for buckets of no length, or more than [`SummaryRequest::BUCKETS_MAX`]; otherwise the store's error.
+    pub async fn summarize_instances(
+        &self,
+        request: &SummaryRequest,
+    ) -> Result<InstanceSummary, ClientError> {
+        check_buckets(request)?;
+        Ok(self.admin()?.summarize_instances(request).await?)
+    }
+
+    /// The lock, messages, activities and dead letters of one instance, bounded; `None` if the store holds nothing of it, or
+    /// does not tell. [`Self::explain`] says what they mean.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn read_queued_work(&self, instance: &str) -> Result<Option<QueuedWork>, ClientError> {
+        Ok(self.admin()?.read_queued_work(instance).await?)
+    }
+
+    /// The nodes that have joined the store and not ended, and what each can do.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn list_nodes(&self) -> Result<Vec<JoinedNode>, ClientError> {
+        Ok(self.admin()?.list_nodes().await?)
+    }
+
     /// An instance with all its descendants.
     ///
     /// # Errors
@@ -253,6 +291,19 @@ fn check_status(status: &str) -> Result<(), ClientError> {
     }
     let known = STATUSES.join(", ");
     Err(ClientError::invalid_input(format!("unknown status '{status}': an instance is one of {known}")))
+}
+
+fn check_buckets(request: &SummaryRequest) -> Result<(), ClientError> {
+    if request.buckets > SummaryRequest::BUCKETS_MAX {
+        let (asked, max) = (request.buckets, SummaryRequest::BUCKETS_MAX);
+        return Err(ClientError::invalid_input(format!(
+            "{asked} buckets are more than {max}: make them longer"
+        )));
+    }
+    if request.buckets > 0 && request.bucket_ms == 0 {
+        return Err(ClientError::invalid_input("a bucket needs a length: set bucket_ms"));
+    }
+    Ok(())
 }
 
 /// Converts the reason why a delete was refused. The published contract gives these reasons as texts only.

@@ -171,9 +171,11 @@ impl ProviderAdmin for StoreProvider {
 
     async fn list_nodes(&self) -> Result<Vec<JoinedNode>, ProviderError> {
         let nodes = self.query("list_nodes", |reader| reader.nodes()).await?;
-        let joined = nodes.into_iter().map(|StoredNode { name, capability, .. }| JoinedNode {
-            name,
-            capability: serde_json::from_str(&capability).ok(),
+        let joined = nodes.into_iter().map(|node: StoredNode| JoinedNode {
+            name: node.name,
+            capability: serde_json::from_str(&node.capability).ok(),
+            started_at_ms: node.started_at.as_millis(),
+            seen_at_ms: node.seen_at.as_millis(),
         });
         Ok(joined.collect())
     }

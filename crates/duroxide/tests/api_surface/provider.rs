@@ -224,7 +224,9 @@ fn nodes_can_be_named() {
     let NodeAnnouncement { name, session_owners, capability } =
         NodeAnnouncement { name: "a".into(), session_owners: Vec::new(), capability };
     assert!(session_owners.is_empty());
-    let JoinedNode { name, capability } = JoinedNode { name, capability: Some(capability) };
+    let node = JoinedNode { name, capability: Some(capability), started_at_ms: 7, seen_at_ms: 7 };
+    assert!(node.is_there(7) && JoinedNode::THERE_FOR > Duration::ZERO);
+    let JoinedNode { name, capability, started_at_ms: _, seen_at_ms: _ } = node;
     assert_eq!((name.as_str(), capability.map(|can| can.asks_for_registered_only)), ("a", Some(false)));
     let missing = MissingCapability::Activity { name: "Charge".into() };
     assert_eq!((missing.label(), NodeId(7).to_string().as_str()), ("activity", "7"));

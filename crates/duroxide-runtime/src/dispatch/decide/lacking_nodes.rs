@@ -36,6 +36,7 @@ mod tests {
                 activities: names.iter().map(|name| (*name).to_owned()).collect(),
                 ..NodeCapability::default()
             }),
+            ..JoinedNode::default()
         };
         let has = |capability: &NodeCapability| capability.has_activity("charge");
         let joined =

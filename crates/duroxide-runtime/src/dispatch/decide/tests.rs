@@ -358,7 +358,11 @@ fn poison_for_want_of_a_handler_says_so() {
     let told = poison_details(&poisoned).poison_reason();
     assert_eq!(told.as_deref(), Some("orchestration ghost@latest is not registered on node node-1"));
 
-    let other = JoinedNode { name: "node-2".to_owned(), capability: Some(NodeCapability::default()) };
+    let other = JoinedNode {
+        name: "node-2".to_owned(),
+        capability: Some(NodeCapability::default()),
+        ..JoinedNode::default()
+    };
     let messages = vec![start("ghost", Some("2.0.0"))];
     let ask = Ask { messages, attempt_count: 4, joined: vec![other], ..Ask::default() };
     let told = poison_details(&ending(decide(&ask))).poison_reason();

@@ -112,5 +112,6 @@ fn capability(node: &Node) -> NodeCapability {
             _ => options.worker_tag_filter.clone(),
         },
         asks_for_registered_only: node.capability.is_some(),
+        max_attempts: Some(options.max_attempts),
     }
 }

@@ -1,7 +1,9 @@
 //! [`DeadLetter`]: a message that nobody can process, and events as they are stored.
 
+use serde::Serialize;
+
 /// A message that was taken out of its queue because nobody could process it. Nothing is ever deleted silently.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeadLetter {
     /// Names the dead letter in `retry_dead_letter` and `discard_dead_letter`.
     pub id: String,
@@ -20,7 +22,7 @@ pub struct DeadLetter {
 }
 
 /// The queue a dead letter came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum DeadLetterQueue {
     /// Messages to instances.
     Orchestrator,

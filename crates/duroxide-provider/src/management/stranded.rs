@@ -4,6 +4,7 @@ use std::fmt;
 
 use duroxide_core::SYSCALL_ACTIVITY_PREFIX;
 use semver::Version;
+use serde::Serialize;
 
 use crate::{NodeCapability, ScheduledActivityIdentifier, SemverRange, VersionRange, VersionTriple};
 
@@ -21,7 +22,8 @@ pub struct StrandedWork {
 }
 
 /// What no node can do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum MissingCapability {
     /// Replay an execution of this version.
     Replay {
@@ -168,6 +170,7 @@ mod tests {
             activities: BTreeSet::from([activity.to_owned()]),
             tags: TagFilter::DefaultOnly,
             asks_for_registered_only: true,
+            max_attempts: None,
         }
     }
 

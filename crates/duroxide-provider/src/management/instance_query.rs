@@ -4,6 +4,8 @@ pub(crate) mod scan;
 #[cfg(test)]
 mod tests;
 
+use serde::Serialize;
+
 use crate::InstanceInfo;
 
 /// Which instances a page shows. Criteria are ANDed; without any, all instances are listed.
@@ -60,7 +62,7 @@ pub struct InstanceQuery {
 }
 
 /// Some of the instances that a query selects, newest first.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct InstancePage {
     /// The instances.
     pub instances: Vec<InstanceInfo>,

@@ -1,0 +1,247 @@
+//! Explains why an instance does not move.
+//!
+//! `gather` reads the store, `decide` finds the reasons in what was read, and `wording` says them in sentences.
+
+mod decide;
+mod gather;
+mod spelling;
+#[cfg(test)]
+mod tests;
+mod wording;
+
+use duroxide_provider::MissingCapability;
+use serde::Serialize;
+
+use super::{Client, ClientError};
+
+/// Where an instance stands and what it waits for. [`Display`](std::fmt::Display) is for people.
+///
+/// Times are in milliseconds since the epoch, on the store's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The instance.
+    pub instance: String,
+    /// Its orchestration name.
+    pub name: String,
+    /// Its handler version; `unknown` if the start asked for none and no node has begun it.
+    pub version: String,
+    /// Its current execution.
+    pub execution_id: u64,
+    /// The status of that execution, or `Pending` if no node has begun the instance.
+    pub status: String,
+    /// When the store was read.
+    pub now_ms: u64,
+    /// What was found, the most important first.
+    pub findings: Vec<Finding>,
+    /// How many more calls are open than `findings` has.
+    pub more_calls: u64,
+}
+
+/// One reason why an instance stands where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "finding", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Finding {
+    /// It completed.
+    Completed {
+        /// When.
+        at_ms: u64,
+    },
+    /// It failed.
+    Failed {
+        /// Why.
+        error: String,
+        /// When.
+        at_ms: u64,
+    },
+    /// A message or an activity was fetched too often, and the instance failed.
+    Poisoned {
+        /// What was poison, and why if that is known.
+        what: String,
+        /// How often it was fetched.
+        attempts: u32,
+        /// When the instance failed.
+        at_ms: u64,
+    },
+    /// It was cancelled.
+    Cancelled {
+        /// Why.
+        reason: String,
+        /// When.
+        at_ms: u64,
+    },
+    /// Its start, or that of its next execution, was accepted, and no node has begun it.
+    StartQueued {
+        /// When it was accepted.
+        since_ms: u64,
+    },
+    /// Someone asked to cancel it, and it has not ended.
+    CancelRequested {
+        /// When.
+        since_ms: u64,
+    },
+    /// A node runs a turn of it.
+    TurnRunning {
+        /// The node, if its name is known.
+        node: Option<String>,
+        /// When the node's lease ends. Until then the node renews it, if it lives.
+        lease_ends_ms: u64,
+        /// Which attempt at these messages it is.
+        attempt: u32,
+    },
+    /// It waits for a free slot of a node that can take it.
+    Ready {
+        /// Since when.
+        since_ms: u64,
+        /// How often its messages were fetched before.
+        attempts: u32,
+    },
+    /// A node gave its messages back.
+    Hidden {
+        /// When they are shown again.
+        until_ms: u64,
+        /// The nodes that have no handler for it.
+        lacking_nodes: Vec<String>,
+    },
+    /// It has messages, and no live node can take it.
+    NoNode {
+        /// What no live node can do.
+        missing: MissingCapability,
+    },
+    /// Its code waits for an external event.
+    Event {
+        /// The name of the event.
+        name: String,
+        /// Since when.
+        since_ms: u64,
+        /// An event that was raised and that nobody waits for: the last one whose name is spelt alike, else the last one.
+        last_raised: Option<String>,
+    },
+    /// Its code waits for a message of an event queue.
+    Queue {
+        /// The name of the queue.
+        name: String,
+        /// Since when.
+        since_ms: u64,
+        /// A queue with messages that nobody reads: the last one whose name is spelt alike, else the last one.
+        last_enqueued: Option<String>,
+    },
+    /// Its code waits for a timer.
+    Timer {
+        /// When the timer is due.
+        due_ms: u64,
+        /// When the timer was created.
+        since_ms: u64,
+    },
+    /// Its code waits for an activity.
+    Activity {
+        /// The name of the activity.
+        name: String,
+        /// The event that scheduled it.
+        activity_id: u64,
+        /// How often it was fetched; the running attempt counts.
+        attempt: u32,
+        /// How often it is fetched before it is poison, if the nodes say so.
+        max_attempts: Option<u32>,
+        /// When it was scheduled.
+        since_ms: u64,
+        /// Where it stands.
+        state: ActivityState,
+    },
+    /// Its code waits for a child.
+    Child {
+        /// The child.
+        instance: String,
+        /// Its orchestration name.
+        name: String,
+        /// When it was called.
+        since_ms: u64,
+        /// What the child waits for. `None` if there is no such instance, if it is more than three levels below the
+        /// instance that was asked for, or if many other children come before it.
+        explanation: Option<Box<Explanation>>,
+    },
+    /// Its code waits for a request to cancel the instance.
+    AwaitsCancellation {
+        /// Since when.
+        since_ms: u64,
+    },
+    /// A message for it, or an activity of it, could not be processed and was put aside.
+    DeadLetter {
+        /// The id of the dead letter.
+        id: String,
+        /// Why it was put aside.
+        reason: String,
+    },
+    /// Its history cannot be decoded, so nobody can tell what its code waits for.
+    Unreadable {
+        /// What is wrong with the history.
+        error: String,
+    },
+    /// It runs, has no message and waits for no call: nothing but an event, a message or a cancellation wakes it.
+    Nothing,
+}
+
+/// Where an activity stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ActivityState {
+    /// A node runs it.
+    Running {
+        /// The node, if its name is known.
+        node: Option<String>,
+        /// When the node's lease ends. Until then the node renews it, if it lives.
+        lease_ends_ms: u64,
+    },
+    /// It waits for a free slot of a node that can take it.
+    Waiting,
+    /// A node gave it back.
+    Hidden {
+        /// When it is shown again.
+        until_ms: u64,
+        /// The nodes that have no handler for it.
+        lacking_nodes: Vec<String>,
+    },
+    /// No live node can take it.
+    NoNode {
+        /// What no live node can do.
+        missing: MissingCapability,
+    },
+    /// It was asked to stop, and its outcome is awaited.
+    StopRequested,
+    /// It is not in the queue: its completion is on the way, or it is a dead letter.
+    NotQueued,
+    /// The store does not tell what is in its queues.
+    Unknown,
+}
+
+impl Client {
+    /// Explains why an instance does not move: what it waits for, who holds it, and what is missing.
+    ///
+    /// Reads one history and, by index, the queued work of the instance, the nodes, and the same of up to ten children, at
+    /// most three levels deep. A store that does not tell what is in its queues (ours do) leaves that part out.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use duroxide_runtime::{Client, ClientError};
+    /// # use duroxide_store::MemoryProvider;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ClientError> {
+    /// # let client = Client::new(Arc::new(MemoryProvider::new()));
+    /// client.start_orchestration("order-1", "Order", "teapot").await?;
+    /// let why = client.explain("order-1").await?;
+    /// assert_eq!((why.name.as_str(), why.status.as_str()), ("Order", "Pending"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InstanceNotFound`, `ManagementNotAvailable`, or the store's error.
+    pub async fn explain(&self, instance: &str) -> Result<Explanation, ClientError> {
+        let mut children_left = gather::CHILDREN_MAX;
+        let facts = gather::facts(self, instance, gather::LEVELS_MAX, &mut children_left).await?;
+        let found = facts.map(decide::explain);
+        found.ok_or_else(|| ClientError::InstanceNotFound { instance_id: instance.to_owned() })
+    }
+}
