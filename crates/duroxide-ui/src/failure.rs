@@ -10,7 +10,10 @@ use duroxide::ClientError;
 /// Why a request is not answered as asked.
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
-    Unauthorized { has_login: bool, link_was_used: bool },
+    Unauthorized {
+        has_login: bool,
+        link_was_used: bool,
+    },
     Forbidden(&'static str),
     BadRequest(String),
     NotFound(String),

@@ -21,7 +21,7 @@ impl Fields {
 
     /// The first value with this name.
     pub(crate) fn one(&self, name: &str) -> Option<&str> {
-        self.all(name).next()
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// The first value with this name, unless it is blank. A filter that is left empty filters nothing.

@@ -38,11 +38,13 @@ fn civil(days: u64) -> (u64, u64, u64) {
 /// The milliseconds of a time as browsers write it, `2026-11-17T07:38` with or without seconds, taken as UTC.
 pub(crate) fn parse_time(text: &str) -> Option<u64> {
     let (date, clock) = text.split_once('T')?;
-    let numbers = |text: &str, mark| -> Option<Vec<u64>> { text.split(mark).map(|part| part.parse().ok()).collect() };
+    let numbers =
+        |text: &str, mark| -> Option<Vec<u64>> { text.split(mark).map(|part| part.parse().ok()).collect() };
     let [year, month, day] = numbers(date, '-')?.try_into().ok()?;
     let clock = numbers(clock.trim_end_matches('Z'), ':')?;
     let (hour, minute, second) = (*clock.first()?, *clock.get(1)?, clock.get(2).copied().unwrap_or(0));
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || hour > 23 || minute > 59 || second > 59 {
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || hour > 23 || minute > 59 || second > 59
+    {
         return None;
     }
     // The inverse of `civil`: a day that does not exist, such as 31 April, does not come back as it was.
@@ -176,11 +178,15 @@ mod tests {
 
     #[test]
     fn times_can_be_read_back() {
-        for text in ["1970-01-01 00:00:00", "2000-02-29 12:00:00", "2026-11-17 07:38:23", "2099-12-31 23:59:59"] {
+        for text in
+            ["1970-01-01 00:00:00", "2000-02-29 12:00:00", "2026-11-17 07:38:23", "2099-12-31 23:59:59"]
+        {
             assert_eq!(parse_time(&text.replace(' ', "T")).map(time).as_deref(), Some(text));
         }
         assert_eq!(parse_time("2026-11-17T07:38").map(time).as_deref(), Some("2026-11-17 07:38:00"));
-        for wrong in ["", "2026-11-17", "2026-02-30T00:00", "2026-11-17T24:00", "0000-00-00T00:00", "a-b-cTd:e"] {
+        for wrong in
+            ["", "2026-11-17", "2026-02-30T00:00", "2026-11-17T24:00", "0000-00-00T00:00", "a-b-cTd:e"]
+        {
             assert_eq!(parse_time(wrong), None, "{wrong}");
         }
     }

@@ -108,7 +108,6 @@ const FORGED: Failure = Failure::Forbidden(
 );
 
 fn visit(console: &Arc<Console>, parts: &Parts, identity: Option<&Identity>, form: Fields) -> Visit {
-    let raw_query = parts.uri.query().unwrap_or_default().to_owned();
     let is_operator = identity.is_some_and(|identity| identity.principal.role == Role::Operator);
     Visit {
         console: Arc::clone(console),
@@ -117,8 +116,7 @@ fn visit(console: &Arc<Console>, parts: &Parts, identity: Option<&Identity>, for
         can_change: is_operator && !console.read_only,
         can_sign_out: identity.is_some() && matches!(console.auth.0, Kind::Tokens(_)),
         csrf: identity.map(|identity| csrf::token(identity, &console.key)).unwrap_or_default(),
-        query: Fields::parse(raw_query.as_bytes()),
-        raw_query,
+        query: Fields::parse(parts.uri.query().unwrap_or_default().as_bytes()),
         form,
     }
 }
@@ -128,7 +126,11 @@ fn outcome(was_let_in: bool, response: &Response) -> AuditOutcome {
         return AuditOutcome::Refused;
     }
     let status = response.status();
-    if status.is_client_error() || status.is_server_error() { AuditOutcome::Failed } else { AuditOutcome::Done }
+    if status.is_client_error() || status.is_server_error() {
+        AuditOutcome::Failed
+    } else {
+        AuditOutcome::Done
+    }
 }
 
 /// Ids are in the log, whatever else a form has is not.

@@ -25,7 +25,6 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Answer<T> {
     pub(crate) value: T,
-    pub(crate) finished: Instant,
     pub(crate) cost: Duration,
 }
 
@@ -85,10 +84,8 @@ impl<T: Send + Sync + 'static> Kept<T> {
         // Also if the read panics: otherwise nobody would ever read again.
         let end = EndOfRead(&self, Instant::now());
         let value = read.await;
-        let finished = Instant::now();
         if let Some(value) = value {
-            let cost = finished.duration_since(end.1);
-            self.lock().answer = Some(Arc::new(Answer { value, finished, cost }));
+            self.lock().answer = Some(Arc::new(Answer { value, cost: end.1.elapsed() }));
         }
     }
 

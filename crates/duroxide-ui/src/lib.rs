@@ -50,6 +50,8 @@ mod pages;
 mod redact;
 mod routes;
 mod serve;
+#[cfg(test)]
+mod tests;
 mod visit;
 
 pub use audit::{AuditEntry, AuditOutcome};

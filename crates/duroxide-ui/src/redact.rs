@@ -47,6 +47,11 @@ impl Redact {
         Self(Some(hook))
     }
 
+    /// Whether anything may be hidden.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// What may be shown of a payload.
     pub(crate) fn shown<'a>(
         &self,

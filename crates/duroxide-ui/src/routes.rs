@@ -14,7 +14,10 @@ use crate::{
     failure::Failure,
     guard::guard,
     live,
-    pages::{actions, assets, bulk, dead_letters, event, export, failures, instance, instances, login, nodes, overview},
+    pages::{
+        actions, assets, bulk, dead_letters, event, export, failures, instance, instances, login, nodes,
+        overview,
+    },
 };
 
 /// Who may use a route.

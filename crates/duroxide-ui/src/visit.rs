@@ -23,8 +23,6 @@ pub(crate) struct Visit {
     /// The token that forms carry.
     pub(crate) csrf: String,
     pub(crate) query: Fields,
-    /// The query as it was asked for, for links to the same page.
-    pub(crate) raw_query: String,
     /// The form, if there is one.
     pub(crate) form: Fields,
 }

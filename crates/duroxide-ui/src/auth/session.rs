@@ -76,7 +76,9 @@ mod tests {
         let later = format!("{number}.9{rest}");
         let (unsigned, _) = value.rsplit_once('.').unwrap();
         let no_signature = format!("{unsigned}.");
-        for forged in [other_number.as_str(), &later, unsigned, &no_signature, "", ".", "1", "1.9999999999.x."] {
+        for forged in
+            [other_number.as_str(), &later, unsigned, &no_signature, "", ".", "1", "1.9999999999.x."]
+        {
             assert!(!is_valid(&key(1), forged, now), "{forged}");
         }
     }

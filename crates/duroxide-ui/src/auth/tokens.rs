@@ -80,7 +80,8 @@ impl Tokens {
     pub(super) fn identify(&self, headers: &HeaderMap) -> Option<Identity> {
         if let Some(token) = bearer(headers) {
             let accepted = self.accepted.get(self.number_of(token)?)?;
-            let mut identity = Identity::without_session(accepted.principal.clone(), Some(accepted.key.clone()));
+            let mut identity =
+                Identity::without_session(accepted.principal.clone(), Some(accepted.key.clone()));
             identity.by_header = true;
             return Some(identity);
         }

@@ -75,7 +75,8 @@ struct Call {
 /// The calls that were made or ended by the events `shown`, of a whole history. `now_ms` ends the bars of open calls.
 pub(crate) fn gantt(history: &[Event], shown: &[Event], now_ms: u64, rows_max: usize) -> Gantt {
     let calls = calls(history);
-    let (from, to) = (shown.first().map_or(0, |event| event.event_id), shown.last().map_or(0, |event| event.event_id));
+    let (from, to) =
+        (shown.first().map_or(0, |event| event.event_id), shown.last().map_or(0, |event| event.event_id));
     let begin = shown.first().map_or(now_ms, |event| event.timestamp_ms);
     let is_last_page = history.last().is_some_and(|last| last.event_id == to);
     let has_ended = history.last().is_some_and(Event::is_terminal);
@@ -90,7 +91,8 @@ pub(crate) fn gantt(history: &[Event], shown: &[Event], now_ms: u64, rows_max: u
     };
     let chosen: Vec<&Call> = calls.iter().filter(is_shown).collect();
     let left_out = chosen.len().saturating_sub(rows_max);
-    let rows = chosen.into_iter().skip(left_out).map(|call| row(call, begin, end, now_ms, has_ended)).collect();
+    let rows =
+        chosen.into_iter().skip(left_out).map(|call| row(call, begin, end, now_ms, has_ended)).collect();
     let (begin_text, end_text) = (format::clock(begin), format::clock(end));
     Gantt { begin: begin_text, end: end_text, span: format::duration(end - begin), rows, left_out }
 }
@@ -148,7 +150,9 @@ fn begun(event: &Event) -> Option<Call> {
     use EventKind as K;
     match &event.kind {
         K::ActivityScheduled { name, .. } => Some(call("activity", name.clone())),
-        K::TimerCreated { fire_at_ms } => Some(call("timer", format!("until {}", format::clock(*fire_at_ms)))),
+        K::TimerCreated { fire_at_ms } => {
+            Some(call("timer", format!("until {}", format::clock(*fire_at_ms))))
+        }
         K::ExternalSubscribed { name } => Some(call("event", name.clone())),
         K::QueueSubscribed { name } => Some(call("queue", name.clone())),
         K::CancellationSubscribed => Some(call("cancel", "a request to cancel".to_owned())),
@@ -199,7 +203,7 @@ impl<'a> Calls<'a> {
     }
 
     /// Ends the call that an event completes or gives up.
-    fn end(&mut self, event: &Event) {
+    fn end(&mut self, event: &'a Event) {
         let Some(state) = ended(&event.kind) else { return };
         let at = match event.source_event_id {
             Some(source) => self.list.binary_search_by_key(&source, |call| call.event_id).ok(),
@@ -213,7 +217,7 @@ impl<'a> Calls<'a> {
     }
 
     /// Events and messages go to the oldest open wait for their name.
-    fn oldest_open(&mut self, kind: &EventKind) -> Option<usize> {
+    fn oldest_open(&mut self, kind: &'a EventKind) -> Option<usize> {
         let wait = if let EventKind::ExternalEvent { name, .. } = kind {
             ("event", name.as_str())
         } else if let EventKind::QueueEventDelivered { name, .. } = kind {
@@ -240,7 +244,7 @@ fn waited_for(kind: &EventKind) -> Option<(&'static str, &str)> {
     if let EventKind::QueueSubscribed { name } = kind {
         return Some(("queue", name));
     }
-    matches!(kind, EventKind::CancellationSubscribed).then_some(("cancel"))
+    matches!(kind, EventKind::CancellationSubscribed).then_some(("cancel", ""))
 }
 
 /// How the call ends that an event completes or gives up.
@@ -248,7 +252,8 @@ fn ended(kind: &EventKind) -> Option<State> {
     match kind.role() {
         EventRole::GivenUp { .. } => Some(State::GivenUp),
         EventRole::Completion(_) => {
-            let failed = matches!(kind, EventKind::ActivityFailed { .. } | EventKind::SubOrchestrationFailed { .. });
+            let failed =
+                matches!(kind, EventKind::ActivityFailed { .. } | EventKind::SubOrchestrationFailed { .. });
             Some(if failed { State::Failed } else { State::Done })
         }
         EventRole::Message | EventRole::CancelRequest => Some(State::Done),

@@ -54,7 +54,8 @@ pub(crate) struct Counts<'a> {
 pub(crate) fn series(counts: Counts<'_>, from_ms: u64, bucket_ms: u64, bars: usize) -> Series {
     let buckets = counts.started.len().max(1);
     let group = buckets.div_ceil(bars.max(1)).max(1);
-    let sums = |values: &[u64]| -> Vec<u64> { values.chunks(group).map(|chunk| chunk.iter().sum()).collect() };
+    let sums =
+        |values: &[u64]| -> Vec<u64> { values.chunks(group).map(|chunk| chunk.iter().sum()).collect() };
     let (started, completed, failed) = (sums(counts.started), sums(counts.completed), sums(counts.failed));
     let ended = completed.iter().zip(&failed).map(|(completed, failed)| completed + failed);
     let top = ended.chain(started.iter().copied()).max().unwrap_or(0).max(1);

@@ -61,8 +61,7 @@ pub(crate) async fn start_once_more(client: &Client, id: &str) -> Result<String,
     };
     for n in 1..=TRIES {
         let new_id = format!("{id}-again-{n}");
-        let outcome =
-            client.start_orchestration_if_new(&new_id, &name, input.as_str()).await?;
+        let outcome = client.start_orchestration_if_new(&new_id, &name, input.as_str()).await?;
         if outcome == StartOutcome::Created {
             return Ok(new_id);
         }

@@ -21,8 +21,8 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(crate) async fn file(Path(name): Path<String>) -> Result<Response, Failure> {
     let file = FILES.iter().find(|(file, ..)| *file == name);
-    let (_, content_type, content) = file.ok_or_else(|| Failure::NotFound("There is no such file.".to_owned()))?;
-    let headers =
-        [(header::CONTENT_TYPE, *content_type), (header::CACHE_CONTROL, "public, max-age=3600")];
+    let (_, content_type, content) =
+        file.ok_or_else(|| Failure::NotFound("There is no such file.".to_owned()))?;
+    let headers = [(header::CONTENT_TYPE, *content_type), (header::CACHE_CONTROL, "public, max-age=3600")];
     Ok((headers, *content).into_response())
 }

@@ -56,12 +56,7 @@ fn stranger(visit: &Visit, link_was_used: bool) -> Failure {
 
 /// Without a `Path` the cookie belongs to the folder of this URL, which is the console's, under whatever prefix the browser sees
 /// it.
-fn with_cookie(
-    page: Response,
-    headers: &HeaderMap,
-    value: &str,
-    seconds: u64,
-) -> Result<Response, Failure> {
+fn with_cookie(page: Response, headers: &HeaderMap, value: &str, seconds: u64) -> Result<Response, Failure> {
     let is_encrypted = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
     let secure = if is_encrypted { "; Secure" } else { "" };
     let cookie = format!("{COOKIE}={value}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");

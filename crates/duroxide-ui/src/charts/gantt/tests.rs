@@ -112,7 +112,8 @@ fn a_page_shows_the_calls_of_its_events() {
 #[test]
 fn an_empty_or_instant_history_is_no_division_by_zero() {
     assert_eq!(whole(&[], 0).rows, []);
-    let history = [event(1, 7, None, started()), event(2, 7, None, activity("A")), event(3, 7, Some(2), completed())];
+    let history =
+        [event(1, 7, None, started()), event(2, 7, None, activity("A")), event(3, 7, Some(2), completed())];
     assert_eq!(whole(&history, 7).rows.len(), 1);
     let clock_went_back = [event(1, 90, None, started()), event(2, 10, None, activity("A"))];
     assert_eq!(whole(&clock_went_back, 5).rows.len(), 1);

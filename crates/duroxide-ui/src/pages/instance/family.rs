@@ -2,11 +2,7 @@
 
 use duroxide::{Client, InstanceInfo, InstanceQuery};
 
-use crate::{
-    failure::Failure,
-    pages::instances::Row,
-    redact::Redact,
-};
+use crate::{failure::Failure, pages::instances::Row, redact::Redact};
 
 /// How many parents are followed.
 const ANCESTORS_MAX: usize = 10;
@@ -92,8 +88,11 @@ pub(super) struct Member {
 impl FamilyView {
     pub(super) fn new(family: &Family, info: &InstanceInfo, redact: &Redact, now_ms: u64) -> Self {
         let own_depth = family.ancestors.len();
-        let member =
-            |depth, info: &InstanceInfo, is_self| Member { depth, row: Row::new(info, redact, now_ms), is_self };
+        let member = |depth, info: &InstanceInfo, is_self| Member {
+            depth,
+            row: Row::new(info, redact, now_ms),
+            is_self,
+        };
         let above = family.ancestors.iter().enumerate().map(|(depth, info)| member(depth, info, false));
         let below = family.descendants.iter().map(|(depth, info)| member(own_depth + depth, info, false));
         let members = above.chain([member(own_depth, info, true)]).chain(below).collect();

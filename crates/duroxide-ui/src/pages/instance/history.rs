@@ -61,7 +61,8 @@ fn at(history: &[Event], event_id: u64) -> Option<&Event> {
 /// What an event's payload belongs to, if the event does not say: the activity or child that it completes, or else the
 /// orchestration.
 fn owner<'a>(history: &'a [Event], event: &Event) -> &'a str {
-    let called = event.source_event_id.and_then(|source| at(history, source)).and_then(|call| name_of(&call.kind));
+    let called =
+        event.source_event_id.and_then(|source| at(history, source)).and_then(|call| name_of(&call.kind));
     called.or_else(|| history.first().and_then(|first| name_of(&first.kind))).unwrap_or_default()
 }
 
@@ -94,7 +95,12 @@ fn payload<'a>(label: &'static str, kind: PayloadKind, name: &'a str, text: &'a 
 }
 
 fn error<'a>(name: &'a str, details: &ErrorDetails) -> Vec<RawPayload<'a>> {
-    vec![RawPayload { label: "error", kind: PayloadKind::Error, name, text: details.display_message().into() }]
+    vec![RawPayload {
+        label: "error",
+        kind: PayloadKind::Error,
+        name,
+        text: details.display_message().into(),
+    }]
 }
 
 fn plain(class: &'static str, text: impl Into<String>) -> Told<'static> {
@@ -110,10 +116,17 @@ fn told(kind: &EventKind) -> Told<'_> {
     use PayloadKind as P;
     match kind {
         K::OrchestrationStarted { name, version, input, parent_instance, .. } => {
-            let parent = parent_instance.as_ref().map(|parent| format!(", called by {parent}")).unwrap_or_default();
-            with("start", format!("{name} {version} started{parent}"), vec![payload("input", P::Input, name, input)])
+            let parent =
+                parent_instance.as_ref().map(|parent| format!(", called by {parent}")).unwrap_or_default();
+            with(
+                "start",
+                format!("{name} {version} started{parent}"),
+                vec![payload("input", P::Input, name, input)],
+            )
         }
-        K::OrchestrationCompleted { output } => with("done", "completed", vec![payload("output", P::Output, "", output)]),
+        K::OrchestrationCompleted { output } => {
+            with("done", "completed", vec![payload("output", P::Output, "", output)])
+        }
         K::OrchestrationFailed { details } => with("failed", "failed", error("", details)),
         K::OrchestrationContinuedAsNew { input } => {
             with("start", "continues as new", vec![payload("input", P::Input, "", input)])
@@ -122,16 +135,19 @@ fn told(kind: &EventKind) -> Told<'_> {
             with("failed", "cancellation requested", vec![payload("reason", P::Error, "", reason)])
         }
         K::CancellationSubscribed => plain("wait", "waits for a request to cancel"),
-        K::ActivityScheduled { .. } | K::ActivityCompleted { .. } | K::ActivityFailed { .. } | K::ActivityCancelRequested { .. } => {
-            activity(kind)
-        }
+        K::ActivityScheduled { .. }
+        | K::ActivityCompleted { .. }
+        | K::ActivityFailed { .. }
+        | K::ActivityCancelRequested { .. } => activity(kind),
         K::StepEnded { name, result: Ok(result), .. } => {
             with("done", format!("step {name} ended"), vec![payload("result", P::Output, name, result)])
         }
         K::StepEnded { name, result: Err(details), .. } => {
             with("failed", format!("step {name} failed"), error(name, details))
         }
-        K::TimerCreated { fire_at_ms } => plain("wait", format!("timer until {} UTC", format::time(*fire_at_ms))),
+        K::TimerCreated { fire_at_ms } => {
+            plain("wait", format!("timer until {} UTC", format::time(*fire_at_ms)))
+        }
         K::TimerFired { .. } => plain("done", "timer fired"),
         K::ExternalSubscribed { name } => plain("wait", format!("waits for event {name}")),
         K::ExternalEvent { name, data } => {

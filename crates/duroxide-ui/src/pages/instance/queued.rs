@@ -46,7 +46,11 @@ impl QueuedView {
         Self {
             messages: queued.messages.iter().map(message).collect(),
             messages_total: queued.messages_total,
-            activities: queued.activities.iter().map(|activity| Activity::new(activity, queued.now_ms)).collect(),
+            activities: queued
+                .activities
+                .iter()
+                .map(|activity| Activity::new(activity, queued.now_ms))
+                .collect(),
             activities_total: queued.activities_total,
         }
     }

@@ -43,9 +43,7 @@ pub(super) async fn read(console: &Console, id: &str, execution: Option<u64>) ->
         execution: client.get_execution_info(id, execution_id).await.ok(),
         history: match is_pending {
             true => Ok(Vec::new()),
-            false => {
-                client.read_execution_history(id, execution_id).await.map_err(|error| error.to_string())
-            }
+            false => client.read_execution_history(id, execution_id).await.map_err(|error| error.to_string()),
         },
         key_values: client.get_kv_all_values(id).await?.into_iter().collect(),
         custom_status: custom_status(client.get_orchestration_status(id).await?),

@@ -1,12 +1,10 @@
 //! [`View`]: an instance as it is shown.
 
-use super::{
-    describe,
-    family::FamilyView,
-    history::Described,
-    queued::QueuedView,
-    read::Read,
-};
+use std::collections::BTreeSet;
+
+use duroxide_core::{CallTarget, OpenCalls};
+
+use super::{describe, family::FamilyView, history::Described, queued::QueuedView, read::Read};
 use crate::{
     Limits, PayloadKind,
     charts::gantt::{Gantt, gantt},
@@ -24,12 +22,16 @@ const EXECUTIONS_MAX: usize = 20;
 /// How many key-values are shown.
 const KEY_VALUES_MAX: usize = 100;
 
+/// How many names of events are suggested.
+const WAITS_MAX: usize = 50;
+
 /// An instance as it is shown.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) id: String,
     pub(super) encoded_id: String,
     pub(super) name: String,
+    pub(super) name_link: String,
     pub(super) version: String,
     pub(super) pinned: String,
     pub(super) status: String,
@@ -103,6 +105,7 @@ impl View {
         Self {
             encoded_id: links::encode(&info.instance_id),
             id: info.instance_id.clone(),
+            name_link: format!("instances?name={}", links::encode(&info.orchestration_name)),
             name: info.orchestration_name.clone(),
             version: info.orchestration_version.clone(),
             pinned: history.first().map(|first| first.duroxide_version.clone()).unwrap_or_default(),
@@ -123,7 +126,10 @@ impl View {
             unreadable: read.history.as_ref().err().cloned(),
             pages,
             output: output(read, &payload),
-            custom_status: read.custom_status.as_ref().map(|status| payload(PayloadKind::CustomStatus, "", status)),
+            custom_status: read
+                .custom_status
+                .as_ref()
+                .map(|status| payload(PayloadKind::CustomStatus, "", status)),
             key_values: key_values
                 .map(|(key, value)| (key.clone(), payload(PayloadKind::KeyValue, key, value)))
                 .collect(),
@@ -166,11 +172,21 @@ fn output(
 
 fn queued(read: &Read, redact: &Redact, limits: &Limits) -> QueuedView {
     let queued = read.queued.as_ref();
-    queued.map(|queued| QueuedView::new(queued, &read.info.instance_id, redact, limits.payload_bytes_max)).unwrap_or_default()
+    queued
+        .map(|queued| QueuedView::new(queued, &read.info.instance_id, redact, limits.payload_bytes_max))
+        .unwrap_or_default()
 }
 
 /// Names of events that the instance waits for, which the form to raise one suggests.
 fn open_waits(read: &Read) -> Vec<String> {
-    let history = read.history.as_deref().unwrap_or_default();
-    crate::charts::gantt::open_waits(history)
+    let open = OpenCalls::of(read.history.as_deref().unwrap_or_default());
+    let names = open.calls.iter().filter_map(|call| match call.target {
+        CallTarget::Event { name } => Some(name),
+        CallTarget::Activity { .. }
+        | CallTarget::Child { .. }
+        | CallTarget::Cancellation
+        | CallTarget::Queue { .. }
+        | CallTarget::Timer { .. } => None,
+    });
+    names.collect::<BTreeSet<_>>().into_iter().take(WAITS_MAX).map(str::to_owned).collect()
 }

@@ -105,7 +105,9 @@ fn moment(name: &str, text: &str) -> Result<Option<u64>, Failure> {
     }
     let parsed = format::parse_time(text);
     parsed.map(Some).ok_or_else(|| {
-        Failure::BadRequest(format!("`{name}` must be a time in UTC such as 2026-11-17T07:38, or be left out"))
+        Failure::BadRequest(format!(
+            "`{name}` must be a time in UTC such as 2026-11-17T07:38, or be left out"
+        ))
     })
 }
 

@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn only_failures_show_their_output_and_only_redacted() {
-        let redact = Redact::with(Arc::new(|payload| payload.text.contains("card").then(|| "***".to_owned())));
+        let redact =
+            Redact::with(Arc::new(|payload| payload.text.contains("card").then(|| "***".to_owned())));
         let row = |status, output| Row::new(&info("a/b", status, Some(output)), &redact, 120_000);
         assert_eq!(row("Completed", "card 42").error, None);
         assert_eq!(row("Failed", "card 42").error.as_deref(), Some("***"));

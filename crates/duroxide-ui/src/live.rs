@@ -1,0 +1,105 @@
+//! Live pages: a stream of server-sent events that says when a page should be read again.
+//!
+//! The stream carries no content: the page asks for itself again, with all checks.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::response::{
+    IntoResponse, Response,
+    sse::{Event, KeepAlive, Sse},
+};
+use futures_util::{Stream, stream};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, sleep},
+};
+
+use crate::{
+    console::Console,
+    failure::Failure,
+    fields::Fields,
+    pages::{failures, instance, instances},
+    visit::Visit,
+};
+
+/// What a stream watches.
+#[derive(Debug, Clone)]
+enum Watched {
+    Overview,
+    Instances(Fields),
+    Instance(String),
+    Failures,
+}
+
+/// `GET /live?view=…`.
+pub(crate) async fn stream(visit: Visit) -> Result<Response, Failure> {
+    let watched = match visit.query.one("view") {
+        Some("overview") => Watched::Overview,
+        Some("instances") => Watched::Instances(visit.query.clone()),
+        Some("instance") => Watched::Instance(visit.instance()?.to_owned()),
+        Some("failures") => Watched::Failures,
+        _ => {
+            return Err(Failure::BadRequest(
+                "`view` must be overview, instances, instance or failures.".to_owned(),
+            ));
+        }
+    };
+    let permit = Arc::clone(&visit.console.streams).try_acquire_owned();
+    let permit =
+        permit.map_err(|_| Failure::Busy("Too many live pages are open. Reload this page by hand."))?;
+    let events = watch(visit.console, watched, permit);
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))).into_response())
+}
+
+struct Watch {
+    console: Arc<Console>,
+    watched: Watched,
+    last: Option<u64>,
+    ends: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The stream ends after its lifetime, and when the store cannot be read; browsers open the next one by themselves.
+fn watch(
+    console: Arc<Console>,
+    watched: Watched,
+    permit: OwnedSemaphorePermit,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    let ends = Instant::now() + console.limits.stream_lifetime;
+    let begin = Watch { console, watched, last: None, ends, _permit: permit };
+    stream::unfold(begin, |mut watch| async move {
+        let event = watch.next().await?;
+        Some((Ok(event), watch))
+    })
+}
+
+impl Watch {
+    /// The next event; `None` at the end. The first one says that the stream works.
+    async fn next(&mut self) -> Option<Event> {
+        while Instant::now() < self.ends {
+            let now = self.fingerprint().await.ok()?;
+            let before = self.last.replace(now);
+            match before {
+                None => return Some(Event::default().event("open").data("")),
+                Some(before) if before != now => return Some(Event::default().event("change").data("")),
+                Some(_) => sleep(self.console.limits.stream_interval).await,
+            }
+        }
+        None
+    }
+
+    async fn fingerprint(&self) -> Result<u64, Failure> {
+        match &self.watched {
+            Watched::Overview => {
+                // Asking starts the next read when the answer is old.
+                self.console.overview.counted().await;
+                self.console.overview.queued().await;
+                let (counted, queued) = self.console.overview.reads();
+                Ok(counted + queued)
+            }
+            Watched::Instances(query) => instances::fingerprint(&self.console, query).await,
+            Watched::Instance(id) => instance::fingerprint(&self.console, id).await,
+            Watched::Failures => failures::fingerprint(&self.console).await,
+        }
+    }
+}
