@@ -1,4 +1,4 @@
-//! [`Changed`]: the answer to a change: back to a page, which says what was done.
+//! [`Changed`]: the answer to a change: back to a page, which says what was done. Also other ways to another page.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -14,6 +14,11 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
+    /// Goes to `page`.
+    pub(crate) fn to(root: &str, page: &str) -> Self {
+        Self { to: format!("{root}{page}") }
+    }
+
     /// Goes to `page`, which tells what was done by a word of [`notice`].
     pub(crate) fn then(root: &str, page: &str, done: &str) -> Self {
         let joint = if page.contains('?') { '&' } else { '?' };

@@ -117,6 +117,7 @@ impl From<ClientError> for Failure {
             ClientError::ManagementNotAvailable => {
                 Self::Store("This store has no management calls, which the console needs.".to_owned())
             }
+            ClientError::Provider(error) if !error.is_retryable() => Self::Conflict(error.message),
             ClientError::Timeout | ClientError::Provider(_) => Self::Store(error.to_string()),
         }
     }

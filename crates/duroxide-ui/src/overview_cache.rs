@@ -27,8 +27,11 @@ pub(crate) struct Counted {
 /// What waits, and who is there.
 #[derive(Debug)]
 pub(crate) struct Queued {
-    pub(crate) queues: QueueSummary,
+    /// `None` if the store cannot tell.
+    pub(crate) queues: Option<QueueSummary>,
     pub(crate) nodes: Vec<JoinedNode>,
+    /// When it was read, on the store's clock if that is known.
+    pub(crate) now_ms: u64,
 }
 
 /// What takes a pass over the store.
@@ -71,9 +74,10 @@ async fn count(client: Client) -> Option<Counted> {
 }
 
 async fn queued(client: Client) -> Option<Queued> {
-    let queues = logged("reading the queues", client.summarize_queues().await)?;
+    let queues = logged("reading the queues", client.summarize_queues().await);
     let nodes = logged("reading the nodes", client.list_nodes().await)?;
-    Some(Queued { queues, nodes })
+    let now_ms = queues.as_ref().map_or_else(format::now_ms, |queues| queues.now_ms);
+    Some(Queued { queues, nodes, now_ms })
 }
 
 fn logged<T>(what: &'static str, result: Result<T, duroxide::ClientError>) -> Option<T> {

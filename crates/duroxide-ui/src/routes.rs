@@ -47,7 +47,8 @@ const fn route(path: &'static str, access: Access, handler: fn() -> MethodRouter
 
 /// All routes. Their guards stand between them and everybody.
 pub(crate) static ROUTES: &[Route] = &[
-    route("/", Access::Read, || get(overview::page)),
+    route("/", Access::Read, || get(overview::from_root)),
+    route("/overview", Access::Read, || get(overview::page)),
     route("/instances", Access::Read, || get(instances::page)),
     route("/instance", Access::Read, || get(instance::page)),
     route("/event", Access::Read, || get(event::page)),

@@ -6,6 +6,7 @@ use askama::Template;
 use axum::response::Response;
 
 use crate::{
+    changed::Changed,
     failure::Failure,
     format,
     visit::{Frame, Place, Visit, show},
@@ -18,6 +19,11 @@ use view::{Range, View};
 struct Page {
     frame: Frame,
     view: View,
+}
+
+/// The address that a service nests the console under. It may end with a slash or not, so no link can start from it.
+pub(crate) async fn from_root(visit: Visit) -> Changed {
+    Changed::to(&visit.root, "overview")
 }
 
 pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {

@@ -1,6 +1,6 @@
 //! Payloads, ids and names are hostile input.
 
-use super::fixture::{Answer, Fixture, tokens};
+use super::fixture::{Answer, Fixture, TIMEOUT, tokens};
 
 const HOSTILE: &str =
     "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}\u{202e}</pre></details>";
@@ -26,7 +26,7 @@ async fn hostile_texts_are_shown_as_texts() {
     let encoded = crate::links::encode(id);
     let hostile = crate::links::encode(HOSTILE);
     let pages = [
-        "/".to_owned(),
+        "/overview".to_owned(),
         "/instances".to_owned(),
         format!("/instances?prefix={hostile}&name={hostile}&version={hostile}&parent={hostile}"),
         format!("/instance?id={encoded}"),
@@ -37,7 +37,7 @@ async fn hostile_texts_are_shown_as_texts() {
         "/event?id=queue&event=3".to_owned(),
         "/failures".to_owned(),
         format!("/nodes?done={hostile}"),
-        format!("/?range={hostile}"),
+        format!("/overview?range={hostile}"),
         format!("/instances?from={hostile}"),
         format!("/instances?cursor={hostile}"),
     ];
@@ -58,6 +58,7 @@ async fn hidden_payloads_are_on_no_page() {
         |payload: &crate::Payload<'_>| payload.text.contains("secret").then(|| "hidden by hook".to_owned());
     let fixture = Fixture::with(tokens(), |console| console.redact(hide)).await;
     fixture.client.start_orchestration("order", "Order", "secret input").await.unwrap();
+    fixture.client.wait_for_kv_value("order", "stage", TIMEOUT).await.unwrap();
     fixture.client.raise_event("order", "Approval", "secret approval").await.unwrap();
     fixture.ended("order").await;
     fixture.failed("failed", "a secret error").await;
@@ -66,7 +67,7 @@ async fn hidden_payloads_are_on_no_page() {
     fixture.ended("queue").await;
     fixture.client.cancel_instance("absent", "secret reason").await.unwrap();
     let mut pages =
-        vec!["/".to_owned(), "/instances".to_owned(), "/failures".to_owned(), "/nodes".to_owned()];
+        vec!["/overview".to_owned(), "/instances".to_owned(), "/failures".to_owned(), "/nodes".to_owned()];
     for id in ["order", "failed", "queue"] {
         pages.push(format!("/instance?id={id}"));
         pages.extend((1..9).map(|event| format!("/event?id={id}&event={event}")));

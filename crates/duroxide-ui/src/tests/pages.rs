@@ -49,9 +49,13 @@ async fn unknown_things_are_not_found_and_say_so() {
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}: {}", answer.text);
         assert!(answer.text.contains("Not found"), "{path}");
     }
-    for path in
-        ["/instance", "/instances?limit=x", "/instances?status=Odd", "/live?view=x", "/instance?id=a&page=x"]
-    {
+    for path in [
+        "/instance",
+        "/instances?limit=x",
+        "/instances?status=Odd",
+        "/live?view=x",
+        "/instance?id=order-1&page=x",
+    ] {
         assert_eq!(fixture.get(path).await.status, StatusCode::BAD_REQUEST, "{path}");
     }
     fixture.end().await;
@@ -140,7 +144,7 @@ async fn the_overview_counts_and_the_nodes_page_judges() {
     let fixture = Fixture::new(tokens()).await;
     fixture.waiting_order("order-1").await;
     fixture.failed("failed", "no").await;
-    let text = fixture.get("/").await.text;
+    let text = fixture.get("/overview").await.text;
     for part in [
         "Running",
         "Completed",
@@ -163,7 +167,9 @@ async fn viewers_see_everything_and_no_button_that_changes() {
     fixture.waiting_order("order-1").await;
     fixture.failed("failed", "no").await;
     let viewer = fixture.sign_in(VIEWER).await;
-    for path in ["/", "/instances", "/instance?id=order-1", "/instance?id=failed", "/failures", "/nodes"] {
+    for path in
+        ["/overview", "/instances", "/instance?id=order-1", "/instance?id=failed", "/failures", "/nodes"]
+    {
         let request = with_cookie(Request::get(path), &viewer).body(Body::empty()).unwrap();
         let answer = fixture.send(request).await;
         assert_eq!(answer.status, StatusCode::OK);

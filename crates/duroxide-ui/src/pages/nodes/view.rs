@@ -69,9 +69,8 @@ impl View {
             pinned: list(true),
             stuck: queued.map_or(0, |_| needs.iter().filter(stuck).map(|need| need.count).max().unwrap_or(0)),
             nodes: queued.map(|queued| {
-                let node = |node| {
-                    NodeView::new(node, &live, counted.map(|_| needs.as_slice()), queued.queues.now_ms)
-                };
+                let node =
+                    |node| NodeView::new(node, &live, counted.map(|_| needs.as_slice()), queued.now_ms);
                 queued.nodes.iter().map(node).collect()
             }),
         }
@@ -79,7 +78,7 @@ impl View {
 }
 
 fn live(queued: &Queued) -> Vec<&JoinedNode> {
-    queued.nodes.iter().filter(|node| node.is_there(queued.queues.now_ms)).collect()
+    queued.nodes.iter().filter(|node| node.is_there(queued.now_ms)).collect()
 }
 
 /// What some open instances need of a node.

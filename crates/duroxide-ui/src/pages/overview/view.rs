@@ -111,6 +111,8 @@ pub(super) struct QueuesView {
     pub(super) nodes: Vec<(String, bool, Moment)>,
     pub(super) ready: String,
     pub(super) nodes_there: usize,
+    /// Whether the store tells what is in its queues.
+    pub(super) is_known: bool,
 }
 
 /// Work of one kind that waits.
@@ -221,8 +223,10 @@ fn drawn(summary: &InstanceSummary, from_ms: u64, range: Range) -> Series {
 
 impl QueuesView {
     fn new(queued: &Queued) -> Self {
-        let Queued { queues, nodes, .. } = queued;
-        let now = queues.now_ms;
+        let Queued { queues, nodes, now_ms } = queued;
+        let now = *now_ms;
+        let is_known = queues.is_some();
+        let queues = queues.clone().unwrap_or_default();
         let ready = queues.orchestrations.iter().map(|route| route.ready).sum::<u64>()
             + queues.activities.iter().map(|lane| lane.ready).sum::<u64>();
         let left_out = |length: usize| length.saturating_sub(ROWS_MAX);
@@ -242,7 +246,8 @@ impl QueuesView {
                 .map(|node| (node.name.clone(), node.is_there(now), Moment::new(node.seen_at_ms, now)))
                 .collect(),
             nodes_there: nodes.iter().filter(|node| node.is_there(now)).count(),
-            ready: format::number(ready),
+            ready: if is_known { format::number(ready) } else { "?".to_owned() },
+            is_known,
         }
     }
 
