@@ -13,7 +13,10 @@ pub use self::{
     stranded::{MissingCapability, StrandedWork},
     summary::{InstanceCount, InstanceSummary, LaneSummary, QueueSummary, RouteSummary, SummaryRequest},
 };
-pub(crate) use self::{instance_query::scan, summary::scan as summary_scan};
+pub(crate) use self::{
+    instance_query::scan,
+    summary::scan::{self as summary_scan, InstanceTally},
+};
 
 use serde::Serialize;
 

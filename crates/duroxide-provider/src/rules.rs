@@ -67,6 +67,7 @@ use duroxide_core::Timestamp;
 
 pub(crate) use self::claims::identity_in_event;
 pub use self::{
+    management::WorkRows,
     row::{
         BatchBound, CONTINUED_AS_NEW, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
         InstanceRow, Lane, LaneId, Lease, Loaded, Origin, QueuedActivity, QueuedMessage, RUNNING, Readiness,

@@ -39,7 +39,7 @@ pub use row::{
     ActivityRow, CANCELLATION, EventRow, LARGE_ITEM_BYTES, MessageKind, MessageRow, StartTarget, Visibility,
     calling_parent,
     intake::{INTAKE_BYTES_MAX, IntakeRow, InvalidIntake},
-    timer_key,
+    recorded_at_ms, timer_key,
 };
 pub use snapshot::{
     ActivitySnapshot, CopySource, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot,

@@ -6,8 +6,10 @@ pub(crate) mod bulk;
 mod export;
 mod fullness;
 mod listing;
+mod queued_work;
 mod ready;
 mod snapshot;
+mod summary;
 
 pub use self::export::SqliteExport;
 use std::collections::BTreeMap;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use duroxide_core::SystemStats;
+use duroxide_core::{SystemStats, Timestamp};
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, InstanceSummary, QueueDepths,
+    QueueSummary, QueuedWork, SummaryRequest, SystemMetrics,
     store::{
         EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance,
         StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
@@ -55,5 +56,8 @@ read_from_memory! {
     fn ready_instances(wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize) -> Vec<ReadyInstance>;
     fn ready_activities(wanted: &dyn Fn(&str, Option<&str>) -> bool, max: usize) -> Vec<ReadyActivity>;
     fn pending_instances() -> u64;
+    fn queued_work(instance: &str, now: Timestamp) -> Option<QueuedWork>;
+    fn instance_summary(request: &SummaryRequest) -> InstanceSummary;
+    fn queue_summary(now: Timestamp) -> QueueSummary;
     fn snapshot() -> StoreSnapshot;
 }

@@ -1,5 +1,6 @@
 //! [`QueuedWork`]: what a store holds for one instance beside its history.
 
+use duroxide_core::Timestamp;
 use serde::Serialize;
 
 use crate::{DeadLetter, store::InstanceNeeds};
@@ -18,13 +19,13 @@ pub struct QueuedWork {
     /// Since when the oldest message waits that a node could take now; `None` if the instance is locked, or no message is
     /// visible.
     pub ready_since_ms: Option<u64>,
-    /// The highest attempt count among the visible messages. The attempt of a running turn is not counted yet.
+    /// The highest attempt count among the messages that are visible or that the lock holds.
     pub attempts: u32,
-    /// The messages in the order of their delivery: at most [`Self::LIMIT`], and no more after [`Self::BYTES_LIMIT`].
+    /// The messages, in the order in which they arrived or are due: at most [`Self::LIMIT`], and no more after [`Self::BYTES_LIMIT`].
     pub messages: Vec<QueuedMessageInfo>,
     /// How many messages there are.
     pub messages_total: u64,
-    /// The activities in the order of their claims, at most [`Self::LIMIT`].
+    /// The activities by execution and id, at most [`Self::LIMIT`].
     pub activities: Vec<QueuedActivityInfo>,
     /// How many activities there are.
     pub activities_total: u64,
@@ -37,6 +38,12 @@ impl QueuedWork {
     pub const LIMIT: usize = 100;
     /// The messages end with the one whose JSON goes beyond this many bytes in total.
     pub const BYTES_LIMIT: usize = 1 << 20;
+
+    /// What a store shows of an id under which it has dead letters and nothing else.
+    pub fn of_nobody(now: Timestamp, dead_letters: Vec<DeadLetter>) -> Option<Self> {
+        let is_empty = dead_letters.is_empty();
+        (!is_empty).then(|| Self { now_ms: now.as_millis(), dead_letters, ..Self::default() })
+    }
 
     /// Adds a message, if there is room for it; returns whether there is room for another.
     pub fn push_message(&mut self, message: QueuedMessageInfo) -> bool {
@@ -70,7 +77,7 @@ pub struct QueuedMessageInfo {
     pub enqueued_at_ms: u64,
     /// When it becomes or became visible; `None` if it was visible at once.
     pub visible_at_ms: Option<u64>,
-    /// How often it was fetched, without the fetch whose lock still holds it.
+    /// How often it was fetched.
     pub attempts: u32,
 }
 

@@ -1,14 +1,16 @@
 //! Reads. Mailboxes are invisible to all but the queue depths and the snapshot; pending instances also to listings and
 //! clients' status reads.
 
+mod inspection;
+
 use std::{collections::BTreeMap, ops::Bound};
 
-use duroxide_core::SystemStats;
+use duroxide_core::{SystemStats, Timestamp};
 
 use super::{MemoryEngine, MemoryTables};
 use crate::{
-    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths,
-    ScheduledActivityIdentifier, SystemMetrics, VersionTriple,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, InstanceSummary, QueueDepths,
+    QueueSummary, QueuedWork, ScheduledActivityIdentifier, SummaryRequest, SystemMetrics, VersionTriple,
     rules::{InstanceRow, InstanceTable as _, LaneId, RUNNING, RouteId, identity_in_event},
     store::{
         EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance,
@@ -295,7 +297,7 @@ impl StoreReader for MemoryEngine {
         let mut ready: Vec<_> = routes.flat_map(on_route).collect();
         ready.sort_unstable_by_key(|(ready, ..)| *ready);
         let shown = ready.into_iter().take(max).filter_map(|(_, number, needs)| {
-            let oldest = tables.messages.waiting_since(number, duroxide_core::Timestamp::MAX).next();
+            let oldest = tables.messages.waiting_since(number, Timestamp::MAX).next();
             Some(ReadyInstance {
                 instance: tables.instances.get(&number)?.id.clone(),
                 needs,
@@ -332,6 +334,18 @@ impl StoreReader for MemoryEngine {
             tag: activity.tag.clone(),
         });
         Ok(shown.collect())
+    }
+
+    fn queued_work(&mut self, instance: &str, now: Timestamp) -> Result<Option<QueuedWork>, StoreFailure> {
+        Ok(self.tables().queued_work(instance, now))
+    }
+
+    fn instance_summary(&mut self, request: &SummaryRequest) -> Result<InstanceSummary, StoreFailure> {
+        Ok(self.tables().instance_summary(request))
+    }
+
+    fn queue_summary(&mut self, now: Timestamp) -> Result<QueueSummary, StoreFailure> {
+        Ok(self.tables().queue_summary(now))
     }
 
     fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::{EventRow, StoreFailure, StoreSnapshot, StoredNode};
 use crate::{
-    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths,
-    ScheduledActivityIdentifier, SystemMetrics, VersionTriple,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, InstanceSummary, QueueDepths,
+    QueueSummary, QueuedWork, ScheduledActivityIdentifier, SummaryRequest, SystemMetrics, VersionTriple,
 };
 
 /// Reads of a store. Each call sees one consistent state. Nothing here decodes an event.
@@ -123,6 +123,16 @@ pub trait StoreReader {
         wanted: &dyn Fn(&str, Option<&str>) -> bool,
         max: usize,
     ) -> Result<Vec<ReadyActivity>, StoreFailure>;
+
+    /// What is queued for an instance or a mailbox, by index. `now` is the caller's time; a store with a clock of its own
+    /// goes by that.
+    fn queued_work(&mut self, instance: &str, now: Timestamp) -> Result<Option<QueuedWork>, StoreFailure>;
+
+    /// Counts of known instances, in one pass over them. An instance without a stored name counts under an empty one.
+    fn instance_summary(&mut self, request: &SummaryRequest) -> Result<InstanceSummary, StoreFailure>;
+
+    /// What is ready, held or waits for a time, by the indexes of these. `now` as with [`Self::queued_work`].
+    fn queue_summary(&mut self, now: Timestamp) -> Result<QueueSummary, StoreFailure>;
 
     /// Everything, for invariant checks and comparisons. Not for production use.
     fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure>;

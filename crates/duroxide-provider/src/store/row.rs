@@ -32,6 +32,15 @@ impl EventRow {
     }
 }
 
+/// When an event was made, by its JSON; `None` if that cannot be read.
+pub fn recorded_at_ms(event: &str) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Stamp {
+        timestamp_ms: u64,
+    }
+    serde_json::from_str::<Stamp>(event).ok().map(|stamp| stamp.timestamp_ms)
+}
+
 /// A message to an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageRow {

@@ -4,7 +4,7 @@ use duroxide_core::Timestamp;
 
 use super::items::{ORDER, VERSION};
 use crate::{
-    InstanceQuery,
+    InstanceQuery, SummaryRequest,
     store::{StoreFailure, StoreReader},
 };
 
@@ -42,6 +42,18 @@ pub(super) fn pages(
         below = Some(last.row);
         seen.extend(page.iter().map(|selected| format!("{:?}", selected.info)));
     }
+}
+
+/// Both summaries. The route of a locked instance is that of its claim, which the rows need not say any more; so locked
+/// instances are compared by their number. Of several running ones that began in one millisecond any may be the oldest.
+pub(super) fn summaries(reader: &mut dyn StoreReader, now: Timestamp) -> Result<String, StoreFailure> {
+    let from_ms = now.as_millis().saturating_sub(20_000);
+    let mut instances = reader.instance_summary(&SummaryRequest { from_ms, bucket_ms: 5_000, buckets: 4 })?;
+    let oldest_at = instances.oldest_running.take().map(|(_, at)| at);
+    let mut queues = reader.queue_summary(now)?;
+    let locked: u64 = queues.orchestrations.iter_mut().map(|route| std::mem::take(&mut route.locked)).sum();
+    queues.orchestrations.retain(|route| route.ready > 0);
+    Ok(format!("{instances:?} {oldest_at:?}\n{queues:?} {locked}\n"))
 }
 
 pub(super) fn instance_reads(reader: &mut dyn StoreReader, id: &str) -> Result<String, StoreFailure> {

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use duroxide_core::{SystemStats, Timestamp};
 
 use crate::{
-    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, OrchestrationClaim, QueueDepths,
-    SystemMetrics, WorkClaim,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, InstanceSummary,
+    OrchestrationClaim, QueueDepths, QueueSummary, QueuedWork, SummaryRequest, SystemMetrics, WorkClaim,
     store::{
         ActivityOrder, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, EventRow, Fault,
         InstanceNeeds, InstanceOrder, Op, Readies, ReadyActivity, ReadyInstance, RunningVersion,
@@ -145,6 +145,9 @@ engine_layer! {
         fn nodes() -> Vec<StoredNode>;
         fn ready_instances(wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize) -> Vec<ReadyInstance>;
         fn ready_activities(wanted: &dyn Fn(&str, Option<&str>) -> bool, max: usize) -> Vec<ReadyActivity>;
+        fn queued_work(instance: &str, now: Timestamp) -> Option<QueuedWork>;
+        fn instance_summary(request: &SummaryRequest) -> InstanceSummary;
+        fn queue_summary(now: Timestamp) -> QueueSummary;
         fn snapshot() -> StoreSnapshot;
     }
 }

@@ -8,6 +8,7 @@ mod activities;
 mod admin;
 mod claims;
 mod dead_letters;
+mod inspection;
 mod instance;
 mod leases;
 mod mailbox;

@@ -7,6 +7,7 @@ pub mod activities;
 pub mod admin;
 pub mod dead_letters;
 pub mod filters;
+pub mod inspection;
 pub mod locks;
 pub mod mailbox;
 pub mod nodes;
@@ -191,6 +192,15 @@ macro_rules! engine_stories {
                 queue_depths_count_unlocked_rows,
                 children_are_listed_in_order,
                 stats_show_the_current_execution,
+            ];
+            inspection: [
+                the_queued_work_of_an_instance_is_shown,
+                the_activities_and_timers_of_an_instance_are_shown,
+                only_the_first_messages_of_a_long_mailbox_are_shown,
+                the_dead_letters_of_an_instance_are_shown,
+                instances_are_summarized,
+                queues_are_summarized,
+                an_undecodable_message_is_shown,
             ];
         }
     };

@@ -5,7 +5,7 @@ use std::{borrow::Cow, time::Duration};
 use duroxide_core::{Timestamp, WorkItem};
 
 use super::{
-    answers::{instance_reads, pages, queries},
+    answers::{instance_reads, pages, queries, summaries},
     items,
     told_end::check_told_end,
 };
@@ -341,6 +341,7 @@ impl Subject {
         seen += &format!("{:?}\n", reader.ready_instances(&|needs| needs.pinned.is_none(), 3)?);
         seen += &format!("{:?}\n", reader.ready_instances(&|_| true, 9)?);
         seen += &format!("{:?}\n", reader.ready_activities(&|_, tag| tag.is_none(), 3)?);
+        seen += &summaries(reader, self.now)?;
         // Looks happen after every step; two of the queries at each are all of them soon.
         let turn = self.steps % 64;
         for query in queries(self.now).iter().cycle().skip(2 * turn).take(2) {
@@ -350,6 +351,8 @@ impl Subject {
             let holds = [1, 2, 4, 8].map(|at_least| reader.mailbox_holds(id, at_least));
             seen += &format!("{id} {holds:?} {:?}\n", reader.status_or_pending(id)?);
         }
+        let id = ["i1", "i2", "i3"][self.steps % 3];
+        seen += &format!("{:?}\n", reader.queued_work(id, self.now)?);
         for id in &ids {
             seen += &instance_reads(reader, id)?;
         }

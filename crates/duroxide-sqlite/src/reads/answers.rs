@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use duroxide_core::SystemStats;
+use duroxide_core::{SystemStats, Timestamp};
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, InstanceSummary, QueueDepths,
+    QueueSummary, QueuedWork, SummaryRequest, SystemMetrics,
     store::{
         EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance,
         StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
@@ -12,7 +13,7 @@ use duroxide_provider::{
     },
 };
 
-use super::{bulk, listing, ready, snapshot};
+use super::{bulk, listing, queued_work, ready, snapshot, summary};
 use crate::{
     SqliteEngine, SqliteReader, reads,
     tables::{dead_letters, nodes},
@@ -162,6 +163,25 @@ macro_rules! read_through_db {
 
             fn dead_letters(&mut self, limit: Option<u32>) -> Result<Vec<DeadLetter>, StoreFailure> {
                 dead_letters::list(self.db(), limit)
+            }
+
+            fn queued_work(
+                &mut self,
+                instance: &str,
+                now: Timestamp,
+            ) -> Result<Option<QueuedWork>, StoreFailure> {
+                self.db().in_one_state(|db| queued_work::read(db, instance, now))
+            }
+
+            fn instance_summary(
+                &mut self,
+                request: &SummaryRequest,
+            ) -> Result<InstanceSummary, StoreFailure> {
+                self.db().in_one_state(|db| summary::instances(db, request))
+            }
+
+            fn queue_summary(&mut self, now: Timestamp) -> Result<QueueSummary, StoreFailure> {
+                self.db().in_one_state(|db| summary::queues(db, now))
             }
 
             fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {

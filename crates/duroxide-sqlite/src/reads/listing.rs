@@ -17,6 +17,7 @@ use crate::{
 };
 use criteria::Criteria;
 pub(crate) use pending::count as count_pending;
+pub(super) use way::stored_time;
 
 /// What [`Found::read`] reads.
 macro_rules! columns {

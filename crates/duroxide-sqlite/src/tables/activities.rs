@@ -36,6 +36,11 @@ const ALL_WITH_DATA: &str = concat!(
     whole_data!("activity"),
     " FROM activity WHERE instance = ?1 ORDER BY id"
 );
+const FIRST: &str = concat!(
+    "SELECT ",
+    activity_columns!(),
+    " FROM activity WHERE instance = ?1 ORDER BY execution_id, activity_id LIMIT ?2"
+);
 const DATA: usize = activity::COUNT;
 const FIND: &str = "SELECT id FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
 /// What is not ready has a time at which it is.
@@ -140,6 +145,11 @@ pub(super) fn get_with_data(db: &Db, id: u64) -> Rows<Option<(QueuedActivity, St
 /// All activities of an instance, with their JSON.
 pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<(QueuedActivity, String)>> {
     db.all(ALL_WITH_DATA, [number(instance)], |row| Ok((read(row)?, lossy_text(row, DATA)?)))
+}
+
+/// The first activities of an instance, by execution and id.
+pub(crate) fn first(db: &Db, instance: u64, max: usize) -> Rows<Vec<QueuedActivity>> {
+    db.all(FIRST, (number(instance), limit(max)), read)
 }
 
 pub(super) fn find(db: &Db, instance: u64, execution_id: u64, activity_id: u64) -> Rows<Option<u64>> {

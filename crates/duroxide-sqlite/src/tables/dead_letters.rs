@@ -29,6 +29,11 @@ const INSERT_ACTIVITY: &str = "INSERT INTO dead_letter
 const SELECT: &str = concat!("SELECT ", dead_letter_columns!(), " FROM dead_letter WHERE id = ?1");
 const ALL: &str = concat!("SELECT ", dead_letter_columns!(), " FROM dead_letter ORDER BY id");
 const LIST: &str = concat!("SELECT ", dead_letter_columns!(), " FROM dead_letter ORDER BY id LIMIT ?1");
+const LIST_OF_INSTANCE: &str = concat!(
+    "SELECT ",
+    dead_letter_columns!(),
+    " FROM dead_letter WHERE instance_id = ?1 ORDER BY id LIMIT ?2"
+);
 const DELETE: &str = "DELETE FROM dead_letter WHERE id = ?1";
 const DELETE_OF_INSTANCE: &str = "DELETE FROM dead_letter WHERE instance_id = ?1";
 
@@ -102,16 +107,23 @@ pub(crate) fn all(db: &Db) -> Rows<Vec<(u64, DeadLetterRow)>> {
 /// Dead letters as operators see them, oldest first.
 pub(crate) fn list(db: &Db, limit: Option<u32>) -> Rows<Vec<DeadLetter>> {
     let limit = limit.map_or(-1, i64::from);
-    db.all(LIST, [limit], |row| {
-        Ok(DeadLetter {
-            id: row.get::<_, i64>(dead_letter::id)?.to_string(),
-            queue: queue_of(row.get(dead_letter::queue)?),
-            instance_id: row.get(dead_letter::instance_id)?,
-            payload: lossy_text(row, dead_letter::payload)?,
-            reason: row.get(dead_letter::reason)?,
-            attempt_count: count(row.get(dead_letter::attempt_count)?),
-            dead_lettered_at_ms: time(row.get(dead_letter::dead_lettered_at)?).as_millis(),
-        })
+    db.all(LIST, [limit], show)
+}
+
+/// The dead letters of an instance, oldest first.
+pub(crate) fn of_instance(db: &Db, id: &str, max: usize) -> Rows<Vec<DeadLetter>> {
+    db.all(LIST_OF_INSTANCE, (id, i64::try_from(max).unwrap_or(i64::MAX)), show)
+}
+
+fn show(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
+    Ok(DeadLetter {
+        id: row.get::<_, i64>(dead_letter::id)?.to_string(),
+        queue: queue_of(row.get(dead_letter::queue)?),
+        instance_id: row.get(dead_letter::instance_id)?,
+        payload: lossy_text(row, dead_letter::payload)?,
+        reason: row.get(dead_letter::reason)?,
+        attempt_count: count(row.get(dead_letter::attempt_count)?),
+        dead_lettered_at_ms: time(row.get(dead_letter::dead_lettered_at)?).as_millis(),
     })
 }
 

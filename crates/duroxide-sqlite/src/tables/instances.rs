@@ -115,7 +115,7 @@ pub(crate) fn after(db: &Db, id: u64, max: usize) -> Rows<Vec<InstanceRow>> {
     db.all(AFTER, (number(id), i64::try_from(max).unwrap_or(i64::MAX)), read)
 }
 
-pub(super) fn by_id(db: &Db, id: &str) -> Rows<Option<InstanceRow>> {
+pub(crate) fn by_id(db: &Db, id: &str) -> Rows<Option<InstanceRow>> {
     db.first(BY_ID, [id], read)
 }
 

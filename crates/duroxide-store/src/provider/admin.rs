@@ -9,8 +9,9 @@ use async_trait::async_trait;
 use duroxide_core::Event;
 use duroxide_provider::{
     DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter,
-    InstanceInfo, InstancePage, InstanceQuery, JoinedNode, OrchestrationFetch, ProviderAdmin, ProviderError,
-    PruneOptions, PruneResult, QueueDepths, RawEvent, StrandedWork, SystemMetrics,
+    InstanceInfo, InstancePage, InstanceQuery, InstanceSummary, JoinedNode, OrchestrationFetch,
+    ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, QueueSummary, QueuedWork, RawEvent,
+    StrandedWork, SummaryRequest, SystemMetrics,
     store::{InstanceOrder, Op, ReadyInstance, Refusal, RunningVersion, StoredNode},
 };
 
@@ -178,6 +179,21 @@ impl ProviderAdmin for StoreProvider {
             seen_at_ms: node.seen_at.as_millis(),
         });
         Ok(joined.collect())
+    }
+
+    async fn read_queued_work(&self, instance: &str) -> Result<Option<QueuedWork>, ProviderError> {
+        let (instance, now) = (instance.to_owned(), self.submitter.now());
+        self.query("read_queued_work", move |reader| reader.queued_work(&instance, now)).await
+    }
+
+    async fn summarize_instances(&self, request: &SummaryRequest) -> Result<InstanceSummary, ProviderError> {
+        let request = request.clone();
+        self.query("summarize_instances", move |reader| reader.instance_summary(&request)).await
+    }
+
+    async fn summarize_queues(&self) -> Result<QueueSummary, ProviderError> {
+        let now = self.submitter.now();
+        self.query("summarize_queues", move |reader| reader.queue_summary(now)).await
     }
 
     // ---- changes --------------------------------------------------------------------------------------------

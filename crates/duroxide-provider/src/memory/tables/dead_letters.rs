@@ -32,18 +32,26 @@ impl DeadLetters {
 
     /// The dead letters as they are shown, oldest first.
     pub(in crate::memory) fn shown(&self) -> impl Iterator<Item = DeadLetter> {
-        self.iter().map(|(number, row)| DeadLetter {
-            id: number.to_string(),
-            queue: match row.origin {
-                Origin::Message { .. } => DeadLetterQueue::Orchestrator,
-                Origin::Activity { .. } => DeadLetterQueue::Worker,
-            },
-            instance_id: row.instance_id.clone(),
-            payload: row.payload.clone(),
-            reason: row.reason.clone(),
-            attempt_count: row.attempts,
-            dead_lettered_at_ms: row.dead_lettered_at.as_millis(),
-        })
+        self.iter().map(|(number, row)| show(*number, row))
+    }
+
+    pub(in crate::memory) fn shown_one(&self, number: u64) -> Option<DeadLetter> {
+        self.get(&number).map(|row| show(number, row))
+    }
+}
+
+fn show(number: u64, row: &DeadLetterRow) -> DeadLetter {
+    DeadLetter {
+        id: number.to_string(),
+        queue: match row.origin {
+            Origin::Message { .. } => DeadLetterQueue::Orchestrator,
+            Origin::Activity { .. } => DeadLetterQueue::Worker,
+        },
+        instance_id: row.instance_id.clone(),
+        payload: row.payload.clone(),
+        reason: row.reason.clone(),
+        attempt_count: row.attempts,
+        dead_lettered_at_ms: row.dead_lettered_at.as_millis(),
     }
 }
 

@@ -48,10 +48,7 @@ impl Index<u64, InstanceRow> for InstanceIndex {
         refile(&mut self.ready, before.and_then(ready), after.and_then(ready));
         let stray = |row: &InstanceRow| matches!(row.readiness, Readiness::Stray { .. }).then_some(*number);
         refile(&mut self.strays, before.and_then(stray), after.and_then(stray));
-        let waits = |row: &InstanceRow| match row.readiness {
-            Readiness::Waiting { until } | Readiness::Stray { until, .. } => Some((until?, *number)),
-            Readiness::Ready { .. } => None,
-        };
+        let waits = |row: &InstanceRow| Some((row.waits_until()?, *number));
         refile(&mut self.waits, before.and_then(waits), after.and_then(waits));
         let lease = |row: &InstanceRow| Some((row.lock.as_ref()?.lease.until, *number));
         refile(&mut self.leases, before.and_then(lease), after.and_then(lease));
@@ -113,6 +110,11 @@ impl Instances {
 
     pub(in crate::memory) fn due(&self, now: Timestamp) -> impl Iterator<Item = u64> {
         self.index().waits.range(..=(now, u64::MAX)).map(|(_, number)| *number)
+    }
+
+    /// Numbers of the rows that wait for a time, the earliest first.
+    pub(in crate::memory) fn waiting(&self) -> impl Iterator<Item = u64> {
+        self.index().waits.iter().map(|(_, number)| *number)
     }
 
     pub(in crate::memory) fn next_due(&self) -> Option<Timestamp> {

@@ -93,6 +93,14 @@ impl InstanceRow {
         self.known && matches!(self.status.as_deref(), None | Some(RUNNING | CONTINUED_AS_NEW))
     }
 
+    /// When readiness has to be decided anew.
+    pub fn waits_until(&self) -> Option<Timestamp> {
+        match self.readiness {
+            Readiness::Waiting { until } | Readiness::Stray { until, .. } => until,
+            Readiness::Ready { .. } => None,
+        }
+    }
+
     /// Its number among the ready instances, if it is ready or stray.
     pub fn ready_number(&self) -> Option<u64> {
         match self.readiness {

@@ -88,7 +88,7 @@ impl Instance {
         message.is_shown(now) && !(is_queue(message) && self.messages.iter().any(waits_behind))
     }
 
-    fn visible(&self, now: Timestamp) -> impl Iterator<Item = &Message> {
+    pub(super) fn visible(&self, now: Timestamp) -> impl Iterator<Item = &Message> {
         self.messages.iter().filter(move |message| self.is_visible(message, now))
     }
 

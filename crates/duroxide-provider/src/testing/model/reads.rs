@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use duroxide_core::SystemStats;
+use duroxide_core::{SystemStats, Timestamp};
 
 use super::{
     ModelEngine,
@@ -12,8 +12,8 @@ use super::{
     mailbox::Message,
 };
 use crate::{
-    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths,
-    ScheduledActivityIdentifier, SystemMetrics,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, InstanceSummary, QueueDepths,
+    QueueSummary, QueuedWork, ScheduledActivityIdentifier, SummaryRequest, SystemMetrics,
     store::{
         CANCELLATION, EventRow, ExecutionSnapshot, InstanceNeeds, InstanceSnapshot, ReadyActivity,
         ReadyInstance, RunningVersion, SelectedInstance, StoreFailure, StoreReader, StoreSnapshot,
@@ -273,6 +273,18 @@ impl StoreReader for ModelEngine {
             tag: row.tag,
         });
         Ok(shown.collect())
+    }
+
+    fn queued_work(&mut self, instance: &str, now: Timestamp) -> Result<Option<QueuedWork>, StoreFailure> {
+        Ok(self.show_work(instance, now))
+    }
+
+    fn instance_summary(&mut self, request: &SummaryRequest) -> Result<InstanceSummary, StoreFailure> {
+        Ok(self.summarize(request))
+    }
+
+    fn queue_summary(&mut self, now: Timestamp) -> Result<QueueSummary, StoreFailure> {
+        Ok(self.summarize_queues(now))
     }
 
     fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {

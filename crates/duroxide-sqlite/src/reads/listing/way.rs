@@ -83,7 +83,7 @@ fn is_of_narrow_time(db: &Db, query: &InstanceQuery) -> Result<bool, StoreFailur
 }
 
 /// Times are stored in microseconds, but compared in milliseconds, as they are shown.
-pub(super) fn stored_time(millis: u64) -> i64 {
+pub(in crate::reads) fn stored_time(millis: u64) -> i64 {
     micros(Timestamp::from_millis(millis))
 }
 

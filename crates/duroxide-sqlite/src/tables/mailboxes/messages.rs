@@ -271,6 +271,20 @@ pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<QueuedMessage>> {
     db.all(ALL, [number(instance)], read)
 }
 
+/// The first messages of a mailbox: at most `max`, and none behind the one that goes beyond `bytes`.
+pub(crate) fn first(db: &Db, instance: u64, max: usize, bytes: usize) -> Rows<Vec<QueuedMessage>> {
+    let (mut read_bytes, mut count) = (0_usize, 0);
+    db.all_while(ALL, [number(instance)], |row| {
+        if count == max || read_bytes > bytes {
+            return Ok(None);
+        }
+        let message = read(row)?;
+        read_bytes = read_bytes.saturating_add(message.data.len());
+        count += 1;
+        Ok(Some(message))
+    })
+}
+
 pub(super) fn waiting_since(db: &Db, instance: u64, since: Timestamp) -> Rows<Vec<QueuedMessage>> {
     db.all(WAITING_SINCE, (number(instance), micros(since)), read)
 }

@@ -1,0 +1,130 @@
+//! The queued work of one instance, out of its rows.
+
+use duroxide_core::Timestamp;
+
+use crate::{
+    DeadLetter, InstanceNeeds, QueuedActivityInfo, QueuedMessageInfo, QueuedWork, VersionTriple, WorkLock,
+    rules::{InstanceRow, Lane, Lease, QueuedActivity, QueuedMessage, readiness::start_target},
+    store::{MessageKind, StartTarget, StoredNode},
+};
+
+/// The rows of one instance or mailbox that [`QueuedWork`] is made of.
+#[derive(Debug, Clone)]
+pub struct WorkRows {
+    /// The instance.
+    pub row: InstanceRow,
+    /// The version that its current execution is pinned to.
+    pub pinned: Option<VersionTriple>,
+    /// Its first messages by position, with their JSON: no more than are shown.
+    pub messages: Vec<QueuedMessage>,
+    /// How many messages it has.
+    pub messages_total: u64,
+    /// Its first activities by execution and id: no more than are shown.
+    pub activities: Vec<(QueuedActivity, Lane)>,
+    /// How many activities it has.
+    pub activities_total: u64,
+    /// Its dead letters, oldest first: no more than are shown.
+    pub dead_letters: Vec<DeadLetter>,
+    /// The nodes that have joined.
+    pub nodes: Vec<StoredNode>,
+}
+
+impl WorkRows {
+    /// What these rows show at this time.
+    pub fn show(self, now: Timestamp) -> QueuedWork {
+        let mut work = QueuedWork { now_ms: now.as_millis(), needs: self.needs(), ..QueuedWork::default() };
+        let live = self.row.lock.as_ref().filter(|lock| lock.lease.is_live(now));
+        work.lock = live.map(|lock| self.lock(&lock.lease));
+        work.ready_since_ms = self.ready_since(now).map(Timestamp::as_millis);
+        work.attempts = self.visible(now).map(|message| self.attempts(message)).max().unwrap_or_default();
+        work.activities = self.activities.iter().map(|(row, lane)| self.activity(row, lane, now)).collect();
+        for message in &self.messages {
+            work.push_message(self.message(message, now));
+        }
+        work.messages_total = self.messages_total;
+        work.activities_total = self.activities_total;
+        work.dead_letters = self.dead_letters;
+        work
+    }
+
+    /// What the next claim must accept. Of an instance that runs that never changes; else its first start says it.
+    fn needs(&self) -> InstanceNeeds {
+        let row = &self.row;
+        let pinned = self.pinned;
+        if row.known && !row.waits_for_successor() {
+            return InstanceNeeds { name: row.name.clone(), version: row.version.clone(), pinned };
+        }
+        let first = |kind| self.messages.iter().find(|message| message.kind == kind);
+        let start = first(MessageKind::ContinueAsNew).or_else(|| first(MessageKind::Start));
+        match start.and_then(target) {
+            Some(StartTarget { name, version }) => InstanceNeeds { name: Some(name), version, pinned },
+            None => InstanceNeeds { name: row.name.clone(), version: row.version.clone(), pinned },
+        }
+    }
+
+    fn ready_since(&self, now: Timestamp) -> Option<Timestamp> {
+        let can_begin = self.row.known || self.visible(now).any(QueuedMessage::is_start);
+        let can_be_claimed = can_begin && !self.row.is_locked(now);
+        self.visible(now).map(QueuedMessage::waits_since).min().filter(|_| can_be_claimed)
+    }
+
+    /// Messages that a claim may take, or has taken. A queue message waits behind an older hidden one.
+    fn visible(&self, now: Timestamp) -> impl Iterator<Item = &QueuedMessage> {
+        let is_queue = |message: &QueuedMessage| message.kind == MessageKind::Queue;
+        let hidden = self.messages.iter().filter(move |m| is_queue(m) && m.hidden_until > now);
+        let held_from = hidden.map(|message| message.number).min().unwrap_or(u64::MAX);
+        self.messages.iter().filter(move |message| {
+            let is_shown = message.due_at <= now && message.hidden_until <= now;
+            is_shown && !(is_queue(message) && message.number > held_from)
+        })
+    }
+
+    /// The attempt of a lock that is still there is counted in the rows when the lock ends.
+    fn attempts(&self, message: &QueuedMessage) -> u32 {
+        let is_held = self.row.lock.as_ref().is_some_and(|lock| lock.extent.holds(message));
+        message.attempts.saturating_add(u32::from(is_held))
+    }
+
+    fn message(&self, message: &QueuedMessage, now: Timestamp) -> QueuedMessageInfo {
+        let visible_at = message.due_at.max(still_hidden(message.hidden_until, now));
+        QueuedMessageInfo {
+            data: message.data.clone(),
+            enqueued_at_ms: message.enqueued_at.as_millis(),
+            visible_at_ms: (visible_at > Timestamp::ZERO).then(|| visible_at.as_millis_ceil()),
+            attempts: self.attempts(message),
+        }
+    }
+
+    fn activity(&self, row: &QueuedActivity, lane: &Lane, now: Timestamp) -> QueuedActivityInfo {
+        let hidden_until = still_hidden(row.hidden_until, now);
+        let live = row.lock.as_ref().filter(|lease| lease.is_live(now));
+        QueuedActivityInfo {
+            execution_id: row.execution_id,
+            activity_id: row.activity_id,
+            name: lane.name.clone(),
+            tag: lane.tag.clone(),
+            session_id: row.session_id.clone(),
+            attempts: row.attempts,
+            hidden_until_ms: (hidden_until > Timestamp::ZERO).then(|| hidden_until.as_millis_ceil()),
+            lock: live.map(|lease| self.lock(lease)),
+            stop_requested: row.stop_requested,
+        }
+    }
+
+    fn lock(&self, lease: &Lease) -> WorkLock {
+        let node = self.nodes.iter().find(|node| Some(node.id) == lease.node);
+        WorkLock { node: node.map(|node| node.name.clone()), until_ms: lease.until.as_millis() }
+    }
+}
+
+fn target(start: &QueuedMessage) -> Option<StartTarget> {
+    match &start.item {
+        Some(item) => start_target(item),
+        None => serde_json::from_str(&start.data).ok().as_ref().and_then(start_target),
+    }
+}
+
+/// A time that has passed hides nothing, whether or not it is still stored.
+fn still_hidden(until: Timestamp, now: Timestamp) -> Timestamp {
+    if until > now { until } else { Timestamp::ZERO }
+}

@@ -1,0 +1,51 @@
+//! What is queued for one instance.
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    QueuedWork,
+    rules::{Lane, QueuedActivity, WorkRows},
+    store::StoreFailure,
+};
+
+use crate::{
+    db::{Db, number, triple, unsigned},
+    tables::{activities, dead_letters, instances, mailboxes::messages, nodes},
+};
+
+const PINNED: &str = "SELECT major, minor, patch FROM execution WHERE instance = ?1 AND execution_id = ?2";
+const MESSAGES: &str = "SELECT count(*) FROM message WHERE instance = ?1";
+const ACTIVITIES: &str = "SELECT count(*) FROM activity WHERE instance = ?1";
+const LANE: &str = "SELECT tag, activity_name FROM lane WHERE id = ?1";
+
+/// By the keys of the instance, its messages, activities and dead letters; `None` if there is nothing.
+pub(crate) fn read(db: &Db, instance: &str, now: Timestamp) -> Result<Option<QueuedWork>, StoreFailure> {
+    let dead_letters = dead_letters::of_instance(db, instance, QueuedWork::LIMIT)?;
+    let Some(row) = instances::by_id(db, instance)? else {
+        return Ok(QueuedWork::of_nobody(now, dead_letters));
+    };
+    let id = row.number;
+    let rows = WorkRows {
+        pinned: db.first(PINNED, [row.number, row.execution_id].map(number), |row| triple(row, 0))?.flatten(),
+        messages: messages::first(db, id, QueuedWork::LIMIT, QueuedWork::BYTES_LIMIT)?,
+        messages_total: total(db, MESSAGES, id)?,
+        activities: with_lanes(db, activities::first(db, id, QueuedWork::LIMIT)?)?,
+        activities_total: total(db, ACTIVITIES, id)?,
+        dead_letters,
+        nodes: nodes::list(db)?,
+        row,
+    };
+    Ok(Some(rows.show(now)))
+}
+
+fn total(db: &Db, sql: &'static str, instance: u64) -> Result<u64, StoreFailure> {
+    Ok(db.first(sql, [number(instance)], |row| row.get(0))?.map(unsigned).unwrap_or_default())
+}
+
+fn with_lanes(db: &Db, activities: Vec<QueuedActivity>) -> Result<Vec<(QueuedActivity, Lane)>, StoreFailure> {
+    let in_lane = |activity: QueuedActivity| {
+        let lane = db
+            .first(LANE, [number(activity.lane.0)], |row| Ok(Lane { tag: row.get(0)?, name: row.get(1)? }))?;
+        Ok((activity, lane.unwrap_or_default()))
+    };
+    activities.into_iter().map(in_lane).collect()
+}

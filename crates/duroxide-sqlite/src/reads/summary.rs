@@ -1,0 +1,192 @@
+//! Summaries: instances by name, version and status; what waits in the queues.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use duroxide_core::Timestamp;
+use duroxide_provider::{
+    InstanceCount, InstanceSummary, LaneSummary, QueueSummary, RouteSummary, SummaryRequest,
+    store::{StoreFailure, recorded_at_ms},
+};
+
+use super::listing::stored_time;
+use crate::{
+    db::{Db, micros, time, triple, unsigned},
+    tables::payloads::whole_data,
+};
+
+/// One pass over the instances. When one ended is looked up only if that may be in the period: a round that ends an instance
+/// changes it.
+const COUNTS: &str = "SELECT coalesce(name, ''), coalesce(version, ''), coalesce(status, ''),
+        CASE WHEN updated_at >= ?1 AND status IN ('Completed', 'Failed') THEN
+            (SELECT (completed_at / 1000 - ?1 / 1000) / ?3 FROM execution WHERE execution.instance = instance.id
+                AND execution.execution_id = instance.execution_id AND completed_at >= ?1 AND completed_at < ?2) END,
+        count(*), min(created_at)
+    FROM instance WHERE known = 1 GROUP BY 1, 2, 3, 4";
+const STARTED: &str = "SELECT (created_at / 1000 - ?1 / 1000) / ?3, count(*)
+    FROM instance INDEXED BY instance_created WHERE known = 1 AND created_at >= ?1 AND created_at < ?2 GROUP BY 1";
+const CREATED_AT: &str = "SELECT instance_id FROM instance INDEXED BY instance_created
+    WHERE known = 1 AND created_at = ?1 AND status = 'Running' LIMIT 1";
+
+const ROUTES: &str = "SELECT id, name, version, major, minor, patch FROM route";
+const READY_BY_ROUTE: &str = "SELECT route, count(*) FROM instance INDEXED BY instance_ready
+    WHERE ready IS NOT NULL AND route > 0 GROUP BY route";
+const OLDEST_ON_ROUTE: &str = "SELECT (SELECT min(max(enqueued_at, due_at)) FROM message
+        WHERE message.instance = instance.id)
+    FROM instance INDEXED BY instance_ready WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT 1";
+/// A locked instance waits for the end of its lease.
+const LOCKED_BY_ROUTE: &str = "SELECT coalesce(route, 0), count(*) FROM instance INDEXED BY instance_wake
+    WHERE wake_at > ?1 AND wake_at <= ?2 AND lock_until > ?1 GROUP BY 1";
+const WAITING: &str = "SELECT count(*) FROM instance INDEXED BY instance_wake WHERE wake_at IS NOT NULL";
+const NEXT_TIMER: &str = "SELECT wake_at FROM instance INDEXED BY instance_wake
+    WHERE wake_at IS NOT NULL AND (lock_until IS NULL OR lock_until <= ?1) ORDER BY wake_at LIMIT 1";
+
+const LANES: &str = "SELECT id, tag, activity_name FROM lane";
+const READY_BY_LANE: &str = "SELECT lane, count(*), min(id) FROM activity INDEXED BY activity_ready
+    WHERE ready IS NOT NULL AND session_id IS NULL GROUP BY lane";
+const READY_BY_SESSION_LANE: &str =
+    "SELECT lane, count(*), min(id) FROM activity INDEXED BY activity_session_ready
+    WHERE ready IS NOT NULL AND session_id IS NOT NULL GROUP BY lane";
+/// Activities that run or are hidden; what became due a moment ago is ready.
+const WAITING_BY_LANE: &str = "SELECT lane, sum(coalesce(lock_until, 0) > ?1),
+        sum(coalesce(lock_until, 0) <= ?1 AND wake_at > ?1), sum(wake_at <= ?1), min(CASE WHEN wake_at <= ?1 THEN id END)
+    FROM activity INDEXED BY activity_wake WHERE wake_at IS NOT NULL GROUP BY lane";
+const SCHEDULE: &str = concat!(
+    "SELECT ",
+    whole_data!("history"),
+    " FROM history JOIN activity ON history.instance = activity.instance
+        AND history.execution_id = activity.execution_id AND history.event_id = activity.activity_id
+    WHERE activity.id = ?1"
+);
+
+/// Leases that end later are not looked for: between now and then the timers of a whole store may be due.
+const LEASE_MAX: Duration = Duration::from_secs(3600);
+
+pub(crate) fn instances(db: &Db, request: &SummaryRequest) -> Result<InstanceSummary, StoreFailure> {
+    let mut summary = InstanceSummary::empty(request);
+    // Without a length no time is in the period.
+    let to = if request.bucket_ms == 0 { request.from_ms } else { request.end_ms() };
+    let length = i64::try_from(request.bucket_ms).unwrap_or(i64::MAX).max(1);
+    let period = (stored_time(request.from_ms), stored_time(to), length);
+    let rows = db.all(COUNTS, period, |row| {
+        let identity: [String; 3] = [row.get(0)?, row.get(1)?, row.get(2)?];
+        let bucket = row.get::<_, Option<i64>>(3)?.and_then(|bucket| usize::try_from(bucket).ok());
+        Ok((identity, bucket, unsigned(row.get(4)?), row.get::<_, i64>(5)?))
+    })?;
+    let mut counts: BTreeMap<[String; 3], u64> = BTreeMap::new();
+    let mut oldest = None;
+    for (identity, bucket, count, first) in rows {
+        let [_, _, status] = &identity;
+        match status.as_str() {
+            "Completed" => add(&mut summary.completed, bucket, count),
+            "Failed" => add(&mut summary.failed, bucket, count),
+            "Running" => oldest = oldest.into_iter().chain([first]).min(),
+            _ => {}
+        }
+        *counts.entry(identity).or_default() += count;
+    }
+    let counts = counts.into_iter();
+    summary.counts = counts
+        .map(|([name, version, status], count)| InstanceCount { name, version, status, count })
+        .collect();
+    for (bucket, count) in
+        db.all(STARTED, period, |row| Ok((row.get::<_, i64>(0)?, unsigned(row.get(1)?))))?
+    {
+        add(&mut summary.started, usize::try_from(bucket).ok(), count);
+    }
+    if let Some(created_at) = oldest {
+        let id = db.first(CREATED_AT, [created_at], |row| row.get(0))?;
+        summary.oldest_running = id.map(|id| (id, time(created_at).as_millis()));
+    }
+    Ok(summary)
+}
+
+fn add(buckets: &mut [u64], bucket: Option<usize>, count: u64) {
+    if let Some(total) = bucket.and_then(|bucket| buckets.get_mut(bucket)) {
+        *total += count;
+    }
+}
+
+pub(crate) fn queues(db: &Db, now: Timestamp) -> Result<QueueSummary, StoreFailure> {
+    let orchestrations = routes(db, now)?;
+    let locked: u64 = orchestrations.iter().map(|route| route.locked).sum();
+    let waiting: u64 = db.first(WAITING, [], |row| row.get(0))?.map(unsigned).unwrap_or_default();
+    let next: Option<i64> = db.first(NEXT_TIMER, [micros(now)], |row| row.get(0))?;
+    Ok(QueueSummary {
+        now_ms: now.as_millis(),
+        orchestrations,
+        activities: lanes(db, now)?,
+        next_timer_ms: next.map(|at| time(at).as_millis_ceil()),
+        waiting_timers: waiting.saturating_sub(locked),
+    })
+}
+
+fn routes(db: &Db, now: Timestamp) -> Result<Vec<RouteSummary>, StoreFailure> {
+    let mut routes: BTreeMap<i64, RouteSummary> = BTreeMap::new();
+    for (route, count) in db.all(READY_BY_ROUTE, [], |row| Ok((row.get(0)?, unsigned(row.get(1)?))))? {
+        let oldest: Option<Option<i64>> = db.first(OLDEST_ON_ROUTE, [route], |row| row.get(0))?;
+        let oldest_ready_ms = oldest.flatten().map(|since| time(since).as_millis());
+        routes.insert(route, RouteSummary { ready: count, oldest_ready_ms, ..RouteSummary::default() });
+    }
+    let leases = (micros(now), micros(now.saturating_add(LEASE_MAX)));
+    for (route, count) in db.all(LOCKED_BY_ROUTE, leases, |row| Ok((row.get(0)?, unsigned(row.get(1)?))))? {
+        routes.entry(route).or_default().locked = count;
+    }
+    for (id, name, version, pinned) in
+        db.all(ROUTES, [], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, triple(row, 3)?)))?
+    {
+        if let Some(summary) = routes.get_mut(&id) {
+            let pinned = pinned.map(|pinned| pinned.to_string());
+            *summary = RouteSummary { name, version, pinned, ..std::mem::take(summary) };
+        }
+    }
+    let mut routes: Vec<_> = routes.into_values().collect();
+    routes.sort_unstable();
+    Ok(routes)
+}
+
+/// A lane, and its activity that comes first.
+#[derive(Default)]
+struct Lane {
+    summary: LaneSummary,
+    first: Option<i64>,
+}
+
+impl Lane {
+    fn add_ready(&mut self, count: i64, first: Option<i64>) {
+        self.summary.ready += unsigned(count);
+        self.first = self.first.into_iter().chain(first).min();
+    }
+}
+
+fn lanes(db: &Db, now: Timestamp) -> Result<Vec<LaneSummary>, StoreFailure> {
+    let mut lanes: BTreeMap<i64, Lane> = BTreeMap::new();
+    for sql in [READY_BY_LANE, READY_BY_SESSION_LANE] {
+        let ready = db.all(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        for (lane, count, first) in ready {
+            lanes.entry(lane).or_default().add_ready(count, first);
+        }
+    }
+    let waiting = db.all(WAITING_BY_LANE, [micros(now)], |row| {
+        Ok((row.get(0)?, (row.get(1)?, row.get(2)?), row.get(3)?, row.get(4)?))
+    })?;
+    for (lane, (running, delayed), due, first) in waiting {
+        let lane = lanes.entry(lane).or_default();
+        (lane.summary.running, lane.summary.delayed) = (unsigned(running), unsigned(delayed));
+        lane.add_ready(due, first);
+    }
+    let named =
+        db.all(LANES, [], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, String>(2)?)))?;
+    let mut summaries = Vec::new();
+    for (id, tag, name) in named {
+        let Some(Lane { summary, first }) = lanes.remove(&id) else { continue };
+        let oldest_ready_ms = first.map(|first| scheduled_at_ms(db, first)).transpose()?.flatten();
+        summaries.push(LaneSummary { name, tag, oldest_ready_ms, ..summary });
+    }
+    summaries.sort_unstable();
+    Ok(summaries)
+}
+
+fn scheduled_at_ms(db: &Db, activity: i64) -> Result<Option<u64>, StoreFailure> {
+    let event = db.first(SCHEDULE, [activity], |row| crate::db::lossy_text(row, 0))?;
+    Ok(event.and_then(|event| recorded_at_ms(&event)))
+}
