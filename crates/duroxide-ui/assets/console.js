@@ -27,9 +27,11 @@
   function connect() {
     const wanted = live() && live().dataset.live;
     if (isPaused()) { disconnect(); show("paused"); return; }
-    if (!wanted || wanted === url) return;
+    // What the page has seen matters only for the beginning of a stream.
+    const subject = wanted && wanted.replace(/&seen=\d+/, "");
+    if (!subject || subject === url) return;
     disconnect();
-    url = wanted;
+    url = subject;
     source = new EventSource(wanted);
     source.addEventListener("open", () => show("live"));
     source.addEventListener("change", () => { if (live()) live().dispatchEvent(new CustomEvent("console:change")); });

@@ -22,6 +22,11 @@ use crate::{
     visit::Visit,
 };
 
+/// The stream of a page that shows what has this fingerprint. What changes before the stream begins is told by it too.
+pub(crate) fn link(view: &str, fingerprint: u64) -> String {
+    format!("live?view={view}&seen={fingerprint}")
+}
+
 /// What a stream watches.
 #[derive(Debug, Clone)]
 enum Watched {
@@ -47,13 +52,16 @@ pub(crate) async fn stream(visit: Visit) -> Result<Response, Failure> {
     let permit = Arc::clone(&visit.console.streams).try_acquire_owned();
     let permit =
         permit.map_err(|_| Failure::Busy("Too many live pages are open. Reload this page by hand."))?;
-    let events = watch(visit.console, watched, permit);
+    let seen = visit.query.number("seen")?;
+    let events = watch(visit.console, watched, seen, permit);
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))).into_response())
 }
 
 struct Watch {
     console: Arc<Console>,
     watched: Watched,
+    is_open: bool,
+    /// The fingerprint that the page has seen.
     last: Option<u64>,
     ends: Instant,
     _permit: OwnedSemaphorePermit,
@@ -63,10 +71,11 @@ struct Watch {
 fn watch(
     console: Arc<Console>,
     watched: Watched,
+    seen: Option<u64>,
     permit: OwnedSemaphorePermit,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let ends = Instant::now() + console.limits.stream_lifetime;
-    let begin = Watch { console, watched, last: None, ends, _permit: permit };
+    let begin = Watch { console, watched, is_open: false, last: seen, ends, _permit: permit };
     stream::unfold(begin, |mut watch| async move {
         let event = watch.next().await?;
         Some((Ok(event), watch))
@@ -76,14 +85,19 @@ fn watch(
 impl Watch {
     /// The next event; `None` at the end. The first one says that the stream works.
     async fn next(&mut self) -> Option<Event> {
+        if !self.is_open {
+            self.is_open = true;
+            if self.last.is_none() {
+                self.last = Some(self.fingerprint().await.ok()?);
+            }
+            return Some(Event::default().event("open").data(""));
+        }
         while Instant::now() < self.ends {
             let now = self.fingerprint().await.ok()?;
-            let before = self.last.replace(now);
-            match before {
-                None => return Some(Event::default().event("open").data("")),
-                Some(before) if before != now => return Some(Event::default().event("change").data("")),
-                Some(_) => sleep(self.console.limits.stream_interval).await,
+            if self.last.replace(now).is_some_and(|before| before != now) {
+                return Some(Event::default().event("change").data(""));
             }
+            sleep(self.console.limits.stream_interval).await;
         }
         None
     }
@@ -94,8 +108,7 @@ impl Watch {
                 // Asking starts the next read when the answer is old.
                 self.console.overview.counted().await;
                 self.console.overview.queued().await;
-                let (counted, queued) = self.console.overview.reads();
-                Ok(counted + queued)
+                Ok(self.console.overview.reads())
             }
             Watched::Instances(query) => instances::fingerprint(&self.console, query).await,
             Watched::Instance(id) => instance::fingerprint(&self.console, id).await,

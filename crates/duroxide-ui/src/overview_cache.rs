@@ -55,9 +55,9 @@ impl OverviewCache {
         self.queued.get(queued(self.client.clone())).await
     }
 
-    /// Changes when something was read again.
-    pub(crate) fn reads(&self) -> (u64, u64) {
-        (self.counted.reads(), self.queued.reads())
+    /// How often something was read.
+    pub(crate) fn reads(&self) -> u64 {
+        self.counted.reads() + self.queued.reads()
     }
 }
 

@@ -56,7 +56,7 @@ impl Shop {
         Self { client, store, runtime, address, server, _folder: folder }
     }
 
-    /// The URL of a page of the console.
+    /// The URL of a page of the console; of the console itself for an empty `page`.
     pub fn url(&self, page: &str) -> String {
         format!("http://{}/ops/duroxide{page}", self.address)
     }

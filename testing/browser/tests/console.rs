@@ -34,7 +34,7 @@ impl Visit {
 
     fn signed_in(instances: u32, width: u32, token: &str) -> Option<Self> {
         let visit = Self::new(instances, width)?;
-        visit.page.go(&visit.shop.url("/"));
+        visit.page.go(&visit.shop.url(""));
         // The login form is what a stranger gets, with 401, which the browser notes in its console.
         visit.page.fill("#token", token);
         visit.page.press(key::ENTER);

@@ -9,7 +9,7 @@ use duroxide::InstanceQuery;
 
 use crate::{
     failure::Failure,
-    format,
+    format, live,
     visit::{Frame, Place, Visit, show},
 };
 
@@ -35,6 +35,7 @@ struct Page {
 
 pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     let (client, redact) = (&visit.console.client, &visit.console.redact);
+    let live = live::link("failures", fingerprint(&visit.console).await?);
     let query = InstanceQuery::default().status("Failed").limit(FAILED_MAX);
     let failed = client.query_instances(&query).await?;
     let mut letters = client.list_dead_letters(Some(LETTERS_MAX + 1)).await?;
@@ -51,7 +52,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
         has_more: failed.next.is_some(),
         letters: letters.iter().map(letter).collect(),
         has_more_letters,
-        frame: visit.frame(Place::Failures, Some("live?view=failures".to_owned())),
+        frame: visit.frame(Place::Failures, Some(live)),
     })
 }
 

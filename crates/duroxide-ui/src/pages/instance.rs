@@ -14,7 +14,7 @@ use axum::response::Response;
 use crate::{
     console::Console,
     failure::Failure,
-    links,
+    links, live,
     visit::{Frame, Place, Visit, show},
 };
 
@@ -31,9 +31,10 @@ struct Page {
 
 pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     let id = visit.instance()?;
+    let seen = fingerprint(&visit.console, id).await?;
+    let live = format!("{}&id={}", live::link("instance", seen), links::encode(id));
     let read = read::read(&visit.console, id, visit.query.number("execution")?).await?;
     let view = View::new(&read, visit.query.number("page")?, &visit.console);
-    let live = format!("live?view=instance&id={}", links::encode(id));
     show(&Page { frame: visit.frame(Place::Instances, Some(live)), view })
 }
 

@@ -13,7 +13,7 @@ use crate::{
     console::Console,
     failure::Failure,
     fields::Fields,
-    format,
+    format, live,
     visit::{Frame, Place, Visit, show},
 };
 
@@ -32,7 +32,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     let filter = Filter::new(&visit.query, &visit.console.limits)?;
     let found = read(&visit.console, &filter).await?;
     let view = View::new(&found, &filter, &visit.console.redact, format::now_ms());
-    let live = format!("live?view=instances&{}", filter.to_query());
+    let live = format!("{}&{}", live::link("instances", hashed(&found)), filter.to_query());
     show(&Page { frame: visit.frame(Place::Instances, Some(live)), view })
 }
 
@@ -55,9 +55,13 @@ async fn read(console: &Console, filter: &Filter) -> Result<InstancePage, Failur
 /// Changes when the page would show something else.
 pub(crate) async fn fingerprint(console: &Console, query: &Fields) -> Result<u64, Failure> {
     let filter = Filter::new(query, &console.limits)?;
+    Ok(hashed(&read(console, &filter).await?))
+}
+
+fn hashed(found: &InstancePage) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for info in &read(console, &filter).await?.instances {
+    for info in &found.instances {
         (&info.instance_id, &info.status, info.updated_at, info.current_execution_id).hash(&mut hasher);
     }
-    Ok(hasher.finish())
+    hasher.finish()
 }

@@ -7,6 +7,7 @@ use axum::response::Response;
 
 use crate::{
     failure::Failure,
+    live,
     visit::{Frame, Place, Visit, show},
 };
 
@@ -20,10 +21,11 @@ struct Page {
 }
 
 pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
+    let live = live::link("overview", visit.console.overview.reads());
     let (counted, queued) = (visit.console.overview.counted().await, visit.console.overview.queued().await);
     let view = View::new(
         counted.as_ref().map(|counted| &counted.value),
         queued.as_ref().map(|queued| &queued.value),
     );
-    show(&Page { frame: visit.frame(Place::Nodes, Some("live?view=overview".to_owned())), view })
+    show(&Page { frame: visit.frame(Place::Nodes, Some(live)), view })
 }

@@ -8,7 +8,7 @@ use axum::response::Response;
 use crate::{
     changed::Changed,
     failure::Failure,
-    format,
+    format, live,
     visit::{Frame, Place, Visit, show},
 };
 
@@ -29,8 +29,9 @@ pub(crate) async fn from_root(visit: Visit) -> Changed {
 pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     let console = &visit.console;
     let range = Range::of(visit.query.one("range"));
+    let live = live::link("overview", console.overview.reads());
     let (counted, queued) = (console.overview.counted().await, console.overview.queued().await);
     let pending = console.client.count_pending_instances().await?;
     let view = View::new(counted.as_deref(), queued.as_deref(), pending, range, format::now_ms());
-    show(&Page { frame: visit.frame(Place::Overview, Some("live?view=overview".to_owned())), view })
+    show(&Page { frame: visit.frame(Place::Overview, Some(live)), view })
 }

@@ -48,6 +48,25 @@ async fn a_stream_says_when_an_instance_changed_and_not_what() {
 }
 
 #[tokio::test]
+async fn what_changed_between_the_page_and_its_stream_is_told() {
+    let fixture = Fixture::with(tokens(), |console| console.limits(limits(9))).await;
+    fixture.waiting_order("order").await;
+    for page in ["/instance?id=order", "/instances?prefix=or", "/failures"] {
+        let text = fixture.get(page).await.text;
+        let link = text.split("data-live=\"./live?").nth(1).unwrap().split('"').next().unwrap();
+        let link = link.replace("&amp;", "&").replace("&#38;", "&");
+        fixture.client.cancel_instance("order", "enough").await.unwrap();
+        fixture.ended("order").await;
+        let mut stream = open(&fixture, &link).await.into_body();
+        assert!(next(&mut stream).await.contains("event: open"));
+        assert!(next(&mut stream).await.contains("event: change"), "{page}");
+        fixture.client.delete_instance("order", false).await.unwrap();
+        fixture.waiting_order("order").await;
+    }
+    fixture.end().await;
+}
+
+#[tokio::test]
 async fn the_number_of_streams_is_bounded_and_one_that_ends_makes_room() {
     let fixture = Fixture::with(tokens(), |console| console.limits(limits(1))).await;
     let first = open(&fixture, "view=overview").await;

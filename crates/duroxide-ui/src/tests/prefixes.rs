@@ -98,6 +98,17 @@ async fn every_link_of_every_page_leads_somewhere_under_every_prefix() {
 }
 
 #[tokio::test]
+async fn the_address_itself_leads_to_the_overview() {
+    let fixture = Fixture::new(tokens()).await;
+    for (prefix, path) in [("", "/"), ("/duroxide", "/duroxide"), ("/a/b", "/a/b")] {
+        let answer = get(&mounted(&fixture.router, prefix), path).await;
+        assert_eq!(answer.status, StatusCode::SEE_OTHER, "{path}");
+        assert_eq!(resolve(path, answer.location()), format!("{prefix}/overview"), "{path}");
+    }
+    fixture.end().await;
+}
+
+#[tokio::test]
 async fn failures_are_styled_under_every_prefix() {
     let fixture = Fixture::new(tokens()).await;
     for (prefix, path, root) in

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn sign_in(page: &Page, shop: &Shop) {
-    page.go(&shop.url("/"));
+    page.go(&shop.url(""));
     page.fill("#token", OPERATOR);
     page.press(key::ENTER);
     page.text_of("nav[aria-label=Console]");

@@ -109,7 +109,7 @@ fn the_keyboard_is_enough() {
     let Some(visit) = Visit::new(1_000, 1_280) else { return };
     let page = &visit.page;
     visit.order("keys-1");
-    visit.go("/");
+    visit.go("");
     // The form has the focus.
     page.press(OPERATOR);
     page.press(key::ENTER);
