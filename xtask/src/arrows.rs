@@ -1,7 +1,7 @@
 //! Dependencies between the workspace's crates point inwards; the pure crates stay pure.
 //!
 //! ```text
-//! core <- provider <- store ; store <- {sqlite, postgres, peek-lock, runtime} ; peek-lock <- fs ; runtime <- {conformance, testing} ; sqlite <- testing ; all <- duroxide
+//! core <- provider <- store ; store <- {sqlite, postgres, peek-lock, runtime} ; peek-lock <- fs ; runtime <- {conformance, testing} ; sqlite <- testing ; all <- duroxide <- ui
 //! ```
 //!
 //! Only normal dependencies count: a crate's tests may use whatever they like.
@@ -46,6 +46,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "duroxide-testing",
         ],
     ),
+    ("duroxide-ui", &["duroxide", "duroxide-core"]),
+    ("browser", &["duroxide", "duroxide-ui"]),
+    ("console-example", &[]),
     ("fault-vfs", &[]),
     ("postgres-server", &[]),
     ("opentelemetry-example", &[]),

@@ -3,6 +3,7 @@
 mod arrows;
 mod bench;
 mod beside;
+mod chromium;
 mod citations;
 mod measure;
 mod postgres;
@@ -67,6 +68,8 @@ enum Command {
     /// Each measurement prints what it found and fails beyond its bound. They are no part of `test`, because a busy machine
     /// can spoil them.
     Measure(measure::Options),
+    /// Make the pictures of the console that stand in the documents, below `docs/pictures`. Needs Chromium.
+    Screenshots,
 }
 
 fn main() -> ExitCode {
@@ -92,6 +95,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Repeat(options) => repeat::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Measure(options) => measure::run(&options),
+        Command::Screenshots => chromium::screenshots(),
     }
 }
 

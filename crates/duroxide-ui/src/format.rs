@@ -115,6 +115,12 @@ pub(crate) fn size(bytes: usize) -> String {
     }
 }
 
+/// A sentence whose names stand between backticks, in parts: what is a name, and the text.
+pub(crate) fn sentence(text: &str) -> Vec<(bool, String)> {
+    let parts = text.split('`').enumerate().map(|(at, part)| (at % 2 == 1, part.to_owned()));
+    parts.filter(|(_, part)| !part.is_empty()).collect()
+}
+
 /// A payload on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShownPayload {
@@ -218,6 +224,16 @@ mod tests {
     fn numbers_and_sizes_can_be_read() {
         assert_eq!([number(0), number(999), number(1_234_567)], ["0", "999", "1,234,567"]);
         assert_eq!([size(12), size(3_500), size(1_300_000)], ["12 B", "3.4 KiB", "1.2 MiB"]);
+    }
+
+    #[test]
+    fn names_of_a_sentence_stand_between_backticks() {
+        let part = |is_name: bool, text: &str| (is_name, text.to_owned());
+        assert_eq!(
+            sentence("waits for `a` now"),
+            [part(false, "waits for "), part(true, "a"), part(false, " now")]
+        );
+        assert_eq!(sentence("`a"), [part(true, "a")]);
     }
 
     #[test]

@@ -90,12 +90,12 @@ impl Watch {
             if self.last.is_none() {
                 self.last = Some(self.fingerprint().await.ok()?);
             }
-            return Some(Event::default().event("open").data(""));
+            return Some(event("begin"));
         }
         while Instant::now() < self.ends {
             let now = self.fingerprint().await.ok()?;
             if self.last.replace(now).is_some_and(|before| before != now) {
-                return Some(Event::default().event("change").data(""));
+                return Some(event("change"));
             }
             sleep(self.console.limits.stream_interval).await;
         }
@@ -115,4 +115,9 @@ impl Watch {
             Watched::Failures => failures::fingerprint(&self.console).await,
         }
     }
+}
+
+/// Browsers drop an event without data.
+fn event(name: &'static str) -> Event {
+    Event::default().event(name).data("now")
 }

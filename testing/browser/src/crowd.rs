@@ -9,7 +9,7 @@ use crate::shop;
 
 /// Longer than anything here takes.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// The copies are spread over this time.
+/// The copies are spread over this time, more and more of them towards its end.
 const SPREAD: Duration = Duration::from_secs(26 * 3_600);
 
 /// Opens the store of a file, makes it if it is missing.
@@ -69,7 +69,7 @@ const COPY_INSTANCE: &str = "
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :copies)
     INSERT INTO instance (id, instance_id, known, name, version, status, execution_id, created_at, updated_at, route)
     SELECT :base + i, :prefix || printf('%07d', i), known, name, version, status, execution_id,
-           created_at - (:copies - i) * :step, updated_at - (:copies - i) * :step, route
+           created_at - (:copies - i) * (:copies - i) / :copies * :step, updated_at - (:copies - i) * (:copies - i) / :copies * :step, route
     FROM n, instance WHERE instance_id = :seed";
 
 const COPY_EXECUTION: &str = "
@@ -77,7 +77,7 @@ const COPY_EXECUTION: &str = "
     INSERT INTO execution (instance, execution_id, status, output, major, minor, patch, last_event_id, turns, started_at,
                            completed_at, output_event)
     SELECT :base + i, e.execution_id, e.status, e.output, major, minor, patch, last_event_id, turns,
-           e.started_at - (:copies - i) * :step, e.completed_at - (:copies - i) * :step, output_event
+           e.started_at - (:copies - i) * (:copies - i) / :copies * :step, e.completed_at - (:copies - i) * (:copies - i) / :copies * :step, output_event
     FROM n, execution e JOIN instance ON instance.id = e.instance WHERE instance_id = :seed";
 
 const COPY_HISTORY: &str = "

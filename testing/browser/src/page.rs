@@ -98,9 +98,11 @@ impl Page {
         while self.script(&format!("return Boolean({condition})")) != Value::Bool(true) {
             assert!(
                 Instant::now() < until,
-                "{condition} never became true on {}: {}",
+                "{condition} never became true on {}: {}\n{:?}\n{:?}",
                 self.url(),
-                self.text()
+                self.text(),
+                self.complaints(),
+                self.requests()
             );
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -59,12 +59,13 @@ pub(crate) fn series(counts: Counts<'_>, from_ms: u64, bucket_ms: u64, bars: usi
     let (started, completed, failed) = (sums(counts.started), sums(counts.completed), sums(counts.failed));
     let ended = completed.iter().zip(&failed).map(|(completed, failed)| completed + failed);
     let top = ended.chain(started.iter().copied()).max().unwrap_or(0).max(1);
-    let step = WIDTH / (started.len().max(1) as u64);
+    let number = started.len().max(1) as u64;
+    let step = WIDTH / number;
     let at = |values: &[u64], n: usize| values.get(n).copied().unwrap_or(0);
     let bars = (0..started.len()).map(|n| {
         let counts = [at(&started, n), at(&completed, n), at(&failed, n)];
         let begin = from_ms + (n * group) as u64 * bucket_ms;
-        bar(counts, begin, n as u64 * step, step, top)
+        bar(counts, begin, n as u64 * WIDTH / number, step, top)
     });
     let total = |values: &[u64]| format::number(values.iter().sum());
     Series {

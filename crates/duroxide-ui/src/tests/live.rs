@@ -36,10 +36,11 @@ async fn a_stream_says_when_an_instance_changed_and_not_what() {
         let response = open(&fixture, query).await;
         assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
         let mut stream = response.into_body();
-        assert!(next(&mut stream).await.contains("event: open"));
+        assert!(next(&mut stream).await.contains("event: begin"));
         fixture.client.raise_event("order", "Approval", "secret").await.unwrap();
         let change = next(&mut stream).await;
-        assert!(change.contains("event: change") && !change.contains("secret"), "{change}");
+        assert!(change.contains("event: change") && change.contains("data: now"), "{change}");
+        assert!(!change.contains("secret"), "{change}");
         fixture.ended("order").await;
         fixture.client.delete_instance("order", false).await.unwrap();
         fixture.waiting_order("order").await;
@@ -58,7 +59,7 @@ async fn what_changed_between_the_page_and_its_stream_is_told() {
         fixture.client.cancel_instance("order", "enough").await.unwrap();
         fixture.ended("order").await;
         let mut stream = open(&fixture, &link).await.into_body();
-        assert!(next(&mut stream).await.contains("event: open"));
+        assert!(next(&mut stream).await.contains("event: begin"));
         assert!(next(&mut stream).await.contains("event: change"), "{page}");
         fixture.client.delete_instance("order", false).await.unwrap();
         fixture.waiting_order("order").await;
@@ -83,6 +84,6 @@ async fn a_stream_ends_after_its_lifetime() {
     let fixture = Fixture::with(tokens(), |console| console.limits(short)).await;
     let stream = open(&fixture, "view=failures").await.into_body();
     let all = tokio::time::timeout(TIMEOUT, stream.collect()).await.unwrap().unwrap().to_bytes();
-    assert!(String::from_utf8_lossy(&all).contains("event: open"));
+    assert!(String::from_utf8_lossy(&all).contains("event: begin"));
     fixture.end().await;
 }

@@ -12,12 +12,12 @@ use browser::{
 
 /// The name of a picture, its page, its size, and whether it is dark.
 const PICTURES: [(&str, &str, u32, u32, bool); 7] = [
-    ("overview", "/overview", 1_180, 940, false),
-    ("instances", "/instances", 1_180, 860, false),
-    ("instance", "/instance?id=order-2041", 1_180, 1_180, false),
+    ("overview", "/overview", 1_180, 900, false),
+    ("instances", "/instances", 1_180, 800, false),
+    ("instance", "/instance?id=order-2041", 1_180, 900, false),
     ("failures", "/failures", 1_180, 720, false),
     ("nodes", "/nodes", 1_180, 840, false),
-    ("instance-dark", "/instance?id=order-2041", 1_180, 1_000, true),
+    ("instance-dark", "/instance?id=order-2041", 1_180, 760, true),
     ("phone", "/instance?id=order-2041", 400, 860, false),
 ];
 

@@ -40,7 +40,8 @@ pub(super) struct View {
     pub(super) is_child: bool,
     pub(super) created: Moment,
     pub(super) updated: Moment,
-    pub(super) explanation: Vec<String>,
+    /// Sentences in parts: what is a name, and the text.
+    pub(super) explanation: Vec<Vec<(bool, String)>>,
     pub(super) unexplained: Option<String>,
     pub(super) execution_id: u64,
     pub(super) executions: Vec<u64>,
@@ -142,11 +143,11 @@ impl View {
 }
 
 /// The sentences, with what the hook hides. Sentences about an end repeat its error, which is a payload.
-fn explanation(read: &Read, redact: &Redact) -> Vec<String> {
+fn explanation(read: &Read, redact: &Redact) -> Vec<Vec<(bool, String)>> {
     let lines = read.explanation.as_deref().unwrap_or_default().iter();
     let info = &read.info;
     let shown = |line: &String| {
-        redact.shown(&info.instance_id, PayloadKind::Error, &info.orchestration_name, line).into_owned()
+        format::sentence(&redact.shown(&info.instance_id, PayloadKind::Error, &info.orchestration_name, line))
     };
     lines.map(shown).collect()
 }

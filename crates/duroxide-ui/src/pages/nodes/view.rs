@@ -11,6 +11,9 @@ use crate::{
     overview_cache::{Counted, Queued},
 };
 
+/// How the names of activities begin that come with duroxide.
+const BUILT_IN: &str = "__duroxide_syscall:";
+
 /// Nodes and versions as they are shown. `None` where nothing was read yet.
 #[derive(Debug)]
 pub(super) struct View {
@@ -134,6 +137,14 @@ impl OpenNeed {
         }
     }
 
+    fn sentence(&self) -> String {
+        let count = format::number(self.count);
+        match &self.what {
+            What::Handler { name, version } => format!("{count} of {name} {version}"),
+            What::Pin { version } => format!("{count} pinned to duroxide {version}"),
+        }
+    }
+
     fn link(&self) -> Option<String> {
         let What::Handler { name, version } = &self.what else { return None };
         let (name, version) = (links::encode(name), links::encode(version));
@@ -179,13 +190,17 @@ impl NodeView {
             seen: Moment::new(node.seen_at_ms, now),
             started: Moment::new(node.started_at_ms, now),
             orchestrations: versions.collect(),
-            activities: capability.activities.iter().cloned().collect(),
+            // Activities that every node brings along say nothing about this one.
+            activities: capability
+                .activities
+                .iter()
+                .filter(|name| !name.starts_with(BUILT_IN))
+                .cloned()
+                .collect(),
             replays: replays.join("; "),
             tags: tags(&capability.tags),
             is_readable: node.capability.is_some(),
-            only_here: only
-                .map(|need| format!("{} of {}", format::number(need.count), need.text()))
-                .collect(),
+            only_here: only.map(|need| need.sentence()).collect(),
             is_known: needs.is_some() && live.iter().all(|node| node.capability.is_some()),
         }
     }

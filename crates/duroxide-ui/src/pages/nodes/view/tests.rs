@@ -50,7 +50,7 @@ fn a_node_that_alone_can_go_on_with_open_instances_must_stay() {
     let shown = view(vec![old, new], &open, &[("0.4.0", 7), ("0.5.0", 2)]);
     let nodes = shown.nodes.unwrap();
     assert_eq!(nodes[0].only_here, Vec::<String>::new(), "the new node can do all that the old one can");
-    assert_eq!(nodes[1].only_here, ["2 of Order 2.0.0", "2 of duroxide 0.5.0"]);
+    assert_eq!(nodes[1].only_here, ["2 of Order 2.0.0", "2 pinned to duroxide 0.5.0"]);
     assert_eq!(shown.stuck, 0);
     let handlers = shown.handlers.unwrap();
     assert_eq!((handlers[0].count.as_str(), handlers[0].nodes.len()), ("7", 2));
