@@ -1,4 +1,4 @@
-//! Chromium and its driver for the tests and pictures of the console.
+//! The console in the large: Chromium for its tests and pictures, and its measurement.
 
 use std::path::Path;
 
@@ -22,4 +22,13 @@ pub(crate) fn screenshots() -> Result<(), String> {
     set_up();
     Step::cargo("Pictures of the console", "run --quiet --package browser --bin screenshots -- docs/pictures")
         .run()
+}
+
+/// Measures the console on a large store. It needs no browser, but the same stores.
+pub(crate) fn measure() -> Result<(), String> {
+    Step::cargo(
+        "The console on a large store",
+        "run --quiet --release --package browser --bin measure-console",
+    )
+    .run()
 }

@@ -71,9 +71,9 @@ impl Visit {
     }
 }
 
-/// `data:` is the page that a browser begins with.
+/// The page that a browser begins with comes out of the browser.
 fn is_own(url: &str, origin: &str) -> bool {
-    url.starts_with(origin) || url.starts_with("data:") || url.starts_with("about:")
+    [origin, "chrome://", "chrome-untrusted://", "data:", "about:"].iter().any(|own| url.starts_with(own))
 }
 
 #[path = "console/actions.rs"]

@@ -95,7 +95,7 @@ fn dead_letters_are_retried_and_discarded() {
 async fn make_dead_letters(shop: &Shop) {
     let admin = shop.store.as_management_capability().unwrap();
     for id in ["nobody-1", "nobody-2"] {
-        shop.client.raise_event(id, "Approval", "lost").await.unwrap();
+        shop.client.enqueue_event(id, "inbox", "lost").await.unwrap();
     }
     let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     while admin.list_dead_letters(None).await.unwrap().len() < 2 {

@@ -15,7 +15,7 @@ const PAGES: [&str; 6] = [
 fn assert_pages(visit: &Visit) {
     let said = [
         ("By name and version", "88,0"),
-        ("hello-", "Completed"),
+        ("order-0006000", "Running"),
         ("was refused by the bank", "payment-0006000"),
         ("Approval", "Timeline"),
         ("was refused by the bank", "Payment"),
