@@ -5,8 +5,10 @@ pub(crate) mod health;
 mod history;
 mod listing;
 mod overview;
+mod queued_work;
 mod reader;
 mod snapshot;
+mod summary;
 
 use duroxide_provider::store::StoreFailure;
 use tokio_postgres::Row;

@@ -1,5 +1,6 @@
 //! What an operator can see.
 
+mod inspection;
 mod listing;
 
 use duroxide_core::EventKind;
@@ -14,6 +15,7 @@ use crate::{
     },
 };
 
+pub use inspection::*;
 pub use listing::*;
 
 /// Instances are listed newest first (A12).

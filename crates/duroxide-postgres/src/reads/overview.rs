@@ -19,6 +19,9 @@ use crate::{
     value::{Columns, limit, micros, number, time},
 };
 
+/// The time of a read: that of the database, unless the caller says one.
+pub(super) const NOW: &str =
+    "SELECT coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS now";
 /// Rows that wait for their removal are counted nowhere.
 const SYSTEM_METRICS: &str = "SELECT
     (SELECT count(*) FROM {s}.instance WHERE known) AS instances,
@@ -177,12 +180,12 @@ impl PostgresEngine {
     }
 }
 
-fn defined<T: serde::de::DeserializeOwned>(row: &Row) -> Result<T, Trouble> {
+pub(super) fn defined<T: serde::de::DeserializeOwned>(row: &Row) -> Result<T, Trouble> {
     serde_json::from_str(&row.column::<String>("definition")?)
         .map_err(|error| Trouble::new(Class::Refused, error.to_string()))
 }
 
-fn needs_of(row: &Row) -> Result<InstanceNeeds, Trouble> {
+pub(super) fn needs_of(row: &Row) -> Result<InstanceNeeds, Trouble> {
     let Route { name, version, pinned } = defined(row)?;
     Ok(InstanceNeeds { name, version, pinned })
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use duroxide_core::SystemStats;
+use duroxide_core::{SystemStats, Timestamp};
 use duroxide_provider::{
-    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, QueueDepths, SystemMetrics,
+    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, InstanceSummary, QueueDepths,
+    QueueSummary, QueuedWork, SummaryRequest, SystemMetrics,
     store::{
         EventRow, InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance,
         StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor, StoredExecution, StoredNode,
@@ -61,5 +62,8 @@ hand_on! {
         = read_ready_instances(wanted, max);
     fn ready_activities(wanted: &dyn Fn(&str, Option<&str>) -> bool, max: usize) -> Vec<ReadyActivity>
         = read_ready_activities(wanted, max);
+    fn queued_work(instance: &str, _now: Timestamp) -> Option<QueuedWork> = read_queued_work(instance);
+    fn instance_summary(request: &SummaryRequest) -> InstanceSummary = read_instance_summary(request);
+    fn queue_summary(_now: Timestamp) -> QueueSummary = read_queue_summary();
     fn snapshot() -> StoreSnapshot = read_snapshot();
 }

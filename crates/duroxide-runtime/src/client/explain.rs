@@ -231,7 +231,7 @@ impl Client {
     /// # let client = Client::new(Arc::new(MemoryProvider::new()));
     /// client.start_orchestration("order-1", "Order", "teapot").await?;
     /// let why = client.explain("order-1").await?;
-    /// assert_eq!((why.name.as_str(), why.status.as_str()), ("Order", "Pending"));
+    /// assert!(why.to_string().contains("no live node runs orchestrations"));
     /// # Ok(())
     /// # }
     /// ```

@@ -65,6 +65,31 @@ fn every_statement_of_claims_and_commits_uses_an_index() {
     assert_eq!(expensive(&path, trace.statements()), Vec::<String>::new());
 }
 
+/// What explains an instance, and what shows the queues, never looks at all instances.
+#[test]
+fn the_reads_that_explain_an_instance_use_an_index() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let mut store = Store::file(&path);
+    store.send(&start("order-1"));
+    let claim = store.claim().unwrap();
+    store.commit(&claim.lock_token, first_round("order-1")).unwrap();
+    store.send(&raise("order-1", "1"));
+    let trace = store.engine.trace_statements().unwrap();
+    assert_eq!(store.engine.queued_work("order-1", store.now).unwrap().unwrap().activities_total, 1);
+    store.engine.queued_work("nobody", store.now).unwrap();
+    store.engine.queue_summary(store.now).unwrap();
+    let conn = Connection::open(&path).unwrap();
+    let is_whole_table = |step: &String| {
+        let is_small = ["route", "lane", "node"].iter().any(|table| *step == format!("SCAN {table}"));
+        step.starts_with("SCAN") && !step.contains("INDEX") && !is_small
+    };
+    for sql in trace.statements().into_iter().filter(|sql| sql.starts_with("SELECT")) {
+        let plan = plan(&conn, &sql);
+        assert!(!plan.iter().any(is_whole_table), "{sql}: {plan:?}");
+    }
+}
+
 /// 23.3: an empty poll runs the same few statements, whatever is in the store, and counts nothing.
 #[test]
 fn an_empty_poll_costs_the_same_in_a_full_store() {

@@ -7,10 +7,11 @@ use std::{
 };
 
 use duroxide::{
-    Client, ClientError, DeleteInstanceResult, Event, ExecutionInfo, InstanceFilter, InstanceInfo,
-    InstancePage, InstanceQuery, InstanceTree, OrchestrationStatus, PruneOptions, PruneResult, QueueDepths,
-    StartOutcome, SystemMetrics, SystemStats,
-    providers::{DeadLetter, Provider, ProviderError},
+    Client, ClientError, DeleteInstanceResult, Event, ExecutionInfo, Explanation, InstanceFilter,
+    InstanceInfo, InstancePage, InstanceQuery, InstanceSummary, InstanceTree, OrchestrationStatus,
+    PruneOptions, PruneResult, QueueDepths, QueueSummary, QueuedWork, StartOutcome, SummaryRequest,
+    SystemMetrics, SystemStats,
+    providers::{DeadLetter, JoinedNode, Provider, ProviderError},
     runtime::{
         RuntimeLimits,
         env::{BoxFuture, Moment, Timer},
@@ -97,6 +98,11 @@ async fn management(client: &Client) -> CRes<()> {
     let _: SystemMetrics = client.get_system_metrics().await?;
     let _: QueueDepths = client.get_queue_depths().await?;
     let _: Option<u64> = client.count_pending_instances().await?;
+    let _: Explanation = client.explain("i").await?;
+    let _: Option<QueuedWork> = client.read_queued_work("i").await?;
+    let _: InstanceSummary = client.summarize_instances(&SummaryRequest::default()).await?;
+    let _: QueueSummary = client.summarize_queues().await?;
+    let _: Vec<JoinedNode> = client.list_nodes().await?;
     let _: InstanceTree = client.get_instance_tree("i").await?;
     let _: DeleteInstanceResult = client.delete_instance("i", false).await?;
     let _: DeleteInstanceResult = client.delete_instance_bulk(InstanceFilter::default()).await?;

@@ -1,9 +1,13 @@
 //! A12: the value types of `ProviderAdmin`.
 
 use duroxide::{
-    DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstancePage, InstanceQuery,
-    InstanceTree, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
-    providers::{DeadLetter, DeadLetterQueue, RawEvent},
+    ActivityState, DeleteInstanceResult, ExecutionInfo, Explanation, Finding, InstanceFilter, InstanceInfo,
+    InstancePage, InstanceQuery, InstanceSummary, InstanceTree, PruneOptions, PruneResult, QueueDepths,
+    QueueSummary, QueuedWork, SummaryRequest, SystemMetrics,
+    providers::{
+        DeadLetter, DeadLetterQueue, InstanceCount, InstanceNeeds, LaneSummary, MissingCapability,
+        QueuedActivityInfo, QueuedMessageInfo, RawEvent, RouteSummary, WorkLock,
+    },
 };
 
 use crate::bounds;
@@ -124,4 +128,108 @@ fn dead_letters_and_raw_events() {
     };
     bounds::value::<RawEvent>();
     let _ = RawEvent { event_id: 1, event_type: "t".into(), data: "d".into() };
+}
+
+#[test]
+fn summaries_are_built_in_full() {
+    bounds::value::<InstanceSummary>();
+    bounds::value::<QueueSummary>();
+    let request = SummaryRequest { from_ms: 0, bucket_ms: 1, buckets: SummaryRequest::BUCKETS_MAX };
+    assert_eq!((request.bucket_of(2), request.bucket_count(), request.end_ms()), (Some(2), 1_000, 1_000));
+    let count =
+        InstanceCount { name: "n".into(), version: "1.0.0".into(), status: "Running".into(), count: 1 };
+    let _ = InstanceSummary {
+        counts: vec![count],
+        started: vec![1_u64],
+        completed: vec![0],
+        failed: vec![0],
+        oldest_running: Some(("i".to_owned(), 1_u64)),
+    };
+    let route = RouteSummary {
+        name: None::<String>,
+        version: None::<String>,
+        pinned: None::<String>,
+        ready: 0,
+        locked: 0,
+        oldest_ready_ms: None::<u64>,
+    };
+    let lane = LaneSummary {
+        name: "a".into(),
+        tag: None::<String>,
+        ready: 0,
+        running: 0,
+        delayed: 0,
+        oldest_ready_ms: None::<u64>,
+    };
+    let _ = QueueSummary {
+        now_ms: 0,
+        orchestrations: vec![route],
+        activities: vec![lane],
+        next_timer_ms: None::<u64>,
+        waiting_timers: 0,
+    };
+}
+
+#[test]
+fn queued_work_can_be_made_by_a_provider() {
+    bounds::value::<QueuedWork>();
+    let mut work = QueuedWork::default();
+    (work.now_ms, work.attempts, work.ready_since_ms) = (1, 0_u32, None::<u64>);
+    work.needs = InstanceNeeds { name: None::<String>, version: None::<String>, pinned: None };
+    work.lock = Some(WorkLock { node: None::<String>, until_ms: 7 });
+    let message =
+        QueuedMessageInfo { data: "{}".into(), enqueued_at_ms: 1, visible_at_ms: None::<u64>, attempts: 0 };
+    assert!(work.push_message(message) && QueuedWork::LIMIT > 1 && QueuedWork::BYTES_LIMIT > 2);
+    (work.messages_total, work.activities_total) = (1, 1);
+    work.activities = vec![QueuedActivityInfo {
+        execution_id: 1,
+        activity_id: 2,
+        name: "a".into(),
+        tag: None::<String>,
+        session_id: None::<String>,
+        attempts: 0,
+        hidden_until_ms: None::<u64>,
+        lock: None::<WorkLock>,
+        stop_requested: false,
+    }];
+    work.dead_letters = Vec::<DeadLetter>::new();
+}
+
+/// Every finding, and where an activity can stand.
+#[test]
+fn findings_are_matched_by_their_fields() {
+    bounds::value::<Explanation>();
+    let _: fn(&Explanation) -> Vec<String> = Explanation::lines;
+    let _: fn(&Finding) -> u64 = |finding| match finding {
+        Finding::Completed { at_ms }
+        | Finding::Failed { error: _, at_ms }
+        | Finding::Poisoned { what: _, attempts: _, at_ms }
+        | Finding::Cancelled { reason: _, at_ms } => *at_ms,
+        Finding::StartQueued { since_ms }
+        | Finding::CancelRequested { since_ms }
+        | Finding::Ready { since_ms, attempts: _ }
+        | Finding::Event { name: _, since_ms, last_raised: _ }
+        | Finding::Queue { name: _, since_ms, last_enqueued: _ }
+        | Finding::Timer { due_ms: _, since_ms }
+        | Finding::Activity { name: _, activity_id: _, attempt: _, max_attempts: _, since_ms, state: _ }
+        | Finding::Child { instance: _, name: _, since_ms, explanation: _ }
+        | Finding::AwaitsCancellation { since_ms } => *since_ms,
+        Finding::TurnRunning { node: _, lease_ends_ms, attempt: _ } => *lease_ends_ms,
+        Finding::Hidden { until_ms, lacking_nodes: _ } => *until_ms,
+        Finding::NoNode { missing: _ }
+        | Finding::DeadLetter { id: _, reason: _ }
+        | Finding::Unreadable { error: _ }
+        | Finding::Nothing => 0,
+        _ => 0,
+    };
+    let states = [
+        ActivityState::Running { node: None::<String>, lease_ends_ms: 0 },
+        ActivityState::Waiting,
+        ActivityState::Hidden { until_ms: 0, lacking_nodes: Vec::<String>::new() },
+        ActivityState::NoNode { missing: MissingCapability::Tag { tag: None } },
+        ActivityState::StopRequested,
+        ActivityState::NotQueued,
+        ActivityState::Unknown,
+    ];
+    assert_eq!(states.len(), 7);
 }

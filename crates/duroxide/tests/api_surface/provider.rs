@@ -5,7 +5,8 @@ use std::{any::Any, collections::HashMap, time::Duration};
 use async_trait::async_trait;
 use duroxide::{
     DeleteInstanceResult, Event, ExecutionInfo, InstanceFilter, InstanceInfo, InstancePage, InstanceQuery,
-    PruneOptions, PruneResult, QueueDepths, SystemMetrics, SystemStats,
+    InstanceSummary, PruneOptions, PruneResult, QueueDepths, QueueSummary, QueuedWork, SummaryRequest,
+    SystemMetrics, SystemStats,
     providers::{
         ClaimToken, DequeuedItem, DispatcherCapabilityFilter, ExecutionMetadata, JoinedNode,
         MissingCapability, NextExecution, NodeAnnouncement, NodeCapability, NodeId, NodeMembership,
@@ -212,6 +213,11 @@ async fn added_methods_have_default_bodies() {
     assert_eq!(admin.list_stuck_instances(Duration::ZERO, &build).await.unwrap(), Vec::<String>::new());
     assert_eq!(admin.list_nodes().await.unwrap(), Vec::<JoinedNode>::new());
     assert_eq!(admin.list_stranded_work(10).await.unwrap(), Vec::<StrandedWork>::new());
+    assert_eq!(admin.read_queued_work("i").await.unwrap(), None::<QueuedWork>);
+    let request = SummaryRequest { from_ms: 0, bucket_ms: 1, buckets: 2 };
+    assert_eq!(admin.summarize_instances(&request).await.unwrap(), InstanceSummary::empty(&request));
+    let refused = admin.summarize_queues().await.map(|_: QueueSummary| ()).unwrap_err();
+    assert!(!refused.retryable && refused.message.contains("cannot tell"), "{refused}");
     assert_eq!(admin.get_instance_tree("i").await.unwrap().all_ids, ["i"]);
     let _: DeleteInstanceResult = admin.delete_instance("i", false).await.unwrap();
 }

@@ -93,7 +93,9 @@ impl MemoryTables {
                 summary.delayed += 1;
             } else {
                 summary.ready += 1;
-                summary.oldest_ready_ms = summary.oldest_ready_ms.or_else(|| self.scheduled_at_ms(activity));
+                if summary.ready == 1 {
+                    summary.oldest_ready_ms = self.scheduled_at_ms(activity);
+                }
             }
         }
         let described = lanes.into_iter().map(|(LaneId(id), summary)| {

@@ -149,7 +149,9 @@ impl ModelEngine {
                 lane.delayed += 1;
             } else {
                 lane.ready += 1;
-                lane.oldest_ready_ms = lane.oldest_ready_ms.or_else(|| self.scheduled_at(activity));
+                if lane.ready == 1 {
+                    lane.oldest_ready_ms = self.scheduled_at(activity);
+                }
             }
         }
         lanes.sort();

@@ -65,6 +65,7 @@ pub fn the_queued_work_of_an_instance_is_shown(mut s: Scenario) {
 /// A running instance needs what its execution is pinned to; its timers are due later, and its activities are where they are.
 pub fn the_activities_and_timers_of_an_instance_are_shown(mut s: Scenario) {
     let begin = s.now_ms();
+    s.run_first_turn(Turn::first("b").timer(begin + 5000), &start("b"));
     let turn = Turn::first("a").pinned(Version::new(0, 4, 2));
     let turn = turn.activity().routed_activity(Some("gpu"), None).routed_activity(None, Some("s"));
     s.run_first_turn(turn.timer(begin + 5000), &start("a"));
@@ -90,7 +91,6 @@ pub fn the_activities_and_timers_of_an_instance_are_shown(mut s: Scenario) {
     s.ack(&claimed.items.pop().unwrap(), Some(&completed("a", 2))).unwrap();
     assert_eq!(work_of(&mut s, "a").activities_total, 2);
 
-    s.run_first_turn(Turn::first("b").timer(begin + 5000), &start("b"));
     s.pass(Duration::from_secs(5));
     s.promote();
     assert_eq!(work_of(&mut s, "b").ready_since_ms, Some(begin + 5000), "since the timer was due");

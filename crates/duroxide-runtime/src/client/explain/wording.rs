@@ -114,7 +114,8 @@ impl Words {
         since_ms: u64,
         state: &ActivityState,
     ) -> String {
-        let since = self.since(since_ms);
+        // Said only where it is needed: the first time of a text names its zone.
+        let since = || self.since(since_ms);
         match state {
             ActivityState::Running { node, lease_ends_ms } => {
                 let of = max_attempts.map(|max| format!(" of {max}")).unwrap_or_default();
@@ -126,13 +127,13 @@ impl Words {
                 )
             }
             ActivityState::Waiting => {
-                format!("activity `{name}` waits for a free worker slot {since}{}", fetched(attempt))
+                format!("activity `{name}` waits for a free worker slot {}{}", since(), fetched(attempt))
             }
             ActivityState::Hidden { until_ms, lacking_nodes } => {
                 format!("activity `{name}` is {}", self.hidden(*until_ms, lacking_nodes))
             }
             ActivityState::NoNode { missing } => {
-                format!("activity `{name}` waits {since}: {}", missing_words(missing))
+                format!("activity `{name}` waits {}: {}", since(), missing_words(missing))
             }
             ActivityState::StopRequested => {
                 format!(
@@ -141,10 +142,11 @@ impl Words {
                 )
             }
             ActivityState::NotQueued => format!(
-                "waits for activity `{name}` {since}, which is not queued: its result is on the way, or it is a dead \
-                 letter"
+                "waits for activity `{name}` {}, which is not queued: its result is on the way, or it is a dead \
+                 letter",
+                since()
             ),
-            ActivityState::Unknown => format!("waits for activity `{name}` {since}"),
+            ActivityState::Unknown => format!("waits for activity `{name}` {}", since()),
         }
     }
 

@@ -16,7 +16,7 @@ impl Deciding<'_> {
             findings.push(Finding::TurnRunning {
                 node: lock.node.clone(),
                 lease_ends_ms: lock.until_ms,
-                attempt: work.attempts + 1,
+                attempt: work.attempts,
             });
         } else if let Some(since_ms) = work.ready_since_ms {
             match self.nodes.lack_for_instance(&work.needs) {
