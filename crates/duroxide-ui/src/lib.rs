@@ -32,27 +32,22 @@
 
 mod audit;
 mod auth;
-mod changed;
 mod charts;
 mod console;
-mod csrf;
-mod dress;
-mod failure;
-mod fields;
 mod format;
-mod guard;
-mod kept;
 mod limits;
-mod links;
 mod live;
 mod overview_cache;
 mod pages;
 mod redact;
+mod request;
 mod routes;
 mod serve;
 #[cfg(test)]
 mod tests;
-mod visit;
+
+use overview_cache::kept;
+use request::{changed, csrf, dress, failure, fields, guard, links, visit};
 
 pub use audit::{AuditEntry, AuditOutcome};
 pub use auth::{Auth, Principal, Role, WeakToken};

@@ -1,5 +1,7 @@
 //! [`OverviewCache`]: what takes a pass over the store, kept.
 
+pub(crate) mod kept;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use duroxide::{Client, InstanceSummary, QueueSummary, SummaryRequest, providers::JoinedNode};

@@ -58,12 +58,24 @@ impl Page {
 
     /// What a person can read in the first element that fits. Waits for it.
     pub fn text_of(&self, css: &str) -> String {
-        text(&self.get(&format!("element/{}/text", self.find(css))))
+        text(&self.on_fresh(css, |element| self.try_get(&format!("element/{element}/text"))))
     }
 
     /// Clicks the first element that fits. Waits for it.
     pub fn click(&self, css: &str) {
-        self.post(&format!("element/{}/click", self.find(css)), &json!({}));
+        self.on_fresh(css, |element| self.try_post(&format!("element/{element}/click"), &json!({})));
+    }
+
+    /// Finds an element and does something to it, again if a live page replaced it in between.
+    fn on_fresh(&self, css: &str, act: impl Fn(&str) -> Result<Value, String>) -> Value {
+        let mut done = act(&self.find(css));
+        for _ in 0..5 {
+            if !done.as_ref().is_err_and(|error| error.contains("stale element")) {
+                break;
+            }
+            done = act(&self.find(css));
+        }
+        done.unwrap_or_else(|error| panic!("{css}: {error}"))
     }
 
     /// Types into the first element that fits, in place of what was there.
@@ -164,18 +176,23 @@ impl Page {
     }
 
     fn get(&self, path: &str) -> Value {
-        let mut answer =
-            self.agent.get(format!("{}/{path}", self.session)).call().expect("chromedriver answers");
-        value(path, answer.body_mut().read_json().expect("an answer in JSON"))
+        self.try_get(path).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        let mut answer = self
-            .agent
-            .post(format!("{}/{path}", self.session))
-            .send_json(body)
-            .expect("chromedriver answers");
-        value(path, answer.body_mut().read_json().expect("an answer in JSON"))
+        self.try_post(path, body).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    fn try_get(&self, path: &str) -> Result<Value, String> {
+        let mut answer =
+            self.agent.get(format!("{}/{path}", self.session)).call().expect("chromedriver answers");
+        value(answer.body_mut().read_json().expect("an answer in JSON"))
+    }
+
+    fn try_post(&self, path: &str, body: &Value) -> Result<Value, String> {
+        let request = self.agent.post(format!("{}/{path}", self.session));
+        let mut answer = request.send_json(body).expect("chromedriver answers");
+        value(answer.body_mut().read_json().expect("an answer in JSON"))
     }
 }
 
@@ -185,10 +202,13 @@ impl Drop for Page {
     }
 }
 
-fn value(path: &str, mut answer: Value) -> Value {
+/// The value of an answer, or WebDriver's error.
+fn value(mut answer: Value) -> Result<Value, String> {
     let value = answer["value"].take();
-    assert!(value.get("error").is_none(), "{path}: {}: {}", value["error"], value["message"]);
-    value
+    match value.get("error") {
+        Some(error) => Err(format!("{error}: {}", value["message"])),
+        None => Ok(value),
+    }
 }
 
 fn text(value: &Value) -> String {
