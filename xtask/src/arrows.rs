@@ -1,7 +1,7 @@
 //! Dependencies between the workspace's crates point inwards; the pure crates stay pure.
 //!
 //! ```text
-//! core <- provider <- store ; store <- {sqlite, postgres, peek-lock, runtime} ; peek-lock <- fs ; runtime <- {conformance, testing} ; sqlite <- testing ; all <- duroxide <- cli
+//! core <- provider <- store ; store <- {sqlite, postgres, peek-lock, runtime} ; peek-lock <- fs ; runtime <- {conformance, testing} ; sqlite <- testing ; all <- duroxide <- ui <- cli
 //! ```
 //!
 //! Only normal dependencies count: a crate's tests may use whatever they like.
@@ -46,7 +46,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "duroxide-testing",
         ],
     ),
-    ("duroxide-cli", &["duroxide", "duroxide-core", "duroxide-provider"]),
+    ("duroxide-cli", &["duroxide", "duroxide-core", "duroxide-provider", "duroxide-ui"]),
+    ("duroxide-ui", &["duroxide", "duroxide-core"]),
+    ("browser", &["duroxide", "duroxide-ui"]),
+    ("console-example", &[]),
+    ("crash-and-resume-example", &[]),
     ("fault-vfs", &[]),
     ("postgres-server", &[]),
     ("opentelemetry-example", &["duroxide"]),

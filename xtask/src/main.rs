@@ -3,6 +3,7 @@
 mod arrows;
 mod bench;
 mod beside;
+mod chromium;
 mod citations;
 mod measure;
 mod postgres;
@@ -67,6 +68,11 @@ enum Command {
     /// Each measurement prints what it found and fails beyond its bound. They are no part of `test`, because a busy machine
     /// can spoil them.
     Measure(measure::Options),
+    /// Measure the console on a SQLite store with a million instances, beside a load: how fast its pages answer (under 100 ms at
+    /// p99), and what it costs the load (less than 5 %). On a machine that does nothing else.
+    MeasureConsole,
+    /// Make the pictures of the console that stand in the documents, below `docs/pictures`. Needs Chromium.
+    Screenshots,
 }
 
 fn main() -> ExitCode {
@@ -92,6 +98,8 @@ fn run(command: Command) -> Result<(), String> {
         Command::Repeat(options) => repeat::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Measure(options) => measure::run(&options),
+        Command::MeasureConsole => chromium::measure(),
+        Command::Screenshots => chromium::screenshots(),
     }
 }
 

@@ -12,18 +12,19 @@ const POOLER: &str = "/usr/sbin/pgbouncer";
 /// Installs Debian's packages if they are missing and apt-get may. Without a server the tests skip themselves, which is
 /// said here once more, because nobody reads the output of a passed test. (With `CI=true` they fail instead.)
 pub(crate) fn set_up() {
-    set_up_one("PostgreSQL", "postgresql", has_server);
-    set_up_one("PgBouncer", "pgbouncer", has_pooler);
-    set_up_one("OpenSSL for `native-tls`", "libssl-dev", has_openssl);
+    set_up_one("PostgreSQL", &["postgresql"], has_server);
+    set_up_one("PgBouncer", &["pgbouncer"], has_pooler);
+    set_up_one("OpenSSL for `native-tls`", &["pkg-config", "libssl-dev"], has_openssl);
 }
 
-fn set_up_one(name: &str, package: &str, is_installed: fn() -> bool) {
+/// Installs Debian's packages of one program if it is missing, and says what becomes of it.
+pub(crate) fn set_up_one(name: &str, packages: &[&str], is_installed: fn() -> bool) {
     if is_installed() {
         println!("    {name} is there");
         return;
     }
-    println!("    {name} is missing: apt-get install -y {package}");
-    if install(package) && is_installed() {
+    println!("    {name} is missing: apt-get install -y {}", packages.join(" "));
+    if install(packages) && is_installed() {
         println!("    {name} is there now");
     } else {
         println!(
@@ -47,6 +48,7 @@ fn has_server() -> bool {
 }
 
 /// The package list of a bare machine is empty or old.
-fn install(package: &str) -> bool {
-    answers("apt-get", &["update"]) && answers("apt-get", &["install", "-y", "pkg-config", package])
+fn install(packages: &[&str]) -> bool {
+    let command = [&["install", "-y"], packages].concat();
+    answers("apt-get", &["update"]) && answers("apt-get", &command)
 }

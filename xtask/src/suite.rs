@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    arrows, beside, citations, postgres,
+    arrows, beside, chromium, citations, postgres,
     step::{Step, announce, answers},
     test_run::TestRun,
     tidy,
@@ -40,6 +40,7 @@ fn set_up() -> Result<(), String> {
     }
     println!("    rustfmt and clippy are there");
     postgres::set_up();
+    chromium::set_up();
     Ok(())
 }
 

@@ -1,0 +1,65 @@
+//! [`AuditEntry`]: who changed what, and when.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// A change that somebody made or tried to make with the console. Payloads are not part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuditEntry {
+    /// When the change was answered.
+    pub at: SystemTime,
+    /// The [`Principal`](crate::Principal)'s name.
+    pub who: String,
+    /// What they asked for: `raise`, `enqueue`, `cancel`, `delete`, `start-again`, `retry-dead-letter`, `discard-dead-letter`, or a
+    /// bulk action such as `bulk cancel`.
+    pub action: String,
+    /// The instances or dead letters it was about.
+    pub subjects: Vec<String>,
+    /// What became of it.
+    pub outcome: AuditOutcome,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuditOutcome {
+    /// It was made.
+    Done,
+    /// It was allowed, and failed.
+    Failed,
+    /// It was not allowed: the role is too low, the console is read-only, or the form was forged.
+    Refused,
+}
+
+impl fmt::Display for AuditOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        })
+    }
+}
+
+pub(crate) type AuditHook = Arc<dyn Fn(&AuditEntry) + Send + Sync>;
+
+/// Writes an entry to the log, and hands it to the program's hook.
+pub(crate) fn write(entry: &AuditEntry, hook: Option<&AuditHook>) {
+    let at_ms = entry.at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    tracing::info!(
+        target: "duroxide::ui::audit",
+        who = %entry.who,
+        action = %entry.action,
+        subjects = ?entry.subjects,
+        outcome = %entry.outcome,
+        at_ms = %at_ms,
+        "console change"
+    );
+    if let Some(hook) = hook {
+        hook(entry);
+    }
+}

@@ -1,0 +1,115 @@
+//! [`Console`]: the console's settings, and the state that its pages share.
+
+use std::{fmt, sync::Arc};
+
+use axum::Router;
+use duroxide::Client;
+use tokio::sync::Semaphore;
+
+use crate::{
+    AuditEntry, Auth, Limits, Payload,
+    audit::AuditHook,
+    auth::Key,
+    overview_cache::OverviewCache,
+    redact::{Redact, RedactHook},
+    routes,
+};
+
+/// A console before it is mounted.
+///
+/// ```
+/// # fn mount(client: duroxide::Client, auth: duroxide_ui::Auth) -> axum::Router {
+/// use duroxide_ui::Console;
+///
+/// let console = Console::new(client, auth)
+///     .read_only()
+///     .redact(|payload| (payload.name == "Charge").then(|| "a card".to_owned()))
+///     .audit(|entry| println!("{} {} {:?}", entry.who, entry.action, entry.subjects));
+/// axum::Router::new().nest("/duroxide", console.router())
+/// # }
+/// ```
+pub struct Console {
+    pub(crate) client: Client,
+    pub(crate) auth: Auth,
+    pub(crate) limits: Limits,
+    pub(crate) read_only: bool,
+    pub(crate) redact: Redact,
+    pub(crate) audit: Option<AuditHook>,
+    /// Signs forms of whoever has no session of ours.
+    pub(crate) key: Key,
+    pub(crate) overview: OverviewCache,
+    pub(crate) streams: Arc<Semaphore>,
+}
+
+impl Console {
+    /// A console on a client's store, for whoever `auth` lets in.
+    pub fn new(client: Client, auth: Auth) -> Self {
+        let limits = Limits::default();
+        Self {
+            overview: OverviewCache::new(client.clone()),
+            streams: Arc::new(Semaphore::new(limits.streams_max)),
+            client,
+            auth,
+            limits,
+            read_only: false,
+            redact: Redact::default(),
+            audit: None,
+            // Without a random source every form is refused until `form_key` is set, because an empty key signs nothing.
+            key: Key::random().unwrap_or_else(|_| Key::new([0; 32])),
+        }
+    }
+
+    /// Lets nobody change anything, whatever their role.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Replaces payloads before they are shown or exported. The hook returns what is shown instead, or `None` for the payload as
+    /// it is. It sees every payload: inputs, outputs, results, errors, event data, key-values, custom statuses and dead letters.
+    #[must_use]
+    pub fn redact(mut self, hook: impl Fn(&Payload<'_>) -> Option<String> + Send + Sync + 'static) -> Self {
+        let hook: RedactHook = Arc::new(hook);
+        self.redact = Redact::with(hook);
+        self
+    }
+
+    /// Is told of every change. Each also becomes an event of the `tracing` target `duroxide::ui::audit`.
+    #[must_use]
+    pub fn audit(mut self, hook: impl Fn(&AuditEntry) + Send + Sync + 'static) -> Self {
+        self.audit = Some(Arc::new(hook));
+        self
+    }
+
+    /// What one request may cost.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.streams = Arc::new(Semaphore::new(limits.streams_max));
+        self.limits = limits;
+        self
+    }
+
+    /// The key that signs forms where [`Auth::layer`] decides who somebody is. Replicas behind one address need the same; by default
+    /// each has one of its own. Tokens bring their keys along.
+    #[must_use]
+    pub fn form_key(mut self, key: [u8; 32]) -> Self {
+        self.key = Key::new(key);
+        self
+    }
+
+    /// The router, to be nested into yours under any path.
+    pub fn router(self) -> Router {
+        routes::router(Arc::new(self))
+    }
+}
+
+impl fmt::Debug for Console {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Console")
+            .field("auth", &self.auth)
+            .field("limits", &self.limits)
+            .field("read_only", &self.read_only)
+            .finish_non_exhaustive()
+    }
+}

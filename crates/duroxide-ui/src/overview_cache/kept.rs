@@ -1,0 +1,167 @@
+//! [`Kept`]: an answer that is costly to read, kept and refreshed in the background.
+//!
+//! Whoever asks gets what is there at once. If that is old, one task reads it again, whoever else asks meanwhile. A read that
+//! took a time `t` is not repeated for 40 `t`, so the reads of one answer never take more than 1/41 of the store's time.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+
+/// How much longer an answer is kept than it took to read.
+const PATIENCE: u32 = 40;
+/// How long it is kept at least.
+const SHORTEST: Duration = Duration::from_secs(2);
+/// How long somebody waits for the first answer of all.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+
+/// An answer, and how it was got.
+#[derive(Debug)]
+pub(crate) struct Answer<T> {
+    pub(crate) value: T,
+    pub(crate) cost: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) struct Kept<T> {
+    state: Mutex<State<T>>,
+    /// How often it was read.
+    reads: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    answer: Option<Arc<Answer<T>>>,
+    not_before: Option<Instant>,
+    is_reading: bool,
+}
+
+impl<T: Send + Sync + 'static> Kept<T> {
+    pub(crate) fn new() -> Arc<Self> {
+        let state = State { answer: None, not_before: None, is_reading: false };
+        Arc::new(Self { state: Mutex::new(state), reads: watch::Sender::new(0) })
+    }
+
+    /// The answer as it is; starts `read` if it is old. `None` if there is none yet, or the last read failed and there never was
+    /// one.
+    pub(crate) async fn get<F>(self: &Arc<Self>, read: F) -> Option<Arc<Answer<T>>>
+    where
+        F: Future<Output = Option<T>> + Send + 'static,
+    {
+        let mut reads = self.reads.subscribe();
+        if self.begin() {
+            tokio::spawn(Arc::clone(self).refresh(read));
+        }
+        let answer = self.lock().answer.clone();
+        if answer.is_some() || !self.lock().is_reading {
+            return answer;
+        }
+        // Nobody was ever told anything: a small store answers within this time.
+        let _ = timeout(FIRST_WAIT, reads.changed()).await;
+        self.lock().answer.clone()
+    }
+
+    /// How often it was read, for streams that tell of it.
+    pub(crate) fn reads(&self) -> u64 {
+        *self.reads.borrow()
+    }
+
+    fn begin(&self) -> bool {
+        let mut state = self.lock();
+        let is_old = state.not_before.is_none_or(|not_before| not_before <= Instant::now());
+        let begins = is_old && !state.is_reading;
+        state.is_reading |= begins;
+        begins
+    }
+
+    async fn refresh(self: Arc<Self>, read: impl Future<Output = Option<T>>) {
+        // Also if the read panics: otherwise nobody would ever read again.
+        let end = EndOfRead(&self, Instant::now());
+        let value = read.await;
+        if let Some(value) = value {
+            self.lock().answer = Some(Arc::new(Answer { value, cost: end.1.elapsed() }));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct EndOfRead<'a, T: Send + Sync + 'static>(&'a Kept<T>, Instant);
+
+impl<T: Send + Sync + 'static> Drop for EndOfRead<'_, T> {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        let rest = now.duration_since(self.1).saturating_mul(PATIENCE).max(SHORTEST);
+        let mut state = self.0.lock();
+        state.is_reading = false;
+        state.not_before = Some(now + rest);
+        drop(state);
+        self.0.reads.send_modify(|reads| *reads += 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    async fn ask(kept: &Arc<Kept<u32>>, reads: &Arc<AtomicU32>, cost: Duration) -> Option<u32> {
+        let reads = Arc::clone(reads);
+        let read = async move {
+            sleep(cost).await;
+            Some(reads.fetch_add(1, Ordering::SeqCst) + 1)
+        };
+        kept.get(read).await.map(|answer| answer.value)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_read_once_however_many_ask() {
+        let (kept, reads) = (Kept::new(), Arc::new(AtomicU32::new(0)));
+        let cost = Duration::from_millis(10);
+        let asks = (0..20).map(|_| ask(&kept, &reads, cost));
+        let answers = futures_util::future::join_all(asks).await;
+        assert_eq!(answers, vec![Some(1); 20]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_read_is_answered_at_once_and_repeated_after_forty_times_its_cost() {
+        let (kept, reads) = (Kept::new(), Arc::new(AtomicU32::new(0)));
+        let cost = Duration::from_secs(1);
+        let begin = Instant::now();
+        assert_eq!(ask(&kept, &reads, cost).await, None);
+        assert!(begin.elapsed() <= FIRST_WAIT);
+        sleep(cost).await;
+        assert_eq!(ask(&kept, &reads, cost).await, Some(1));
+        advance(Duration::from_millis(39_900)).await;
+        assert_eq!(ask(&kept, &reads, cost).await, Some(1));
+        sleep(cost * 2).await;
+        assert_eq!(reads.load(Ordering::SeqCst), 1, "read again too early");
+        let begin = Instant::now();
+        assert_eq!(ask(&kept, &reads, cost).await, Some(1), "an old answer is better than waiting");
+        assert_eq!(begin.elapsed(), Duration::ZERO);
+        sleep(cost * 2).await;
+        assert_eq!(ask(&kept, &reads, cost).await, Some(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_that_fails_or_panics_is_tried_again() {
+        let kept = Kept::<u32>::new();
+        assert!(kept.get(async { None }).await.is_none());
+        assert!(kept.get(async { Some(1) }).await.is_none(), "not at once");
+        advance(SHORTEST).await;
+        assert!(kept.get(async { panic!("a panic of a store") }).await.is_none());
+        advance(SHORTEST).await;
+        assert_eq!(kept.get(async { Some(3) }).await.unwrap().value, 3);
+    }
+}

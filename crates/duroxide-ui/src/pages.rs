@@ -1,0 +1,16 @@
+//! The pages: for each a handler, a view and a template.
+//!
+//! A handler reads, a view is made of what was read by a function that does nothing else, and a template shows the view.
+
+pub(crate) mod actions;
+pub(crate) mod assets;
+pub(crate) mod bulk;
+pub(crate) mod dead_letters;
+pub(crate) mod event;
+pub(crate) mod export;
+pub(crate) mod failures;
+pub(crate) mod instance;
+pub(crate) mod instances;
+pub(crate) mod login;
+pub(crate) mod nodes;
+pub(crate) mod overview;

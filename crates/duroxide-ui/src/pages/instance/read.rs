@@ -1,0 +1,77 @@
+//! Everything the page of an instance shows, as it was read.
+
+use std::collections::BTreeMap;
+
+use duroxide::{
+    Client, ClientError, Event, ExecutionInfo, InstanceInfo, InstanceQuery, OrchestrationStatus,
+    providers::QueuedWork,
+};
+
+use super::family::Family;
+use crate::{console::Console, failure::Failure, format};
+
+/// Everything the page of an instance shows.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) now_ms: u64,
+    pub(super) info: InstanceInfo,
+    /// Why it does not move, a sentence each; or why that cannot be said.
+    pub(super) explanation: Result<Vec<String>, String>,
+    pub(super) executions: Vec<u64>,
+    pub(super) execution_id: u64,
+    pub(super) execution: Option<ExecutionInfo>,
+    /// Or why it cannot be read: an event of a later version, or damage.
+    pub(super) history: Result<Vec<Event>, String>,
+    pub(super) key_values: BTreeMap<String, String>,
+    pub(super) custom_status: Option<String>,
+    pub(super) family: Family,
+    pub(super) queued: Option<QueuedWork>,
+}
+
+pub(super) async fn read(console: &Console, id: &str, execution: Option<u64>) -> Result<Read, Failure> {
+    let client = &console.client;
+    let info = find(client, id).await?;
+    let is_pending = info.status == InstanceQuery::PENDING;
+    let execution_id = execution.unwrap_or(info.current_execution_id);
+    let executions = if is_pending { Vec::new() } else { client.list_executions(id).await? };
+    if !is_pending && !executions.contains(&execution_id) {
+        let text = format!("`{id}` has no execution {execution_id}. It may have been pruned.");
+        return Err(Failure::NotFound(text));
+    }
+    Ok(Read {
+        explanation: client.explain(id).await.map(|e| e.lines()).map_err(|error| error.to_string()),
+        execution: client.get_execution_info(id, execution_id).await.ok(),
+        history: match is_pending {
+            true => Ok(Vec::new()),
+            false => client.read_execution_history(id, execution_id).await.map_err(|error| error.to_string()),
+        },
+        key_values: client.get_kv_all_values(id).await?.into_iter().collect(),
+        custom_status: custom_status(client.get_orchestration_status(id).await?),
+        family: Family::read(client, &info).await?,
+        queued: client.read_queued_work(id).await?,
+        now_ms: format::now_ms(),
+        info,
+        executions,
+        execution_id,
+    })
+}
+
+/// The store's record of an instance, or of its queued start.
+pub(crate) async fn find(client: &Client, id: &str) -> Result<InstanceInfo, ClientError> {
+    let not_found = match client.get_instance_info(id).await {
+        Err(error @ ClientError::InstanceNotFound { .. }) => error,
+        other => return other,
+    };
+    let query = InstanceQuery::default().status(InstanceQuery::PENDING).id_prefix(id);
+    let page = client.query_instances(&query).await?;
+    page.instances.into_iter().find(|info| info.instance_id == id).ok_or(not_found)
+}
+
+fn custom_status(status: OrchestrationStatus) -> Option<String> {
+    match status {
+        OrchestrationStatus::NotFound => None,
+        OrchestrationStatus::Running { custom_status, .. }
+        | OrchestrationStatus::Completed { custom_status, .. }
+        | OrchestrationStatus::Failed { custom_status, .. } => custom_status,
+    }
+}

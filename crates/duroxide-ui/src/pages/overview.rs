@@ -1,0 +1,37 @@
+//! The overview: how many instances there are, what began and ended, what waits, and who is there.
+
+mod view;
+
+use askama::Template;
+use axum::response::Response;
+
+use crate::{
+    changed::Changed,
+    failure::Failure,
+    format, live,
+    visit::{Frame, Place, Visit, show},
+};
+
+use view::{Range, View};
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct Page {
+    frame: Frame,
+    view: View,
+}
+
+/// The address that a service nests the console under. It may end with a slash or not, so no link can start from it.
+pub(crate) async fn from_root(visit: Visit) -> Changed {
+    Changed::to(&visit.root, "overview")
+}
+
+pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
+    let console = &visit.console;
+    let range = Range::of(visit.query.one("range"));
+    let live = live::link("overview", console.overview.reads());
+    let (counted, queued) = (console.overview.counted().await, console.overview.queued().await);
+    let pending = console.client.count_pending_instances().await?;
+    let view = View::new(counted.as_deref(), queued.as_deref(), pending, range, format::now_ms());
+    show(&Page { frame: visit.frame(Place::Overview, Some(live)), view })
+}

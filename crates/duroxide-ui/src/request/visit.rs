@@ -1,0 +1,99 @@
+//! [`Visit`]: what a handler knows about a request that was let in.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::FromRequestParts,
+    http::request::Parts,
+    response::{Html, IntoResponse, Response},
+};
+
+use crate::{console::Console, failure::Failure, fields::Fields};
+
+/// A request that was let in. The guard puts it into the request's extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct Visit {
+    pub(crate) console: Arc<Console>,
+    /// The way to the overview; see [`crate::links`].
+    pub(crate) root: String,
+    pub(crate) who: String,
+    /// Whether forms that change something are shown.
+    pub(crate) can_change: bool,
+    pub(crate) can_sign_out: bool,
+    /// The token that forms carry.
+    pub(crate) csrf: String,
+    pub(crate) query: Fields,
+    /// The form, if there is one.
+    pub(crate) form: Fields,
+}
+
+impl<S: Sync> FromRequestParts<S> for Visit {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        // The guard of every route inserts one; without a guard nobody is let in.
+        parts.extensions.remove().ok_or(Failure::Forbidden("This page has no guard."))
+    }
+}
+
+/// The places of the navigation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Overview,
+    Instances,
+    Failures,
+    Nodes,
+}
+
+/// What the frame around every page shows.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    pub(crate) root: String,
+    pub(crate) who: String,
+    pub(crate) can_change: bool,
+    pub(crate) can_sign_out: bool,
+    pub(crate) csrf: String,
+    pub(crate) place: Place,
+    /// The stream that says when the page should be read again.
+    pub(crate) live: Option<String>,
+    pub(crate) notice: Option<&'static str>,
+}
+
+impl Visit {
+    pub(crate) fn frame(&self, place: Place, live: Option<String>) -> Frame {
+        Frame {
+            root: self.root.clone(),
+            who: self.who.clone(),
+            can_change: self.can_change,
+            can_sign_out: self.can_sign_out,
+            csrf: self.csrf.clone(),
+            place,
+            live,
+            notice: self.query.one("done").and_then(crate::changed::notice),
+        }
+    }
+
+    /// The instance that the query names.
+    pub(crate) fn instance(&self) -> Result<&str, Failure> {
+        self.query.one("id").filter(|id| !id.is_empty()).ok_or_else(|| {
+            Failure::BadRequest("The URL names no instance: open one from the list.".to_owned())
+        })
+    }
+}
+
+impl Frame {
+    pub(crate) fn is(&self, place: &str) -> bool {
+        let name = match self.place {
+            Place::Overview => "overview",
+            Place::Instances => "instances",
+            Place::Failures => "failures",
+            Place::Nodes => "nodes",
+        };
+        name == place
+    }
+}
+
+/// Renders a page.
+pub(crate) fn show(page: &impl askama::Template) -> Result<Response, Failure> {
+    Ok(Html(page.render()?).into_response())
+}
