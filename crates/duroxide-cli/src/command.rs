@@ -9,6 +9,8 @@ use duroxide::typed::Handlers;
 
 #[cfg(feature = "postgres")]
 use self::maintain::copy;
+#[cfg(feature = "ui")]
+use self::maintain::ui;
 use self::{
     change::{cancel, dead_letters, delete, enqueue, prune, raise, start},
     look::{explain, history, list, nodes, queues, show, stats, tree, versions, watch},
@@ -69,6 +71,9 @@ pub enum Command {
     /// Copy a SQLite file into a new schema of a PostgreSQL database
     #[cfg(feature = "postgres")]
     Copy(copy::Copy),
+    /// Open the web console on this machine
+    #[cfg(feature = "ui")]
+    Ui(ui::Ui),
 }
 
 impl Command {
@@ -96,6 +101,8 @@ impl Command {
             Self::Check(command) => command.run(&context).await,
             #[cfg(feature = "postgres")]
             Self::Copy(command) => command.run(&context).await,
+            #[cfg(feature = "ui")]
+            Self::Ui(command) => command.run(&context).await,
         }
     }
 }

@@ -13,3 +13,5 @@ mod postgres;
 mod refusals;
 mod stuck;
 mod terminal;
+#[cfg(feature = "ui")]
+mod ui;
