@@ -60,3 +60,8 @@ pub use serve::{ServeError, ServeOptions, Served, serve};
 pub fn router(client: duroxide::Client, auth: Auth) -> axum::Router {
     Console::new(client, auth).router()
 }
+
+/// The snippets of the guide compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/console.md")]
+struct Guide;
