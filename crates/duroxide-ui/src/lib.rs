@@ -1,4 +1,4 @@
-//! A web console for [duroxide](duroxide): see what instances do and why they wait, and steer them.
+//! A web console for [duroxide]: see what instances do and why they wait, and steer them.
 //!
 //! The console is an axum [`Router`](axum::Router) that a service nests under any path:
 //!
