@@ -1,6 +1,6 @@
 //! Runs the example: its own route, its console, a change, and the audit entry that it prints.
 
-#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, missing_docs, reason = "this is a test")]
 
 use std::{
     io::{BufRead, BufReader},

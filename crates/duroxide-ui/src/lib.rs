@@ -1,4 +1,4 @@
-//! A web console for [duroxide](duroxide): see what instances do and why they wait, and steer them.
+//! A web console for [duroxide]: see what instances do and why they wait, and steer them.
 //!
 //! The console is an axum [`Router`](axum::Router) that a service nests under any path:
 //!
@@ -60,3 +60,8 @@ pub use serve::{ServeError, ServeOptions, Served, serve};
 pub fn router(client: duroxide::Client, auth: Auth) -> axum::Router {
     Console::new(client, auth).router()
 }
+
+/// The snippets of the guide compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/console.md")]
+struct Guide;

@@ -69,7 +69,7 @@ const COPY_INSTANCE: &str = "
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :copies)
     INSERT INTO instance (id, instance_id, known, name, version, status, execution_id, created_at, updated_at, route)
     SELECT :base + i, :prefix || printf('%07d', i), known, name, version, status, execution_id,
-           created_at - (:copies - i) * (:copies - i) / :copies * :step, updated_at - (:copies - i) * (:copies - i) / :copies * :step, route
+           created_at - ((:copies - i) + (:copies - i) * (:copies - i) / :copies) * :step / 2, updated_at - ((:copies - i) + (:copies - i) * (:copies - i) / :copies) * :step / 2, route
     FROM n, instance WHERE instance_id = :seed";
 
 const COPY_EXECUTION: &str = "
@@ -77,7 +77,7 @@ const COPY_EXECUTION: &str = "
     INSERT INTO execution (instance, execution_id, status, output, major, minor, patch, last_event_id, turns, started_at,
                            completed_at, output_event)
     SELECT :base + i, e.execution_id, e.status, e.output, major, minor, patch, last_event_id, turns,
-           e.started_at - (:copies - i) * (:copies - i) / :copies * :step, e.completed_at - (:copies - i) * (:copies - i) / :copies * :step, output_event
+           e.started_at - ((:copies - i) + (:copies - i) * (:copies - i) / :copies) * :step / 2, e.completed_at - ((:copies - i) + (:copies - i) * (:copies - i) / :copies) * :step / 2, output_event
     FROM n, execution e JOIN instance ON instance.id = e.instance WHERE instance_id = :seed";
 
 const COPY_HISTORY: &str = "

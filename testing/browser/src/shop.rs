@@ -25,6 +25,9 @@ pub fn orchestrations() -> OrchestrationRegistry {
         .register("Hello", |ctx: OrchestrationContext, name: String| async move {
             ctx.schedule_activity("Greet", name).await
         })
+        .register("Invoice", |_: OrchestrationContext, customer: String| async move {
+            Err::<String, _>(format!("customer {customer} has no address"))
+        })
         .register("Long", long)
         .build()
 }

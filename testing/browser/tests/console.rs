@@ -1,6 +1,6 @@
 //! The console in Chromium, on a store with 100,000 instances.
 
-#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "this is a test")]
 
 use std::{sync::Arc, time::Duration};
 

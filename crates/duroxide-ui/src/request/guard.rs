@@ -28,35 +28,72 @@ pub(crate) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let identity = console.auth.identify(&parts);
-    let checked = match body_fields(&console, &parts, body).await {
-        Ok(form) => admit(&console, route, &parts, identity.as_ref(), form),
-        Err(failure) => Err((failure, Fields::default())),
+    let form = match body_fields(&console, &parts, body).await {
+        Ok(form) => form,
+        Err(failure) => return failure.into_response(),
     };
-    let (visit, form) = match checked {
-        Ok(visit) => {
-            let form = visit.form.clone();
-            (Ok(visit), form)
-        }
-        Err((failure, form)) => (Err(failure), form),
-    };
+    let admitted = admit(&console, route, &parts, identity.as_ref(), form.clone());
     let is_change = parts.method == Method::POST && route.access == Access::Change;
-    let was_let_in = visit.is_ok();
-    let response = match visit {
-        Ok(visit) => {
-            let mut request = Request::from_parts(parts, Body::empty());
-            request.extensions_mut().insert(visit);
-            next.run(request).await
+    let audited = identity.filter(|_| is_change).map(|identity| Audited { console, route, identity, form });
+    match admitted {
+        Err(failure) => {
+            // Strangers cannot fill the log.
+            audited.inspect(|audited| audited.write(AuditOutcome::Refused));
+            failure.into_response()
         }
-        Err(failure) => failure.into_response(),
-    };
-    // Strangers cannot fill the log.
-    if let (true, Some(identity)) = (is_change, identity) {
-        let entry = entry(route, &identity, &form, outcome(was_let_in, &response));
-        audit::write(&entry, console.audit.as_ref());
+        Ok(visit) => {
+            parts.extensions.insert(visit);
+            let handled = next.run(Request::from_parts(parts, Body::empty()));
+            match audited {
+                Some(audited) => audited.run(handled).await,
+                None => handled.await,
+            }
+        }
     }
-    response
+}
+
+/// A change that is written down.
+struct Audited {
+    console: Arc<Console>,
+    route: &'static Route,
+    identity: Identity,
+    form: Fields,
+}
+
+impl Audited {
+    /// Makes the change and writes it down, in a task of its own: a browser that goes away ends neither in the middle.
+    async fn run(self, handled: impl Future<Output = Response> + Send + 'static) -> Response {
+        let task = tokio::spawn(async move {
+            // The inner task ends with a panic of the handler, the outer one does not.
+            let answered = tokio::spawn(handled).await;
+            let response =
+                answered.unwrap_or_else(|error| Failure::Internal(error.to_string()).into_response());
+            let status = response.status();
+            let failed = status.is_client_error() || status.is_server_error();
+            self.write(if failed { AuditOutcome::Failed } else { AuditOutcome::Done });
+            response
+        });
+        task.await.unwrap_or_else(|error| Failure::Internal(error.to_string()).into_response())
+    }
+
+    /// Ids are in the log, whatever else a form has is not.
+    fn write(&self, outcome: AuditOutcome) {
+        let name = self.route.path.trim_start_matches('/');
+        let action = match crate::pages::bulk::Action::of(&self.form) {
+            Some(action) if name == "bulk" => format!("bulk {}", action.word()),
+            _ => name.to_owned(),
+        };
+        let entry = AuditEntry {
+            at: SystemTime::now(),
+            who: self.identity.principal.name.clone(),
+            action,
+            subjects: self.form.all("id").map(str::to_owned).collect(),
+            outcome,
+        };
+        audit::write(&entry, self.console.audit.as_ref());
+    }
 }
 
 /// The fields of a form. Only POST has one; the body of anything else is not read.
@@ -68,34 +105,34 @@ async fn body_fields(console: &Console, parts: &Parts, body: Body) -> Result<Fie
     Ok(Fields::parse(&bytes))
 }
 
-/// Decides whether a request is let in. Returns the form of a refused one, for the audit.
+/// Decides whether a request is let in.
 fn admit(
     console: &Arc<Console>,
     route: &Route,
     parts: &Parts,
     identity: Option<&Identity>,
     form: Fields,
-) -> Result<Visit, (Failure, Fields)> {
+) -> Result<Visit, Failure> {
     if route.access == Access::Public {
         return match parts.method == Method::POST && !csrf::is_same_origin(&parts.headers) {
-            true => Err((FORGED, form)),
+            true => Err(FORGED),
             false => Ok(visit(console, parts, identity, form)),
         };
     }
     let Some(identity) = identity else {
         let has_login = matches!(console.auth.0, Kind::Tokens(_));
-        return Err((Failure::Unauthorized { has_login, link_was_used: false }, form));
+        return Err(Failure::Unauthorized { has_login, link_was_used: false });
     };
     if route.access != Access::Read {
         if console.read_only {
-            return Err((READ_ONLY, form));
+            return Err(READ_ONLY);
         }
         if identity.principal.role < Role::Operator {
-            return Err((VIEWER, form));
+            return Err(VIEWER);
         }
         let forged = csrf::check(&parts.headers, &form, identity, &console.key);
         if parts.method == Method::POST && forged.is_err() {
-            return Err((FORGED, form));
+            return Err(FORGED);
         }
     }
     Ok(visit(console, parts, Some(identity), form))
@@ -118,33 +155,5 @@ fn visit(console: &Arc<Console>, parts: &Parts, identity: Option<&Identity>, for
         csrf: identity.map(|identity| csrf::token(identity, &console.key)).unwrap_or_default(),
         query: Fields::parse(parts.uri.query().unwrap_or_default().as_bytes()),
         form,
-    }
-}
-
-fn outcome(was_let_in: bool, response: &Response) -> AuditOutcome {
-    if !was_let_in {
-        return AuditOutcome::Refused;
-    }
-    let status = response.status();
-    if status.is_client_error() || status.is_server_error() {
-        AuditOutcome::Failed
-    } else {
-        AuditOutcome::Done
-    }
-}
-
-/// Ids are in the log, whatever else a form has is not.
-fn entry(route: &Route, identity: &Identity, form: &Fields, outcome: AuditOutcome) -> AuditEntry {
-    let name = route.path.trim_start_matches('/');
-    let action = match crate::pages::bulk::Action::of(form) {
-        Some(action) if name == "bulk" => format!("bulk {}", action.word()),
-        _ => name.to_owned(),
-    };
-    AuditEntry {
-        at: SystemTime::now(),
-        who: identity.principal.name.clone(),
-        action,
-        subjects: form.all("id").map(str::to_owned).collect(),
-        outcome,
     }
 }

@@ -1,9 +1,18 @@
 //! Every action end to end.
 
-use axum::http::StatusCode;
-use duroxide::{Client, ClientError, OrchestrationStatus};
+use std::{
+    future::Future,
+    task::{Context, Waker},
+};
 
-use super::fixture::{Fixture, OPERATOR, tokens};
+use axum::{
+    body::Body,
+    http::{Request, StatusCode, header},
+};
+use duroxide::{Client, ClientError, OrchestrationStatus};
+use tower::ServiceExt;
+
+use super::fixture::{Fixture, OPERATOR, TIMEOUT, tokens};
 use crate::AuditOutcome;
 
 async fn is_gone(client: &Client, id: &str) -> bool {
@@ -33,6 +42,31 @@ async fn an_event_that_is_raised_arrives() {
         (["order/1".to_owned()].as_slice(), AuditOutcome::Done)
     );
     assert!(!format!("{audit:?}").contains("Ada"), "no payload is written down");
+    fixture.end().await;
+}
+
+/// A tab that is closed must leave neither half a change nor one that nobody wrote down.
+#[tokio::test]
+async fn a_change_is_made_and_written_down_although_its_browser_goes_away() {
+    let fixture = Fixture::new(tokens()).await;
+    fixture.waiting_order("a").await;
+    fixture.waiting_order("b").await;
+    let request = Request::post("/bulk").header(header::AUTHORIZATION, format!("Bearer {OPERATOR}"));
+    let request = request.body(Body::from("action=cancel&id=a&id=b")).unwrap();
+    let mut answer = Box::pin(fixture.router.clone().oneshot(request));
+    let first = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(first.is_pending(), "the store has not answered yet");
+    drop(answer);
+    for id in ["a", "b"] {
+        assert!(matches!(fixture.ended(id).await, OrchestrationStatus::Failed { .. }));
+    }
+    let written = async {
+        while fixture.audit.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, written).await.unwrap();
+    assert_eq!(fixture.audit.lock().unwrap()[0].outcome, AuditOutcome::Done);
     fixture.end().await;
 }
 

@@ -15,7 +15,7 @@ const PICTURES: [(&str, &str, u32, u32, bool); 7] = [
     ("overview", "/overview", 1_180, 900, false),
     ("instances", "/instances", 1_180, 800, false),
     ("instance", "/instance?id=order-2041", 1_180, 900, false),
-    ("failures", "/failures", 1_180, 720, false),
+    ("failures", "/failures", 1_180, 640, false),
     ("nodes", "/nodes", 1_180, 840, false),
     ("instance-dark", "/instance?id=order-2041", 1_180, 760, true),
     ("phone", "/instance?id=order-2041", 400, 860, false),
@@ -63,7 +63,12 @@ async fn story() -> Shop {
         shop.client.start_orchestration(id, name, "order-2038").await.expect("starts");
     }
     shop.failed_payment("payment-8812", "5105").await;
-    shop.client.raise_event("order-0000", "Approval", "for nobody").await.expect("raises");
+    for n in 1..8 {
+        let id = format!("invoice-{n}");
+        shop.client.start_orchestration(&id, "Invoice", format!("c-{n}")).await.expect("starts");
+        shop.client.wait_for_orchestration(&id, browser::served::TIMEOUT).await.expect("ends");
+    }
+    shop.client.enqueue_event("order-1999", "changes", "{\"item\":\"cup\"}").await.expect("enqueues");
     // The raised event is recorded when the explanation can name it.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     while !shop.client.explain("order-2041").await.expect("explains").to_string().contains("`approval`") {

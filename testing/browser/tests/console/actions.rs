@@ -65,12 +65,14 @@ fn bulk_actions_show_first_what_they_hit() {
     page.click("input[name=all]");
     page.click("button[value=retry]");
     page.click("#confirm");
+    assert!(page.text_of(".notice").contains("started again"));
     assert!(matches!(visit.ended("bulk-3-again-1"), OrchestrationStatus::Failed { .. }));
     visit.go("/instances?prefix=bulk-");
     page.click("input[name=all]");
     page.click("button[value=delete]");
     assert!(page.text_of("h1").contains("Delete: 4 instances"));
     page.click("#confirm");
+    assert!(page.text_of(".notice").contains("were deleted"));
     visit.go("/instances?prefix=bulk-");
     assert!(page.text().contains("No instance matches"));
     visit.end();

@@ -38,22 +38,41 @@ pub(super) async fn read(console: &Console, id: &str, execution: Option<u64>) ->
         let text = format!("`{id}` has no execution {execution_id}. It may have been pruned.");
         return Err(Failure::NotFound(text));
     }
+    // Side by side: an explanation reads a whole history too, and the store has several readers.
+    let (explanation, history, execution, key_values, status, family, queued) = tokio::join!(
+        client.explain(id),
+        history(client, id, execution_id, is_pending),
+        client.get_execution_info(id, execution_id),
+        client.get_kv_all_values(id),
+        client.get_orchestration_status(id),
+        Family::read(client, &info),
+        client.read_queued_work(id),
+    );
     Ok(Read {
-        explanation: client.explain(id).await.map(|e| e.lines()).map_err(|error| error.to_string()),
-        execution: client.get_execution_info(id, execution_id).await.ok(),
-        history: match is_pending {
-            true => Ok(Vec::new()),
-            false => client.read_execution_history(id, execution_id).await.map_err(|error| error.to_string()),
-        },
-        key_values: client.get_kv_all_values(id).await?.into_iter().collect(),
-        custom_status: custom_status(client.get_orchestration_status(id).await?),
-        family: Family::read(client, &info).await?,
-        queued: client.read_queued_work(id).await?,
+        explanation: explanation.map(|found| found.lines()).map_err(|error| error.to_string()),
+        execution: execution.ok(),
+        history,
+        key_values: key_values?.into_iter().collect(),
+        custom_status: custom_status(status?),
+        family: family?,
+        queued: queued?,
         now_ms: format::now_ms(),
         info,
         executions,
         execution_id,
     })
+}
+
+async fn history(
+    client: &Client,
+    id: &str,
+    execution_id: u64,
+    is_pending: bool,
+) -> Result<Vec<Event>, String> {
+    if is_pending {
+        return Ok(Vec::new());
+    }
+    client.read_execution_history(id, execution_id).await.map_err(|error| error.to_string())
 }
 
 /// The store's record of an instance, or of its queued start.

@@ -38,6 +38,8 @@ pub(super) struct View {
     pub(super) class: &'static str,
     pub(super) is_open: bool,
     pub(super) is_child: bool,
+    /// A history whose payloads are hidden would not replay.
+    pub(super) can_export: bool,
     pub(super) created: Moment,
     pub(super) updated: Moment,
     /// Sentences in parts: what is a name, and the text.
@@ -113,6 +115,7 @@ impl View {
             class: status_class(&info.status),
             status: info.status.clone(),
             is_open,
+            can_export: !redact.is_set(),
             is_child: info.parent_instance_id.is_some(),
             created: Moment::new(info.created_at, read.now_ms),
             updated: Moment::new(info.updated_at, read.now_ms),
