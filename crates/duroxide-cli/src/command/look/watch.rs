@@ -41,11 +41,20 @@ pub struct Watch {
 impl Watch {
     pub(crate) async fn run(&self, context: &Context<'_>) -> Outcome {
         let store = context.reader().await?;
+        tokio::select! {
+            // First, so that an interrupt at any time ends the pictures, and the terminal gets its old content back.
+            biased;
+            _ = tokio::signal::ctrl_c() => Ok(Exit::Done),
+            shown = self.show(&store, context) => shown,
+        }
+    }
+
+    async fn show(&self, store: &Store, context: &Context<'_>) -> Outcome {
         let title = context.address()?.to_string();
         let terminal = Terminal::enter(context.out);
         let mut summary = Summary::default();
         for number in 1.. {
-            match Overview::read(&store, &title, &mut summary).await {
+            match Overview::read(store, &title, &mut summary).await {
                 Ok(overview) if context.out.format == Format::Json => {
                     context.out.print_json_line(&overview.to_json())?;
                 }
@@ -56,11 +65,7 @@ impl Watch {
             if self.count == Some(number) {
                 break;
             }
-            tokio::select! {
-                biased;
-                _ = tokio::signal::ctrl_c() => break,
-                () = tokio::time::sleep(self.interval) => {}
-            }
+            tokio::time::sleep(self.interval).await;
         }
         Ok(Exit::Done)
     }
