@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         // Card numbers are nobody's business.
         .redact(|payload| (payload.name == "Charge").then(|| "a payment".to_owned()))
         .audit(|entry| {
-            println!("audit: {} {} {:?}: {}", entry.who, entry.action, entry.subjects, entry.outcome)
+            println!("audit: {} {} {:?}: {}", entry.who, entry.action, entry.subjects, entry.outcome);
         });
 
     let service = Router::new()

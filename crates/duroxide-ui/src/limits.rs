@@ -4,7 +4,6 @@ use std::time::Duration;
 
 /// What one request may cost. Every list, body and stream of the console has a bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Limits {
     /// Instances on a page. A URL may ask for fewer, not for more.
     pub page_size_max: u32,

@@ -15,7 +15,6 @@ use crate::{
 
 /// How [`serve`] serves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct ServeOptions {
     /// The port on loopback; 0 for a free one.
     pub port: u16,

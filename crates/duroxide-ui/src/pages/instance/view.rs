@@ -133,7 +133,7 @@ impl View {
             custom_status: read
                 .custom_status
                 .as_ref()
-                .map(|status| payload(PayloadKind::CustomStatus, "", status)),
+                .map(|status| payload(PayloadKind::CustomStatus, &info.orchestration_name, status)),
             key_values: key_values
                 .map(|(key, value)| (key.clone(), payload(PayloadKind::KeyValue, key, value)))
                 .collect(),
