@@ -4,7 +4,7 @@ mod dead_letter;
 mod instance_query;
 mod queued_work;
 mod stranded;
-mod summary;
+pub(crate) mod summary;
 
 pub use self::{
     dead_letter::{DeadLetter, DeadLetterQueue, RawEvent},
@@ -13,10 +13,7 @@ pub use self::{
     stranded::{MissingCapability, StrandedWork},
     summary::{InstanceCount, InstanceSummary, LaneSummary, QueueSummary, RouteSummary, SummaryRequest},
 };
-pub(crate) use self::{
-    instance_query::scan,
-    summary::scan::{self as summary_scan, InstanceTally},
-};
+pub(crate) use self::{instance_query::scan, summary::scan as summary_scan};
 
 use serde::Serialize;
 

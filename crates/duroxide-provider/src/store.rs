@@ -23,6 +23,7 @@ mod state_change;
 mod token;
 mod transaction;
 
+pub use crate::management::summary::scan::InstanceTally;
 pub use delivery::{Arrival, sort_for_delivery};
 pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfWrite};
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};

@@ -46,7 +46,7 @@ some ran the activity twice: true"#,
 fn explain() {
     check(
         "explain",
-        "no live node runs orchestrations
+        "approval-1 waits: no live node runs orchestrations
 approval-1 waits for `Approved`, and somebody raised `approved`
 reminder-1 sleeps for 3 h
 order-1 waits for `Charge`, which 1 node has no handler for",

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    InstanceCount, InstanceSummary, LaneSummary, QueueSummary, RouteSummary, SummaryRequest,
-    store::{StoreFailure, recorded_at_ms},
+    InstanceSummary, LaneSummary, QueueSummary, RouteSummary, SummaryRequest,
+    store::{InstanceTally, StoreFailure, recorded_at_ms},
 };
 
 use super::listing::stored_time;
@@ -14,18 +14,13 @@ use crate::{
     tables::payloads::whole_data,
 };
 
-/// One pass over the instances. When one ended is looked up only if that may be in the period: a round that ends an instance
-/// changes it.
-const COUNTS: &str = "SELECT coalesce(name, ''), coalesce(version, ''), coalesce(status, ''),
+/// One pass over the table, in its order: by an index each row would be looked up, and SQLite would sort to group. When an
+/// instance ended is looked up only if that may be in the period: a round that ends an instance changes it.
+const INSTANCES: &str = "SELECT instance_id, name, version, status, created_at,
         CASE WHEN updated_at >= ?1 AND status IN ('Completed', 'Failed') THEN
-            (SELECT (completed_at / 1000 - ?1 / 1000) / ?3 FROM execution WHERE execution.instance = instance.id
-                AND execution.execution_id = instance.execution_id AND completed_at >= ?1 AND completed_at < ?2) END,
-        count(*), min(created_at)
-    FROM instance WHERE known = 1 GROUP BY 1, 2, 3, 4";
-const STARTED: &str = "SELECT (created_at / 1000 - ?1 / 1000) / ?3, count(*)
-    FROM instance INDEXED BY instance_created WHERE known = 1 AND created_at >= ?1 AND created_at < ?2 GROUP BY 1";
-const CREATED_AT: &str = "SELECT instance_id FROM instance INDEXED BY instance_created
-    WHERE known = 1 AND created_at = ?1 AND status = 'Running' LIMIT 1";
+            (SELECT completed_at FROM execution WHERE execution.instance = instance.id
+                AND execution.execution_id = instance.execution_id) END
+    FROM instance NOT INDEXED WHERE known = 1";
 
 const ROUTES: &str = "SELECT id, name, version, major, minor, patch FROM route";
 const READY_BY_ROUTE: &str = "SELECT route, count(*) FROM instance INDEXED BY instance_ready
@@ -62,48 +57,15 @@ const SCHEDULE: &str = concat!(
 const LEASE_MAX: Duration = Duration::from_secs(3600);
 
 pub(crate) fn instances(db: &Db, request: &SummaryRequest) -> Result<InstanceSummary, StoreFailure> {
-    let mut summary = InstanceSummary::empty(request);
-    // Without a length no time is in the period.
-    let to = if request.bucket_ms == 0 { request.from_ms } else { request.end_ms() };
-    let length = i64::try_from(request.bucket_ms).unwrap_or(i64::MAX).max(1);
-    let period = (stored_time(request.from_ms), stored_time(to), length);
-    let rows = db.all(COUNTS, period, |row| {
-        let identity: [String; 3] = [row.get(0)?, row.get(1)?, row.get(2)?];
-        let bucket = row.get::<_, Option<i64>>(3)?.and_then(|bucket| usize::try_from(bucket).ok());
-        Ok((identity, bucket, unsigned(row.get(4)?), row.get::<_, i64>(5)?))
+    let mut tally = InstanceTally::new(request);
+    db.all(INSTANCES, [stored_time(request.from_ms)], |row| {
+        let text = |column| row.get_ref(column).map(|value| value.as_str().unwrap_or_default());
+        let ended_at = row.get::<_, Option<i64>>(5)?.map(|at| time(at).as_millis());
+        let created_at = time(row.get(4)?).as_millis();
+        tally.add(text(0)?, [text(1)?, text(2)?, text(3)?], created_at, ended_at);
+        Ok(())
     })?;
-    let mut counts: BTreeMap<[String; 3], u64> = BTreeMap::new();
-    let mut oldest = None;
-    for (identity, bucket, count, first) in rows {
-        let [_, _, status] = &identity;
-        match status.as_str() {
-            "Completed" => add(&mut summary.completed, bucket, count),
-            "Failed" => add(&mut summary.failed, bucket, count),
-            "Running" => oldest = oldest.into_iter().chain([first]).min(),
-            _ => {}
-        }
-        *counts.entry(identity).or_default() += count;
-    }
-    let counts = counts.into_iter();
-    summary.counts = counts
-        .map(|([name, version, status], count)| InstanceCount { name, version, status, count })
-        .collect();
-    for (bucket, count) in
-        db.all(STARTED, period, |row| Ok((row.get::<_, i64>(0)?, unsigned(row.get(1)?))))?
-    {
-        add(&mut summary.started, usize::try_from(bucket).ok(), count);
-    }
-    if let Some(created_at) = oldest {
-        let id = db.first(CREATED_AT, [created_at], |row| row.get(0))?;
-        summary.oldest_running = id.map(|id| (id, time(created_at).as_millis()));
-    }
-    Ok(summary)
-}
-
-fn add(buckets: &mut [u64], bucket: Option<usize>, count: u64) {
-    if let Some(total) = bucket.and_then(|bucket| buckets.get_mut(bucket)) {
-        *total += count;
-    }
+    Ok(tally.into_summary())
 }
 
 pub(crate) fn queues(db: &Db, now: Timestamp) -> Result<QueueSummary, StoreFailure> {

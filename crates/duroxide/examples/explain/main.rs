@@ -16,7 +16,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // Nobody runs orchestrations yet.
     client.start_orchestration("approval-1", "Approval", "").await?;
-    println!("{}", client.explain("approval-1").await?.lines()[0]);
+    tell(&client, "approval-1", |finding| match finding {
+        Finding::NoNode { .. } => Some(format!("waits: {finding}")),
+        _ => None,
+    })
+    .await?;
 
     let orchestrations = OrchestrationRegistry::builder()
         .register("Approval", |ctx: OrchestrationContext, _| async move {

@@ -19,7 +19,7 @@ pub(crate) async fn summarize<A: ProviderAdmin + ?Sized>(
         };
         match read.await {
             Ok((info, execution)) => {
-                let identity = [info.orchestration_name, info.orchestration_version, info.status];
+                let identity = [&*info.orchestration_name, &*info.orchestration_version, &*info.status];
                 tally.add(&info.instance_id, identity, info.created_at, execution.completed_at);
             }
             // It was deleted since it was listed. The contract gives this reason as a text only.
@@ -30,37 +30,59 @@ pub(crate) async fn summarize<A: ProviderAdmin + ?Sized>(
     Ok(tally.into_summary())
 }
 
-/// Counts instances one by one.
-pub(crate) struct InstanceTally<'a> {
+/// Counts instances one by one. It allocates for each new name, version and status, not for each instance.
+#[derive(Debug)]
+pub struct InstanceTally<'a> {
     request: &'a SummaryRequest,
-    counts: BTreeMap<[String; 3], u64>,
+    /// By name, version and status, with a NUL behind the first two.
+    counts: BTreeMap<String, u64>,
+    key: String,
     summary: InstanceSummary,
 }
 
 impl<'a> InstanceTally<'a> {
-    pub(crate) fn new(request: &'a SummaryRequest) -> Self {
-        Self { request, counts: BTreeMap::new(), summary: InstanceSummary::empty(request) }
+    /// A summary without instances.
+    pub fn new(request: &'a SummaryRequest) -> Self {
+        let summary = InstanceSummary::empty(request);
+        Self { request, counts: BTreeMap::new(), key: String::new(), summary }
     }
 
-    /// Counts an instance by its name, version and status.
-    pub(crate) fn add(&mut self, id: &str, identity: [String; 3], created_at: u64, ended_at: Option<u64>) {
+    /// Counts an instance by its name, version and status, when it was created and when it ended, in milliseconds.
+    pub fn add(
+        &mut self,
+        id: &str,
+        [name, version, status]: [&str; 3],
+        created_at: u64,
+        ended_at: Option<u64>,
+    ) {
         count(&mut self.summary.started, self.request.bucket_of(created_at));
         let ended = ended_at.and_then(|at| self.request.bucket_of(at));
-        let [_, _, status] = &identity;
-        match status.as_str() {
+        match status {
             "Completed" => count(&mut self.summary.completed, ended),
             "Failed" => count(&mut self.summary.failed, ended),
             "Running" => self.summary.note_running(id, created_at),
             _ => {}
         }
-        *self.counts.entry(identity).or_default() += 1;
+        self.key.clear();
+        for part in [name, "\0", version, "\0", status] {
+            self.key.push_str(part);
+        }
+        match self.counts.get_mut(&self.key) {
+            Some(count) => *count += 1,
+            None => drop(self.counts.insert(self.key.clone(), 1)),
+        }
     }
 
-    pub(crate) fn into_summary(self) -> InstanceSummary {
-        let counts = self.counts.into_iter();
-        let counts =
-            counts.map(|([name, version, status], count)| InstanceCount { name, version, status, count });
-        InstanceSummary { counts: counts.collect(), ..self.summary }
+    /// The summary of all that was counted.
+    pub fn into_summary(self) -> InstanceSummary {
+        let described = |(key, count): (String, u64)| {
+            let mut parts = key.splitn(3, '\0').map(str::to_owned);
+            let mut next = || parts.next().unwrap_or_default();
+            InstanceCount { name: next(), version: next(), status: next(), count }
+        };
+        let mut counts: Vec<_> = self.counts.into_iter().map(described).collect();
+        counts.sort_unstable();
+        InstanceSummary { counts, ..self.summary }
     }
 }
 

@@ -6,10 +6,9 @@ use duroxide_core::Timestamp;
 
 use crate::{
     InstanceSummary, LaneSummary, QueueSummary, QueuedWork, RouteSummary, SummaryRequest,
-    management::InstanceTally,
     memory::{MemoryTables, tables::mailboxes::Message},
     rules::{InstanceRow, LaneId, QueuedActivity, RouteId, WorkRows},
-    store::recorded_at_ms,
+    store::{InstanceTally, recorded_at_ms},
 };
 
 impl MemoryTables {
@@ -39,7 +38,7 @@ impl MemoryTables {
         let mut tally = InstanceTally::new(request);
         for (_, row) in self.instances.iter().filter(|(_, row)| row.known) {
             let identity =
-                [&row.name, &row.version, &row.status].map(|text| text.clone().unwrap_or_default());
+                [&row.name, &row.version, &row.status].map(|text| text.as_deref().unwrap_or_default());
             let ended_at = self.current_execution(row).and_then(|execution| execution.completed_at);
             tally.add(&row.id, identity, row.created_at.as_millis(), ended_at.map(Timestamp::as_millis));
         }

@@ -82,7 +82,7 @@ impl ModelEngine {
             match summary.counts.iter_mut().find(is_same) {
                 Some(found) => found.count += 1,
                 None => {
-                    summary.counts.push(InstanceCount { name, version, status: status.clone(), count: 1 })
+                    summary.counts.push(InstanceCount { name, version, status: status.clone(), count: 1 });
                 }
             }
             if let Some(bucket) = request.bucket_of(info.created_at) {
