@@ -11,6 +11,37 @@ use crate::{
     routes::{Access, ROUTES},
 };
 
+/// Who may use what, written down a second time: a route that is opened by mistake is found.
+const TABLE: &[(&str, Access)] = &[
+    ("/", Access::Read),
+    ("/overview", Access::Read),
+    ("/instances", Access::Read),
+    ("/instance", Access::Read),
+    ("/event", Access::Read),
+    ("/export", Access::Read),
+    ("/failures", Access::Read),
+    ("/nodes", Access::Read),
+    ("/live", Access::Read),
+    ("/raise", Access::Change),
+    ("/enqueue", Access::Change),
+    ("/cancel", Access::Change),
+    ("/delete", Access::Change),
+    ("/start-again", Access::Change),
+    ("/retry-dead-letter", Access::Change),
+    ("/discard-dead-letter", Access::Change),
+    ("/bulk-preview", Access::Preview),
+    ("/bulk", Access::Change),
+    ("/login", Access::Public),
+    ("/logout", Access::Public),
+    ("/assets/{file}", Access::Public),
+];
+
+#[test]
+fn the_routes_are_those_of_the_table() {
+    let routes: Vec<_> = ROUTES.iter().map(|route| (route.path, route.access)).collect();
+    assert_eq!(routes, TABLE);
+}
+
 const METHODS: [Method; 8] = [
     Method::GET,
     Method::HEAD,
