@@ -6,8 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use duroxide::providers::Provider;
+use duroxide::{OrchestrationContext, providers::Provider};
 use duroxide_pg::PostgresProvider;
+
+use crate::bench;
 
 /// Who is measured.
 pub const IMPLEMENTATION: &str = "duroxide-pg";
@@ -34,4 +36,9 @@ pub async fn open(_store: &str, file: &Path) -> Result<Arc<dyn Provider>, String
 /// What the server says about durability.
 pub fn synchronous(_store: &str) -> &'static str {
     "as the server is set"
+}
+
+/// One more, in an activity: there are no steps that run in place.
+pub async fn incremented_in_place(ctx: &OrchestrationContext, number: u64) -> Result<u64, String> {
+    bench::incremented(ctx, number).await
 }
