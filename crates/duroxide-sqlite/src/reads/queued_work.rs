@@ -3,7 +3,7 @@
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     QueuedWork,
-    rules::{Lane, QueuedActivity, WorkRows},
+    rules::{Lane, QueuedActivity, QueuedMessage, WorkRows},
     store::StoreFailure,
 };
 
@@ -26,7 +26,7 @@ pub(crate) fn read(db: &Db, instance: &str, now: Timestamp) -> Result<Option<Que
     let id = row.number;
     let rows = WorkRows {
         pinned: db.first(PINNED, [row.number, row.execution_id].map(number), |row| triple(row, 0))?.flatten(),
-        messages: mailboxes::first(db, id, QueuedWork::LIMIT, QueuedWork::BYTES_LIMIT)?,
+        messages: first_messages(db, id)?,
         messages_total: total(db, MESSAGES, id)?,
         activities: with_lanes(db, activities::first(db, id, QueuedWork::LIMIT)?)?,
         activities_total: total(db, ACTIVITIES, id)?,
@@ -35,6 +35,21 @@ pub(crate) fn read(db: &Db, instance: &str, now: Timestamp) -> Result<Option<Que
         row,
     };
     Ok(Some(rows.show(now)))
+}
+
+/// The first messages of a mailbox, and none behind the one that goes beyond the limit of bytes.
+fn first_messages(db: &Db, instance: u64) -> Result<Vec<QueuedMessage>, StoreFailure> {
+    let (mut bytes, mut count) = (0_usize, 0);
+    let messages = db.all_while(mailboxes::ALL, [number(instance)], |row| {
+        if count == QueuedWork::LIMIT || bytes > QueuedWork::BYTES_LIMIT {
+            return Ok(None);
+        }
+        let message = mailboxes::read(row)?;
+        bytes = bytes.saturating_add(message.data.len());
+        count += 1;
+        Ok(Some(message))
+    })?;
+    Ok(messages)
 }
 
 fn total(db: &Db, sql: &'static str, instance: u64) -> Result<u64, StoreFailure> {

@@ -92,7 +92,7 @@ const WAITING_SINCE: &str = concat!(
     " FROM message WHERE instance = ?1 AND max(enqueued_at, due_at) <= ?2
     ORDER BY max(enqueued_at, due_at), due_at, seq"
 );
-const ALL: &str =
+pub(crate) const ALL: &str =
     concat!("SELECT ", message_columns!(), " FROM message WHERE instance = ?1 ORDER BY due_at, seq");
 const MARK: &str = "UPDATE message SET mark = ?4 WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
 const UPDATE: &str = "UPDATE message SET kind = ?4, hidden_until = ?5, attempt_count = ?6, mark = ?7
@@ -165,7 +165,7 @@ pub(super) const fn kind_of(number: i64) -> MessageKind {
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<QueuedMessage> {
+pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<QueuedMessage> {
     Ok(QueuedMessage {
         number: unsigned(row.get(message::seq)?),
         due_at: time(row.get(message::due_at)?),
@@ -188,20 +188,6 @@ fn key(instance: u64, message: &QueuedMessage) -> (i64, i64, i64) {
 /// All messages of a mailbox.
 pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<QueuedMessage>> {
     db.all(ALL, [number(instance)], read)
-}
-
-/// The first messages of a mailbox: at most `max`, and none behind the one that goes beyond `bytes`.
-pub(crate) fn first(db: &Db, instance: u64, max: usize, bytes: usize) -> Rows<Vec<QueuedMessage>> {
-    let (mut read_bytes, mut count) = (0_usize, 0);
-    db.all_while(ALL, [number(instance)], |row| {
-        if count == max || read_bytes > bytes {
-            return Ok(None);
-        }
-        let message = read(row)?;
-        read_bytes = read_bytes.saturating_add(message.data.len());
-        count += 1;
-        Ok(Some(message))
-    })
 }
 
 /// All visible messages, or as many as the bound admits.
