@@ -56,13 +56,15 @@ fn everything_can_be_read_without_scripts() {
     visit.go("/instances");
     visit.page.fill("#prefix", "order-1");
     visit.page.click("form[role=search] button");
+    // Each of these is on the next page only, so that the browser waits for it.
+    visit.page.text_of("#prefix[value='order-1']");
     assert!(visit.page.url().contains("prefix=order-1"));
     visit.page.click("tbody th a");
-    assert!(visit.page.text().contains("Why it does not move"));
+    assert!(visit.page.text_of(".explain").contains("Why it does not move"));
     visit.page.click(".history .when a");
-    assert!(visit.page.text().contains("Event 1"));
+    assert!(visit.page.text_of("main > section.card").contains("Order 2.0.0 started"));
     visit.page.click(".aside button:not([hidden])");
-    assert!(visit.page.text().contains("You are signed out"));
+    assert!(visit.page.text_of(".alone").contains("You are signed out"));
     visit.page.disable_scripts(false);
     visit.page.requests();
     visit.page.complaints();
