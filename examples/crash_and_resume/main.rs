@@ -80,6 +80,7 @@ async fn supervise() -> Result<(), Box<dyn Error>> {
     println!(
         "The store is kept. Look into it, with `cargo run -p duroxide-cli --` for `duroxide` if that is not installed:"
     );
+    println!("    duroxide --store sqlite:{} ui", store.display());
     println!("    duroxide --store sqlite:{} history {INSTANCE}", store.display());
     Ok(())
 }

@@ -338,7 +338,8 @@ fn crash_and_resume() {
     assert!(output.contains("ms after the kill; the dead worker's lease was 30 s."), "{output}");
     let store = output.split("duroxide --store sqlite:").nth(1).and_then(|rest| rest.split(' ').next());
     let store = Path::new(store.expect("it says how to look into the store"));
-    assert!(store.is_file() && output.trim_end().ends_with(" history order-1001"), "{output}");
+    assert!(store.is_file() && output.contains(" ui\n"), "{output}");
+    assert!(output.trim_end().ends_with(" history order-1001"), "{output}");
     fs::remove_dir_all(store.parent().expect("a folder of its own")).expect("the test cleans up");
 }
 
