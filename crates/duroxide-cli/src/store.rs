@@ -101,7 +101,8 @@ impl Store {
             if let Some(found) = page.instances.into_iter().find(|info| info.instance_id == id) {
                 return Ok(found);
             }
-            let Some(next) = page.next else { return Err(Failure::no_instance(id)) };
+            // A node may have begun it between the two reads.
+            let Some(next) = page.next else { return Ok(self.client.get_instance_info(id).await?) };
             query = query.after(next);
         }
     }

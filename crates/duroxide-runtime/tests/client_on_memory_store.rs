@@ -7,8 +7,12 @@ mod recorder;
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use duroxide_core::{ErrorDetails, Event, EventKind, WorkItem};
-use duroxide_provider::{ExecutionMetadata, InstanceFilter, InstanceQuery, Provider, PruneOptions, Round};
+use duroxide_provider::{
+    ExecutionMetadata, InstanceFilter, InstanceQuery, Provider, ProviderError, PruneOptions, Round,
+    testing::intercept::{FullyIntercepted, Intercept},
+};
 use duroxide_runtime::{
     Client, ClientError, ObservabilityConfig, OrchestrationStatus, StartOutcome,
     instrumented::InstrumentedProvider, observability::MetricsProvider,
@@ -266,4 +270,26 @@ async fn instances_are_paged_and_a_cursor_of_nobody_is_refused() {
 
     let refused = client.query_instances(&InstanceQuery::default().after("nobody's")).await;
     assert!(matches!(&refused, Err(ClientError::InvalidInput { message }) if message.contains("nobody's")));
+}
+
+/// Begins the instance that waits in the store as soon as its status is asked for.
+struct BeginsBeforeStatus(Arc<dyn Provider>);
+
+#[async_trait]
+impl Intercept for BeginsBeforeStatus {
+    async fn before(&self, method: &'static str) -> Result<(), ProviderError> {
+        if method == "read_status" {
+            commit_turn(&*self.0, vec![], None).await;
+        }
+        Ok(())
+    }
+}
+
+/// An instance that a node begins between the two reads of the client is there, and not an error of the store.
+#[tokio::test]
+async fn an_instance_that_begins_while_it_is_looked_for_is_found() {
+    let store = memory_store();
+    Client::new(Arc::clone(&store)).start_orchestration("order", "Order", "").await.unwrap();
+    let client = Client::new(FullyIntercepted::new(Arc::clone(&store), BeginsBeforeStatus(store)));
+    assert_eq!(client.get_instance_info("order").await.unwrap().status, "Running");
 }

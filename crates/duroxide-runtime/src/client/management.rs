@@ -86,12 +86,13 @@ impl Client {
     /// `InstanceNotFound`, or the store's error.
     pub async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ClientError> {
         match self.admin()?.get_instance_info(instance).await {
-            Ok(info) => Ok(info),
             // The store's error is only a text, so a second call finds out whether the instance exists.
-            Err(error) if !error.is_retryable() && self.store.read_status(instance).await?.is_none() => {
-                Err(ClientError::InstanceNotFound { instance_id: instance.to_owned() })
-            }
-            Err(error) => Err(error.into()),
+            Err(error) if !error.is_retryable() => match self.store.read_status(instance).await? {
+                None => Err(ClientError::InstanceNotFound { instance_id: instance.to_owned() }),
+                // A node may have begun it between the two calls.
+                Some(_) => Ok(self.admin()?.get_instance_info(instance).await?),
+            },
+            info => Ok(info?),
         }
     }
 

@@ -77,13 +77,20 @@ async fn history(
 
 /// The store's record of an instance, or of its queued start.
 pub(crate) async fn find(client: &Client, id: &str) -> Result<InstanceInfo, ClientError> {
-    let not_found = match client.get_instance_info(id).await {
-        Err(error @ ClientError::InstanceNotFound { .. }) => error,
-        other => return other,
-    };
-    let query = InstanceQuery::default().status(InstanceQuery::PENDING).id_prefix(id);
-    let page = client.query_instances(&query).await?;
-    page.instances.into_iter().find(|info| info.instance_id == id).ok_or(not_found)
+    match client.get_instance_info(id).await {
+        Err(ClientError::InstanceNotFound { .. }) => {}
+        found => return found,
+    }
+    let mut query = InstanceQuery::default().status(InstanceQuery::PENDING).id_prefix(id);
+    loop {
+        let page = client.query_instances(&query).await?;
+        if let Some(pending) = page.instances.into_iter().find(|info| info.instance_id == id) {
+            return Ok(pending);
+        }
+        // A node may have begun it between the two reads.
+        let Some(next) = page.next else { return client.get_instance_info(id).await };
+        query = query.after(next);
+    }
 }
 
 fn custom_status(status: OrchestrationStatus) -> Option<String> {
