@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{DeadLetter, store::InstanceNeeds};
 
 /// The lock, messages, activities and dead letters of one instance. All times are in milliseconds since the epoch, on the
-/// store's clock.
+/// store's clock. A long mailbox is judged by its first messages: what is said of the others stands in `messages_total` only.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct QueuedWork {

@@ -23,7 +23,10 @@ impl ModelEngine {
         let mut work =
             QueuedWork { now_ms: now.as_millis(), dead_letters: letters.collect(), ..QueuedWork::default() };
         let Some(key) = self.find(id) else { return (!work.dead_letters.is_empty()).then_some(work) };
-        let row = &self.instances[&key];
+        let whole = &self.instances[&key];
+        // A long mailbox is judged by its first messages, so that it costs no more than a short one.
+        let mut row = whole.clone();
+        row.messages.truncate(QueuedWork::LIMIT);
         let mut activities: Vec<&Activity> =
             self.activities.values().filter(|one| one.instance == key).collect();
         activities.sort_by_key(|activity| (activity.row.execution_id, activity.row.activity_id));
@@ -34,14 +37,14 @@ impl ModelEngine {
         if !row.is_locked(now) && row.has_work(now) {
             work.ready_since_ms = visible.iter().map(|message| message.age().as_millis()).min();
         }
-        work.messages_total = row.messages.len() as u64;
+        work.messages_total = whole.messages.len() as u64;
         let mut bytes = 0;
         let in_room = row.messages.iter().take_while(|message| {
             let is_in_room = bytes <= QueuedWork::BYTES_LIMIT;
             bytes += message.data.len();
             is_in_room
         });
-        work.messages = in_room.take(QueuedWork::LIMIT).map(|message| show_message(message, now)).collect();
+        work.messages = in_room.map(|message| show_message(message, now)).collect();
         work.activities_total = activities.len() as u64;
         let shown = activities.into_iter().take(QueuedWork::LIMIT);
         work.activities = shown.map(|activity| self.show_activity(activity, now)).collect();
