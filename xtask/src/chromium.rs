@@ -25,10 +25,20 @@ pub(crate) fn screenshots() -> Result<(), String> {
 }
 
 /// Measures the console on a large store. It needs no browser, but the same stores.
-pub(crate) fn measure() -> Result<(), String> {
+pub(crate) fn measure(options: &MeasureOptions) -> Result<(), String> {
     Step::cargo(
         "The console on a large store",
-        "run --quiet --release --package browser --bin measure-console",
+        "run --quiet --release --package browser --bin measure-console --",
     )
+    .arg("--instances")
+    .arg(options.instances.to_string())
     .run()
+}
+
+/// What to measure.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MeasureOptions {
+    /// How many instances the store has.
+    #[arg(long, default_value_t = 1_000_000)]
+    instances: u32,
 }

@@ -76,10 +76,7 @@ impl Store {
 
     /// An instance, also one that no node has begun.
     pub(crate) async fn instance(&self, id: &str) -> Outcome<InstanceInfo> {
-        match self.client.get_instance_info(id).await {
-            Err(ClientError::InstanceNotFound { .. }) => self.pending_instance(id).await,
-            found => Ok(found?),
-        }
+        Ok(self.client.find_instance(id).await?)
     }
 
     /// An instance that a node has begun: only that has something to delete, prune or export.
@@ -92,19 +89,6 @@ impl Store {
             .advise("`explain` says what its start waits for; `cancel` ends it as soon as a node takes it"));
         }
         Ok(info)
-    }
-
-    async fn pending_instance(&self, id: &str) -> Outcome<InstanceInfo> {
-        let mut query = InstanceQuery::default().status(InstanceQuery::PENDING).id_prefix(id);
-        loop {
-            let page = self.client.query_instances(&query).await?;
-            if let Some(found) = page.instances.into_iter().find(|info| info.instance_id == id) {
-                return Ok(found);
-            }
-            // A node may have begun it between the two reads.
-            let Some(next) = page.next else { return Ok(self.client.get_instance_info(id).await?) };
-            query = query.after(next);
-        }
     }
 }
 

@@ -1,12 +1,12 @@
-//! [`ProviderFactory`]: how the suite makes the provider under test, and damages its store.
+//! [`ProviderFactory`]: creates the providers under test, and damages their stores.
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use duroxide_provider::Provider;
 
-/// Makes the providers under test, and reaches behind them where a validation needs damage that the public contract
-/// cannot do.
+/// Creates the providers under test, and damages their stores where a validation needs a damage that the public contract
+/// cannot cause.
 #[async_trait]
 pub trait ProviderFactory: Send + Sync {
     /// A provider on an empty store of its own.
@@ -18,7 +18,7 @@ pub trait ProviderFactory: Send + Sync {
         Duration::from_secs(5)
     }
 
-    /// Within which time a call that must not wait returns.
+    /// The time limit of a call that must not wait.
     fn short_poll_threshold(&self) -> Duration {
         Duration::from_millis(100)
     }
@@ -44,8 +44,8 @@ pub trait ProviderFactory: Send + Sync {
         false
     }
 
-    /// After which time the created providers move messages for an unknown instance to the dead letters, if that is
-    /// short enough to wait for.
+    /// The time after which the created providers move messages for an unknown instance to the dead letters. `None` if a
+    /// validation should not wait that long.
     fn orphan_message_ttl(&self) -> Option<Duration> {
         None
     }

@@ -1,8 +1,8 @@
-//! When a lock was taken, as far as the caller of a fetch can tell.
+//! The time span in which a fetch took its lock, as its caller sees it.
 
 use std::time::{Duration, Instant};
 
-/// By how much the clock of a store may differ from ours over one lease, rounding included.
+/// The tolerance for the difference between the store's clock and ours over one lease, rounding included.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(20);
 
 /// Between these two moments a fetch took its lock, so a lease ends neither before `asked + lease` nor after
@@ -14,22 +14,22 @@ pub(crate) struct FetchTimes {
 }
 
 impl FetchTimes {
-    /// Makes a fetch, and notes when.
+    /// Runs a fetch and records the time before and after.
     pub(crate) async fn of<T>(fetch: impl Future<Output = T>) -> (T, Self) {
         let asked = Instant::now();
         let fetched = fetch.await;
         (fetched, Self { asked, got: Instant::now() })
     }
 
-    /// Waits until a lock taken by this fetch has certainly ended. Time is all there is to wait for: looking at the
-    /// item would take its lock.
+    /// Waits until a lock taken by this fetch has certainly ended. Only time can be waited for, because a fetch would take
+    /// the lock.
     pub(crate) async fn lease_ends(self, lease: Duration) {
         let end = self.got + lease + CLOCK_TOLERANCE;
         tokio::time::sleep(end.saturating_duration_since(Instant::now())).await;
     }
 
-    /// Whether a lock taken by this fetch may have ended. On a busy machine that can happen between any two calls; a
-    /// call that was refused then says nothing about the provider.
+    /// Whether a lock taken by this fetch may have ended. On a busy machine a lease can end between any two calls, and a call
+    /// that is refused then does not show a fault of the provider.
     pub(crate) fn may_have_ended(self, lease: Duration) -> bool {
         self.asked.elapsed() + CLOCK_TOLERANCE >= lease
     }

@@ -1,4 +1,4 @@
-//! A provider on an empty store, and the few moves that every validation makes on it.
+//! A provider on an empty store, with the calls that most validations make.
 
 use std::{
     sync::Arc,
@@ -24,13 +24,13 @@ pub(crate) const LONG_LEASE: Duration = Duration::from_secs(120);
 /// How long a validation waits for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks at a provider whose fetch does not wait.
+/// The pause between two fetches from a provider whose fetch does not wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A provider under test.
 pub(crate) struct Fixture {
     pub(crate) provider: Arc<dyn Provider>,
-    /// The lease of locks whose end is waited for.
+    /// The lease of locks whose end a validation waits for.
     pub(crate) lease: Duration,
 }
 
@@ -94,12 +94,12 @@ impl Fixture {
         self.fetch_claim(LONG_LEASE, poll, None).await
     }
 
-    /// Fetches until there is something.
+    /// Fetches until an instance is returned.
     pub(crate) async fn claim(&self) -> Claim {
         self.claim_for(LONG_LEASE).await
     }
 
-    /// Fetches until there is something, with this lease.
+    /// Fetches with this lease until an instance is returned.
     pub(crate) async fn claim_for(&self, lease: Duration) -> Claim {
         let give_up = Instant::now() + PATIENCE + self.lease;
         loop {
@@ -111,7 +111,7 @@ impl Fixture {
         }
     }
 
-    /// Fetches until there is something, which must be this instance.
+    /// Fetches until an instance is returned, which must be this one.
     pub(crate) async fn claim_instance(&self, instance: &str) -> Claim {
         let claim = self.claim().await;
         assert_eq!(
@@ -121,7 +121,7 @@ impl Fixture {
         claim
     }
 
-    /// Asserts that a fetch finds nothing now.
+    /// Asserts that a fetch returns no instance now.
     pub(crate) async fn expect_no_claim(&self, why: &str) {
         if let Some(claim) = self.try_claim().await {
             panic!(
@@ -165,7 +165,7 @@ impl Fixture {
             .expect("ack_orchestration_item must accept a round under a live lock");
     }
 
-    /// Fetches with the short lease and renews it for long.
+    /// Fetches with the short lease and renews the lock with the long one.
     pub(crate) async fn renewed_claim(&self) -> Claim {
         loop {
             let claim = self.claim_for(self.lease).await;
@@ -245,17 +245,17 @@ impl Fixture {
         self.fetch_work(lease, Duration::ZERO, session, tags).await
     }
 
-    /// Fetches activities without session or tag until there is one.
+    /// Fetches until an activity without session or tag is returned.
     pub(crate) async fn work(&self) -> Work {
         self.work_for(LONG_LEASE).await
     }
 
-    /// Fetches activities without session or tag until there is one, with this lease.
+    /// Fetches with this lease until an activity without session or tag is returned.
     pub(crate) async fn work_for(&self, lease: Duration) -> Work {
         self.work_with(lease, None, &TagFilter::DefaultOnly).await
     }
 
-    /// Fetches until there is an activity.
+    /// Fetches until an activity is returned.
     pub(crate) async fn work_with(
         &self,
         lease: Duration,
@@ -272,7 +272,7 @@ impl Fixture {
         }
     }
 
-    /// Fetches an activity with the short lease and renews it for long.
+    /// Fetches an activity with the short lease and renews the lock with the long one.
     pub(crate) async fn renewed_work(&self) -> Work {
         loop {
             let work = self.work_for(self.lease).await;
@@ -284,7 +284,7 @@ impl Fixture {
         }
     }
 
-    /// Asserts that a fetch finds no activity now.
+    /// Asserts that a fetch returns no activity now.
     pub(crate) async fn expect_no_work(&self, why: &str) {
         if let Some(work) = self.try_work().await {
             panic!("{why}: fetch_work_item must return nothing, but returned {:?}", work.item);
@@ -305,14 +305,14 @@ impl Fixture {
     }
 }
 
-/// Asserts that a call failed for good: the caller must not try again.
+/// Asserts that a call failed with a permanent error.
 pub(crate) fn assert_permanent<T: std::fmt::Debug>(result: Result<T, ProviderError>, what: &str) -> String {
     let error = result.expect_err(what);
     assert!(!error.is_retryable(), "{what}: the error must be permanent, but is retryable: {error}");
     error.message
 }
 
-/// Asserts that a call failed for good with a text of the contract.
+/// Asserts that a call failed with a permanent error that contains a text of the contract.
 pub(crate) fn assert_refused<T: std::fmt::Debug>(result: Result<T, ProviderError>, text: &str, what: &str) {
     let message = assert_permanent(result, what);
     assert!(message.contains(text), "{what}: the error must say {text:?}, but says {message:?}");

@@ -14,7 +14,7 @@ use duroxide_runtime::{
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A node that replays every turn from the stored history: without a cache the store is all it has.
+/// A node without a cache, which replays every turn from the stored history.
 pub(crate) struct Node {
     runtime: Arc<Runtime>,
     client: Client,
@@ -81,7 +81,7 @@ impl Node {
         self.runtime.shutdown(None).await;
     }
 
-    /// Waits until the stored history of the current execution is as asked for.
+    /// Waits until the stored history of the current execution satisfies a condition.
     pub(crate) async fn until_history(&self, instance: &str, what: &str, holds: impl Fn(&[Event]) -> bool) {
         let give_up = Instant::now() + PATIENCE;
         loop {

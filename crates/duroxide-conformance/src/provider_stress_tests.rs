@@ -1,10 +1,10 @@
-//! Load on a provider through a real runtime, measured.
+//! Puts load on a provider through a real runtime and measures it.
 //!
 //! A run launches orchestrations for a time, keeps at most so many in flight, waits for all of them and counts how they
 //! ended. [`parallel_orchestrations`] fans out over small activities, [`large_payload`] moves large histories.
 //!
-//! Functions that begin with `run_` return counts, throughput and the mean latency; those that begin with `measure_` also
-//! how the latencies are spread.
+//! `run_` functions return counts, throughput and the mean latency. `measure_` functions also return the latency
+//! percentiles.
 
 pub mod large_payload;
 mod latency;
@@ -33,12 +33,12 @@ const FANOUT: &str = "FanoutOrchestration";
 /// The activity it schedules.
 const PROCESS_TASK: &str = "ProcessTask";
 
-/// How much load, for how long, on how many slots.
+/// The load of a stress test: concurrency, duration and slots.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StressTestConfig {
-    /// Orchestrations in flight at most.
+    /// The maximum number of orchestrations in flight.
     pub max_concurrent: usize,
-    /// For how long orchestrations are launched.
+    /// The time during which orchestrations are launched.
     pub duration_secs: u64,
     /// Activities that each orchestration schedules.
     pub tasks_per_instance: usize,
@@ -48,7 +48,7 @@ pub struct StressTestConfig {
     pub orch_concurrency: usize,
     /// Activity slots of the runtime.
     pub worker_concurrency: usize,
-    /// How long the end of one orchestration is waited for.
+    /// The time limit for the end of one orchestration.
     pub wait_timeout_secs: u64,
 }
 
@@ -66,8 +66,8 @@ impl Default for StressTestConfig {
     }
 }
 
-/// Launches `FanoutOrchestration` of the given registry on the provider until the time is over, waits for all of them and
-/// returns how they ended.
+/// Launches `FanoutOrchestration` of the given registry on the provider until the time is over, waits for all instances and
+/// counts their outcomes.
 ///
 /// # Errors
 /// If an orchestration cannot be started.
@@ -80,7 +80,7 @@ pub async fn run_stress_test(
     Ok(measure_stress_test(config, provider, activities, orchestrations).await?.result)
 }
 
-/// [`run_stress_test`] with the latencies beside the throughput.
+/// Like [`run_stress_test`], and also returns the latencies.
 ///
 /// # Errors
 /// If an orchestration cannot be started.

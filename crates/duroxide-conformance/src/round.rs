@@ -68,7 +68,7 @@ pub(crate) fn kv_all_cleared(instance: &str, execution_id: u64, event_id: u64) -
     event(instance, execution_id, event_id, EventKind::KeyValuesCleared)
 }
 
-/// What the first round of an execution says beside its events.
+/// The metadata of the first round of an execution.
 pub(crate) fn first_metadata() -> ExecutionMetadata {
     ExecutionMetadata {
         orchestration_name: Some(ORCHESTRATION.to_owned()),

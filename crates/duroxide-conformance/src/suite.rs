@@ -1,4 +1,4 @@
-//! The list of validations, and everything that is made from it: the public names, the table, the tests.
+//! The list of validations, from which the public names, the table and the tests are generated.
 //!
 //! The topics are private modules whose functions become public only through this list. A function that is not listed
 //! is dead code, which the compiler reports; a name without a function does not compile. So the list cannot drift.
@@ -11,12 +11,12 @@ use crate::factory::ProviderFactory;
 
 mod list;
 
-/// How long a validation may take at most, on top of the leases it waits for.
+/// The time limit of a validation, without the leases it waits for.
 const TIME_LIMIT: Duration = Duration::from_secs(180);
 
 type Run = for<'a> fn(&'a dyn ProviderFactory) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// One rule a provider must keep, as a check.
+/// A check of one rule that a provider must keep.
 #[derive(Debug, Clone, Copy)]
 pub struct Validation {
     /// The topic it belongs to.

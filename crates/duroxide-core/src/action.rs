@@ -1,6 +1,6 @@
 //! [`Action`]: what orchestration code asks the engine to do.
 
-/// What orchestration code asked for. Each action but `ContinueAsNew` becomes one event.
+/// A request of orchestration code to the engine. Each action except `ContinueAsNew` becomes one event.
 #[derive(Debug, Clone)]
 pub enum Action {
     /// Run an activity.
@@ -30,7 +30,7 @@ pub enum Action {
         /// The event's name.
         name: String,
     },
-    /// Be told of a request to cancel the instance.
+    /// Receive requests to cancel the instance.
     AwaitCancellation,
     /// Read the next message of an event queue.
     DequeueEvent {

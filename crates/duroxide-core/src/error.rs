@@ -12,13 +12,13 @@ pub use reason::shortened_reason;
 
 /// Why an orchestration, or one step of it, failed.
 ///
-/// The category says who can do something about it: the platform (`Infrastructure`), the deployment
-/// (`Configuration`), the business logic (`Application`), or nobody without looking at the message (`Poison`).
+/// The category names the cause: the platform (`Infrastructure`), the deployment (`Configuration`), the business logic
+/// (`Application`), or a message that could not be processed and has to be inspected (`Poison`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ErrorDetails {
     /// The platform failed: a provider call, a commit, the engine itself.
     Infrastructure {
-        /// What was being done.
+        /// The operation that failed.
         operation: String,
         /// What went wrong.
         message: String,
@@ -27,7 +27,7 @@ pub enum ErrorDetails {
     },
     /// The deployment does not fit: changed code, or a version no node can replay.
     Configuration {
-        /// What kind of misfit.
+        /// The kind of mismatch.
         kind: ConfigErrorKind,
         /// What it concerns; may be empty.
         resource: String,
@@ -38,7 +38,7 @@ pub enum ErrorDetails {
     Application {
         /// How it failed.
         kind: AppErrorKind,
-        /// What user code said.
+        /// The error text of user code.
         message: String,
         /// Whether doing it again may help.
         retryable: bool,
@@ -49,7 +49,7 @@ pub enum ErrorDetails {
         attempt_count: u32,
         /// The number that was allowed.
         max_attempts: u32,
-        /// What was poisoned.
+        /// The poisoned message.
         message_type: PoisonMessageType,
         /// The JSON of the poisoned messages, or the decode error. See also [`ErrorDetails::poison_reason`].
         message: String,
@@ -74,14 +74,14 @@ pub enum AppErrorKind {
     OrchestrationFailed,
     /// The orchestration panicked.
     Panicked,
-    /// Someone cancelled the instance.
+    /// A client or the parent cancelled the instance.
     Cancelled {
         /// Why.
         reason: String,
     },
 }
 
-/// What a poison error is about.
+/// The subject of a poison error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PoisonMessageType {
     /// A batch of orchestrator messages.

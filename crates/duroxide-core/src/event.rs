@@ -73,12 +73,13 @@ pub enum EventKind {
         /// The next execution's input.
         input: String,
     },
-    /// Someone asked to cancel the instance.
+    /// A client or the parent asked to cancel the instance.
     OrchestrationCancelRequested {
         /// Why.
         reason: String,
     },
-    /// Code asks to be told of a request to cancel the instance, instead of being ended by it.
+    /// Code subscribes to requests to cancel the instance. The first request is delivered to the code instead of ending the
+    /// execution.
     CancellationSubscribed,
     /// Code called an activity.
     ActivityScheduled {

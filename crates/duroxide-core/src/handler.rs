@@ -12,7 +12,7 @@ pub trait OrchestrationHandler: Send + Sync {
     /// Runs the orchestration from its beginning. Called again for every replay.
     async fn invoke(&self, ctx: OrchestrationContext, input: String) -> Result<String, String>;
 
-    /// What goes in and out, if this is a typed handler.
+    /// The shapes of input, output and error, if this is a typed handler.
     #[doc(hidden)]
     fn shapes(&self) -> Option<HandlerShapes> {
         None

@@ -166,14 +166,14 @@ pub enum WorkItem {
     },
 }
 
-/// Which call of which parent a child belongs to.
+/// The call of a parent that started a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParentLink {
     /// The parent.
     pub instance: String,
     /// The event id of the call.
     pub event_id: u64,
-    /// The execution that made the call; older data does not say.
+    /// The execution that made the call; `None` in data of older versions.
     pub execution_id: Option<u64>,
 }
 
@@ -195,7 +195,7 @@ impl WorkItem {
         }
     }
 
-    /// The instance whose queue the item stands in; for an activity, the instance that scheduled it.
+    /// The instance that receives the item; for an activity, the instance that scheduled it.
     pub fn target_instance(&self) -> &str {
         match self {
             Self::StartOrchestration { instance, .. }

@@ -17,7 +17,7 @@ pub enum FsError {
         /// The folder.
         folder: String,
     },
-    /// The folder holds something else.
+    /// The folder is not empty and is not a store.
     #[error("{folder} is not empty and holds no store")]
     NotAStore {
         /// The folder.
@@ -33,7 +33,7 @@ pub enum FsError {
         /// The format that this version reads and writes.
         known: u64,
     },
-    /// A file is not what it must be. Nothing was changed.
+    /// A file of the store cannot be decoded. Nothing was changed.
     #[error("{file} is damaged: {message}")]
     Damaged {
         /// The file.
@@ -41,12 +41,12 @@ pub enum FsError {
         /// What is wrong with it.
         message: String,
     },
-    /// The system refused an operation on a file.
+    /// The operating system refused an operation on a file.
     #[error("{file}: {message}")]
     Io {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The error of the operating system.
         message: String,
     },
     /// The store could not be served.

@@ -10,7 +10,7 @@ use duroxide_provider::store::{FailureClass, StoreFailure};
 
 use crate::FsError;
 
-/// The end of the name of a file that is being written. One that a crash left behind is deleted when the store is opened.
+/// The file name suffix of a temporary file. Opening the store deletes temporary files that a crash left behind.
 pub(crate) const BEING_WRITTEN: &str = "tmp";
 
 /// Writes files, synced or not.
@@ -21,7 +21,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Makes or replaces a file.
+    /// Creates or replaces a file.
     pub(crate) fn put(self, path: &Path, content: &[u8]) -> Result<(), StoreFailure> {
         let new = path.with_extension(BEING_WRITTEN);
         self.create(&new, content)
@@ -39,7 +39,7 @@ impl Files {
         self.sync_file(&file)
     }
 
-    /// Makes a folder and those above it, durably.
+    /// Creates a folder and its missing parents, durably.
     pub(crate) fn create_folder(self, folder: &Path) -> io::Result<()> {
         if folder.is_dir() {
             return Ok(());
@@ -54,7 +54,7 @@ impl Files {
         fs::create_dir_all(folder)
     }
 
-    /// Writes at a position of a file and cuts off what is behind. The file is made if it is missing.
+    /// Writes at a position of a file and truncates the file behind it. Creates the file if it is missing.
     pub(crate) fn write_at(self, path: &Path, position: u64, content: &[u8]) -> Result<(), StoreFailure> {
         let is_new = !path.exists();
         let write = || {
@@ -71,7 +71,7 @@ impl Files {
         if is_new { self.sync_folder_of(path) } else { Ok(()) }
     }
 
-    /// Deletes a file. One that is missing is no error.
+    /// Deletes a file. A missing file is not an error.
     pub(crate) fn remove(self, path: &Path) -> Result<(), StoreFailure> {
         match fs::remove_file(path) {
             Ok(()) => self.sync_folder_of(path),
@@ -80,7 +80,7 @@ impl Files {
         }
     }
 
-    /// Moves a folder. One that is missing is no error.
+    /// Moves a folder. A missing folder is not an error.
     pub(crate) fn rename_folder(self, from: &Path, to: &Path) -> Result<(), StoreFailure> {
         match fs::rename(from, to) {
             Ok(()) => self.sync_folder_of(from),
@@ -93,7 +93,7 @@ impl Files {
         if self.sync { file.sync_all() } else { Ok(()) }
     }
 
-    /// Makes the names in a folder durable. If that fails, nobody knows whether they are.
+    /// Syncs the names in a folder. If the sync fails, it is unknown whether they are durable.
     fn sync_folder_of(self, path: &Path) -> Result<(), StoreFailure> {
         let Some(folder) = path.parent() else { return Ok(()) };
         self.sync_folder(folder).map_err(|error| unknown(path, &error))

@@ -1,4 +1,4 @@
-//! A queue item as a file: how it stands in the first line, the item itself behind it.
+//! The file of a queue item: its state (attempts, lock, due time) in the first line, then the item itself.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn lines(record: &impl Serialize, data: &str) -> Vec<u8> {
     format!("{record}\n{data}\n").into_bytes()
 }
 
-/// Reads a message. Of a damaged file the number and the instance are known, and that it cannot be decoded.
+/// Reads a message. A damaged file yields a message with its number and instance that cannot be decoded.
 pub(crate) fn message(path: &Path, instance: &str, content: &str) -> Option<MessageRecord> {
     if let Some((mut record, data)) = split::<MessageRecord>(content) {
         record.row.data = data;

@@ -1,12 +1,12 @@
-//! Where everything is.
+//! Paths of the files of a store.
 
 use std::path::{Path, PathBuf};
 
 use duroxide_peek_lock::{QueueItemId, WhichQueue};
 
-/// Longer names are cut and end in a hash. File systems allow 255 bytes.
+/// Longer names are truncated and end in a hash. File systems allow 255 bytes.
 const NAME_BYTES_MAX: usize = 200;
-/// How much of a long name stays readable.
+/// The readable part of a truncated name.
 const NAME_BYTES_KEPT: usize = 150;
 
 /// The folder of a store.
@@ -36,7 +36,7 @@ impl Layout {
         self.root.join("instances")
     }
 
-    /// Where a folder goes that is about to be deleted.
+    /// The path to which a folder is renamed before its files are deleted.
     pub(crate) fn deleted(&self) -> PathBuf {
         self.root.join("deleted")
     }
@@ -95,7 +95,7 @@ pub(crate) fn number_of(path: &Path) -> Option<u64> {
     path.file_stem()?.to_str()?.parse().ok()
 }
 
-/// A file name that no other id has, on any file system.
+/// The file name of an instance id, unique on every file system, also on those that ignore case.
 pub(crate) fn safe_name(id: &str) -> String {
     let mut name = String::with_capacity(id.len());
     for byte in id.bytes() {
@@ -118,7 +118,7 @@ pub(crate) fn safe_name(id: &str) -> String {
     name
 }
 
-/// Whether the name of an id is cut, so that another id might have the same one.
+/// Whether the file name of an id is truncated, so that another id could have the same name.
 pub(crate) fn is_shortened(id: &str) -> bool {
     safe_name(id).contains('~')
 }

@@ -1,4 +1,4 @@
-//! A provider on plain files: to look at, to teach with, and for tests.
+//! A provider on plain files, for inspection, teaching and tests.
 //!
 //! Everything is text that a person can read, in one folder per instance:
 //!
@@ -11,7 +11,7 @@
 //!     instance.json                   name, version, lock, custom status, key-value state
 //!     execution-1.json                status, output, pinned version
 //!     history-1.jsonl                 one event per line
-//!     inbox/00000000000000000003.json       one message: how it stands, then the message itself
+//!     inbox/00000000000000000003.json       one message: its state, then the message itself
 //!     activities/00000000000000000001.json  one activity, likewise
 //!   dead-letters/00000000000000000001.json
 //! ```
@@ -19,17 +19,17 @@
 //! Instance ids become file names: letters, digits, `-` and `_` stay, a capital gets a `+` before it (so that names differ on
 //! file systems that ignore case), everything else is percent-encoded, and very long ids end in a hash.
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! What SQLite promises: an acknowledged call survives a kill and a power failure, and a round is never half visible to
+//! The same as SQLite: an acknowledged call survives a kill and a power failure, and a round is never half visible to
 //! callers. A file is replaced by writing another one beside it, which is synced, renamed and made durable with its folder.
-//! Several files cannot be changed at once; `duroxide-peek-lock` has the order and the repetition that make up for it, so
-//! somebody who looks at the files sees the steps of a round one after the other.
+//! Several files cannot be changed at once. `duroxide-peek-lock` writes them in an order in which a crash does no harm, and
+//! repeats unfinished rounds. A person who looks at the files meanwhile sees the steps of a round one after the other.
 //!
-//! # What it is not for
+//! # Limits
 //!
-//! One process at a time uses a store. Everything is held in memory and read when the store is opened. Each change costs
-//! several syncs of the disk. Use SQLite for anything that has to be fast, large or shared.
+//! One process at a time uses a store. Opening a store reads all of it into memory, where it stays. Each change costs
+//! several disk syncs. Use SQLite for anything that has to be fast, large or shared.
 
 // No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

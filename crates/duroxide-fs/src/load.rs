@@ -22,7 +22,7 @@ use crate::{
     layout::{InstanceFolder, Layout, safe_name},
 };
 
-/// Reads everything, and deletes what a crash left behind of writes that never happened.
+/// Reads a whole store, and deletes temporary files of writes that a crash interrupted.
 pub(crate) fn load(layout: &Layout) -> Result<Stored, FsError> {
     remove_folder(&layout.deleted())?;
     let unfinished = read_json(&layout.unfinished())?.unwrap_or_default();
@@ -58,7 +58,7 @@ fn instance(folder: &InstanceFolder) -> Result<Option<StoredInstance>, FsError> 
     Ok(Some(stored))
 }
 
-/// A folder without a record: the record is the first that is written, so there is nothing else yet.
+/// An instance folder without a record. The record is written first, so the folder holds nothing else.
 fn unborn(folder: &InstanceFolder) -> Result<Option<StoredInstance>, FsError> {
     if entries(&folder.path)?.is_empty() {
         remove_folder(&folder.path)?;
@@ -82,7 +82,7 @@ fn executions(
     Ok(executions)
 }
 
-/// An execution of which only events are stored.
+/// An execution that has events but no record yet.
 fn begun(instance: &InstanceRecord, execution_id: u64) -> ExecutionRecord {
     ExecutionRecord {
         instance: instance.row.id.clone(),
@@ -91,32 +91,32 @@ fn begun(instance: &InstanceRecord, execution_id: u64) -> ExecutionRecord {
     }
 }
 
-/// The execution that a file belongs to.
+/// The execution id in a file name.
 fn execution_of(path: &Path) -> Option<u64> {
     let stem = path.file_stem()?.to_str()?;
     stem.strip_prefix("execution-").or_else(|| stem.strip_prefix("history-"))?.parse().ok()
 }
 
-/// A history file, as far as it is whole.
+/// The undamaged part of a history file.
 #[derive(Debug, Default)]
 pub(crate) struct HistoryFile {
     /// Its events, in order of their ids.
     pub(crate) rows: Vec<EventRow>,
-    /// How many bytes of it count.
+    /// The length of the undamaged part, in bytes.
     pub(crate) bytes: u64,
-    /// Whether its last line has no end.
+    /// Whether the last line has no line break.
     pub(crate) is_open: bool,
 }
 
-/// The part of an event that has to be readable.
+/// The field of an event that must be readable.
 #[derive(Deserialize)]
 struct EventId {
     event_id: u64,
 }
 
 impl HistoryFile {
-    /// Reads a history. A last line without its end was cut off by a crash and does not count, unless it is whole: some
-    /// editors leave the end out.
+    /// Reads a history. A last line without a line break was cut off by a crash and is dropped, unless it is valid JSON:
+    /// some editors write no final line break.
     pub(crate) fn read(path: &Path) -> Result<Self, FsError> {
         let content = read_bytes(path)?.unwrap_or_default();
         let mut rows = BTreeMap::new();
@@ -131,7 +131,7 @@ impl HistoryFile {
                 break;
             }
             bytes += line.len() as u64;
-            // A damaged line stays an event, which nobody can decode.
+            // A damaged line counts as an event that cannot be decoded.
             last = id.unwrap_or(last + 1);
             rows.entry(last).or_insert_with(|| text.to_owned());
         }
@@ -140,7 +140,7 @@ impl HistoryFile {
     }
 }
 
-/// The files and folders in a folder, in the order of their names. Files that were being written are deleted.
+/// Lists a folder in the order of names, and deletes temporary files.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, FsError> {
     let listing = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -171,7 +171,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, F
     serde_json::from_str(&content).map(Some).map_err(|error| FsError::damaged(path, error))
 }
 
-/// A file's text. Bytes that are no text are shown as such; whoever decodes the text refuses it.
+/// Reads a file as text. Invalid UTF-8 becomes replacement characters, which the decoder refuses.
 fn read(path: &Path) -> Result<Option<String>, FsError> {
     Ok(read_bytes(path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }

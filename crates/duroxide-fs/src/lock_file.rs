@@ -8,7 +8,7 @@ use std::{
 
 use crate::FsError;
 
-/// The lock of a store. The system ends it with the process that holds it, however it ends.
+/// The lock of a store. The operating system releases it when the process ends, also after a crash.
 #[derive(Debug)]
 pub(crate) struct LockFile {
     _held: File,
@@ -22,7 +22,7 @@ impl LockFile {
             TryLockError::WouldBlock => FsError::InUse { folder: root.display().to_string() },
             TryLockError::Error(error) => io(error),
         })?;
-        // For people only: the lock is what counts.
+        // The process id is for people who look at the file; the file lock decides.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self { _held: file })
     }

@@ -56,11 +56,11 @@ pub struct FsProvider {
 impl_provider_by_delegation!(FsProvider, store);
 
 impl FsProvider {
-    /// Opens the store in a folder, which is made if it is missing, and finishes what a crash left unfinished.
+    /// Opens the store in a folder, creates the folder if it is missing, and finishes a round that a crash interrupted.
     ///
     /// # Errors
-    /// [`FsError::InUse`] if somebody has it open, [`FsError::NotAStore`] if the folder holds something else,
-    /// [`FsError::Damaged`] with the file that is not what it must be.
+    /// [`FsError::InUse`] if the store is open elsewhere, [`FsError::NotAStore`] if the folder has other content,
+    /// [`FsError::Damaged`] if a file cannot be decoded.
     pub async fn open(folder: impl AsRef<Path>, options: Option<FsOptions>) -> Result<Self, FsError> {
         let (folder, options) = (folder.as_ref().to_owned(), options.unwrap_or_default());
         let (sender, opened) = oneshot::channel();
@@ -83,8 +83,7 @@ impl FsProvider {
         &self.folder
     }
 
-    /// Reads the files again, after somebody changed them by hand. A change of an instance whose turn is running may be
-    /// lost.
+    /// Reads the files again, after they were changed by hand. A change to an instance whose turn is running may be lost.
     ///
     /// # Errors
     /// If a file is damaged.

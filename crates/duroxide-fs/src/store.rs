@@ -22,7 +22,7 @@ use crate::{
     lock_file::LockFile,
 };
 
-/// The layout that this version reads and writes.
+/// The version of the layout that this crate reads and writes.
 const FORMAT: u64 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ struct Format {
 pub(crate) struct FsStore {
     layout: Layout,
     files: Files,
-    /// What was read when the store was opened, until it is asked for.
+    /// The content that opening the store has read, until `load` takes it.
     opened: Option<Stored>,
     /// Histories that were appended to, by instance and execution.
     histories: BTreeMap<(String, u64), HistoryEnd>,
@@ -43,17 +43,17 @@ pub(crate) struct FsStore {
     _lock: LockFile,
 }
 
-/// What has to be known of a history to append to it.
+/// The state of a history file that an append needs.
 #[derive(Debug)]
 struct HistoryEnd {
     ids: BTreeSet<u64>,
     bytes: u64,
-    /// Whether the last line has no end yet.
+    /// Whether the last line has no line break.
     is_open: bool,
 }
 
 impl FsStore {
-    /// Opens the store in a folder, which is made if it is missing.
+    /// Opens the store in a folder, and creates the folder if it is missing.
     pub(crate) fn open(folder: &Path, sync: bool) -> Result<Self, FsError> {
         let (layout, files) = (Layout::new(folder), Files { sync });
         files.create_folder(folder).map_err(|error| FsError::io(folder, &error))?;
@@ -74,7 +74,7 @@ impl FsStore {
         self.files.put(&self.layout.item(&item.id()), &item_file::content(item))
     }
 
-    /// Forgets what is known of the histories of an instance.
+    /// Removes the histories of an instance from the cache.
     fn forget(&mut self, instance: &str) {
         self.histories.retain(|(id, _), _| id != instance);
     }
@@ -89,14 +89,14 @@ impl FsStore {
     }
 }
 
-/// Refuses a folder that somebody uses for something else.
+/// Refuses a folder with content that is not a store.
 fn check_is_store_or_empty(layout: &Layout) -> Result<(), FsError> {
     if layout.format().exists() {
         return Ok(());
     }
     let io = |error: std::io::Error| FsError::io(&layout.root, &error);
     for entry in fs::read_dir(&layout.root).map_err(io)? {
-        // A crash may have left these of a store that was being made.
+        // A crash while a store was created may have left these.
         let name = entry.map_err(io)?.file_name();
         if name != "lock" && name != "format.tmp" {
             return Err(FsError::NotAStore { folder: layout.root.display().to_string() });
@@ -131,7 +131,7 @@ impl PeekLockStore for FsStore {
         }
     }
 
-    /// Its lock file was free.
+    /// The lock file was free, so the process that used the store before has ended.
     fn former_user_is_gone(&self) -> bool {
         true
     }
@@ -161,7 +161,7 @@ impl PeekLockStore for FsStore {
         let mut end = self.history_end(&key, &path)?;
         let mut lines = String::new();
         for event in events.iter().filter(|event| end.ids.insert(event.event_id)) {
-            // A line break in JSON is no part of a text, and means no more than a space.
+            // A line break in JSON stands outside of strings, so a space can replace it.
             lines.push_str(&event.data.replace('\n', " "));
             lines.push('\n');
         }
@@ -211,7 +211,7 @@ impl PeekLockStore for FsStore {
         self.files.remove(&folder.execution(execution_id))
     }
 
-    /// The folder goes at once, by a rename; deleting its files takes longer.
+    /// Removes the folder at once by a rename, because deleting its files takes longer.
     fn remove_instance(&mut self, instance: &str) -> Result<(), StoreFailure> {
         self.forget(instance);
         let deleted = self.layout.deleted();
@@ -219,7 +219,7 @@ impl PeekLockStore for FsStore {
         self.deleted += 1;
         let to = deleted.join(self.deleted.to_string());
         self.files.rename_folder(&self.layout.instance(instance).path, &to)?;
-        // What stays of it is deleted when the store is opened again.
+        // Opening the store deletes the files that remain.
         let _ = remove_folder(&to);
         Ok(())
     }

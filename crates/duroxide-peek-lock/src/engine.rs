@@ -1,4 +1,4 @@
-//! [`PeekLockEngine`]: the memory engine decides, the store keeps the rows.
+//! [`PeekLockEngine`]: the memory engine applies the rules, the store keeps the rows.
 
 mod reads;
 
@@ -26,7 +26,8 @@ use crate::{
     recovery::{end_empty_locks, end_locks, recover},
 };
 
-/// A store engine on a [`PeekLockStore`]: the memory engine has the rules and answers all reads, the store keeps the rows.
+/// A store engine on a [`PeekLockStore`]: the memory engine applies the rules and answers all reads, the
+/// store keeps the rows.
 ///
 /// A transaction plans its steps and carries them out at its commit, operation by operation. If one fails, the rows are
 /// read again from the store.
@@ -38,7 +39,7 @@ pub struct PeekLockEngine<S> {
     /// Whether memory and store may differ.
     stale: bool,
     reload: Reload,
-    /// Whether the rows were read again on request, and nobody was told yet.
+    /// Whether the rows were read again on request and the driver does not know yet.
     reloaded: bool,
 }
 
@@ -66,7 +67,7 @@ struct Plan {
 }
 
 impl<S: PeekLockStore> PeekLockEngine<S> {
-    /// Opens a store and finishes what was left unfinished in it.
+    /// Opens a store and finishes interrupted operations.
     ///
     /// # Errors
     /// If the store cannot be read, or not be repaired.
@@ -116,7 +117,7 @@ impl<S: PeekLockStore> PeekLockEngine<S> {
         if self.stale { self.read_store() } else { Ok(()) }
     }
 
-    /// Plans the steps of what the memory engine has just done.
+    /// Plans the steps for the rows that the memory engine has just changed.
     fn plan(&mut self, is_round: bool) {
         let steps = plan(self.memory.take_changes());
         if !steps.is_empty() {
@@ -201,7 +202,7 @@ impl<S: PeekLockStore> TransactionSteps for PeekLockEngine<S> {
         let mut begun = false;
         self.carry_out(&mut begun).map_err(|failure| {
             self.stale = true;
-            // A part of it is stored, and a repair will store the rest, or the caller repeats it.
+            // A part of the operation is stored. A repair stores the rest, or the caller repeats the operation.
             let class = if begun { FailureClass::OutcomeUnknown } else { failure.class };
             StoreFailure { class, ..failure }
         })?;

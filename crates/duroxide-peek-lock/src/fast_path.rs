@@ -1,4 +1,4 @@
-//! Queue items whose work is done: only their acknowledgement was lost.
+//! Finds queue items whose work is done and whose acknowledgement was lost.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ type Schedule = (u64, u64);
 /// The queue items of an instance that need no delivery: completions that are in its history, and activities whose
 /// completion is in its history or in its queue.
 ///
-/// They are there if a crash came between an append and its acknowledgement. They are acknowledged instead of delivered.
+/// A crash between an append and its acknowledgement leaves such items. They are acknowledged instead of delivered.
 pub fn already_recorded(stored: &StoredInstance) -> Vec<QueueItemId> {
     let completions: Vec<(u64, Schedule)> = stored
         .messages

@@ -14,18 +14,18 @@
 //! 3. the records of the instance and its executions are replaced;
 //! 4. consumed queue items are **acknowledged**, last.
 //!
-//! A round also writes down its steps before the first of them ([`PeekLockStore::note_unfinished`]), because the history
-//! alone does not say everything that a turn enqueued (the version that a child was asked for, for example). Whoever opens
-//! the store next repeats the steps that were written down. An abandon and a fetch after a lost lock write their steps down
+//! A round also records its steps before the first of them ([`PeekLockStore::note_unfinished`]), because the history
+//! alone does not contain everything that a turn enqueued (for example the requested version of a child). The next process
+//! that opens the store repeats the recorded steps. An abandon and a fetch after a lost lock record their steps
 //! too, because they change messages together with the lock of the instance, and the attempt of a lock is to be counted
 //! once. Enqueues, other fetches and acknowledgements of activities need no note: their order is enough, and the fast path
 //! ([`already_recorded`]) acknowledges queue items whose completion is already recorded.
 //!
-//! # What it does not do
+//! # Limits
 //!
 //! One adapter at a time may use a store. It keeps all rows in memory, in the memory provider's engine, and
-//! reads the store only when it opens or after a failed write. Somebody who reads the store directly sees the steps of a
-//! round one after the other.
+//! reads the store only when it opens or after a failed write. A program that reads the store directly sees the steps
+//! of a round one after the other.
 
 // No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

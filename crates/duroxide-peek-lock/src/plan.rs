@@ -1,4 +1,4 @@
-//! Which steps carry out a change, and in which order.
+//! Orders the steps that carry out a change.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ pub(crate) fn plan(changes: Changes) -> Vec<Step> {
     steps
 }
 
-/// Whether a crash between these steps leaves something that order and repetition alone do not mend.
+/// Whether the steps must be recorded first, because order and repetition alone do not repair a crash between them.
 pub(crate) fn needs_note(is_round: bool, steps: &[Step]) -> bool {
     // Messages change together with the lock that held them or holds them now: their attempt is counted once, in their
     // rows or by the lock.

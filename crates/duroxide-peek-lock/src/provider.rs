@@ -7,7 +7,7 @@ use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by
 
 use crate::{PeekLockEngine, PeekLockStore, engine::Reload};
 
-/// How often to look whether somebody asked for a reload, while a fetch waits.
+/// The interval of checks for a requested reload while a fetch waits.
 const RELOAD_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A provider on a store without transactions.
@@ -25,7 +25,7 @@ impl PeekLockProvider {
     /// This reads the whole store, so an async program calls it on a thread that may block.
     ///
     /// # Errors
-    /// If the store cannot be read or repaired, or the system has no thread to give.
+    /// If the store cannot be read or repaired, or a thread cannot be started.
     pub fn open(
         store: impl PeekLockStore,
         options: MemoryOptions,
@@ -49,8 +49,8 @@ impl PeekLockProvider {
         self.store.snapshot().await
     }
 
-    /// Reads the store again, after somebody changed it by hand while the provider was open. A change of an instance
-    /// whose turn is running may be lost.
+    /// Reads the store again, after it was changed by hand while the provider was open. A change to an instance whose
+    /// turn is running may be lost.
     ///
     /// # Errors
     /// If the store cannot be read.

@@ -1,4 +1,4 @@
-//! Finishes what a crash or a failed write left unfinished, when a store is opened.
+//! Finishes operations that a crash or a failed write interrupted, when a store is opened.
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -8,7 +8,7 @@ use duroxide_provider::{
 
 use crate::{PeekLockStore, QueueItemId, WhichQueue, already_recorded};
 
-/// Reads a store and finishes what a crash or a failed write left unfinished.
+/// Reads a store and finishes operations that a crash or a failed write interrupted.
 pub(crate) fn recover(store: &mut impl PeekLockStore) -> Result<Records, StoreFailure> {
     let mut stored = store.load()?;
     if !stored.unfinished.is_empty() {
@@ -44,8 +44,8 @@ pub(crate) fn end_empty_locks(records: &mut Records) {
     }
 }
 
-/// Ends all locks. Attempts stay counted: a lock may have ended because of what it held. The next claim counts those of the
-/// messages, as after any lease that ended.
+/// Ends all locks. Attempts stay counted, because a locked item may have crashed the process. The next claim counts the
+/// attempts of the messages, as after any lease that ended.
 pub(crate) fn end_locks(records: &mut Records) {
     for stored in &mut records.instances {
         stored.instance.row.lock.iter_mut().for_each(|lock| end(&mut lock.lease));

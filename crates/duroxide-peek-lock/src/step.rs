@@ -88,7 +88,7 @@ impl QueueItem {
         QueueItemId { queue, instance: instance.clone(), number }
     }
 
-    /// Whether its record says that a lock holds it. Most locks of instances hold messages whose records do not say so: all
+    /// Whether the item's record names its lock. Most instance locks hold messages whose records do not: all messages
     /// that were visible when the instance was fetched.
     pub fn is_locked(&self) -> bool {
         match self {
@@ -102,7 +102,7 @@ impl Step {
     /// Carries the step out.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The store's failure.
     pub fn run(&self, store: &mut (impl PeekLockStore + ?Sized)) -> Result<(), StoreFailure> {
         match self {
             Self::PutInstance(record) => store.put_instance(record),

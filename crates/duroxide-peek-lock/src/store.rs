@@ -10,32 +10,32 @@ use crate::{QueueItem, QueueItemId, Step};
 /// A store that writes one record at a time.
 ///
 /// Every write is durable when it returns, and all or nothing, except that a crash may leave the first events of an append.
-/// Every write may be repeated, and a repetition does only what is missing: after a crash the adapter does not know how far
-/// it came. Nothing relates two writes to each other.
+/// Every write may be repeated, and a repetition writes only what is missing: after a crash the adapter does not know which
+/// writes happened. No write depends on another one.
 ///
 /// A failure is [`Retryable`](duroxide_provider::store::FailureClass::Retryable) or
 /// [`Permanent`](duroxide_provider::store::FailureClass::Permanent) if the write has not happened, and
 /// [`OutcomeUnknown`](duroxide_provider::store::FailureClass::OutcomeUnknown) if it may have.
 pub trait PeekLockStore: Send + 'static {
-    /// Reads everything.
+    /// Reads the whole store.
     ///
     /// # Errors
     /// If the store cannot be read, or holds something that is not a record.
     fn load(&mut self) -> Result<Stored, StoreFailure>;
 
-    /// Whether the store knows that whoever used it before is gone. If so, locks from before are void, and their items
-    /// are delivered again at once, with the attempt counted. If not, they are delivered again after their deadline.
+    /// Whether the process that used the store before has certainly ended. If so, its locks are void, and their items are
+    /// delivered again at once, with the attempt counted. If not, they are delivered again after their deadline.
     fn former_user_is_gone(&self) -> bool {
         false
     }
 
-    /// Writes down steps that are about to be carried out. Replaces an earlier note.
+    /// Records steps before they are carried out. Replaces an earlier record.
     ///
     /// # Errors
     /// If it cannot be written.
     fn note_unfinished(&mut self, steps: &[Step]) -> Result<(), StoreFailure>;
 
-    /// Removes the note.
+    /// Removes the recorded steps.
     ///
     /// # Errors
     /// If it cannot be removed.
@@ -73,13 +73,13 @@ pub trait PeekLockStore: Send + 'static {
     /// If it cannot be written.
     fn peek_lock(&mut self, item: &QueueItem) -> Result<(), StoreFailure>;
 
-    /// Gives an item back, visible at the time it says.
+    /// Returns an item to its queue, visible from the time in its record.
     ///
     /// # Errors
     /// If it cannot be written.
     fn abandon(&mut self, item: &QueueItem) -> Result<(), StoreFailure>;
 
-    /// Removes an item from its queue. One that is gone is no error.
+    /// Removes an item from its queue. A missing item is not an error.
     ///
     /// # Errors
     /// If it cannot be removed.
@@ -91,30 +91,30 @@ pub trait PeekLockStore: Send + 'static {
     /// If it cannot be written.
     fn put_dead_letter(&mut self, record: &DeadLetterRecord) -> Result<(), StoreFailure>;
 
-    /// Removes a dead letter. One that is gone is no error.
+    /// Removes a dead letter. A missing one is not an error.
     ///
     /// # Errors
     /// If it cannot be removed.
     fn remove_dead_letter(&mut self, number: u64) -> Result<(), StoreFailure>;
 
-    /// Removes an execution with its events. One that is gone is no error.
+    /// Removes an execution with its events. A missing one is not an error.
     ///
     /// # Errors
     /// If it cannot be removed.
     fn remove_execution(&mut self, instance: &str, execution_id: u64) -> Result<(), StoreFailure>;
 
-    /// Removes an instance with its executions and queue items. One that is gone is no error.
+    /// Removes an instance with its executions and queue items. A missing one is not an error.
     ///
     /// # Errors
     /// If it cannot be removed.
     fn remove_instance(&mut self, instance: &str) -> Result<(), StoreFailure>;
 }
 
-/// Everything a store holds.
+/// The content of a store.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Stored {
     /// The rows.
     pub records: Records,
-    /// Steps that were written down and not cleared: some of them may not have been carried out.
+    /// Recorded steps that were not removed: some of them may not have been carried out.
     pub unfinished: Vec<Step>,
 }

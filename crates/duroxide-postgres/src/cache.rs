@@ -73,6 +73,33 @@ impl<K: Ord + Clone, R> Cache<K, R> {
         self.slots.values().filter(|slot| slot.is_dirty).filter_map(|slot| slot.row.as_ref())
     }
 
+    /// Writes a row that is known and there once more, as it is.
+    pub(crate) fn touch(&mut self, key: &K) {
+        if let Some(slot) = self.slots.get_mut(key).filter(|slot| slot.row.is_some()) {
+            slot.is_dirty = true;
+        }
+    }
+
+    /// The keys of which it is known that there is no row.
+    pub(crate) fn absent_keys(&self) -> impl Iterator<Item = &K> {
+        self.slots.iter().filter(|(_, slot)| slot.row.is_none()).map(|(key, _)| key)
+    }
+
+    /// The keys of rows that were written or deleted and not sent.
+    pub(crate) fn unsent_keys(&self) -> impl Iterator<Item = &K> {
+        self.slots.iter().filter(|(_, slot)| slot.is_dirty).map(|(key, _)| key)
+    }
+
+    /// Whether the row was written or deleted and not sent.
+    pub(crate) fn is_unsent(&self, key: &K) -> bool {
+        self.slots.get(key).is_some_and(|slot| slot.is_dirty)
+    }
+
+    /// Whether something was written or deleted and not sent.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.slots.values().any(|slot| slot.is_dirty)
+    }
+
     /// Whether the row was inserted by this transaction and has not been sent.
     pub(crate) fn is_new(&self, key: &K) -> bool {
         self.slots.get(key).is_some_and(|slot| slot.row.is_some() && !slot.is_stored)

@@ -15,6 +15,7 @@ use crate::{
     PostgresOptions, SchemaName,
     fault::{Class, Trouble},
     record::{TOGETHER, expand},
+    value::{limit, number},
 };
 
 /// What the database says to a statement.
@@ -42,15 +43,20 @@ impl Query {
     }
 
     /// One statement that does what these do, in no particular order. Each statement costs the server a message of its own
-    /// to the client, so one of many parts is much cheaper than many.
-    pub(crate) fn together(queries: Vec<Self>) -> Option<Self> {
-        let mut queries = queries.into_iter();
-        let mut all = queries.next()?;
-        for query in queries {
-            all.sql = Cow::Owned(format!("{}{TOGETHER}{}", all.sql, query.sql));
-            all.parameters.extend(query.parameters);
+    /// to the client, so one of many parts is much cheaper than many. It fails if `unchanged` rows with known revisions were
+    /// not found, and draws so many blocks of numbers.
+    pub(crate) fn together(queries: Vec<Self>, unchanged: usize, blocks: u64) -> Option<Self> {
+        if queries.is_empty() {
+            return None;
         }
-        Some(all)
+        let (mut sql, mut parameters) = (String::new(), Vec::new());
+        for query in queries {
+            sql.push_str(TOGETHER);
+            sql.push_str(&query.sql);
+            parameters.extend(query.parameters);
+        }
+        parameters.extend(parameters![limit(unchanged), number(blocks)]);
+        Some(Self { sql: Cow::Owned(sql), parameters })
     }
 }
 
@@ -71,6 +77,8 @@ pub(crate) enum Frame {
     Commit,
     /// It is a whole one, begun and committed.
     BeginAndCommit,
+    /// It is a whole one of a single statement, which needs neither a beginning nor an end.
+    Single,
     /// It is a whole one that reads one state.
     Read,
 }
@@ -79,7 +87,7 @@ impl Frame {
     /// How it begins. Behind a pooler a setting of the connection would be somebody else's, so each transaction has its own.
     fn first(self, is_pooled: bool) -> Option<&'static str> {
         match self {
-            Self::Plain | Self::Commit => None,
+            Self::Plain | Self::Commit | Self::Single => None,
             Self::Begin | Self::BeginAndCommit if is_pooled => Some(BEGIN_POOLED),
             Self::Begin | Self::BeginAndCommit => Some("BEGIN ISOLATION LEVEL READ COMMITTED"),
             Self::Read => Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
@@ -88,13 +96,13 @@ impl Frame {
 
     fn last(self) -> Option<&'static str> {
         match self {
-            Self::Plain | Self::Begin => None,
+            Self::Plain | Self::Begin | Self::Single => None,
             Self::Commit | Self::BeginAndCommit | Self::Read => Some("COMMIT"),
         }
     }
 
     fn commits(self) -> bool {
-        matches!(self, Self::Commit | Self::BeginAndCommit)
+        matches!(self, Self::Commit | Self::BeginAndCommit | Self::Single)
     }
 }
 

@@ -92,12 +92,14 @@ impl Trouble {
 }
 
 fn class_of(code: &SqlState) -> Class {
-    // A row that the working set did not find was inserted by another node in the meantime. Trying again finds it.
+    // A row that the working set did not find was inserted by another node in the meantime, or a row of the row cache was
+    // changed (that is what a division by zero means, see `record.rs`). Trying again finds it.
     let races = [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
         SqlState::UNIQUE_VIOLATION,
         SqlState::LOCK_NOT_AVAILABLE,
+        SqlState::DIVISION_BY_ZERO,
     ];
     if races.contains(code) {
         return Class::LostRace;

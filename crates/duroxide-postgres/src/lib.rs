@@ -12,6 +12,10 @@
 //!
 //! A row that the rules ask for and that was not foreseen costs one more round trip, and so does a question that only the
 //! database can answer; what was written so far travels in front of such a question.
+//!
+//! A node remembers the rows that it wrote last (the *row cache*). A batch that needs no others is one round trip: the rules run
+//! on the remembered rows, and the statements that write fail if anybody has changed one of them since, which its *revision*
+//! tells. Then nothing has happened, and the batch is carried out in two round trips.
 
 // No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

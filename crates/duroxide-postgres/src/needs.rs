@@ -24,6 +24,10 @@ pub(crate) struct Needs<'a> {
     pub(crate) activities: BTreeSet<u64>,
     /// Activities by instance, execution and id.
     pub(crate) activity_keys: BTreeSet<(u64, u64, u64)>,
+    /// The same of activities that are about to be stored, and are not there unless this is a repetition.
+    pub(crate) new_activity_keys: BTreeSet<(u64, u64, u64)>,
+    /// Instances that are started, and are not there unless this is a repetition.
+    pub(crate) starts: BTreeSet<String>,
     /// Instances whose changed keys are merged.
     pub(crate) setting_changes: BTreeSet<u64>,
     /// Instances that remove keys.
@@ -43,7 +47,8 @@ pub(crate) struct Needs<'a> {
 impl<'a> Needs<'a> {
     /// The needs of a batch at a time that the caller sets, or else at the time of the database's clock.
     pub(crate) fn of(batch: &'a Batch<'_>, now: Option<Timestamp>) -> Self {
-        let mut needs = Self { now, promotes: batch.promote, ..Self::default() };
+        // The transaction's revision is a number, too.
+        let mut needs = Self { now, promotes: batch.promote, numbers: 1, ..Self::default() };
         let mut readies = Readies { instances: batch.promote, activities: batch.promote };
         for submitted in &batch.operations {
             needs.add(&submitted.op);
@@ -131,7 +136,7 @@ impl<'a> Needs<'a> {
     fn add_part(&mut self, number: u64, part: &PreparedExecution) {
         for activity in &part.activities {
             self.add_activity(activity);
-            self.activity_keys.insert((number, activity.execution_id, activity.activity_id));
+            self.new_activity_keys.insert((number, activity.execution_id, activity.activity_id));
         }
         part.messages.iter().for_each(|message| self.add_message(message));
         for stop in &part.stops {
@@ -166,6 +171,7 @@ impl<'a> Needs<'a> {
         // start draws them before it looks.
         self.numbers += 5;
         if let Some(start) = &message.start {
+            self.starts.insert(message.instance.clone());
             let (name, version) = (Some(start.name.clone()), start.version.clone());
             self.routes.insert(Route { name, version, pinned: None });
         }
@@ -213,7 +219,7 @@ mod tests {
         needs_of(vec![Op::CommitRound(Box::new(round))], |needs| {
             assert_eq!(needs.instances.numbers, BTreeSet::from([7]));
             assert!(needs.instances.ids.iter().any(|id| id.contains('b')), "{:?}", needs.instances);
-            assert_eq!(needs.activity_keys.iter().map(|key| key.0).collect::<Vec<_>>(), [7]);
+            assert_eq!(needs.new_activity_keys.iter().map(|key| key.0).collect::<Vec<_>>(), [7]);
             assert!(!needs.lanes.is_empty() && !needs.routes.is_empty());
         });
     }
@@ -233,6 +239,7 @@ mod tests {
         needs_of(vec![Op::StartIfNew(start)], |needs| {
             assert_eq!(needs.instances.ids, BTreeSet::from(["a".to_owned()]));
             assert_eq!(needs.first_events, BTreeSet::from(["a".to_owned()]));
+            assert_eq!(needs.starts, BTreeSet::from(["a".to_owned()]));
             assert_eq!(needs.routes.len(), 1);
         });
     }

@@ -14,8 +14,11 @@ use crate::{
 /// The oldest major version of PostgreSQL that the tests have met.
 const OLDEST_SERVER: i32 = 14;
 /// Migration n brings a schema from version n - 1 to n. Each is a file that is never changed again.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_tables.sql"), include_str!("../migrations/0002_intake.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_tables.sql"),
+    include_str!("../migrations/0002_intake.sql"),
+    include_str!("../migrations/0003_revisions.sql"),
+];
 /// The schema this build works with, and the newest it can open.
 const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 /// A standby is read-only, and so is a session that begins read-only transactions.

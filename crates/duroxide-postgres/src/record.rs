@@ -4,20 +4,21 @@ mod activity;
 mod instance;
 mod message;
 mod rest;
+mod statement;
 
 use tokio_postgres::Row;
 
+pub(crate) use self::statement::{TOGETHER, expand};
 pub(crate) use self::{
-    activity::Activity,
+    activity::{Activity, ActivityKey},
     instance::{Execution, read_lease, read_pinned},
     message::{Message, kind_number, kind_of},
     rest::{CustomStatus, Event, Letter, Session, Setting, SettingChange},
 };
 use crate::{
-    SchemaName,
-    connection::{Parameter, Query},
+    connection::{Parameter, Query, parameters},
     fault::Trouble,
-    value::{Kind, Value},
+    value::{Kind, Value, number},
 };
 
 /// What a column is to its row.
@@ -29,6 +30,9 @@ pub(crate) enum Role {
     Fixed,
     /// Written with every change of the row.
     Mutable,
+    /// A number of the transaction that wrote the row last. A row is changed or deleted only if it has the revision that the
+    /// working set knows.
+    Revision,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +48,12 @@ pub(crate) struct Table {
     pub(crate) columns: &'static [Column],
 }
 
+impl Table {
+    fn has_revisions(&self) -> bool {
+        self.columns.iter().any(|column| column.role == Role::Revision)
+    }
+}
+
 /// A value that is stored as one row of a table.
 pub(crate) trait Record: Sized {
     const TABLE: &'static Table;
@@ -51,6 +61,7 @@ pub(crate) trait Record: Sized {
     const UPDATE: &'static str;
     const UPSERT: &'static str;
     const DELETE: &'static str;
+    const VERIFY: &'static str;
 
     /// The values of all columns, in the order of the table.
     fn values(&self) -> Vec<Value>;
@@ -75,6 +86,7 @@ macro_rules! record {
             const UPDATE: &'static str = concat!("{update ", $table, "}");
             const UPSERT: &'static str = concat!("{upsert ", $table, "}");
             const DELETE: &'static str = concat!("{delete ", $table, "}");
+            const VERIFY: &'static str = concat!("{verify ", $table, "}");
 
             fn values(&self) -> Vec<$crate::value::Value> {
                 let $row = self;
@@ -108,26 +120,62 @@ pub(crate) fn read_all<R: Record>(rows: &[Row]) -> Result<Vec<R>, Trouble> {
     rows.iter().map(R::read).collect()
 }
 
-/// One statement that inserts these rows.
-pub(crate) fn insert<'a, R: Record + 'a>(records: impl IntoIterator<Item = &'a R>) -> Query {
-    Query::new(R::INSERT, arrays(R::TABLE, |_| true, records.into_iter().map(R::values)))
+/// One statement that inserts these rows. In a table with revisions, theirs is `revision`.
+pub(crate) fn insert<'a, R: Record + 'a>(records: impl IntoIterator<Item = &'a R>, revision: u64) -> Query {
+    let mut parameters = arrays(R::TABLE, is_given, records.into_iter().map(R::values));
+    parameters.extend(R::TABLE.has_revisions().then(|| Box::new(number(revision)) as Parameter));
+    Query::new(R::INSERT, parameters)
 }
 
 /// One statement that writes the changing columns of these rows.
 pub(crate) fn update<'a, R: Record + 'a>(records: impl IntoIterator<Item = &'a R>) -> Query {
-    let changes = |role| role != Role::Fixed;
-    Query::new(R::UPDATE, arrays(R::TABLE, changes, records.into_iter().map(R::values)))
+    Query::new(R::UPDATE, arrays(R::TABLE, is_updated, records.into_iter().map(R::values)))
+}
+
+/// The same for a table with revisions: only rows that still have the revision that stands beside them are written, and get
+/// a new one.
+pub(crate) fn update_unchanged<'a, R: Record + 'a>(
+    records: impl IntoIterator<Item = (&'a R, u64)>,
+    revision: u64,
+) -> Query {
+    let (records, known): (Vec<&R>, Vec<i64>) =
+        records.into_iter().map(|(record, known)| (record, number(known))).unzip();
+    let Query { sql, mut parameters } = update(records);
+    parameters.extend(parameters![known, number(revision)]);
+    Query { sql, parameters }
 }
 
 /// One statement that inserts these rows, or writes the changing columns of those that are there.
 pub(crate) fn upsert<'a, R: Record + 'a>(records: impl IntoIterator<Item = &'a R>) -> Query {
-    Query::new(R::UPSERT, arrays(R::TABLE, |_| true, records.into_iter().map(R::values)))
+    Query::new(R::UPSERT, arrays(R::TABLE, is_given, records.into_iter().map(R::values)))
 }
 
 /// One statement that deletes the rows of these keys.
 pub(crate) fn delete<R: Record>(keys: impl IntoIterator<Item = Vec<Value>>) -> Query {
     let key_columns = R::TABLE.columns.iter().filter(|column| column.role == Role::Key).collect();
     Query::new(R::DELETE, transposed(key_columns, keys))
+}
+
+/// The same for a table with revisions: only rows that still have the revision that stands beside their key are deleted.
+pub(crate) fn delete_unchanged<R: Record>(keys: impl IntoIterator<Item = (Vec<Value>, u64)>) -> Query {
+    let (keys, known): (Vec<Vec<Value>>, Vec<i64>) =
+        keys.into_iter().map(|(key, known)| (key, number(known))).unzip();
+    let Query { sql, mut parameters } = delete::<R>(keys);
+    parameters.extend(parameters![known]);
+    Query { sql, parameters }
+}
+
+/// One statement that finds and locks the rows of these keys that still have the revision that stands beside their key.
+pub(crate) fn verify<R: Record>(keys: impl IntoIterator<Item = (Vec<Value>, u64)>) -> Query {
+    Query { sql: R::VERIFY.into(), ..delete_unchanged::<R>(keys) }
+}
+
+fn is_given(role: Role) -> bool {
+    role != Role::Revision
+}
+
+fn is_updated(role: Role) -> bool {
+    matches!(role, Role::Key | Role::Mutable)
 }
 
 /// The columns of some roles as one array each.
@@ -189,161 +237,9 @@ impl Array {
     }
 }
 
-/// Makes a statement of a template:
-///
-/// * `{s}` is the schema;
-/// * `{columns t}` are all columns of table `t`, `{head t}` all but `data`;
-/// * `{insert t}`, `{update t}`, `{upsert t}` and `{delete t}` are whole statements over arrays of rows;
-/// * statements with [`TOGETHER`] between them become one, whose parameters are theirs in this order.
-pub(crate) fn expand(template: &str, schema: &SchemaName) -> String {
-    let parts = template.split(TOGETHER).map(|part| expand_one(part, schema));
-    joined_as_one(parts.collect())
-}
-
-/// Stands between templates of statements that become one.
-pub(crate) const TOGETHER: &str = " TOGETHER WITH ";
-
-/// The last statement is the main one. The others are its common table expressions, which PostgreSQL carries out all the
-/// same; none of them sees what another one writes.
-fn joined_as_one(mut statements: Vec<String>) -> String {
-    let mut parameters = 0;
-    for statement in &mut statements {
-        let count = parameters_of(statement);
-        // From the highest number on, because `$1` is the beginning of `$10`.
-        for number in (1..=count).rev().filter(|_| parameters > 0) {
-            *statement = statement.replace(&format!("${number}::"), &format!("${}::", number + parameters));
-        }
-        parameters += count;
-    }
-    let main = statements.pop().unwrap_or_default();
-    if statements.is_empty() {
-        return main;
-    }
-    let others = statements.iter().enumerate().map(|(n, other)| format!("part_{n} AS ({other})"));
-    format!("WITH {} {main}", joined(others))
-}
-
-/// How many parameters a statement over arrays has: all are cast where they stand.
-fn parameters_of(statement: &str) -> usize {
-    (1..).take_while(|number| statement.contains(&format!("${number}::"))).count()
-}
-
-fn expand_one(template: &str, schema: &SchemaName) -> String {
-    let mut text = template.to_owned();
-    for table in TABLES {
-        let name = table.name;
-        if !text.contains(name) {
-            continue;
-        }
-        text = text.replace(&format!("{{columns {name}}}"), &list(table, |_| true));
-        text = text.replace(&format!("{{head {name}}}"), &list(table, |column| column.name != "data"));
-        text = text.replace(&format!("{{insert {name}}}"), &insert_text(table));
-        text = text.replace(&format!("{{update {name}}}"), &update_text(table));
-        text = text.replace(&format!("{{upsert {name}}}"), &upsert_text(table));
-        text = text.replace(&format!("{{delete {name}}}"), &delete_text(table));
-    }
-    text.replace("{s}", schema.as_str())
-}
-
-fn list(table: &Table, takes: fn(&Column) -> bool) -> String {
-    let columns = table.columns.iter().filter(|column| takes(column));
-    joined(columns.map(|column| format!("{}.{}", table.name, column.name)))
-}
-
-/// The columns of some roles, as the rows of arrays.
-fn unnested(table: &Table, takes: fn(Role) -> bool) -> String {
-    let taken = || table.columns.iter().filter(|column| takes(column.role));
-    let arrays =
-        joined(taken().enumerate().map(|(n, column)| format!("${}::{}", n + 1, column.kind.array())));
-    format!("unnest({arrays}) AS given ({})", joined(taken().map(|column| column.name.to_owned())))
-}
-
-fn names(table: &Table, takes: fn(Role) -> bool) -> Vec<&'static str> {
-    table.columns.iter().filter(|column| takes(column.role)).map(|column| column.name).collect()
-}
-
-fn is_key(role: Role) -> bool {
-    role == Role::Key
-}
-
-fn insert_text(table: &Table) -> String {
-    let columns = names(table, |_| true).join(", ");
-    format!(
-        "INSERT INTO {{s}}.{} ({columns}) SELECT {columns} FROM {}",
-        table.name,
-        unnested(table, |_| true)
-    )
-}
-
-fn assignments(table: &Table, source: &str) -> String {
-    let changing = names(table, |role| role == Role::Mutable);
-    joined(changing.into_iter().map(|column| format!("{column} = {source}.{column}")))
-}
-
-/// Each given row is looked up by the index. The array of one element is there for the planner, which takes a table for
-/// empty that was empty when it was analysed: a plain comparison lets it read the whole index for each given row instead.
-fn same_key(table: &Table) -> String {
-    let keys = names(table, is_key).into_iter().enumerate().map(|(position, key)| match position {
-        0 => format!("{0}.{key} = ANY (ARRAY[given.{key}])", table.name),
-        _ => format!("{0}.{key} = given.{key}", table.name),
-    });
-    keys.collect::<Vec<_>>().join(" AND ")
-}
-
-fn update_text(table: &Table) -> String {
-    let (name, given) = (table.name, unnested(table, |role| role != Role::Fixed));
-    format!("UPDATE {{s}}.{name} SET {} FROM {given} WHERE {}", assignments(table, "given"), same_key(table))
-}
-
-fn upsert_text(table: &Table) -> String {
-    let keys = names(table, is_key).join(", ");
-    format!("{} ON CONFLICT ({keys}) DO UPDATE SET {}", insert_text(table), assignments(table, "excluded"))
-}
-
-fn delete_text(table: &Table) -> String {
-    format!("DELETE FROM {{s}}.{} USING {} WHERE {}", table.name, unnested(table, is_key), same_key(table))
-}
-
-fn joined(parts: impl Iterator<Item = String>) -> String {
-    parts.collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn statements_are_made_of_the_list_of_columns() {
-        let schema = SchemaName::default();
-        assert_eq!(
-            expand(CustomStatus::UPSERT, &schema),
-            "INSERT INTO duroxide.custom_status (instance, status, version) SELECT instance, status, version \
-             FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS given (instance, status, version) \
-             ON CONFLICT (instance) DO UPDATE SET status = excluded.status, version = excluded.version"
-        );
-        assert_eq!(
-            expand(Setting::DELETE, &schema),
-            "DELETE FROM duroxide.kv USING unnest($1::bigint[], $2::text[]) AS given (instance, key) \
-             WHERE kv.instance = ANY (ARRAY[given.instance]) AND kv.key = given.key"
-        );
-        assert!(!expand(Message::UPDATE, &schema).contains("data"), "a text is written once");
-    }
-
-    #[test]
-    fn statements_together_are_one_with_the_parameters_of_all() {
-        let schema = SchemaName::default();
-        let template = format!("{}{TOGETHER}{}", Setting::DELETE, CustomStatus::DELETE);
-        assert_eq!(
-            expand(&template, &schema),
-            "WITH part_0 AS (DELETE FROM duroxide.kv USING unnest($1::bigint[], $2::text[]) AS given (instance, key) \
-             WHERE kv.instance = ANY (ARRAY[given.instance]) AND kv.key = given.key) \
-             DELETE FROM duroxide.custom_status USING unnest($3::bigint[]) AS given (instance) \
-             WHERE custom_status.instance = ANY (ARRAY[given.instance])"
-        );
-        let many = format!("{}{TOGETHER}{}", Event::INSERT, Activity::INSERT);
-        assert!(expand(&many, &schema).contains("$22::text[]"), "four and eighteen");
-        assert!(!expand(&many, &schema).contains("$23"));
-    }
 
     fn check_kinds<R: Record>(record: &R) {
         let values = record.values();

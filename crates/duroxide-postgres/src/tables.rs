@@ -16,7 +16,7 @@ mod removals;
 mod sessions;
 mod working_set;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{rules::InstanceRow, store::StoreFailure};
@@ -26,30 +26,24 @@ pub(crate) use self::{
     instances::bulk_query,
     load::Named,
     prefetch::{Prefetched, Waiting},
+    working_set::Looked,
 };
-use self::{load::Request, named::Names, ready::Floors, working_set::WorkingSet};
+use self::{
+    load::Request,
+    named::Names,
+    ready::Floors,
+    working_set::{Numbers, RowCache, WorkingSet},
+};
 use crate::{
-    connection::{Connection, Frame, Query, parameters},
+    connection::{Connection, Frame, Query},
     fault::Trouble,
     needs::Needs,
     session::News,
-    value::{Columns, micros, number, time},
+    value::number,
 };
 
 /// How many messages of a mailbox are loaded. A longer mailbox is asked by statements.
 pub(crate) const MAILBOX_LOADED_MAX: usize = 256;
-
-const NEXT_DUE: &str = "SELECT min(due.at) AS at FROM (
-    (SELECT wait_until AS at FROM {s}.instance WHERE wait_until >= $2::bigint ORDER BY wait_until LIMIT 1)
-    UNION ALL
-    (SELECT wait_until FROM {s}.activity WHERE wait_until >= $2::bigint ORDER BY wait_until LIMIT 1)
-    UNION ALL
-    (SELECT remove_at FROM {s}.removal_task ORDER BY remove_at LIMIT 1)
-    UNION ALL
-    (SELECT lock_until FROM {s}.session WHERE lock_until > $1
-        AND EXISTS (SELECT 1 FROM {s}.activity WHERE activity.session_id = session.id)
-        ORDER BY lock_until LIMIT 1)
-) AS due";
 
 /// Where a transaction stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +52,8 @@ enum Phase {
     Closed,
     /// It has begun, and the database has not been told.
     Unsent,
+    /// All that it needs was in the row cache; the rules have not begun, and the database has not been told.
+    Recalled,
     /// The database was told; the rules have not begun.
     Prefetched,
     /// The database was told.
@@ -79,6 +75,31 @@ pub struct PostgresTables {
     mailbox_loaded_max: usize,
     habits: Habits,
     floors: Floors,
+    row_cache: RowCache,
+    /// Numbers that were drawn and not used, after everything was loaded that this node has in memory.
+    reserve: Numbers,
+    clock: DatabaseClock,
+    was_recalled: bool,
+}
+
+/// The database's clock, as it was last read.
+#[derive(Debug, Default)]
+pub(crate) struct DatabaseClock(Option<(Instant, Timestamp)>);
+
+impl DatabaseClock {
+    /// How long a reading is used: two clocks drift apart.
+    const FRESH: Duration = Duration::from_secs(1);
+
+    fn learn(&mut self, now: Timestamp) {
+        self.0 = Some((Instant::now(), now));
+    }
+
+    /// What it shows, or a moment less: the answer was on its way for a time that is not known.
+    fn now(&self) -> Option<Timestamp> {
+        let (read_at, time) = self.0?;
+        let passed = read_at.elapsed();
+        (passed < Self::FRESH).then(|| time.saturating_add(passed))
+    }
 }
 
 /// What batches of this store turned out to need beside what all of them need. Each statement costs every batch that
@@ -108,23 +129,6 @@ impl Default for Habits {
     }
 }
 
-/// What is known after a commit.
-#[derive(Debug)]
-pub(crate) struct Committed {
-    pub(crate) due: Looked,
-    /// Whether others were notified.
-    pub(crate) was_told: bool,
-}
-
-/// What a transaction knows of what is due.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Looked {
-    /// The database has said when something is due.
-    Asked(Option<Timestamp>),
-    /// The earliest time that the transaction itself has written.
-    Wrote(Option<Timestamp>),
-}
-
 impl PostgresTables {
     pub(crate) fn new(connection: Connection) -> Self {
         Self {
@@ -138,6 +142,10 @@ impl PostgresTables {
             mailbox_loaded_max: MAILBOX_LOADED_MAX,
             habits: Habits::default(),
             floors: Floors::default(),
+            row_cache: RowCache::default(),
+            reserve: Numbers::default(),
+            clock: DatabaseClock::default(),
+            was_recalled: false,
         }
     }
 
@@ -154,6 +162,11 @@ impl PostgresTables {
         self.mailbox_loaded_max = messages;
     }
 
+    /// Nobody else writes: for tests.
+    pub(crate) fn set_only_writer(&mut self) {
+        self.row_cache.is_only_writer = true;
+    }
+
     pub(crate) fn take_trouble(&mut self) -> Option<Trouble> {
         self.trouble.take()
     }
@@ -167,84 +180,30 @@ impl PostgresTables {
     // ---- transactions ------------------------------------------------------------------------------------------
 
     fn begin(&mut self) {
-        if self.phase == Phase::Prefetched {
-            self.phase = Phase::Sent;
-            return;
-        }
-        self.forget();
-        self.phase = Phase::Unsent;
+        self.phase = match self.phase {
+            Phase::Prefetched => Phase::Sent,
+            Phase::Recalled => Phase::Unsent,
+            Phase::Closed | Phase::Unsent | Phase::Sent => {
+                self.forget();
+                Phase::Unsent
+            }
+        };
     }
 
-    /// Begins a transaction and loads what a batch needs, in one round trip.
-    pub(crate) fn prefetch(&mut self, needs: &Needs<'_>) -> Result<Prefetched, Trouble> {
+    /// Begins a transaction and finds what a batch needs: in the row cache, or else by one round trip. `is_alone`: no other
+    /// node claims work.
+    pub(crate) fn prefetch(&mut self, needs: &Needs<'_>, is_alone: bool) -> Result<Prefetched, Trouble> {
         self.forget();
+        let recalled = self.recall(needs, is_alone);
+        self.was_recalled = recalled.is_some();
+        if let Some(now) = recalled {
+            self.phase = Phase::Recalled;
+            return Ok(Prefetched { now });
+        }
         self.phase = Phase::Unsent;
         let prefetched = self.load_needs(needs)?;
         self.phase = Phase::Prefetched;
         Ok(prefetched)
-    }
-
-    /// Sends what was written and commits, in one round trip. Nothing is sent if nothing was read or written.
-    fn commit(&mut self) -> Result<(), Trouble> {
-        self.finish(Vec::new()).map(|_| ())
-    }
-
-    /// The same, and in the same round trip notifies others, behind the commit: a transaction that notifies holds a lock of the
-    /// whole server while it waits for the disk. Finds out when something is due if that is asked, or if only the database
-    /// can tell.
-    pub(crate) fn commit_and_look(
-        &mut self,
-        now: Timestamp,
-        asks: bool,
-        notification: Option<Query>,
-    ) -> Result<Committed, Trouble> {
-        let asks = asks || self.set.writes_rare_due();
-        let wrote = self.set.earliest_due();
-        let from = self.floors.due();
-        let questions = if asks { vec![next_due_query(now, from)] } else { Vec::new() };
-        let asked_at = Instant::now();
-        let (rows, was_told) = self.finish_and_notify(questions, notification)?;
-        let due = if asks {
-            let next = read_next_due(&rows)?;
-            self.floors.learn_due(next, now, asked_at);
-            Looked::Asked(next)
-        } else {
-            Looked::Wrote(wrote)
-        };
-        self.floors.lower_due(wrote);
-        Ok(Committed { due, was_told })
-    }
-
-    fn finish(&mut self, questions: Vec<Query>) -> Result<Vec<Row>, Trouble> {
-        self.finish_and_notify(questions, None).map(|(rows, _)| rows)
-    }
-
-    /// Returns the rows of the first question, and whether the notification was sent.
-    fn finish_and_notify(
-        &mut self,
-        questions: Vec<Query>,
-        notification: Option<Query>,
-    ) -> Result<(Vec<Row>, bool), Trouble> {
-        let mut queries = self.set.unsent();
-        let writes = queries.len();
-        queries.extend(questions);
-        let frame = match self.phase {
-            Phase::Unsent if queries.is_empty() => {
-                self.forget();
-                return Ok((Vec::new(), false));
-            }
-            Phase::Unsent => Frame::BeginAndCommit,
-            Phase::Closed | Phase::Prefetched | Phase::Sent => Frame::Commit,
-        };
-        // Whatever comes of it, the transaction is over unless `rollback` is called, which is harmless then.
-        let (mut answers, was_told) = match notification {
-            Some(notification) => self.connection.trip_with_behind(&queries, notification, frame)?,
-            None => (self.connection.trip(&queries, frame)?, false),
-        };
-        self.routes.keep();
-        self.lanes.keep();
-        self.forget();
-        Ok((answers.split_off(writes).into_iter().next().unwrap_or_default(), was_told))
     }
 
     /// What can be claimed of what this transaction has read or written.
@@ -272,6 +231,16 @@ impl PostgresTables {
         &mut self.floors
     }
 
+    /// Whether the rows of the last transaction were taken from the row cache.
+    pub(crate) fn was_recalled(&self) -> bool {
+        self.was_recalled
+    }
+
+    /// Others may have made something ready.
+    pub(crate) fn forget_ready(&mut self) {
+        self.row_cache.forget_ready();
+    }
+
     fn rollback(&mut self) {
         let was_sent = matches!(self.phase, Phase::Prefetched | Phase::Sent);
         self.routes.drop_new();
@@ -282,8 +251,12 @@ impl PostgresTables {
         }
     }
 
+    /// Ends the transaction here. Numbers that it drew last, or took from the reserve, and did not use are the new reserve.
     fn forget(&mut self) {
-        self.set = WorkingSet::default();
+        let set = std::mem::take(&mut self.set);
+        if set.numbers.len() > 0 {
+            self.reserve = set.numbers;
+        }
         self.phase = Phase::Closed;
     }
 
@@ -300,7 +273,7 @@ impl PostgresTables {
         if frame == Frame::Begin {
             self.phase = Phase::Sent;
         }
-        self.connection.trip_with_ahead(queries, ahead, frame)
+        self.connection.trip_with_ahead(queries, ahead, frame).inspect_err(|_| self.row_cache.distrust())
     }
 
     /// Sends what was written and asks a question, in one round trip.
@@ -310,7 +283,7 @@ impl PostgresTables {
 
     /// Sends what was written and asks questions, in one round trip.
     fn ask_all(&mut self, questions: Vec<Query>) -> Result<Vec<Vec<Row>>, Trouble> {
-        let mut queries = self.set.unsent();
+        let mut queries = self.unsent(0)?;
         let writes = queries.len();
         queries.extend(questions);
         let mut answers = self.send(&queries)?;
@@ -333,22 +306,6 @@ impl PostgresTables {
         self.set.numbers.next().ok_or_else(|| {
             Trouble::new(crate::fault::Class::Refused, "the sequence of numbers gave none".to_owned())
         })
-    }
-
-    fn next_due(&mut self, sessions_after: Timestamp) -> Result<Option<Timestamp>, Trouble> {
-        let rows = self.ask(next_due_query(sessions_after, 0))?;
-        read_next_due(&rows)
-    }
-}
-
-fn next_due_query(sessions_after: Timestamp, from: i64) -> Query {
-    Query::new(NEXT_DUE, parameters![micros(sessions_after), from])
-}
-
-fn read_next_due(rows: &[Row]) -> Result<Option<Timestamp>, Trouble> {
-    match rows.first() {
-        Some(row) => Ok(row.column::<Option<i64>>("at")?.map(time)),
-        None => Ok(None),
     }
 }
 

@@ -48,7 +48,7 @@ fn copy(server: &Server, options: &PostgresOptions, id: &str, copies: i64) {
             );
             admin.run(&sql).await;
         }
-        admin.run(&format!("ALTER SEQUENCE {schema}.number_block RESTART WITH 100000000; ANALYZE")).await;
+        admin.run(&format!("ALTER SEQUENCE {schema}.number_blocks RESTART WITH 100000000; ANALYZE")).await;
     });
 }
 

@@ -64,6 +64,50 @@ fn one_activity_from_start_to_end() {
     });
 }
 
+/// What a node wrote last it does not read again: each batch is one round trip.
+#[test]
+fn one_activity_from_start_to_end_on_a_node_that_is_alone() {
+    let Some(server) = postgres_server::server() else { return };
+    let mut node = Node::open(&fresh_options(server), 1);
+    node.engine = node.engine.hearing_of_ready();
+    let mut tour = |prefix: &str, size: usize| {
+        let ids = ids(prefix, size);
+        let mut counted = Counted::new();
+        let mut transact = |name, ops| {
+            let mut batch = node.batch(ops, size + 5, size + 5);
+            batch.promote = false;
+            for fetch in &mut batch.activity_fetches {
+                let owner_id = "me".to_owned();
+                fetch.request.to_mut().session =
+                    Some(SessionFetchConfig { owner_id, lock_timeout: scenario::LEASE });
+            }
+            let (done, trips) = node.transact(&batch);
+            counted.push((name, trips));
+            done
+        };
+        // The first batch looks for what is ready.
+        transact("a look", Vec::new());
+        let claimed = claims(transact("starts", ids.iter().map(|id| start(id)).collect()));
+        assert_eq!(claimed.len(), size);
+        let turns = claimed.iter().map(|claim| commit(claim, Turn::first(&claim.instance).activity()));
+        let work = works(transact("commits that schedule", turns.collect()));
+        assert_eq!(work.len(), size);
+        let claimed = claims(transact("acks", work.iter().map(ack).collect()));
+        assert_eq!(claimed.len(), size);
+        let turns =
+            claimed.iter().map(|claim| commit(claim, Turn::later(claim).completed(2).complete("done")));
+        transact("commits that complete", turns.collect());
+        counted.split_off(1)
+    };
+    for size in SIZES {
+        tour(&format!("warm-up-{size}"), size);
+    }
+    for size in SIZES {
+        let counted = tour(&format!("of-{size}"), size);
+        assert!(counted.iter().all(|(_, trips)| *trips == 1), "batches of {size}: {counted:?}");
+    }
+}
+
 /// Everything that makes work also hands it over.
 #[test]
 fn operations_and_fetches_in_one_batch() {

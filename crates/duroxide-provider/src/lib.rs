@@ -51,10 +51,11 @@ pub use management::{
     DeadLetter, DeadLetterQueue, DeleteInstanceResult, ExecutionInfo, InstanceCount, InstanceFilter,
     InstanceInfo, InstancePage, InstanceQuery, InstanceSummary, InstanceTree, LaneSummary, MissingCapability,
     PruneOptions, PruneResult, QueueDepths, QueueSummary, QueuedActivityInfo, QueuedMessageInfo, QueuedWork,
-    RawEvent, RouteSummary, StrandedWork, SummaryRequest, SystemMetrics, WorkLock,
+    RawEvent, RouteSummary, SessionLease, StrandedWork, SummaryRequest, SystemMetrics, WorkLock,
 };
 pub use node::{
     ClaimToken, JoinedNode, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, NotAClaimToken,
+    short_node_name,
 };
 pub use provider::{Provider, ProviderLayer, operation_of};
 pub use round::{NextExecution, Round, ScheduledTimerIdentifier};

@@ -9,7 +9,7 @@ pub(crate) mod summary;
 pub use self::{
     dead_letter::{DeadLetter, DeadLetterQueue, RawEvent},
     instance_query::{InstancePage, InstanceQuery},
-    queued_work::{QueuedActivityInfo, QueuedMessageInfo, QueuedWork, WorkLock},
+    queued_work::{QueuedActivityInfo, QueuedMessageInfo, QueuedWork, SessionLease, WorkLock},
     stranded::{MissingCapability, StrandedWork},
     summary::{InstanceCount, InstanceSummary, LaneSummary, QueueSummary, RouteSummary, SummaryRequest},
 };

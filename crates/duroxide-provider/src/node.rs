@@ -1,5 +1,7 @@
 //! Nodes: who takes work from a store, what each of them can do, and whether it is still there.
 
+mod short_name;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -10,6 +12,7 @@ use std::{
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
+pub use self::short_name::short_node_name;
 use crate::{SemverRange, TagFilter};
 
 /// The number a store gives a node when it joins. It is never used for another; claims carry it.

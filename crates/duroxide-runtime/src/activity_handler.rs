@@ -16,7 +16,7 @@ pub trait ActivityHandler: Send + Sync {
     /// Runs the activity.
     async fn invoke(&self, ctx: ActivityContext, input: String) -> Result<String, String>;
 
-    /// What goes in and out, if this is a typed handler.
+    /// The shapes of input, output and error, if this is a typed handler.
     #[doc(hidden)]
     fn shapes(&self) -> Option<HandlerShapes> {
         None

@@ -3,6 +3,7 @@
 mod error;
 mod explain;
 mod export;
+mod find;
 mod kv;
 mod management;
 mod signal;
@@ -11,7 +12,6 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod validate;
-mod wait;
 
 use std::{fmt, sync::Arc};
 

@@ -7,7 +7,7 @@
 //!   time;
 //! * `turn` and `activity` process one claim each;
 //! * `locks` renews the lock of a claim, `store_call` retries provider calls;
-//! * `node` is what they all share.
+//! * `node` is the state that they share.
 
 mod activity;
 mod backoff_log;

@@ -3,6 +3,7 @@
 //! The runtime uses all of them through one [`Env`], so that a simulator can replace them by virtual time and inline
 //! turns.
 
+mod node_name;
 mod real;
 mod tasks;
 mod thread_sleep;
@@ -100,6 +101,11 @@ pub trait Env: Clock + Timer {
 
     /// Random bits for ids.
     fn random(&self) -> u128;
+
+    /// A name for a node, which no other node has: letters, digits and `-`, with 122 random bits in the last 32 characters.
+    fn node_name(&self) -> String {
+        format!("{:032x}", self.random())
+    }
 }
 
 /// A turn that was passed to [`Env::run_turn`].

@@ -9,7 +9,7 @@ pub(crate) use fake_store::FakeStore;
 pub(crate) use logs::Logs;
 pub(crate) use recorder::Recorder;
 
-/// What glibc's `malloc` serves from its per-thread cache at most. Larger allocations are many times slower.
+/// The largest allocation that glibc's `malloc` serves from its per-thread cache. Larger ones are many times slower.
 pub(crate) const CACHED_ALLOCATION_MAX: usize = 1_032;
 
 /// The size of the future that a function returns.

@@ -93,11 +93,11 @@ pub struct RuntimeOptions {
 pub struct AuditOptions {
     /// The fraction of turns that are audited, from 0 (none) to 1 (all).
     pub fraction: f64,
-    /// What a difference leads to.
+    /// The reaction to a difference.
     pub action: AuditAction,
 }
 
-/// What a difference between a turn and its replay leads to.
+/// The reaction to a difference between a turn and its replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuditAction {

@@ -10,7 +10,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use duroxide_core::{ErrorDetails, Event, EventKind, WorkItem};
 use duroxide_provider::{
-    ExecutionMetadata, InstanceFilter, InstanceQuery, Provider, ProviderError, PruneOptions, Round,
+    ExecutionMetadata, InstanceFilter, InstanceQuery, Provider, ProviderError, PruneOptions, QueuedWork,
+    Round,
     testing::intercept::{FullyIntercepted, Intercept},
 };
 use duroxide_runtime::{
@@ -278,7 +279,7 @@ struct BeginsBeforeStatus(Arc<dyn Provider>);
 #[async_trait]
 impl Intercept for BeginsBeforeStatus {
     async fn before(&self, method: &'static str) -> Result<(), ProviderError> {
-        if method == "read_status" {
+        if method.starts_with("read_status") {
             commit_turn(&*self.0, vec![], None).await;
         }
         Ok(())
@@ -292,4 +293,48 @@ async fn an_instance_that_begins_while_it_is_looked_for_is_found() {
     Client::new(Arc::clone(&store)).start_orchestration("order", "Order", "").await.unwrap();
     let client = Client::new(FullyIntercepted::new(Arc::clone(&store), BeginsBeforeStatus(store)));
     assert_eq!(client.get_instance_info("order").await.unwrap().status, "Running");
+}
+
+#[tokio::test]
+async fn an_instance_is_found_before_and_after_a_node_begins_it() {
+    let store = memory_store();
+    let client = Client::new(Arc::clone(&store));
+    let unknown = client.find_instance("order").await;
+    assert!(matches!(unknown, Err(ClientError::InstanceNotFound { instance_id }) if instance_id == "order"));
+
+    client.raise_event("stray", "Early", "").await.unwrap();
+    let stray = client.find_instance("stray").await;
+    assert!(matches!(stray, Err(ClientError::InstanceNotFound { .. })), "a message makes no instance");
+
+    client.start_orchestration_versioned("order", "Order", "2.0.0", "").await.unwrap();
+    let pending = client.find_instance("order").await.unwrap();
+    assert_eq!(
+        (pending.orchestration_name.as_str(), pending.orchestration_version.as_str()),
+        ("Order", "2.0.0")
+    );
+    assert_eq!(pending.status, InstanceQuery::PENDING);
+    assert!(pending.created_at > 0);
+
+    commit_turn(&*store, vec![], None).await;
+    assert_eq!(client.find_instance("order").await.unwrap().status, "Running");
+}
+
+/// Queued work shows the first messages of a mailbox only.
+#[tokio::test]
+async fn an_instance_is_found_whose_start_is_behind_many_messages() {
+    let client = Client::new(memory_store());
+    for _ in 0..=QueuedWork::LIMIT {
+        client.raise_event("order", "Early", "").await.unwrap();
+    }
+    client.start_orchestration("order", "Order", "").await.unwrap();
+    assert_eq!(client.find_instance("order").await.unwrap().orchestration_name, "Order");
+    assert_eq!(client.explain("order").await.unwrap().name, "Order");
+}
+
+#[tokio::test]
+async fn an_instance_is_found_that_begins_between_the_reads() {
+    let store = memory_store();
+    Client::new(Arc::clone(&store)).start_orchestration("order", "Order", "").await.unwrap();
+    let client = Client::new(FullyIntercepted::new(Arc::clone(&store), BeginsBeforeStatus(store)));
+    assert_eq!(client.find_instance("order").await.unwrap().status, "Running");
 }

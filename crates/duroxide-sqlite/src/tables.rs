@@ -16,7 +16,7 @@ mod readiness;
 mod removals;
 mod row_cache;
 mod sequence;
-mod sessions;
+pub(crate) mod sessions;
 pub(crate) mod state;
 
 use duroxide_core::Timestamp;

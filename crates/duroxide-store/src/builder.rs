@@ -134,7 +134,7 @@ impl StoreBuilder {
     /// then.
     pub fn start(self) -> Result<StoreProvider, ProviderError> {
         let Parts { mut provider, engine, readers, driver } = self.split();
-        let serve = move |engine| thread::run(StoreDriver::new(engine, driver));
+        let serve = move |engine| StoreDriver::new(engine, driver).serve();
         provider.served_by(thread::spawn_opening("duroxide-store", engine, serve)?);
         if !readers.is_empty() {
             provider.read_by(ReaderThreads::start(readers)?);
@@ -153,13 +153,12 @@ impl StoreBuilder {
     }
 
     fn split(self) -> Parts {
-        let (submitter, inbox) = Submitter::new(Arc::clone(&self.clock), self.on_request);
+        let (submitter, inbox) = Submitter::new(Arc::clone(&self.clock), self.on_request, &self.options);
         let watchers = Arc::new(Watchers::default());
         let name: Arc<str> = self.name.into();
         let provider = StoreProvider::new(ProviderParts {
-            submitter: submitter.clone(),
+            submitter: Arc::clone(&submitter),
             watchers: Arc::clone(&watchers),
-            options: &self.options,
             name: Arc::clone(&name),
             version: self.version,
             node_locks: self.node_locks.clone(),

@@ -1,6 +1,6 @@
 //! Carries out what the machine decides.
 
-mod engine;
+mod endable;
 mod lease_start;
 mod news;
 mod nodes;
@@ -9,32 +9,27 @@ mod transaction;
 use std::{
     fmt,
     sync::{Arc, mpsc},
+    thread::sleep,
     time::Duration,
 };
 
 use duroxide_core::{Clock, Timestamp};
-use duroxide_provider::store::{
-    Answer, ApplyError, FailureClass, Op, Readies, StoreEngine, StoreFailure, TellOfWrite,
-};
+use duroxide_provider::store::{FailureClass, Readies, StoreEngine, StoreFailure, TellOfWrite, caught};
 
-use self::{
-    engine::GuardedEngine,
-    lease_start::LeaseAllowance,
-    news::News,
-    nodes::Nodes,
-    transaction::{Failed, Outcome},
-};
+use self::{lease_start::LeaseAllowance, news::News, nodes::Nodes};
 use crate::{
-    job::Job,
     log,
     machine::{Machine, Step},
     nodes::NodeLocks,
-    submit::{Delivery, Request, Submitter},
+    submit::{Request, Submitter},
     watchers::Watchers,
 };
 
-/// How often a batch that lost a race is tried again at once.
-const LOST_RACES_MAX: u32 = 16;
+/// The longest sleep towards a wall-clock time. A clock that is set forward is noticed this late.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// How often to look while requests are coming in.
+const NAP: Duration = Duration::from_micros(100);
 
 /// Where the random part of lock tokens comes from.
 pub(crate) type Nonces = Box<dyn FnMut() -> u128 + Send>;
@@ -46,10 +41,12 @@ pub(crate) type SteadyClock = Box<dyn Fn() -> Duration + Send>;
 /// A thread runs it in production. A simulator calls [`Self::run`] whenever its virtual time has reached the
 /// moment that the last call named, or when callers may have handed something in.
 pub struct StoreDriver {
-    engine: GuardedEngine,
+    engine: Box<dyn StoreEngine>,
     machine: Machine,
     inbox: mpsc::Receiver<Request>,
-    submitter: Submitter,
+    /// A request that the thread has waited for.
+    received: Option<Request>,
+    submitter: Arc<Submitter>,
     clock: Arc<dyn Clock>,
     steady_clock: SteadyClock,
     nonces: Nonces,
@@ -79,7 +76,7 @@ pub enum Idle {
 pub(crate) struct DriverParts {
     pub(crate) machine: Machine,
     pub(crate) inbox: mpsc::Receiver<Request>,
-    pub(crate) submitter: Submitter,
+    pub(crate) submitter: Arc<Submitter>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) steady_clock: SteadyClock,
     pub(crate) nonces: Nonces,
@@ -90,11 +87,12 @@ pub(crate) struct DriverParts {
 
 impl StoreDriver {
     pub(crate) fn new(engine: Box<dyn StoreEngine>, parts: DriverParts) -> Self {
-        let submitter = parts.submitter.clone();
+        let submitter = Arc::clone(&parts.submitter);
         Self {
-            engine: GuardedEngine::new(engine, Arc::clone(&parts.name)),
+            engine,
             machine: parts.machine,
             inbox: parts.inbox,
+            received: None,
             submitter: parts.submitter,
             clock: parts.clock,
             steady_clock: parts.steady_clock,
@@ -108,11 +106,33 @@ impl StoreDriver {
         }
     }
 
+    /// Runs the store until its provider is dropped.
+    pub(crate) fn serve(mut self) {
+        loop {
+            self.received = match self.run() {
+                Idle::Closed => return,
+                Idle::Gathering(until) => {
+                    // A sleep costs the submitting threads no wake-up, and leaves them this core.
+                    sleep(until.saturating_since(self.clock.now()).min(NAP));
+                    None
+                }
+                Idle::UntilRequest => self.inbox.recv().ok(),
+                Idle::Until(time) => {
+                    let wait = time.saturating_since(self.clock.now()).min(SLEEP_MAX);
+                    self.inbox.recv_timeout(wait).ok()
+                }
+            };
+        }
+    }
+
     /// Does everything that can be done now.
     pub fn run(&mut self) -> Idle {
         loop {
-            while let Ok(request) = self.inbox.try_recv() {
-                self.accept(request);
+            while let Some(request) = self.received.take().or_else(|| self.inbox.try_recv().ok()) {
+                match request {
+                    Request::NodeGone(gone) => self.end_node(gone.name, gone.lock, None, self.clock.now()),
+                    request => self.machine.accept(request),
+                }
             }
             let now = self.clock.now();
             if let Some(step) = self.machine.observe(now, (self.steady_clock)(), self.watchers.any()) {
@@ -122,7 +142,7 @@ impl StoreDriver {
                 Step::Reopen => self.reopen(now),
                 Step::Refuse => self.machine.refuse(),
                 Step::AskNextWake => {
-                    let wake = self.engine.next_wake(now);
+                    let wake = self.call("next_wake", |engine| engine.next_wake(now));
                     self.note_wake(&wake, now);
                 }
                 Step::PollForChanges => self.poll_for_changes(now),
@@ -130,7 +150,7 @@ impl StoreDriver {
                 Step::Expire => self.machine.expire(now),
                 Step::Read => {
                     for read in self.machine.take_reads() {
-                        read.run(self.engine.reader());
+                        read.run(&mut *self.engine);
                     }
                 }
                 Step::Transact => self.transact(now),
@@ -142,30 +162,10 @@ impl StoreDriver {
         }
     }
 
-    /// Blocks until a request comes in, at most this long.
-    pub(crate) fn wait(&mut self, at_most: Option<Duration>) {
-        let request = match at_most {
-            Some(at_most) => self.inbox.recv_timeout(at_most).ok(),
-            None => self.inbox.recv().ok(),
-        };
-        request.into_iter().for_each(|request| self.accept(request));
-    }
-
-    fn accept(&mut self, request: Request) {
-        match request {
-            Request::NodeGone(gone) => self.end_node(gone.name, gone.lock, None, self.clock.now()),
-            request => self.machine.accept(request),
-        }
-    }
-
-    pub(crate) fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
     fn poll_for_changes(&mut self, now: Timestamp) {
         // Before the poll: the engine notifies of what is written after this call.
-        let told = self.machine.is_quiet(now) && self.engine.tell_of_writes(&self.tell);
-        match self.engine.changed_elsewhere() {
+        let told = self.machine.is_quiet(now) && self.tells_of_writes();
+        match self.call("changed_elsewhere", |engine| engine.changed_elsewhere()) {
             Ok(changed) => {
                 self.machine.polled_for_changes(changed, told, now);
                 if changed {
@@ -182,9 +182,15 @@ impl StoreDriver {
         }
     }
 
+    /// Whether the engine tells when somebody begins to write. An engine that panics does not.
+    fn tells_of_writes(&mut self) -> bool {
+        let tell = Arc::clone(&self.tell);
+        self.call("tell_of_writes", |engine| Ok(engine.tell_of_writes(&tell))).unwrap_or(false)
+    }
+
     /// Another process changed the store: one read decides whether a claim is worth a transaction.
     fn notice_change(&mut self) {
-        let readies = self.engine.may_be_ready().unwrap_or_else(|failure| {
+        let readies = self.call("may_be_ready", |engine| engine.may_be_ready()).unwrap_or_else(|failure| {
             log::upkeep_failed(&self.name, "may_be_ready", &failure);
             Readies { instances: true, activities: true }
         });
@@ -194,7 +200,7 @@ impl StoreDriver {
     }
 
     fn reopen(&mut self, now: Timestamp) {
-        match self.engine.reopen() {
+        match self.call("reopen", |engine| engine.reopen()) {
             Ok(()) => {
                 let failed_attempts = self.machine.reopened(now);
                 log::reopened(&self.name, failed_attempts);
@@ -208,114 +214,6 @@ impl StoreDriver {
         }
     }
 
-    // ---- transactions ---------------------------------------------------------------------------------------
-
-    /// Runs one batch. A part that fails alone is put aside and the rest is tried again, so each time round there is less
-    /// that can fail.
-    fn transact(&mut self, now: Timestamp) {
-        let mut jobs = self.machine.take_batch();
-        let began = (self.steady_clock)();
-        let mut lost_races = 0;
-        loop {
-            jobs = self.refuse_messages(jobs, now);
-            let result = self.run_batch(&jobs, now);
-            let took = (self.steady_clock)().saturating_sub(began);
-            if let Ok(outcome) = &result {
-                self.renew_late_leases(&jobs, outcome, took, now);
-            }
-            self.note_duration(took);
-            match result {
-                Ok(outcome) => return self.settle(jobs, outcome, took, now),
-                Err(Failed::WithoutPart) => {}
-                Err(Failed::LostRace(_)) if lost_races < LOST_RACES_MAX => lost_races += 1,
-                Err(Failed::Operation(failure)) if jobs.is_empty() => return self.fail(jobs, &failure, now),
-                Err(Failed::Operation(_)) => return self.run_one_by_one(jobs, now),
-                Err(Failed::LostRace(failure) | Failed::Unavailable(failure)) => {
-                    return self.fail(jobs, &failure, now);
-                }
-                Err(Failed::Unknown { failure, releases }) => return self.lose(jobs, failure, releases, now),
-            }
-        }
-    }
-
-    /// A client must not be told that its message was taken while a damaged store hands out no instance: no turn would ever
-    /// see the message. Returns the other jobs.
-    fn refuse_messages(&mut self, jobs: Vec<Job>, now: Timestamp) -> Vec<Job> {
-        let Some(damage) = self.machine.instances.damage(now) else { return jobs };
-        let message = format!("the store takes no messages, because it cannot hand out instances: {damage}");
-        let failure = StoreFailure::new(FailureClass::Permanent, message);
-        let (refused, kept): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_message);
-        for job in refused {
-            self.answer(job, Err(failure.clone().into()));
-        }
-        kept
-    }
-
-    /// One operation of the batch broke: each runs in a transaction of its own, so that it fails alone. Fetches
-    /// are served by the next transaction.
-    fn run_one_by_one(&mut self, jobs: Vec<Job>, now: Timestamp) {
-        let mut jobs = jobs.into_iter();
-        while let Some(job) = jobs.next() {
-            let began = (self.steady_clock)();
-            let result = self.run_alone_until_settled(&job, now);
-            let took = (self.steady_clock)().saturating_sub(began);
-            if result.is_ok() {
-                self.renew_late_lease(&job, took, now);
-            }
-            self.note_duration(took);
-            match result {
-                Ok(outcome) => self.settle_alone(job, outcome),
-                Err(Failed::Unknown { failure, .. }) => {
-                    return self.lose(std::iter::once(job).chain(jobs).collect(), failure, Vec::new(), now);
-                }
-                // The store is to blame, not the operation: the others would only wait for the same.
-                Err(Failed::Unavailable(failure) | Failed::LostRace(failure)) => {
-                    return self.fail(std::iter::once(job).chain(jobs).collect(), &failure, now);
-                }
-                Err(Failed::WithoutPart) => {}
-                Err(Failed::Operation(failure)) => {
-                    log::transaction_failed(&self.name, 1, &failure);
-                    if failure.class == FailureClass::Retryable && job.is_tried_again() {
-                        self.machine.try_again(vec![job], now);
-                    } else {
-                        self.answer(job, Err(failure.into()));
-                    }
-                }
-            }
-        }
-        self.maintain();
-    }
-
-    /// Runs an operation alone, again if it lost a race or leases could not be changed.
-    fn run_alone_until_settled(&mut self, job: &Job, now: Timestamp) -> Result<Outcome, Failed> {
-        let mut lost_races = 0;
-        loop {
-            match self.run_alone(job, now) {
-                Err(Failed::WithoutPart) => {}
-                Err(Failed::LostRace(_)) if lost_races < LOST_RACES_MAX => lost_races += 1,
-                result => return result,
-            }
-        }
-    }
-
-    fn settle_alone(&mut self, job: Job, outcome: Outcome) {
-        self.note_commit(&outcome, self.clock.now());
-        let Some(answer) = outcome.answers.into_iter().next() else { return };
-        if answer.is_ok() {
-            self.machine.made_ready(job.op().readies());
-        }
-        self.answer(job, answer.map_err(ApplyError::Refused));
-    }
-
-    /// Reports a commit to the machine.
-    fn note_commit(&mut self, outcome: &Outcome, now: Timestamp) {
-        self.machine.committed(outcome.promoted.then_some(now));
-        if outcome.changed_leases {
-            self.machine.changed_leases();
-        }
-        self.note_wake(&outcome.next_wake, now);
-    }
-
     fn note_wake(&mut self, wake: &Result<Option<Timestamp>, StoreFailure>, now: Timestamp) {
         match wake {
             Ok(wake) => self.machine.learned_next_wake(*wake),
@@ -326,60 +224,22 @@ impl StoreDriver {
         }
     }
 
-    /// Answers all callers of a committed transaction.
-    fn settle(&mut self, jobs: Vec<Job>, outcome: Outcome, took: Duration, now: Timestamp) {
-        self.note_commit(&outcome, now);
-        let (operations, claims) =
-            (outcome.answers.len(), outcome.instances.len() + outcome.activities.len());
-        self.machine.handed_out(operations, claims, took, self.clock.now());
-        for (job, answer) in jobs.into_iter().zip(outcome.answers) {
-            self.answer(job, answer.map_err(ApplyError::Refused));
-        }
-        let submitter = &self.submitter;
-        self.machine.instances.settle(outcome.instances, |claims| Delivery::new(claims, submitter.clone()));
-        self.machine.activities.settle(outcome.activities, |claims| Delivery::new(claims, submitter.clone()));
-        outcome.dead_letters.iter().for_each(|note| log::dead_letter(&self.name, note));
-        log::held_back(outcome.held_back);
-        self.maintain();
-    }
-
-    fn answer(&mut self, job: Job, answer: Result<Answer, ApplyError>) {
-        self.note_node(job.op(), &answer);
-        if let Ok(answer) = &answer {
-            // Watchers are told only after the commit.
-            self.watchers.tell_of(job.op(), answer);
-        }
-        job.answer(answer);
-    }
-
-    /// Handles a batch that had no effect.
-    fn fail(&mut self, jobs: Vec<Job>, failure: &StoreFailure, now: Timestamp) {
-        log::transaction_failed(&self.name, jobs.len(), failure);
-        self.machine.postpone_promotion(now);
-        self.machine.retry_lease_change(now);
-        self.machine.fail_fetches(failure);
-        let (again, told): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_tried_again);
-        for job in told {
-            self.answer(job, Err(failure.clone().into()));
-        }
-        self.machine.try_again(again, now);
-    }
-
-    /// The outcome of the batch is unknown. A caller that tries again finds its lock, or an invalid token.
-    fn lose(&mut self, jobs: Vec<Job>, failure: StoreFailure, releases: Vec<Op>, now: Timestamp) {
-        log::outcome_unknown(&self.name, jobs.len(), &failure);
-        let (again, told): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_tried_again);
-        for job in told {
-            self.answer(job, Err(failure.clone().into()));
-        }
-        let later = again.into_iter().map(Job::into_op).chain(releases).collect();
-        self.machine.lost(failure, later, now);
-    }
-
     fn maintain(&mut self) {
-        if let Err(failure) = self.engine.maintain() {
+        if let Err(failure) = self.call("maintain", |engine| engine.maintain()) {
             log::upkeep_failed(&self.name, "maintain", &failure);
         }
+    }
+
+    /// Makes a call of the engine outside of a transaction. A panic is logged and becomes a retryable failure; the engine is
+    /// used again afterwards.
+    fn call<T>(
+        &mut self,
+        name: &'static str,
+        run: impl FnOnce(&mut dyn StoreEngine) -> Result<T, StoreFailure>,
+    ) -> Result<T, StoreFailure> {
+        let engine = &mut *self.engine;
+        caught(name, FailureClass::Retryable, || run(engine))
+            .inspect_err(|failure| log::panic_in(&self.name, failure))
     }
 }
 

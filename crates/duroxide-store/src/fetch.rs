@@ -2,14 +2,13 @@
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
-use duroxide_core::Timestamp;
 use duroxide_provider::{
     Demand, OrchestrationClaim, SessionFetchConfig, StrandedWork, Wanted, WorkClaim,
     store::{ActivityFetch, FetchRequest, InstanceFetch, Op, StoreFailure},
 };
 use tokio::sync::oneshot;
 
-use crate::submit::{Delivery, Request, SubmittedFetch};
+use crate::submit::Delivery;
 
 /// Where the answer to a fetch goes.
 pub(crate) type FetchReply<F> = oneshot::Sender<Result<Delivery<F>, StoreFailure>>;
@@ -18,9 +17,6 @@ pub(crate) type FetchReply<F> = oneshot::Sender<Result<Delivery<F>, StoreFailure
 pub(crate) trait QueueFetch: FetchRequest + Debug + Send + 'static {
     /// A claimed item.
     type Claim: Debug + Send + 'static;
-
-    /// The request that makes this fetch wait until `deadline`.
-    fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request;
 
     /// The operation that gives a claim back as if it had never been made.
     fn release(claim: &Self::Claim) -> Op;
@@ -47,27 +43,34 @@ pub(crate) trait QueueFetch: FetchRequest + Debug + Send + 'static {
     fn names(&self, work: &StrandedWork) -> bool;
 }
 
+/// The methods that read fields which both fetches have.
+macro_rules! terms_of_fetch {
+    () => {
+        fn lock_timeout(&self) -> Duration {
+            self.lock_timeout
+        }
+
+        fn demand(&self) -> Option<&Arc<dyn Demand>> {
+            self.demand.as_ref()
+        }
+
+        fn set_wanted(&mut self, wanted: Wanted) {
+            Wanted { max: self.max, free_slots: self.free_slots } = wanted;
+        }
+
+        fn is_to_end(&self) -> bool {
+            self.only.is_some()
+        }
+    };
+}
+
 impl QueueFetch for InstanceFetch {
     type Claim = OrchestrationClaim;
 
-    fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request {
-        Request::FetchInstances(Box::new(SubmittedFetch { request: self, deadline, reply }))
-    }
+    terms_of_fetch!();
 
     fn release(claim: &OrchestrationClaim) -> Op {
         Op::AbandonInstance { token: claim.lock_token.clone(), delay: None, ignore_attempt: true }
-    }
-
-    fn lock_timeout(&self) -> Duration {
-        self.lock_timeout
-    }
-
-    fn demand(&self) -> Option<&Arc<dyn Demand>> {
-        self.demand.as_ref()
-    }
-
-    fn set_wanted(&mut self, wanted: Wanted) {
-        Wanted { max: self.max, free_slots: self.free_slots } = wanted;
     }
 
     fn with_longer_leases(&self, by: Duration) -> Self {
@@ -78,10 +81,6 @@ impl QueueFetch for InstanceFetch {
         Op::RenewInstance { token: claim.lock_token.clone(), extend_for }
     }
 
-    fn is_to_end(&self) -> bool {
-        self.only.is_some()
-    }
-
     fn names(&self, work: &StrandedWork) -> bool {
         work.activity.is_none() && self.only.as_ref() == Some(&work.instance)
     }
@@ -90,24 +89,10 @@ impl QueueFetch for InstanceFetch {
 impl QueueFetch for ActivityFetch {
     type Claim = WorkClaim;
 
-    fn into_request(self, deadline: Timestamp, reply: FetchReply<Self>) -> Request {
-        Request::FetchActivities(Box::new(SubmittedFetch { request: self, deadline, reply }))
-    }
+    terms_of_fetch!();
 
     fn release(claim: &WorkClaim) -> Op {
         Op::AbandonActivity { token: claim.lock_token.clone(), delay: None, ignore_attempt: true }
-    }
-
-    fn lock_timeout(&self) -> Duration {
-        self.lock_timeout
-    }
-
-    fn demand(&self) -> Option<&Arc<dyn Demand>> {
-        self.demand.as_ref()
-    }
-
-    fn set_wanted(&mut self, wanted: Wanted) {
-        Wanted { max: self.max, free_slots: self.free_slots } = wanted;
     }
 
     fn with_longer_leases(&self, by: Duration) -> Self {
@@ -121,10 +106,6 @@ impl QueueFetch for ActivityFetch {
 
     fn renewal(claim: &WorkClaim, extend_for: Duration) -> Op {
         Op::RenewActivity { token: claim.lock_token.clone(), extend_for }
-    }
-
-    fn is_to_end(&self) -> bool {
-        self.only.is_some()
     }
 
     fn names(&self, work: &StrandedWork) -> bool {

@@ -1,16 +1,12 @@
 //! Operations on their way to the store thread.
 
 use duroxide_core::Timestamp;
-use duroxide_provider::{
-    ProviderError,
-    store::{
-        ActivityRow, Answer, ApplyError, EventRow, MessageRow, Op, PreparedExecution, PreparedRound,
-        StateChange,
-    },
+use duroxide_provider::store::{
+    ActivityRow, Answer, ApplyError, EventRow, MessageRow, Op, PreparedExecution, PreparedRound, StateChange,
 };
 use tokio::sync::oneshot;
 
-use crate::admission::Admitted;
+use crate::submit::EnqueuePlace;
 
 /// One operation with the caller who waits for its answer. It is a pointer, because it goes from queue to queue.
 #[derive(Debug)]
@@ -25,7 +21,7 @@ struct JobParts {
     /// Where the answer goes. `None` for an operation without a waiting caller, such as the release of a claim.
     reply: Option<oneshot::Sender<Answered>>,
     /// The operation's place in the bounded queue of client enqueues, free again when it is answered.
-    place: Option<Admitted>,
+    place: Option<EnqueuePlace>,
 }
 
 /// The answer to an operation, with the operation itself. It was allocated by its caller, and is freed there too: that is
@@ -50,19 +46,20 @@ pub(crate) enum JobClass {
 }
 
 impl Job {
-    /// A job whose caller waits.
-    pub(crate) fn new(
-        op: Op,
-        handed_in: Timestamp,
-        reply: oneshot::Sender<Answered>,
-        place: Option<Admitted>,
-    ) -> Self {
-        Self { parts: Box::new(JobParts { op, handed_in, reply: Some(reply), place }) }
+    /// A job, and where its caller waits for the answer.
+    pub(crate) fn new(op: Op, handed_in: Timestamp) -> (Self, oneshot::Receiver<Answered>) {
+        let (reply, answer) = oneshot::channel();
+        (Self { parts: Box::new(JobParts { op, handed_in, reply: Some(reply), place: None }) }, answer)
     }
 
     /// A job that nobody waits for.
     pub(crate) fn unattended(op: Op, handed_in: Timestamp) -> Self {
         Self { parts: Box::new(JobParts { op, handed_in, reply: None, place: None }) }
+    }
+
+    /// Keeps a place among the client enqueues until the job is answered.
+    pub(crate) fn occupy(&mut self, place: EnqueuePlace) {
+        self.parts.place = Some(place);
     }
 
     /// The operation.
@@ -132,16 +129,8 @@ impl Job {
     }
 }
 
-/// The error of an operation as its provider call returns it.
-pub(crate) fn provider_error(error: ApplyError, operation: &str) -> ProviderError {
-    match error {
-        ApplyError::Refused(refusal) => refusal.into_provider_error(operation),
-        ApplyError::Broken(failure) => failure.into_provider_error(operation),
-    }
-}
-
 /// The payload bytes of an operation: what makes a transaction large.
-pub(crate) fn op_bytes(op: &Op) -> usize {
+fn op_bytes(op: &Op) -> usize {
     match op {
         Op::CommitRound(round) => round_bytes(round),
         Op::EnqueueMessage(message) | Op::StartIfNew(message) => message.data.len(),

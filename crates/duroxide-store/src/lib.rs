@@ -18,7 +18,6 @@
 //! A provider made of this wraps a [`StoreProvider`] and implements the traits with
 //! [`impl_provider_by_delegation!`].
 
-mod admission;
 mod builder;
 mod clock;
 mod cursor;

@@ -28,7 +28,7 @@ pub(crate) fn removal_goes_on(operation: &str, deleted: &DeleteInstanceResult, i
     info!(
         target: TARGET,
         operation, instances_deleted, executions_deleted, events_deleted, instances_left,
-        "rows are being removed"
+        "removing rows of deleted instances"
     );
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn removal_stopped(operation: &str, error: &ProviderError) {
     warn!(
         target: TARGET,
         operation, %error,
-        "not all rows of the deleted instances are removed; the store goes on later, and they are not in the counts"
+        "some rows of deleted instances are not removed yet and not counted; the store removes them later"
     );
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn transaction_failed(store: &str, ops: usize, failure: &StoreFailure
 
 /// A commit may or may not have happened.
 pub(crate) fn outcome_unknown(store: &str, ops: usize, failure: &StoreFailure) {
-    error!(target: TARGET, store, ops, %failure, "outcome of a commit unknown, reopening the store");
+    error!(target: TARGET, store, ops, %failure, "outcome of a commit is unknown, reopening the store");
 }
 
 /// The store could not be reopened.
@@ -106,10 +106,10 @@ pub(crate) fn upkeep_failed(store: &str, what: &str, failure: &StoreFailure) {
 /// A node's process has ended; what it held is given to others.
 pub(crate) fn node_gone(store: &str, node: &str, blamed: Option<&ClaimToken>) {
     match blamed {
-        None => info!(target: TARGET, store, node, "a node is gone; what it held is given to others"),
+        None => info!(target: TARGET, store, node, "a node ended; its claims are released"),
         Some(claim) => warn!(
             target: TARGET, store, node, %claim,
-            "a node died while it started this claim; everything else it held is given to others"
+            "a node died while it started this claim; its other claims are released"
         ),
     }
 }
@@ -121,7 +121,7 @@ pub(crate) fn clock_was_set(store: &str, step: ClockStep) {
         ClockStep::Forward(by) => ("forward", by),
     };
     let seconds = by.as_secs_f64();
-    warn!(target: TARGET, store, direction, seconds, "the clock was set, leases are moved along with it");
+    warn!(target: TARGET, store, direction, seconds, "the clock was set; leases are adjusted");
 }
 
 /// A thread of the store ended by a panic of its own: a bug here, not in an engine.

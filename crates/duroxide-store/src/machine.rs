@@ -18,7 +18,7 @@ mod waiting_fetches;
 use std::{collections::VecDeque, time::Duration};
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{ActivityFetch, InstanceFetch, Readies, StoreFailure};
+use duroxide_provider::store::{ActivityFetch, InstanceFetch};
 
 use self::{
     backlog::Backlog, change_polling::ChangePolling, clock_check::ClockCheck, gathering::Gathering,
@@ -32,7 +32,8 @@ pub(crate) use self::{
 use crate::{
     StoreOptions,
     job::{Job, JobClass},
-    submit::{Read, Request, closed},
+    readers::Read,
+    submit::{Request, closed},
 };
 
 /// Rows that are due again right after their promotion wait this long: an engine that promises too much must not spin.
@@ -303,12 +304,6 @@ impl Machine {
         self.reads.drain(..count).collect()
     }
 
-    /// Answers the fetches whose time is up.
-    pub(crate) fn expire(&mut self, now: Timestamp) {
-        self.instances.expire(now);
-        self.activities.expire(now);
-    }
-
     // ---- what came of it ------------------------------------------------------------------------------------
 
     /// The store said when it has something due next.
@@ -397,21 +392,5 @@ impl Machine {
     /// Polling for changes by other processes failed.
     pub(crate) fn poll_failed(&mut self, now: Timestamp) {
         self.polling.poll_at(now.saturating_add(UPKEEP_PAUSE));
-    }
-
-    /// Items may have become ready outside of a transaction that serves fetches.
-    pub(crate) fn made_ready(&mut self, readies: Readies) {
-        if readies.instances {
-            self.instances.refresh();
-        }
-        if readies.activities {
-            self.activities.refresh();
-        }
-    }
-
-    /// A transaction as a whole had no effect: tells the fetches it was for.
-    pub(crate) fn fail_fetches(&mut self, failure: &StoreFailure) {
-        self.instances.fail_wanting(failure);
-        self.activities.fail_wanting(failure);
     }
 }

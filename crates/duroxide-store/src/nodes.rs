@@ -174,11 +174,11 @@ pub(crate) struct Membership {
 pub(crate) struct Leaves {
     name: String,
     lock: Option<NodeLock>,
-    store: Submitter,
+    store: Arc<Submitter>,
 }
 
 impl Leaves {
-    pub(crate) fn new(name: &str, lock: Option<NodeLock>, store: Submitter) -> Self {
+    pub(crate) fn new(name: &str, lock: Option<NodeLock>, store: Arc<Submitter>) -> Self {
         Self { name: name.to_owned(), lock, store }
     }
 

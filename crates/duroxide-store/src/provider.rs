@@ -4,22 +4,22 @@ mod admin;
 mod calls;
 mod steps;
 
-use std::{fmt, future::Future, sync::Arc, thread::JoinHandle, time::Duration};
+use std::{fmt, sync::Arc, thread::JoinHandle};
 
+use duroxide_core::Event;
 use duroxide_provider::{
-    LoadedExecution, ProviderError,
-    store::{Answer, Op, Refusal, StoreEngine, StoreFailure, StoreReader, StoreSnapshot},
+    LoadedExecution, OrchestrationClaim, OrchestrationItem, ProviderError, Round,
+    store::{Op, PreparedRound, StoreEngine, StoreFailure, StoreReader, StoreSnapshot},
 };
 
+use tokio::sync::oneshot;
+
 use crate::{
-    StoreBuilder, StoreOptions,
-    admission::Admission,
-    decode::{HistoryOf, decode_execution},
-    fetch::QueueFetch,
-    job::{op_bytes, provider_error},
+    StoreBuilder,
+    decode::{HistoryOf, decode_execution, decode_history},
     nodes::{Joining, NodeLocks},
-    readers::{ReaderThreads, Readers},
-    submit::{Delivery, Read, Request, Submitter, closed},
+    readers::{Read, ReaderThreads, Readers},
+    submit::{Request, Submitter, closed},
     thread,
     watchers::Watchers,
 };
@@ -29,9 +29,8 @@ use crate::{
 ///
 /// It is a handle: the engine lives in a thread, which ends, and is joined, when the provider is dropped.
 pub struct StoreProvider {
-    submitter: Submitter,
+    submitter: Arc<Submitter>,
     readers: Readers,
-    admission: Admission,
     watchers: Arc<Watchers>,
     name: Arc<str>,
     version: String,
@@ -40,10 +39,9 @@ pub struct StoreProvider {
 }
 
 /// The parts of a provider.
-pub(crate) struct ProviderParts<'a> {
-    pub(crate) submitter: Submitter,
+pub(crate) struct ProviderParts {
+    pub(crate) submitter: Arc<Submitter>,
     pub(crate) watchers: Arc<Watchers>,
-    pub(crate) options: &'a StoreOptions,
     pub(crate) name: Arc<str>,
     pub(crate) version: String,
     pub(crate) node_locks: Option<Arc<dyn NodeLocks>>,
@@ -55,11 +53,10 @@ impl StoreProvider {
         StoreBuilder::new(engine)
     }
 
-    pub(crate) fn new(parts: ProviderParts<'_>) -> Self {
+    pub(crate) fn new(parts: ProviderParts) -> Self {
         Self {
-            readers: Readers::StoreThread(parts.submitter.clone()),
+            readers: Readers::StoreThread(Arc::clone(&parts.submitter)),
             submitter: parts.submitter,
-            admission: Admission::new(parts.options),
             watchers: parts.watchers,
             name: parts.name,
             version: parts.version,
@@ -86,53 +83,6 @@ impl StoreProvider {
         self.query("snapshot", |reader| reader.snapshot()).await
     }
 
-    /// Submits an operation at once and returns a future that only waits for the answer, and is small. The caller has
-    /// prepared the operation, so the store thread encodes nothing.
-    fn apply(
-        &self,
-        operation: &'static str,
-        op: Result<Op, Refusal>,
-    ) -> impl Future<Output = Result<Answer, ProviderError>> + Send + use<> {
-        let handed_in = op.map(|op| self.submitter.apply(op, None));
-        async move {
-            let answer = handed_in.map_err(|refusal| refusal.into_provider_error(operation))?;
-            answer.await.map_err(|error| provider_error(error, operation))
-        }
-    }
-
-    /// Queues a client's message as soon as there is room for it.
-    async fn enqueue(
-        &self,
-        operation: &'static str,
-        op: Result<Op, Refusal>,
-    ) -> Result<Answer, ProviderError> {
-        let op = op.map_err(|refusal| refusal.into_provider_error(operation))?;
-        let bytes = op_bytes(&op);
-        let answer = match self.admission.admit_now(bytes) {
-            Some(place) => self.submitter.apply(op, Some(place)),
-            // An operation that waits for room is boxed, so that the future of one that does not stays small.
-            None => {
-                let op = Box::new(op);
-                let Some(place) = self.admission.admit(bytes).await else {
-                    return Err(closed().into_provider_error(operation));
-                };
-                self.submitter.apply(*op, Some(place))
-            }
-        };
-        answer.await.map_err(|error| provider_error(error, operation))
-    }
-
-    /// Waits for work.
-    async fn fetch<F: QueueFetch>(
-        &self,
-        operation: &str,
-        fetch: F,
-        poll_timeout: Duration,
-    ) -> Result<Delivery<F>, ProviderError> {
-        let delivery = self.submitter.fetch(fetch, poll_timeout).await;
-        delivery.map_err(|failure| failure.into_provider_error(operation))
-    }
-
     /// Reads on a reader, or between two transactions if there is none. For reads that the traits do not have.
     ///
     /// # Errors
@@ -143,9 +93,24 @@ impl StoreProvider {
         read: impl FnOnce(&mut dyn StoreReader) -> Result<T, StoreFailure> + Send + 'static,
     ) -> Result<T, ProviderError> {
         let (read, result) = Read::new(Arc::clone(&self.name), read);
+        self.read(operation, read, result).await
+    }
+
+    /// Hands a read in and waits for its result.
+    async fn read<T>(
+        &self,
+        operation: &str,
+        read: Read,
+        result: oneshot::Receiver<Result<T, StoreFailure>>,
+    ) -> Result<T, ProviderError> {
         self.readers.submit(read);
         let result = result.await.unwrap_or_else(|_| Err(closed()));
         result.map_err(|failure| failure.into_provider_error(operation))
+    }
+
+    async fn commit(&self, operation: &'static str, token: &str, round: &Round) -> Result<(), ProviderError> {
+        let op = PreparedRound::new(token, round).map(|round| Op::CommitRound(Box::new(round)));
+        self.submitter.apply(operation, op).await.map(|_| ())
     }
 
     /// Reads history and key-value state of an execution.
@@ -154,12 +119,43 @@ impl StoreProvider {
         let stored = self.query(operation, move |reader| reader.load(&instance, execution_id)).await?;
         Ok(decode_execution(stored, of))
     }
+
+    async fn read_current(&self, operation: &str, instance: &str) -> Result<Vec<Event>, ProviderError> {
+        let id = instance.to_owned();
+        let read = self.query(operation, move |reader| match reader.current_execution(&id)? {
+            Some(execution_id) => Ok((execution_id, reader.history(&id, Some(execution_id))?)),
+            None => Ok((0, Vec::new())),
+        });
+        let (execution_id, rows) = read.await?;
+        decode_history(operation, &rows, HistoryOf { instance, execution_id })
+    }
+
+    async fn read_execution(&self, operation: &str, of: HistoryOf<'_>) -> Result<Vec<Event>, ProviderError> {
+        let (instance, execution_id) = (of.instance.to_owned(), of.execution_id);
+        let rows = self.query(operation, move |reader| reader.history(&instance, Some(execution_id))).await?;
+        decode_history(operation, &rows, of)
+    }
+}
+
+/// A claim and its history as the plain fetch returns them.
+fn plain_item(claim: OrchestrationClaim, loaded: LoadedExecution) -> (OrchestrationItem, String, u32) {
+    let item = OrchestrationItem {
+        instance: claim.instance,
+        orchestration_name: claim.orchestration_name,
+        execution_id: claim.execution_id,
+        version: claim.version,
+        history: loaded.history,
+        messages: claim.messages,
+        history_error: loaded.history_error,
+        kv_snapshot: loaded.kv_snapshot,
+    };
+    (item, claim.lock_token, claim.attempt_count)
 }
 
 impl Drop for StoreProvider {
     fn drop(&mut self) {
         // The readers first: connections to a file that close at the same time leave its log to nobody.
-        self.readers = Readers::StoreThread(self.submitter.clone());
+        self.readers = Readers::StoreThread(Arc::clone(&self.submitter));
         for gone in self.joining.give_up() {
             self.submitter.send(Request::NodeGone(Box::new(gone)));
         }

@@ -1,15 +1,21 @@
-//! Reads that do not wait for the store thread.
+//! Reads, and the threads on which they do not wait for the store thread.
 
 use std::{
     collections::VecDeque,
+    fmt,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
 };
 
-use duroxide_provider::{ProviderError, store::StoreReader};
+use duroxide_provider::{
+    ProviderError,
+    store::{FailureClass, StoreFailure, StoreReader, StoredStatus, caught},
+};
+use tokio::sync::oneshot;
 
 use crate::{
-    submit::{Read, Request, Submitter},
+    log,
+    submit::{Request, Submitter},
     thread,
 };
 
@@ -20,7 +26,7 @@ pub(crate) type OpenReader = Box<dyn FnOnce() -> Result<Box<dyn StoreReader>, Pr
 #[derive(Debug)]
 pub(crate) enum Readers {
     Threads(ReaderThreads),
-    StoreThread(Submitter),
+    StoreThread(Arc<Submitter>),
 }
 
 /// Readers with a thread each. They end when this is dropped.
@@ -44,6 +50,18 @@ struct QueueState {
     /// How many readers sleep and were not called yet.
     asleep: usize,
     closed: bool,
+}
+
+impl QueueState {
+    fn with_more_statuses(&mut self, mut statuses: Vec<StatusRead>) -> Read {
+        for read in std::mem::take(&mut self.reads) {
+            match read {
+                Read::Statuses(more) if statuses.len() < STATUSES_MAX => statuses.extend(more),
+                read => self.reads.push_back(read),
+            }
+        }
+        Read::Statuses(statuses)
+    }
 }
 
 impl Readers {
@@ -91,12 +109,15 @@ impl ReadQueue {
         }
     }
 
-    /// The next read, as soon as there is one; `None` when the queue is closed and empty.
+    /// The next read, as soon as there is one; `None` when the queue is closed and empty. A read of a status takes the other
+    /// reads of statuses along: a database on the network is asked once for all of them.
     fn next(&self) -> Option<Read> {
         let mut state = self.lock();
         loop {
-            if let Some(read) = state.reads.pop_front() {
-                return Some(read);
+            match state.reads.pop_front() {
+                Some(Read::Statuses(first)) => return Some(state.with_more_statuses(first)),
+                Some(read @ Read::One(_)) => return Some(read),
+                None => {}
             }
             if state.closed {
                 return None;
@@ -117,6 +138,95 @@ impl ReadQueue {
     }
 }
 
+/// How many statuses are read at once.
+const STATUSES_MAX: usize = 256;
+
+/// A read with the caller who waits for it.
+pub(crate) enum Read {
+    One(Box<RunRead>),
+    /// Statuses of instances, each for a caller of its own.
+    Statuses(Vec<StatusRead>),
+}
+
+/// A read of one status.
+pub(crate) struct StatusRead {
+    instance: String,
+    reply: oneshot::Sender<Result<Option<StoredStatus>, StoreFailure>>,
+    store: Arc<str>,
+}
+
+impl StatusRead {
+    fn answer(self, result: Result<Option<StoredStatus>, StoreFailure>) {
+        let _ = self.reply.send(result);
+    }
+}
+
+/// Reads and tells the caller, or tells the caller why not.
+type RunRead = dyn FnOnce(Result<&mut dyn StoreReader, StoreFailure>) + Send;
+
+impl Read {
+    /// A read, and where its result will be.
+    pub(crate) fn new<T: Send + 'static>(
+        store: Arc<str>,
+        read: impl FnOnce(&mut dyn StoreReader) -> Result<T, StoreFailure> + Send + 'static,
+    ) -> (Self, oneshot::Receiver<Result<T, StoreFailure>>) {
+        let (reply, result) = oneshot::channel();
+        let run = Box::new(move |reader: Result<&mut dyn StoreReader, StoreFailure>| {
+            // A caller that has gone away needs no answer.
+            if reply.is_closed() {
+                return;
+            }
+            let result = reader.and_then(|reader| caught("read", FailureClass::Permanent, || read(reader)));
+            let result = result.inspect_err(|failure| log::panic_in(&store, failure));
+            let _ = reply.send(result);
+        });
+        (Self::One(run), result)
+    }
+
+    /// A read of the status of an instance, and where its result will be.
+    pub(crate) fn status(
+        store: Arc<str>,
+        instance: &str,
+    ) -> (Self, oneshot::Receiver<Result<Option<StoredStatus>, StoreFailure>>) {
+        let (reply, result) = oneshot::channel();
+        (Self::Statuses(vec![StatusRead { instance: instance.to_owned(), reply, store }]), result)
+    }
+
+    pub(crate) fn run(self, reader: &mut dyn StoreReader) {
+        match self {
+            Self::One(run) => run(Ok(reader)),
+            Self::Statuses(reads) => read_statuses(reads, reader),
+        }
+    }
+
+    pub(crate) fn refuse(self, failure: StoreFailure) {
+        match self {
+            Self::One(run) => run(Err(failure)),
+            Self::Statuses(reads) => reads.into_iter().for_each(|read| read.answer(Err(failure.clone()))),
+        }
+    }
+}
+
+fn read_statuses(mut reads: Vec<StatusRead>, reader: &mut dyn StoreReader) {
+    // A caller that has gone away needs no answer.
+    reads.retain(|read| !read.reply.is_closed());
+    let Some(store) = reads.first().map(|read| Arc::clone(&read.store)) else { return };
+    let instances: Vec<String> = reads.iter().map(|read| read.instance.clone()).collect();
+    let found = caught("read", FailureClass::Permanent, || reader.statuses(&instances));
+    match found.inspect_err(|failure| log::panic_in(&store, failure)) {
+        Ok(statuses) => {
+            reads.into_iter().zip(statuses).for_each(|(read, status)| read.answer(Ok(status)));
+        }
+        Err(failure) => Read::Statuses(reads).refuse(failure),
+    }
+}
+
+impl fmt::Debug for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Read").finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::thread;
@@ -126,8 +236,33 @@ mod tests {
     use super::*;
 
     /// A read of nothing, and where it is told that it was made.
-    fn read() -> (Read, tokio::sync::oneshot::Receiver<Result<(), duroxide_provider::store::StoreFailure>>) {
+    fn read() -> (Read, oneshot::Receiver<Result<(), StoreFailure>>) {
         Read::new("test".into(), |_| Ok(()))
+    }
+
+    #[test]
+    fn statuses_are_read_together_and_each_caller_gets_its_own() {
+        let queue = ReadQueue::default();
+        let mut results = Vec::new();
+        for n in 0..STATUSES_MAX + 2 {
+            let (status, result) = Read::status("test".into(), &format!("i{n}"));
+            queue.push(status);
+            results.push(result);
+            if n == 1 {
+                queue.push(read().0);
+            }
+        }
+        let mut engine = MemoryEngine::default();
+        let Some(Read::Statuses(first)) = queue.next() else { unreachable!() };
+        assert_eq!(first.len(), STATUSES_MAX);
+        Read::Statuses(first).run(&mut engine);
+        assert!(matches!(queue.next(), Some(Read::One(_))), "the others keep their order");
+        let Some(Read::Statuses(rest)) = queue.next() else { unreachable!() };
+        assert_eq!(rest.len(), 2);
+        Read::Statuses(rest).refuse(StoreFailure::new(FailureClass::Retryable, "closed"));
+        let refused = results.split_off(STATUSES_MAX);
+        assert!(results.into_iter().all(|result| matches!(result.blocking_recv(), Ok(Ok(None)))));
+        assert!(refused.into_iter().all(|result| matches!(result.blocking_recv(), Ok(Err(_)))));
     }
 
     #[test]

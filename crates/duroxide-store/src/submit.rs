@@ -4,23 +4,22 @@ use std::{
     fmt,
     future::Future,
     sync::{Arc, mpsc},
+    time::Duration,
 };
 
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::{
-    TellOfDemand,
-    store::{
-        ActivityFetch, Answer, ApplyError, FailureClass, InstanceFetch, Op, StoreFailure, StoreReader, caught,
-    },
+    ProviderError, TellOfDemand,
+    store::{ActivityFetch, Answer, FailureClass, InstanceFetch, Op, Refusal, StoreFailure},
 };
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::{
-    admission::Admitted,
+    StoreOptions,
     fetch::{FetchReply, QueueFetch},
-    job::Job,
-    log,
+    job::{Answered, Job},
     nodes::NodeLock,
+    readers::Read,
 };
 
 /// A request to the store thread. Small, because the channel allocates room for 31 requests at once, and allocations
@@ -71,7 +70,6 @@ pub(crate) fn closed() -> StoreFailure {
 }
 
 /// The callers' end of the way to the store thread.
-#[derive(Clone)]
 pub(crate) struct Submitter {
     requests: mpsc::Sender<Request>,
     clock: Arc<dyn Clock>,
@@ -79,6 +77,7 @@ pub(crate) struct Submitter {
     on_request: Option<OnRequest>,
     /// Sends [`Request::DemandRose`].
     tell_of_demand: TellOfDemand,
+    enqueue_room: EnqueueRoom,
 }
 
 /// Called by a stepped store after each request.
@@ -89,11 +88,13 @@ impl Submitter {
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
         on_request: Option<OnRequest>,
-    ) -> (Self, mpsc::Receiver<Request>) {
+        options: &StoreOptions,
+    ) -> (Arc<Self>, mpsc::Receiver<Request>) {
         let (requests, inbox) = mpsc::channel();
         let (teller, wake) = (requests.clone(), on_request.clone());
         let tell_of_demand = Arc::new(move || hand_in(&teller, wake.as_ref(), Request::DemandRose));
-        (Self { requests, clock, on_request, tell_of_demand }, inbox)
+        let enqueue_room = EnqueueRoom::new(options);
+        (Arc::new(Self { requests, clock, on_request, tell_of_demand, enqueue_room }), inbox)
     }
 
     /// The store's time.
@@ -101,34 +102,63 @@ impl Submitter {
         self.clock.now()
     }
 
-    /// Hands an operation in, as of now. Returns the way to its answer.
+    /// Submits an operation at once and returns a future that only waits for the answer, and is small. The caller has
+    /// prepared the operation, so the store thread encodes nothing.
     pub(crate) fn apply(
         &self,
-        op: Op,
-        place: Option<Admitted>,
-    ) -> impl Future<Output = Result<Answer, ApplyError>> + Send + use<> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Request::Job(Job::new(op, self.clock.now(), reply, place)));
-        async { answer.await.map_or_else(|_| Err(closed().into()), |answered| answered.answer) }
+        operation: &'static str,
+        op: Result<Op, Refusal>,
+    ) -> impl Future<Output = Result<Answer, ProviderError>> + Send + use<> {
+        let submitted = op.map(|op| {
+            let (job, answer) = Job::new(op, self.clock.now());
+            self.send(Request::Job(job));
+            answer
+        });
+        async move {
+            let answer = submitted.map_err(|refusal| refusal.into_provider_error(operation))?;
+            answer_of(operation, answer).await
+        }
     }
 
-    /// Hands an operation in that nobody waits for.
+    /// Submits a client's message as soon as there is room for it.
+    pub(crate) async fn enqueue(
+        &self,
+        operation: &'static str,
+        op: Result<Op, Refusal>,
+    ) -> Result<Answer, ProviderError> {
+        let op = op.map_err(|refusal| refusal.into_provider_error(operation))?;
+        let (mut job, answer) = Job::new(op, self.clock.now());
+        let place = match self.enqueue_room.take_now(job.bytes()) {
+            Some(place) => place,
+            // Boxed, so that the future of an enqueue that need not wait stays small.
+            None => Box::pin(self.enqueue_room.take(job.bytes())).await,
+        };
+        job.occupy(place);
+        self.send(Request::Job(job));
+        answer_of(operation, answer).await
+    }
+
+    /// Submits an operation that nobody waits for.
     pub(crate) fn post(&self, op: Op) {
         self.send(Request::Job(Job::unattended(op, self.clock.now())));
     }
 
-    /// Waits for work, at most `poll_timeout`.
+    /// Waits for work, at most `poll_timeout`. `request` is the variant for this queue.
     pub(crate) async fn fetch<F: QueueFetch>(
         &self,
+        operation: &str,
         fetch: F,
-        poll_timeout: std::time::Duration,
-    ) -> Result<Delivery<F>, StoreFailure> {
+        poll_timeout: Duration,
+        request: impl FnOnce(Box<SubmittedFetch<F>>) -> Request,
+    ) -> Result<Delivery<F>, ProviderError> {
         if let Some(demand) = fetch.demand() {
             demand.on_rise(Arc::clone(&self.tell_of_demand));
         }
         let (reply, delivery) = oneshot::channel();
-        self.send(fetch.into_request(self.clock.now().saturating_add(poll_timeout), reply));
-        delivery.await.unwrap_or_else(|_| Err(closed()))
+        let deadline = self.clock.now().saturating_add(poll_timeout);
+        self.send(request(Box::new(SubmittedFetch { request: fetch, deadline, reply })));
+        let delivery = delivery.await.unwrap_or_else(|_| Err(closed()));
+        delivery.map_err(|failure| failure.into_provider_error(operation))
     }
 
     /// Sends a request. A store that has ended drops it, and with it the way back: the caller sees that.
@@ -145,6 +175,15 @@ fn hand_in(requests: &mpsc::Sender<Request>, on_request: Option<&OnRequest>, req
     }
 }
 
+/// Waits for the answer to an operation.
+async fn answer_of(
+    operation: &'static str,
+    answer: oneshot::Receiver<Answered>,
+) -> Result<Answer, ProviderError> {
+    let answer = answer.await.map_or_else(|_| Err(closed().into()), |answered| answered.answer);
+    answer.map_err(|error| error.into_provider_error(operation))
+}
+
 impl fmt::Debug for Submitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Submitter").finish_non_exhaustive()
@@ -156,11 +195,11 @@ impl fmt::Debug for Submitter {
 #[derive(Debug)]
 pub(crate) struct Delivery<F: QueueFetch> {
     claims: Vec<F::Claim>,
-    store: Option<Submitter>,
+    store: Option<Arc<Submitter>>,
 }
 
 impl<F: QueueFetch> Delivery<F> {
-    pub(crate) fn new(claims: Vec<F::Claim>, store: Submitter) -> Self {
+    pub(crate) fn new(claims: Vec<F::Claim>, store: Arc<Submitter>) -> Self {
         Self { claims, store: Some(store) }
     }
 
@@ -188,44 +227,51 @@ impl<F: QueueFetch> Drop for Delivery<F> {
     }
 }
 
-/// A read with the caller who waits for it.
-pub(crate) struct Read {
-    run: Box<RunRead>,
+/// The bound on client enqueues that wait for the store. Callers wait for room in order of arrival, instead of in memory
+/// that grows.
+#[derive(Debug)]
+struct EnqueueRoom {
+    places: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+    bytes_max: u32,
 }
 
-/// Reads and tells the caller, or tells the caller why not.
-type RunRead = dyn FnOnce(Result<&mut dyn StoreReader, StoreFailure>) + Send;
-
-impl Read {
-    /// A read, and where its result will be.
-    pub(crate) fn new<T: Send + 'static>(
-        store: Arc<str>,
-        read: impl FnOnce(&mut dyn StoreReader) -> Result<T, StoreFailure> + Send + 'static,
-    ) -> (Self, oneshot::Receiver<Result<T, StoreFailure>>) {
-        let (reply, result) = oneshot::channel();
-        let run = Box::new(move |reader: Result<&mut dyn StoreReader, StoreFailure>| {
-            // A caller that has gone away needs no answer.
-            if reply.is_closed() {
-                return;
-            }
-            let result = reader.and_then(|reader| caught("read", FailureClass::Permanent, || read(reader)));
-            let result = result.inspect_err(|failure| log::panic_in(&store, failure));
-            let _ = reply.send(result);
-        });
-        (Self { run }, result)
-    }
-
-    pub(crate) fn run(self, reader: &mut dyn StoreReader) {
-        (self.run)(Ok(reader));
-    }
-
-    pub(crate) fn refuse(self, failure: StoreFailure) {
-        (self.run)(Err(failure));
-    }
+/// The room of one enqueue, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct EnqueuePlace {
+    _place: Option<OwnedSemaphorePermit>,
+    _bytes: Option<OwnedSemaphorePermit>,
 }
 
-impl fmt::Debug for Read {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Read").finish_non_exhaustive()
+impl EnqueueRoom {
+    fn new(options: &StoreOptions) -> Self {
+        let bytes_max =
+            u32::try_from(options.enqueue_bytes_max.clamp(1, Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+        let places_max = options.enqueue_ops_max.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            places: Arc::new(Semaphore::new(places_max)),
+            bytes: Arc::new(Semaphore::new(usize::try_from(bytes_max).unwrap_or(usize::MAX))),
+            bytes_max,
+        }
+    }
+
+    /// Takes room if there is some and nobody waits for it.
+    fn take_now(&self, bytes: usize) -> Option<EnqueuePlace> {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        let bytes = Arc::clone(&self.bytes).try_acquire_many_owned(self.counted(bytes)).ok()?;
+        Some(EnqueuePlace { _place: Some(place), _bytes: Some(bytes) })
+    }
+
+    /// Waits for room.
+    async fn take(&self, bytes: usize) -> EnqueuePlace {
+        // Acquiring fails only for a semaphore that was closed, and nobody closes these.
+        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        let bytes = Arc::clone(&self.bytes).acquire_many_owned(self.counted(bytes)).await.ok();
+        EnqueuePlace { _place: place, _bytes: bytes }
+    }
+
+    /// An operation that is larger than the whole room is let in when nothing else is.
+    fn counted(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max)
     }
 }

@@ -2,21 +2,14 @@
 
 use std::{
     sync::mpsc,
-    thread::{Builder, JoinHandle, current, panicking, sleep},
-    time::Duration,
+    thread::{Builder, JoinHandle, current, panicking},
 };
 
 use tracing::{Dispatch, dispatcher, subscriber::NoSubscriber};
 
 use duroxide_provider::ProviderError;
 
-use crate::{Idle, StoreDriver, log};
-
-/// The longest sleep towards a wall-clock time. A clock that is set forward is noticed this late.
-const SLEEP_MAX: Duration = Duration::from_secs(1);
-
-/// How often to look while requests are coming in.
-const NAP: Duration = Duration::from_micros(100);
+use crate::log;
 
 /// Starts a thread that logs where its starter logs.
 pub(crate) fn spawn(
@@ -82,19 +75,6 @@ impl Drop for Alarm {
     fn drop(&mut self) {
         if panicking() {
             log::thread_panicked(current().name().unwrap_or("unnamed"));
-        }
-    }
-}
-
-/// Runs a store until its provider is dropped.
-pub(crate) fn run(mut driver: StoreDriver) {
-    loop {
-        match driver.run() {
-            Idle::Closed => return,
-            // A sleep costs the submitting threads no wake-up, and leaves them this core.
-            Idle::Gathering(until) => sleep(until.saturating_since(driver.now()).min(NAP)),
-            Idle::UntilRequest => driver.wait(None),
-            Idle::Until(time) => driver.wait(Some(time.saturating_since(driver.now()).min(SLEEP_MAX))),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     audit::AuditHook,
     auth::Key,
     overview_cache::OverviewCache,
+    pages::failures::FailureCache,
     redact::{Redact, RedactHook},
     routes,
 };
@@ -38,6 +39,7 @@ pub struct Console {
     /// Signs forms of whoever has no session of ours.
     pub(crate) key: Key,
     pub(crate) overview: OverviewCache,
+    pub(crate) failures: FailureCache,
     pub(crate) streams: Arc<Semaphore>,
 }
 
@@ -47,6 +49,7 @@ impl Console {
         let limits = Limits::default();
         Self {
             overview: OverviewCache::new(client.clone()),
+            failures: FailureCache::new(),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
             client,
             auth,

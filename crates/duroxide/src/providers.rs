@@ -10,9 +10,10 @@ pub use duroxide_provider::{
     NodeCapability, NodeId, NodeMembership, OpenRound, OrchestrationClaim, OrchestrationFetch,
     OrchestrationItem, Provider, ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths,
     QueueSummary, QueuedActivityInfo, QueuedMessageInfo, QueuedWork, RawEvent, Round, RouteSummary,
-    ScheduledActivityIdentifier, ScheduledTimerIdentifier, SemverRange, SessionFetchConfig, StartOutcome,
-    StatusSnapshot, StorePosition, StrandedWork, SummaryRequest, SystemMetrics, TagFilter, VersionTriple,
-    WorkClaim, WorkFetch, WorkItem, WorkLock, current_build_version, management, run_round,
+    ScheduledActivityIdentifier, ScheduledTimerIdentifier, SemverRange, SessionFetchConfig, SessionLease,
+    StartOutcome, StatusSnapshot, StorePosition, StrandedWork, SummaryRequest, SystemMetrics, TagFilter,
+    VersionTriple, WorkClaim, WorkFetch, WorkItem, WorkLock, current_build_version, management, run_round,
+    short_node_name,
 };
 
 /// The error of a failed provider call.

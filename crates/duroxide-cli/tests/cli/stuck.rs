@@ -111,12 +111,13 @@ async fn each_is_explained() {
     stuck
         .says("misspelt", &["waits for event `Approval` since", "the last raised event was `approval`"])
         .await;
+    stuck.says("misspelt", &["next: `raise misspelt Approval`"]).await;
     stuck.says("timer", &["timer", "3 h"]).await;
     stuck.says("runs", &["`Sleep`", "runs on node", "attempt 1 of 10"]).await;
-    stuck.says("parent", &["the-child", "`Approval`"]).await;
-    stuck.says("inbox", &["`mail`"]).await;
-    stuck.says("tagged", &["gpu"]).await;
-    stuck.says("poisoned", &["poison"]).await;
+    stuck.says("parent", &["the-child", "`Approval`", "next: `explain the-child`"]).await;
+    stuck.says("inbox", &["`mail`", "next: `enqueue inbox mail`"]).await;
+    stuck.says("tagged", &["gpu", "next: `nodes`"]).await;
+    stuck.says("poisoned", &["poison", "next: `history poisoned`"]).await;
     stuck.says("unknown", &["`Missing`", "hidden until"]).await;
     stuck.says("versioned", &["2.0.0"]).await;
     stuck.runtime.clone().shutdown(Some(0)).await;

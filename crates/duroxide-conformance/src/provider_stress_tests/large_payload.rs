@@ -15,7 +15,7 @@ const LARGE_PAYLOAD: &str = "LargePayloadOrchestration";
 const LARGE_PAYLOAD_CHILD: &str = "LargePayloadChild";
 const ECHO: &str = "EchoPayload";
 
-/// How large, and how much of it.
+/// The load and the payload sizes of the test.
 #[derive(Debug, Clone)]
 pub struct LargePayloadConfig {
     /// The load.
@@ -53,7 +53,7 @@ impl Default for LargePayloadConfig {
     }
 }
 
-/// What an orchestration is told to do.
+/// The input of an orchestration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Plan {
     /// Payload sizes in KiB, used in turn.
@@ -83,7 +83,7 @@ pub async fn run_large_payload_test_with_config(
     Ok(measure_large_payload(factory, config).await?.result)
 }
 
-/// Runs the test with this configuration; the latencies come beside the throughput.
+/// Runs the test with this configuration, and also returns the latencies.
 ///
 /// # Errors
 /// If an orchestration cannot be started.
@@ -137,7 +137,7 @@ async fn move_payloads(ctx: OrchestrationContext, input: String) -> Result<Strin
     Ok(format!("{moved} bytes"))
 }
 
-/// Sends a payload through an activity; it must come back whole.
+/// Sends a payload through an activity and checks that it returns unchanged.
 async fn echo(ctx: &OrchestrationContext, payload: String) -> Result<String, String> {
     let size = payload.len();
     let returned = ctx.schedule_activity(ECHO, payload).await?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::StressTestResult;
 
-/// What a stress test measured: how orchestrations ended, and how long those that completed took.
+/// The result of a stress test: the outcomes of orchestrations, and the latencies of those that completed.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StressTestReport {
@@ -14,8 +14,8 @@ pub struct StressTestReport {
     pub latency: Latency,
 }
 
-/// How long completed orchestrations took, from the call that starts one to the return of the call that waits for its end:
-/// what a client sees. Each is measured, none is estimated; all zero if none completed.
+/// Latencies of completed orchestrations as a client sees them: from the call that starts one to the return of the call that
+/// waits for its end. All values are measured times. All are zero if no orchestration completed.
 ///
 /// With more orchestrations in flight than the store can serve, most of this is waiting. Compare providers at the same
 /// `max_concurrent`.
@@ -49,7 +49,7 @@ impl Latency {
     }
 }
 
-/// The smallest time that is not exceeded by so many in a hundred: one that was measured, nothing in between.
+/// The smallest measured time that this percentage of the times does not exceed.
 fn at_rank(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()

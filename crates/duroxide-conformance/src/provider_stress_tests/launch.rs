@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::{StressTestConfig, StressTestReport, result::Tally};
 
-/// What is launched again and again.
+/// The orchestration that is launched repeatedly.
 #[derive(Debug, Clone)]
 pub(super) struct Load {
     pub(super) orchestration: &'static str,
@@ -24,7 +24,7 @@ pub(super) struct Load {
     pub(super) activities_per_instance: usize,
 }
 
-/// How one orchestration ended, and after which time. `None`: it did not end in time.
+/// The outcome of one orchestration and its latency. `None` if it did not end in time.
 type Ended = Result<(Option<OrchestrationStatus>, Duration), ClientError>;
 
 /// Launches until the time is over, at least once, with at most `max_concurrent` in flight, and waits for all.
@@ -72,7 +72,7 @@ async fn one(client: Client, load: Load, timeout: Duration) -> Ended {
     }
 }
 
-/// Ids differ between processes too, so that several of them can put load on one store.
+/// Ids differ between processes, so that several processes can put load on one store.
 fn next_instance_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("stress-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))

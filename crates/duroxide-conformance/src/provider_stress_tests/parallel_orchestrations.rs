@@ -16,7 +16,7 @@ pub trait ProviderStressFactory: Sync + Send {
     /// A provider on an empty store.
     async fn create_provider(&self) -> Arc<dyn Provider>;
 
-    /// How much load.
+    /// The load.
     fn stress_test_config(&self) -> StressTestConfig {
         StressTestConfig::default()
     }
@@ -43,7 +43,7 @@ pub async fn run_parallel_orchestrations_test_with_config(
     Ok(measure_parallel_orchestrations(factory, config).await?.result)
 }
 
-/// Runs the test with this configuration; the latencies come beside the throughput.
+/// Runs the test with this configuration, and also returns the latencies.
 ///
 /// # Errors
 /// If an orchestration cannot be started.

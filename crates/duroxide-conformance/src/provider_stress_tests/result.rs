@@ -7,7 +7,7 @@ use duroxide_runtime::OrchestrationStatus;
 
 use super::{Latency, StressTestReport};
 
-/// How the orchestrations of a stress test ended, and how fast.
+/// Outcomes and throughput of a stress test.
 #[derive(Debug, Clone)]
 pub struct StressTestResult {
     /// Orchestrations started.
@@ -42,7 +42,7 @@ impl StressTestResult {
     }
 }
 
-/// Counts ends as they come in.
+/// Counts outcomes.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     launched: usize,

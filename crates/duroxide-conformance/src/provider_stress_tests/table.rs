@@ -37,7 +37,7 @@ fn comparison_table(results: &[(String, String, StressTestResult)]) -> String {
     lines.join("\n")
 }
 
-/// Prints how the latencies of several runs are spread: provider, configuration, report.
+/// Prints the latency percentiles of several runs: provider, configuration, report.
 pub fn print_latency_table(reports: &[(String, String, StressTestReport)]) {
     println!("{}", latency_table(reports));
 }

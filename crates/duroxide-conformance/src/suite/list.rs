@@ -84,6 +84,7 @@ macro_rules! for_each_validation {
                 test_list_instances_by_status,
                 test_query_instances_pages,
                 test_queued_work_of_an_instance,
+                test_queued_work_names_session_holders,
                 test_summarize_instances,
                 test_summarize_queues,
                 test_query_instances_filters,

@@ -50,7 +50,7 @@ pub async fn test_fetch_returns_running_state_for_active_orchestration<F: Provid
     );
 }
 
-/// A fetch does not ask how the instance stands: only `cancelled_activities` removes rows (A11).
+/// A fetch does not look at the status of the instance: only `cancelled_activities` removes rows (A11).
 pub async fn test_fetch_returns_terminal_state_when_orchestration_completed<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -179,7 +179,7 @@ pub async fn test_renew_fails_when_entry_deleted<F: ProviderFactory + ?Sized>(fa
     renewal_fails(&fixture, &work, "a renewal must fail when the activity was cancelled").await;
 }
 
-/// Cancelling an activity that is not there is no error (A11).
+/// Cancelling an unknown activity is not an error (A11).
 pub async fn test_cancelling_nonexistent_activities_is_idempotent<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     waiting_for_activities(&fixture, "repeats", 2).await;

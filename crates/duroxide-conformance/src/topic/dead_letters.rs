@@ -1,6 +1,6 @@
-//! Messages that nobody can process are put aside, never blocking and never silently deleted.
+//! Messages that no node can process become dead letters. They block nothing and are never deleted silently.
 //!
-//! A provider without dead letters lists none; then there is little to check here.
+//! A provider without dead letters lists none; then most validations check nothing.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What bad input gets: a clear error, and no change.
+//! Bad input gets a permanent error and changes nothing.
 
 use duroxide_core::Event;
 

@@ -1,4 +1,4 @@
-//! Fetching only what the node has handlers for (extended: S3.3, 17.7).
+//! Fetches return only work for which the node has handlers (extended: S3.3, 17.7).
 //!
 //! A provider that keeps the default batch fetches ignores handlers; then there is nothing to check here.
 
@@ -103,7 +103,7 @@ fn built_in(id: u64) -> duroxide_core::WorkItem {
     item
 }
 
-/// A batch fetch takes several instances, each once, oldest first, with where the store stands (A17.3).
+/// A batch fetch takes several instances, each once, oldest first, with the position of their histories (A17.3).
 pub async fn test_batch_fetch_takes_each_instance_once<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = batch_fixture(factory).await else { return };
     for instance in ["a", "b", "c"] {

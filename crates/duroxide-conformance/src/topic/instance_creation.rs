@@ -1,4 +1,4 @@
-//! Instances come into being by the commit of their first round, not before.
+//! The commit of the first round creates an instance.
 
 use duroxide_core::Event;
 

@@ -48,7 +48,7 @@ fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
     entries.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// What a fetch of `i` shows of the state left by earlier executions. The fetch is given back.
+/// The key-value snapshot that a fetch of `i` returns. Abandons the claim.
 async fn snapshot(fixture: &Fixture) -> BTreeMap<String, String> {
     entries(fixture).await.into_iter().map(|(key, entry)| (key, entry.value)).collect()
 }

@@ -1,6 +1,7 @@
 //! How long a fetch may wait, and what ends the wait.
 //!
-//! A provider may return at once whatever it is asked; one that waits must be woken by what becomes visible.
+//! A provider may ignore the poll timeout and return at once. If it waits, a message that becomes visible must end the
+//! wait.
 
 use std::{
     sync::Arc,
@@ -17,11 +18,11 @@ use crate::{
     round::first_round,
 };
 
-/// A wait that a validation sits out.
+/// A poll timeout that a validation waits for.
 const WAIT: Duration = Duration::from_millis(400);
-/// A wait that something must end.
+/// A poll timeout that an event must end early.
 const LONG_WAIT: Duration = Duration::from_secs(60);
-/// What scheduling may add to a wait on a busy machine.
+/// The time that scheduling may add to a wait on a busy machine.
 const SLACK: Duration = Duration::from_secs(5);
 /// A busy machine can make any single call slow, so a call that must be quick gets several tries.
 const TRIES: usize = 10;

@@ -1,4 +1,4 @@
-//! What an operator can see.
+//! Management reads: instances, executions, counts and statistics.
 
 mod inspection;
 mod listing;
@@ -46,7 +46,7 @@ async fn one_instance_of_each_kind(fixture: &Fixture) {
     fixture.continue_as_new("continued", 1, 2).await;
 }
 
-/// The status that is filtered by is that of the current execution (A12).
+/// The status filter compares the status of the current execution (A12).
 pub async fn test_list_instances_by_status<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     one_instance_of_each_kind(&fixture).await;

@@ -1,4 +1,4 @@
-//! Queues: order, visibility, peek and lock, and messages for nobody.
+//! Queues: order, visibility, peek and lock, and messages for unknown instances.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Races that a real runtime must decide the same way live, on replay, and over continue-as-new.
 //!
-//! The nodes here have no execution cache, and most validations replace the node half way: what it decides again comes
-//! from the store alone.
+//! The nodes here have no execution cache, and most validations replace the node half way, so that its decisions depend on
+//! the store alone.
 
 use std::sync::Arc;
 

@@ -256,7 +256,7 @@ pub async fn test_commit_round_rolls_back_at_every_step<F: ProviderFactory + ?Si
     );
 }
 
-/// What can be seen of the instance `steps` without taking locks.
+/// The state of the instance `steps` that reads show without taking locks.
 async fn visible_state(fixture: &Fixture) -> Result<String, ProviderError> {
     let provider = &fixture.provider;
     let depths = match provider.as_management_capability() {

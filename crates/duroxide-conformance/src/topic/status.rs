@@ -1,4 +1,4 @@
-//! The cheap reads: how an instance stands and what it is, without its history.
+//! Reads of status and descriptor, which do not load the history.
 
 use duroxide_core::{EventKind, OrchestrationDescriptor, TraceContext, TracedInput, WorkItem};
 use duroxide_provider::{InstanceQuery, StartOutcome, StatusSnapshot};
@@ -89,7 +89,7 @@ pub async fn test_status_of_ended_instance<F: ProviderFactory + ?Sized>(factory:
     }
 }
 
-/// An execution that continued as new is not the end: its instance runs (20.2).
+/// An instance whose execution continued as new is running (20.2).
 pub async fn test_status_across_continue_as_new<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("chain").await;
@@ -130,7 +130,7 @@ pub async fn test_status_of_instance_without_row<F: ProviderFactory + ?Sized>(fa
     assert_eq!(history.first().map(|event| event.execution_id), Some(2));
 }
 
-/// The descriptor is what OrchestrationStarted of the current execution says (A17.3).
+/// The descriptor contains the fields of the current execution's `OrchestrationStarted` (A17.3).
 pub async fn test_read_descriptor<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut round = first_round("child");
@@ -150,7 +150,8 @@ pub async fn test_read_descriptor<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(descriptor, Some(expected));
 }
 
-/// The last event id is known without decoding, also of an undecodable history, or not at all (16.6, A17.3).
+/// The last event id is read without decoding events, so an undecodable history has one too. A provider may be unable to
+/// tell it (16.6, A17.3).
 pub async fn test_last_event_id<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("i").await;
@@ -208,7 +209,7 @@ pub async fn test_start_if_new<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(fixture.claim_instance("three").await.item.messages.len(), 1, "only one start is queued");
 }
 
-/// The start of [`start`], asked for in a trace.
+/// The start of [`start`] with a trace context.
 fn traced_start(instance: &str) -> WorkItem {
     let mut item = start(instance);
     if let WorkItem::StartOrchestration { input, .. } = &mut item {

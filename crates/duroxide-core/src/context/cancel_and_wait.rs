@@ -29,7 +29,7 @@ impl<T> ActivityOutcome<T> {
 
 /// # Cancelling and waiting
 impl OrchestrationContext {
-    /// Asks an activity to stop, and waits until it has ended. Resolves with what became of it.
+    /// Asks an activity to stop, and waits until it has ended. Resolves to its outcome.
     ///
     /// Dropping a future only asks the activity to stop: it may still be running, and succeed, while the code goes on. A
     /// compensation that runs then runs beside the work that it is meant to undo. After `cancel_and_wait` the activity has

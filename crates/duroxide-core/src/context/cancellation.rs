@@ -1,4 +1,4 @@
-//! Being told of a request to cancel the instance.
+//! Subscribes to requests to cancel the instance.
 
 use std::future::pending;
 
@@ -10,7 +10,7 @@ use crate::{
 
 /// # Requests to cancel the instance
 impl OrchestrationContext {
-    /// Asks to be told when the instance is to be cancelled. Resolves to the reason.
+    /// Waits for a request to cancel the instance. Resolves to the reason.
     ///
     /// A request to cancel (`Client::cancel_instance`, or the end of the parent) ends an instance, and its code does not see
     /// it. While code holds the future of this call, the first request resolves the future instead, and the code can clean
@@ -18,9 +18,9 @@ impl OrchestrationContext {
     /// [`end_as_cancelled`](Self::end_as_cancelled). A second request ends the instance at once, and so does the
     /// deadline of `Client::cancel_instance_with_deadline`.
     ///
-    /// Dropping the future takes the question back. Calls of code that was told go on until the code drops them; open
-    /// children are not cancelled before that. Once the code was told, every later call of this method resolves at once. An
-    /// execution that was told does not continue as new: it ends as cancelled.
+    /// Dropping the future ends the subscription. After a request is delivered, open calls continue until the code drops them,
+    /// and open children are not cancelled before that; every later call of this method resolves at once; and the execution
+    /// does not continue as new: it ends as cancelled.
     ///
     /// ```
     /// # use duroxide_core::{Either2, OrchestrationContext};
@@ -48,7 +48,7 @@ impl OrchestrationContext {
     /// activities, timers and children are cancelled. The future never resolves.
     ///
     /// # Panics
-    /// The future panics if the code was not told of a request to cancel.
+    /// The future panics if no request to cancel was delivered to the code.
     pub async fn end_as_cancelled<T>(&self) -> T {
         if let Some(mut state) = self.shared.lock_in_turn() {
             state.ends_cancelled = state.told_to_cancel.is_some();

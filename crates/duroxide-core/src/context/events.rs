@@ -10,7 +10,7 @@ use crate::{Action, CallKind, DurableFuture, engine::Value};
 /// # External events and event queues
 impl OrchestrationContext {
     /// Waits for an external event. It goes to the oldest open wait of its name; an event that comes before
-    /// anyone waits is recorded and goes to nobody. Use [`dequeue_event`](Self::dequeue_event) to keep messages.
+    /// a wait is open is recorded and not delivered. Use [`dequeue_event`](Self::dequeue_event) to keep messages.
     #[track_caller]
     pub fn schedule_wait(&self, name: impl Into<String>) -> DurableFuture<String> {
         self.wait(name.into(), into_data)

@@ -10,7 +10,7 @@ use crate::{SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
 
 /// # System values
 ///
-/// What deterministic code may not compute itself, recorded like an activity.
+/// A value that deterministic code must not compute itself, recorded like the result of an activity.
 impl OrchestrationContext {
     /// A random UUID.
     #[track_caller]

@@ -79,8 +79,8 @@ impl Execution {
         }
     }
 
-    /// The reason of the cancellation, if code that was told of it has nothing left to do: it said so, it continues as new,
-    /// or it waits for nothing.
+    /// The reason of the cancellation, if the code has received it and has finished its cleanup: the code asked to end as
+    /// cancelled, continues as new, or has no open call.
     fn cleaned_up(&self) -> Option<String> {
         let state = self.shared.lock();
         let rests = self.ended.is_none() && !state.has_open_calls();

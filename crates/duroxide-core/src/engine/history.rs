@@ -103,7 +103,7 @@ impl HistoryCheck {
         self.last_event_id
     }
 
-    /// Whether the recorded requests to cancel end the execution. They do not if its code asked to be told.
+    /// Whether the recorded requests to cancel end the execution. They do not if its code has subscribed to them.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancellation.ends()
     }

@@ -37,9 +37,9 @@ pub(crate) struct State {
     pub(crate) steps: Steps,
     pub(crate) kv: KvState,
     pub(crate) custom_status: Option<String>,
-    /// The reason of the request to cancel that the code was told of.
+    /// The reason of the request to cancel that the code has received.
     pub(crate) told_to_cancel: Option<String>,
-    /// Whether the code, told of a request to cancel, asked to end as cancelled.
+    /// Whether the code asked to end as cancelled after a request to cancel.
     pub(crate) ends_cancelled: bool,
     /// Bytes of the values that calls returned and that the code may still hold.
     value_bytes: usize,

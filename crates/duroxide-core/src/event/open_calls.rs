@@ -1,11 +1,11 @@
-//! [`OpenCalls`]: what an execution waits for, read from its history.
+//! [`OpenCalls`]: the calls that an execution waits for, read from its history.
 
 use std::collections::BTreeMap;
 
 use super::{CallKind, Event, EventKind, EventRole};
 use crate::engine::CANCEL_AND_WAIT;
 
-/// The calls of an execution that are neither completed nor given up, and what arrived without anybody waiting for it.
+/// The calls of an execution that are neither completed nor given up, and the events that arrived without a wait.
 ///
 /// A history does not record that code gave up a timer, so a timer that lost a select is still among the open calls. Its
 /// message is gone from the mailbox of the instance.
@@ -70,7 +70,7 @@ pub enum CallTarget<'a> {
 }
 
 impl<'a> OpenCalls<'a> {
-    /// What the execution with this history waits for.
+    /// Finds the open calls of the execution with this history.
     pub fn of(history: &'a [Event]) -> Self {
         let mut walk = Walk::default();
         for event in history {

@@ -1,4 +1,4 @@
-//! [`TraceContext`]: which trace and span some work belongs to, as in W3C Trace Context.
+//! [`TraceContext`]: the trace and the span that some work belongs to, as in W3C Trace Context.
 
 use std::{error::Error, fmt, str::FromStr};
 
@@ -11,7 +11,7 @@ const TRACESTATE_BYTES_MAX: usize = 512;
 /// Separates `traceparent`, which has no comma, from `tracestate` in the stored text.
 const SEPARATOR: char = ',';
 
-/// Which span of which trace caused some work: the `traceparent` and `tracestate` of
+/// The span and the trace that caused some work: the `traceparent` and `tracestate` of
 /// [W3C Trace Context](https://www.w3.org/TR/trace-context/).
 ///
 /// ```

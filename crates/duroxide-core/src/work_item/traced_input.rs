@@ -1,4 +1,4 @@
-//! [`TracedInput`]: an input with the trace context of whoever asked for the work.
+//! [`TracedInput`]: an input with the trace context of its caller.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -10,21 +10,21 @@ const END: char = '\u{1}';
 
 /// The input of a start or of an activity, and the trace context that came with it.
 ///
-/// The public shapes of work items and events have no field for a context. So in memory it stands in front of the field
-/// `input`, and every provider hands it on. In JSON it is a field of its own, `trace_context`, beside a plain `input`: an
-/// older version of duroxide passes over a field that it does not know, and its handlers get the plain input.
+/// The public types of work items and events have no field for a context. So in memory the field `input` begins with the
+/// context, and every provider passes it on. In JSON the context is the field `trace_context` beside a plain `input`: an
+/// older version of duroxide ignores the unknown field, and its handlers get the plain input.
 ///
 /// Without a context text and JSON are the plain input, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedInput {
     /// The input that the code receives.
     pub input: String,
-    /// The context in which it was asked for.
+    /// The context of the caller.
     pub context: Option<TraceContext>,
 }
 
 impl TracedInput {
-    /// The text that stands in the field `input` in memory.
+    /// The content of the field `input` in memory.
     pub fn into_text(self) -> String {
         let Self { input, context } = self;
         match context {
@@ -35,7 +35,7 @@ impl TracedInput {
         }
     }
 
-    /// Takes the text apart. A text that does not have the form of a context is a plain input.
+    /// Splits the content of a field `input`. A text that does not begin with a context is a plain input.
     pub fn from_text(text: String) -> Self {
         let (context, plain) = split(&text);
         if plain.len() == text.len() {

@@ -1,6 +1,6 @@
 //! What is stored of one instance.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use duroxide_core::{KvEntry, SystemStats};
 use duroxide_provider::{
@@ -45,20 +45,25 @@ const VALUES: &str = concat!(
 );
 /// What is read of an instance, whatever else it must be.
 macro_rules! status {
-    () => {
-        "SELECT instance.execution_id,
+    ($id:literal) => {
+        concat!(
+            "SELECT instance.id, instance.execution_id,
             CASE WHEN instance.status NOT IN ('Running', 'ContinuedAsNew') THEN
                 (SELECT data FROM {s}.history WHERE history.instance = instance.number
                     AND history.execution_id = instance.execution_id ORDER BY event_id DESC LIMIT 1)
             END AS terminal_event,
             custom_status.status AS custom_status, coalesce(custom_status.version, 0) AS version
         FROM {s}.instance LEFT JOIN {s}.custom_status ON custom_status.instance = instance.number
-        WHERE instance.id = $1 AND "
+        WHERE instance.id = ",
+            $id,
+            " AND "
+        )
     };
 }
-const STATUS: &str = concat!(status!(), "instance.known");
+const STATUS: &str = concat!(status!("$1"), "instance.known");
+const STATUSES: &str = concat!(status!("ANY ($1::text[])"), "instance.known");
 const STATUS_OR_PENDING: &str = concat!(
-    status!(),
+    status!("$1"),
     "(instance.known OR EXISTS (SELECT 1 FROM {s}.message WHERE message.instance = instance.number AND kind <= 1))"
 );
 const FIRST_EVENT: &str = "SELECT first.data FROM {s}.instance CROSS JOIN LATERAL (
@@ -92,6 +97,15 @@ fn history_query(instance: &str, execution_id: Option<u64>) -> Query {
 
 fn read_event(row: &Row) -> Result<EventRow, Trouble> {
     Ok(EventRow { event_id: row.number("event_id")?, data: row.column("data")? })
+}
+
+fn read_stored_status(row: &Row) -> Result<StoredStatus, Trouble> {
+    Ok(StoredStatus {
+        execution_id: row.number("execution_id")?,
+        terminal_event: row.column("terminal_event")?,
+        custom_status: row.column("custom_status")?,
+        custom_status_version: row.number("version")?,
+    })
 }
 
 fn read_value(row: &Row) -> Result<(String, String), Trouble> {
@@ -128,14 +142,19 @@ impl PostgresEngine {
         pending_too: bool,
     ) -> Result<Option<StoredStatus>, StoreFailure> {
         let sql = if pending_too { STATUS_OR_PENDING } else { STATUS };
-        self.read_first(by_id(sql, instance), |row| {
-            Ok(StoredStatus {
-                execution_id: row.number("execution_id")?,
-                terminal_event: row.column("terminal_event")?,
-                custom_status: row.column("custom_status")?,
-                custom_status_version: row.number("version")?,
-            })
-        })
+        self.read_first(by_id(sql, instance), read_stored_status)
+    }
+
+    /// The same for several instances.
+    pub(super) fn read_statuses(
+        &mut self,
+        instances: &[String],
+    ) -> Result<Vec<Option<StoredStatus>>, StoreFailure> {
+        let query = Query::new(STATUSES, parameters![instances.to_vec()]);
+        let found =
+            self.read_each(query, |row| Ok((row.column::<String>("id")?, read_stored_status(row)?)))?;
+        let found: HashMap<String, StoredStatus> = found.into_iter().collect();
+        Ok(instances.iter().map(|instance| found.get(instance).cloned()).collect())
     }
 
     pub(super) fn read_descriptor(

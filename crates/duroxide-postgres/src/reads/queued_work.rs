@@ -13,7 +13,7 @@ use crate::{
     PostgresEngine,
     connection::{Query, parameters},
     fault::Trouble,
-    record::{Activity, Letter, Message, Record, read_all, read_pinned},
+    record::{Activity, Letter, Message, Record, Session, read_all, read_pinned},
     tables::nodes,
     value::{Columns, limit, micros},
 };
@@ -35,6 +35,10 @@ const ACTIVITIES: &str = "SELECT {head activity}, lane.definition
     FROM {s}.activity JOIN {s}.lane ON lane.id = activity.lane
     WHERE activity.instance = (SELECT number FROM {s}.instance WHERE id = $1)
     ORDER BY activity.execution_id, activity.activity_id LIMIT $2";
+const SESSIONS: &str =
+    "SELECT {columns session} FROM {s}.session WHERE session.id IN (SELECT session_id FROM (
+        SELECT session_id FROM {s}.activity WHERE instance = (SELECT number FROM {s}.instance WHERE id = $1)
+        ORDER BY execution_id, activity_id LIMIT $2) AS shown)";
 const LETTERS: &str = "SELECT {columns dead_letter} FROM {s}.dead_letter WHERE dead_letter.instance_id = $1
     ORDER BY dead_letter.number LIMIT $2";
 
@@ -47,6 +51,7 @@ impl PostgresEngine {
             Query::new(ROW, parameters![id()]),
             Query::new(MESSAGES, parameters![id(), max, limit(QueuedWork::BYTES_LIMIT)]),
             Query::new(ACTIVITIES, parameters![id(), max]),
+            Query::new(SESSIONS, parameters![id(), max]),
             Query::new(LETTERS, parameters![id(), max]),
             Query::new(nodes::ALL, Vec::new()),
         ])?;
@@ -55,7 +60,7 @@ impl PostgresEngine {
 }
 
 fn shown_work(answers: &[Vec<Row>]) -> Result<Option<QueuedWork>, Trouble> {
-    let [now, row, messages, activities, letters, nodes] = answers else { return Ok(None) };
+    let [now, row, messages, activities, sessions, letters, nodes] = answers else { return Ok(None) };
     let now = now.first().map(|row| row.time("now")).transpose()?.unwrap_or(Timestamp::ZERO);
     let dead_letters = read_all::<Letter>(letters)?.into_iter().map(shown).collect();
     let Some(row) = row.first() else { return Ok(QueuedWork::of_nobody(now, dead_letters)) };
@@ -67,6 +72,7 @@ fn shown_work(answers: &[Vec<Row>]) -> Result<Option<QueuedWork>, Trouble> {
         messages_total: row.number("messages")?,
         activities: activities.iter().map(in_lane).collect::<Result<_, Trouble>>()?,
         activities_total: row.number("activities")?,
+        sessions: read_all::<Session>(sessions)?.into_iter().map(|session| session.0).collect(),
         dead_letters,
         nodes: nodes.iter().map(nodes::stored_node).collect::<Result<_, Trouble>>()?,
     };

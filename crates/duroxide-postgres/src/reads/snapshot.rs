@@ -1,5 +1,7 @@
 //! The whole content of a store, for invariant checks and comparisons.
 
+use std::{collections::HashMap, hash::Hash, mem};
+
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     rules::{InstanceRow, Lease},
@@ -38,16 +40,17 @@ const LETTERS: &str = "SELECT {columns dead_letter} FROM {s}.dead_letter ORDER B
 const ALL: [&str; 9] =
     [INSTANCES, EXECUTIONS, EVENTS, MESSAGES, ACTIVITIES, SETTINGS, SETTING_CHANGES, CUSTOM_STATUS, LETTERS];
 
-/// Everything, as it was read.
+/// Everything, with the rows of each instance apart. Each row is looked at once, and moved from there into the snapshot.
 struct Content {
     instances: Vec<InstanceRow>,
-    executions: Vec<Execution>,
-    events: Vec<Event>,
-    messages: Vec<Message>,
-    activities: Vec<Activity>,
-    settings: Vec<Setting>,
-    setting_changes: Vec<SettingChange>,
-    custom_status: Vec<CustomStatus>,
+    executions: Grouped<u64, Execution>,
+    /// By instance and execution.
+    events: Grouped<(u64, u64), Event>,
+    messages: Grouped<u64, Message>,
+    activities: Grouped<u64, Activity>,
+    settings: Grouped<u64, Setting>,
+    setting_changes: Grouped<u64, SettingChange>,
+    custom_status: Grouped<u64, CustomStatus>,
     letters: Vec<Letter>,
 }
 
@@ -59,58 +62,75 @@ impl Content {
         let mut answers = answers.into_iter();
         Ok(Self {
             instances: next(&mut answers)?,
-            executions: next(&mut answers)?,
-            events: next(&mut answers)?,
-            messages: next(&mut answers)?,
-            activities: next(&mut answers)?,
-            settings: next(&mut answers)?,
-            setting_changes: next(&mut answers)?,
-            custom_status: next(&mut answers)?,
+            executions: Grouped::new(next(&mut answers)?, |row: &Execution| row.instance),
+            events: Grouped::new(next(&mut answers)?, |row: &Event| (row.instance, row.execution_id)),
+            messages: Grouped::new(next(&mut answers)?, |row: &Message| row.instance),
+            activities: Grouped::new(next(&mut answers)?, |row: &Activity| row.queued.instance),
+            settings: Grouped::new(next(&mut answers)?, |row: &Setting| row.instance),
+            setting_changes: Grouped::new(next(&mut answers)?, |row: &SettingChange| row.instance),
+            custom_status: Grouped::new(next(&mut answers)?, |row: &CustomStatus| row.instance),
             letters: next(&mut answers)?,
         })
     }
 
-    fn instance(&self, row: &InstanceRow, now: Timestamp) -> InstanceSnapshot {
-        let of_instance = row.number;
-        let status = self.custom_status.iter().find(|status| status.instance == of_instance);
-        let messages = self.messages.iter().filter(|message| message.instance == of_instance);
-        let activities = self.activities.iter().filter(|activity| activity.queued.instance == of_instance);
-        let settings = self.settings.iter().filter(|setting| setting.instance == of_instance);
-        let changes = self.setting_changes.iter().filter(|change| change.instance == of_instance);
+    fn into_snapshot(mut self, taken_at: Timestamp) -> StoreSnapshot {
+        let rows = mem::take(&mut self.instances);
+        let instances = rows.into_iter().map(|row| self.take_instance(row, taken_at)).collect();
+        StoreSnapshot { taken_at, instances, dead_letters: self.letters.into_iter().map(shown).collect() }
+    }
+
+    fn take_instance(&mut self, row: InstanceRow, now: Timestamp) -> InstanceSnapshot {
+        let number = row.number;
+        let status = self.custom_status.take(number).next();
+        let messages =
+            self.messages.take(number).map(|message| message_snapshot(&row, message, now)).collect();
+        let activities = self.activities.take(number).map(|activity| activity_snapshot(activity, now));
+        let settings = self.settings.take(number).filter_map(|setting| Some((setting.key, setting.entry?)));
+        let changes = self.setting_changes.take(number).map(|change| (change.key, change.entry));
         InstanceSnapshot {
-            instance: row.id.clone(),
-            name: row.name.clone(),
-            version: row.version.clone(),
-            parent: row.parent.clone(),
             execution_id: row.execution_id,
             lock: row.lock.as_ref().map(|lock| lock_snapshot(&lock.lease)),
-            custom_status: status.map(|status| (status.status.clone(), status.version)),
-            executions: self.executions(of_instance),
-            messages: messages.map(|message| message_snapshot(row, message, now)).collect(),
-            activities: activities.map(|activity| activity_snapshot(activity, now)).collect(),
-            kv: settings.filter_map(|setting| Some((setting.key.clone(), setting.entry.clone()?))).collect(),
-            kv_changes: changes.map(|change| (change.key.clone(), change.entry.clone())).collect(),
+            custom_status: status.map(|status| (status.status, status.version)),
+            messages,
+            activities: activities.collect(),
+            kv: settings.collect(),
+            kv_changes: changes.collect(),
+            executions: self.take_executions(number),
+            instance: row.id,
+            name: row.name,
+            version: row.version,
+            parent: row.parent,
         }
     }
 
-    fn executions(&self, instance: u64) -> Vec<ExecutionSnapshot> {
-        let executions = self.executions.iter().filter(|execution| execution.instance == instance);
-        executions
-            .map(|Execution { execution_id, row, .. }| ExecutionSnapshot {
-                execution_id: *execution_id,
-                status: row.status.clone(),
-                output: row.output.clone(),
-                pinned: row.pinned,
-                turns: row.turns,
-                events: self.events(instance, *execution_id),
-            })
-            .collect()
+    fn take_executions(&mut self, instance: u64) -> Vec<ExecutionSnapshot> {
+        let executions = self.executions.take(instance);
+        let snapshot = |Execution { execution_id, row, .. }| ExecutionSnapshot {
+            execution_id,
+            status: row.status,
+            output: row.output,
+            pinned: row.pinned,
+            turns: row.turns,
+            events: self.events.take((instance, execution_id)).map(event_row).collect(),
+        };
+        executions.map(snapshot).collect()
+    }
+}
+
+/// Rows by a key. Those of one key keep their order.
+struct Grouped<K, R>(HashMap<K, Vec<R>>);
+
+impl<K: Eq + Hash, R> Grouped<K, R> {
+    fn new(rows: Vec<R>, key: impl Fn(&R) -> K) -> Self {
+        let mut groups: HashMap<K, Vec<R>> = HashMap::new();
+        for row in rows {
+            groups.entry(key(&row)).or_default().push(row);
+        }
+        Self(groups)
     }
 
-    fn events(&self, instance: u64, execution_id: u64) -> Vec<EventRow> {
-        let of_instance = self.events.iter().filter(|event| event.instance == instance);
-        let events = of_instance.filter(|event| event.execution_id == execution_id);
-        events.map(|event| EventRow { event_id: event.event_id, data: event.data.clone() }).collect()
+    fn take(&mut self, key: K) -> impl Iterator<Item = R> + use<K, R> {
+        self.0.remove(&key).unwrap_or_default().into_iter()
     }
 }
 
@@ -120,26 +140,24 @@ impl PostgresEngine {
         let taken_at = self.rules.now();
         let answers = self.read_all(&ALL.map(|sql| Query::new(sql, Vec::new())))?;
         let content = Content::read(answers).map_err(Trouble::into_failure)?;
-        let instances = content.instances.iter().map(|row| content.instance(row, taken_at)).collect();
-        let dead_letters = content.letters.into_iter().map(shown).collect();
-        Ok(StoreSnapshot { taken_at, instances, dead_letters })
+        Ok(content.into_snapshot(taken_at))
     }
 }
 
 /// The attempt of a lock that is still there is counted when the lock ends.
-fn message_snapshot(row: &InstanceRow, message: &Message, now: Timestamp) -> MessageSnapshot {
+fn message_snapshot(row: &InstanceRow, message: Message, now: Timestamp) -> MessageSnapshot {
     let locked = row.lock.as_ref().is_some_and(|lock| lock.extent.holds(&message.queued));
     MessageSnapshot {
         due_at_ms: message.queued.due_at.as_millis(),
         hidden_until: still_hidden(message.queued.hidden_until, now),
         attempt_count: message.queued.attempts.saturating_add(u32::from(locked)),
         locked,
-        key: message.queued.key.clone(),
-        data: message.queued.data.clone(),
+        key: message.queued.key,
+        data: message.queued.data,
     }
 }
 
-fn activity_snapshot(activity: &Activity, now: Timestamp) -> ActivitySnapshot {
+fn activity_snapshot(activity: Activity, now: Timestamp) -> ActivitySnapshot {
     let queued = &activity.queued;
     ActivitySnapshot {
         execution_id: queued.execution_id,
@@ -149,8 +167,12 @@ fn activity_snapshot(activity: &Activity, now: Timestamp) -> ActivitySnapshot {
         lock: queued.lock.as_ref().map(lock_snapshot),
         claimed: queued.claimed,
         stop_requested: queued.stop_requested,
-        data: activity.data.clone().unwrap_or_default(),
+        data: activity.data.unwrap_or_default(),
     }
+}
+
+fn event_row(event: Event) -> EventRow {
+    EventRow { event_id: event.event_id, data: event.data }
 }
 
 fn still_hidden(until: Timestamp, now: Timestamp) -> Timestamp {
@@ -159,4 +181,29 @@ fn still_hidden(until: Timestamp, now: Timestamp) -> Timestamp {
 
 fn lock_snapshot(lease: &Lease) -> LockSnapshot {
     LockSnapshot { token: lease.token.clone(), until: lease.until }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// `check` and `copy` read whole stores: what they do grows with the rows, not with rows times instances.
+    #[test]
+    fn each_row_is_looked_at_once_however_many_instances_there_are() {
+        let looks = Cell::new(0);
+        let rows: Vec<(u64, u64)> = (0..3_000).map(|n| (n % 1_000, n)).collect();
+        let key = |row: &(u64, u64)| {
+            looks.set(looks.get() + 1);
+            row.0
+        };
+        let mut grouped = Grouped::new(rows, key);
+        for instance in 0..1_000 {
+            let expected = [0, 1_000, 2_000].map(|n| (instance, instance + n));
+            assert_eq!(grouped.take(instance).collect::<Vec<_>>(), expected);
+        }
+        assert_eq!(looks.get(), 3_000);
+        assert_eq!(grouped.take(0).next(), None);
+    }
 }

@@ -41,6 +41,7 @@ record!(InstanceRow, "instance", |row| {
     Mutable ready_number: Int = row.ready_number();
     Mutable is_stray: Bool = matches!(row.readiness, Readiness::Stray { .. });
     Mutable wait_until: Int = wait_until(row.readiness);
+    Revision revision: Int = 0_u64;
 }, |row| {
     Ok(InstanceRow {
         number: row.number("number")?,

@@ -104,6 +104,9 @@ impl PostgresTables {
     }
 
     pub(super) fn delete_activity(&mut self, activity: u64) -> Result<(), Trouble> {
+        if self.activity(activity)?.is_none() {
+            return Ok(());
+        }
         if let Some(known) = self.set.activities.get(&activity) {
             self.set.activity_keys.insert(known.key(), None);
         }
@@ -113,6 +116,7 @@ impl PostgresTables {
 
     pub(super) fn delete_activities(&mut self, instance: u64) -> Result<u64, Trouble> {
         let rows = self.ask(Query::new(DELETE_ALL, parameters![number(instance)]))?;
+        self.row_cache.forget_activities_of(instance);
         self.set.activities.forget(|activity| activity.queued.instance == instance);
         self.set.activity_keys.retain(|(of, _, _), _| *of != instance);
         Ok(rows.len() as u64)

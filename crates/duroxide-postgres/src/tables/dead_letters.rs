@@ -37,6 +37,11 @@ impl PostgresTables {
         self.letter_numbers.pop_front().ok_or_else(none)
     }
 
+    /// Takes what another node has drawn and not used.
+    pub(crate) fn take_letter_numbers(&mut self, of: &mut Self) {
+        self.letter_numbers.append(&mut of.letter_numbers);
+    }
+
     pub(super) fn dead_letter(&mut self, letter: u64) -> Result<Option<DeadLetterRow>, Trouble> {
         if !self.set.letters.knows(&letter) {
             let answers = self.send(&[Query::new(LETTER, parameters![number(letter)])])?;

@@ -67,7 +67,12 @@ impl PostgresTables {
         }
         self.set.ids.insert(row.id.clone(), Some(row.number));
         self.set.instances.put(row.number, row.clone());
+        // Nothing belongs to it yet.
         self.set.mailboxes.insert(row.number, Mailbox::Whole);
+        self.set.executions.learn((row.number, row.execution_id), None);
+        self.set.custom_status.learn(row.number, None);
+        self.set.whole_settings.insert(row.number);
+        self.set.whole_setting_changes.insert(row.number);
         Ok(true)
     }
 

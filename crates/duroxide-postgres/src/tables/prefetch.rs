@@ -2,7 +2,7 @@
 
 mod intake;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -15,7 +15,7 @@ use super::{
     PostgresTables,
     load::{Meaning, Request, time_in},
     named::{ADD_LANES, ADD_ROUTES, FIND_LANES, FIND_ROUTES, add, definition},
-    working_set::NUMBERS_IN_BLOCK,
+    working_set::{Accepted, NUMBERS_IN_BLOCK, WorkingSet},
 };
 use crate::{
     connection::{Query, parameters},
@@ -87,6 +87,8 @@ impl PostgresTables {
         // The last statement draws numbers and tells the time.
         let now = time_in(answers.last().and_then(|rows| rows.last()).ok_or_else(no_time)?, "now")?;
         self.take_answers(meanings, answers)?;
+        self.clock.learn(now);
+        self.note_nothing_ready();
         Ok(Prefetched { now })
     }
 
@@ -108,22 +110,62 @@ impl PostgresTables {
         requests
     }
 
+    /// Makes the working set of what is in the row cache, if that is all that a batch needs. Returns the time.
+    pub(super) fn recall(&mut self, needs: &Needs<'_>, is_alone: bool) -> Option<Timestamp> {
+        let now = needs.now.or_else(|| self.clock.now())?;
+        let is_possible = self.row_cache.is_trusted()
+            && !needs.promotes
+            && self.reserve.len() >= needs.numbers
+            && self.requests_for_names(needs).is_empty()
+            && needs.instance_fetches.iter().all(|fetch| fetch.only.is_none())
+            && needs.activity_fetches.iter().all(|fetch| fetch.only.is_none());
+        if !is_possible {
+            return None;
+        }
+        let mut set = WorkingSet::default();
+        self.row_cache.recall_operations(needs, &mut set)?;
+        if !needs.instance_fetches.is_empty() {
+            self.row_cache.recall_ready_instances(&self.accepted_routes(needs), is_alone, &mut set)?;
+        }
+        if !needs.activity_fetches.is_empty() {
+            self.row_cache.recall_ready_activities(&self.accepted_lanes(needs), is_alone, &mut set)?;
+        }
+        set.numbers = std::mem::take(&mut self.reserve);
+        self.set = set;
+        Some(now)
+    }
+
+    /// The routes that instance fetches of a batch accept.
+    fn accepted_routes(&self, needs: &Needs<'_>) -> Accepted<RouteId> {
+        let fetches = &needs.instance_fetches;
+        let accepted = self.routes.all().filter(|(_, route)| {
+            let (name, version) = (route.name.as_deref(), route.version.as_deref());
+            fetches.iter().any(|fetch| fetch.only.is_none() && fetch.accepts(name, version, route.pinned))
+        });
+        let keys = accepted.map(|(id, _)| RouteId(id)).collect();
+        Accepted { keys, at_most: wanted(fetches.iter().map(|fetch| fetch.max)) }
+    }
+
+    /// The lanes that activity fetches of a batch accept.
+    fn accepted_lanes(&self, needs: &Needs<'_>) -> Accepted<LaneId> {
+        let fetches = &needs.activity_fetches;
+        let accepted = self.lanes.all().filter(|(_, lane)| {
+            fetches.iter().any(|fetch| fetch.only.is_none() && fetch.accepts(&lane.name, lane.tag.as_deref()))
+        });
+        let keys = accepted.map(|(id, _)| LaneId(id)).collect();
+        Accepted { keys, at_most: wanted(fetches.iter().map(|fetch| fetch.max)) }
+    }
+
     fn add_instance_candidates(&self, needs: &Needs<'_>, requests: &mut Vec<Request>) {
         if needs.instance_fetches.is_empty() {
             return;
         }
-        let fetches = &needs.instance_fetches;
-        let wanted = wanted(fetches.iter().map(|order| order.max));
-        let accepted = self.routes.all().filter(|(_, route)| {
-            let (name, version) = (route.name.as_deref(), route.version.as_deref());
-            fetches.iter().any(|order| order.only.is_none() && order.accepts(name, version, route.pinned))
-        });
-        let routes: BTreeSet<RouteId> = accepted.map(|(id, _)| RouteId(id)).collect();
-        requests.push(Request::route_counts(wanted, self.floors.instances()));
-        if !routes.is_empty() && self.habits.ready_instances {
-            let routes: Vec<RouteId> = routes.into_iter().collect();
-            let from = self.floors.instances();
-            requests.extend(Request::ready_instances(&routes, wanted, from, self.mailbox_loaded_max));
+        let (accepted, from) = (self.accepted_routes(needs), self.floors.instances());
+        requests.push(Request::route_counts(accepted.at_most, from));
+        if !accepted.keys.is_empty() && self.habits.ready_instances {
+            let routes: Vec<RouteId> = accepted.keys.into_iter().collect();
+            let mailbox_max = self.mailbox_loaded_max;
+            requests.extend(Request::ready_instances(&routes, accepted.at_most, from, mailbox_max));
         }
     }
 
@@ -131,19 +173,27 @@ impl PostgresTables {
         if needs.activity_fetches.is_empty() {
             return;
         }
-        let fetches = &needs.activity_fetches;
-        let wanted = wanted(fetches.iter().map(|order| order.max));
-        let accepted = self.lanes.all().filter(|(_, lane)| {
-            fetches.iter().any(|order| order.only.is_none() && order.accepts(&lane.name, lane.tag.as_deref()))
-        });
-        let lanes: BTreeSet<LaneId> = accepted.map(|(id, _)| LaneId(id)).collect();
-        requests.push(Request::lane_counts(wanted, self.floors.activities()));
-        if !lanes.is_empty() && self.habits.ready_activities {
-            let lanes: Vec<LaneId> = lanes.into_iter().collect();
-            requests.push(Request::ready_activities(&lanes, wanted, self.floors.activities()));
+        let (accepted, from) = (self.accepted_lanes(needs), self.floors.activities());
+        requests.push(Request::lane_counts(accepted.at_most, from));
+        if !accepted.keys.is_empty() && self.habits.ready_activities {
+            let lanes: Vec<LaneId> = accepted.keys.into_iter().collect();
+            requests.push(Request::ready_activities(&lanes, accepted.at_most, from));
         }
-        if fetches.iter().any(|order| order.session.is_some()) {
+        if needs.activity_fetches.iter().any(|fetch| fetch.session.is_some()) {
             requests.push(Request::session_lanes());
+        }
+    }
+
+    /// Where nothing can be claimed that is stored, whatever can be claimed from now on is written by this node, or others
+    /// notify of it.
+    fn note_nothing_ready(&mut self) {
+        let set = &self.set;
+        if set.strays_are_read && set.ready_routes.counts.as_ref().is_some_and(BTreeMap::is_empty) {
+            self.row_cache.no_instance_is_ready();
+        }
+        let no_sessions = set.session_lanes.as_ref().is_some_and(BTreeSet::is_empty);
+        if no_sessions && set.ready_lanes.counts.as_ref().is_some_and(BTreeMap::is_empty) {
+            self.row_cache.no_activity_is_ready();
         }
     }
 }
@@ -161,8 +211,9 @@ impl PostgresTables {
                 requests.push(Request::sessions_of(&needs.activities));
             }
         }
-        if !needs.activity_keys.is_empty() {
-            requests.push(Request::activities_by_key(&needs.activity_keys));
+        let keys: BTreeSet<_> = needs.activity_keys.union(&needs.new_activity_keys).copied().collect();
+        if !keys.is_empty() {
+            requests.push(Request::activities_by_key(&keys));
         }
         if self.habits.setting_changes && !needs.setting_changes.is_empty() {
             requests.push(Request::setting_changes(&needs.setting_changes));

@@ -3,6 +3,7 @@
 //! A claim gets only rows that this transaction has locked. Rows that others hold are passed over, so claims never wait. How
 //! far a list was read is remembered: up to there the working set answers, with all changes that this transaction made.
 
+#[macro_use]
 mod floors;
 mod requests;
 
@@ -20,13 +21,35 @@ use self::requests::{MAY_BE_READY, READY_IN_SESSION};
 use super::{
     PostgresTables,
     load::{Request, read_up_to},
-    working_set::ReadUpTo,
+    working_set::{FirstReady, ReadUpTo},
 };
 use crate::{
     connection::{Query, parameters},
     fault::Trouble,
-    value::{Columns, limit, number},
+    value::{Columns, limit, number, unsigned},
 };
+
+/// The first rows that can be claimed, and whether there are others than these lists have.
+const FIRST_READY: &str = concat!(
+    "SELECT first.instances, first.activities, EXISTS (SELECT 1 FROM {s}.instance WHERE is_stray)
+        OR EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NOT NULL) AS has_others
+    FROM (",
+    look!(),
+    ") AS first"
+);
+
+pub(super) fn first_ready_query(floors: &Floors) -> Query {
+    Query::new(FIRST_READY, parameters![floors.instances(), floors.activities()])
+}
+
+pub(super) fn read_first_ready(row: &Row) -> Result<FirstReady, Trouble> {
+    let place = |name| row.column::<Option<i64>>(name).map(|place| place.map(unsigned));
+    Ok(FirstReady {
+        instance: place("instances")?,
+        activity: place("activities")?,
+        has_others: row.column("has_others")?,
+    })
+}
 
 impl PostgresTables {
     /// Sends what was written and asks, in one round trip, then takes the answers.
@@ -258,7 +281,7 @@ fn first_of<T: Ord>(
 }
 
 /// Route and place of an instance that can be claimed.
-fn ready_on(row: &InstanceRow) -> Option<(RouteId, u64)> {
+pub(super) fn ready_on(row: &InstanceRow) -> Option<(RouteId, u64)> {
     match row.readiness {
         Readiness::Ready { number } => row.route.map(|route| (route, number)),
         Readiness::Waiting { .. } | Readiness::Stray { .. } => None,

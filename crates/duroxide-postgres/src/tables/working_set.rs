@@ -1,6 +1,8 @@
 //! What a transaction has read and written.
 
+mod commit;
 mod import;
+mod row_cache;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -10,13 +12,15 @@ use std::{
 use duroxide_core::Timestamp;
 use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 
+pub(crate) use self::commit::Looked;
+pub(super) use self::row_cache::{Accepted, FirstReady, RowCache};
 use super::ready::waits_until;
 use crate::{
     cache::{Cache, Changes},
     connection::Query,
     record::{
         Activity, CustomStatus, Event, Execution, Letter, Message, Record, Session, Setting, SettingChange,
-        delete, insert, update, upsert,
+        delete, delete_unchanged, insert, update, update_unchanged, upsert, verify,
     },
     value::Value,
 };
@@ -63,7 +67,11 @@ impl<K: Ord> ReadyLists<K> {
 
 #[derive(Debug, Default)]
 pub(super) struct WorkingSet {
+    /// What rows get that this transaction writes, once it has begun to write.
+    pub(super) revision: Option<u64>,
     pub(super) instances: Cache<u64, InstanceRow>,
+    /// The revisions of instances as they are stored.
+    pub(super) instance_revisions: HashMap<u64, u64>,
     /// The numbers of ids that were looked up; `None` if there is no such instance.
     pub(super) ids: HashMap<String, Option<u64>>,
     pub(super) executions: Cache<(u64, u64), Execution>,
@@ -74,6 +82,12 @@ pub(super) struct WorkingSet {
     pub(super) mailboxes: HashMap<u64, Mailbox>,
     pub(super) messages: Cache<(u64, Timestamp, u64), Message>,
     pub(super) activities: Cache<u64, Activity>,
+    /// The revisions of activities as they are stored.
+    pub(super) activity_revisions: HashMap<u64, u64>,
+    /// Rows of the row cache that operations look at. What they are told may be wrong if somebody has changed the rows, so all
+    /// that are not written are looked for.
+    pub(super) unverified_instances: BTreeSet<u64>,
+    pub(super) unverified_activities: BTreeSet<u64>,
     pub(super) activity_keys: HashMap<(u64, u64, u64), Option<u64>>,
     pub(super) sessions: Cache<String, Session>,
     pub(super) settings: Cache<(u64, String), Setting>,
@@ -99,7 +113,7 @@ pub(super) struct WorkingSet {
 }
 
 /// Numbers drawn from the database.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Numbers {
     blocks: Vec<Range<u64>>,
 }
@@ -116,6 +130,18 @@ impl Numbers {
         block.next()
     }
 
+    /// How many are left.
+    pub(super) fn len(&self) -> usize {
+        let left = self.blocks.iter().map(|block| block.end - block.start).sum::<u64>();
+        usize::try_from(left).unwrap_or(usize::MAX)
+    }
+
+    /// Takes blocks that were drawn after those that are left.
+    pub(super) fn add(&mut self, firsts: impl IntoIterator<Item = u64>) {
+        self.blocks.retain(|block| !block.is_empty());
+        self.blocks.extend(firsts.into_iter().map(|first| first..first.saturating_add(NUMBERS_IN_BLOCK)));
+    }
+
     /// Takes new blocks. What is left of older ones is never used: it was drawn before the rows were locked that were locked
     /// since, and a message must not get a lower number than those that are in its mailbox.
     pub(super) fn replace(&mut self, firsts: Vec<u64>) {
@@ -124,35 +150,76 @@ impl Numbers {
 }
 
 impl WorkingSet {
-    /// Statements that bring the database up to date: one that deletes, so that nothing is in the way of what is inserted,
-    /// and one that writes. Tables that few transactions change have statements of their own, because each combination of
-    /// tables is a statement that the server has to keep.
-    pub(super) fn unsent(&self) -> Vec<Query> {
-        let mut usual = Writes::default();
-        usual.changes(&self.instances.changes(), |key| vec![Value::from(*key)]);
+    /// Statements that bring the database up to date: one that deletes and changes rows, so that nothing is in the way of what
+    /// is inserted, and one that inserts, which also draws blocks of numbers. Tables that few transactions change have
+    /// statements of their own, because each combination of tables is a statement that the server has to keep.
+    pub(super) fn unsent(&mut self, blocks: u64) -> Vec<Query> {
+        self.touch_owners();
+        let revision = self.revision.unwrap_or_default();
+        let mut usual = Writes { revision, ..Writes::default() };
+        // In this order rows are locked, everywhere: instances, then activities.
+        let unverified = self.unverified_instances.iter().filter(|key| !self.instances.is_unsent(key));
+        usual.verifies::<InstanceRow>(unverified, &self.instance_revisions);
+        usual.changes_unchanged(&self.instances.changes(), &self.instance_revisions, |row| row.number);
         usual.upserts(&self.executions.changes(), |key| vec![key.0.into(), key.1.into()]);
         usual.changes(&self.events.changes(), |key| vec![key.0.into(), key.1.into(), key.2.into()]);
         usual.changes(&self.messages.changes(), |key| vec![key.0.into(), key.1.into(), key.2.into()]);
-        usual.changes(&self.activities.changes(), |key| vec![Value::from(*key)]);
-        let mut rare = Writes::default();
+        let unverified = self.unverified_activities.iter().filter(|key| !self.activities.is_unsent(key));
+        usual.verifies::<Activity>(unverified, &self.activity_revisions);
+        let activities = self.activities.changes();
+        usual.changes_unchanged(&activities, &self.activity_revisions, |activity| activity.queued.number);
+        let mut rare = Writes { revision, ..Writes::default() };
         rare.changes(&self.sessions.changes(), |key| vec![Value::from(key)]);
         rare.upserts(&self.settings.changes(), |key| vec![key.0.into(), (&key.1).into()]);
         rare.upserts(&self.setting_changes.changes(), |key| vec![key.0.into(), (&key.1).into()]);
         rare.upserts(&self.custom_status.changes(), |key| vec![Value::from(*key)]);
         rare.changes(&self.letters.changes(), |key| vec![Value::from(*key)]);
-        let usual = if self.is_small() && !self.replaces_rows() {
-            usual.deletes.extend(usual.writes);
-            [Query::together(usual.deletes), None]
-        } else {
-            [Query::together(usual.deletes), Query::together(usual.writes)]
-        };
-        usual.into_iter().flatten().chain(rare.deletes).chain(rare.writes).collect()
+        let mut queries: Vec<Query> = rare.parts.into_iter().map(|part| part.query).collect();
+        let (inserts, others): (Vec<Part>, Vec<Part>) =
+            usual.parts.into_iter().partition(|part| part.is_insert && !self.is_small());
+        let (first_draws, last_draws) = if inserts.is_empty() { (blocks, 0) } else { (0, blocks) };
+        queries.extend(together(others, first_draws));
+        queries.extend(together(inserts, last_draws));
+        queries
     }
 
-    /// Whether a statement less is worth one more combination of tables: for a caller who is alone, each statement counts.
+    /// Whoever writes what belongs to an instance writes the instance, too: its revision says whether anything was changed.
+    fn touch_owners(&mut self) {
+        let executions = self.executions.unsent_keys().map(|key| key.0);
+        let messages = self.messages.unsent_keys().map(|key| key.0);
+        let settings = self.settings.unsent_keys().chain(self.setting_changes.unsent_keys()).map(|key| key.0);
+        let statuses = self.custom_status.unsent_keys().copied();
+        let owners: BTreeSet<u64> = executions.chain(messages).chain(settings).chain(statuses).collect();
+        owners.into_iter().for_each(|owner| self.touch_instance(owner));
+    }
+
+    /// Gives an instance a new revision, unless this transaction has done so before.
+    pub(super) fn touch_instance(&mut self, number: u64) {
+        let is_touched =
+            self.revision.is_some() && self.instance_revisions.get(&number).copied() == self.revision;
+        if !is_touched {
+            self.instances.touch(&number);
+        }
+    }
+
+    /// Whether this transaction has written something that was not sent.
+    pub(super) fn has_writes(&self) -> bool {
+        let usual = self.instances.is_dirty()
+            || self.executions.is_dirty()
+            || self.events.is_dirty()
+            || self.messages.is_dirty()
+            || self.activities.is_dirty();
+        let state =
+            self.settings.is_dirty() || self.setting_changes.is_dirty() || self.custom_status.is_dirty();
+        usual || state || self.sessions.is_dirty() || self.letters.is_dirty()
+    }
+
+    /// Whether one statement is enough. A statement less is worth one more combination of tables: for a caller who is alone,
+    /// each statement counts.
     fn is_small(&self) -> bool {
         let instances = self.instances.changes().len();
-        instances + self.messages.changes().len() + self.activities.changes().len() <= SMALL_ROWS
+        let rows = instances + self.messages.changes().len() + self.activities.changes().len();
+        rows <= SMALL_ROWS && !self.replaces_rows()
     }
 
     /// Whether a row that is deleted may be in the way of one that is inserted: it may have the same unique key.
@@ -180,6 +247,13 @@ impl WorkingSet {
 
     /// Everything was sent.
     pub(super) fn sent(&mut self) {
+        self.unverified_instances.clear();
+        self.unverified_activities.clear();
+        let revision = self.revision.unwrap_or_default();
+        let instances = self.instances.unsent().map(|row| (row.number, revision));
+        self.instance_revisions.extend(instances);
+        let activities = self.activities.unsent().map(|activity| (activity.queued.number, revision));
+        self.activity_revisions.extend(activities);
         self.instances.sent();
         self.executions.sent();
         self.events.sent();
@@ -193,11 +267,27 @@ impl WorkingSet {
     }
 }
 
-/// Statements, by what stands in whose way.
+/// A statement that writes one table.
+#[derive(Debug)]
+struct Part {
+    query: Query,
+    /// Whether it may insert rows.
+    is_insert: bool,
+    /// How many rows with known revisions it has to find.
+    unchanged: usize,
+}
+
+/// One statement of all parts.
+fn together(parts: Vec<Part>, blocks: u64) -> Option<Query> {
+    let unchanged = parts.iter().map(|part| part.unchanged).sum();
+    Query::together(parts.into_iter().map(|part| part.query).collect(), unchanged, blocks)
+}
+
+/// Statements that write tables.
 #[derive(Debug, Default)]
 struct Writes {
-    deletes: Vec<Query>,
-    writes: Vec<Query>,
+    revision: u64,
+    parts: Vec<Part>,
 }
 
 impl Writes {
@@ -205,24 +295,65 @@ impl Writes {
     fn changes<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
         self.deletes(changes, key);
         if !changes.updated.is_empty() {
-            self.writes.push(update(changes.updated.iter().copied()));
+            self.push(update(changes.updated.iter().copied()), false, 0);
         }
-        if !changes.inserted.is_empty() {
-            self.writes.push(insert(changes.inserted.iter().copied()));
+        self.inserts(changes);
+    }
+
+    /// Looks for rows that are not written.
+    fn verifies<'a, R: Record>(
+        &mut self,
+        keys: impl Iterator<Item = &'a u64>,
+        revisions: &HashMap<u64, u64>,
+    ) {
+        let known = |number: &u64| revisions.get(number).copied().unwrap_or_default();
+        let keys: Vec<_> = keys.map(|key| (vec![Value::from(*key)], known(key))).collect();
+        if !keys.is_empty() {
+            let unchanged = keys.len();
+            self.push(verify::<R>(keys), false, unchanged);
         }
+    }
+
+    /// For tables with revisions. A row whose revision is not known was not read, and is not found.
+    fn changes_unchanged<R: Record>(
+        &mut self,
+        changes: &Changes<'_, u64, R>,
+        revisions: &HashMap<u64, u64>,
+        number: fn(&R) -> u64,
+    ) {
+        let known = |number: u64| revisions.get(&number).copied().unwrap_or_default();
+        if !changes.deleted.is_empty() {
+            let keys = changes.deleted.iter().map(|key| (vec![Value::from(**key)], known(**key)));
+            self.push(delete_unchanged::<R>(keys), false, changes.deleted.len());
+        }
+        if !changes.updated.is_empty() {
+            let rows = changes.updated.iter().map(|row| (*row, known(number(row))));
+            self.push(update_unchanged(rows, self.revision), false, changes.updated.len());
+        }
+        self.inserts(changes);
     }
 
     /// For tables that are written without looking whether the row is there.
     fn upserts<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
         self.deletes(changes, key);
         if !changes.updated.is_empty() || !changes.inserted.is_empty() {
-            self.writes.push(upsert(changes.updated.iter().chain(&changes.inserted).copied()));
+            self.push(upsert(changes.updated.iter().chain(&changes.inserted).copied()), true, 0);
         }
     }
 
     fn deletes<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
         if !changes.deleted.is_empty() {
-            self.deletes.push(delete::<R>(changes.deleted.iter().map(|deleted| key(deleted))));
+            self.push(delete::<R>(changes.deleted.iter().map(|deleted| key(deleted))), false, 0);
         }
+    }
+
+    fn inserts<K, R: Record>(&mut self, changes: &Changes<'_, K, R>) {
+        if !changes.inserted.is_empty() {
+            self.push(insert(changes.inserted.iter().copied(), self.revision), true, 0);
+        }
+    }
+
+    fn push(&mut self, query: Query, is_insert: bool, unchanged: usize) {
+        self.parts.push(Part { query, is_insert, unchanged });
     }
 }

@@ -29,6 +29,8 @@ pub struct QueuedWork {
     pub activities: Vec<QueuedActivityInfo>,
     /// How many activities there are.
     pub activities_total: u64,
+    /// Who holds the sessions of the activities that are shown, by session. A session that nobody holds is left out.
+    pub sessions: Vec<SessionLease>,
     /// Dead letters of the instance, oldest first: at most [`Self::LIMIT`].
     pub dead_letters: Vec<DeadLetter>,
 }
@@ -64,6 +66,17 @@ impl QueuedWork {
 pub struct WorkLock {
     /// The name of the node; `None` if it never joined the store.
     pub node: Option<String>,
+    /// When the lease ends.
+    pub until_ms: u64,
+}
+
+/// The right of a worker to run the activities of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionLease {
+    /// The session.
+    pub session_id: String,
+    /// The worker that holds it: the `worker_node_id` of a node, else `work-{slot}-{node}`.
+    pub owner: String,
     /// When the lease ends.
     pub until_ms: u64,
 }

@@ -1,6 +1,314 @@
-//! Claims: what a fetch locks.
+//! Claiming instances: those that have been ready longest, with their visible messages.
 
-mod activities;
-mod instances;
+use std::{collections::BTreeSet, sync::Arc};
 
-pub(crate) use self::instances::identity_in_event;
+use duroxide_core::{Event, EventKind, INITIAL_EXECUTION_ID, WorkItem};
+
+use super::{
+    BatchBound, Extent, InstanceChange, InstanceLock, InstanceRow, Lease, Loaded, QueuedMessage, Readiness,
+    Rows, Rules, Tables, VisibleMessages, readiness::start_target,
+};
+use crate::{
+    OrchestrationClaim, StorePosition,
+    store::{
+        Claimed, DeadLetterNote, DeadLetterReason, HeldBack, HeldBackBy, InstanceFetch, MessageKind,
+        StartTarget,
+        bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX, UNDECODABLE_HIDDEN_FOR},
+        lock_token, sort_for_delivery,
+    },
+};
+
+/// The version a claim shows if the start asked for none.
+const UNKNOWN_VERSION: &str = "unknown";
+
+/// The result of claiming one candidate.
+enum Candidate {
+    Claimed(Box<OrchestrationClaim>),
+    /// Nothing of it could be handed out. What cannot be decoded was put aside; if something else is visible behind it,
+    /// the instance is ready again.
+    Unfit,
+    /// There is no such instance.
+    Gone,
+    /// The instance may be poison and no slot is free: the claim stops in front of it.
+    MustWait,
+}
+
+/// The decodable messages of a claim, in the order of delivery, and what they say.
+struct Batch {
+    messages: Vec<QueuedMessage>,
+    items: Vec<WorkItem>,
+    /// Whether nothing else was visible.
+    are_all: bool,
+}
+
+impl<T: Tables> Rules<T> {
+    /// Locks ready instances with their messages, those that have been ready longest first.
+    pub(super) fn lock_ready_instances(
+        &mut self,
+        fetch: &InstanceFetch,
+        nonce: u128,
+    ) -> Rows<Claimed<OrchestrationClaim>> {
+        // Once for each claim: what this claim makes stray is left to the next.
+        let mut claimed = Claimed { dead_letters: self.bury_strays()?, ..Claimed::default() };
+        let mut gone = BTreeSet::new();
+        while claimed.items.len() < fetch.max {
+            let wanted = fetch.max - claimed.items.len();
+            let mut candidates = match &fetch.only {
+                None => self.ready_instances(fetch, wanted, &mut claimed.held_back)?,
+                Some(only) => self.ready_instance(only)?,
+            };
+            let were_all = candidates.len() <= wanted;
+            candidates.truncate(wanted);
+            candidates.retain(|number| !gone.contains(number));
+            let mut look_again = !were_all && !candidates.is_empty();
+            claimed.items.reserve_exact(candidates.len());
+            for number in candidates {
+                let has_slot = claimed.items.len() < fetch.free_slots;
+                match self.claim_instance(number, fetch, nonce, has_slot, &mut claimed.dead_letters)? {
+                    Candidate::Claimed(claim) => claimed.items.push(*claim),
+                    Candidate::Unfit => look_again = true,
+                    Candidate::Gone => drop(gone.insert(number)),
+                    Candidate::MustWait => return Ok(claimed),
+                }
+            }
+            claimed.took_all = !look_again;
+            if !look_again {
+                break;
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// Ready instances that the fetch accepts, longest ready first, and one more than are wanted if there are more.
+    fn ready_instances(
+        &mut self,
+        fetch: &InstanceFetch,
+        wanted: usize,
+        held_back: &mut HeldBack,
+    ) -> Rows<Vec<u64>> {
+        // Each look skips the same items again, so only the last look counts.
+        *held_back = HeldBack::default();
+        let limit = wanted.saturating_add(1);
+        let mut found = Vec::new();
+        for id in self.tables.ready_routes()? {
+            let by = match self.tables.route(id)? {
+                Some(route) => {
+                    fetch.holds_back(route.name.as_deref(), route.version.as_deref(), route.pinned)
+                }
+                None => Some(HeldBackBy::Orchestration),
+            };
+            match by {
+                Some(by) => held_back.count(by, self.tables.count_ready_on_route(id, fetch.max)?),
+                None => found.extend(self.tables.ready_on_route(id, limit)?),
+            }
+        }
+        found.sort_unstable();
+        found.truncate(limit);
+        Ok(found.into_iter().map(|(_, number)| number).collect())
+    }
+
+    /// The instance of this id, if it is ready.
+    fn ready_instance(&mut self, id: &str) -> Rows<Vec<u64>> {
+        let row = self.tables.instance_named(id)?;
+        let ready = row.filter(|row| matches!(row.readiness, Readiness::Ready { .. }));
+        Ok(ready.map(|row| row.number).into_iter().collect())
+    }
+
+    fn claim_instance(
+        &mut self,
+        number: u64,
+        fetch: &InstanceFetch,
+        nonce: u128,
+        has_slot: bool,
+        notes: &mut Vec<DeadLetterNote>,
+    ) -> Rows<Candidate> {
+        let Some(mut loaded) = self.tables.load(number)? else { return Ok(Candidate::Gone) };
+        // A lock that is left on a ready instance has ended: its turn may have crashed its process.
+        let suspect = loaded.row.suspect || loaded.row.lock.is_some();
+        if suspect && !has_slot {
+            return Ok(Candidate::MustWait);
+        }
+        let batch = self.batch_of(&loaded.row, fetch.whole_mailbox, notes)?;
+        let can_run = loaded.row.known || batch.messages.iter().any(QueuedMessage::is_start);
+        if batch.messages.is_empty() || !can_run {
+            self.settle_at_the_back(loaded.row, InstanceChange::Readiness)?;
+            return Ok(Candidate::Unfit);
+        }
+        loaded.row.suspect = suspect;
+        self.lock_instance(&mut loaded.row, &batch, fetch, nonce)?;
+        let claim = self.describe_claim(&loaded, batch)?;
+        self.tables.store(loaded, InstanceChange::Lock)?;
+        Ok(Candidate::Claimed(Box::new(claim)))
+    }
+
+    /// The messages that a claim takes. Those that cannot be decoded are counted, hidden and left out, or moved to the
+    /// dead letters once they were tried too often (16.10).
+    fn batch_of(
+        &mut self,
+        row: &InstanceRow,
+        whole_mailbox: bool,
+        notes: &mut Vec<DeadLetterNote>,
+    ) -> Rows<Batch> {
+        let VisibleMessages { messages: visible, are_all } = self.visible_messages(row, whole_mailbox)?;
+        let (mut messages, mut items) =
+            (Vec::with_capacity(visible.len()), Vec::with_capacity(visible.len()));
+        for mut message in visible {
+            let decoded = match message.item.take() {
+                Some(item) => Ok(Arc::unwrap_or_clone(item)),
+                None => serde_json::from_str(&message.data),
+            };
+            match decoded {
+                Ok(item) => {
+                    messages.push(message);
+                    items.push(item);
+                }
+                Err(error) => notes.extend(self.put_aside(row, message, error.to_string())?),
+            }
+        }
+        Ok(Batch { messages, items, are_all })
+    }
+
+    /// All visible messages, or a bounded part of them and with it the first visible starts, without which an instance
+    /// that does not exist yet could not take the others. The attempt of a lock that was lost is added.
+    fn visible_messages(&mut self, row: &InstanceRow, whole_mailbox: bool) -> Rows<VisibleMessages> {
+        let bound = if whole_mailbox {
+            BatchBound { messages: usize::MAX, bytes: usize::MAX }
+        } else {
+            BatchBound { messages: CLAIM_MESSAGES_MAX, bytes: CLAIM_BYTES_MAX }
+        };
+        let mut visible = self.tables.visible_messages(row.number, self.now, bound)?;
+        if !visible.are_all {
+            let last = visible.messages.last().map(QueuedMessage::position);
+            for kind in [MessageKind::Start, MessageKind::ContinueAsNew] {
+                let start = self.tables.first_visible_start(row.number, kind, self.now)?;
+                visible.messages.extend(start.filter(|start| last < Some(start.position())));
+            }
+        }
+        sort_for_delivery(&mut visible.messages, QueuedMessage::arrival);
+        if let Some(lost) = &row.lock {
+            for message in visible.messages.iter_mut().filter(|message| lost.extent.holds(message)) {
+                message.attempts = message.attempts.saturating_add(1);
+            }
+        }
+        Ok(visible)
+    }
+
+    /// Counts and hides a message that cannot be decoded; after too many attempts it becomes a dead letter. It is no
+    /// queue message any more: nothing waits behind it.
+    fn put_aside(
+        &mut self,
+        row: &InstanceRow,
+        mut message: QueuedMessage,
+        error: String,
+    ) -> Rows<Option<DeadLetterNote>> {
+        message.attempts = message.attempts.saturating_add(1);
+        if message.kind == MessageKind::Queue {
+            message.kind = MessageKind::Other;
+        }
+        if message.attempts > self.max_attempts {
+            return self.bury_message(row, message, DeadLetterReason::Undeserializable { error }).map(Some);
+        }
+        message.hidden_until = self.now.saturating_add(UNDECODABLE_HIDDEN_FOR);
+        message.mark = None;
+        self.tables.update_message(row.number, &message)?;
+        Ok(None)
+    }
+
+    /// Locks an instance and with it the messages that its turn gets. A lock that was lost is counted.
+    fn lock_instance(
+        &mut self,
+        row: &mut InstanceRow,
+        batch: &Batch,
+        fetch: &InstanceFetch,
+        nonce: u128,
+    ) -> Rows<()> {
+        row.losses = row.losses.claimed_again(row.lock.is_some());
+        if let Some(lost) = &row.lock {
+            self.tables.count_attempt(row.number, &lost.extent)?;
+        }
+        let extent = if batch.are_all {
+            let up_to = batch.messages.iter().map(|message| message.number).max().unwrap_or_default();
+            Extent::Visible { at: self.now, up_to }
+        } else {
+            let mark = self.tables.next_number()?;
+            self.tables.mark_messages(row.number, &batch.messages, mark)?;
+            Extent::Marked { mark }
+        };
+        let lease = Lease {
+            token: lock_token(row.number, nonce),
+            until: self.now.saturating_add(fetch.lock_timeout),
+            length: fetch.lock_timeout,
+            node: fetch.node,
+        };
+        row.readiness = Readiness::Waiting { until: Some(lease.until) };
+        row.lock = Some(InstanceLock { lease, extent });
+        Ok(())
+    }
+
+    fn describe_claim(&mut self, loaded: &Loaded, batch: Batch) -> Rows<OrchestrationClaim> {
+        let Loaded { row, execution } = loaded;
+        let (name, version) = match &row.name {
+            Some(name) => (name.clone(), row.version.clone()),
+            None => self.identity_of_unnamed(row, &batch.items)?,
+        };
+        let attempts = batch.messages.iter().map(|message| message.attempts).max().unwrap_or(0);
+        Ok(OrchestrationClaim {
+            instance: row.id.clone(),
+            orchestration_name: name,
+            version: version.unwrap_or_else(|| UNKNOWN_VERSION.to_owned()),
+            execution_id: if row.known { row.execution_id } else { INITIAL_EXECUTION_ID },
+            messages: batch.items,
+            lock_token: row.lock.as_ref().map(|lock| lock.lease.token.clone()).unwrap_or_default(),
+            attempt_count: attempts.saturating_add(1),
+            losses: Some(row.losses),
+            position: Some(StorePosition {
+                incarnation: row.number,
+                last_event_id: execution.as_ref().map_or(0, |execution| execution.last_event_id),
+                turns: execution.as_ref().map_or(0, |execution| execution.turns),
+            }),
+            loaded: None,
+        })
+    }
+
+    /// Name and version of an instance that was never named: of its execution's first event, or of its start.
+    fn identity_of_unnamed(
+        &mut self,
+        row: &InstanceRow,
+        items: &[WorkItem],
+    ) -> Rows<(String, Option<String>)> {
+        if !row.known {
+            return Ok(identity_of_start(items).unwrap_or_default());
+        }
+        let first = self.tables.first_event(row.number, row.execution_id)?;
+        Ok(first.as_deref().map(identity_in_event).unwrap_or_default())
+    }
+
+    /// Makes dead letters of the messages of mailboxes that hold only queue messages: they wait for no start (16.11).
+    fn bury_strays(&mut self) -> Rows<Vec<DeadLetterNote>> {
+        let mut notes = Vec::new();
+        for number in self.tables.stray_instances()? {
+            let Some(row) = self.tables.instance(number)? else { continue };
+            let messages = self.tables.messages_waiting_since(number, duroxide_core::Timestamp::MAX)?;
+            for message in messages {
+                notes.push(self.bury_message(&row, message, DeadLetterReason::NoInstance)?);
+            }
+            self.settle_at_the_back(row, InstanceChange::Readiness)?;
+        }
+        Ok(notes)
+    }
+}
+
+/// Name and version of an instance that was never named, out of its first event.
+pub(crate) fn identity_in_event(first_event: &str) -> (String, Option<String>) {
+    match serde_json::from_str::<Event>(first_event).map(|event| event.kind) {
+        Ok(EventKind::OrchestrationStarted { name, version, .. }) => (name, Some(version)),
+        _ => (String::new(), None),
+    }
+}
+
+/// A `ContinueAsNew` outranks a client's start whatever their order (2.3).
+fn identity_of_start(items: &[WorkItem]) -> Option<(String, Option<String>)> {
+    let continued = items.iter().find(|item| matches!(item, WorkItem::ContinueAsNew { .. }));
+    let start = continued.or_else(|| items.iter().find(|item| start_target(item).is_some()))?;
+    start_target(start).map(|StartTarget { name, version }| (name, version))
+}

@@ -16,6 +16,16 @@ pub enum ApplyError {
     Broken(StoreFailure),
 }
 
+impl ApplyError {
+    /// This error as the error of a provider call.
+    pub fn into_provider_error(self, operation: &str) -> ProviderError {
+        match self {
+            Self::Refused(refusal) => refusal.into_provider_error(operation),
+            Self::Broken(failure) => failure.into_provider_error(operation),
+        }
+    }
+}
+
 impl From<Refusal> for ApplyError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)

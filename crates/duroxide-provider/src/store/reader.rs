@@ -26,6 +26,11 @@ pub trait StoreReader {
     /// How an instance stands: one row and at most one event.
     fn status(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure>;
 
+    /// The statuses of several instances, in their order. A store that pays for each call reads all at once.
+    fn statuses(&mut self, instances: &[String]) -> Result<Vec<Option<StoredStatus>>, StoreFailure> {
+        instances.iter().map(|instance| self.status(instance)).collect()
+    }
+
     /// Like [`Self::status`]; a pending instance is at its first execution.
     fn status_or_pending(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure>;
 

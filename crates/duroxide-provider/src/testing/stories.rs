@@ -195,6 +195,7 @@ macro_rules! engine_stories {
             ];
             inspection: [
                 the_queued_work_of_an_instance_is_shown,
+                the_holder_of_a_session_is_shown,
                 the_activities_and_timers_of_an_instance_are_shown,
                 only_the_first_messages_of_a_long_mailbox_are_shown,
                 the_dead_letters_of_an_instance_are_shown,

@@ -134,6 +134,15 @@ pub enum Finding {
         /// When the timer was created.
         since_ms: u64,
     },
+    /// An activity failed right before its code began to wait for a timer: the timer may be the pause before the next attempt.
+    FailedBefore {
+        /// The name of the activity.
+        name: String,
+        /// Why it failed.
+        error: String,
+        /// When.
+        at_ms: u64,
+    },
     /// Its code waits for an activity.
     Activity {
         /// The name of the activity.
@@ -196,6 +205,15 @@ pub enum ActivityState {
     },
     /// It waits for a free slot of a node that can take it.
     Waiting,
+    /// It belongs to a session that a worker holds, so only that worker can take it.
+    SessionHeld {
+        /// The session.
+        session: String,
+        /// The worker that holds it: the `worker_node_id` of a node, else `work-{slot}-{node}`.
+        owner: String,
+        /// When the worker's lease ends. Until then the worker renews it, if it lives and uses the session.
+        lease_ends_ms: u64,
+    },
     /// A node gave it back.
     Hidden {
         /// When it is shown again.

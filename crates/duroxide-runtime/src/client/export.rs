@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Client, ClientError};
 
-/// The history of one execution with what it began with: all that a replay needs.
+/// The history of one execution with its initial state: everything that a replay needs.
 ///
 /// As JSON it is an object of these fields. `format` is 1; a later format has another number, and what it changes will be
 /// readable by this version or refused by it. Events are as they are stored, and every version reads older ones.

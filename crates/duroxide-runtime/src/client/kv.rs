@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use serde::de::DeserializeOwned;
 
-use super::{Client, ClientError, wait::PollInterval};
+use super::{Client, ClientError, status::PollInterval};
 
 impl Client {
     /// A value of an instance's key-value store.

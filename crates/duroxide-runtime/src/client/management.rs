@@ -152,7 +152,7 @@ impl Client {
         Ok(self.admin()?.get_queue_depths().await?)
     }
 
-    /// What waits in the queues, by what it needs of a node.
+    /// Queued work, grouped by the capability that it needs.
     ///
     /// # Errors
     /// The store's error; permanent if it cannot tell.
@@ -160,8 +160,8 @@ impl Client {
         Ok(self.admin()?.summarize_queues().await?)
     }
 
-    /// Counts by name, version and status, and what began and ended over time. It passes over all instances: on a large
-    /// store it is costly, so call it seldom and keep the answer.
+    /// Counts instances by name, version and status, and by the times they began and ended. Reads all instances, which is
+    /// costly on a large store, so call it seldom and keep the answer.
     ///
     /// # Errors
     /// `InvalidInput` for buckets of no length, or more than [`SummaryRequest::BUCKETS_MAX`]; otherwise the store's error.

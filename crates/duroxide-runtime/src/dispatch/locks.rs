@@ -1,4 +1,4 @@
-//! The locks that a node holds, and their renewal while work goes on (semantics 16.3 and 16.4).
+//! The locks that a node holds, their renewal while work goes on, and calls under them (semantics 16.3 to 16.5).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,8 @@ use tracing::{debug, warn};
 use super::{
     node::{LeaseTerms, Node},
     provider_call,
-    timing::renewal_backoff,
+    store_call::{Panicked, catch_panic},
+    timing::{commit_backoff, renewal_backoff},
 };
 use crate::env::{BoxFuture, Moment, lock};
 
@@ -61,11 +62,33 @@ pub(crate) enum LeaseEnd {
     Expired,
 }
 
-/// A lock that is renewed while its holder waits through [`while_held`](Self::while_held) or
-/// [`renew_during`](Self::renew_during). Dropping the lease stops the renewal and drops a renewal call in flight.
+/// A lock that is renewed while its holder waits through [`while_held`](Self::while_held),
+/// [`renew_during`](Self::renew_during) or [`retry`](Self::retry). Dropping the lease stops the renewal and drops a renewal call in flight.
 pub(crate) struct Lease {
+    node: Arc<Node>,
+    terms: LeaseTerms,
     renewer: BoxFuture<LeaseEnd>,
     ended: Option<LeaseEnd>,
+}
+
+/// The outcome of a retried call.
+#[derive(Debug)]
+pub(crate) enum CallOutcome<T> {
+    Done(T),
+    /// The lock is gone.
+    LockLost {
+        /// An earlier try got no answer and may have succeeded.
+        unanswered: bool,
+    },
+    /// The store was unavailable for one lock timeout.
+    Unavailable {
+        error: ProviderError,
+        /// Whether the last try panicked. An outage is not charged as an attempt. A panic may be caused by the item, so
+        /// it is charged, or the item would be retried forever (semantics 21.2, S1.31).
+        panicked: bool,
+    },
+    /// The store refuses the call permanently.
+    Refused(ProviderError),
 }
 
 impl Lease {
@@ -78,8 +101,8 @@ impl Lease {
         stop: CancellationToken,
     ) -> Self {
         let terms = node.lease_terms(kind);
-        let renewer = Renewer { node, kind, token, terms, stop };
-        Self { renewer: Box::pin(renewer.keep(granted)), ended: None }
+        let renewer = Renewer { node: Arc::clone(&node), kind, token, terms, stop };
+        Self { node, terms, renewer: Box::pin(renewer.keep(granted)), ended: None }
     }
 
     pub(crate) fn ended(&self) -> Option<LeaseEnd> {
@@ -114,6 +137,46 @@ impl Lease {
                 self.ended = Some(end);
                 work.await
             }
+        }
+    }
+
+    /// Repeats a provider call while its errors are retryable, for up to one lock timeout, and renews the lock meanwhile
+    /// (semantics 16.5).
+    pub(crate) async fn retry<T, F>(
+        &mut self,
+        operation: &'static str,
+        mut call: impl FnMut() -> F,
+    ) -> CallOutcome<T>
+    where
+        F: Future<Output = Result<T, ProviderError>>,
+    {
+        let deadline = self.node.env.moment().after(self.terms.timeout);
+        let mut retry = 0_u32;
+        loop {
+            let (error, panicked) = match self.renew_during(pin!(catch_panic(operation, call()))).await {
+                Ok(Ok(done)) => return CallOutcome::Done(done),
+                Ok(Err(error)) => (error, false),
+                Err(Panicked(error)) => (error, true),
+            };
+            if !error.is_retryable() {
+                let unanswered = retry > 0;
+                return if error.is_lock_lost() {
+                    CallOutcome::LockLost { unanswered }
+                } else {
+                    CallOutcome::Refused(error)
+                };
+            }
+            if self.ended == Some(LeaseEnd::Lost) {
+                return CallOutcome::LockLost { unanswered: true };
+            }
+            let next = self.node.env.moment().after(commit_backoff(retry));
+            if next >= deadline {
+                return CallOutcome::Unavailable { error, panicked };
+            }
+            debug!(target: "duroxide::runtime", operation, %error, retry, "store call failed, trying again");
+            let pause = self.node.env.sleep_until(next);
+            self.renew_during(pause).await;
+            retry = retry.saturating_add(1);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! [`Node`]: what the loops and tasks of one runtime share.
+//! [`Node`]: the state that the loops and tasks of one runtime share.
 
 pub(super) mod background;
 mod descriptors;
@@ -95,7 +95,7 @@ impl Node {
             capability: options
                 .handler_capability_filter
                 .then(|| handler_capability(&orchestrations, &activities)),
-            id: format!("{:032x}", env.random()),
+            id: env.node_name(),
             cache: ExecutionCache::new(options.execution_cache_size, options.execution_cache_bytes),
             descriptors: Descriptors::default(),
             running: Arc::default(),

@@ -24,12 +24,11 @@ use tracing::{debug, warn};
 use super::{
     backoff_log::{UnregisteredOrchestration, warn_unregistered_orchestration},
     decide::{Claimed, Decision, Policy, Unprocessable, decide, joined_nodes, recorded_parent, start_item},
-    locks::{Lease, LockKind},
+    locks::{CallOutcome, Lease, LockKind},
     node::Node,
     provider_call,
     quarantine::Suspect,
     queue::{ClaimedInstance, SlotGuard},
-    store_call::{CallOutcome, retry_call},
 };
 use crate::{cache::Lookup, env::Moment};
 
@@ -159,10 +158,10 @@ impl InstanceWork {
         if let Some(loaded) = self.claim.loaded.take() {
             return Some(loaded);
         }
-        let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.orchestrator_lock_timeout);
+        let store = Arc::clone(&self.node.store);
         let (instance, execution_id) = (self.claim.instance.clone(), self.claim.execution_id);
         let call = || store.load_execution(&instance, execution_id);
-        match retry_call(&self.node, &mut self.lease, timeout, "load_execution", call).await {
+        match self.lease.retry("load_execution", call).await {
             CallOutcome::Done(loaded) if self.is_as_claimed(&loaded) => Some(loaded),
             CallOutcome::Done(_) | CallOutcome::LockLost { .. } => {
                 self.lock_lost("while its history was read");

@@ -9,8 +9,8 @@ use duroxide_core::{Clock, Timestamp};
 use tokio::runtime::Handle;
 
 use super::{
-    BoxFuture, Env, Moment, RunningTurn, Timer, TokioTimer, TurnJob, thread_sleep, turn_threads::TurnThreads,
-    watchdog::Watchdog,
+    BoxFuture, Env, Moment, RunningTurn, Timer, TokioTimer, TurnJob, node_name, thread_sleep,
+    turn_threads::TurnThreads, watchdog::Watchdog,
 };
 
 /// The environment in production: a tokio runtime for tasks and timers, plain threads for turns.
@@ -88,6 +88,10 @@ impl Env for RealEnv {
 
     fn random(&self) -> u128 {
         uuid::Uuid::new_v4().as_u128()
+    }
+
+    fn node_name(&self) -> String {
+        node_name::node_name(self.random())
     }
 }
 

@@ -49,7 +49,7 @@ impl<H: ?Sized> RegistryBuilder<H> {
         self
     }
 
-    /// Adds what another builder has collected, handlers and errors.
+    /// Adds the handlers and errors of another builder.
     pub(crate) fn and(mut self, mut other: Self, error_prefix: &str) -> Self {
         self.errors.append(&mut other.errors);
         self.merge_registry(other.build(), error_prefix)

@@ -1,15 +1,17 @@
 //! What is queued for one instance.
 
+use std::collections::BTreeSet;
+
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     QueuedWork,
-    rules::{Lane, QueuedActivity, QueuedMessage, WorkRows},
+    rules::{Lane, QueuedActivity, QueuedMessage, SessionRow, WorkRows},
     store::StoreFailure,
 };
 
 use crate::{
     db::{Db, number, triple, unsigned},
-    tables::{activities, dead_letters, instances, mailboxes, nodes},
+    tables::{activities, dead_letters, instances, mailboxes, nodes, sessions},
 };
 
 const PINNED: &str = "SELECT major, minor, patch FROM execution WHERE instance = ?1 AND execution_id = ?2";
@@ -24,11 +26,13 @@ pub(crate) fn read(db: &Db, instance: &str, now: Timestamp) -> Result<Option<Que
         return Ok(QueuedWork::of_nobody(now, dead_letters));
     };
     let id = row.number;
+    let activities = with_lanes(db, activities::first(db, id, QueuedWork::LIMIT)?)?;
     let rows = WorkRows {
         pinned: db.first(PINNED, [row.number, row.execution_id].map(number), |row| triple(row, 0))?.flatten(),
         messages: first_messages(db, id)?,
         messages_total: total(db, MESSAGES, id)?,
-        activities: with_lanes(db, activities::first(db, id, QueuedWork::LIMIT)?)?,
+        sessions: sessions_of(db, &activities)?,
+        activities,
         activities_total: total(db, ACTIVITIES, id)?,
         dead_letters,
         nodes: nodes::list(db)?,
@@ -54,6 +58,16 @@ fn first_messages(db: &Db, instance: u64) -> Result<Vec<QueuedMessage>, StoreFai
 
 fn total(db: &Db, sql: &'static str, instance: u64) -> Result<u64, StoreFailure> {
     Ok(db.first(sql, [number(instance)], |row| row.get(0))?.map(unsigned).unwrap_or_default())
+}
+
+fn sessions_of(db: &Db, activities: &[(QueuedActivity, Lane)]) -> Result<Vec<SessionRow>, StoreFailure> {
+    let named: BTreeSet<&str> =
+        activities.iter().filter_map(|(activity, _)| activity.session_id.as_deref()).collect();
+    let mut found = Vec::new();
+    for session in named {
+        found.extend(sessions::get(db, session)?);
+    }
+    Ok(found)
 }
 
 fn with_lanes(db: &Db, activities: Vec<QueuedActivity>) -> Result<Vec<(QueuedActivity, Lane)>, StoreFailure> {

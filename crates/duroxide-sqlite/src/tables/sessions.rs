@@ -35,7 +35,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     })
 }
 
-pub(super) fn get(db: &Db, id: &str) -> Rows<Option<SessionRow>> {
+pub(crate) fn get(db: &Db, id: &str) -> Rows<Option<SessionRow>> {
     db.first(SELECT, [id], read)
 }
 

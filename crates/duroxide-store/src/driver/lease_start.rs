@@ -93,14 +93,6 @@ impl StoreDriver {
         }
     }
 
-    /// Like `renew_late_leases`, for an operation that had a transaction of its own.
-    pub(super) fn renew_late_lease(&mut self, job: &Job, took: Duration, now: Timestamp) {
-        let is_late = |lease: Duration| self.lease_allowance.is_exceeded(took, lease);
-        if !job.is_unattended() && lease_of(job.op()).is_some_and(is_late) {
-            self.machine.accept(Request::Job(Job::unattended(job.op().clone(), now)));
-        }
-    }
-
     /// Notes what the last transaction took.
     pub(super) fn note_duration(&mut self, took: Duration) {
         self.lease_allowance = self.lease_allowance.after(took);

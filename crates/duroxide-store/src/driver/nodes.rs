@@ -78,7 +78,7 @@ impl StoreDriver {
             gone.into_iter().for_each(|(name, lock)| self.take_over(name, lock, now));
             return;
         }
-        let others = match self.engine.nodes() {
+        let others = match self.call("nodes", |engine| engine.nodes()) {
             Ok(nodes) => {
                 nodes.into_iter().map(|node| node.name).filter(|name| !self.nodes.own.contains_key(name))
             }

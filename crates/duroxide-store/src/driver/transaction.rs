@@ -1,25 +1,23 @@
-//! One transaction: builds a batch of everything that waits, and sorts its result.
+//! One transaction: builds a batch of everything that waits, runs it, and answers its callers.
+
+use std::{slice, sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
-use duroxide_provider::{
-    StrandedWork,
-    store::{
-        ActivityFetch, Answer, Batch, BatchPart, DeadLetterNote, Done, Fault, HeldBack, InstanceFetch, Op,
-        Refusal, StoreFailure, StoredNode, Submitted,
-    },
+use duroxide_provider::store::{
+    ActivityFetch, Answer, ApplyError, Batch, BatchPart, DeadLetterNote, Done, FailureClass, Fault, HeldBack,
+    InstanceFetch, Op, Refusal, StoreFailure, Submitted, caught,
 };
 
-use super::StoreDriver;
+use super::{StoreDriver, endable::Endable};
 use crate::{
-    fetch::QueueFetch,
     job::Job,
     log,
-    machine::{FetchNumbers, Prospect, Served},
-    stranded,
+    machine::{FetchNumbers, Served},
+    submit::Delivery,
 };
 
-/// How much stranded work is looked at for one item. Whoever ends stranded work begins with what has waited longest.
-const STRANDED_MAX: usize = 1_000;
+/// How often a batch that lost a race is tried again at once.
+const LOST_RACES_MAX: u32 = 16;
 
 /// The result of a committed transaction, before its callers are answered.
 #[derive(Debug)]
@@ -53,61 +51,195 @@ pub(super) enum Failed {
     Unknown { failure: StoreFailure, releases: Vec<Op> },
 }
 
-/// The items that a fetch may take in order to end them, because no node can run them.
-enum Endable {
-    /// No fetch asks for such an item.
-    NotAsked,
-    /// Unknown, because the batch itself changes the nodes.
-    NotKnownYet,
-    Known {
-        /// The nodes that were there.
-        nodes: Vec<StoredNode>,
-        /// The items that none of them can take.
-        work: Vec<StrandedWork>,
-    },
-}
-
 impl StoreDriver {
-    /// Carries out operations, promotes what is due and serves the fetches that wait, all in one commit.
-    pub(super) fn run_batch(&mut self, jobs: &[Job], now: Timestamp) -> Result<Outcome, Failed> {
-        let endable = self.look_for_endable(jobs, now);
+    /// Runs one batch. A part that fails alone is put aside and the rest is tried again, so each time round there is less
+    /// that can fail.
+    pub(super) fn transact(&mut self, now: Timestamp) {
+        let mut jobs = self.machine.take_batch();
+        let began = (self.steady_clock)();
+        let mut lost_races = 0;
+        loop {
+            jobs = self.refuse_messages(jobs, now);
+            let result = self.run_batch(&jobs, true, now);
+            let took = (self.steady_clock)().saturating_sub(began);
+            if let Ok(outcome) = &result {
+                self.renew_late_leases(&jobs, outcome, took, now);
+            }
+            self.note_duration(took);
+            match result {
+                Ok(outcome) => return self.settle(jobs, outcome, took, now),
+                Err(Failed::WithoutPart) => {}
+                Err(Failed::LostRace(_)) if lost_races < LOST_RACES_MAX => lost_races += 1,
+                Err(Failed::Operation(failure)) if jobs.is_empty() => return self.fail(jobs, &failure, now),
+                Err(Failed::Operation(_)) => return self.run_one_by_one(jobs, now),
+                Err(Failed::LostRace(failure) | Failed::Unavailable(failure)) => {
+                    return self.fail(jobs, &failure, now);
+                }
+                Err(Failed::Unknown { failure, releases }) => return self.lose(jobs, failure, releases, now),
+            }
+        }
+    }
+
+    /// A client must not be told that its message was taken while a damaged store hands out no instance: no turn would ever
+    /// see the message. Returns the other jobs.
+    fn refuse_messages(&mut self, jobs: Vec<Job>, now: Timestamp) -> Vec<Job> {
+        let Some(damage) = self.machine.instances.damage(now) else { return jobs };
+        let message = format!("the store takes no messages, because it cannot hand out instances: {damage}");
+        let failure = StoreFailure::new(FailureClass::Permanent, message);
+        let (refused, kept): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_message);
+        for job in refused {
+            self.answer(job, Err(failure.clone().into()));
+        }
+        kept
+    }
+
+    /// One operation of the batch broke: each runs in a transaction of its own, so that it fails alone. Fetches
+    /// are served by the next transaction.
+    fn run_one_by_one(&mut self, jobs: Vec<Job>, now: Timestamp) {
+        let mut jobs = jobs.into_iter();
+        while let Some(job) = jobs.next() {
+            let began = (self.steady_clock)();
+            let result = self.run_alone_until_settled(&job, now);
+            let took = (self.steady_clock)().saturating_sub(began);
+            if let Ok(outcome) = &result {
+                self.renew_late_leases(slice::from_ref(&job), outcome, took, now);
+            }
+            self.note_duration(took);
+            match result {
+                Ok(outcome) => self.settle_alone(job, outcome),
+                Err(Failed::Unknown { failure, .. }) => {
+                    return self.lose(std::iter::once(job).chain(jobs).collect(), failure, Vec::new(), now);
+                }
+                // The store is to blame, not the operation: the others would only wait for the same.
+                Err(Failed::Unavailable(failure) | Failed::LostRace(failure)) => {
+                    return self.fail(std::iter::once(job).chain(jobs).collect(), &failure, now);
+                }
+                Err(Failed::WithoutPart) => {}
+                Err(Failed::Operation(failure)) => {
+                    log::transaction_failed(&self.name, 1, &failure);
+                    if failure.class == FailureClass::Retryable && job.is_tried_again() {
+                        self.machine.try_again(vec![job], now);
+                    } else {
+                        self.answer(job, Err(failure.into()));
+                    }
+                }
+            }
+        }
+        self.maintain();
+    }
+
+    /// Runs an operation alone, again if it lost a race or leases could not be changed.
+    fn run_alone_until_settled(&mut self, job: &Job, now: Timestamp) -> Result<Outcome, Failed> {
+        let mut lost_races = 0;
+        loop {
+            match self.run_batch(slice::from_ref(job), false, now) {
+                Err(Failed::WithoutPart) => {}
+                Err(Failed::LostRace(_)) if lost_races < LOST_RACES_MAX => lost_races += 1,
+                result => return result,
+            }
+        }
+    }
+
+    fn settle_alone(&mut self, job: Job, outcome: Outcome) {
+        self.note_commit(&outcome, self.clock.now());
+        let Some(answer) = outcome.answers.into_iter().next() else { return };
+        if answer.is_ok() {
+            self.machine.made_ready(job.op().readies());
+        }
+        self.answer(job, answer.map_err(ApplyError::Refused));
+    }
+
+    /// Reports a commit to the machine.
+    fn note_commit(&mut self, outcome: &Outcome, now: Timestamp) {
+        self.machine.committed(outcome.promoted.then_some(now));
+        if outcome.changed_leases {
+            self.machine.changed_leases();
+        }
+        self.note_wake(&outcome.next_wake, now);
+    }
+
+    /// Answers all callers of a committed transaction.
+    fn settle(&mut self, jobs: Vec<Job>, outcome: Outcome, took: Duration, now: Timestamp) {
+        self.note_commit(&outcome, now);
+        let (operations, claims) =
+            (outcome.answers.len(), outcome.instances.len() + outcome.activities.len());
+        self.machine.handed_out(operations, claims, took, self.clock.now());
+        for (job, answer) in jobs.into_iter().zip(outcome.answers) {
+            self.answer(job, answer.map_err(ApplyError::Refused));
+        }
+        let submitter = &self.submitter;
+        self.machine
+            .instances
+            .settle(outcome.instances, |claims| Delivery::new(claims, Arc::clone(submitter)));
+        self.machine
+            .activities
+            .settle(outcome.activities, |claims| Delivery::new(claims, Arc::clone(submitter)));
+        outcome.dead_letters.iter().for_each(|note| log::dead_letter(&self.name, note));
+        log::held_back(outcome.held_back);
+        self.maintain();
+    }
+
+    fn answer(&mut self, job: Job, answer: Result<Answer, ApplyError>) {
+        self.note_node(job.op(), &answer);
+        if let Ok(answer) = &answer {
+            // Watchers are told only after the commit.
+            self.watchers.tell_of(job.op(), answer);
+        }
+        job.answer(answer);
+    }
+
+    /// Handles a batch that had no effect.
+    fn fail(&mut self, jobs: Vec<Job>, failure: &StoreFailure, now: Timestamp) {
+        log::transaction_failed(&self.name, jobs.len(), failure);
+        self.machine.postpone_promotion(now);
+        self.machine.retry_lease_change(now);
+        self.machine.fail_fetches(failure);
+        let (again, told): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_tried_again);
+        for job in told {
+            self.answer(job, Err(failure.clone().into()));
+        }
+        self.machine.try_again(again, now);
+    }
+
+    /// The outcome of the batch is unknown. A caller that tries again finds its lock, or an invalid token.
+    fn lose(&mut self, jobs: Vec<Job>, failure: StoreFailure, releases: Vec<Op>, now: Timestamp) {
+        log::outcome_unknown(&self.name, jobs.len(), &failure);
+        let (again, told): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_tried_again);
+        for job in told {
+            self.answer(job, Err(failure.clone().into()));
+        }
+        let later = again.into_iter().map(Job::into_op).chain(releases).collect();
+        self.machine.lost(failure, later, now);
+    }
+
+    /// Carries out operations in one commit. If it `serves`, also promotes what is due and serves the fetches that wait.
+    fn run_batch(&mut self, jobs: &[Job], serves: bool, now: Timestamp) -> Result<Outcome, Failed> {
+        let endable = if serves { self.look_for_endable(jobs, now) } else { Endable::NotAsked };
         self.machine.ask_demands();
         let (machine, allowance) = (&self.machine, self.lease_allowance);
         let longer_by = |lease| allowance.beside(lease);
-        let (instance_fetches, instances) =
-            machine.instances.requests(longer_by, |fetch| endable.prospect(fetch));
-        let (activity_fetches, activities) =
-            machine.activities.requests(longer_by, |fetch| endable.prospect(fetch));
-        let batch = Batch {
+        let mut batch = Batch {
             now,
             nonce: (self.nonces)(),
             clock_set_forward: machine.lease_change_due(now).map(|change| change.forward),
             operations: jobs.iter().map(|job| self.submitted(job, now)).collect(),
-            promote: machine.promotion_is_due(now),
-            instance_fetches,
-            activity_fetches,
-            nodes: endable.into_nodes(),
-        };
-        let (promoted, changed_leases) = (batch.promote, batch.clock_set_forward.is_some());
-        match self.engine.transact(&batch) {
-            Ok(done) => Ok(Outcome { promoted, changed_leases, ..Outcome::new(done, instances, activities) }),
-            Err(fault) => Err(self.put_aside(fault, instances, activities, now)),
-        }
-    }
-
-    /// Carries out one operation and serves nobody.
-    pub(super) fn run_alone(&mut self, job: &Job, now: Timestamp) -> Result<Outcome, Failed> {
-        let batch = Batch {
-            now,
-            nonce: (self.nonces)(),
-            clock_set_forward: self.machine.lease_change_due(now).map(|change| change.forward),
-            operations: vec![self.submitted(job, now)],
             ..Batch::default()
         };
-        let changed_leases = batch.clock_set_forward.is_some();
-        let (instances, activities) = (FetchNumbers::default(), FetchNumbers::default());
-        match self.engine.transact(&batch) {
-            Ok(done) => Ok(Outcome { changed_leases, ..Outcome::new(done, instances, activities) }),
+        let (mut instances, mut activities) = (FetchNumbers::default(), FetchNumbers::default());
+        if serves {
+            batch.promote = machine.promotion_is_due(now);
+            (batch.instance_fetches, instances) =
+                machine.instances.requests(longer_by, |fetch| endable.prospect(fetch));
+            (batch.activity_fetches, activities) =
+                machine.activities.requests(longer_by, |fetch| endable.prospect(fetch));
+        }
+        batch.nodes = endable.into_nodes();
+        let (promoted, changed_leases) = (batch.promote, batch.clock_set_forward.is_some());
+        // The engine reports panics inside the transaction; after a panic around it nothing is known.
+        let done = caught("transact", FailureClass::OutcomeUnknown, || Ok(self.engine.transact(&batch)))
+            .unwrap_or_else(|failure| Err(Fault::OutcomeUnknown { failure, done: None }));
+        match done {
+            Ok(done) => Ok(Outcome { promoted, changed_leases, ..Outcome::new(done, instances, activities) }),
             Err(fault) => Err(self.put_aside(fault, instances, activities, now)),
         }
     }
@@ -127,6 +259,7 @@ impl StoreDriver {
         activities: FetchNumbers,
         now: Timestamp,
     ) -> Failed {
+        log::panic_in(&self.name, fault.failure());
         let (part, failure) = match fault {
             Fault::Broken { part, failure } => (part, failure),
             Fault::LostRace(failure) => return Failed::LostRace(failure),
@@ -159,44 +292,6 @@ impl StoreDriver {
             }
         }
         Failed::WithoutPart
-    }
-
-    /// Finds the items that no node can take, if a fetch asks for such an item. The transaction checks that no node has
-    /// joined in between.
-    fn look_for_endable(&mut self, jobs: &[Job], now: Timestamp) -> Endable {
-        if !self.machine.instances.has_fetch_to_end() && !self.machine.activities.has_fetch_to_end() {
-            return Endable::NotAsked;
-        }
-        if jobs.iter().any(|job| matches!(job.op(), Op::JoinNode(_) | Op::EndNode { .. })) {
-            return Endable::NotKnownYet;
-        }
-        let found = self.engine.nodes().and_then(|nodes| {
-            let (locks, ending) = (self.nodes.locks(), self.nodes.ending());
-            let work = stranded::find(self.engine.reader(), &nodes, locks, &ending, now, STRANDED_MAX)?;
-            Ok(Endable::Known { nodes, work })
-        });
-        found.unwrap_or_else(|failure| {
-            log::upkeep_failed(&self.name, "nodes", &failure);
-            Endable::Known { nodes: Vec::new(), work: Vec::new() }
-        })
-    }
-}
-
-impl Endable {
-    fn prospect<F: QueueFetch>(&self, fetch: &F) -> Prospect {
-        match self {
-            _ if !fetch.is_to_end() => Prospect::Some,
-            Self::NotKnownYet => Prospect::Later,
-            Self::Known { work, .. } if work.iter().any(|work| fetch.names(work)) => Prospect::Some,
-            Self::Known { .. } | Self::NotAsked => Prospect::None,
-        }
-    }
-
-    fn into_nodes(self) -> Option<Vec<StoredNode>> {
-        match self {
-            Self::Known { nodes, .. } => Some(nodes),
-            Self::NotAsked | Self::NotKnownYet => None,
-        }
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use duroxide_provider::{
     Demand, OrchestrationClaim, TellOfDemand, Wanted, WorkClaim,
     store::{
-        Answer, ApplyError, Batch, Claimed, DeadLetterNote, FailureClass, FetchRequest, Op, StoredNode,
-        TransactionSteps,
+        Answer, ApplyError, Batch, Claimed, DeadLetterNote, FailureClass, FetchRequest, Op, Readies,
+        StoreFailure, StoredNode, TransactionSteps,
     },
 };
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::fetch::QueueFetch;
+use crate::submit::SubmittedFetch;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -51,7 +51,7 @@ type Reply = oneshot::Receiver<Result<crate::submit::Delivery<InstanceFetch>, St
 
 fn fetch(machine: &mut Machine, request: InstanceFetch, deadline: Timestamp) -> Reply {
     let (reply, delivery) = oneshot::channel();
-    machine.accept(request.into_request(deadline, reply));
+    machine.accept(Request::FetchInstances(Box::new(SubmittedFetch { request, deadline, reply })));
     delivery
 }
 

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::VecDeque, sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
-    Claimed, DeadLetterNote, FailureClass, HeldBack, Op, StoreFailure, WaitingFetch,
+    Claimed, DeadLetterNote, FailureClass, HeldBack, Op, Readies, StoreFailure, WaitingFetch,
 };
 
 use super::{Machine, refusals::Refusals};
@@ -91,6 +91,28 @@ impl Machine {
     pub(crate) fn ask_demands(&mut self) {
         self.instances.ask_demands();
         self.activities.ask_demands();
+    }
+
+    /// Answers the fetches whose time is up.
+    pub(crate) fn expire(&mut self, now: Timestamp) {
+        self.instances.expire(now);
+        self.activities.expire(now);
+    }
+
+    /// Items may have become ready outside of a transaction that serves fetches.
+    pub(crate) fn made_ready(&mut self, readies: Readies) {
+        if readies.instances {
+            self.instances.refresh();
+        }
+        if readies.activities {
+            self.activities.refresh();
+        }
+    }
+
+    /// A transaction as a whole had no effect: tells the fetches it was for.
+    pub(crate) fn fail_fetches(&mut self, failure: &StoreFailure) {
+        self.instances.fail_wanting(failure);
+        self.activities.fail_wanting(failure);
     }
 }
 

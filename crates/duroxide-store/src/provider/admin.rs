@@ -240,11 +240,17 @@ impl ProviderAdmin for StoreProvider {
     }
 
     async fn retry_dead_letter(&self, id: &str) -> Result<(), ProviderError> {
-        self.apply("retry_dead_letter", Ok(Op::RetryDeadLetter { id: id.to_owned() })).await.map(|_| ())
+        self.submitter
+            .apply("retry_dead_letter", Ok(Op::RetryDeadLetter { id: id.to_owned() }))
+            .await
+            .map(|_| ())
     }
 
     async fn discard_dead_letter(&self, id: &str) -> Result<(), ProviderError> {
-        self.apply("discard_dead_letter", Ok(Op::DiscardDeadLetter { id: id.to_owned() })).await.map(|_| ())
+        self.submitter
+            .apply("discard_dead_letter", Ok(Op::DiscardDeadLetter { id: id.to_owned() }))
+            .await
+            .map(|_| ())
     }
 }
 

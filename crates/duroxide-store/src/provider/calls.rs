@@ -10,19 +10,16 @@ use duroxide_provider::{
     ProviderError, RenewedWorkItem, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome,
     StatusSnapshot, TagFilter, WorkClaim, WorkFetch,
     store::{
-        ActivityFetch, ActivityRow, Answer, EventRow, InstanceFetch, MessageRow, NodeRow, Op, PreparedRound,
-        StateChange,
+        ActivityFetch, ActivityRow, Answer, EventRow, InstanceFetch, MessageRow, NodeRow, Op, StateChange,
     },
 };
 
-use super::StoreProvider;
+use super::{StoreProvider, plain_item};
 use crate::{
-    decode::{
-        HistoryOf, carried_messages, compare_starts, decode_event, decode_history, decode_status,
-        descriptor_of,
-    },
+    decode::{HistoryOf, carried_messages, compare_starts, decode_event, decode_status, descriptor_of},
     log,
     nodes::Leaves,
+    readers::Read,
     submit::Request,
 };
 
@@ -51,7 +48,7 @@ impl Provider for StoreProvider {
         const OPERATION: &str = "fetch_orchestration_item";
         let request = OrchestrationFetch::new(lock_timeout, poll_timeout).with_filter(filter);
         let fetch = InstanceFetch { whole_mailbox: true, ..InstanceFetch::new(&request) };
-        let delivery = self.fetch(OPERATION, fetch, poll_timeout).await?;
+        let delivery = self.submitter.fetch(OPERATION, fetch, poll_timeout, Request::FetchInstances).await?;
         let Some(claim) = delivery.first() else { return Ok(None) };
         let of = HistoryOf { instance: &claim.instance, execution_id: claim.execution_id };
         // The claim is committed. Until the history is here it stays in the delivery, which gives it back if the
@@ -95,7 +92,7 @@ impl Provider for StoreProvider {
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
         let op = Op::AbandonInstance { token: lock_token.to_owned(), delay, ignore_attempt };
-        self.apply("abandon_orchestration_item", Ok(op)).await.map(done)
+        self.submitter.apply("abandon_orchestration_item", Ok(op)).await.map(done)
     }
 
     async fn renew_orchestration_item_lock(
@@ -104,7 +101,7 @@ impl Provider for StoreProvider {
         extend_for: Duration,
     ) -> Result<(), ProviderError> {
         let op = Op::RenewInstance { token: token.to_owned(), extend_for };
-        self.apply("renew_orchestration_item_lock", Ok(op)).await.map(done)
+        self.submitter.apply("renew_orchestration_item_lock", Ok(op)).await.map(done)
     }
 
     async fn commit_round(&self, lock_token: &str, round: Round) -> Result<(), ProviderError> {
@@ -128,7 +125,10 @@ impl Provider for StoreProvider {
         request: &OrchestrationFetch<'_>,
     ) -> Result<Vec<OrchestrationClaim>, ProviderError> {
         let fetch = InstanceFetch::new(request);
-        let delivery = self.fetch("fetch_orchestration_items", fetch, request.poll_timeout).await?;
+        let delivery = self
+            .submitter
+            .fetch("fetch_orchestration_items", fetch, request.poll_timeout, Request::FetchInstances)
+            .await?;
         Ok(delivery.take())
     }
 
@@ -166,7 +166,7 @@ impl Provider for StoreProvider {
             events: new_events.iter().map(EventRow::new).collect(),
             changes: StateChange::of(&new_events),
         };
-        self.apply("append_with_execution", Ok(op)).await.map(done)
+        self.submitter.apply("append_with_execution", Ok(op)).await.map(done)
     }
 
     async fn last_event_id(&self, instance: &str, execution_id: u64) -> Result<Option<u64>, ProviderError> {
@@ -182,7 +182,10 @@ impl Provider for StoreProvider {
     // ---- queues ---------------------------------------------------------------------------------------------
 
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
-        self.enqueue("enqueue_for_worker", ActivityRow::new(item).map(Op::EnqueueActivity)).await.map(done)
+        self.submitter
+            .enqueue("enqueue_for_worker", ActivityRow::new(item).map(Op::EnqueueActivity))
+            .await
+            .map(done)
     }
 
     async fn enqueue_for_orchestrator(
@@ -191,13 +194,13 @@ impl Provider for StoreProvider {
         delay: Option<Duration>,
     ) -> Result<(), ProviderError> {
         let op = MessageRow::new(item, delay).map(Op::EnqueueMessage);
-        self.enqueue("enqueue_for_orchestrator", op).await.map(done)
+        self.submitter.enqueue("enqueue_for_orchestrator", op).await.map(done)
     }
 
     async fn start_if_new(&self, start: WorkItem) -> Result<StartOutcome, ProviderError> {
         let start = Arc::new(start);
         let op = MessageRow::start(Arc::clone(&start)).map(Op::StartIfNew);
-        Ok(match self.enqueue("start_if_new", op).await? {
+        Ok(match self.submitter.enqueue("start_if_new", op).await? {
             Answer::Found(found) => compare_starts(&start, &found),
             _ => StartOutcome::Created,
         })
@@ -211,25 +214,31 @@ impl Provider for StoreProvider {
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
         let request = WorkFetch::new(lock_timeout, poll_timeout, tag_filter).with_session(session);
-        let delivery = self.fetch("fetch_work_item", ActivityFetch::new(&request), poll_timeout).await?;
+        let delivery = self
+            .submitter
+            .fetch("fetch_work_item", ActivityFetch::new(&request), poll_timeout, Request::FetchActivities)
+            .await?;
         Ok(delivery.take().pop().map(|claim| (claim.item, claim.lock_token, claim.attempt_count)))
     }
 
     async fn fetch_work_items(&self, request: &WorkFetch<'_>) -> Result<Vec<WorkClaim>, ProviderError> {
         let fetch = ActivityFetch::new(request);
-        let delivery = self.fetch("fetch_work_items", fetch, request.poll_timeout).await?;
+        let delivery = self
+            .submitter
+            .fetch("fetch_work_items", fetch, request.poll_timeout, Request::FetchActivities)
+            .await?;
         Ok(delivery.take())
     }
 
     async fn ack_work_item(&self, token: &str, completion: Option<WorkItem>) -> Result<(), ProviderError> {
         let completion = completion.map(MessageRow::completion).transpose();
         let op = completion.map(|completion| Op::AckActivity { token: token.to_owned(), completion });
-        self.apply("ack_work_item", op).await.map(done)
+        self.submitter.apply("ack_work_item", op).await.map(done)
     }
 
     async fn renew_work_item_lock(&self, token: &str, extend_for: Duration) -> Result<(), ProviderError> {
         let op = Op::RenewActivity { token: token.to_owned(), extend_for };
-        self.apply("renew_work_item_lock", Ok(op)).await.map(done)
+        self.submitter.apply("renew_work_item_lock", Ok(op)).await.map(done)
     }
 
     async fn renew_work_item(
@@ -238,7 +247,7 @@ impl Provider for StoreProvider {
         extend_for: Duration,
     ) -> Result<RenewedWorkItem, ProviderError> {
         let op = Op::RenewActivity { token: token.to_owned(), extend_for };
-        match self.apply("renew_work_item_lock", Ok(op)).await? {
+        match self.submitter.apply("renew_work_item_lock", Ok(op)).await? {
             Answer::Renewed { stop_requested } => Ok(RenewedWorkItem::new(stop_requested)),
             _ => Ok(RenewedWorkItem::default()),
         }
@@ -251,12 +260,12 @@ impl Provider for StoreProvider {
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
         let op = Op::AbandonActivity { token: token.to_owned(), delay, ignore_attempt };
-        self.apply("abandon_work_item", Ok(op)).await.map(done)
+        self.submitter.apply("abandon_work_item", Ok(op)).await.map(done)
     }
 
     async fn dead_letter_work_item(&self, token: &str, reason: &str) -> Result<(), ProviderError> {
         let op = Op::DeadLetterActivity { token: token.to_owned(), reason: reason.to_owned() };
-        self.apply("dead_letter_work_item", Ok(op)).await?;
+        self.submitter.apply("dead_letter_work_item", Ok(op)).await?;
         log::unexpected_work_item(&self.name, reason);
         Ok(())
     }
@@ -275,11 +284,14 @@ impl Provider for StoreProvider {
     ) -> Result<usize, ProviderError> {
         let owners = owner_ids.iter().map(|&owner| owner.to_owned()).collect();
         let op = Op::RenewSessions { owners, extend_for, idle_timeout };
-        self.apply("renew_session_lock", Ok(op)).await.map(count)
+        self.submitter.apply("renew_session_lock", Ok(op)).await.map(count)
     }
 
     async fn cleanup_orphaned_sessions(&self, idle_timeout: Duration) -> Result<usize, ProviderError> {
-        self.apply("cleanup_orphaned_sessions", Ok(Op::CleanupSessions { idle_timeout })).await.map(count)
+        self.submitter
+            .apply("cleanup_orphaned_sessions", Ok(Op::CleanupSessions { idle_timeout }))
+            .await
+            .map(count)
     }
 
     // ---- reads ----------------------------------------------------------------------------------------------
@@ -320,8 +332,8 @@ impl Provider for StoreProvider {
 
     async fn read_status(&self, instance: &str) -> Result<Option<StatusSnapshot>, ProviderError> {
         const OPERATION: &str = "read_status";
-        let id = instance.to_owned();
-        let stored = self.query(OPERATION, move |reader| reader.status(&id)).await?;
+        let (read, result) = Read::status(Arc::clone(&self.name), instance);
+        let stored = self.read(OPERATION, read, result).await?;
         stored.map(|stored| decode_status(OPERATION, stored, instance)).transpose()
     }
 
@@ -352,8 +364,8 @@ impl Provider for StoreProvider {
         let lock = self.joining.begin(&announcement.name);
         let lock = lock.map_err(|failure| failure.into_provider_error(OPERATION))?;
         // If the caller goes away from here on, the store is told that the node is gone.
-        let leaves = Leaves::new(&announcement.name, lock, self.submitter.clone());
-        match self.apply(OPERATION, Ok(Op::JoinNode(NodeRow::new(announcement)))).await {
+        let leaves = Leaves::new(&announcement.name, lock, Arc::clone(&self.submitter));
+        match self.submitter.apply(OPERATION, Ok(Op::JoinNode(NodeRow::new(announcement)))).await {
             Ok(Answer::Joined(node)) => Ok(Some(Box::new(leaves.joined(node)))),
             Ok(_) => Ok(None),
             Err(error) => {
@@ -369,52 +381,6 @@ impl Provider for StoreProvider {
         self.submitter.send(Request::Watched);
         Some(Box::new(watch))
     }
-}
-
-impl StoreProvider {
-    async fn commit(&self, operation: &'static str, token: &str, round: &Round) -> Result<(), ProviderError> {
-        let op = PreparedRound::new(token, round).map(|round| Op::CommitRound(Box::new(round)));
-        self.apply(operation, op).await.map(done)
-    }
-
-    pub(super) async fn read_current(
-        &self,
-        operation: &str,
-        instance: &str,
-    ) -> Result<Vec<Event>, ProviderError> {
-        let id = instance.to_owned();
-        let read = self.query(operation, move |reader| match reader.current_execution(&id)? {
-            Some(execution_id) => Ok((execution_id, reader.history(&id, Some(execution_id))?)),
-            None => Ok((0, Vec::new())),
-        });
-        let (execution_id, rows) = read.await?;
-        decode_history(operation, &rows, HistoryOf { instance, execution_id })
-    }
-
-    pub(super) async fn read_execution(
-        &self,
-        operation: &str,
-        of: HistoryOf<'_>,
-    ) -> Result<Vec<Event>, ProviderError> {
-        let (instance, execution_id) = (of.instance.to_owned(), of.execution_id);
-        let rows = self.query(operation, move |reader| reader.history(&instance, Some(execution_id))).await?;
-        decode_history(operation, &rows, of)
-    }
-}
-
-/// A claim and its history as the plain fetch returns them.
-fn plain_item(claim: OrchestrationClaim, loaded: LoadedExecution) -> (OrchestrationItem, String, u32) {
-    let item = OrchestrationItem {
-        instance: claim.instance,
-        orchestration_name: claim.orchestration_name,
-        execution_id: claim.execution_id,
-        version: claim.version,
-        history: loaded.history,
-        messages: claim.messages,
-        history_error: loaded.history_error,
-        kv_snapshot: loaded.kv_snapshot,
-    };
-    (item, claim.lock_token, claim.attempt_count)
 }
 
 fn done(_: Answer) {}

@@ -56,7 +56,7 @@ impl StoreProvider {
         op: Op,
     ) -> Result<DeleteInstanceResult, ProviderError> {
         let mut progress = self.progress(operation);
-        let (step, unfinished) = deleted(self.apply(operation, Ok(op)).await?);
+        let (step, unfinished) = deleted(self.submitter.apply(operation, Ok(op)).await?);
         progress.add(&step);
         if let Err(error) = self.remove_rows(unfinished.rows, 0, &mut progress).await {
             // The instances are gone all the same, and the store removes their rows later.
@@ -75,7 +75,8 @@ impl StoreProvider {
         let mut progress = self.progress(operation);
         let mut waiting = self.bulk_selection(operation, filter, false).await?;
         while let Some(step) = next_step(&mut waiting, completed_before) {
-            let (step, unfinished) = deleted(self.apply(operation, Ok(Op::DeleteBulk(step))).await?);
+            let (step, unfinished) =
+                deleted(self.submitter.apply(operation, Ok(Op::DeleteBulk(step))).await?);
             progress.add(&step);
             put_back(&mut waiting, unfinished.instances);
             self.remove_rows(unfinished.rows, waiting.len(), &mut progress).await?;
@@ -91,7 +92,7 @@ impl StoreProvider {
     ) -> Result<PruneResult, ProviderError> {
         let op = Op::Prune { instance: instance.to_owned(), options: options.clone() };
         let mut progress = self.progress(operation);
-        let (step, unfinished) = pruned(self.apply(operation, Ok(op)).await?);
+        let (step, unfinished) = pruned(self.submitter.apply(operation, Ok(op)).await?);
         let processed = progress.add_pruned(&step);
         self.remove_rows(unfinished.rows, 0, &mut progress).await?;
         let rest = unfinished.instances.into();
@@ -120,7 +121,7 @@ impl StoreProvider {
     ) -> Result<PruneResult, ProviderError> {
         while let Some(filter) = next_step(&mut waiting, completed_before) {
             let op = Op::PruneBulk { filter, options: options.clone() };
-            let (step, unfinished) = pruned(self.apply(progress.operation, Ok(op)).await?);
+            let (step, unfinished) = pruned(self.submitter.apply(progress.operation, Ok(op)).await?);
             instances_processed += progress.add_pruned(&step);
             put_back(&mut waiting, unfinished.instances);
             self.remove_rows(unfinished.rows, waiting.len(), &mut progress).await?;
@@ -138,7 +139,7 @@ impl StoreProvider {
     ) -> Result<(), ProviderError> {
         progress.log(self.submitter.now(), instances_left);
         while let Some(task) = rows {
-            let answer = self.apply(progress.operation, Ok(Op::RemoveRows { task })).await?;
+            let answer = self.submitter.apply(progress.operation, Ok(Op::RemoveRows { task })).await?;
             let (step, unfinished) = deleted(answer);
             progress.add(&step);
             progress.log(self.submitter.now(), instances_left);

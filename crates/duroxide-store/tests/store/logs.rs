@@ -108,7 +108,7 @@ fn an_unknown_commit_outcome_and_the_reopen_are_logged() {
         clock.advance(std::time::Duration::from_millis(10));
         store.run();
     });
-    assert!(log.has(&["ERROR", "outcome of a commit unknown", "ops=1"]), "{:?}", log.lines());
+    assert!(log.has(&["ERROR", "outcome of a commit is unknown", "ops=1"]), "{:?}", log.lines());
     assert!(log.has(&["INFO", "store reopened"]), "{:?}", log.lines());
 }
 
@@ -139,7 +139,7 @@ fn the_progress_of_a_bulk_delete_is_logged() {
         assert_eq!(deleted.instances_deleted, INSTANCES as u64);
     });
     let progress: Vec<_> =
-        log.lines().into_iter().filter(|line| line.contains("rows are being removed")).collect();
+        log.lines().into_iter().filter(|line| line.contains("removing rows of deleted instances")).collect();
     assert_eq!(progress.len(), 2, "one a second: {progress:?}");
     let first = ["INFO", "operation=\"delete_instance_bulk\"", "instances_deleted=64", "instances_left=86"];
     assert!(log.has(&first), "{progress:?}");

@@ -1,7 +1,8 @@
 //! [`Kept`]: an answer that is costly to read, kept and refreshed in the background.
 //!
 //! Whoever asks gets what is there at once. If that is old, one task reads it again, whoever else asks meanwhile. A read that
-//! took a time `t` is not repeated for 40 `t`, so the reads of one answer never take more than 1/41 of the store's time.
+//! took a time `t` is not repeated for 40 `t` (or another factor), so the reads of one answer never take more than 1/41 of a
+//! reader's time.
 
 use std::{
     future::Future,
@@ -14,7 +15,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// How much longer an answer is kept than it took to read.
+/// How much longer an answer is kept than it took to read, unless something else is asked for.
 const PATIENCE: u32 = 40;
 /// How long it is kept at least.
 const SHORTEST: Duration = Duration::from_secs(2);
@@ -31,6 +32,7 @@ pub(crate) struct Answer<T> {
 #[derive(Debug)]
 pub(crate) struct Kept<T> {
     state: Mutex<State<T>>,
+    patience: u32,
     /// How often it was read.
     reads: watch::Sender<u64>,
 }
@@ -44,8 +46,13 @@ struct State<T> {
 
 impl<T: Send + Sync + 'static> Kept<T> {
     pub(crate) fn new() -> Arc<Self> {
+        Self::with_patience(PATIENCE)
+    }
+
+    /// An answer that is kept `patience` times as long as it took to read.
+    pub(crate) fn with_patience(patience: u32) -> Arc<Self> {
         let state = State { answer: None, not_before: None, is_reading: false };
-        Arc::new(Self { state: Mutex::new(state), reads: watch::Sender::new(0) })
+        Arc::new(Self { state: Mutex::new(state), patience, reads: watch::Sender::new(0) })
     }
 
     /// The answer as it is; starts `read` if it is old. `None` if there is none yet, or the last read failed and there never was
@@ -99,7 +106,7 @@ struct EndOfRead<'a, T: Send + Sync + 'static>(&'a Kept<T>, Instant);
 impl<T: Send + Sync + 'static> Drop for EndOfRead<'_, T> {
     fn drop(&mut self) {
         let now = Instant::now();
-        let rest = now.duration_since(self.1).saturating_mul(PATIENCE).max(SHORTEST);
+        let rest = now.duration_since(self.1).saturating_mul(self.0.patience).max(SHORTEST);
         let mut state = self.0.lock();
         state.is_reading = false;
         state.not_before = Some(now + rest);

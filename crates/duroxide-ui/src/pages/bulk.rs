@@ -141,7 +141,7 @@ async fn choose(console: &Console, form: &Fields) -> Result<Chosen, Failure> {
     }
     let mut instances = Vec::new();
     for id in ids(console, form)? {
-        match super::instance::find(&console.client, &id).await {
+        match console.client.find_instance(&id).await {
             Ok(info) => instances.push(info),
             // Somebody else has deleted it.
             Err(ClientError::InstanceNotFound { .. }) => {}

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::response::Response;
 
-use super::instance::{Described, describe, find};
+use super::instance::{Described, describe};
 use crate::{
     failure::Failure,
     links,
@@ -28,7 +28,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     let execution = visit.query.number("execution")?;
     let execution_id = match execution {
         Some(execution) => execution,
-        None => find(client, id).await?.current_execution_id,
+        None => client.find_instance(id).await?.current_execution_id,
     };
     let event_id: u64 = visit.query.number("event")?.unwrap_or(1);
     let history = client.read_execution_history(id, execution_id).await?;

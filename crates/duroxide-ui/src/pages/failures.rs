@@ -2,22 +2,25 @@
 
 mod groups;
 mod letters;
+mod read;
 
 use askama::Template;
 use axum::response::Response;
-use duroxide::InstanceQuery;
 
 use crate::{
+    console::Console,
     failure::Failure,
-    format, live,
+    format::{self, Moment},
+    live,
     visit::{Frame, Place, Visit, show},
 };
 
-use groups::{Group, groups};
+use groups::{Group, GroupView};
 use letters::Letter;
+#[cfg(test)]
+pub(crate) use read::Bounds;
+pub(crate) use read::FailureCache;
 
-/// How many failed instances are grouped: the newest ones.
-const FAILED_MAX: u32 = 500;
 /// How many dead letters are shown: the oldest ones.
 const LETTERS_MAX: u32 = 100;
 
@@ -25,31 +28,41 @@ const LETTERS_MAX: u32 = 100;
 #[template(path = "failures.html")]
 struct Page {
     frame: Frame,
-    poison: Vec<Group>,
-    errors: Vec<Group>,
-    looked_at: usize,
+    poison: Vec<GroupView>,
+    errors: Vec<GroupView>,
+    /// Groups that are left out.
+    left_out: usize,
+    looked_at: String,
     has_more: bool,
+    /// The rest is being read.
+    is_reading: bool,
+    /// When they were read, unless that is now.
+    read: Option<Moment>,
     letters: Vec<Letter>,
     has_more_letters: bool,
 }
 
 pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
-    let (client, redact) = (&visit.console.client, &visit.console.redact);
-    let live = live::link("failures", fingerprint(&visit.console).await?);
-    let query = InstanceQuery::default().status("Failed").limit(FAILED_MAX);
-    let failed = client.query_instances(&query).await?;
+    let console = &visit.console;
+    let (client, redact) = (&console.client, &console.redact);
+    let live = live::link("failures", fingerprint(console).await?);
+    let found = console.failures.read(client, redact).await?;
     let mut letters = client.list_dead_letters(Some(LETTERS_MAX + 1)).await?;
     let has_more_letters = letters.len() > LETTERS_MAX as usize;
     letters.truncate(LETTERS_MAX as usize);
     let now_ms = format::now_ms();
-    let (poison, errors) =
-        groups(&failed.instances, redact, now_ms).into_iter().partition(|group| group.is_poison);
-    let letter = |letter| Letter::new(letter, redact, visit.console.limits.payload_bytes_max, now_ms);
+    let view = |of: &dyn Fn(&&Group) -> bool| {
+        found.grouped().groups.iter().filter(of).map(|group| group.view(now_ms)).collect()
+    };
+    let letter = |letter| Letter::new(letter, redact, console.limits.payload_bytes_max, now_ms);
     show(&Page {
-        poison,
-        errors,
-        looked_at: failed.instances.len(),
-        has_more: failed.next.is_some(),
+        poison: view(&|group| group.is_poison),
+        errors: view(&|group| !group.is_poison),
+        left_out: found.grouped().left_out,
+        looked_at: format::number(found.grouped().looked_at),
+        has_more: found.grouped().has_more,
+        is_reading: found.is_reading(),
+        read: found.is_kept().then(|| Moment::new(found.grouped().at_ms, now_ms)),
         letters: letters.iter().map(letter).collect(),
         has_more_letters,
         frame: visit.frame(Place::Failures, Some(live)),
@@ -57,13 +70,10 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
 }
 
 /// Changes when something else has failed.
-pub(crate) async fn fingerprint(console: &crate::Console) -> Result<u64, Failure> {
+pub(crate) async fn fingerprint(console: &Console) -> Result<u64, Failure> {
     use std::hash::{DefaultHasher, Hash, Hasher};
-    let query = InstanceQuery::default().status("Failed").limit(1);
     let mut hasher = DefaultHasher::new();
-    for info in &console.client.query_instances(&query).await?.instances {
-        (&info.instance_id, info.updated_at).hash(&mut hasher);
-    }
+    console.failures.fingerprint(&console.client, &console.redact).await?.hash(&mut hasher);
     for letter in console.client.list_dead_letters(Some(LETTERS_MAX)).await? {
         letter.id.hash(&mut hasher);
     }

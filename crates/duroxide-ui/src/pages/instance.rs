@@ -1,6 +1,7 @@
 //! An instance: why it does not move, its calls over time, its history, its family and state, and what can be done.
 
 mod family;
+mod hints;
 mod history;
 mod queued;
 mod read;
@@ -19,7 +20,6 @@ use crate::{
 };
 
 pub(crate) use history::{Described, describe};
-pub(crate) use read::find;
 use view::View;
 
 #[derive(Template)]
@@ -40,7 +40,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
 
 /// Changes when the page would show something else.
 pub(crate) async fn fingerprint(console: &Console, id: &str) -> Result<u64, Failure> {
-    let info = find(&console.client, id).await?;
+    let info = console.client.find_instance(id).await?;
     let mut hasher = DefaultHasher::new();
     (&info.status, info.updated_at, info.current_execution_id).hash(&mut hasher);
     if let Some(queued) = console.client.read_queued_work(id).await? {

@@ -41,7 +41,7 @@ async fn read(console: &Console, filter: &Filter) -> Result<InstancePage, Failur
     let query = filter.query();
     let mut found = console.client.query_instances(&query).await?;
     let (Some(id), None) = (&query.id_prefix, &query.cursor) else { return Ok(found) };
-    match console.client.get_instance_info(id).await {
+    match console.client.find_instance(id).await {
         Ok(exact) if query.matches(&exact) => {
             found.instances.retain(|other| other.instance_id != exact.instance_id);
             found.instances.insert(0, exact);

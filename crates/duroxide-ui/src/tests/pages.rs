@@ -7,7 +7,10 @@ use axum::{
 use duroxide::client::RecordedHistory;
 
 use super::fixture::{Fixture, VIEWER, tokens, with_cookie};
-use crate::Limits;
+use crate::{
+    Console, Limits,
+    pages::failures::{Bounds, FailureCache},
+};
 
 #[tokio::test]
 async fn the_page_of_an_instance_says_what_it_waits_for() {
@@ -127,6 +130,24 @@ async fn an_export_is_a_history_that_a_test_can_replay() {
     fixture.end().await;
 }
 
+/// A start that no node can take has nothing to export or to delete, and its page leads to the nodes.
+#[tokio::test]
+async fn the_page_of_a_pending_instance_offers_only_what_works() {
+    let fixture = Fixture::new(tokens()).await;
+    fixture.client.start_orchestration("order-1", "Oder", "").await.unwrap();
+    let text = loop {
+        let text = fixture.get("/instance?id=order-1").await.text;
+        if text.contains("no live node has handler") {
+            break text;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(text.contains("What each node can do") && text.contains("No node has begun it."), "{text}");
+    assert!(!text.contains("Export as a replay test") && !text.contains("I am sure"), "{text}");
+    assert!(fixture.get("/instances?prefix=order-1").await.text.contains("order-1"), "the exact id is found");
+    fixture.end().await;
+}
+
 #[tokio::test]
 async fn failures_are_grouped() {
     let fixture = Fixture::new(tokens()).await;
@@ -137,6 +158,34 @@ async fn failures_are_grouped() {
     let text = fixture.get("/failures").await.text;
     assert!(text.contains("3×") && text.contains("1×") && text.contains("something else"), "{text}");
     fixture.end().await;
+}
+
+/// More failures than one page holds are read in the background; how many were looked at is said.
+#[tokio::test]
+async fn all_failures_are_grouped_and_not_only_the_newest() {
+    for (total, says) in
+        [(1_000, "7 failed instances, grouped"), (4, "The newest 4 failed instances, grouped")]
+    {
+        let bounds = Bounds { page: 2, total };
+        let fixture =
+            Fixture::with(tokens(), |console| Console { failures: FailureCache::with(bounds), ..console })
+                .await;
+        for n in 0..7 {
+            fixture.failed(&format!("f-{n}"), &format!("order {n} has no stock")).await;
+        }
+        let text = loop {
+            let text = fixture.get("/failures").await.text;
+            if !text.contains("The others are being read.") {
+                break text;
+            }
+            assert!(text.contains("The newest 2 failed instances"), "what is there is shown at once: {text}");
+            tokio::task::yield_now().await;
+        };
+        let count = total.min(7);
+        assert!(text.contains(says) && text.contains(&format!("{count}×")), "{text}");
+        assert_eq!(text.contains("All of them"), total == 4, "{text}");
+        fixture.end().await;
+    }
 }
 
 #[tokio::test]

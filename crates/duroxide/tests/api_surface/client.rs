@@ -94,6 +94,7 @@ async fn management(client: &Client) -> CRes<()> {
     let _: Vec<String> = client.list_instances_by_status("Running").await?;
     let _: InstancePage = client.query_instances(&InstanceQuery::default()).await?;
     let _: InstanceInfo = client.get_instance_info("i").await?;
+    let _: InstanceInfo = client.find_instance("i").await?;
     let _: ExecutionInfo = client.get_execution_info("i", 1).await?;
     let _: Vec<u64> = client.list_executions("i").await?;
     let _: Vec<Event> = client.read_execution_history("i", 1).await?;

@@ -6,7 +6,7 @@ use duroxide::{
     QueueSummary, QueuedWork, SummaryRequest, SystemMetrics,
     providers::{
         DeadLetter, DeadLetterQueue, InstanceCount, InstanceNeeds, LaneSummary, MissingCapability,
-        QueuedActivityInfo, QueuedMessageInfo, RawEvent, RouteSummary, WorkLock,
+        QueuedActivityInfo, QueuedMessageInfo, RawEvent, RouteSummary, SessionLease, WorkLock,
     },
 };
 
@@ -181,6 +181,7 @@ fn queued_work_can_be_made_by_a_provider() {
         QueuedMessageInfo { data: "{}".into(), enqueued_at_ms: 1, visible_at_ms: None::<u64>, attempts: 0 };
     assert!(work.push_message(message) && QueuedWork::LIMIT > 1 && QueuedWork::BYTES_LIMIT > 2);
     (work.messages_total, work.activities_total) = (1, 1);
+    work.sessions = vec![SessionLease { session_id: "s".into(), owner: "w".into(), until_ms: 7 }];
     work.activities = vec![QueuedActivityInfo {
         execution_id: 1,
         activity_id: 2,
@@ -216,6 +217,7 @@ fn findings_are_matched_by_their_fields() {
         | Finding::AwaitsCancellation { since_ms } => *since_ms,
         Finding::TurnRunning { node: _, lease_ends_ms, attempt: _ } => *lease_ends_ms,
         Finding::Hidden { until_ms, lacking_nodes: _ } => *until_ms,
+        Finding::FailedBefore { name: _, error: _, at_ms } => *at_ms,
         Finding::NoNode { missing: _ }
         | Finding::DeadLetter { id: _, reason: _ }
         | Finding::Unreadable { error: _ }
@@ -225,11 +227,12 @@ fn findings_are_matched_by_their_fields() {
     let states = [
         ActivityState::Running { node: None::<String>, lease_ends_ms: 0 },
         ActivityState::Waiting,
+        ActivityState::SessionHeld { session: "s".into(), owner: "w".into(), lease_ends_ms: 0 },
         ActivityState::Hidden { until_ms: 0, lacking_nodes: Vec::<String>::new() },
         ActivityState::NoNode { missing: MissingCapability::Tag { tag: None } },
         ActivityState::StopRequested,
         ActivityState::NotQueued,
         ActivityState::Unknown,
     ];
-    assert_eq!(states.len(), 7);
+    assert_eq!(states.len(), 8);
 }

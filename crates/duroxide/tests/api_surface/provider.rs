@@ -232,6 +232,8 @@ fn nodes_can_be_named() {
     assert!(session_owners.is_empty());
     let node = JoinedNode { name, capability: Some(capability), started_at_ms: 7, seen_at_ms: 7 };
     assert!(node.is_there(7) && JoinedNode::THERE_FOR > Duration::ZERO);
+    let _: fn(&str) -> &str = duroxide::providers::short_node_name;
+    let _: &str = node.short_name();
     let JoinedNode { name, capability, started_at_ms: _, seen_at_ms: _ } = node;
     assert_eq!((name.as_str(), capability.map(|can| can.asks_for_registered_only)), ("a", Some(false)));
     let missing = MissingCapability::Activity { name: "Charge".into() };

@@ -13,43 +13,82 @@ mod waiting;
 use std::{sync::Arc, time::Duration};
 
 use duroxide::{
-    ActivityContext, Client, ClientError, Explanation, OrchestrationContext, OrchestrationRegistry,
-    RuntimeOptions,
+    ActivityContext, BackoffStrategy, Client, ClientError, Explanation, Finding, OrchestrationContext,
+    OrchestrationRegistry, RetryPolicy, RuntimeOptions,
     providers::Provider,
     runtime::{Runtime, UnregisteredBackoffConfig, registry::ActivityRegistry},
 };
 use fixture::{File, node, quick_options, until};
 
-/// A store, a node on it, and a client.
+/// Makes two tests of each story: one on SQLite, one on PostgreSQL.
+macro_rules! stories {
+    ($($story:ident,)*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $story() {
+                super::$story(crate::Stage::on_sqlite().await).await;
+            })*
+        }
+
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(#[tokio::test]
+            async fn $story() {
+                if let Some(stage) = crate::Stage::on_postgres().await {
+                    super::$story(stage).await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use stories;
+
+/// A store, and a client on it.
 struct Stage {
-    _file: File,
+    _file: Option<File>,
     store: Arc<dyn Provider>,
     client: Client,
 }
 
 impl Stage {
-    async fn new() -> Self {
+    async fn on_sqlite() -> Self {
         let file = File::new();
         let store = file.open().await;
-        Self { _file: file, client: Client::new(Arc::clone(&store)), store }
+        Self { _file: Some(file), client: Client::new(Arc::clone(&store)), store }
+    }
+
+    /// `None` if PostgreSQL is not installed.
+    #[cfg(feature = "postgres")]
+    async fn on_postgres() -> Option<Self> {
+        use duroxide::providers::postgres::{PostgresOptions, PostgresProvider, SchemaName};
+        let server = postgres_server::server()?;
+        let mut options = PostgresOptions::new(&server.socket_url()).unwrap();
+        options.schema = SchemaName::new(&server.fresh_schema()).unwrap();
+        let store: Arc<dyn Provider> = Arc::new(PostgresProvider::open(options).await.unwrap());
+        Some(Self { _file: None, client: Client::new(Arc::clone(&store)), store })
     }
 
     async fn node(&self, options: RuntimeOptions) -> Arc<Runtime> {
         node(&self.store, activities(), orchestrations(), options).await
     }
 
-    /// The name of the only node.
+    /// The short name of the only node.
     async fn node_name(&self) -> String {
         let [node] = <[_; 1]>::try_from(self.client.list_nodes().await.unwrap()).unwrap();
-        node.name
+        node.short_name().to_owned()
     }
 
-    /// Explains until a line says this; the lines.
+    /// Explains until no turn runs and a line says this; the lines.
+    ///
+    /// An explanation reads the locks before the history, so one that is made while a turn commits may show both the
+    /// turn and what the instance waits for after it.
     async fn explained(&self, instance: &str, text: &str) -> Vec<String> {
         let mut last = Vec::new();
         until(text, async || {
-            last = self.client.explain(instance).await.unwrap().lines();
-            last.iter().any(|line| line.contains(text))
+            let explanation = self.client.explain(instance).await.unwrap();
+            last = explanation.lines();
+            let in_turn = |finding: &Finding| matches!(finding, Finding::TurnRunning { .. });
+            !explanation.findings.iter().any(in_turn) && last.iter().any(|line| line.contains(text))
         })
         .await;
         last
@@ -61,7 +100,9 @@ fn activities() -> ActivityRegistry {
         ctx.cancelled().await;
         Err("cancelled".to_owned())
     };
-    ActivityRegistry::builder().register("Charge", endless).build()
+    let refuse =
+        |_: ActivityContext, _: String| async { Err::<String, _>("the bank did not answer".to_owned()) };
+    ActivityRegistry::builder().register("Charge", endless).register("Refuse", refuse).build()
 }
 
 fn orchestrations() -> OrchestrationRegistry {
@@ -73,11 +114,18 @@ fn orchestrations() -> OrchestrationRegistry {
             ctx.schedule_timer(Duration::from_secs(3600)).await;
             Ok(String::new())
         })
+        .register("Retried", |ctx: OrchestrationContext, _| async move {
+            let pause = BackoffStrategy::Fixed { delay: Duration::from_secs(900) };
+            ctx.schedule_activity_with_retry("Refuse", "42", RetryPolicy::new(5).with_backoff(pause)).await
+        })
         .register("Charged", |ctx: OrchestrationContext, name| async move {
             ctx.schedule_activity(name, "42").await
         })
         .register("Rendered", |ctx: OrchestrationContext, _| async move {
             ctx.schedule_activity("Charge", "42").with_tag("gpu").await
+        })
+        .register("Loaded", |ctx: OrchestrationContext, _| async move {
+            ctx.schedule_activity_on_session("Charge", "42", "cart-7").await
         })
         .register("Delegated", |ctx: OrchestrationContext, _| async move {
             ctx.schedule_sub_orchestration("Approved", "").await
@@ -94,10 +142,10 @@ fn patient() -> RuntimeOptions {
     }
 }
 
+stories![an_explanation_names_its_instance,];
+
 /// The fields of the answer, beside its findings.
-#[tokio::test]
-async fn an_explanation_names_its_instance() {
-    let stage = Stage::new().await;
+async fn an_explanation_names_its_instance(stage: Stage) {
     let runtime = stage.node(patient()).await;
     stage.client.start_orchestration("order-1", "Approved", "").await.unwrap();
     stage.explained("order-1", "waits for event").await;

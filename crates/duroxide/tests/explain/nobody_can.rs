@@ -6,21 +6,26 @@ use semver::Version;
 use crate::{
     Stage,
     fixture::{ended, quick_options},
-    patient,
+    patient, stories,
 };
 
-#[tokio::test]
-async fn a_start_without_any_node() {
-    let stage = Stage::new().await;
+stories![
+    a_start_without_any_node,
+    an_activity_that_the_node_has_no_handler_for,
+    a_tag_that_no_node_takes,
+    a_handler_version_that_no_node_has,
+    a_pinned_version_that_no_node_replays,
+    a_start_that_became_poison,
+];
+
+async fn a_start_without_any_node(stage: Stage) {
     stage.client.start_orchestration("order-1", "Approved", "").await.unwrap();
     let lines = stage.client.explain("order-1").await.unwrap().lines();
     assert_eq!(lines[0], "no live node runs orchestrations");
     assert!(lines[1].starts_with("its start is queued since "), "{lines:?}");
 }
 
-#[tokio::test]
-async fn an_activity_that_the_node_has_no_handler_for() {
-    let stage = Stage::new().await;
+async fn an_activity_that_the_node_has_no_handler_for(stage: Stage) {
     let runtime = stage.node(patient()).await;
     stage.client.start_orchestration("order-1", "Charged", "Pack").await.unwrap();
     let lines = stage.explained("order-1", "activity `Pack` is hidden until ").await;
@@ -29,18 +34,14 @@ async fn an_activity_that_the_node_has_no_handler_for() {
     runtime.shutdown(None).await;
 }
 
-#[tokio::test]
-async fn a_tag_that_no_node_takes() {
-    let stage = Stage::new().await;
+async fn a_tag_that_no_node_takes(stage: Stage) {
     let runtime = stage.node(patient()).await;
     stage.client.start_orchestration("order-1", "Rendered", "").await.unwrap();
     stage.explained("order-1", "no live node takes activities with tag `gpu`").await;
     runtime.shutdown(None).await;
 }
 
-#[tokio::test]
-async fn a_handler_version_that_no_node_has() {
-    let stage = Stage::new().await;
+async fn a_handler_version_that_no_node_has(stage: Stage) {
     let runtime = stage.node(patient()).await;
     stage.client.start_orchestration_versioned("order-1", "Approved", "2.0.0", "").await.unwrap();
     let lines = stage.explained("order-1", "its messages are hidden until ").await;
@@ -51,9 +52,7 @@ async fn a_handler_version_that_no_node_has() {
     runtime.shutdown(None).await;
 }
 
-#[tokio::test]
-async fn a_pinned_version_that_no_node_replays() {
-    let stage = Stage::new().await;
+async fn a_pinned_version_that_no_node_replays(stage: Stage) {
     let runtime = stage.node(patient()).await;
     stage.client.start_orchestration("order-1", "Approved", "").await.unwrap();
     stage.explained("order-1", "waits for event").await;
@@ -66,9 +65,7 @@ async fn a_pinned_version_that_no_node_replays() {
     runtime.shutdown(None).await;
 }
 
-#[tokio::test]
-async fn a_start_that_became_poison() {
-    let stage = Stage::new().await;
+async fn a_start_that_became_poison(stage: Stage) {
     let runtime = stage.node(quick_options()).await;
     stage.client.start_orchestration("order-1", "Unheard", "").await.unwrap();
     ended(&stage.client, "order-1").await;

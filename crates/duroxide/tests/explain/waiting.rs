@@ -2,17 +2,26 @@
 
 use std::time::Duration;
 
-use duroxide::{EventKind, RuntimeOptions, providers::TagFilter};
+use duroxide::{ActivityState, EventKind, Finding, RuntimeOptions, providers::TagFilter};
 
 use crate::{
     Stage,
     fixture::{ended, recorded},
-    patient,
+    patient, stories,
 };
 
-#[tokio::test]
-async fn an_event_that_was_raised_under_another_name() {
-    let stage = Stage::new().await;
+stories![
+    an_event_that_was_raised_under_another_name,
+    a_timer,
+    a_pause_between_two_attempts,
+    an_activity_that_runs,
+    a_session_that_another_worker_holds,
+    a_child_that_waits_itself,
+    an_activity_that_became_a_dead_letter,
+    a_request_to_cancel_that_no_node_has_taken,
+];
+
+async fn an_event_that_was_raised_under_another_name(stage: Stage) {
     let runtime = stage.node(patient()).await;
     stage.client.start_orchestration("order-1", "Approved", "").await.unwrap();
     stage.explained("order-1", "waits for event `Approval` since").await;
@@ -23,9 +32,7 @@ async fn an_event_that_was_raised_under_another_name() {
     runtime.shutdown(None).await;
 }
 
-#[tokio::test]
-async fn a_timer() {
-    let stage = Stage::new().await;
+async fn a_timer(stage: Stage) {
     let runtime = stage.node(patient()).await;
     stage.client.start_orchestration("order-1", "Slept", "").await.unwrap();
     let lines = stage.explained("order-1", "timer due in 59 min").await;
@@ -33,9 +40,17 @@ async fn a_timer() {
     runtime.shutdown(None).await;
 }
 
-#[tokio::test]
-async fn an_activity_that_runs() {
-    let stage = Stage::new().await;
+async fn a_pause_between_two_attempts(stage: Stage) {
+    let runtime = stage.node(patient()).await;
+    stage.client.start_orchestration("order-1", "Retried", "").await.unwrap();
+    let lines = stage.explained("order-1", "timer due in ").await;
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[1].starts_with("before that, activity `Refuse` failed at "), "{lines:?}");
+    assert!(lines[1].ends_with("the bank did not answer"), "{lines:?}");
+    runtime.shutdown(None).await;
+}
+
+async fn an_activity_that_runs(stage: Stage) {
     let runtime = stage.node(patient()).await;
     stage.client.start_orchestration("order-1", "Charged", "Charge").await.unwrap();
     let name = stage.node_name().await;
@@ -44,9 +59,29 @@ async fn an_activity_that_runs() {
     runtime.shutdown(Some(0)).await;
 }
 
-#[tokio::test]
-async fn a_child_that_waits_itself() {
-    let stage = Stage::new().await;
+/// A slot of the node holds the session for the first order, and the activity of the second order belongs to it too.
+async fn a_session_that_another_worker_holds(stage: Stage) {
+    let runtime = stage.node(RuntimeOptions { worker_concurrency: 2, ..patient() }).await;
+    for order in ["order-1", "order-2"] {
+        stage.client.start_orchestration(order, "Loaded", "").await.unwrap();
+        let running = stage.explained("order-1", "activity `Charge` runs on node ").await;
+        assert_eq!(running.len(), 1, "{running:?}");
+    }
+    let lines = stage.explained("order-2", " for session `cart-7`, which worker work-").await;
+    let name = stage.node_name().await;
+    assert!(lines[0].starts_with("activity `Charge` waits since "), "{lines:?}");
+    assert!(lines[0].contains(&format!("-{name} holds, lease ends in ")), "{lines:?}");
+    let [Finding::Activity { state: ActivityState::SessionHeld { session, owner, lease_ends_ms }, .. }] =
+        &stage.client.explain("order-2").await.unwrap().findings[..]
+    else {
+        panic!("{lines:?}");
+    };
+    assert_eq!(session, "cart-7");
+    assert!(owner.starts_with("work-") && *lease_ends_ms > 0, "{owner}");
+    runtime.shutdown(Some(0)).await;
+}
+
+async fn a_child_that_waits_itself(stage: Stage) {
     let runtime = stage.node(patient()).await;
     stage.client.start_orchestration("order-1", "Delegated", "").await.unwrap();
     let lines = stage.explained("order-1", "; the child: waits for event `Approval`").await;
@@ -55,9 +90,7 @@ async fn a_child_that_waits_itself() {
 }
 
 /// A node that has no workers leaves the activity to a reader of its own, which puts it aside.
-#[tokio::test]
-async fn an_activity_that_became_a_dead_letter() {
-    let stage = Stage::new().await;
+async fn an_activity_that_became_a_dead_letter(stage: Stage) {
     let runtime = stage.node(RuntimeOptions { worker_concurrency: 0, ..patient() }).await;
     stage.client.start_orchestration("order-1", "Charged", "Charge").await.unwrap();
     recorded(&stage.client, "order-1", |event| event.event_id == 2).await;
@@ -74,9 +107,7 @@ async fn an_activity_that_became_a_dead_letter() {
     runtime.shutdown(None).await;
 }
 
-#[tokio::test]
-async fn a_request_to_cancel_that_no_node_has_taken() {
-    let stage = Stage::new().await;
+async fn a_request_to_cancel_that_no_node_has_taken(stage: Stage) {
     let runtime = stage.node(patient()).await;
     stage.client.start_orchestration("order-1", "Approved", "").await.unwrap();
     stage.explained("order-1", "waits for event").await;

@@ -1,5 +1,7 @@
 //! `explain`: why an instance does not move.
 
+mod next;
+
 use clap::Args;
 use duroxide::Explanation;
 use serde_json::{Value, json};
@@ -57,5 +59,7 @@ fn describe(text: Text, found: &Explanation) -> Text {
         .and(Tone::Plain, format!("  {} {}, execution {execution_id}: ", clean(name), clean(version)))
         .and(Tone::of_status(status), clean(status));
     let sentences = found.lines().into_iter().map(|line| Line::new(format!("  {}", clean(&line))));
-    text.line(heading).lines(sentences)
+    let next = next::next_command(found);
+    let next = next.map(|command| Line::toned(Tone::Dim, format!("  next: `{}`", clean(&command))));
+    text.line(heading).lines(sentences).lines(next)
 }

@@ -45,7 +45,7 @@ fn answer(nodes: &[JoinedNode], now_ms: u64) -> Answer {
 fn row(node: &JoinedNode, now_ms: u64) -> [Line; 6] {
     let tone = if node.is_there(now_ms) { Tone::Good } else { Tone::Bad };
     let seen = Line::toned(tone, format!("{} ago", age(node.seen_at_ms, now_ms)));
-    let name = clean(&node.name).into();
+    let name = clean(node.short_name()).into();
     let Some(capability) = &node.capability else {
         let unknown = Line::toned(Tone::Warn, "of another release: it cannot be read");
         return [name, seen, unknown, "".into(), "".into(), "".into()];
@@ -79,9 +79,9 @@ fn tags(filter: &TagFilter) -> String {
     let list = |tags: &HashSet<String>| tags.iter().cloned().collect::<BTreeSet<_>>();
     let list = |tags| list(tags).into_iter().collect::<Vec<_>>().join(", ");
     match filter {
-        TagFilter::DefaultOnly => "none".to_owned(),
+        TagFilter::DefaultOnly => "untagged".to_owned(),
         TagFilter::Tags(tags) => list(tags),
-        TagFilter::DefaultAnd(tags) => format!("none, {}", list(tags)),
+        TagFilter::DefaultAnd(tags) => format!("untagged, {}", list(tags)),
         TagFilter::Any => "any".to_owned(),
         TagFilter::None => "runs no activities".to_owned(),
     }

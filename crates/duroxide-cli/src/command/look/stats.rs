@@ -86,13 +86,16 @@ impl Counts {
             .and(tone(*failed > 0, Tone::Bad), format!("{failed} failed"));
         let waiting = Line::toned(tone(pending > 0, Tone::Warn), format!("{pending} pending"))
             .and(Tone::Plain, ", ")
-            .and(tone(*dead_letters > 0, Tone::Bad), format!("{} dead letters", self.counted_letters()));
+            .and(tone(*dead_letters > 0, Tone::Bad), self.counted_letters());
         text.line(instances).line(waiting)
     }
 
     fn counted_letters(&self) -> String {
         let is_cut = self.dead_letters >= DEAD_LETTERS_MAX as usize;
-        format!("{}{}", self.dead_letters, if is_cut { " or more" } else { "" })
+        match self.dead_letters {
+            1 => "1 dead letter".to_owned(),
+            many => format!("{many}{} dead letters", if is_cut { " or more" } else { "" }),
+        }
     }
 
     pub(super) fn to_json(&self) -> Value {

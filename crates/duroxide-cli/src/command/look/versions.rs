@@ -3,7 +3,9 @@
 use clap::Args;
 use duroxide::{
     InstanceSummary, SummaryRequest,
-    providers::{InstanceCount, JoinedNode, MissingCapability, NodeCapability, VersionTriple},
+    providers::{
+        InstanceCount, JoinedNode, MissingCapability, NodeCapability, VersionTriple, short_node_name,
+    },
 };
 use semver::Version;
 use serde_json::{Value, json};
@@ -92,11 +94,15 @@ fn table(text: Text, what: &'static str, all: &[Support]) -> Text {
     for one in all {
         let nodes = match one.nodes.is_empty() {
             true => Line::toned(Tone::Bad, "no live node"),
-            false => clean(&one.nodes.join(", ")).into(),
+            false => clean(&short_names(&one.nodes)).into(),
         };
         table.row([clean(&one.what).into(), one.running.to_string().into(), nodes]);
     }
     text.table(&table, "nothing runs")
+}
+
+fn short_names(nodes: &[String]) -> String {
+    nodes.iter().map(|node| short_node_name(node)).collect::<Vec<_>>().join(", ")
 }
 
 fn to_json(all: &[Support]) -> Vec<Value> {

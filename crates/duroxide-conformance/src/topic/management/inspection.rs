@@ -1,15 +1,15 @@
-//! What an operator looks at to see why something does not move. A provider that cannot tell what is in its queues passes
-//! over those validations.
+//! Reads that show why an instance does not move. Validations of queued work are skipped for a provider that cannot read its
+//! queues.
 
 use std::time::Duration;
 
-use duroxide_provider::{InstanceCount, SummaryRequest};
+use duroxide_provider::{InstanceCount, SessionFetchConfig, SummaryRequest, TagFilter};
 
 use super::next_millisecond;
 use crate::{
     factory::ProviderFactory,
     fixture::{Fixture, now_ms},
-    message::{ORCHESTRATION, activity, raised, start, timer_fired},
+    message::{ORCHESTRATION, activity, raised, session_activity, start, timer_fired},
     round::{completion, failure},
 };
 
@@ -50,6 +50,27 @@ pub async fn test_queued_work_of_an_instance<F: ProviderFactory + ?Sized>(factor
     assert_eq!(unknown, None, "nothing is queued for an id that nobody used");
 }
 
+/// The queued work of an instance tells who holds the sessions of its activities (A17.3, 13.1).
+pub async fn test_queued_work_names_session_holders<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    fixture.running("a").await;
+    let sessions = async || {
+        let work = fixture.admin().read_queued_work("a").await.expect("read_queued_work must work");
+        work.map(|work| work.sessions)
+    };
+    for id in [2, 3] {
+        fixture.schedule(session_activity("a", id, "s")).await;
+    }
+    let Some(before) = sessions().await else { return };
+    assert_eq!(before, [], "nobody holds the session");
+    let owner = SessionFetchConfig { owner_id: "w1".to_owned(), lock_timeout: Duration::from_secs(60) };
+    let _held = fixture.work_with(Duration::from_secs(60), Some(&owner), &TagFilter::DefaultOnly).await;
+    let held = sessions().await.unwrap_or_default();
+    let [lease] = &held[..] else { panic!("one session is held: {held:?}") };
+    assert_eq!((lease.session_id.as_str(), lease.owner.as_str()), ("s", "w1"));
+    assert!(lease.until_ms > now_ms(), "{lease:?}");
+}
+
 /// Instances are counted by name, version and status, and by when they began and ended (A17.3).
 pub async fn test_summarize_instances<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
@@ -76,7 +97,7 @@ pub async fn test_summarize_instances<F: ProviderFactory + ?Sized>(factory: &F) 
     assert_eq!((counts_only.counts.len(), counts_only.started.len()), (3, 0));
 }
 
-/// What waits is counted by what it needs of a node (A17.3).
+/// Queued work is counted by the capability that it needs (A17.3).
 pub async fn test_summarize_queues<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     if fixture.admin().summarize_queues().await.is_err_and(|error| !error.is_retryable()) {

@@ -1,4 +1,4 @@
-//! What an operator can list.
+//! Listings of instances, page by page.
 
 use duroxide_provider::{InstancePage, InstanceQuery};
 
@@ -49,7 +49,7 @@ pub async fn test_query_instances_pages<F: ProviderFactory + ?Sized>(factory: &F
     assert_eq!(ids(&none), ["e"], "a page holds at least one instance, or paging would not end");
 }
 
-/// Each criterion selects, and all together do (A17.3).
+/// Each criterion selects alone and together with the others (A17.3).
 pub async fn test_query_instances_filters<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     create(&fixture, &["order-1", "order-2"]).await;
@@ -87,7 +87,8 @@ pub async fn test_query_instances_filters<F: ProviderFactory + ?Sized>(factory: 
     }
 }
 
-/// What is created, changed and deleted between two pages makes no instance come twice and none vanish (A17.3).
+/// Instances that are created, changed or deleted between two pages make no other instance appear twice or disappear
+/// (A17.3).
 pub async fn test_query_instances_cursor_is_stable<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     create(&fixture, &["a", "b", "c", "d", "e"]).await;
@@ -108,7 +109,7 @@ pub async fn test_query_instances_cursor_is_stable<F: ProviderFactory + ?Sized>(
     assert_eq!((ids(&last), &last.next), (vec!["a"], &None));
 }
 
-/// A cursor that no page had is a permanent error, and says so (A17.3).
+/// A cursor that no page returned is a permanent error, which names the cursor (A17.3).
 pub async fn test_query_instances_refuses_unknown_cursors<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("a").await;
@@ -123,8 +124,8 @@ async fn holds(fixture: &Fixture, at_least: u64) -> Option<bool> {
     fixture.provider.mailbox_holds("full", at_least).await.expect("mailbox_holds must work")
 }
 
-/// What clients sent is counted until it is consumed, claimed or not; starts, timers and completions are not. A provider
-/// may be unable to tell (15.3, A17.3).
+/// Messages of clients are counted until they are consumed, claimed or not. Starts, timers and completions are not counted.
+/// A provider may be unable to tell (15.3, A17.3).
 pub async fn test_mailbox_holds<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     if holds(&fixture, 1).await.is_none() {

@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{AppErrorKind, ErrorDetails, without_not_retryable};
 
-/// What the recorded text of a panicked activity begins with. No JSON begins with it. Recorded: it never changes.
+/// The prefix of the recorded text of a panicked activity. No JSON begins with it. Recorded: it never changes.
 pub const ACTIVITY_PANICKED: &str = "activity panicked: ";
 
-/// What the recorded text of an attempt begins with that ran too long. No JSON begins with it. Recorded: it never
+/// The prefix of the recorded text of an attempt that ran too long. No JSON begins with it. Recorded: it never
 /// changes.
 pub const ACTIVITY_ATTEMPT_TIMED_OUT: &str = "timeout: activity attempt timed out after ";
 

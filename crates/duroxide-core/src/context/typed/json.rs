@@ -79,7 +79,7 @@ pub fn encode_error<E: Serialize + Display>(error: &E) -> String {
     encode(error).unwrap_or_else(|_| error.to_string())
 }
 
-/// What the text of a handler begins with that could not read its input. No JSON begins with it.
+/// The prefix of the error text of a handler that could not read its input. No JSON begins with it.
 const UNDECODABLE_INPUT: &str = "undecodable input: ";
 
 /// The text that a typed handler fails with if it cannot read its input. Another attempt would get the same input.

@@ -1,14 +1,14 @@
-//! Delivers what comes from outside, without a schedule of its own: external events and requests to cancel.
+//! Delivers external events and requests to cancel, which have no schedule.
 
 use super::{Execution, wake};
 use crate::engine::{Identity, state::CANCELLATION};
 
 impl Execution {
-    /// Tells the code of a request to cancel, if it asked to be told. Otherwise the execution ends (2.10).
+    /// Delivers a request to cancel, if the code has subscribed. Otherwise the execution ends (2.10).
     pub(super) fn tell_of_cancellation(&mut self, reason: String) {
         let told = self.shared.lock().tell_of_cancellation(&reason);
         if told.is_empty() {
-            // Nobody asked, or the code dropped its question earlier in this turn.
+            // The code has not subscribed, or dropped its subscription earlier in this turn.
             self.cancel_reason.get_or_insert(reason);
         }
         for waker in told {
@@ -18,7 +18,7 @@ impl Execution {
     }
 
     pub(super) fn raise(&mut self, name: &str, data: String, event_id: u64) {
-        // The name is reserved, so an event that has it by chance goes to nobody.
+        // The name is reserved, so an event that has it by chance is not delivered.
         let delivered = if name == CANCELLATION { None } else { self.shared.lock().raise(name, data) };
         match delivered {
             Some(waker) => {

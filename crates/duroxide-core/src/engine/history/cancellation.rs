@@ -6,7 +6,7 @@ use crate::{Event, EventKind, EventRole};
 
 /// Whether an execution is cancelled.
 ///
-/// The first request is told to code that has asked for it (`CancellationSubscribed`) and has not dropped the question. Any
+/// Code that has subscribed (`CancellationSubscribed`) and has not dropped the subscription receives the first request. Any
 /// other request ends the execution.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cancellation {

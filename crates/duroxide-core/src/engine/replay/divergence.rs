@@ -1,4 +1,4 @@
-//! [`check_replay`] and [`audit`]: whether code does what a history says, and where it first does not.
+//! [`check_replay`] and [`audit`]: compare code with a history and find the first difference.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ use crate::{
 pub struct Divergence {
     /// The event of the history.
     pub event_id: u64,
-    /// What the history says.
+    /// The recorded side.
     pub recorded: String,
-    /// What the code did.
+    /// The side of the code.
     pub found: String,
     /// The call in the code, if the code made one.
     pub location: Option<&'static std::panic::Location<'static>>,
@@ -45,7 +45,7 @@ impl fmt::Display for Divergence {
 
 impl std::error::Error for Divergence {}
 
-/// Replays a history, ended or not, and compares what the code does with what is recorded.
+/// Replays a history, ended or not, and compares the actions of the code with the recorded events.
 ///
 /// Calls that the code makes after the last event are not compared: they would become the next events. How an ended
 /// history ended is compared if its code ended it, and not if it was cancelled or failed for another reason.

@@ -4,7 +4,7 @@ use std::thread::{self, ThreadId};
 
 use super::shared::Identity;
 
-/// Who may make, poll and drop the calls of an execution.
+/// The threads that may make, poll and drop the calls of an execution.
 ///
 /// Calls are recorded in the order in which the code makes them. A task or thread beside the code makes them at another
 /// moment in every run, so it is refused.
@@ -15,7 +15,7 @@ pub(crate) enum Access {
     Anyone,
     /// The thread that polls or drops the code of the execution.
     Thread(ThreadId),
-    /// Nobody. The execution waits for its next turn, or was dropped.
+    /// No thread. The execution waits for its next turn, or was dropped.
     Nobody,
 }
 

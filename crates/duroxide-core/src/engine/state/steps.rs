@@ -79,7 +79,7 @@ impl Steps {
         }
     }
 
-    /// Gives a step up. What was not begun is returned, to be dropped without a lock.
+    /// Gives a step up. Returns the code of a step that has not begun, which must be dropped without holding the lock.
     pub(crate) fn give_up(&mut self, number: u64) -> Option<StepToRun> {
         match self.held.remove(&number)?.phase {
             Phase::Waiting(to_run) => Some(to_run),

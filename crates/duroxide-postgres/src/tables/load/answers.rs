@@ -1,6 +1,6 @@
 //! What the answers of loading statements mean.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
@@ -10,7 +10,10 @@ use super::{Meaning, Named, Request};
 use crate::{
     fault::Trouble,
     record::{Activity, CustomStatus, Execution, Message, Record, Session, Setting, SettingChange, read_all},
-    tables::{PostgresTables, working_set::Mailbox},
+    tables::{
+        PostgresTables,
+        working_set::{Mailbox, WorkingSet},
+    },
     value::Columns,
 };
 
@@ -128,6 +131,7 @@ impl PostgresTables {
     /// Takes instances that the statement has locked.
     pub(in crate::tables) fn take_instances(&mut self, rows: &[Row]) -> Result<Vec<u64>, Trouble> {
         let instances = read_all::<InstanceRow>(rows)?;
+        self.learn_revisions(rows, |set| &mut set.instance_revisions)?;
         Ok(instances
             .into_iter()
             .map(|row| {
@@ -137,6 +141,18 @@ impl PostgresTables {
                 number
             })
             .collect())
+    }
+
+    /// Rows that are locked or were written by this transaction keep their revision.
+    fn learn_revisions(
+        &mut self,
+        rows: &[Row],
+        of: fn(&mut WorkingSet) -> &mut HashMap<u64, u64>,
+    ) -> Result<(), Trouble> {
+        for row in rows {
+            of(&mut self.set).entry(row.number("number")?).or_insert(row.number("revision")?);
+        }
+        Ok(())
     }
 
     fn take_named(
@@ -233,6 +249,7 @@ impl PostgresTables {
 
     pub(in crate::tables) fn take_activities(&mut self, rows: &[Row]) -> Result<Vec<u64>, Trouble> {
         let activities = read_all::<Activity>(rows)?;
+        self.learn_revisions(rows, |set| &mut set.activity_revisions)?;
         Ok(activities
             .into_iter()
             .map(|activity| {

@@ -105,10 +105,16 @@ impl LargeMailbox<'_> {
         self.tables.ask(Query::new(sql, parameters))
     }
 
+    /// Changes messages, and so gives the instance a new revision.
+    fn change(&mut self, sql: &'static str, more: Vec<Parameter>) -> Result<bool, Trouble> {
+        self.tables.set.touch_instance(self.instance);
+        self.exists(sql, more)
+    }
+
     fn held(&mut self, sql: &'static str, extent: &Extent, more: Vec<Parameter>) -> Result<(), Trouble> {
         let mut parameters = extent_parameters(extent);
         parameters.extend(more);
-        self.rows(sql, parameters).map(|_| ())
+        self.change(sql, parameters).map(|_| ())
     }
 
     pub(in crate::tables) fn visible(
@@ -190,7 +196,7 @@ impl LargeMailbox<'_> {
     pub(in crate::tables) fn mark(&mut self, messages: &[QueuedMessage], mark: u64) -> Result<(), Trouble> {
         let due: Vec<i64> = messages.iter().map(|message| micros(message.due_at)).collect();
         let taken: Vec<i64> = messages.iter().map(|message| number(message.number)).collect();
-        self.rows(MARK, parameters![number(mark), due, taken]).map(|_| ())
+        self.change(MARK, parameters![number(mark), due, taken]).map(|_| ())
     }
 
     pub(in crate::tables) fn consume(&mut self, extent: &Extent) -> Result<bool, Trouble> {
@@ -220,15 +226,15 @@ impl LargeMailbox<'_> {
             message.mark.map(number),
             micros(message.hidden_until),
         ];
-        self.rows(UPDATE, parameters).map(|_| ())
+        self.change(UPDATE, parameters).map(|_| ())
     }
 
     pub(in crate::tables) fn delete(&mut self, message: &QueuedMessage) -> Result<(), Trouble> {
-        self.rows(DELETE, parameters![micros(message.due_at), number(message.number)]).map(|_| ())
+        self.change(DELETE, parameters![micros(message.due_at), number(message.number)]).map(|_| ())
     }
 
     pub(in crate::tables) fn delete_by_key(&mut self, key: &str) -> Result<bool, Trouble> {
-        self.exists(DELETE_BY_KEY, parameters![key.to_owned()])
+        self.change(DELETE_BY_KEY, parameters![key.to_owned()])
     }
 }
 

@@ -28,16 +28,22 @@ const FULL_PAUSE: Duration = Duration::from_secs(1);
 /// A look at everything may take one part of so many of the time.
 const FULL_SHARE: u32 = 20;
 
-/// Rows that others have locked are seen, too.
-const LOOK: &str = "SELECT
-    (SELECT min(first.ready_number) FROM {s}.route CROSS JOIN LATERAL (
-        SELECT instance.ready_number FROM {s}.instance WHERE instance.route = route.id
-            AND instance.ready_number IS NOT NULL AND NOT instance.is_stray AND instance.ready_number >= $1::bigint
-        ORDER BY instance.ready_number LIMIT 1) AS first) AS instances,
-    (SELECT min(first.number) FROM {s}.lane CROSS JOIN LATERAL (
-        SELECT activity.number FROM {s}.activity WHERE activity.lane = lane.id
-            AND activity.wait_until IS NULL AND activity.session_id IS NULL AND activity.number >= $2::bigint
-        ORDER BY activity.number LIMIT 1) AS first) AS activities";
+/// The first rows that can be claimed, from `$1` and `$2` on. Rows that others have locked are seen, too.
+macro_rules! look {
+    () => {
+        "SELECT
+            (SELECT min(first.ready_number) FROM {s}.route CROSS JOIN LATERAL (
+                SELECT instance.ready_number FROM {s}.instance WHERE instance.route = route.id
+                    AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
+                    AND instance.ready_number >= $1::bigint
+                ORDER BY instance.ready_number LIMIT 1) AS first) AS instances,
+            (SELECT min(first.number) FROM {s}.lane CROSS JOIN LATERAL (
+                SELECT activity.number FROM {s}.activity WHERE activity.lane = lane.id
+                    AND activity.wait_until IS NULL AND activity.session_id IS NULL AND activity.number >= $2::bigint
+                ORDER BY activity.number LIMIT 1) AS first) AS activities"
+    };
+}
+const LOOK: &str = look!();
 
 #[derive(Debug, Default)]
 pub(crate) struct Floors {

@@ -21,12 +21,15 @@ impl MemoryTables {
         let in_lane =
             |activity: &QueuedActivity| Some((activity.clone(), self.lanes.value(activity.lane.0)?.clone()));
         let messages = self.messages.of(row.number).take(QueuedWork::LIMIT);
+        let activities: Vec<_> = shown.filter_map(in_lane).collect();
+        let sessions = activities.iter().filter_map(|(one, _)| self.sessions.get(one.session_id.as_ref()?));
         let rows = WorkRows {
             row: row.clone(),
             pinned: self.current_execution(row).and_then(|execution| execution.pinned),
             messages: messages.map(Message::whole).collect(),
             messages_total: self.messages.of(row.number).count() as u64,
-            activities: shown.filter_map(in_lane).collect(),
+            sessions: sessions.cloned().collect(),
+            activities,
             activities_total: self.activities.of(row.number).count() as u64,
             dead_letters,
             nodes: self.nodes.stored(),

@@ -1,10 +1,13 @@
 //! The queued work of one instance, out of its rows.
 
+use std::collections::BTreeSet;
+
 use duroxide_core::Timestamp;
 
 use crate::{
-    DeadLetter, InstanceNeeds, QueuedActivityInfo, QueuedMessageInfo, QueuedWork, VersionTriple, WorkLock,
-    rules::{InstanceRow, Lane, Lease, QueuedActivity, QueuedMessage, readiness::start_target},
+    DeadLetter, InstanceNeeds, QueuedActivityInfo, QueuedMessageInfo, QueuedWork, SessionLease,
+    VersionTriple, WorkLock,
+    rules::{InstanceRow, Lane, Lease, QueuedActivity, QueuedMessage, SessionRow, readiness::start_target},
     store::{MessageKind, StartTarget, StoredNode},
 };
 
@@ -23,6 +26,8 @@ pub struct WorkRows {
     pub activities: Vec<(QueuedActivity, Lane)>,
     /// How many activities it has.
     pub activities_total: u64,
+    /// The sessions of these activities, as far as there are any; more do no harm.
+    pub sessions: Vec<SessionRow>,
     /// Its dead letters, oldest first: no more than are shown.
     pub dead_letters: Vec<DeadLetter>,
     /// The nodes that have joined.
@@ -38,6 +43,7 @@ impl WorkRows {
         work.ready_since_ms = self.ready_since(now).map(Timestamp::as_millis);
         work.attempts = self.visible(now).map(|message| self.attempts(message)).max().unwrap_or_default();
         work.activities = self.activities.iter().map(|(row, lane)| self.activity(row, lane, now)).collect();
+        work.sessions = self.session_leases(now);
         for message in &self.messages {
             work.push_message(self.message(message, now));
         }
@@ -109,6 +115,18 @@ impl WorkRows {
             lock: live.map(|lease| self.lock(lease)),
             stop_requested: row.stop_requested,
         }
+    }
+
+    fn session_leases(&self, now: Timestamp) -> Vec<SessionLease> {
+        let named: BTreeSet<&str> =
+            self.activities.iter().filter_map(|(activity, _)| activity.session_id.as_deref()).collect();
+        let held = |session: &&str| self.sessions.iter().find(|row| row.id == **session && row.until > now);
+        let lease = |row: &SessionRow| SessionLease {
+            session_id: row.id.clone(),
+            owner: row.owner.clone(),
+            until_ms: row.until.as_millis(),
+        };
+        named.iter().filter_map(held).map(lease).collect()
     }
 
     fn lock(&self, lease: &Lease) -> WorkLock {

@@ -115,7 +115,23 @@ pub trait TransactionSteps {
                 .map_err(broken(BatchPart::Promotion))?;
             done.readies = Readies { instances: true, activities: true };
         }
-        serve(self, batch, &mut done)?;
+        // Nodes join in transactions too: one that can take an item that is fetched by name has either joined, and is seen
+        // here, or finds the item locked.
+        let mut nodes = NodesSeen::new(batch.nodes.as_deref());
+        let fetches = &batch.instance_fetches;
+        done.instances = serve_queue(fetches, done.readies.instances, BatchPart::InstanceFetch, |fetch| {
+            if fetch.only.is_some() && !nodes.are_still_there(|| self.nodes())? {
+                return Ok(Claimed::default());
+            }
+            caught("claim", FailureClass::Permanent, || self.claim_instances(fetch, batch.nonce))
+        })?;
+        let fetches = &batch.activity_fetches;
+        done.activities = serve_queue(fetches, done.readies.activities, BatchPart::ActivityFetch, |fetch| {
+            if fetch.only.is_some() && !nodes.are_still_there(|| self.nodes())? {
+                return Ok(Claimed::default());
+            }
+            caught("claim", FailureClass::Permanent, || self.claim_activities(fetch, batch.nonce))
+        })?;
         Ok(done)
     }
 
@@ -137,32 +153,6 @@ pub trait TransactionSteps {
     }
 }
 
-/// Serves the fetches of a batch.
-fn serve<S: TransactionSteps + ?Sized>(
-    steps: &mut S,
-    batch: &Batch<'_>,
-    done: &mut Done,
-) -> Result<(), Fault> {
-    // Nodes join in transactions too: one that can take such an item has either joined, and is seen here, or finds
-    // the item locked.
-    let mut nodes = NodesSeen::new(batch.nodes.as_deref());
-    done.instances = serve_queue(&batch.instance_fetches, done.readies.instances, |fetch| {
-        if fetch.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
-            return Ok(Claimed::default());
-        }
-        caught("claim", FailureClass::Permanent, || steps.claim_instances(fetch, batch.nonce))
-    })
-    .map_err(|(index, failure)| Fault::Broken { part: BatchPart::InstanceFetch(index), failure })?;
-    done.activities = serve_queue(&batch.activity_fetches, done.readies.activities, |fetch| {
-        if fetch.only.is_some() && !nodes.are_still_there(|| steps.nodes())? {
-            return Ok(Claimed::default());
-        }
-        caught("claim", FailureClass::Permanent, || steps.claim_activities(fetch, batch.nonce))
-    })
-    .map_err(|(index, failure)| Fault::Broken { part: BatchPart::ActivityFetch(index), failure })?;
-    Ok(())
-}
-
 /// Leases are changed before anything else happens: operations check them, promotions end them.
 fn change_leases<S: TransactionSteps + ?Sized>(steps: &mut S, forward: Duration) -> Result<(), StoreFailure> {
     if !forward.is_zero() {
@@ -175,12 +165,13 @@ fn change_leases<S: TransactionSteps + ?Sized>(steps: &mut S, forward: Duration)
 /// nothing ready (`readied`), or if an older fetch with the same filter has left nothing.
 ///
 /// # Errors
-/// The index of the fetch whose claim failed.
+/// The fetch whose claim failed, as a `part` of the batch.
 fn serve_queue<F: FetchRequest, C>(
     fetches: &[WaitingFetch<'_, F>],
     readied: bool,
+    part: fn(usize) -> BatchPart,
     mut claim: impl FnMut(&F) -> Result<Claimed<C>, StoreFailure>,
-) -> Result<Vec<Option<Claimed<C>>>, (usize, StoreFailure)> {
+) -> Result<Vec<Option<Claimed<C>>>, Fault> {
     let mut exhausted: Vec<&F> = Vec::new();
     let mut served = Vec::with_capacity(fetches.len());
     for (index, fetch) in fetches.iter().enumerate() {
@@ -190,7 +181,8 @@ fn serve_queue<F: FetchRequest, C>(
         } else if exhausted.iter().any(|other| other.passes_the_same_as(request)) {
             served.push(Some(Claimed { took_all: true, ..Claimed::default() }));
         } else {
-            let mut claimed = claim(request).map_err(|failure| (index, failure))?;
+            let mut claimed =
+                claim(request).map_err(|failure| Fault::Broken { part: part(index), failure })?;
             claimed.took_all |= has_emptied_queue(request, claimed.items.len());
             if claimed.took_all && exhausted.len() < EXHAUSTED_MAX {
                 exhausted.push(request);

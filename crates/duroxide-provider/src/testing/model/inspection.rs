@@ -8,10 +8,11 @@ use super::{
     instance::{Execution, Instance},
     leases::Lock,
     mailbox::Message,
+    sessions::Session,
 };
 use crate::{
     InstanceCount, InstanceNeeds, InstanceSummary, LaneSummary, QueueSummary, QueuedActivityInfo,
-    QueuedMessageInfo, QueuedWork, RouteSummary, SummaryRequest, WorkLock,
+    QueuedMessageInfo, QueuedWork, RouteSummary, SessionLease, SummaryRequest, WorkLock,
     store::{MessageKind, recorded_at_ms},
 };
 
@@ -46,9 +47,21 @@ impl ModelEngine {
         });
         work.messages = in_room.map(|message| show_message(message, now)).collect();
         work.activities_total = activities.len() as u64;
-        let shown = activities.into_iter().take(QueuedWork::LIMIT);
-        work.activities = shown.map(|activity| self.show_activity(activity, now)).collect();
+        activities.truncate(QueuedWork::LIMIT);
+        work.sessions = self.show_sessions(&activities, now);
+        work.activities = activities.into_iter().map(|activity| self.show_activity(activity, now)).collect();
         Some(work)
+    }
+
+    fn show_sessions(&self, activities: &[&Activity], now: Timestamp) -> Vec<SessionLease> {
+        let is_named = |id: &str| activities.iter().any(|one| one.row.session_id.as_deref() == Some(id));
+        let named = self.sessions.iter().filter(|(id, session)| is_named(id) && session.until > now);
+        let lease = |(id, session): (&String, &Session)| SessionLease {
+            session_id: id.clone(),
+            owner: session.owner.clone(),
+            until_ms: session.until.as_millis(),
+        };
+        named.map(lease).collect()
     }
 
     fn show_lock(&self, lock: &Lock) -> WorkLock {

@@ -9,7 +9,7 @@ use crate::{SessionFetchConfig, store::Answer};
 
 #[derive(Debug, Clone)]
 pub(super) struct Session {
-    owner: String,
+    pub(super) owner: String,
     pub(super) until: Timestamp,
     pub(super) length: Duration,
     pub(super) last_activity_at: Timestamp,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use semver::Version;
 
 use crate::{
-    InstanceCount, InstanceSummary, LaneSummary, QueuedWork, RouteSummary, SummaryRequest, TagFilter,
-    WorkLock,
+    InstanceCount, InstanceSummary, LaneSummary, QueuedWork, RouteSummary, SessionLease, SummaryRequest,
+    TagFilter, WorkLock,
     store::{ActivityFetch, Answer, InstanceFetch, MessageKind, NodeRow, Op},
     testing::{
         Scenario, Turn,
@@ -94,6 +94,26 @@ pub fn the_activities_and_timers_of_an_instance_are_shown(mut s: Scenario) {
     s.pass(Duration::from_secs(5));
     s.promote();
     assert_eq!(work_of(&mut s, "b").ready_since_ms, Some(begin + 5000), "since the timer was due");
+}
+
+/// Whoever holds the session of an activity is shown, as long as the lease lasts.
+pub fn the_holder_of_a_session_is_shown(mut s: Scenario) {
+    let begin = s.now_ms();
+    let turn = Turn::first("a").routed_activity(None, Some("s")).routed_activity(None, Some("s"));
+    s.run_first_turn(turn.routed_activity(None, Some("other")), &start("a"));
+    assert_eq!(work_of(&mut s, "a").sessions, [], "nobody holds a session");
+    let held = s.session_work("w1").expect("the first activity of the session");
+    let lease = SessionLease {
+        session_id: "s".to_owned(),
+        owner: "w1".to_owned(),
+        until_ms: begin + LEASE.as_millis() as u64,
+    };
+    assert_eq!(work_of(&mut s, "a").sessions, vec![lease.clone()]);
+    s.ack(&held, Some(&completed("a", 2))).unwrap();
+    assert_eq!(work_of(&mut s, "a").sessions, [lease], "the other activity belongs to it too");
+    s.pass(LEASE);
+    s.promote();
+    assert_eq!(work_of(&mut s, "a").sessions, [], "the lease has ended");
 }
 
 /// A long mailbox is cut off, and counted.

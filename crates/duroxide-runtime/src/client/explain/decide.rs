@@ -106,6 +106,10 @@ impl<'a> Deciding<'a> {
         let open = OpenCalls::of(self.history());
         let mut found: Vec<Finding> =
             open.calls.iter().filter_map(|call| self.open_call(call, &open)).collect();
+        // The only thing that is waited for, so that the sentence in front of it is clear.
+        if let [Finding::Timer { .. }] = found[..] {
+            found.extend(open.calls.last().and_then(|timer| self.failed_before(timer)));
+        }
         found.sort_by_key(|finding| !activity::is_stuck(finding));
         let more = found.len().saturating_sub(CALLS_MAX) as u64;
         found.truncate(CALLS_MAX);
@@ -160,6 +164,21 @@ impl<'a> Deciding<'a> {
             (execution_id, id) == (current, call.event_id)
         });
         (is_queued || !self.has_all_messages()).then_some(Finding::Timer { due_ms, since_ms: call.since_ms })
+    }
+
+    /// The activity whose failure the code answered with this timer.
+    fn failed_before(&self, timer: &OpenCall<'_>) -> Option<Finding> {
+        let history = self.history();
+        let position = history.iter().position(|event| event.event_id == timer.event_id)?;
+        let failure = history.get(position.checked_sub(1)?)?;
+        let EventKind::ActivityFailed { details } = &failure.kind else { return None };
+        let schedule = history.iter().find(|event| Some(event.event_id) == failure.source_event_id)?;
+        let EventKind::ActivityScheduled { name, .. } = &schedule.kind else { return None };
+        Some(Finding::FailedBefore {
+            name: name.clone(),
+            error: details.to_string(),
+            at_ms: failure.timestamp_ms,
+        })
     }
 
     /// Whether no node has begun the instance.

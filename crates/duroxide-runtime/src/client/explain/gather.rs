@@ -5,14 +5,13 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use duroxide_core::{CallTarget, Event, OpenCalls, Timestamp, WorkItem, build_child_instance_id};
+use duroxide_core::{CallTarget, Event, OpenCalls, WorkItem, build_child_instance_id};
 use duroxide_provider::{
     InstanceInfo, InstanceQuery, JoinedNode, ProviderAdmin, ProviderError, QueuedMessageInfo, QueuedWork,
-    store::pending_info,
 };
 
 use super::{Explanation, decide};
-use crate::client::{Client, ClientError};
+use crate::client::{Client, ClientError, find};
 
 /// How many children are explained in all.
 pub(super) const CHILDREN_MAX: usize = 10;
@@ -68,12 +67,7 @@ async fn of_instance(
 ) -> Result<Option<Facts>, ClientError> {
     let Some(status) = client.store.read_status_or_pending(instance).await? else { return Ok(None) };
     let work = admin.read_queued_work(instance).await?;
-    let info = match admin.get_instance_info(instance).await {
-        Ok(info) => info,
-        Err(error) if error.is_retryable() => return Err(error.into()),
-        // The status shows that it exists, so its start is queued.
-        Err(_) => pending(instance, work.as_ref()),
-    };
+    let info = find::record(admin, instance, work.as_ref()).await?;
     let ended = status.terminal_event.is_some() || info.status == InstanceQuery::PENDING;
     let history = if ended { Ok(Vec::new()) } else { history(admin, &info).await? };
     let now_ms = work.as_ref().map_or_else(clock_ms, |work| work.now_ms);
@@ -97,17 +91,6 @@ async fn history(
         Err(error) if error.is_retryable() => Err(error),
         Err(error) => Ok(Err(error.message)),
     }
-}
-
-/// What the queued start says of an instance that no node has begun.
-fn pending(instance: &str, work: Option<&QueuedWork>) -> InstanceInfo {
-    let is_start = |shown: &&QueuedMessageInfo| {
-        let item = serde_json::from_str(&shown.data).ok();
-        matches!(item, Some(WorkItem::StartOrchestration { .. } | WorkItem::ContinueAsNew { .. }))
-    };
-    let start = work.and_then(|work| work.messages.iter().find(is_start));
-    let since = start.map(|start| Timestamp::from_millis(start.enqueued_at_ms)).unwrap_or_default();
-    pending_info(instance.to_owned(), start.map_or("", |start| &start.data), since, since)
 }
 
 fn open_children(facts: &Facts) -> Vec<String> {

@@ -191,8 +191,9 @@ fn poison_says_what_it_was_and_why() {
     };
     let text = "failed at 14:02:11 UTC (3 h ago): poison: activity Charge#2 exceeded 11 attempts (max 10)";
     assert_eq!(lines(ended(Some(poison("{}")))), [text]);
-    let reason = r#"{"ActivityExecute":{"poison_reason":"no handler on w1"}}"#;
-    assert_eq!(lines(ended(Some(poison(reason)))), [format!("{text}: no handler on w1")]);
+    let reason =
+        r#"{"ActivityExecute":{"poison_reason":"no handler on web-7-0123456789abcdef0123456789abcdef, w2"}}"#;
+    assert_eq!(lines(ended(Some(poison(reason)))), [format!("{text}: no handler on web-7-012345, w2")]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod time;
 
 use std::{cell::Cell, fmt};
 
-use duroxide_provider::{MissingCapability, SemverRange};
+use duroxide_provider::{MissingCapability, SemverRange, short_node_name};
 
 use super::{ActivityState, Explanation, Finding};
 
@@ -56,7 +56,9 @@ impl Words {
         match finding {
             Finding::Completed { at_ms } => format!("completed {}", self.past("at", *at_ms)),
             Finding::Failed { error, at_ms } => format!("failed {}: {error}", self.past("at", *at_ms)),
-            Finding::Poisoned { what, at_ms, .. } => format!("failed {}: {what}", self.past("at", *at_ms)),
+            Finding::Poisoned { what, at_ms, .. } => {
+                format!("failed {}: {}", self.past("at", *at_ms), with_short_names(what))
+            }
             Finding::Cancelled { reason, at_ms } => {
                 format!("was cancelled {}: {reason}", self.past("at", *at_ms))
             }
@@ -87,6 +89,9 @@ impl Words {
                 enqueued(last_enqueued)
             ),
             Finding::Timer { due_ms, .. } => self.due(*due_ms),
+            Finding::FailedBefore { name, error, at_ms } => {
+                format!("before that, activity `{name}` failed {}: {error}", self.past("at", *at_ms))
+            }
             Finding::Activity { name, attempt, max_attempts, since_ms, state, .. } => {
                 self.activity(name, *attempt, *max_attempts, *since_ms, state)
             }
@@ -129,6 +134,13 @@ impl Words {
             ActivityState::Waiting => {
                 format!("activity `{name}` waits for a free worker slot {}{}", since(), fetched(attempt))
             }
+            ActivityState::SessionHeld { session, owner, lease_ends_ms } => format!(
+                "activity `{name}` waits {} for session `{session}`, which worker {} holds, lease ends {}{}",
+                since(),
+                short_node_name(owner),
+                self.future(*lease_ends_ms),
+                fetched(attempt)
+            ),
             ActivityState::Hidden { until_ms, lacking_nodes } => {
                 format!("activity `{name}` is {}", self.hidden(*until_ms, lacking_nodes))
             }
@@ -158,7 +170,10 @@ impl Words {
     fn hidden(&self, until_ms: u64, lacking_nodes: &[String]) -> String {
         let because = match lacking_nodes {
             [] => ": a node gave it back".to_owned(),
-            nodes => format!(", because no handler is on {}", nodes.join(", ")),
+            nodes => {
+                let nodes: Vec<&str> = nodes.iter().map(|node| short_node_name(node)).collect();
+                format!(", because no handler is on {}", nodes.join(", "))
+            }
         };
         format!("hidden until {}{because}", self.time(until_ms))
     }
@@ -199,7 +214,17 @@ impl Words {
 }
 
 fn on_node(node: Option<&str>) -> String {
-    node.map(|node| format!(" on node {node}")).unwrap_or_default()
+    node.map(|node| format!(" on node {}", short_node_name(node))).unwrap_or_default()
+}
+
+/// A recorded text, which names nodes in full.
+fn with_short_names(text: &str) -> String {
+    let is_end = |c: char| c == ' ' || c == ',';
+    let short = |word: &str| {
+        let name = word.trim_end_matches(is_end);
+        format!("{}{}", short_node_name(name), word.strip_prefix(name).unwrap_or_default())
+    };
+    text.split_inclusive(is_end).map(short).collect()
 }
 
 fn fetched(attempts: u32) -> String {

@@ -12,10 +12,10 @@ use crate::{
         backoff_log::{UnregisteredActivity, warn_unregistered_activity},
         decide::{joined_nodes, lacking},
         failure_log::{FailedActivity, activity_failed},
-        locks::LeaseEnd,
+        locks::{CallOutcome, LeaseEnd},
         node::Node,
         queue::worker_id,
-        store_call::{CallOutcome, retry_call, was_recorded},
+        store_call::was_recorded,
         turn::item_bytes,
     },
     observability::{ActivityEnd, EndedActivity},
@@ -46,10 +46,9 @@ impl ActivityWork {
     /// Records the outcome. The slot is free while the ack is on its way.
     async fn complete(&mut self, call: &Call, completion: &WorkItem, ran: Duration) {
         self.slot.submit(item_bytes(completion));
-        let (store, timeout) = (&self.node.store, self.node.options.worker_lock_timeout);
-        let token = &self.token;
+        let (store, token) = (&self.node.store, &self.token);
         let ack = || store.ack_work_item(token, Some(completion.clone()));
-        match retry_call(&self.node, &mut self.lease, timeout, "ack_work_item", ack).await {
+        match self.lease.retry("ack_work_item", ack).await {
             CallOutcome::Done(()) => self.recorded(call, completion, ran),
             CallOutcome::LockLost { unanswered: true } if Box::pin(self.was_recorded(completion)).await => {
                 self.recorded(call, completion, ran);
@@ -164,11 +163,10 @@ impl ActivityWork {
         error!(target: "duroxide::runtime", kind, "unexpected WorkItem in Worker dispatcher");
         self.slot.submit(0);
         let reason = format!("unexpected work item kind {kind}");
-        let (store, timeout) = (&self.node.store, self.node.options.worker_lock_timeout);
-        let token = &self.token;
+        let (store, token) = (&self.node.store, &self.token);
         let call = || store.dead_letter_work_item(token, &reason);
         // The store counts its dead letters. If the call fails, the lease ends and another claim tries again.
-        retry_call(&self.node, &mut self.lease, timeout, "dead_letter_work_item", call).await;
+        self.lease.retry("dead_letter_work_item", call).await;
         self.node.locks.remove(&self.token);
     }
 

@@ -19,11 +19,11 @@ use crate::{
     activity_context::ActivityCall,
     dispatch::{
         ActivityRun, InProgressGuard,
-        locks::LeaseEnd,
+        locks::{CallOutcome, LeaseEnd},
         provider_call,
         quarantine::{StartGuard, started},
         queue::worker_id,
-        store_call::{CallOutcome, panic_text, retry_call},
+        store_call::panic_text,
         timing::UNSTARTED_MAX,
     },
     env::{BoxFuture, Task},
@@ -123,9 +123,9 @@ impl ActivityWork {
     }
 
     async fn read_descriptor(&mut self, call: &Call) -> Option<(String, String)> {
-        let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.worker_lock_timeout);
+        let store = Arc::clone(&self.node.store);
         let read = || store.read_descriptor(&call.instance);
-        match retry_call(&self.node, &mut self.lease, timeout, "read_descriptor", read).await {
+        match self.lease.retry("read_descriptor", read).await {
             CallOutcome::Done(found) => {
                 let found = found.map(|found| (found.name, found.version)).unwrap_or_default();
                 let known = &self.node.descriptors;

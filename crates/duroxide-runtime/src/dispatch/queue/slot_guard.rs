@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct SharedSlots {
     slots: Mutex<Slots>,
     changed: Notify,
-    /// Tells the store that the waiting fetch wants more than it was told.
+    /// Notifies the store that the demand of the waiting fetch rose.
     tell_of_demand: Mutex<Option<TellOfDemand>>,
     env: Arc<dyn Env>,
 }
@@ -57,7 +57,7 @@ impl SharedSlots {
         Some(SlotGuard { slots: Arc::clone(self), placement, taken, phase: SlotPhase::Running })
     }
 
-    /// A slot may have become free: tells the loop, and the store if its waiting fetch was told of none.
+    /// Notifies the loop that a slot may have become free, and the store if its waiting fetch knows of no free slot.
     fn tell_of_change(&self) {
         let rises = self.lock().demand_has_risen(self.env.moment());
         if rises && let Some(tell) = &*lock(&self.tell_of_demand) {

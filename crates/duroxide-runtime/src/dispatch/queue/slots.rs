@@ -34,7 +34,7 @@ pub(crate) struct Slots {
     reserved: BTreeSet<usize>,
     /// Fetched items that wait for a slot.
     queued: usize,
-    /// What the waiting shared fetch was last told to ask for; `None` if none waits.
+    /// The demand that the waiting shared fetch knows; `None` if no shared fetch waits.
     asked: Option<Wanted>,
     /// Items that may run without a slot while items are quick.
     overflow_max: usize,
@@ -177,12 +177,12 @@ impl Slots {
 
     /// How many items to fetch for slots that are not reserved. Long-running work is never prefetched.
     pub(crate) fn wanted(&mut self, now: Moment) -> Wanted {
-        let free = self.unreserved().count();
+        let free = self.free.len() - self.free.intersection(&self.reserved).count();
         let max = (free + self.prefetch(now)).saturating_sub(self.queued);
         Wanted { max, free_slots: free.saturating_sub(self.queued) }
     }
 
-    /// What the shared fetch starts with. `None` if one waits, or if nothing is wanted.
+    /// Begins the shared fetch and returns its demand. `None` if one waits already, or if nothing is wanted.
     pub(crate) fn begin_shared_fetch(&mut self, now: Moment) -> Option<Wanted> {
         let wanted = self.wanted(now);
         if self.asked.is_some() || wanted.max == 0 {
@@ -193,7 +193,7 @@ impl Slots {
         self.asked
     }
 
-    /// What the waiting shared fetch asks for when it is served.
+    /// The demand of the waiting shared fetch when it is served.
     pub(crate) fn ask(&mut self, now: Moment) -> Wanted {
         let wanted = self.wanted(now);
         self.asked = self.asked.map(|_| wanted);
@@ -205,7 +205,8 @@ impl Slots {
         self.asked = None;
     }
 
-    /// Whether the waiting shared fetch could start items or get some at all, and was told last that it could not.
+    /// Whether the waiting shared fetch would now get items, or could start them, although its last known demand says
+    /// otherwise.
     pub(crate) fn demand_has_risen(&mut self, now: Moment) -> bool {
         let Some(asked) = self.asked.filter(|asked| asked.free_slots == 0) else { return false };
         let wanted = self.wanted(now);

@@ -52,7 +52,7 @@ impl InstanceWork {
         Some(result)
     }
 
-    /// Begins a replay of everything that is recorded, with this turn. The answer is what it does otherwise.
+    /// Starts a replay of the recorded history with this turn. Resolves to the first difference.
     fn begin_replay(
         &self,
         result: &TurnResult,

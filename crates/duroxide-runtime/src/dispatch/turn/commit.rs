@@ -21,9 +21,10 @@ use crate::{
     dispatch::{
         decide::{EndTarget, Handlers, incompatible_pin, recorded_handler},
         failure_log::{FailedExecution, execution_failed},
+        locks::CallOutcome,
         measure::{End, Facts, count},
         provider_call,
-        store_call::{CallOutcome, retry_call, was_committed},
+        store_call::was_committed,
     },
 };
 
@@ -101,9 +102,7 @@ impl InstanceWork {
         self.node.metrics.record_orch_dispatcher_processing_duration(processing.as_millis() as u64);
         self.slot.submit(round_bytes(round));
         let (store, token) = (&self.node.store, &self.claim.lock_token);
-        let timeout = self.node.options.orchestrator_lock_timeout;
-        let call = || store.commit_round_ref(token, round);
-        retry_call(&self.node, &mut self.lease, timeout, "commit_round", call).await
+        self.lease.retry("commit_round", || store.commit_round_ref(token, round)).await
     }
 
     /// Acts on a confirmed commit: cancels activities, caches the execution, logs and counts.
@@ -213,9 +212,8 @@ impl InstanceWork {
     }
 
     async fn current_execution(&mut self, link: &ParentLink) -> Result<u64, ()> {
-        let (store, timeout) = (Arc::clone(&self.node.store), self.node.options.orchestrator_lock_timeout);
-        let call = || store.read_status(&link.instance);
-        match retry_call(&self.node, &mut self.lease, timeout, "read_status", call).await {
+        let store = Arc::clone(&self.node.store);
+        match self.lease.retry("read_status", || store.read_status(&link.instance)).await {
             CallOutcome::Done(status) => {
                 Ok(status.map_or(INITIAL_EXECUTION_ID, |status| status.execution_id))
             }

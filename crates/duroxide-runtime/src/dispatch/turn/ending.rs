@@ -10,7 +10,7 @@ use duroxide_core::{
 /// The event id of a failure if the store cannot tell the length of the history (semantics 16.6).
 const UNKNOWN_LAST_EVENT_ID: u64 = 99_998;
 
-/// What the engine needs to end an execution. `last_event_id` is used for a history that cannot be decoded; `None` if
+/// The record from which the engine ends an execution. `last_event_id` is used for a history that cannot be decoded; `None` if
 /// the store cannot tell it.
 pub(crate) fn record_of(
     target: EndTarget,
@@ -82,7 +82,7 @@ pub(crate) fn call_in_history(history: &[Event], child: &str) -> Option<ParentLi
     })
 }
 
-/// The messages of a dropped batch for the log: the kind of each and what identifies it. Payloads are given by size.
+/// The messages of a dropped batch for the log: kind and identifying field of each. Payloads are logged by size.
 pub(crate) fn labels_of(messages: &[WorkItem]) -> Vec<String> {
     messages.iter().map(label_of).collect()
 }

@@ -115,7 +115,7 @@ impl Source {
 }
 
 impl Cold {
-    /// Whether the code first repeats what is recorded.
+    /// Whether the code first replays recorded events.
     fn replays(&self) -> bool {
         self.run.seed.is_none() && !is_seed_only(&self.history)
     }

@@ -42,7 +42,7 @@ struct RunningStep {
     work: StepWork,
 }
 
-/// Told when a step can go on. Steps are polled on turn threads only, because they are user code and may block.
+/// The waker of a step. Steps are polled on turn threads only, because they are user code and may block.
 #[derive(Default)]
 struct Woken(Notify);
 

@@ -11,7 +11,7 @@ use super::{BuildError, Handlers};
 /// Set to write the file instead of comparing with it.
 const WRITE: &str = "DUROXIDE_FREEZE";
 
-/// Why handlers are not what a file says. Its `Debug` is its text, so that `unwrap` in a test shows it.
+/// The differences between handlers and a file. `Debug` prints the text, so that `unwrap` in a test shows it.
 pub struct FrozenError(String);
 
 impl Handlers {
@@ -71,7 +71,7 @@ impl Handlers {
     }
 }
 
-/// What the file says of one handler.
+/// The entry of one handler in the file.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Frozen {

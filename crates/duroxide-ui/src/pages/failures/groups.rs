@@ -1,76 +1,168 @@
-//! [`Group`]: failed instances whose errors are alike.
+//! Failed instances whose errors are alike.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use duroxide::InstanceInfo;
 
 use crate::{
     PayloadKind,
     format::{self, Moment},
-    pages::instances::Row,
+    links,
     redact::Redact,
 };
 
 /// How many instances of a group are listed.
 const LISTED_MAX: usize = 50;
+/// How many groups are shown: the largest ones.
+const GROUPS_MAX: usize = 200;
 /// How much of an error tells one group from another.
 const ERROR_BYTES: usize = 300;
 
-/// Failed instances of one orchestration whose errors are alike.
+/// Groups failed instances, one after the other, newest first. It keeps a bounded part of each group, whatever its size.
+#[derive(Debug, Default)]
+pub(super) struct Grouping {
+    /// By orchestration and pattern of the error.
+    groups: HashMap<(String, String), Group>,
+    looked_at: u64,
+}
+
+/// Failed instances, grouped.
 #[derive(Debug)]
+pub(crate) struct Grouped {
+    /// The largest group first.
+    pub(super) groups: Vec<Group>,
+    /// Groups that are left out, because there are too many.
+    pub(super) left_out: usize,
+    /// How many instances were grouped.
+    pub(super) looked_at: u64,
+    /// Whether there are more failed instances than that.
+    pub(super) has_more: bool,
+    /// When they were read.
+    pub(super) at_ms: u64,
+}
+
+/// Failed instances of one orchestration whose errors are alike.
+#[derive(Debug, Clone)]
 pub(super) struct Group {
+    name: String,
+    versions: BTreeSet<String>,
+    /// The newest error.
+    error: String,
+    pub(super) is_poison: bool,
+    count: u64,
+    last_ms: u64,
+    /// The newest ones.
+    listed: Vec<Listed>,
+}
+
+#[derive(Debug, Clone)]
+struct Listed {
+    id: String,
+    version: String,
+    updated_ms: u64,
+}
+
+/// A group as it is shown.
+#[derive(Debug)]
+pub(super) struct GroupView {
     pub(super) name: String,
     pub(super) versions: String,
-    /// The newest error.
     pub(super) error: String,
-    pub(super) is_poison: bool,
     pub(super) count: String,
     pub(super) last: Moment,
-    /// The newest ones.
     pub(super) listed: Vec<Row>,
-    pub(super) left_out: usize,
+    pub(super) is_cut: bool,
 }
 
-/// Groups failed instances, the largest group first.
-pub(super) fn groups(failed: &[InstanceInfo], redact: &Redact, now_ms: u64) -> Vec<Group> {
-    let mut found: HashMap<(&str, String), Vec<&InstanceInfo>> = HashMap::new();
-    for info in failed {
-        let pattern = pattern(&shown_error(info, redact), info);
-        found.entry((&info.orchestration_name, pattern)).or_default().push(info);
-    }
-    let mut found: Vec<_> = found.into_iter().collect();
-    found.sort_by(|((name, error), one), ((other_name, other_error), other)| {
-        other.len().cmp(&one.len()).then_with(|| (name, error).cmp(&(other_name, other_error)))
-    });
-    found.into_iter().filter_map(|((name, _), members)| group(name, &members, redact, now_ms)).collect()
+/// An instance of a group as it is shown.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) id: String,
+    pub(super) link: String,
+    pub(super) version: String,
+    pub(super) updated: Moment,
 }
 
-fn group(name: &str, members: &[&InstanceInfo], redact: &Redact, now_ms: u64) -> Option<Group> {
-    let newest = members.iter().max_by_key(|info| info.updated_at)?;
-    let mut versions: Vec<&str> = members.iter().map(|info| info.orchestration_version.as_str()).collect();
-    versions.sort_unstable();
-    versions.dedup();
-    Some(Group {
-        name: name.to_owned(),
-        versions: versions.join(", "),
-        error: format::one_line(&shown_error(newest, redact), ERROR_BYTES),
+impl Grouping {
+    pub(super) fn add(&mut self, info: &InstanceInfo, redact: &Redact) {
+        let text = info.output.as_deref().unwrap_or("no reason was recorded");
+        let shown = redact.shown(&info.instance_id, PayloadKind::Error, &info.orchestration_name, text);
+        let key = (info.orchestration_name.clone(), pattern(&shown, &info.instance_id));
+        let group = self.groups.entry(key).or_insert_with(|| Group::new(&info.orchestration_name));
         // The texts of errors are what the store lists; poison begins like this.
-        is_poison: newest.output.as_deref().unwrap_or_default().starts_with("poison:"),
-        count: format::number(members.len() as u64),
-        last: Moment::new(newest.updated_at, now_ms),
-        listed: members.iter().take(LISTED_MAX).map(|info| Row::new(info, redact, now_ms)).collect(),
-        left_out: members.len().saturating_sub(LISTED_MAX),
-    })
+        group.add(info, &shown, text.starts_with("poison:"));
+        self.looked_at += 1;
+    }
+
+    pub(super) fn looked_at(&self) -> u64 {
+        self.looked_at
+    }
+
+    pub(super) fn finish(self, has_more: bool, at_ms: u64) -> Grouped {
+        let mut groups: Vec<_> = self.groups.into_iter().collect();
+        groups.sort_by(|(one_key, one), (other_key, other)| {
+            other.count.cmp(&one.count).then_with(|| one_key.cmp(other_key))
+        });
+        let left_out = groups.len().saturating_sub(GROUPS_MAX);
+        let groups = groups.into_iter().take(GROUPS_MAX).map(|(_, group)| group).collect();
+        Grouped { groups, left_out, looked_at: self.looked_at, has_more, at_ms }
+    }
 }
 
-fn shown_error(info: &InstanceInfo, redact: &Redact) -> String {
-    let text = info.output.as_deref().unwrap_or("no reason was recorded");
-    redact.shown(&info.instance_id, PayloadKind::Error, &info.orchestration_name, text).into_owned()
+impl Group {
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            versions: BTreeSet::new(),
+            error: String::new(),
+            is_poison: false,
+            count: 0,
+            last_ms: 0,
+            listed: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, info: &InstanceInfo, error: &str, is_poison: bool) {
+        if self.count == 0 || info.updated_at > self.last_ms {
+            self.last_ms = info.updated_at;
+            self.error = format::one_line(error, ERROR_BYTES);
+            self.is_poison = is_poison;
+        }
+        self.count += 1;
+        if !self.versions.contains(&info.orchestration_version) {
+            self.versions.insert(info.orchestration_version.clone());
+        }
+        if self.listed.len() < LISTED_MAX {
+            self.listed.push(Listed {
+                id: info.instance_id.clone(),
+                version: info.orchestration_version.clone(),
+                updated_ms: info.updated_at,
+            });
+        }
+    }
+
+    pub(super) fn view(&self, now_ms: u64) -> GroupView {
+        let row = |listed: &Listed| Row {
+            link: links::instance(&listed.id),
+            id: listed.id.clone(),
+            version: listed.version.clone(),
+            updated: Moment::new(listed.updated_ms, now_ms),
+        };
+        GroupView {
+            name: self.name.clone(),
+            versions: self.versions.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+            error: self.error.clone(),
+            count: format::number(self.count),
+            last: Moment::new(self.last_ms, now_ms),
+            listed: self.listed.iter().map(row).collect(),
+            is_cut: self.count > self.listed.len() as u64,
+        }
+    }
 }
 
 /// An error without what differs from instance to instance: its own id, numbers, and long hexadecimal texts.
-fn pattern(error: &str, info: &InstanceInfo) -> String {
-    let error = error.replace(&info.instance_id, "<id>");
+fn pattern(error: &str, instance: &str) -> String {
+    let error = error.replace(instance, "<id>");
     let words = error.split_inclusive(|c: char| !(c.is_alphanumeric() || c == '-'));
     let pattern: String =
         words.map(|word| if word.contains(|c: char| c.is_ascii_digit()) { "#" } else { word }).collect();
@@ -95,6 +187,12 @@ mod tests {
         }
     }
 
+    fn grouped(all: &[InstanceInfo], redact: &Redact) -> Grouped {
+        let mut grouping = Grouping::default();
+        all.iter().for_each(|info| grouping.add(info, redact));
+        grouping.finish(false, 0)
+    }
+
     #[test]
     fn errors_that_differ_in_ids_and_numbers_are_alike() {
         let all = [
@@ -104,12 +202,12 @@ mod tests {
             failed("pay-1", "Payment", "no stock", 2),
             failed("pay-2", "Payment", "poison: activity Charge#2 exceeded 11 attempts (max 10)", 2),
         ];
-        let groups = groups(&all, &Redact::default(), 10);
+        let groups = grouped(&all, &Redact::default()).groups;
         let told: Vec<_> =
-            groups.iter().map(|group| (group.name.as_str(), group.count.as_str(), group.is_poison)).collect();
+            groups.iter().map(|group| (group.name.as_str(), group.count, group.is_poison)).collect();
         assert_eq!(
             told,
-            [("Order", "2", false), ("Order", "1", false), ("Payment", "1", false), ("Payment", "1", true)]
+            [("Order", 2, false), ("Order", 1, false), ("Payment", 1, false), ("Payment", 1, true)]
         );
         assert_eq!(groups[0].error, "order-2: card 4712 refused", "the newest one is shown");
     }
@@ -118,8 +216,18 @@ mod tests {
     fn the_hook_sees_errors_before_they_are_grouped() {
         let redact = Redact::with(std::sync::Arc::new(|_| Some("hidden".to_owned())));
         let all = [failed("a", "Order", "one secret", 1), failed("b", "Order", "another secret", 1)];
-        let groups = groups(&all, &redact, 10);
+        let groups = grouped(&all, &redact).groups;
         assert_eq!(groups.len(), 1);
         assert!(!format!("{groups:?}").contains("secret"), "{groups:?}");
+    }
+
+    #[test]
+    fn groups_and_their_instances_are_bounded() {
+        let alike = (0..1_000).map(|n| failed(&format!("a-{n}"), "Order", "no stock", n));
+        let different = (0..1_000_u64).map(|n| failed(&format!("b-{n}"), &format!("Order{n}"), "no", n));
+        let grouped = grouped(&alike.chain(different).collect::<Vec<_>>(), &Redact::default());
+        assert_eq!((grouped.looked_at, grouped.groups.len(), grouped.left_out), (2_000, GROUPS_MAX, 801));
+        let first = grouped.groups[0].view(1_000);
+        assert_eq!((first.count.as_str(), first.listed.len(), first.is_cut), ("1,000", LISTED_MAX, true));
     }
 }

@@ -1,6 +1,6 @@
 //! What waits for an instance in the queues.
 
-use duroxide::providers::{QueuedActivityInfo, QueuedMessageInfo, QueuedWork};
+use duroxide::providers::{QueuedActivityInfo, QueuedMessageInfo, QueuedWork, SessionLease, short_node_name};
 use serde_json::Value;
 
 use crate::{
@@ -46,11 +46,7 @@ impl QueuedView {
         Self {
             messages: queued.messages.iter().map(message).collect(),
             messages_total: queued.messages_total,
-            activities: queued
-                .activities
-                .iter()
-                .map(|activity| Activity::new(activity, queued.now_ms))
-                .collect(),
+            activities: queued.activities.iter().map(|activity| Activity::new(activity, queued)).collect(),
             activities_total: queued.activities_total,
         }
     }
@@ -93,15 +89,26 @@ fn kind_and_name(data: &str) -> (String, String) {
 }
 
 impl Activity {
-    fn new(activity: &QueuedActivityInfo, now_ms: u64) -> Self {
+    fn new(activity: &QueuedActivityInfo, queued: &QueuedWork) -> Self {
+        let now_ms = queued.now_ms;
+        let is_its_session = |lease: &&SessionLease| Some(&lease.session_id) == activity.session_id.as_ref();
+        let session = queued.sessions.iter().find(is_its_session);
         let hidden = activity.hidden_until_ms.filter(|until| *until > now_ms);
         let state = match (&activity.lock, hidden) {
             (Some(lock), _) => {
-                let node = lock.node.as_deref().unwrap_or("an unknown node");
+                let node = lock.node.as_deref().map_or("an unknown node", short_node_name);
                 format!("runs on {node}, lease ends {}", Moment::new(lock.until_ms, now_ms).relative)
             }
             (None, Some(until)) => format!("hidden, shown again {}", Moment::new(until, now_ms).relative),
-            (None, None) => "waits for a worker".to_owned(),
+            (None, None) => match session {
+                Some(lease) => format!(
+                    "waits for session {}, held by {}, lease ends {}",
+                    lease.session_id,
+                    short_node_name(&lease.owner),
+                    Moment::new(lease.until_ms, now_ms).relative
+                ),
+                None => "waits for a worker".to_owned(),
+            },
         };
         let stop = if activity.stop_requested { "; asked to stop" } else { "" };
         Self {

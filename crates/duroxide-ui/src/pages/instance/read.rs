@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use duroxide::{
-    Client, ClientError, Event, ExecutionInfo, InstanceInfo, InstanceQuery, OrchestrationStatus,
+    Client, Event, ExecutionInfo, Explanation, InstanceInfo, InstanceQuery, OrchestrationStatus,
     providers::QueuedWork,
 };
 
@@ -15,8 +15,8 @@ use crate::{console::Console, failure::Failure, format};
 pub(super) struct Read {
     pub(super) now_ms: u64,
     pub(super) info: InstanceInfo,
-    /// Why it does not move, a sentence each; or why that cannot be said.
-    pub(super) explanation: Result<Vec<String>, String>,
+    /// Why it does not move; or why that cannot be said.
+    pub(super) explanation: Result<Explanation, String>,
     pub(super) executions: Vec<u64>,
     pub(super) execution_id: u64,
     pub(super) execution: Option<ExecutionInfo>,
@@ -30,7 +30,7 @@ pub(super) struct Read {
 
 pub(super) async fn read(console: &Console, id: &str, execution: Option<u64>) -> Result<Read, Failure> {
     let client = &console.client;
-    let info = find(client, id).await?;
+    let info = client.find_instance(id).await?;
     let is_pending = info.status == InstanceQuery::PENDING;
     let execution_id = execution.unwrap_or(info.current_execution_id);
     let executions = if is_pending { Vec::new() } else { client.list_executions(id).await? };
@@ -49,7 +49,7 @@ pub(super) async fn read(console: &Console, id: &str, execution: Option<u64>) ->
         client.read_queued_work(id),
     );
     Ok(Read {
-        explanation: explanation.map(|found| found.lines()).map_err(|error| error.to_string()),
+        explanation: explanation.map_err(|error| error.to_string()),
         execution: execution.ok(),
         history,
         key_values: key_values?.into_iter().collect(),
@@ -73,24 +73,6 @@ async fn history(
         return Ok(Vec::new());
     }
     client.read_execution_history(id, execution_id).await.map_err(|error| error.to_string())
-}
-
-/// The store's record of an instance, or of its queued start.
-pub(crate) async fn find(client: &Client, id: &str) -> Result<InstanceInfo, ClientError> {
-    match client.get_instance_info(id).await {
-        Err(ClientError::InstanceNotFound { .. }) => {}
-        found => return found,
-    }
-    let mut query = InstanceQuery::default().status(InstanceQuery::PENDING).id_prefix(id);
-    loop {
-        let page = client.query_instances(&query).await?;
-        if let Some(pending) = page.instances.into_iter().find(|info| info.instance_id == id) {
-            return Ok(pending);
-        }
-        // A node may have begun it between the two reads.
-        let Some(next) = page.next else { return client.get_instance_info(id).await };
-        query = query.after(next);
-    }
 }
 
 fn custom_status(status: OrchestrationStatus) -> Option<String> {

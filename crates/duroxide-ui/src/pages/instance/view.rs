@@ -2,9 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use duroxide::{Explanation, InstanceQuery};
 use duroxide_core::{CallTarget, OpenCalls};
 
-use super::{describe, family::FamilyView, history::Described, queued::QueuedView, read::Read};
+use super::{
+    describe,
+    family::FamilyView,
+    hints::{Hint, hints},
+    history::Described,
+    queued::QueuedView,
+    read::Read,
+};
 use crate::{
     Limits, PayloadKind,
     charts::gantt::{Gantt, gantt},
@@ -37,6 +45,7 @@ pub(super) struct View {
     pub(super) status: String,
     pub(super) class: &'static str,
     pub(super) is_open: bool,
+    pub(super) is_pending: bool,
     pub(super) is_child: bool,
     /// A history whose payloads are hidden would not replay.
     pub(super) can_export: bool,
@@ -44,6 +53,7 @@ pub(super) struct View {
     pub(super) updated: Moment,
     /// Sentences in parts: what is a name, and the text.
     pub(super) explanation: Vec<Vec<(bool, String)>>,
+    pub(super) hints: Vec<Hint>,
     pub(super) unexplained: Option<String>,
     pub(super) execution_id: u64,
     pub(super) executions: Vec<u64>,
@@ -115,11 +125,13 @@ impl View {
             class: status_class(&info.status),
             status: info.status.clone(),
             is_open,
+            is_pending: info.status == InstanceQuery::PENDING,
             can_export: !redact.is_set(),
             is_child: info.parent_instance_id.is_some(),
             created: Moment::new(info.created_at, read.now_ms),
             updated: Moment::new(info.updated_at, read.now_ms),
             explanation: explanation(read, redact),
+            hints: read.explanation.as_ref().map(hints).unwrap_or_default(),
             unexplained: read.explanation.as_ref().err().cloned(),
             execution_id: read.execution_id,
             executions_left_out: executions.len().saturating_sub(EXECUTIONS_MAX),
@@ -147,12 +159,12 @@ impl View {
 
 /// The sentences, with what the hook hides. Sentences about an end repeat its error, which is a payload.
 fn explanation(read: &Read, redact: &Redact) -> Vec<Vec<(bool, String)>> {
-    let lines = read.explanation.as_deref().unwrap_or_default().iter();
+    let lines = read.explanation.as_ref().map(Explanation::lines).unwrap_or_default();
     let info = &read.info;
     let shown = |line: &String| {
         format::sentence(&redact.shown(&info.instance_id, PayloadKind::Error, &info.orchestration_name, line))
     };
-    lines.map(shown).collect()
+    lines.iter().map(shown).collect()
 }
 
 fn events(read: &Read, shown: &[duroxide::Event], redact: &Redact, limits: &Limits) -> Vec<Described> {

@@ -26,7 +26,9 @@ pub(super) struct View {
 /// A node as it is shown.
 #[derive(Debug)]
 pub(super) struct NodeView {
+    /// Its short name.
     pub(super) name: String,
+    pub(super) full_name: String,
     pub(super) is_there: bool,
     pub(super) seen: Moment,
     pub(super) started: Moment,
@@ -59,7 +61,11 @@ impl View {
             what: open.text(),
             link: open.link(),
             count: format::number(open.count),
-            nodes: nodes.iter().filter(|node| open.is_met_by(node)).map(|node| node.name.clone()).collect(),
+            nodes: nodes
+                .iter()
+                .filter(|node| open.is_met_by(node))
+                .map(|node| node.short_name().to_owned())
+                .collect(),
         };
         let list = |is_pin: bool| -> Option<Vec<Need>> {
             let (_, _) = (counted?, queued?);
@@ -185,7 +191,8 @@ impl NodeView {
         });
         let replays: Vec<String> = capability.replay_versions.iter().map(ToString::to_string).collect();
         Self {
-            name: node.name.clone(),
+            name: node.short_name().to_owned(),
+            full_name: node.name.clone(),
             is_there,
             seen: Moment::new(node.seen_at_ms, now),
             started: Moment::new(node.started_at_ms, now),

@@ -243,7 +243,9 @@ impl QueuesView {
             next_timer: queues.next_timer_ms.map(|at| Moment::new(at, now)),
             nodes: nodes
                 .iter()
-                .map(|node| (node.name.clone(), node.is_there(now), Moment::new(node.seen_at_ms, now)))
+                .map(|node| {
+                    (node.short_name().to_owned(), node.is_there(now), Moment::new(node.seen_at_ms, now))
+                })
                 .collect(),
             nodes_there: nodes.iter().filter(|node| node.is_there(now)).count(),
             ready: if is_known { format::number(ready) } else { "?".to_owned() },

@@ -63,7 +63,7 @@ impl Overview {
         let line = |node: &JoinedNode| {
             let seen = format!("  seen {} ago", age(node.seen_at_ms, self.now_ms));
             let tone = if node.is_there(self.now_ms) { Tone::Good } else { Tone::Bad };
-            Line::new("node ").and(tone, clean(&node.name)).and(Tone::Dim, seen)
+            Line::new("node ").and(tone, clean(node.short_name())).and(Tone::Dim, seen)
         };
         text.lines(self.nodes.iter().map(line))
     }

@@ -1,4 +1,4 @@
-//! [`Explorer`]: a deserializer that notes what it is asked for.
+//! [`Explorer`]: a deserializer that records the types it is asked for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use super::{
     answers::{NUMBERS, TEXTS},
 };
 
-/// What is known of a type so far, by the place of each value.
+/// The shape of a type found so far, by the path of each value.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     lines: BTreeMap<String, String>,

@@ -13,6 +13,7 @@ pub(super) fn is_stuck(finding: &Finding) -> bool {
         ActivityState::NoNode { .. } | ActivityState::Hidden { .. } => true,
         ActivityState::Running { .. }
         | ActivityState::Waiting
+        | ActivityState::SessionHeld { .. }
         | ActivityState::StopRequested
         | ActivityState::NotQueued
         | ActivityState::Unknown => false,
@@ -61,7 +62,18 @@ impl Deciding<'_> {
         }
         match self.nodes.lack_for_activity(&queued.name, tag) {
             Some(missing) => ActivityState::NoNode { missing },
-            None => ActivityState::Waiting,
+            None => session_held(work, queued).unwrap_or(ActivityState::Waiting),
         }
     }
+}
+
+/// The worker that alone can take an activity of a session.
+fn session_held(work: &QueuedWork, queued: &QueuedActivityInfo) -> Option<ActivityState> {
+    let session = queued.session_id.as_deref()?;
+    let lease = work.sessions.iter().find(|lease| lease.session_id == session)?;
+    Some(ActivityState::SessionHeld {
+        session: session.to_owned(),
+        owner: lease.owner.clone(),
+        lease_ends_ms: lease.until_ms,
+    })
 }

@@ -2,14 +2,22 @@
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// `12 s`, `90 min`, `3 h`, `5 d`: the largest unit of which there are two or more.
+/// `12 s`, `90 min`, `2 h 59 min`, `5 d 3 h`: the largest unit of which there are two or more. Of hours and days also the next
+/// smaller one, because half of an hour matters to somebody who waits.
 pub(super) fn span(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", seconds / 86_400),
+        7_200..172_800 => two_units((seconds / 3_600, "h"), (seconds / 60 % 60, "min")),
+        _ => two_units((seconds / 86_400, "d"), (seconds / 3_600 % 24, "h")),
+    }
+}
+
+fn two_units(large: (u64, &str), small: (u64, &str)) -> String {
+    match small.0 {
+        0 => format!("{} {}", large.0, large.1),
+        _ => format!("{} {} {} {}", large.0, large.1, small.0, small.1),
     }
 }
 
@@ -45,9 +53,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_have_one_unit() {
+    fn long_spans_have_two_units() {
         let spans = [0, 999, 119_999, 120_000, 7_199_000, 7_200_000, 172_799_000, 172_800_000].map(span);
-        assert_eq!(spans, ["0 s", "0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 d"]);
+        assert_eq!(spans, ["0 s", "0 s", "119 s", "2 min", "119 min", "2 h", "47 h 59 min", "2 d"]);
+        assert_eq!(span(5 * 86_400_000 + 3 * 3_600_000), "5 d 3 h");
     }
 
     #[test]

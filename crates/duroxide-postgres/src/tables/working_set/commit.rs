@@ -1,0 +1,170 @@
+//! The last round trip of a transaction: sends what it has written, and commits.
+
+use std::time::Instant;
+
+use duroxide_core::Timestamp;
+use tokio_postgres::Row;
+
+use super::NUMBERS_IN_BLOCK;
+use crate::{
+    connection::{Frame, Query, parameters},
+    fault::Trouble,
+    tables::{
+        Phase, PostgresTables,
+        ready::{first_ready_query, read_first_ready},
+    },
+    value::{Columns, micros, time, unsigned},
+};
+
+const NEXT_DUE: &str = "SELECT min(due.at) AS at FROM (
+    (SELECT wait_until AS at FROM {s}.instance WHERE wait_until >= $2::bigint ORDER BY wait_until LIMIT 1)
+    UNION ALL
+    (SELECT wait_until FROM {s}.activity WHERE wait_until >= $2::bigint ORDER BY wait_until LIMIT 1)
+    UNION ALL
+    (SELECT remove_at FROM {s}.removal_task ORDER BY remove_at LIMIT 1)
+    UNION ALL
+    (SELECT lock_until FROM {s}.session WHERE lock_until > $1
+        AND EXISTS (SELECT 1 FROM {s}.activity WHERE activity.session_id = session.id)
+        ORDER BY lock_until LIMIT 1)
+) AS due";
+
+/// How many numbers a node has at hand. A batch that needs more draws them first, which costs a round trip.
+const RESERVE: usize = 4_096;
+
+/// What is known after a commit.
+#[derive(Debug)]
+pub(crate) struct Committed {
+    pub(crate) due: Looked,
+    /// Whether others were notified.
+    pub(crate) was_told: bool,
+}
+
+/// What a transaction knows of what is due.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Looked {
+    /// The database has said when something is due.
+    Asked(Option<Timestamp>),
+    /// The earliest time that the transaction itself has written.
+    Wrote(Option<Timestamp>),
+}
+
+impl PostgresTables {
+    /// Sends what was written and commits, in one round trip. Nothing is sent if nothing was read or written.
+    pub(in crate::tables) fn commit(&mut self) -> Result<(), Trouble> {
+        self.finish_and_notify(Vec::new(), None).map(|_| ())
+    }
+
+    /// The same, and in the same round trip notifies others, behind the commit: a transaction that notifies holds a lock of the
+    /// whole server while it waits for the disk. Finds out when something is due if that is asked, or if only the database
+    /// can tell.
+    pub(crate) fn commit_and_look(
+        &mut self,
+        now: Timestamp,
+        asks: bool,
+        notification: Option<Query>,
+    ) -> Result<Committed, Trouble> {
+        let asks = asks || self.set.writes_rare_due();
+        let wrote = self.set.earliest_due();
+        let from = self.floors.due();
+        let looks = self.row_cache.is_look_due();
+        let question = asks.then(|| next_due_query(now, from));
+        let look = looks.then(|| first_ready_query(&self.floors));
+        let asked_at = Instant::now();
+        let (answers, was_told) =
+            self.finish_and_notify(question.into_iter().chain(look).collect(), notification)?;
+        let mut answers = answers.into_iter();
+        let due = if asks {
+            let next = read_next_due(&answers.next().unwrap_or_default())?;
+            self.floors.learn_due(next, now, asked_at);
+            Looked::Asked(next)
+        } else {
+            Looked::Wrote(wrote)
+        };
+        self.floors.lower_due(wrote);
+        if looks {
+            let first = answers.next().unwrap_or_default().first().map(read_first_ready).transpose()?;
+            self.row_cache.compare_first(first);
+        }
+        Ok(Committed { due, was_told })
+    }
+
+    /// Returns the rows of each question, and whether the notification was sent.
+    pub(in crate::tables) fn finish_and_notify(
+        &mut self,
+        questions: Vec<Query>,
+        notification: Option<Query>,
+    ) -> Result<(Vec<Vec<Row>>, bool), Trouble> {
+        let mut queries = self.unsent(self.blocks_to_draw())?;
+        let writes = queries.len();
+        queries.extend(questions);
+        let frame = match (self.phase, queries.len()) {
+            (Phase::Unsent | Phase::Recalled, 0) => {
+                self.forget();
+                return Ok((Vec::new(), false));
+            }
+            (Phase::Unsent | Phase::Recalled, 1) => Frame::Single,
+            (Phase::Unsent | Phase::Recalled, _) => Frame::BeginAndCommit,
+            (Phase::Closed | Phase::Prefetched | Phase::Sent, _) => Frame::Commit,
+        };
+        // Whatever comes of it, the transaction is over unless `rollback` is called, which is harmless then.
+        let finished = match notification {
+            Some(notification) => self.connection.trip_with_behind(&queries, notification, frame),
+            None => self.connection.trip(&queries, frame).map(|answers| (answers, false)),
+        };
+        let (mut answers, was_told) = finished.inspect_err(|_| self.row_cache.distrust())?;
+        let asked = answers.split_off(writes);
+        self.keep_written(answers.last().and_then(|rows| rows.first()))?;
+        Ok((asked, was_told))
+    }
+
+    /// The transaction was committed: what it wrote goes into the row cache.
+    fn keep_written(&mut self, outcome: Option<&Row>) -> Result<(), Trouble> {
+        self.routes.keep();
+        self.lanes.keep();
+        self.set.sent();
+        self.row_cache.take(&self.set);
+        self.forget();
+        if let Some(outcome) = outcome.filter(|row| has_outcome(row)) {
+            self.reserve.add(outcome.column::<Vec<i64>>("firsts")?.into_iter().map(unsigned));
+            self.clock.learn(outcome.column("now").map(time)?);
+        }
+        Ok(())
+    }
+
+    /// Statements that write what this transaction has written.
+    pub(in crate::tables) fn unsent(&mut self, blocks: u64) -> Result<Vec<Query>, Trouble> {
+        if self.set.revision.is_none() && self.set.has_writes() {
+            self.set.revision = Some(self.next_number()?);
+        }
+        Ok(self.set.unsent(blocks))
+    }
+
+    fn blocks_to_draw(&self) -> u64 {
+        let missing = RESERVE.saturating_sub(self.set.numbers.len());
+        (missing as u64).div_ceil(NUMBERS_IN_BLOCK)
+    }
+
+    pub(in crate::tables) fn next_due(
+        &mut self,
+        sessions_after: Timestamp,
+    ) -> Result<Option<Timestamp>, Trouble> {
+        let rows = self.ask(next_due_query(sessions_after, 0))?;
+        read_next_due(&rows)
+    }
+}
+
+/// Whether a row tells what a statement of several parts has done.
+fn has_outcome(row: &Row) -> bool {
+    row.columns().iter().any(|column| column.name() == "unchanged")
+}
+
+fn next_due_query(sessions_after: Timestamp, from: i64) -> Query {
+    Query::new(NEXT_DUE, parameters![micros(sessions_after), from])
+}
+
+fn read_next_due(rows: &[Row]) -> Result<Option<Timestamp>, Trouble> {
+    match rows.first() {
+        Some(row) => Ok(row.column::<Option<i64>>("at")?.map(time)),
+        None => Ok(None),
+    }
+}

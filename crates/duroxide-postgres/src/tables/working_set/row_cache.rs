@@ -1,0 +1,267 @@
+//! Rows as this node wrote them last.
+//!
+//! A transaction that finds all its rows in this cache takes one round trip, because it reads nothing. The cached rows are not
+//! locked, so another node may have changed one of them. Every write gives a row a new revision. The transaction compares
+//! revisions when it writes; if one differs, the transaction has no effect, and the engine repeats it with rows from the database.
+//!
+//! The cache holds only rows that this node wrote. A node that writes an execution, event, message or value of an instance also
+//! gives the instance a new revision. So an instance whose revision this node gave has not been changed by another node, and
+//! neither has anything that belongs to it.
+
+mod recall;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::{Duration, Instant},
+};
+
+use duroxide_provider::rules::{InstanceRow, LaneId, Readiness, RouteId};
+
+pub(in crate::tables) use self::recall::Accepted;
+use super::{Mailbox, WorkingSet};
+use crate::{
+    record::{Activity, ActivityKey, CustomStatus, Execution, Message, SettingChange},
+    tables::{mailbox::whole::WholeMailbox, ready::ready_on},
+};
+
+/// How many rows and how many bytes of texts are kept. If more come, all are forgotten.
+const ROWS_MAX: usize = 32_768;
+const BYTES_MAX: usize = 32 << 20;
+/// For so many transactions after one that failed, nothing is taken from here.
+const PAUSE: u32 = 16;
+
+#[derive(Debug, Default)]
+pub(in crate::tables) struct RowCache {
+    instances: HashMap<u64, CachedInstance>,
+    numbers: HashMap<String, u64>,
+    activities: HashMap<u64, CachedActivity>,
+    activity_numbers: HashMap<ActivityKey, u64>,
+    /// Instances that can be claimed, by route and place.
+    ready_instances: BTreeSet<(RouteId, u64, u64)>,
+    /// Activities of no session that can be claimed.
+    ready_activities: BTreeSet<(LaneId, u64)>,
+    bytes: usize,
+    all_ready_instances: AllReady,
+    all_ready_activities: AllReady,
+    /// Whether nobody else makes anything ready: for tests.
+    pub(in crate::tables) is_only_writer: bool,
+    pause: u32,
+}
+
+/// Whether the cache holds all ready rows of a queue, and when that was last verified.
+///
+/// Other nodes notify this one of rows that they make ready, unless they have not noticed this node yet. Therefore the node verifies at
+/// intervals that the first ready row of the database is the first ready row of the cache.
+#[derive(Debug, Default)]
+struct AllReady(Option<Instant>);
+
+impl AllReady {
+    const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+    const FRESH: Duration = Duration::from_secs(1);
+
+    fn is_so(&self, lasts: bool) -> bool {
+        self.0.is_some_and(|at| lasts || at.elapsed() < Self::FRESH)
+    }
+
+    fn is_look_due(&self) -> bool {
+        self.0.is_some_and(|at| at.elapsed() >= Self::LOOK_INTERVAL)
+    }
+
+    fn compare(&mut self, is_same: bool) {
+        self.0 = self.0.filter(|_| is_same).map(|_| Instant::now());
+    }
+}
+
+/// The first rows of the store that can be claimed.
+#[derive(Debug)]
+pub(in crate::tables) struct FirstReady {
+    /// Its place among the ready instances.
+    pub(in crate::tables) instance: Option<u64>,
+    pub(in crate::tables) activity: Option<u64>,
+    /// Whether there are stray mailboxes, or ready activities of sessions.
+    pub(in crate::tables) has_others: bool,
+}
+
+/// An instance, and what is known of what belongs to it.
+#[derive(Debug)]
+struct CachedInstance {
+    row: InstanceRow,
+    revision: u64,
+    /// The current one.
+    execution: Option<Execution>,
+    /// All of them.
+    messages: Vec<Message>,
+    custom_status: Option<Option<CustomStatus>>,
+    setting_changes: Option<Vec<SettingChange>>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct CachedActivity {
+    activity: Activity,
+    revision: u64,
+}
+
+impl RowCache {
+    /// Forgets everything after a failure. What is read from the database next decides.
+    pub(in crate::tables) fn distrust(&mut self) {
+        self.clear();
+        self.pause = PAUSE;
+    }
+
+    fn clear(&mut self) {
+        *self = Self { is_only_writer: self.is_only_writer, pause: self.pause, ..Self::default() };
+    }
+
+    /// Others may have made something ready.
+    pub(in crate::tables) fn forget_ready(&mut self) {
+        self.all_ready_instances = AllReady(None);
+        self.all_ready_activities = AllReady(None);
+    }
+
+    /// No stored instance can be claimed. Those that could be were claimed by others.
+    pub(in crate::tables) fn no_instance_is_ready(&mut self) {
+        let claimed: Vec<u64> = self.ready_instances.iter().map(|(_, _, number)| *number).collect();
+        claimed.into_iter().for_each(|number| self.remove_instance(number));
+        self.all_ready_instances = AllReady(Some(Instant::now()));
+    }
+
+    /// The same for activities.
+    pub(in crate::tables) fn no_activity_is_ready(&mut self) {
+        let claimed: Vec<u64> = self.ready_activities.iter().map(|(_, number)| *number).collect();
+        claimed.into_iter().for_each(|number| self.remove_activity(number));
+        self.all_ready_activities = AllReady(Some(Instant::now()));
+    }
+
+    /// Forgets the activities of an instance, which a statement deletes.
+    pub(in crate::tables) fn forget_activities_of(&mut self, instance: u64) {
+        let of = self.activities.values().filter(|cached| cached.activity.queued.instance == instance);
+        let numbers: Vec<u64> = of.map(|cached| cached.activity.queued.number).collect();
+        // Should the statement be rolled back, they are there, and not here.
+        if !numbers.is_empty() {
+            self.all_ready_activities = AllReady(None);
+        }
+        numbers.into_iter().for_each(|number| self.remove_activity(number));
+    }
+
+    /// Whether it is time to look for the first rows that can be claimed.
+    pub(in crate::tables) fn is_look_due(&self) -> bool {
+        let is_due = self.all_ready_instances.is_look_due() || self.all_ready_activities.is_look_due();
+        is_due && !self.is_only_writer
+    }
+
+    /// Compares the first rows of the store with the first ones here.
+    pub(in crate::tables) fn compare_first(&mut self, first: Option<FirstReady>) {
+        let Some(first) = first.filter(|first| !first.has_others) else { return self.forget_ready() };
+        let instance = self.ready_instances.iter().map(|(_, place, _)| *place).min();
+        self.all_ready_instances.compare(first.instance == instance);
+        let activity = self.ready_activities.iter().map(|(_, number)| *number).min();
+        self.all_ready_activities.compare(first.activity == activity);
+    }
+
+    /// Takes what a committed transaction has written, all of which was sent.
+    pub(in crate::tables) fn take(&mut self, set: &WorkingSet) {
+        let Some(revision) = set.revision else { return };
+        set.instances.absent_keys().for_each(|number| self.remove_instance(*number));
+        set.activities.absent_keys().for_each(|number| self.remove_activity(*number));
+        let is_written = |known: Option<&u64>| known == Some(&revision);
+        for row in set.instances.rows().filter(|row| is_written(set.instance_revisions.get(&row.number))) {
+            self.remove_instance(row.number);
+            let cached = CachedInstance::of(set, row, revision);
+            // The next claim takes it, too, and would not find it here.
+            let is_missing = cached.is_none() && ready_on(row).is_some();
+            if is_missing || matches!(row.readiness, Readiness::Stray { .. }) {
+                self.all_ready_instances = AllReady(None);
+            }
+            cached.into_iter().for_each(|cached| self.insert_instance(cached));
+        }
+        for activity in set.activities.rows() {
+            let number = activity.queued.number;
+            if is_written(set.activity_revisions.get(&number)) {
+                self.remove_activity(number);
+                self.insert_activity(CachedActivity { activity: activity.clone(), revision });
+            }
+        }
+        if self.instances.len() + self.activities.len() > ROWS_MAX || self.bytes > BYTES_MAX {
+            self.clear();
+        }
+    }
+
+    fn insert_instance(&mut self, cached: CachedInstance) {
+        let number = cached.row.number;
+        if let Some((route, place)) = ready_on(&cached.row) {
+            self.ready_instances.insert((route, place, number));
+        }
+        self.bytes += cached.bytes;
+        self.numbers.insert(cached.row.id.clone(), number);
+        self.instances.insert(number, cached);
+    }
+
+    fn remove_instance(&mut self, number: u64) {
+        let Some(cached) = self.instances.remove(&number) else { return };
+        if let Some((route, place)) = ready_on(&cached.row) {
+            self.ready_instances.remove(&(route, place, number));
+        }
+        self.bytes -= cached.bytes;
+        self.numbers.remove(&cached.row.id);
+    }
+
+    fn insert_activity(&mut self, cached: CachedActivity) {
+        let queued = &cached.activity.queued;
+        if queued.waits_until.is_none() {
+            match queued.session_id {
+                None => _ = self.ready_activities.insert((queued.lane, queued.number)),
+                // Who owns a session is not known here.
+                Some(_) => self.all_ready_activities = AllReady(None),
+            }
+        }
+        self.bytes += bytes_of(&cached.activity);
+        self.activity_numbers.insert(cached.activity.key(), queued.number);
+        self.activities.insert(queued.number, cached);
+    }
+
+    fn remove_activity(&mut self, number: u64) {
+        let Some(cached) = self.activities.remove(&number) else { return };
+        self.ready_activities.remove(&(cached.activity.queued.lane, number));
+        self.bytes -= bytes_of(&cached.activity);
+        self.activity_numbers.remove(&cached.activity.key());
+    }
+}
+
+fn bytes_of(activity: &Activity) -> usize {
+    activity.data.as_ref().map_or(0, String::len)
+}
+
+impl CachedInstance {
+    /// `None`: not all of it is known, or nobody will ask for it soon.
+    fn of(set: &WorkingSet, row: &InstanceRow, revision: u64) -> Option<Self> {
+        let number = row.number;
+        if set.mailboxes.get(&number) != Some(&Mailbox::Whole) {
+            return None;
+        }
+        let messages: Vec<Message> = WholeMailbox::new(&set.messages, number).all().cloned().collect();
+        let is_over = row.status.as_deref().is_some_and(|status| status != RUNNING) && messages.is_empty();
+        if is_over || messages.iter().any(|message| !message.has_data) {
+            return None;
+        }
+        let key = (number, row.execution_id);
+        if row.known && !set.executions.knows(&key) {
+            return None;
+        }
+        let changes = set.setting_changes.range((number, String::new())..(number + 1, String::new()));
+        let knows_changes = set.whole_setting_changes.contains(&number);
+        let bytes = messages.iter().map(|message| message.bytes).sum();
+        Some(Self {
+            row: row.clone(),
+            revision,
+            execution: set.executions.get(&key).cloned(),
+            messages,
+            custom_status: set.custom_status.knows(&number).then(|| set.custom_status.get(&number).cloned()),
+            setting_changes: knows_changes.then(|| changes.cloned().collect()),
+            bytes,
+        })
+    }
+}
+
+/// The status of an execution that has not ended.
+const RUNNING: &str = "Running";

@@ -1,0 +1,132 @@
+//! [`FailureCache`]: failed instances, read and grouped.
+//!
+//! Few of them are grouped whenever somebody asks. Many are read page by page in the background, and kept: see
+//! [`Kept`](crate::kept::Kept).
+
+use std::sync::Arc;
+
+use duroxide::{Client, ClientError, InstancePage, InstanceQuery};
+
+use super::groups::{Grouped, Grouping};
+use crate::{
+    format,
+    kept::{Answer, Kept},
+    redact::Redact,
+};
+
+/// What a read of failed instances may cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Instances that are read at once, and grouped while somebody waits: the newest ones.
+    pub(crate) page: u32,
+    /// Instances that are grouped in all: the newest ones.
+    pub(crate) total: u64,
+}
+
+/// How much longer the groups are kept than it took to read them. Failures are many only where something is badly wrong, and
+/// reading them must not add to it.
+const PATIENCE: u32 = 100;
+const BOUNDS: Bounds = Bounds { page: 500, total: 100_000 };
+
+/// Failed instances, grouped and kept.
+#[derive(Debug)]
+pub(crate) struct FailureCache {
+    bounds: Bounds,
+    kept: Arc<Kept<Grouped>>,
+}
+
+/// Failed instances, grouped.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// All of them, read now.
+    All(Grouped),
+    /// The newest ones, read now. The others are being read.
+    Newest(Grouped),
+    /// All of them up to the bound, read some time ago.
+    Kept(Arc<Answer<Grouped>>),
+}
+
+impl FailureCache {
+    pub(crate) fn new() -> Self {
+        Self::with(BOUNDS)
+    }
+
+    pub(crate) fn with(bounds: Bounds) -> Self {
+        Self { bounds, kept: Kept::with_patience(PATIENCE) }
+    }
+
+    pub(super) async fn read(&self, client: &Client, redact: &Redact) -> Result<Found, ClientError> {
+        let newest = client.query_instances(&self.query()).await?;
+        let is_all = newest.next.is_none();
+        if !is_all && let Some(kept) = self.all(client, redact).await {
+            return Ok(Found::Kept(kept));
+        }
+        let mut grouping = Grouping::default();
+        newest.instances.iter().for_each(|info| grouping.add(info, redact));
+        let grouped = grouping.finish(!is_all, format::now_ms());
+        Ok(if is_all { Found::All(grouped) } else { Found::Newest(grouped) })
+    }
+
+    /// Changes when another instance has failed, and when all of them were read again.
+    pub(super) async fn fingerprint(
+        &self,
+        client: &Client,
+        redact: &Redact,
+    ) -> Result<impl std::hash::Hash + use<>, ClientError> {
+        let newest = client.query_instances(&self.query().limit(1)).await?;
+        let newest = newest.instances.into_iter().next().map(|info| (info.instance_id, info.updated_at));
+        // Somebody was shown a part of them: asking starts the next read when the answer is old.
+        if self.kept.reads() > 0 {
+            self.all(client, redact).await;
+        }
+        Ok((newest, self.kept.reads()))
+    }
+
+    async fn all(&self, client: &Client, redact: &Redact) -> Option<Arc<Answer<Grouped>>> {
+        self.kept.get(all(client.clone(), redact.clone(), self.bounds)).await
+    }
+
+    fn query(&self) -> InstanceQuery {
+        failed(self.bounds)
+    }
+}
+
+impl Found {
+    pub(super) fn grouped(&self) -> &Grouped {
+        match self {
+            Self::All(grouped) | Self::Newest(grouped) => grouped,
+            Self::Kept(answer) => &answer.value,
+        }
+    }
+
+    pub(super) fn is_reading(&self) -> bool {
+        matches!(self, Self::Newest(_))
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self, Self::Kept(_))
+    }
+}
+
+fn failed(bounds: Bounds) -> InstanceQuery {
+    InstanceQuery::default().status("Failed").limit(bounds.page)
+}
+
+/// All failed instances up to the bound, page by page.
+async fn all(client: Client, redact: Redact, bounds: Bounds) -> Option<Grouped> {
+    let mut grouping = Grouping::default();
+    let at_ms = format::now_ms();
+    let mut query = failed(bounds);
+    loop {
+        let page = client.query_instances(&query).await;
+        let page = page.inspect_err(
+            |error| tracing::warn!(target: "duroxide::ui", %error, "reading failed instances failed"),
+        );
+        let InstancePage { instances, next } = page.ok()?;
+        instances.iter().for_each(|info| grouping.add(info, &redact));
+        match next {
+            Some(next) if grouping.looked_at() < bounds.total => query = query.after(next),
+            next => return Some(grouping.finish(next.is_some(), at_ms)),
+        }
+    }
+}
