@@ -68,6 +68,16 @@ impl<K: Ord + Clone, R> Cache<K, R> {
         self.slots.values().filter_map(|slot| slot.row.as_ref())
     }
 
+    /// Takes a known row out.
+    pub(crate) fn take(&mut self, key: &K) -> Option<R> {
+        self.slots.remove(key)?.row
+    }
+
+    /// Takes all known rows out, in the order of their keys.
+    pub(crate) fn into_rows(self) -> impl Iterator<Item = R> {
+        self.slots.into_values().filter_map(|slot| slot.row)
+    }
+
     /// Known rows that the database does not have in this version.
     pub(crate) fn unsent(&self) -> impl Iterator<Item = &R> {
         self.slots.values().filter(|slot| slot.is_dirty).filter_map(|slot| slot.row.as_ref())

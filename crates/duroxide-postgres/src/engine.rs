@@ -330,6 +330,12 @@ impl StoreEngine for PostgresEngine {
         ready
     }
 
+    /// Callers have their answers, and run while this does.
+    fn maintain(&mut self) -> Result<(), StoreFailure> {
+        self.tables().cache_committed();
+        Ok(())
+    }
+
     fn reopen(&mut self) -> Result<(), StoreFailure> {
         let connection = open(&self.options)
             .map_err(|error| StoreFailure::new(FailureClass::Retryable, error.to_string()))?;

@@ -76,6 +76,8 @@ pub struct PostgresTables {
     habits: Habits,
     floors: Floors,
     row_cache: RowCache,
+    /// What the last committed transaction has left for the row cache.
+    committed: Option<WorkingSet>,
     /// Numbers that were drawn and not used, after everything was loaded that this node has in memory.
     reserve: Numbers,
     clock: DatabaseClock,
@@ -143,6 +145,7 @@ impl PostgresTables {
             habits: Habits::default(),
             floors: Floors::default(),
             row_cache: RowCache::default(),
+            committed: None,
             reserve: Numbers::default(),
             clock: DatabaseClock::default(),
             was_recalled: false,
@@ -194,6 +197,7 @@ impl PostgresTables {
     /// node claims work.
     pub(crate) fn prefetch(&mut self, needs: &Needs<'_>, is_alone: bool) -> Result<Prefetched, Trouble> {
         self.forget();
+        self.cache_committed();
         let recalled = self.recall(needs, is_alone);
         self.was_recalled = recalled.is_some();
         if let Some(now) = recalled {
@@ -238,7 +242,16 @@ impl PostgresTables {
 
     /// Others may have made something ready.
     pub(crate) fn forget_ready(&mut self) {
+        self.cache_committed();
         self.row_cache.forget_ready();
+    }
+
+    /// Lets the row cache take what the last transaction has left. That can wait until the callers of the transaction are
+    /// answered, and no longer than until the next one begins.
+    pub(crate) fn cache_committed(&mut self) {
+        if let Some(set) = self.committed.take() {
+            self.row_cache.take(set);
+        }
     }
 
     fn rollback(&mut self) {
@@ -251,13 +264,25 @@ impl PostgresTables {
         }
     }
 
-    /// Ends the transaction here. Numbers that it drew last, or took from the reserve, and did not use are the new reserve.
+    /// Ends the transaction here, without effect.
     fn forget(&mut self) {
-        let set = std::mem::take(&mut self.set);
+        self.take_set();
+    }
+
+    /// Ends the transaction here, after its commit.
+    fn close(&mut self) {
+        self.cache_committed();
+        self.committed = Some(self.take_set());
+    }
+
+    /// Numbers that the transaction drew last, or took from the reserve, and did not use are the new reserve.
+    fn take_set(&mut self) -> WorkingSet {
+        let mut set = std::mem::take(&mut self.set);
         if set.numbers.len() > 0 {
-            self.reserve = set.numbers;
+            self.reserve = std::mem::take(&mut set.numbers);
         }
         self.phase = Phase::Closed;
+        set
     }
 
     // ---- round trips -------------------------------------------------------------------------------------------

@@ -108,6 +108,31 @@ fn one_activity_from_start_to_end_on_a_node_that_is_alone() {
     }
 }
 
+/// A claim locks and reads what another node has started. Whoever has locked an instance does not read it again.
+#[test]
+fn what_another_node_has_started_is_read_once() {
+    let Some(server) = postgres_server::server() else { return };
+    let options = fresh_options(server);
+    let (mut other, mut node) = (Node::open(&options, 1), Node::open(&options, 2));
+    let mut tour = |prefix: &str, size: usize| {
+        other.run(ids(prefix, size).iter().map(|id| start(id)).collect());
+        let (claimed, trips) = node.claim(size + 5);
+        assert_eq!(claimed.len(), size);
+        let mut counted = vec![("claims", trips)];
+        let turns = claimed.iter().map(|claim| commit(claim, Turn::first(&claim.instance).complete("done")));
+        let mut batch = node.batch(turns.collect(), 0, 0);
+        batch.promote = false;
+        counted.push(("commits", node.transact(&batch).1));
+        counted
+    };
+    for size in SIZES {
+        tour(&format!("warm-up-{size}"), size);
+    }
+    for size in SIZES {
+        assert_eq!(tour(&format!("of-{size}"), size), [("claims", 2), ("commits", 1)], "batches of {size}");
+    }
+}
+
 /// Everything that makes work also hands it over.
 #[test]
 fn operations_and_fetches_in_one_batch() {

@@ -38,14 +38,14 @@ pub(crate) fn bulk_query(filter: &InstanceFilter, running_too: bool) -> Query {
 impl PostgresTables {
     pub(super) fn instance(&mut self, number: u64) -> Result<Option<InstanceRow>, Trouble> {
         if !self.set.instances.knows(&number) {
-            self.load_instances(&Named { numbers: [number].into(), ..Named::default() }, false)?;
+            self.load_instances(&Named { numbers: [number].into(), ..Named::default() })?;
         }
         Ok(self.set.instances.get(&number).cloned())
     }
 
     pub(super) fn instance_named(&mut self, id: &str) -> Result<Option<InstanceRow>, Trouble> {
         if !self.set.ids.contains_key(id) {
-            self.load_instances(&Named { ids: [id.to_owned()].into(), ..Named::default() }, false)?;
+            self.load_instances(&Named { ids: [id.to_owned()].into(), ..Named::default() })?;
         }
         let number = self.set.ids.get(id).copied().flatten();
         Ok(number.and_then(|number| self.set.instances.get(&number).cloned()))

@@ -35,18 +35,29 @@ const LOCK_INSTANCES: &str = concat!(
     named!(),
     ")) ORDER BY instance.number FOR UPDATE OF instance"
 );
-/// The current execution of each instance, if it has one, and whether it has what few instances have.
+/// The current execution of an instance, if it has one, and whether it has what few instances have.
+macro_rules! details {
+    ($instance:literal) => {
+        concat!(
+            "{columns execution}, EXISTS (SELECT 1 FROM {s}.custom_status WHERE custom_status.instance = ",
+            $instance,
+            ") AS has_custom_status, EXISTS (SELECT 1 FROM {s}.kv_change WHERE kv_change.instance = ",
+            $instance,
+            ") AS has_setting_changes"
+        )
+    };
+}
+pub(super) use details;
 const DETAILS: &str = concat!(
-    "SELECT instance.number AS of_instance, {columns execution},
-        EXISTS (SELECT 1 FROM {s}.custom_status WHERE custom_status.instance = instance.number) AS has_custom_status,
-        EXISTS (SELECT 1 FROM {s}.kv_change WHERE kv_change.instance = instance.number) AS has_setting_changes
-    FROM {s}.instance LEFT JOIN {s}.execution
+    "SELECT instance.number AS of_instance, ",
+    details!("instance.number"),
+    " FROM {s}.instance LEFT JOIN {s}.execution
         ON execution.instance = instance.number AND execution.execution_id = instance.execution_id
     WHERE instance.number = ANY (ARRAY(",
     named!(),
     "))"
 );
-/// One message more than are kept shows that a mailbox is too long. Small texts are brought along if they are wanted.
+/// One message more than are loaded shows that a mailbox is too long. Short texts are brought along.
 const MESSAGES: &str = concat!(
     "SELECT {head message}, octet_length(message.data)::bigint AS bytes,
         CASE WHEN octet_length(message.data) <= $5::bigint THEN message.data END AS data
@@ -78,8 +89,10 @@ const DRAW_NUMBERS: &str = "SELECT nextval('{s}.number_blocks') AS first,
         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
     FROM generate_series(1, $1::bigint)";
 
-/// Texts up to this length are loaded with their message.
+/// Texts up to this length are loaded with messages that a claim hands out.
 pub(super) const DATA_BYTES_MAX: i64 = 64 << 10;
+/// Texts up to this length are loaded with other messages: the row cache takes a mailbox only with its texts.
+const SMALL_DATA_BYTES_MAX: i64 = 2 << 10;
 
 /// Instances to lock and load.
 #[derive(Debug, Clone, Default)]
@@ -120,7 +133,6 @@ pub(super) enum Meaning {
     DueInstances(Option<Timestamp>),
     /// Current executions, and what is known not to be there, of instances that an earlier statement has locked.
     Details,
-    Executions,
     Messages,
     /// Activities by number: what is not there does not exist.
     Activities(BTreeSet<u64>),
@@ -158,11 +170,10 @@ impl Request {
         Self { query: Query::new(sql, parameters), meaning }
     }
 
-    /// Locks instances, and loads their current executions and the heads of their messages.
-    pub(super) fn instances(named: &Named, mailbox_max: usize, with_data: bool) -> [Self; 3] {
+    /// Locks instances, and loads their current executions and their messages, short texts included.
+    pub(super) fn instances(named: &Named, mailbox_max: usize) -> [Self; 3] {
         let mut of_messages = named.parameters();
-        let data_bytes_max = if with_data { DATA_BYTES_MAX } else { -1 };
-        of_messages.extend(parameters![limit(mailbox_max.saturating_add(1)), data_bytes_max]);
+        of_messages.extend(parameters![limit(mailbox_max.saturating_add(1)), SMALL_DATA_BYTES_MAX]);
         [
             Self::new(Meaning::Instances(named.clone()), LOCK_INSTANCES, named.parameters()),
             Self::new(Meaning::Details, DETAILS, named.parameters()),

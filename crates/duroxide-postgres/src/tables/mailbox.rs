@@ -37,7 +37,7 @@ impl PostgresTables {
     /// Where the messages of an instance are.
     fn mailbox(&mut self, instance: u64) -> Result<Mailbox, Trouble> {
         if !self.set.mailboxes.contains_key(&instance) {
-            self.load_instances(&Named { numbers: [instance].into(), ..Named::default() }, false)?;
+            self.load_instances(&Named { numbers: [instance].into(), ..Named::default() })?;
         }
         // The mailbox of an instance that was deleted: what is left of it is in the database.
         Ok(self.set.mailboxes.get(&instance).copied().unwrap_or(Mailbox::Large))

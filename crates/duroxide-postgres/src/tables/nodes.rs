@@ -108,7 +108,7 @@ impl PostgresTables {
         instances.retain(|number| !self.set.instances.knows(number));
         activities.retain(|number| !self.set.activities.knows(number));
         if !instances.is_empty() {
-            self.load_instances(&Named { numbers: instances, ..Named::default() }, false)?;
+            self.load_instances(&Named { numbers: instances, ..Named::default() })?;
         }
         if !activities.is_empty() {
             self.load(vec![Request::activities(&activities)])?;

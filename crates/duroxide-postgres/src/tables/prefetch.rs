@@ -2,7 +2,7 @@
 
 mod intake;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -51,7 +51,7 @@ impl PostgresTables {
         let mut requests = self.requests_for_names(needs);
         let ahead = requests.len();
         if !needs.instances.is_empty() {
-            requests.extend(Request::instances(&needs.instances, self.mailbox_loaded_max, false));
+            requests.extend(Request::instances(&needs.instances, self.mailbox_loaded_max));
         }
         requests.extend(self.requests_for_operations(needs));
         if needs.promotes {
@@ -88,7 +88,7 @@ impl PostgresTables {
         let now = time_in(answers.last().and_then(|rows| rows.last()).ok_or_else(no_time)?, "now")?;
         self.take_answers(meanings, answers)?;
         self.clock.learn(now);
-        self.note_nothing_ready();
+        self.set.is_loaded = true;
         Ok(Prefetched { now })
     }
 
@@ -181,19 +181,6 @@ impl PostgresTables {
         }
         if needs.activity_fetches.iter().any(|fetch| fetch.session.is_some()) {
             requests.push(Request::session_lanes());
-        }
-    }
-
-    /// Where nothing can be claimed that is stored, whatever can be claimed from now on is written by this node, or others
-    /// notify of it.
-    fn note_nothing_ready(&mut self) {
-        let set = &self.set;
-        if set.strays_are_read && set.ready_routes.counts.as_ref().is_some_and(BTreeMap::is_empty) {
-            self.row_cache.no_instance_is_ready();
-        }
-        let no_sessions = set.session_lanes.as_ref().is_some_and(BTreeSet::is_empty);
-        if no_sessions && set.ready_lanes.counts.as_ref().is_some_and(BTreeMap::is_empty) {
-            self.row_cache.no_activity_is_ready();
         }
     }
 }

@@ -63,12 +63,20 @@ impl<K: Ord> ReadyLists<K> {
         let nothing = counted_none.then_some(ReadUpTo { number: 0, is_end: true });
         self.read.get(&key).copied().or(nothing)
     }
+
+    /// Whether all ready rows are in the working set.
+    fn is_whole(&self) -> bool {
+        let is_read = |key: &K| self.read.get(key).is_some_and(|read| read.is_end);
+        self.counts.as_ref().is_some_and(|counts| counts.keys().all(is_read))
+    }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct WorkingSet {
     /// What rows get that this transaction writes, once it has begun to write.
     pub(super) revision: Option<u64>,
+    /// Whether it was loaded from the database, and not recalled from the row cache.
+    pub(super) is_loaded: bool,
     pub(super) instances: Cache<u64, InstanceRow>,
     /// The revisions of instances as they are stored.
     pub(super) instance_revisions: HashMap<u64, u64>,

@@ -44,13 +44,9 @@ impl PostgresTables {
     }
 
     /// Locks and loads instances that were not foreseen. Numbers are drawn anew, behind the lock.
-    pub(in crate::tables) fn load_instances(
-        &mut self,
-        named: &Named,
-        with_data: bool,
-    ) -> Result<(), Trouble> {
+    pub(in crate::tables) fn load_instances(&mut self, named: &Named) -> Result<(), Trouble> {
         let mut requests: Vec<Request> =
-            Request::instances(named, self.mailbox_loaded_max, with_data).into_iter().collect();
+            Request::instances(named, self.mailbox_loaded_max).into_iter().collect();
         if !named.numbers.is_empty() && self.habits.custom_status {
             // Whether a commit ends the instance is not known here, and its end is told with the custom status.
             requests.push(Request::custom_status(&named.numbers));
@@ -77,7 +73,6 @@ impl PostgresTables {
                 self.set.due_read_at = Some(at.unwrap_or(Timestamp::MAX));
             }
             Meaning::Details => self.take_details(rows)?,
-            Meaning::Executions => self.take_executions(rows)?,
             Meaning::Messages => self.take_messages(rows)?,
             Meaning::Activities(asked) => {
                 self.take_activities(rows)?;
@@ -201,17 +196,6 @@ impl PostgresTables {
                 self.habits.setting_changes = true;
             } else {
                 self.set.whole_setting_changes.insert(instance);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes executions of instances that are locked.
-    fn take_executions(&mut self, rows: &[Row]) -> Result<(), Trouble> {
-        for execution in read_all::<Execution>(rows)? {
-            if self.set.instances.get(&execution.instance).is_some() {
-                let key = (execution.instance, execution.execution_id);
-                self.set.executions.learn(key, Some(execution));
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use duroxide_provider::rules::{LaneId, RouteId};
 
 use crate::{
     connection::parameters,
-    tables::load::{DATA_BYTES_MAX, Meaning, Request},
+    tables::load::{DATA_BYTES_MAX, Meaning, Request, details},
     value::{limit, micros, number},
 };
 
@@ -58,12 +58,14 @@ macro_rules! messages_of {
         )
     };
 }
-macro_rules! executions_of {
+macro_rules! details_of {
     ($candidates:expr) => {
         concat!(
             "WITH candidate AS MATERIALIZED (",
             $candidates,
-            ") SELECT {columns execution} FROM candidate JOIN {s}.execution
+            ") SELECT candidate.number AS of_instance, ",
+            details!("candidate.number"),
+            " FROM candidate LEFT JOIN {s}.execution
                 ON execution.instance = candidate.number AND execution.execution_id = candidate.execution_id"
         )
     };
@@ -71,10 +73,10 @@ macro_rules! executions_of {
 
 const READY: &str = ready_instances!("{columns instance}");
 const MESSAGES_OF_READY: &str = messages_of!(ready_instances!("instance.number"), "$4", "$5::bigint");
-const EXECUTIONS_OF_READY: &str = executions_of!(ready_instances!("instance.number, instance.execution_id"));
+const DETAILS_OF_READY: &str = details_of!(ready_instances!("instance.number, instance.execution_id"));
 const DUE: &str = due_instances!("{columns instance}");
 const MESSAGES_OF_DUE: &str = messages_of!(due_instances!("instance.number"), "$3", "$4::bigint");
-const EXECUTIONS_OF_DUE: &str = executions_of!(due_instances!("instance.number, instance.execution_id"));
+const DETAILS_OF_DUE: &str = details_of!(due_instances!("instance.number, instance.execution_id"));
 const STRAYS: &str = "SELECT {columns instance} FROM {s}.instance WHERE instance.is_stray
     ORDER BY instance.number FOR UPDATE SKIP LOCKED";
 /// Where instances are ready, and whether there are stray mailboxes: one row without a route if there are none.
@@ -128,11 +130,7 @@ impl Request {
                 MESSAGES_OF_READY,
                 parameters![accepted(), limit(at_most), from, messages_max, DATA_BYTES_MAX],
             ),
-            Self::new(
-                Meaning::Executions,
-                EXECUTIONS_OF_READY,
-                parameters![accepted(), limit(at_most), from],
-            ),
+            Self::new(Meaning::Details, DETAILS_OF_READY, parameters![accepted(), limit(at_most), from]),
         ]
     }
 
@@ -151,7 +149,7 @@ impl Request {
                 MESSAGES_OF_DUE,
                 parameters![time, from, messages_max, DATA_BYTES_MAX],
             ),
-            Self::new(Meaning::Executions, EXECUTIONS_OF_DUE, parameters![time, from]),
+            Self::new(Meaning::Details, DETAILS_OF_DUE, parameters![time, from]),
         ]
     }
 

@@ -83,6 +83,7 @@ impl PostgresTables {
         self.floors.lower_due(wrote);
         if looks {
             let first = answers.next().unwrap_or_default().first().map(read_first_ready).transpose()?;
+            self.cache_committed();
             self.row_cache.compare_first(first);
         }
         Ok(Committed { due, was_told })
@@ -117,13 +118,12 @@ impl PostgresTables {
         Ok((asked, was_told))
     }
 
-    /// The transaction was committed: what it wrote goes into the row cache.
+    /// The transaction was committed: what it wrote is for the row cache.
     fn keep_written(&mut self, outcome: Option<&Row>) -> Result<(), Trouble> {
         self.routes.keep();
         self.lanes.keep();
         self.set.sent();
-        self.row_cache.take(&self.set);
-        self.forget();
+        self.close();
         if let Some(outcome) = outcome.filter(|row| has_outcome(row)) {
             self.reserve.add(outcome.column::<Vec<i64>>("firsts")?.into_iter().map(unsigned));
             self.clock.learn(outcome.column("now").map(time)?);

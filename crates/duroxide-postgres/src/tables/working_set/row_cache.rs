@@ -1,12 +1,11 @@
-//! Rows as this node wrote them last.
+//! Rows as this node wrote or locked them last.
 //!
 //! A transaction that finds all its rows in this cache takes one round trip, because it reads nothing. The cached rows are not
 //! locked, so another node may have changed one of them. Every write gives a row a new revision. The transaction compares
 //! revisions when it writes; if one differs, the transaction has no effect, and the engine repeats it with rows from the database.
 //!
-//! The cache holds only rows that this node wrote. A node that writes an execution, event, message or value of an instance also
-//! gives the instance a new revision. So an instance whose revision this node gave has not been changed by another node, and
-//! neither has anything that belongs to it.
+//! A node that writes an execution, event, message or value of an instance also gives the instance a new revision. So an
+//! instance that still has the cached revision has not been changed, and neither has anything that belongs to it.
 
 mod recall;
 
@@ -21,7 +20,7 @@ pub(in crate::tables) use self::recall::Accepted;
 use super::{Mailbox, WorkingSet};
 use crate::{
     record::{Activity, ActivityKey, CustomStatus, Execution, Message, SettingChange},
-    tables::{mailbox::whole::WholeMailbox, ready::ready_on},
+    tables::ready::ready_on,
 };
 
 /// How many rows and how many bytes of texts are kept. If more come, all are forgotten.
@@ -119,18 +118,20 @@ impl RowCache {
         self.all_ready_activities = AllReady(None);
     }
 
-    /// No stored instance can be claimed. Those that could be were claimed by others.
-    pub(in crate::tables) fn no_instance_is_ready(&mut self) {
-        let claimed: Vec<u64> = self.ready_instances.iter().map(|(_, _, number)| *number).collect();
-        claimed.into_iter().for_each(|number| self.remove_instance(number));
-        self.all_ready_instances = AllReady(Some(Instant::now()));
-    }
-
-    /// The same for activities.
-    pub(in crate::tables) fn no_activity_is_ready(&mut self) {
-        let claimed: Vec<u64> = self.ready_activities.iter().map(|(_, number)| *number).collect();
-        claimed.into_iter().for_each(|number| self.remove_activity(number));
-        self.all_ready_activities = AllReady(Some(Instant::now()));
+    /// Where a transaction has read all rows that can be claimed, those that become ready from now on are written by this
+    /// node, or others notify of them. Cached rows that it did not find were claimed by others.
+    fn take_ready_lists(&mut self, set: &WorkingSet) {
+        if set.is_loaded && set.strays_are_read && set.ready_routes.is_whole() {
+            let known: Vec<u64> = self.ready_instances.iter().map(|(_, _, number)| *number).collect();
+            known.into_iter().for_each(|number| self.remove_instance(number));
+            self.all_ready_instances = AllReady(Some(Instant::now()));
+        }
+        let has_no_sessions = set.session_lanes.as_ref().is_some_and(BTreeSet::is_empty);
+        if set.is_loaded && has_no_sessions && set.ready_lanes.is_whole() {
+            let known: Vec<u64> = self.ready_activities.iter().map(|(_, number)| *number).collect();
+            known.into_iter().for_each(|number| self.remove_activity(number));
+            self.all_ready_activities = AllReady(Some(Instant::now()));
+        }
     }
 
     /// Forgets the activities of an instance, which a statement deletes.
@@ -159,28 +160,33 @@ impl RowCache {
         self.all_ready_activities.compare(first.activity == activity);
     }
 
-    /// Takes what a committed transaction has written, all of which was sent.
-    pub(in crate::tables) fn take(&mut self, set: &WorkingSet) {
-        let Some(revision) = set.revision else { return };
+    /// Takes what a committed transaction has locked or written, all of which was sent.
+    pub(in crate::tables) fn take(&mut self, mut set: WorkingSet) {
+        self.take_ready_lists(&set);
         set.instances.absent_keys().for_each(|number| self.remove_instance(*number));
         set.activities.absent_keys().for_each(|number| self.remove_activity(*number));
-        let is_written = |known: Option<&u64>| known == Some(&revision);
-        for row in set.instances.rows().filter(|row| is_written(set.instance_revisions.get(&row.number))) {
+        let mut mailboxes: HashMap<u64, Vec<Message>> = HashMap::new();
+        for message in std::mem::take(&mut set.messages).into_rows() {
+            mailboxes.entry(message.instance).or_default().push(message);
+        }
+        for row in std::mem::take(&mut set.instances).into_rows() {
+            let Some(revision) = set.instance_revisions.get(&row.number).copied() else { continue };
             self.remove_instance(row.number);
-            let cached = CachedInstance::of(set, row, revision);
+            let is_ready = ready_on(&row).is_some();
+            let is_stray = matches!(row.readiness, Readiness::Stray { .. });
+            let messages = mailboxes.remove(&row.number).unwrap_or_default();
+            let cached = CachedInstance::of(&mut set, row, messages, revision);
             // The next claim takes it, too, and would not find it here.
-            let is_missing = cached.is_none() && ready_on(row).is_some();
-            if is_missing || matches!(row.readiness, Readiness::Stray { .. }) {
+            if is_stray || (is_ready && cached.is_none()) {
                 self.all_ready_instances = AllReady(None);
             }
             cached.into_iter().for_each(|cached| self.insert_instance(cached));
         }
-        for activity in set.activities.rows() {
+        for activity in std::mem::take(&mut set.activities).into_rows() {
             let number = activity.queued.number;
-            if is_written(set.activity_revisions.get(&number)) {
-                self.remove_activity(number);
-                self.insert_activity(CachedActivity { activity: activity.clone(), revision });
-            }
+            let Some(revision) = set.activity_revisions.get(&number).copied() else { continue };
+            self.remove_activity(number);
+            self.insert_activity(CachedActivity { activity, revision });
         }
         if self.instances.len() + self.activities.len() > ROWS_MAX || self.bytes > BYTES_MAX {
             self.clear();
@@ -234,12 +240,11 @@ fn bytes_of(activity: &Activity) -> usize {
 
 impl CachedInstance {
     /// `None`: not all of it is known, or nobody will ask for it soon.
-    fn of(set: &WorkingSet, row: &InstanceRow, revision: u64) -> Option<Self> {
+    fn of(set: &mut WorkingSet, row: InstanceRow, messages: Vec<Message>, revision: u64) -> Option<Self> {
         let number = row.number;
         if set.mailboxes.get(&number) != Some(&Mailbox::Whole) {
             return None;
         }
-        let messages: Vec<Message> = WholeMailbox::new(&set.messages, number).all().cloned().collect();
         let is_over = row.status.as_deref().is_some_and(|status| status != RUNNING) && messages.is_empty();
         if is_over || messages.iter().any(|message| !message.has_data) {
             return None;
@@ -248,16 +253,19 @@ impl CachedInstance {
         if row.known && !set.executions.knows(&key) {
             return None;
         }
-        let changes = set.setting_changes.range((number, String::new())..(number + 1, String::new()));
-        let knows_changes = set.whole_setting_changes.contains(&number);
+        let changes = || {
+            let of_instance = (number, String::new())..(number + 1, String::new());
+            set.setting_changes.range(of_instance).cloned().collect()
+        };
+        let setting_changes = set.whole_setting_changes.contains(&number).then(changes);
         let bytes = messages.iter().map(|message| message.bytes).sum();
         Some(Self {
-            row: row.clone(),
+            row,
             revision,
-            execution: set.executions.get(&key).cloned(),
+            execution: set.executions.take(&key),
             messages,
             custom_status: set.custom_status.knows(&number).then(|| set.custom_status.get(&number).cloned()),
-            setting_changes: knows_changes.then(|| changes.cloned().collect()),
+            setting_changes,
             bytes,
         })
     }
