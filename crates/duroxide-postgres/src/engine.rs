@@ -200,11 +200,11 @@ impl PostgresEngine {
         Some(Query::new(NOTIFY, parameters![channel, news.payload(session.id())]))
     }
 
-    /// A transaction whose rows were taken from the row cache fails if somebody else has changed one of them. It is tried again
+    /// A transaction that relies on the row cache fails if somebody else has changed what it was not told of. It is tried again
     /// with what the database has.
     fn transact_batch(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         match self.try_batch(batch) {
-            Err(Fault::LostRace(_)) if self.tables().was_recalled() => self.try_batch(batch),
+            Err(Fault::LostRace(_)) if self.tables().relied_on_cache() => self.try_batch(batch),
             result => result,
         }
     }

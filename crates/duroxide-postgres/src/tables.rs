@@ -81,7 +81,7 @@ pub struct PostgresTables {
     /// Numbers that were drawn and not used, after everything was loaded that this node has in memory.
     reserve: Numbers,
     clock: DatabaseClock,
-    was_recalled: bool,
+    relied_on_cache: bool,
 }
 
 /// The database's clock, as it was last read.
@@ -148,7 +148,7 @@ impl PostgresTables {
             committed: None,
             reserve: Numbers::default(),
             clock: DatabaseClock::default(),
-            was_recalled: false,
+            relied_on_cache: false,
         }
     }
 
@@ -198,9 +198,8 @@ impl PostgresTables {
     pub(crate) fn prefetch(&mut self, needs: &Needs<'_>, is_alone: bool) -> Result<Prefetched, Trouble> {
         self.forget();
         self.cache_committed();
-        let recalled = self.recall(needs, is_alone);
-        self.was_recalled = recalled.is_some();
-        if let Some(now) = recalled {
+        self.relied_on_cache = self.row_cache.is_trusted();
+        if let Some(now) = self.recall(needs, is_alone) {
             self.phase = Phase::Recalled;
             return Ok(Prefetched { now });
         }
@@ -235,9 +234,9 @@ impl PostgresTables {
         &mut self.floors
     }
 
-    /// Whether the rows of the last transaction were taken from the row cache.
-    pub(crate) fn was_recalled(&self) -> bool {
-        self.was_recalled
+    /// Whether the last transaction relied on the row cache.
+    pub(crate) fn relied_on_cache(&self) -> bool {
+        self.relied_on_cache
     }
 
     /// Others may have made something ready.

@@ -7,7 +7,7 @@
 
 mod answers;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::rules::{LaneId, RouteId};
@@ -32,6 +32,12 @@ macro_rules! named {
 /// In the order of their numbers, so that two nodes never wait for each other in a circle.
 const LOCK_INSTANCES: &str = concat!(
     "SELECT {columns instance} FROM {s}.instance WHERE instance.number = ANY (ARRAY(",
+    named!(),
+    ")) ORDER BY instance.number FOR UPDATE OF instance"
+);
+/// Instances whose rows are in the row cache, and the others that the batch names: all are locked in one order.
+const LOCK_CACHED: &str = concat!(
+    "SELECT instance.number, instance.revision FROM {s}.instance WHERE instance.number = ANY (ARRAY(",
     named!(),
     ")) ORDER BY instance.number FOR UPDATE OF instance"
 );
@@ -125,6 +131,8 @@ pub(super) struct Request {
 pub(super) enum Meaning {
     /// Instances by name: what is not there does not exist.
     Instances(Named),
+    /// The revisions of instances that are in the row cache, beside those that the cache has.
+    CachedInstances(BTreeMap<u64, u64>),
     /// Instances that somebody may claim, on these routes, at most so many on each.
     ReadyInstances(Vec<RouteId>, usize),
     /// All stray mailboxes.
@@ -179,6 +187,13 @@ impl Request {
             Self::new(Meaning::Details, DETAILS, named.parameters()),
             Self::new(Meaning::Messages, MESSAGES, of_messages),
         ]
+    }
+
+    /// Locks instances that are in the row cache, given with their revisions, and others.
+    pub(super) fn cached_instances(cached: BTreeMap<u64, u64>, others: &Named) -> Self {
+        let mut all = others.clone();
+        all.numbers.extend(cached.keys());
+        Self::new(Meaning::CachedInstances(cached), LOCK_CACHED, all.parameters())
     }
 
     pub(super) fn activities(activities: &BTreeSet<u64>) -> Self {

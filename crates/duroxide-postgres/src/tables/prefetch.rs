@@ -2,7 +2,7 @@
 
 mod intake;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -13,7 +13,7 @@ use duroxide_provider::{
 pub(crate) use self::intake::Waiting;
 use super::{
     PostgresTables,
-    load::{Meaning, Request, time_in},
+    load::{Meaning, Named, Request, time_in},
     named::{ADD_LANES, ADD_ROUTES, FIND_LANES, FIND_ROUTES, add, definition},
     working_set::{Accepted, NUMBERS_IN_BLOCK, WorkingSet},
 };
@@ -46,12 +46,17 @@ pub(crate) struct Prefetched {
 
 impl PostgresTables {
     /// Locks and loads everything that a batch needs, in an order in which two nodes do not wait for each other in a circle:
-    /// instances by number, activities by number, then candidates, for which nobody waits.
+    /// instances by number, activities by number, then candidates, for which nobody waits. Of instances that are in the row
+    /// cache only the revision is loaded.
     pub(super) fn load_needs(&mut self, needs: &Needs<'_>) -> Result<Prefetched, Trouble> {
         let mut requests = self.requests_for_names(needs);
         let ahead = requests.len();
-        if !needs.instances.is_empty() {
-            requests.extend(Request::instances(&needs.instances, self.mailbox_loaded_max));
+        let (cached, others) = self.cached_among(&needs.instances);
+        if !cached.is_empty() {
+            requests.push(Request::cached_instances(cached, &others));
+        }
+        if !others.is_empty() {
+            requests.extend(Request::instances(&others, self.mailbox_loaded_max));
         }
         requests.extend(self.requests_for_operations(needs));
         if needs.promotes {
@@ -87,9 +92,21 @@ impl PostgresTables {
         // The last statement draws numbers and tells the time.
         let now = time_in(answers.last().and_then(|rows| rows.last()).ok_or_else(no_time)?, "now")?;
         self.take_answers(meanings, answers)?;
+        if !self.set.changed_elsewhere.is_empty() {
+            let numbers = std::mem::take(&mut self.set.changed_elsewhere);
+            self.load_instances(&Named { numbers, ..Named::default() })?;
+        }
         self.clock.learn(now);
         self.set.is_loaded = true;
         Ok(Prefetched { now })
+    }
+
+    fn cached_among(&self, named: &Named) -> (BTreeMap<u64, u64>, Named) {
+        if self.relied_on_cache {
+            self.row_cache.cached_among(named)
+        } else {
+            (BTreeMap::new(), named.clone())
+        }
     }
 
     /// Routes and lanes that were never met are stored ahead of the transaction, so that no other node, which may store the
@@ -113,7 +130,7 @@ impl PostgresTables {
     /// Makes the working set of what is in the row cache, if that is all that a batch needs. Returns the time.
     pub(super) fn recall(&mut self, needs: &Needs<'_>, is_alone: bool) -> Option<Timestamp> {
         let now = needs.now.or_else(|| self.clock.now())?;
-        let is_possible = self.row_cache.is_trusted()
+        let is_possible = self.relied_on_cache
             && !needs.promotes
             && self.reserve.len() >= needs.numbers
             && self.requests_for_names(needs).is_empty()
@@ -190,7 +207,7 @@ fn no_time() -> Trouble {
 }
 
 impl PostgresTables {
-    fn requests_for_operations(&self, needs: &Needs<'_>) -> Vec<Request> {
+    fn requests_for_operations(&mut self, needs: &Needs<'_>) -> Vec<Request> {
         let mut requests = Vec::new();
         if !needs.activities.is_empty() {
             requests.push(Request::activities(&needs.activities));
@@ -198,7 +215,15 @@ impl PostgresTables {
                 requests.push(Request::sessions_of(&needs.activities));
             }
         }
-        let keys: BTreeSet<_> = needs.activity_keys.union(&needs.new_activity_keys).copied().collect();
+        let mut keys = needs.activity_keys.clone();
+        for key in &needs.new_activity_keys {
+            if self.relied_on_cache && !self.row_cache.has_activity(key) {
+                // Should it be there all the same, its insert fails.
+                self.set.activity_keys.insert(*key, None);
+            } else {
+                keys.insert(*key);
+            }
+        }
         if !keys.is_empty() {
             requests.push(Request::activities_by_key(&keys));
         }

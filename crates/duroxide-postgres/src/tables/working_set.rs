@@ -96,6 +96,8 @@ pub(super) struct WorkingSet {
     /// that are not written are looked for.
     pub(super) unverified_instances: BTreeSet<u64>,
     pub(super) unverified_activities: BTreeSet<u64>,
+    /// Instances that are in the row cache with another revision than in the database.
+    pub(super) changed_elsewhere: BTreeSet<u64>,
     pub(super) activity_keys: HashMap<(u64, u64, u64), Option<u64>>,
     pub(super) sessions: Cache<String, Session>,
     pub(super) settings: Cache<(u64, String), Setting>,

@@ -63,6 +63,7 @@ impl PostgresTables {
     ) -> Result<(), Trouble> {
         match meaning {
             Meaning::Instances(named) => self.take_named(&named, rows, found_by_name)?,
+            Meaning::CachedInstances(cached) => self.take_cached(cached, rows)?,
             Meaning::ReadyInstances(routes, limit) => self.take_ready_instances(&routes, limit, rows)?,
             Meaning::Strays => {
                 self.take_instances(rows)?;
@@ -146,6 +147,20 @@ impl PostgresTables {
     ) -> Result<(), Trouble> {
         for row in rows {
             of(&mut self.set).entry(row.number("number")?).or_insert(row.number("revision")?);
+        }
+        Ok(())
+    }
+
+    /// Takes instances out of the row cache that nobody has changed. Now they are locked.
+    fn take_cached(&mut self, cached: BTreeMap<u64, u64>, rows: &[Row]) -> Result<(), Trouble> {
+        let read = |row: &Row| Ok((row.number("number")?, row.number("revision")?));
+        let stored: HashMap<u64, u64> = rows.iter().map(read).collect::<Result<_, Trouble>>()?;
+        for (number, revision) in cached {
+            if stored.get(&number) == Some(&revision) {
+                self.row_cache.recall_instance(number, &mut self.set);
+            } else {
+                self.set.changed_elsewhere.insert(number);
+            }
         }
         Ok(())
     }

@@ -7,7 +7,11 @@ use duroxide_provider::rules::{LaneId, RouteId};
 use super::RowCache;
 use crate::{
     needs::Needs,
-    tables::working_set::{Mailbox, ReadUpTo, ReadyLists, WorkingSet},
+    record::ActivityKey,
+    tables::{
+        load::Named,
+        working_set::{Mailbox, ReadUpTo, ReadyLists, WorkingSet},
+    },
 };
 
 /// What claims of a batch accept, and how many of each they may take.
@@ -62,7 +66,31 @@ impl RowCache {
         is_known.then_some(())
     }
 
-    fn recall_instance(&self, number: u64, set: &mut WorkingSet) -> Option<()> {
+    /// The cached ones of these instances, with their revisions, and the others.
+    pub(in crate::tables) fn cached_among(&self, named: &Named) -> (BTreeMap<u64, u64>, Named) {
+        let (mut cached, mut others) = (BTreeMap::new(), Named::default());
+        let mut is_cached = |number: Option<u64>| {
+            let found = number.and_then(|number| self.instances.get(&number));
+            cached.extend(found.map(|found| (found.row.number, found.revision)));
+            found.is_some()
+        };
+        let instance_of =
+            |activity: &u64| self.activities.get(activity).map(|cached| cached.activity.queued.instance);
+        let unknown = named.numbers.iter().filter(|number| !is_cached(Some(**number)));
+        others.numbers = unknown.copied().collect();
+        let unknown = named.ids.iter().filter(|id| !is_cached(self.numbers.get(*id).copied()));
+        others.ids = unknown.cloned().collect();
+        let unknown = named.activities.iter().filter(|activity| !is_cached(instance_of(activity)));
+        others.activities = unknown.copied().collect();
+        (cached, others)
+    }
+
+    pub(in crate::tables) fn has_activity(&self, key: &ActivityKey) -> bool {
+        self.activity_numbers.contains_key(key)
+    }
+
+    /// Puts an instance and what belongs to it into a working set. `None`: it is not here.
+    pub(in crate::tables) fn recall_instance(&self, number: u64, set: &mut WorkingSet) -> Option<()> {
         let cached = self.instances.get(&number)?;
         if set.instances.knows(&number) {
             return Some(());
