@@ -23,15 +23,25 @@ macro_rules! known {
         "(SELECT number FROM {s}.instance WHERE id = $1 AND known)"
     };
 }
-/// A removal takes the events of a pruned execution away from every read at once.
-const HISTORY: &str = "SELECT history.event_id, history.data FROM {s}.instance
-    JOIN {s}.history ON history.instance = instance.number
-        AND history.execution_id = coalesce($2, instance.execution_id)
-    WHERE instance.id = $1 AND instance.known AND NOT EXISTS (SELECT 1 FROM {s}.removal
-        WHERE removal.instance = instance.number AND removal.execution_id = history.execution_id)
-    ORDER BY history.event_id";
-const SETTINGS: &str =
-    concat!("SELECT key, value, last_updated_at_ms FROM {s}.kv WHERE instance = ", known!(), " ORDER BY key");
+/// The events of an execution. A removal takes those of a pruned execution away from every read at once.
+macro_rules! events {
+    () => {
+        "FROM {s}.instance JOIN {s}.history ON history.instance = instance.number
+            AND history.execution_id = coalesce($2, instance.execution_id)
+        WHERE instance.id = $1 AND instance.known AND NOT EXISTS (SELECT 1 FROM {s}.removal
+            WHERE removal.instance = instance.number AND removal.execution_id = history.execution_id)"
+    };
+}
+const HISTORY: &str =
+    concat!("SELECT history.event_id, history.data ", events!(), " ORDER BY history.event_id");
+/// Events, and behind them what earlier executions left under keys. One statement sees one state of the store.
+const EXECUTION: &str = concat!(
+    "SELECT history.event_id, history.data, NULL AS key, NULL::bigint AS last_updated_at_ms ",
+    events!(),
+    " UNION ALL SELECT NULL, kv.value, kv.key, kv.last_updated_at_ms FROM {s}.kv WHERE kv.instance = ",
+    known!(),
+    " ORDER BY event_id"
+);
 /// With the changes of the current execution.
 const VALUES: &str = concat!(
     "SELECT coalesce(kv_change.key, kv.key) AS key,
@@ -126,13 +136,15 @@ impl PostgresEngine {
         instance: &str,
         execution_id: u64,
     ) -> Result<StoredExecution, StoreFailure> {
-        let queries = [history_query(instance, Some(execution_id)), by_id(SETTINGS, instance)];
-        let [events, settings] = two(self.read_all(&queries)?);
-        let kv = each(&settings, |row| {
+        let parameters = parameters![instance.to_owned(), Some(number(execution_id))];
+        let rows = self.read(Query::new(EXECUTION, parameters))?;
+        let is_event = |row: &Row| matches!(row.column::<Option<i64>>("event_id"), Ok(Some(_)));
+        let (events, settings) = rows.split_at(rows.partition_point(is_event));
+        let kv = each(settings, |row| {
             let last_updated_at_ms = row.number("last_updated_at_ms")?;
-            Ok((row.column("key")?, KvEntry { value: row.column("value")?, last_updated_at_ms }))
+            Ok((row.column("key")?, KvEntry { value: row.column("data")?, last_updated_at_ms }))
         })?;
-        Ok(StoredExecution { events: each(&events, read_event)?, kv: kv.into_iter().collect() })
+        Ok(StoredExecution { events: each(events, read_event)?, kv: kv.into_iter().collect() })
     }
 
     /// One row, and the last event only if the instance has ended.

@@ -47,9 +47,12 @@ pub(super) fn family_agrees(view: &View<'_>, instance: &InstanceView<'_>, found:
     }
 }
 
+/// Events are in the order of their ids; a search keeps the check of a parent of many children short.
 fn calls(caller: &ExecutionView<'_>, parent: &str, call: u64, child: &str) -> bool {
-    caller.events.iter().any(|event| {
+    let position = caller.events.binary_search_by_key(&call, |event| event.event_id);
+    let event = position.ok().and_then(|position| caller.events.get(position));
+    event.is_some_and(|event| {
         let EventKind::SubOrchestrationScheduled { instance, .. } = &event.kind else { return false };
-        event.event_id == call && build_child_instance_id(parent, instance) == child
+        build_child_instance_id(parent, instance) == child
     })
 }
