@@ -30,7 +30,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Check everything a change must pass: formatting, dependency arrows, citations, tidiness, clippy, docs, doctests, all
-    /// tests, and that we fit beside other crates that link SQLite.
+    /// tests, and that we fit beside other crates that link SQLite, the oldest rusqlite among them.
     ///
     /// Needs only Rust and a C compiler; missing rustfmt and clippy components are installed through rustup, a missing
     /// PostgreSQL through apt-get if that is allowed, and skipped if not. Stops at the first step that fails and prints its
@@ -50,7 +50,8 @@ enum Command {
     /// Build and run duroxide in one program with other crates that link SQLite, and run the SQLite tests with the
     /// oldest rusqlite it takes.
     ///
-    /// The packages stand below `testing/beside`, each with its own versions. Also part of `test`.
+    /// The packages stand below `testing/beside`, each with its own versions. `test` runs the part with the oldest
+    /// rusqlite.
     Beside,
     /// Run the timing-sensitive tests again and again and report every failure.
     ///

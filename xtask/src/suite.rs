@@ -23,7 +23,7 @@ pub(crate) fn run() -> Result<(), String> {
         step.run()?;
     }
     TESTS.run()?;
-    beside::run()?;
+    beside::run_oldest()?;
     println!("\nAll steps passed in {:.0} s.", begin.elapsed().as_secs_f64());
     Ok(())
 }
