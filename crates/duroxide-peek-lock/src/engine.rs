@@ -218,10 +218,6 @@ impl<S: PeekLockStore> TransactionSteps for PeekLockEngine<S> {
         }
     }
 
-    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
-        self.memory.rules().next_wake()
-    }
-
     fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
         self.memory.rules().nodes()
     }

@@ -12,7 +12,7 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{
     rules::{ReadyIndex, Rules},
     store::{
-        Batch, Done, FailureClass, Fault, Op, Readies, StoreEngine, StoreFailure, TellOfWrite,
+        Batch, Done, FailureClass, Fault, NextWake, Op, Readies, StoreEngine, StoreFailure, TellOfWrite,
         TransactionSteps,
     },
 };
@@ -225,7 +225,7 @@ impl PostgresEngine {
         };
         self.rules.committed();
         self.note_told(committed.was_told);
-        done.next_wake = Ok(match committed.due {
+        done.next_wake = NextWake::Known(match committed.due {
             Looked::Asked(next) => {
                 self.due.learn(began, next.map(|at| at.saturating_since(done.now)));
                 next.map(|at| on_callers_clock(at, done.now, batch.now))

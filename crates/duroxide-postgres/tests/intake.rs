@@ -14,7 +14,7 @@ use duroxide_core::{Timestamp, WorkItem};
 use duroxide_postgres::{Intake, IntakeError, PostgresOptions, PostgresProvider};
 use duroxide_provider::{
     Provider,
-    store::{INTAKE_ROWS_MAX, StoreEngine, StoreReader},
+    store::{INTAKE_ROWS_MAX, NextWake, StoreEngine, StoreReader},
 };
 use fixture::{Node, fresh_options, send, sql::Admin, start};
 use postgres_server::Server;
@@ -88,7 +88,10 @@ impl Caller {
 fn take_over(node: &mut Node) -> Option<Timestamp> {
     node.engine.reopen().unwrap();
     let batch = node.batch(Vec::new(), 0, 0);
-    node.transact(&batch).0.next_wake.unwrap()
+    match node.transact(&batch).0.next_wake {
+        NextWake::Known(time) => time,
+        NextWake::Unknown => panic!("the transaction did not tell"),
+    }
 }
 
 fn data(message: &WorkItem) -> &str {

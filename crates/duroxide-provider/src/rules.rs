@@ -158,6 +158,14 @@ impl<T: Tables> Rules<T> {
     pub fn committed(&mut self) {
         self.leases_checked = true;
     }
+
+    /// The earliest time at which a promotion will have something to do, by a read outside a transaction.
+    ///
+    /// # Errors
+    /// If the tables cannot be read.
+    pub fn next_wake(&mut self) -> Rows<Option<Timestamp>> {
+        self.tables.next_due(self.promoted_at)
+    }
 }
 
 impl<T: Tables> TransactionSteps for Rules<T> {
@@ -182,10 +190,6 @@ impl<T: Tables> TransactionSteps for Rules<T> {
     fn rollback(&mut self) {
         self.tables.rollback();
         self.promoted_at = self.promoted_before;
-    }
-
-    fn next_wake(&mut self) -> Rows<Option<Timestamp>> {
-        self.tables.next_due(self.promoted_at)
     }
 
     /// Removes rows of deleted instances that nobody removes, too.

@@ -141,10 +141,7 @@ impl StoreDriver {
             match self.machine.next_step(now) {
                 Step::Reopen => self.reopen(now),
                 Step::Refuse => self.machine.refuse(),
-                Step::AskNextWake => {
-                    let wake = self.call("next_wake", |engine| engine.next_wake(now));
-                    self.note_wake(&wake, now);
-                }
+                Step::AskNextWake => self.ask_next_wake(now),
                 Step::PollForChanges => self.poll_for_changes(now),
                 Step::TendNodes => self.tend_nodes(now),
                 Step::Expire => self.machine.expire(now),
@@ -214,11 +211,11 @@ impl StoreDriver {
         }
     }
 
-    fn note_wake(&mut self, wake: &Result<Option<Timestamp>, StoreFailure>, now: Timestamp) {
-        match wake {
-            Ok(wake) => self.machine.learned_next_wake(*wake),
+    fn ask_next_wake(&mut self, now: Timestamp) {
+        match self.call("next_wake", |engine| engine.next_wake(now)) {
+            Ok(wake) => self.machine.learned_next_wake(wake),
             Err(failure) => {
-                log::upkeep_failed(&self.name, "next_wake", failure);
+                log::upkeep_failed(&self.name, "next_wake", &failure);
                 self.machine.next_wake_failed(now);
             }
         }

@@ -18,7 +18,7 @@ mod waiting_fetches;
 use std::{collections::VecDeque, time::Duration};
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{ActivityFetch, InstanceFetch};
+use duroxide_provider::store::{ActivityFetch, InstanceFetch, NextWake};
 
 use self::{
     backlog::Backlog, change_polling::ChangePolling, clock_check::ClockCheck, gathering::Gathering,
@@ -86,7 +86,7 @@ pub(crate) struct Machine {
     gathering: Gathering,
     /// Whether something came in since the time was last noted.
     has_arrivals: bool,
-    wake: Wake,
+    wake: NextWake,
     /// Until when due rows are left alone, because they were just promoted or could not be.
     promote_not_before: Timestamp,
     polling: ChangePolling,
@@ -102,14 +102,6 @@ pub(crate) struct Machine {
     lease_change: Option<LeaseChange>,
 }
 
-/// When the store has something due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wake {
-    /// A commit happened since the engine was last asked.
-    Unknown,
-    Known(Option<Timestamp>),
-}
-
 impl Machine {
     pub(crate) fn new(options: StoreOptions) -> Self {
         Self {
@@ -123,7 +115,7 @@ impl Machine {
             activities: WaitingFetches::default(),
             gathering: Gathering::default(),
             has_arrivals: false,
-            wake: Wake::Unknown,
+            wake: NextWake::Unknown,
             promote_not_before: Timestamp::ZERO,
             polling: ChangePolling::default(),
             watched: false,
@@ -191,7 +183,7 @@ impl Machine {
             self.promote_not_before = Timestamp::ZERO;
             self.try_again_at = Timestamp::ZERO;
             self.tend_nodes_at = self.tend_nodes_at.map(|_| now);
-            self.wake = Wake::Unknown;
+            self.wake = NextWake::Unknown;
             if let Health::Lost { retry_at, .. } = &mut self.health {
                 *retry_at = (*retry_at).min(now.saturating_add(self.options.reopen_backoff_max));
             }
@@ -226,7 +218,7 @@ impl Machine {
         if self.closing {
             return if self.backlog.is_empty() { Step::Stop } else { Step::Transact };
         }
-        if self.wake == Wake::Unknown {
+        if self.wake == NextWake::Unknown {
             return Step::AskNextWake;
         }
         if self.polls_for_changes() && self.polling.next() <= now {
@@ -262,7 +254,7 @@ impl Machine {
 
     /// Whether rows have become due since the store was last asked.
     pub(crate) fn promotion_is_due(&self, now: Timestamp) -> bool {
-        matches!(self.wake, Wake::Known(Some(at)) if at <= now)
+        matches!(self.wake, NextWake::Known(Some(at)) if at <= now)
     }
 
     /// The change of leases that the next transaction makes, because the clock was set.
@@ -277,8 +269,8 @@ impl Machine {
 
     fn next_due(&self) -> Option<Timestamp> {
         let wake = match self.wake {
-            Wake::Known(at) => at,
-            Wake::Unknown => None,
+            NextWake::Known(at) => at,
+            NextWake::Unknown => None,
         };
         let poll = self.polls_for_changes().then_some(self.polling.next());
         let deadlines = [self.instances.next_deadline(), self.activities.next_deadline()];
@@ -308,17 +300,17 @@ impl Machine {
 
     /// The store said when it has something due next.
     pub(crate) fn learned_next_wake(&mut self, wake: Option<Timestamp>) {
-        self.wake = Wake::Known(wake.map(|at| at.max(self.promote_not_before)));
+        self.wake = NextWake::Known(wake.map(|at| at.max(self.promote_not_before)));
     }
 
     /// The store could not say when it has something due next.
     pub(crate) fn next_wake_failed(&mut self, now: Timestamp) {
-        self.wake = Wake::Known(Some(now.saturating_add(UPKEEP_PAUSE)));
+        self.wake = NextWake::Known(Some(now.saturating_add(UPKEEP_PAUSE)));
     }
 
     /// A transaction was committed. `promoted_at` is its time, if it promoted due rows.
     pub(crate) fn committed(&mut self, promoted_at: Option<Timestamp>) {
-        self.wake = Wake::Unknown;
+        self.wake = NextWake::Unknown;
         if let Some(at) = promoted_at {
             self.promote_not_before = at.saturating_add(PROMOTE_PAUSE);
         }
@@ -334,7 +326,7 @@ impl Machine {
     pub(crate) fn postpone_promotion(&mut self, now: Timestamp) {
         if self.promotion_is_due(now) {
             self.promote_not_before = now.saturating_add(UPKEEP_PAUSE);
-            self.wake = Wake::Known(Some(self.promote_not_before));
+            self.wake = NextWake::Known(Some(self.promote_not_before));
         }
     }
 
@@ -368,7 +360,7 @@ impl Machine {
     /// `told` says that the engine tells when somebody begins to write.
     pub(crate) fn polled_for_changes(&mut self, changed: bool, told: bool, now: Timestamp) {
         if changed {
-            self.wake = Wake::Unknown;
+            self.wake = NextWake::Unknown;
         }
         self.polling.polled(changed, told, now, &self.options);
     }

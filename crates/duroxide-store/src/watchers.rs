@@ -107,21 +107,24 @@ impl Watchers {
 
     /// Tells the watchers of one instance.
     fn tell(&self, instance: &str) {
-        let mut known = self.lock();
-        known.begun.remove(instance);
-        for signal in known.by_instance.get(instance).into_iter().flatten() {
-            signal.tell(None);
-        }
+        self.signals_of(instance).iter().for_each(|signal| signal.tell(None));
     }
 
     /// Tells the watchers of one instance how it ended. Copies the status only if there are watchers.
     fn tell_end(&self, instance: &str, status: impl FnOnce() -> StoredStatus) {
-        let mut known = self.lock();
-        known.begun.remove(instance);
-        if let Some(signals) = known.by_instance.get(instance) {
+        let signals = self.signals_of(instance);
+        if !signals.is_empty() {
             let status = Arc::new(status());
             signals.iter().for_each(|signal| signal.tell(Some(Arc::clone(&status))));
         }
+    }
+
+    /// The signals of an instance that has changed and may have ended. They are told without the lock: a client that is told
+    /// drops its watch, and would wait for the lock.
+    fn signals_of(&self, instance: &str) -> Vec<Arc<Signal>> {
+        let mut known = self.lock();
+        known.begun.remove(instance);
+        known.by_instance.get(instance).cloned().unwrap_or_default()
     }
 
     /// Tells all watchers, because it is not known which instances changed.

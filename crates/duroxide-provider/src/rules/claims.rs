@@ -23,7 +23,7 @@ const UNKNOWN_VERSION: &str = "unknown";
 
 /// The result of claiming one candidate.
 enum Candidate {
-    Claimed(Box<OrchestrationClaim>),
+    Claimed,
     /// Nothing of it could be handed out. What cannot be decoded was put aside; if something else is visible behind it,
     /// the instance is ready again.
     Unfit,
@@ -63,9 +63,8 @@ impl<T: Tables> Rules<T> {
             let mut look_again = !were_all && !candidates.is_empty();
             claimed.items.reserve_exact(candidates.len());
             for number in candidates {
-                let has_slot = claimed.items.len() < fetch.free_slots;
-                match self.claim_instance(number, fetch, nonce, has_slot, &mut claimed.dead_letters)? {
-                    Candidate::Claimed(claim) => claimed.items.push(*claim),
+                match self.claim_instance(number, fetch, nonce, &mut claimed)? {
+                    Candidate::Claimed => {}
                     Candidate::Unfit => look_again = true,
                     Candidate::Gone => drop(gone.insert(number)),
                     Candidate::MustWait => return Ok(claimed),
@@ -114,21 +113,21 @@ impl<T: Tables> Rules<T> {
         Ok(ready.map(|row| row.number).into_iter().collect())
     }
 
+    /// Locks one candidate and adds its claim to those `claimed` before it.
     fn claim_instance(
         &mut self,
         number: u64,
         fetch: &InstanceFetch,
         nonce: u128,
-        has_slot: bool,
-        notes: &mut Vec<DeadLetterNote>,
+        claimed: &mut Claimed<OrchestrationClaim>,
     ) -> Rows<Candidate> {
         let Some(mut loaded) = self.tables.load(number)? else { return Ok(Candidate::Gone) };
         // A lock that is left on a ready instance has ended: its turn may have crashed its process.
         let suspect = loaded.row.suspect || loaded.row.lock.is_some();
-        if suspect && !has_slot {
+        if suspect && claimed.items.len() >= fetch.free_slots {
             return Ok(Candidate::MustWait);
         }
-        let batch = self.batch_of(&loaded.row, fetch.whole_mailbox, notes)?;
+        let batch = self.batch_of(&loaded.row, fetch.whole_mailbox, &mut claimed.dead_letters)?;
         let can_run = loaded.row.known || batch.messages.iter().any(QueuedMessage::is_start);
         if batch.messages.is_empty() || !can_run {
             self.settle_at_the_back(loaded.row, InstanceChange::Readiness)?;
@@ -136,9 +135,9 @@ impl<T: Tables> Rules<T> {
         }
         loaded.row.suspect = suspect;
         self.lock_instance(&mut loaded.row, &batch, fetch, nonce)?;
-        let claim = self.describe_claim(&loaded, batch)?;
+        claimed.items.push(self.describe_claim(&loaded, batch)?);
         self.tables.store(loaded, InstanceChange::Lock)?;
-        Ok(Candidate::Claimed(Box::new(claim)))
+        Ok(Candidate::Claimed)
     }
 
     /// The messages that a claim takes. Those that cannot be decoded are counted, hidden and left out, or moved to the

@@ -25,7 +25,8 @@ pub trait StoreEngine: StoreReader + 'static {
     fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault>;
 
     /// The earliest time at which a promotion will have something to do, on the caller's clock, which shows `now`. Asked
-    /// when no transaction has just told: after the store was opened, or changed by someone else.
+    /// when nothing has told it: after a transaction that left it [unknown](super::NextWake::Unknown), and after the store
+    /// was opened, or changed by someone else.
     fn next_wake(&mut self, now: Timestamp) -> Result<Option<Timestamp>, StoreFailure>;
 
     /// Whether another process changed the store since the last call.

@@ -5,7 +5,7 @@ mod intake;
 mod steps;
 
 pub use self::{
-    batch::{Batch, BatchPart, Done, Fault, Submitted, WaitingFetch},
+    batch::{Batch, BatchPart, Done, Fault, NextWake, Submitted, WaitingFetch},
     intake::{INTAKE_ROWS_MAX, TakenOver, take_over},
     steps::{TransactionSteps, caught},
 };

@@ -104,7 +104,6 @@ step_layer! {
     fn claim_activities(fetch: &ActivityFetch, nonce: u128) -> Result<Claimed<WorkClaim>, StoreFailure>;
     fn commit() -> Result<(), StoreFailure>;
     fn rollback();
-    fn next_wake() -> Result<Option<Timestamp>, StoreFailure>;
     fn nodes() -> Result<Vec<StoredNode>, StoreFailure>;
 }
 

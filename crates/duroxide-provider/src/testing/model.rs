@@ -231,13 +231,6 @@ impl TransactionSteps for ModelEngine {
     /// Only ever called with nothing applied: no operation of the model breaks, and its commit does not fail.
     fn rollback(&mut self) {}
 
-    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
-        let instances = self.instances.values().filter_map(|instance| instance.look_at);
-        let activities = self.activities.values().filter_map(|activity| activity.waits_until);
-        let sessions = self.sessions.values().map(|session| session.until).filter(|until| *until > self.now);
-        Ok(instances.chain(activities).chain(sessions).min())
-    }
-
     fn nodes(&mut self) -> Result<Vec<StoredNode>, StoreFailure> {
         StoreReader::nodes(self)
     }
@@ -249,7 +242,10 @@ impl StoreEngine for ModelEngine {
     }
 
     fn next_wake(&mut self, _now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
-        TransactionSteps::next_wake(self)
+        let instances = self.instances.values().filter_map(|instance| instance.look_at);
+        let activities = self.activities.values().filter_map(|activity| activity.waits_until);
+        let sessions = self.sessions.values().map(|session| session.until).filter(|until| *until > self.now);
+        Ok(instances.chain(activities).chain(sessions).min())
     }
 
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {

@@ -80,7 +80,7 @@ impl ActivityWork {
             stop.cancel();
         }
         let token = claim.lock_token.clone();
-        let lease = Lease::new(Arc::clone(&node), LockKind::Activity, token, received, stop.clone());
+        let lease = Lease::new(Arc::clone(&node), LockKind::Activity, token, received, Some(stop.clone()));
         Box::new(Self {
             node,
             kind: claim.item.kind(),

@@ -92,13 +92,13 @@ pub(crate) enum CallOutcome<T> {
 }
 
 impl Lease {
-    /// A lease that was granted at `granted`. Fires `stop` when a renewal says that the work is asked to stop.
+    /// A lease that was granted at `granted`. Fires `stop` when a renewal says that the activity is asked to stop.
     pub(crate) fn new(
         node: Arc<Node>,
         kind: LockKind,
         token: String,
         granted: Moment,
-        stop: CancellationToken,
+        stop: Option<CancellationToken>,
     ) -> Self {
         let terms = node.lease_terms(kind);
         let renewer = Renewer { node: Arc::clone(&node), kind, token, terms, stop };
@@ -186,7 +186,7 @@ struct Renewer {
     kind: LockKind,
     token: String,
     terms: LeaseTerms,
-    stop: CancellationToken,
+    stop: Option<CancellationToken>,
 }
 
 impl Renewer {
@@ -245,8 +245,9 @@ impl Renewer {
             }
             LockKind::Activity => {
                 let call = store.renew_work_item(&self.token, self.terms.timeout);
-                if provider_call("renew_work_item_lock", call).await?.stop_requested {
-                    self.stop.cancel();
+                let stop_requested = provider_call("renew_work_item_lock", call).await?.stop_requested;
+                if let Some(stop) = self.stop.as_ref().filter(|_| stop_requested) {
+                    stop.cancel();
                 }
                 Ok(())
             }

@@ -18,7 +18,6 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use duroxide_provider::{JoinedNode, LoadedExecution, OrchestrationClaim, ProviderError, StorePosition};
 use futures_util::future::select;
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{
@@ -58,8 +57,8 @@ impl InstanceWork {
         slot: SlotGuard,
     ) -> Box<Self> {
         let ClaimedInstance { claim, suspect } = claimed;
-        let (token, never_stopped) = (claim.lock_token.clone(), CancellationToken::new());
-        let lease = Lease::new(Arc::clone(&node), LockKind::Instance, token, received, never_stopped);
+        let lease =
+            Lease::new(Arc::clone(&node), LockKind::Instance, claim.lock_token.clone(), received, None);
         Box::new(Self { node, claim, lease, slot, suspect })
     }
 

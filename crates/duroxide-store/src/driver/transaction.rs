@@ -5,7 +5,7 @@ use std::{slice, sync::Arc, time::Duration};
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
     ActivityFetch, Answer, ApplyError, Batch, BatchPart, DeadLetterNote, Done, FailureClass, Fault, HeldBack,
-    InstanceFetch, Op, Refusal, StoreFailure, Submitted, caught,
+    InstanceFetch, NextWake, Op, Refusal, StoreFailure, Submitted, caught,
 };
 
 use super::{StoreDriver, endable::Endable};
@@ -33,7 +33,7 @@ pub(super) struct Outcome {
     pub(super) dead_letters: Vec<DeadLetterNote>,
     /// How many ready items the claims skipped for lack of a capability.
     pub(super) held_back: HeldBack,
-    pub(super) next_wake: Result<Option<Timestamp>, StoreFailure>,
+    pub(super) next_wake: NextWake,
 }
 
 /// Why a transaction had no effect, or none that anyone knows of.
@@ -155,7 +155,9 @@ impl StoreDriver {
         if outcome.changed_leases {
             self.machine.changed_leases();
         }
-        self.note_wake(&outcome.next_wake, now);
+        if let NextWake::Known(wake) = outcome.next_wake {
+            self.machine.learned_next_wake(wake);
+        }
     }
 
     /// Answers all callers of a committed transaction.

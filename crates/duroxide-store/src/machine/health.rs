@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{FailureClass, Op, Readies, StoreFailure};
+use duroxide_provider::store::{FailureClass, NextWake, Op, Readies, StoreFailure};
 
-use super::{Machine, Step, Wake};
+use super::{Machine, Step};
 use crate::{StoreOptions, job::Job};
 
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Machine {
             self.backlog.push(Job::unattended(op, now));
         }
         self.made_ready(Readies { instances: true, activities: true });
-        self.wake = Wake::Unknown;
+        self.wake = NextWake::Unknown;
         failed_attempts
     }
 }

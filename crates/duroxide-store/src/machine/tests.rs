@@ -134,10 +134,6 @@ impl TransactionSteps for Empty {
     }
 
     fn rollback(&mut self) {}
-
-    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
-        Ok(None)
-    }
 }
 
 /// Carries a transaction out in which every claim comes back empty. Returns how many claims were made.

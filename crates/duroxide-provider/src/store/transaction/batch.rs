@@ -80,9 +80,30 @@ pub struct Done {
     pub activities: Vec<Option<Claimed<WorkClaim>>>,
     /// The queues in which operations or the promotion may have made items ready.
     pub readies: Readies,
-    /// The earliest time, on the clock of [`Batch::now`], at which a promotion will have something to do. It is read after
-    /// the commit, so it may fail alone.
-    pub next_wake: Result<Option<Timestamp>, StoreFailure>,
+    /// On the clock of [`Batch::now`].
+    pub next_wake: NextWake,
+}
+
+/// When a promotion will have something to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextWake {
+    /// The store has not been asked since the last commit. An engine that would have to read for it leaves it at this, so
+    /// that the callers of a transaction are answered before [`StoreEngine::next_wake`](crate::store::StoreEngine::next_wake)
+    /// is asked.
+    Unknown,
+    /// At this time at the earliest; never if `None`.
+    Known(Option<Timestamp>),
+}
+
+impl NextWake {
+    /// This time, or an earlier one that is known.
+    #[must_use]
+    pub fn at_latest(self, time: Timestamp) -> Self {
+        match self {
+            Self::Known(Some(earlier)) => Self::Known(Some(earlier.min(time))),
+            Self::Known(None) | Self::Unknown => Self::Known(Some(time)),
+        }
+    }
 }
 
 impl Done {
@@ -95,7 +116,7 @@ impl Done {
             instances: Vec::new(),
             activities: Vec::new(),
             readies: Readies::default(),
-            next_wake: Ok(None),
+            next_wake: NextWake::Unknown,
         }
     }
 }

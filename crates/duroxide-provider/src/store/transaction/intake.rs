@@ -80,7 +80,7 @@ impl TakenOver {
         if self.more {
             let pause = if self.rows == 0 { BUSY_PAUSE } else { Duration::ZERO };
             let again = batch.now.saturating_add(pause);
-            done.next_wake = done.next_wake.map(|next| Some(next.map_or(again, |next| next.min(again))));
+            done.next_wake = done.next_wake.at_latest(again);
         }
         Ok(done)
     }

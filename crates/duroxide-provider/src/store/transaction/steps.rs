@@ -64,9 +64,6 @@ pub trait TransactionSteps {
     /// Ends the transaction without effect. Also called after a failed `begin` or `commit`.
     fn rollback(&mut self);
 
-    /// The earliest time at which [`Self::promote`] will have something to do.
-    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure>;
-
     /// Carries out a batch as one transaction. A part that panics has broken: its transaction is rolled back.
     ///
     /// # Errors
@@ -79,9 +76,7 @@ pub trait TransactionSteps {
                 Ok(()) => Ok(done),
                 Err(failure) => Err(Fault::of_commit(failure, done)),
             });
-        let mut done = committed.map_err(|fault| self.roll_back_after(fault))?;
-        done.next_wake = caught("next_wake", FailureClass::Retryable, || self.next_wake());
-        Ok(done)
+        committed.map_err(|fault| self.roll_back_after(fault))
     }
 
     /// Carries out the parts of a batch in the open transaction, whose time is `now`.

@@ -177,7 +177,7 @@ impl Slots {
 
     /// How many items to fetch for slots that are not reserved. Long-running work is never prefetched.
     pub(crate) fn wanted(&mut self, now: Moment) -> Wanted {
-        let free = self.free.len() - self.free.intersection(&self.reserved).count();
+        let free = self.free.len() - self.reserved.iter().filter(|slot| self.free.contains(slot)).count();
         let max = (free + self.prefetch(now)).saturating_sub(self.queued);
         Wanted { max, free_slots: free.saturating_sub(self.queued) }
     }

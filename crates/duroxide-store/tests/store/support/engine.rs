@@ -214,7 +214,8 @@ impl EngineLayer for ScriptedEngine {
     }
 
     fn next_wake(&mut self, _now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {
-        StepLayer::next_wake(self)
+        self.plan.pass(Point::NextWake, "")?;
+        self.inner.rules().next_wake()
     }
 
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
@@ -321,10 +322,5 @@ impl StepLayer for ScriptedEngine {
             self.inner.rules().rollback();
         }
         self.plan.pass(Point::Rollback, "").unwrap();
-    }
-
-    fn next_wake(&mut self) -> Result<Option<Timestamp>, StoreFailure> {
-        self.plan.pass(Point::NextWake, "")?;
-        self.inner.rules().next_wake()
     }
 }
