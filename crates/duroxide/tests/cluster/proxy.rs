@@ -1,6 +1,7 @@
 //! A proxy in front of a server that loses connections in the middle of a commit.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -16,6 +17,13 @@ use tokio::{
 
 /// A simple query, as it stands between other messages of a pipeline.
 const COMMIT: &[u8] = b"COMMIT\0";
+/// The message that ends a prepared statement, and how the beginning of one looks that writes all its tables.
+const SYNC: &[u8] = b"S\0\0\0\x04";
+const WRITES: &[u8] = b"\0WITH part_0 AS (";
+/// What a server says after a statement that writes all its tables, and when it is ready outside and inside a transaction.
+const WROTE: &[u8] = b"SELECT 1\0";
+const IDLE: &[u8] = b"Z\0\0\0\x05I";
+const IN_TRANSACTION: &[u8] = b"Z\0\0\0\x05T";
 
 /// How a connection ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,13 +51,12 @@ impl Counts {
         self.lost_commits.load(Ordering::SeqCst)
     }
 
-    /// Every fifth commit is cut off, one time before it arrives, one time after.
+    /// Every tenth commit is cut off, before it arrives or after: whichever has succeeded less often.
     fn next(&self) -> Option<Cut> {
-        match self.commits.fetch_add(1, Ordering::SeqCst) % 10 {
-            4 => Some(Cut::AfterCommit),
-            9 => Some(Cut::BeforeCommit),
-            _ => None,
-        }
+        let is_cut = self.commits.fetch_add(1, Ordering::SeqCst) % 10 == 9;
+        let cut =
+            if self.lost_answers() <= self.lost_commits() { Cut::AfterCommit } else { Cut::BeforeCommit };
+        is_cut.then_some(cut)
     }
 }
 
@@ -71,11 +78,12 @@ pub async fn start(server: u16) -> (u16, Arc<Counts>) {
 async fn serve(mut client: TcpStream, port: u16, counts: Arc<Counts>) -> std::io::Result<()> {
     let mut server = TcpStream::connect(("127.0.0.1", port)).await?;
     let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let mut statements = Statements::default();
     loop {
         tokio::select! {
             read = client.read(&mut asked) => {
                 let bytes = &asked[..read?];
-                let cut = if ends_with_commit(bytes) { counts.next() } else { None };
+                let cut = if statements.commit_with(bytes) { counts.next() } else { None };
                 match cut {
                     _ if bytes.is_empty() => return Ok(()),
                     Some(Cut::BeforeCommit) => {
@@ -84,7 +92,7 @@ async fn serve(mut client: TcpStream, port: u16, counts: Arc<Counts>) -> std::io
                     }
                     Some(Cut::AfterCommit) => {
                         server.write_all(bytes).await?;
-                        if has_committed(&mut server).await {
+                        if has_committed(&mut server, bytes.ends_with(COMMIT)).await {
                             counts.lost_answers.fetch_add(1, Ordering::SeqCst);
                         }
                         return Ok(());
@@ -103,20 +111,50 @@ async fn serve(mut client: TcpStream, port: u16, counts: Arc<Counts>) -> std::io
     }
 }
 
-/// A pipeline ends with its commit.
-fn ends_with_commit(bytes: &[u8]) -> bool {
-    bytes.ends_with(COMMIT)
+/// The prepared statements of a connection that write. Outside a transaction each of them commits by itself.
+#[derive(Default)]
+struct Statements {
+    names: BTreeSet<Vec<u8>>,
+    /// Whether one of them is being sent.
+    is_writing: bool,
 }
 
-/// Waits until the server says that it has committed. It may say that it has rolled back instead.
-async fn has_committed(server: &mut TcpStream) -> bool {
+impl Statements {
+    /// Whether these bytes end a pipeline that writes and commits.
+    fn commit_with(&mut self, bytes: &[u8]) -> bool {
+        for at in positions(bytes, WRITES) {
+            let name = bytes[..at].rsplit(|byte| !byte.is_ascii_alphanumeric()).next().unwrap_or_default();
+            self.names.insert(name.to_vec());
+        }
+        self.is_writing |= self.names.iter().any(|name| is_bound(bytes, name));
+        let is_end = bytes.ends_with(SYNC) || bytes.ends_with(COMMIT);
+        is_end && std::mem::take(&mut self.is_writing)
+    }
+}
+
+/// Whether a statement gets its parameters: the message has a length, an empty name of a portal, and the statement's name.
+fn is_bound(bytes: &[u8], name: &[u8]) -> bool {
+    let named = [b"\0", name, b"\0"].concat();
+    positions(bytes, &named).any(|at| at >= 5 && bytes[at - 5] == b'B')
+}
+
+fn positions(bytes: &[u8], text: &[u8]) -> impl Iterator<Item = usize> {
+    bytes.windows(text.len()).enumerate().filter(move |(_, window)| *window == text).map(|(at, _)| at)
+}
+
+/// Waits until the server says that it has committed, or that it has not: it may have rolled back, or the transaction goes on.
+async fn has_committed(server: &mut TcpStream, by_command: bool) -> bool {
     let mut seen = Vec::new();
     let mut bytes = vec![0; 1 << 16];
     let answer = async {
         while let Ok(read @ 1..) = server.read(&mut bytes).await {
             seen.extend_from_slice(&bytes[..read]);
-            if seen.windows(COMMIT.len()).any(|window| window == COMMIT) {
+            let has_seen = |text| positions(&seen, text).next().is_some();
+            if by_command && has_seen(COMMIT) {
                 return true;
+            }
+            if !by_command && (seen.ends_with(IDLE) || seen.ends_with(IN_TRANSACTION)) {
+                return seen.ends_with(IDLE) && has_seen(WROTE);
             }
         }
         false

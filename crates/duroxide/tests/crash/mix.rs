@@ -117,9 +117,14 @@ async fn again(ctx: OrchestrationContext, text: String) -> Result<String, String
 /// Starts `copies` instances of each kind.
 pub async fn start(client: &Client, copies: usize) {
     for copy in 0..copies {
-        for (kind, _) in KINDS {
-            client.start_orchestration(format!("{kind}-{copy}"), kind, "x").await.unwrap();
-        }
+        start_copy(client, copy).await;
+    }
+}
+
+/// Starts an instance of each kind.
+pub async fn start_copy(client: &Client, copy: usize) {
+    for (kind, _) in KINDS {
+        client.start_orchestration(format!("{kind}-{copy}"), kind, "x").await.unwrap();
     }
 }
 
