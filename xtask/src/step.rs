@@ -15,7 +15,7 @@ pub(crate) struct Step {
     title: String,
     program: &'static str,
     args: Vec<Cow<'static, str>>,
-    env: Vec<(&'static str, &'static str)>,
+    env: Vec<(&'static str, String)>,
     folder: Option<String>,
     time_limit: Duration,
 }
@@ -55,8 +55,8 @@ impl Step {
     }
 
     /// Sets an environment variable for this step.
-    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
-        self.env.push((name, value));
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.env.push((name, value.into()));
         self
     }
 
@@ -68,7 +68,7 @@ impl Step {
         let mut command = Command::new(self.program);
         command
             .args(self.args.iter().map(Cow::as_ref))
-            .envs(self.env.iter().copied())
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
             .current_dir(self.folder.as_deref().unwrap_or("."));
         let ended = run_within(&mut command, self.time_limit)
             .map_err(|error| format!("{}: `{self}`: {error}", self.title))?;

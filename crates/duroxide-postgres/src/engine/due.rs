@@ -9,22 +9,25 @@ use std::time::{Duration, Instant};
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{Batch, Op};
 
-/// How long what the database said is good for.
+/// How long what the database said is good for, at least.
 const FRESH: Duration = Duration::from_secs(1);
+/// Asking may take one part of so many of the time. While somebody keeps a transaction open, the leases of the last half
+/// minute leave entries that no question can pass over.
+const SHARE: u32 = 20;
 /// The longest time that is remembered exactly. The database is asked again long before that.
 const REMEMBERED_MAX: Duration = Duration::from_secs(3_600);
 
 /// The earliest time at which a promotion has something to do. It is kept on a clock that nobody sets.
 #[derive(Debug, Default)]
 pub(super) struct Due {
-    asked_at: Option<Instant>,
+    fresh_until: Option<Instant>,
     at: Option<Instant>,
 }
 
 impl Due {
     /// The database has said how long after `since` something is due.
     pub(super) fn learn(&mut self, since: Instant, after: Option<Duration>) {
-        self.asked_at = Some(since);
+        self.fresh_until = Some(Instant::now() + FRESH.max(since.elapsed() * SHARE));
         self.at = None;
         self.add(since, after);
     }
@@ -36,7 +39,7 @@ impl Due {
     }
 
     pub(super) fn is_fresh(&self) -> bool {
-        self.asked_at.is_some_and(|asked_at| asked_at.elapsed() < FRESH)
+        self.fresh_until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Whether the transaction of this batch has to ask. A promotion uses up what was due, and the timers of a node that has
@@ -74,6 +77,14 @@ mod tests {
         due.add(now, None);
         due.learn(now, None);
         assert_eq!(due.on_clock(now, NOW), None, "the database knows better");
+    }
+
+    #[test]
+    fn a_question_that_took_long_is_asked_seldom() {
+        let mut due = Due::default();
+        due.learn(Instant::now() - Duration::from_millis(100), None);
+        let in_seconds = |seconds| Instant::now() + Duration::from_secs(seconds);
+        assert!(due.fresh_until > Some(in_seconds(1)) && due.fresh_until < Some(in_seconds(3)));
     }
 
     #[test]

@@ -22,11 +22,11 @@ const HAS_ACTIVITIES: &str = "SELECT 1 FROM {s}.activity WHERE instance = $1 LIM
 const DELETE_ALL: &str = "DELETE FROM {s}.activity WHERE instance = $1 RETURNING number";
 const LEASED: &str = "SELECT {head activity} FROM {s}.activity
     WHERE activity.lock_until > $1 ORDER BY activity.number FOR UPDATE";
-/// Whoever holds a row changes it; the next promotion finds it.
+/// Whoever holds a row changes it; the next promotion finds it. In this order the index of waiting rows has them.
 const DUE: &str = "SELECT {columns activity} FROM {s}.activity
     WHERE activity.wait_until <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint)
         AND activity.wait_until >= $2::bigint
-    ORDER BY activity.number FOR UPDATE SKIP LOCKED";
+    ORDER BY activity.wait_until, activity.number FOR UPDATE SKIP LOCKED";
 
 impl Request {
     /// Activities that are due at this time, or when the transaction began.

@@ -38,8 +38,9 @@ const FIRST_READY: &str = concat!(
     ") AS first"
 );
 
-pub(super) fn first_ready_query(floors: &Floors) -> Query {
-    Query::new(FIRST_READY, parameters![floors.instances(), floors.activities()])
+pub(super) fn first_ready_query(floors: &mut Floors) -> Query {
+    let (instances, activities) = floors.begin_look();
+    Query::new(FIRST_READY, parameters![instances, activities])
 }
 
 pub(super) fn read_first_ready(row: &Row) -> Result<FirstReady, Trouble> {

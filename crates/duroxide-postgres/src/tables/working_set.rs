@@ -140,6 +140,11 @@ impl Numbers {
         block.next()
     }
 
+    /// The next one.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.blocks.iter().find(|block| !block.is_empty()).map(|block| block.start)
+    }
+
     /// How many are left.
     pub(super) fn len(&self) -> usize {
         let left = self.blocks.iter().map(|block| block.end - block.start).sum::<u64>();

@@ -12,6 +12,7 @@ mod fixture;
 
 mod bulk_delete;
 mod cache_memory;
+mod held_transaction;
 mod recovery;
 mod verify;
 

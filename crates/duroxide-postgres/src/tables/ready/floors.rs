@@ -124,20 +124,25 @@ impl Floors {
         if !self.is_on || !(is_due(self.near_at) || is_due(self.full_at)) {
             return None;
         }
+        let (instances, activities) = self.begin_look();
+        Some(Request::new(Meaning::Floors, LOOK, parameters![instances, activities]))
+    }
+
+    /// Where a look begins that is sent now: at the last known beginning, or at the very beginning if it is time for that.
+    pub(in crate::tables) fn begin_look(&mut self) -> (i64, i64) {
+        let now = Instant::now();
         self.near_at = Some(now + NEAR_PAUSE);
-        let from = if is_due(self.full_at) {
-            self.full_sent_at = Some(now);
-            // Should the answer never come, this one counts.
-            self.full_at = Some(now + FULL_PAUSE);
-            (0, 0)
-        } else {
-            (self.instances(), self.activities())
-        };
-        Some(Request::new(Meaning::Floors, LOOK, parameters![from.0, from.1]))
+        if self.full_at.is_some_and(|at| at > now) {
+            return (self.instances(), self.activities());
+        }
+        self.full_sent_at = Some(now);
+        // Should the answer never come, this one counts.
+        self.full_at = Some(now + FULL_PAUSE);
+        (0, 0)
     }
 
     pub(in crate::tables) fn take(&mut self, rows: &[Row]) -> Result<(), Trouble> {
-        let Some(row) = rows.first() else { return Ok(()) };
+        let Some(row) = rows.first().filter(|_| self.is_on) else { return Ok(()) };
         let read = |name| Ok::<_, Trouble>(row.column::<Option<i64>>(name)?.map(unsigned));
         self.found = Some((read("instances")?, read("activities")?));
         if let Some(sent_at) = self.full_sent_at.take() {
@@ -147,8 +152,8 @@ impl Floors {
         Ok(())
     }
 
-    /// Numbers were drawn after the look. Where nothing was ready, whatever becomes ready has one of them or a higher one, or
-    /// its commit is still to be notified of.
+    /// Where the look found nothing ready, whatever becomes ready has this number, which was drawn or is the next to be used, or a
+    /// higher one, or its commit is still to be notified of.
     pub(in crate::tables) fn take_drawn(&mut self, first: Option<u64>) {
         let (Some((instances, activities)), Some(first)) = (self.found.take(), first) else { return };
         self.instances = instances.unwrap_or(first);

@@ -68,7 +68,7 @@ impl PostgresTables {
         let from = self.floors.due();
         let looks = self.row_cache.is_look_due();
         let question = asks.then(|| next_due_query(now, from));
-        let look = looks.then(|| first_ready_query(&self.floors));
+        let look = looks.then(|| first_ready_query(&mut self.floors));
         let asked_at = Instant::now();
         let (answers, was_told) =
             self.finish_and_notify(question.into_iter().chain(look).collect(), notification)?;
@@ -82,7 +82,10 @@ impl PostgresTables {
         };
         self.floors.lower_due(wrote);
         if looks {
-            let first = answers.next().unwrap_or_default().first().map(read_first_ready).transpose()?;
+            let rows = answers.next().unwrap_or_default();
+            self.floors.take(&rows)?;
+            self.floors.take_drawn(self.reserve.first());
+            let first = rows.first().map(read_first_ready).transpose()?;
             self.cache_committed();
             self.row_cache.compare_first(first);
         }
