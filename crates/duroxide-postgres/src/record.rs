@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 pub(crate) use self::statement::{TOGETHER, expand};
 pub(crate) use self::{
     activity::{Activity, ActivityKey},
-    instance::{Execution, read_lease, read_pinned},
+    instance::{Execution, ReadyInstance, read_lease, read_pinned},
     message::{Message, kind_number, kind_of},
     rest::{CustomStatus, Event, Letter, Session, Setting, SettingChange},
 };
@@ -48,7 +48,22 @@ pub(crate) struct Table {
     pub(crate) columns: &'static [Column],
 }
 
+/// A column that statements compute, from the columns of `given` rows and of the stored one. Nobody reads it into a record.
+#[derive(Debug)]
+struct Computed {
+    name: &'static str,
+    /// What an insert writes.
+    inserted: &'static str,
+    /// What an update writes.
+    updated: &'static str,
+}
+
 impl Table {
+    fn computed(&self) -> Option<&'static Computed> {
+        (self.name == <duroxide_provider::rules::InstanceRow as Record>::TABLE.name)
+            .then_some(&instance::LOOK_AT)
+    }
+
     fn has_revisions(&self) -> bool {
         self.columns.iter().any(|column| column.role == Role::Revision)
     }
@@ -104,6 +119,7 @@ pub(crate) use record;
 
 const TABLES: &[&Table] = &[
     <duroxide_provider::rules::InstanceRow as Record>::TABLE,
+    ReadyInstance::TABLE,
     Execution::TABLE,
     Event::TABLE,
     Message::TABLE,
@@ -260,6 +276,7 @@ mod tests {
         use duroxide_provider::rules::{ExecutionRow, InstanceRow};
         let row = InstanceRow::mailbox(1, "a", Timestamp::ZERO);
         check_kinds(&row);
+        check_kinds(&ReadyInstance { route: duroxide_provider::rules::RouteId(1), place: 1, instance: 1 });
         check_kinds(&Execution { instance: 1, execution_id: 1, row: ExecutionRow::begun(Timestamp::ZERO) });
         check_kinds(&Event { instance: 1, execution_id: 1, event_id: 1, data: String::new() });
         let entry = KvEntry { value: String::new(), last_updated_at_ms: 0 };

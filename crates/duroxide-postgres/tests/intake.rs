@@ -336,5 +336,5 @@ async fn a_schema_of_the_first_version_is_upgraded_once() {
     }
     assert!(admin.tables(&schema).await.contains(&"intake".to_owned()));
     let version = admin.client().query_one(&format!("SELECT schema_version FROM {schema}.meta"), &[]).await;
-    assert_eq!(version.unwrap().get::<_, i64>(0), 3);
+    assert_eq!(version.unwrap().get::<_, i64>(0), 4);
 }

@@ -18,7 +18,15 @@ const LARGE: [&str; 4] = ["instance", "message", "execution", "history"];
 
 /// What the copies of an instance have in place of what the original has: table, column, value. `n` counts the copies.
 const COPIED: [(&str, &[(&str, &str)]); 4] = [
-    ("instance", &[("number", "1000000 + n"), ("id", "'copy-' || n"), ("wait_until", "wait_until + n")]),
+    (
+        "instance",
+        &[
+            ("number", "1000000 + n"),
+            ("id", "'copy-' || n"),
+            ("wait_until", "wait_until + n"),
+            ("look_at", "look_at + n"),
+        ],
+    ),
     ("execution", &[("instance", "1000000 + n")]),
     ("history", &[("instance", "1000000 + n")]),
     ("message", &[("instance", "1000000 + n"), ("number", "1000000 + n"), ("due_at", "due_at + n")]),
@@ -33,9 +41,10 @@ fn copy(server: &Server, options: &PostgresOptions, id: &str, copies: i64) {
         let admin = Admin::connect(server).await;
         for (table, replaced) in COPIED {
             let columns = "SELECT column_name::text FROM information_schema.columns
-                WHERE table_schema = $1 AND table_name = $2 ORDER BY ordinal_position";
+                WHERE table_schema = $1 AND table_name = $2 AND is_generated = 'NEVER' ORDER BY ordinal_position";
             let columns = admin.client().query(columns, &[&schema, &table]).await.unwrap();
             let columns: Vec<String> = columns.iter().map(|row| row.get(0)).collect();
+            let names = columns.join(", ");
             let values = columns.iter().map(|column| {
                 let other = replaced.iter().find(|(name, _)| name == column);
                 other.map_or(format!("original.{column}"), |(_, value)| (*value).to_owned())
@@ -43,12 +52,12 @@ fn copy(server: &Server, options: &PostgresOptions, id: &str, copies: i64) {
             let values = values.collect::<Vec<_>>().join(", ");
             let key = if table == "instance" { "number" } else { "instance" };
             let sql = format!(
-                "INSERT INTO {schema}.{table} SELECT {values} FROM {schema}.{table} AS original,
+                "INSERT INTO {schema}.{table} ({names}) SELECT {values} FROM {schema}.{table} AS original,
                     generate_series(1, {copies}) AS n WHERE original.{key} = {original}"
             );
             admin.run(&sql).await;
         }
-        admin.run(&format!("ALTER SEQUENCE {schema}.number_blocks RESTART WITH 100000000; ANALYZE")).await;
+        admin.run(&format!("ALTER SEQUENCE {schema}.numbers RESTART WITH 100000000; ANALYZE")).await;
     });
 }
 

@@ -24,7 +24,7 @@ const SUFFIX: &str = "_copy";
 const DONE: &str = "SELECT count(*) AS instances, coalesce(max(number), 0)::bigint AS last FROM {s}.instance";
 const ADD_INTAKE: &str = "INSERT INTO {s}.intake (kind, instance_id, name, version, data)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])";
-const SET_NUMBERS: &str = "SELECT setval('{s}.number_blocks', ($1::bigint / 1024 + 1) * 1024 + 1, false),
+const SET_NUMBERS: &str = "SELECT setval('{s}.numbers', ($1::bigint / 1024 + 1) * 1024 + 1, false),
     setval('{s}.dead_letter_number', (SELECT coalesce(max(number), 0) FROM {s}.dead_letter) + 1, false)";
 const STATE: &str = "SELECT state FROM {s}.copied_from";
 const NOTE_STATE: &str = "INSERT INTO {s}.copied_from (state) VALUES ($1)";

@@ -70,20 +70,20 @@ const TABLES: &str = "SELECT relname::text AS name, n_live_tup AS live, n_dead_t
 fn ages(schema: &SchemaName) -> String {
     format!(
         "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
-        first_instance AS (SELECT ready.number FROM {schema}.route CROSS JOIN LATERAL (
-            SELECT instance.number FROM {schema}.instance WHERE instance.route = route.id
-                AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
-            ORDER BY instance.ready_number LIMIT 1) AS ready),
+        first_instance AS (SELECT ready.instance FROM {schema}.route CROSS JOIN LATERAL (
+            SELECT ready_instance.instance FROM {schema}.ready_instance WHERE ready_instance.route = route.id
+            ORDER BY ready_instance.place LIMIT 1) AS ready),
         first_activity AS (SELECT ready.instance FROM {schema}.lane CROSS JOIN LATERAL (
             SELECT activity.instance FROM {schema}.activity WHERE activity.lane = lane.id
                 AND activity.wait_until IS NULL AND activity.session_id IS NULL
             ORDER BY activity.number LIMIT 1) AS ready)
         SELECT clock.now - (SELECT min(message.enqueued_at) FROM first_instance
-                JOIN {schema}.message ON message.instance = first_instance.number) AS ready_instance,
+                JOIN {schema}.message ON message.instance = first_instance.instance) AS ready_instance,
             clock.now - (SELECT min(instance.updated_at) FROM first_activity
                 JOIN {schema}.instance ON instance.number = first_activity.instance) AS ready_activity,
             clock.now - least(
-                (SELECT wait_until FROM {schema}.instance WHERE wait_until IS NOT NULL ORDER BY wait_until LIMIT 1),
+                (SELECT wait_until FROM {schema}.instance
+                    WHERE look_at <= clock.now AND wait_until <= clock.now ORDER BY look_at LIMIT 1),
                 (SELECT wait_until FROM {schema}.activity WHERE wait_until IS NOT NULL ORDER BY wait_until LIMIT 1)
             ) AS overdue,
             (SELECT (extract(epoch FROM max(clock_timestamp() - xact_start)) * 1000000)::bigint

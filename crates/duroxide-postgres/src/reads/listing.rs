@@ -31,7 +31,8 @@ macro_rules! info {
 const BY_ID: &str = concat!(info!(), "WHERE instance.id = $1 AND instance.known");
 const IDS: &str = "SELECT id FROM {s}.instance WHERE known AND ($1::text IS NULL OR status = $1)
     ORDER BY number DESC";
-/// The name of an instance that was never named is in its history, where the query decides.
+/// The name of an instance that was never named is in its history, where the query decides. Instances that have ended, or not, are
+/// found by the index of ended ones.
 const KNOWN: &str = concat!(
     info!(),
     "WHERE instance.known AND instance.number < $1
@@ -42,6 +43,7 @@ const KNOWN: &str = concat!(
         AND ($7::text IS NULL OR starts_with(instance.id, $7))
         AND instance.created_at >= $8 AND instance.created_at < $9
         AND instance.updated_at >= $10 AND instance.updated_at < $11
+        AND ($13::text IS NULL OR instance.ended = $13) AND NOT ($14 AND instance.ended IS NOT NULL)
     ORDER BY instance.number DESC LIMIT $12"
 );
 const PENDING: &str =
@@ -49,7 +51,7 @@ const PENDING: &str =
     FROM {s}.instance CROSS JOIN LATERAL (SELECT data FROM {s}.message
         WHERE message.instance = instance.number AND message.kind <= 1
         ORDER BY message.kind, message.due_at, message.number LIMIT 1) AS start
-    WHERE NOT instance.known AND instance.number < $1
+    WHERE NOT instance.known AND instance.ended IS NULL AND instance.number < $1
         AND ($2::text IS NULL OR starts_with(instance.id, $2))
         AND instance.created_at >= $3 AND instance.created_at < $4
         AND instance.updated_at >= $5 AND instance.updated_at < $6
@@ -120,6 +122,9 @@ impl PostgresEngine {
 }
 
 fn known_query(query: &InstanceQuery, below: Option<u64>, max: usize) -> Query {
+    let is_final = |status: &String| !matches!(status.as_str(), "Running" | "ContinuedAsNew");
+    let ended = query.status.clone().filter(is_final);
+    let is_open = query.status.is_some() && ended.is_none();
     Query::new(
         KNOWN,
         parameters![
@@ -135,6 +140,8 @@ fn known_query(query: &InstanceQuery, below: Option<u64>, max: usize) -> Query {
             from(query.updated_from),
             before(query.updated_before),
             limit(max),
+            ended,
+            is_open,
         ],
     )
 }

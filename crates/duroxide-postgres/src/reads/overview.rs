@@ -28,9 +28,9 @@ const SYSTEM_METRICS: &str = "SELECT
     (SELECT count(*) FROM {s}.execution) - (SELECT count(*) FROM {s}.removal
         JOIN {s}.execution ON execution.instance = removal.instance
         WHERE removal.execution_id IS NULL) AS executions,
-    (SELECT count(*) FROM {s}.instance WHERE known AND status = 'Running') AS running,
-    (SELECT count(*) FROM {s}.instance WHERE known AND status = 'Completed') AS completed,
-    (SELECT count(*) FROM {s}.instance WHERE known AND status = 'Failed') AS failed,
+    (SELECT count(*) FROM {s}.instance WHERE known AND ended IS NULL AND status = 'Running') AS running,
+    (SELECT count(*) FROM {s}.instance WHERE ended = 'Completed') AS completed,
+    (SELECT count(*) FROM {s}.instance WHERE ended = 'Failed') AS failed,
     (SELECT count(*) FROM {s}.history) - (SELECT count(*) FROM {s}.removal
         JOIN {s}.history ON history.instance = removal.instance
             AND history.execution_id = coalesce(removal.execution_id, history.execution_id)) AS events";
@@ -51,7 +51,7 @@ const RUNNING_VERSIONS: &str = "SELECT pinned_major, pinned_minor, pinned_patch,
              AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1) END AS first_event
     FROM {s}.instance LEFT JOIN {s}.execution ON execution.instance = instance.number
         AND execution.execution_id = instance.execution_id
-    WHERE instance.known AND instance.status = 'Running' ORDER BY instance.number";
+    WHERE instance.known AND instance.ended IS NULL AND instance.status = 'Running' ORDER BY instance.number";
 const DEAD_LETTERS: &str =
     "SELECT {columns dead_letter} FROM {s}.dead_letter ORDER BY dead_letter.number LIMIT $1";
 const MAILBOX_HOLDS: &str = "SELECT count(*) AS messages FROM (SELECT 1 FROM {s}.message
@@ -63,9 +63,9 @@ const READY: &str = "SELECT instance.id, instance.ready_number, route.definition
         EXISTS (SELECT 1 FROM {s}.message WHERE message.instance = instance.number
             AND left(message.data, length($3)) = $3) AS cancelled
     FROM unnest($1::bigint[]) AS accepted (route) JOIN {s}.route ON route.id = accepted.route
-    CROSS JOIN LATERAL (SELECT * FROM {s}.instance WHERE instance.route = accepted.route
-        AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
-        ORDER BY instance.ready_number LIMIT $2) AS instance
+    CROSS JOIN LATERAL (SELECT instance.* FROM {s}.ready_instance
+        JOIN {s}.instance ON instance.number = ready_instance.instance
+        WHERE ready_instance.route = accepted.route ORDER BY ready_instance.place LIMIT $2) AS instance
     ORDER BY instance.ready_number LIMIT $2";
 const LANES: &str = "SELECT id, definition FROM {s}.lane ORDER BY id";
 const READY_ACTIVITIES: &str =

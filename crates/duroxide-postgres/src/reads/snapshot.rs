@@ -16,10 +16,11 @@ use super::overview::shown;
 use crate::{
     PostgresEngine,
     connection::Query,
-    fault::Trouble,
+    fault::{Class, Trouble},
     record::{
         Activity, CustomStatus, Event, Execution, Letter, Message, Record, Setting, SettingChange, read_all,
     },
+    value::Columns,
 };
 
 const INSTANCES: &str = "SELECT {columns instance} FROM {s}.instance ORDER BY instance.id";
@@ -36,6 +37,17 @@ const SETTINGS: &str = "SELECT {columns kv} FROM {s}.kv";
 const SETTING_CHANGES: &str = "SELECT {columns kv_change} FROM {s}.kv_change";
 const CUSTOM_STATUS: &str = "SELECT {columns custom_status} FROM {s}.custom_status";
 const LETTERS: &str = "SELECT {columns dead_letter} FROM {s}.dead_letter ORDER BY dead_letter.number";
+
+/// What is stored twice, so that an index need not be written with every change: the places of ready instances, and when to look at an
+/// instance, which is never after it is due.
+const CONTRADICTIONS: &str = "SELECT
+    (SELECT count(*) FROM {s}.ready_instance WHERE NOT EXISTS (SELECT 1 FROM {s}.instance
+        WHERE instance.number = ready_instance.instance AND instance.route = ready_instance.route
+            AND instance.ready_number = ready_instance.place AND NOT instance.is_stray))
+    + (SELECT count(*) FROM {s}.instance WHERE ready_number IS NOT NULL AND NOT is_stray AND route IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM {s}.ready_instance
+            WHERE ready_instance.route = instance.route AND ready_instance.place = instance.ready_number)) AS places,
+    (SELECT count(*) FROM {s}.instance WHERE wait_until IS NOT NULL AND (look_at <= wait_until) IS NOT TRUE) AS looks";
 
 const ALL: [&str; 9] =
     [INSTANCES, EXECUTIONS, EVENTS, MESSAGES, ACTIVITIES, SETTINGS, SETTING_CHANGES, CUSTOM_STATUS, LETTERS];
@@ -138,10 +150,24 @@ impl PostgresEngine {
     /// Everything. What was hidden until now or earlier counts as visible.
     pub(super) fn read_snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {
         let taken_at = self.rules.now();
-        let answers = self.read_all(&ALL.map(|sql| Query::new(sql, Vec::new())))?;
+        let queries = ALL.into_iter().chain([CONTRADICTIONS]).map(|sql| Query::new(sql, Vec::new()));
+        let mut answers = self.read_all(&queries.collect::<Vec<_>>())?;
+        check_contradictions(answers.pop().unwrap_or_default().first()).map_err(Trouble::into_failure)?;
         let content = Content::read(answers).map_err(Trouble::into_failure)?;
         Ok(content.into_snapshot(taken_at))
     }
+}
+
+fn check_contradictions(row: Option<&Row>) -> Result<(), Trouble> {
+    let count = |name| row.map_or(Ok(0), |row| row.number(name));
+    let (places, looks) = (count("places")?, count("looks")?);
+    if places + looks == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "the store contradicts itself: {places} instances are not listed as they are ready, and {looks} would be looked at too late"
+    );
+    Err(Trouble::new(Class::Refused, message))
 }
 
 /// The attempt of a lock that is still there is counted when the lock ends.

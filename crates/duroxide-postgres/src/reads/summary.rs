@@ -33,25 +33,26 @@ const STARTED: &str =
     "SELECT (created_at / 1000 - $1::bigint / 1000) / $3::bigint AS bucket, count(*) AS instances
     FROM {s}.instance WHERE known AND created_at >= $1 AND created_at < $2 GROUP BY 1";
 const OLDEST_RUNNING: &str = "SELECT id, created_at FROM {s}.instance
-    WHERE known AND status = 'Running' ORDER BY created_at LIMIT 1";
+    WHERE known AND ended IS NULL AND status = 'Running' ORDER BY created_at LIMIT 1";
 
 /// The first instance of each route shows how long something waits there.
 const READY: &str = "SELECT counted.route, route.definition, counted.instances,
         (SELECT min(greatest(enqueued_at, due_at)) FROM {s}.message WHERE message.instance =
-            (SELECT first.number FROM {s}.instance AS first WHERE first.route = counted.route
-                AND first.ready_number IS NOT NULL AND NOT first.is_stray
-             ORDER BY first.ready_number LIMIT 1)) AS since
-    FROM (SELECT instance.route, count(*) AS instances FROM {s}.instance
-        WHERE instance.ready_number IS NOT NULL AND NOT instance.is_stray GROUP BY instance.route) AS counted
+            (SELECT first.instance FROM {s}.ready_instance AS first WHERE first.route = counted.route
+             ORDER BY first.place LIMIT 1)) AS since
+    FROM (SELECT route, count(*) AS instances FROM {s}.ready_instance GROUP BY route) AS counted
     JOIN {s}.route ON route.id = counted.route";
 /// A locked instance waits for the end of its lease.
 const LOCKED: &str = "SELECT coalesce(instance.route, 0) AS route, route.definition, count(*) AS instances
     FROM {s}.instance LEFT JOIN {s}.route ON route.id = instance.route
-    WHERE instance.wait_until > $1 AND instance.wait_until <= $1 + $2 AND instance.lock_until > $1
+    WHERE instance.look_at <= $1::bigint + $2::bigint AND instance.wait_until <= $1 + $2 AND instance.lock_until > $1
     GROUP BY 1, 2";
-const WAITING: &str = "SELECT count(*) AS instances FROM {s}.instance WHERE wait_until IS NOT NULL";
+const WAITING: &str = "SELECT count(*) AS instances FROM {s}.instance 
+    WHERE look_at IS NOT NULL AND wait_until IS NOT NULL";
+/// Only for a lease, or a wait without an end, may an instance be looked at too early.
 const NEXT_TIMER: &str = "SELECT wait_until FROM {s}.instance
-    WHERE wait_until IS NOT NULL AND (lock_until IS NULL OR lock_until <= $1) ORDER BY wait_until LIMIT 1";
+    WHERE look_at IS NOT NULL AND wait_until IS NOT NULL AND (lock_until IS NULL OR lock_until <= $1)
+    ORDER BY look_at LIMIT 1";
 /// What became due a moment ago is ready. The event of the first activity tells when that was scheduled.
 const LANES: &str = "SELECT lane.definition, counted.*,
         (SELECT history.data FROM {s}.activity JOIN {s}.history ON history.instance = activity.instance

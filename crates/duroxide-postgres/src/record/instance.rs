@@ -6,7 +6,7 @@ use duroxide_provider::{
 };
 use tokio_postgres::Row;
 
-use super::record;
+use super::{Computed, record};
 use crate::{
     fault::{Class, Trouble},
     value::{Columns, duration, time, unsigned},
@@ -14,6 +14,18 @@ use crate::{
 
 const VISIBLE: &str = "visible";
 const MARKED: &str = "marked";
+
+/// When to look at an instance: at `wait_until`, or earlier. An index has this column, so what happens with every turn does not change
+/// it: a lease that ends later, and a wait without an end. A timer is written as it is, and so is the end of an instance.
+pub(super) const LOOK_AT: Computed = Computed {
+    name: "look_at",
+    inserted: "wait_until",
+    updated: "CASE WHEN instance.look_at > (extract(epoch FROM now()) * 1000000)::bigint
+            AND coalesce(given.status, 'Running') IN ('Running', 'ContinuedAsNew')
+            AND (given.wait_until IS NULL
+                OR given.lock_token IS NOT NULL AND given.wait_until >= instance.look_at)
+        THEN instance.look_at ELSE given.wait_until END",
+};
 
 record!(InstanceRow, "instance", |row| {
     Key number: Int = row.number;
@@ -121,6 +133,26 @@ fn read_readiness(row: &Row) -> Result<Readiness, Trouble> {
         Some(number) => Readiness::Ready { number },
     })
 }
+
+/// The place of an instance among those that can be claimed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadyInstance {
+    pub(crate) route: RouteId,
+    pub(crate) place: u64,
+    pub(crate) instance: u64,
+}
+
+record!(ReadyInstance, "ready_instance", |it| {
+    Key route: Int = it.route.0;
+    Key place: Int = it.place;
+    Fixed instance: Int = it.instance;
+}, |row| {
+    Ok(ReadyInstance {
+        route: RouteId(row.number("route")?),
+        place: row.number("place")?,
+        instance: row.number("instance")?,
+    })
+});
 
 /// An execution with its key.
 #[derive(Debug, Clone)]

@@ -41,7 +41,7 @@ fn written_together(mut statements: Vec<String>, schema: &SchemaName) -> String 
     let (expected, drawn) = (parameters + 1, parameters + 2);
     format!(
         "WITH {parts} SELECT 1 / (CASE WHEN {found} = ${expected}::bigint THEN 1 ELSE 0 END) AS unchanged, \
-         ARRAY(SELECT nextval('{schema}.number_blocks') FROM generate_series(1, ${drawn}::bigint)) AS firsts, \
+         ARRAY(SELECT nextval('{schema}.numbers') FROM generate_series(1, ${drawn}::bigint)) AS firsts, \
          (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now"
     )
 }
@@ -98,6 +98,10 @@ fn is_key(role: Role) -> bool {
 fn insert_text(table: &Table) -> String {
     let mut columns = names(table, is_given).join(", ");
     let mut values = columns.clone();
+    if let Some(computed) = table.computed() {
+        columns.push_str(&format!(", {}", computed.name));
+        values.push_str(&format!(", {}", computed.inserted));
+    }
     if table.has_revisions() {
         columns.push_str(", revision");
         values.push_str(&format!(", ${}::bigint", names(table, is_given).len() + 1));
@@ -124,6 +128,9 @@ fn same_key(table: &Table) -> String {
 fn update_text(table: &Table) -> String {
     let (name, given) = (table.name, unnested(table, is_updated, table.has_revisions()));
     let mut changes = assignments(table, "given");
+    if let Some(computed) = table.computed() {
+        changes.push_str(&format!(", {} = {}", computed.name, computed.updated));
+    }
     if table.has_revisions() {
         changes.push_str(&format!(", revision = ${}::bigint", names(table, is_updated).len() + 2));
     }
@@ -220,7 +227,7 @@ mod tests {
              USING (SELECT unnest($3::bigint[]) AS number, unnest($4::bigint[]) AS known_revision) AS given WHERE activity.number = ANY (ARRAY[given.number]) \
              AND activity.revision = given.known_revision RETURNING 1) \
              SELECT 1 / (CASE WHEN (SELECT count(*) FROM part_1) + 0 = $5::bigint THEN 1 ELSE 0 END) AS unchanged, \
-             ARRAY(SELECT nextval('duroxide.number_blocks') FROM generate_series(1, $6::bigint)) AS firsts, \
+             ARRAY(SELECT nextval('duroxide.numbers') FROM generate_series(1, $6::bigint)) AS firsts, \
              (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now"
         );
         let many = format!("{TOGETHER}{}{TOGETHER}{}", Event::INSERT, Activity::INSERT);

@@ -91,7 +91,7 @@ const CUSTOM_STATUS: &str = "SELECT {columns custom_status} FROM {s}.custom_stat
     WHERE custom_status.instance = ANY ($1::bigint[])";
 /// Blocks of numbers, and the time. None is drawn before the rows are locked that the numbers order, and the time is not
 /// before anything that the locked rows say was committed.
-const DRAW_NUMBERS: &str = "SELECT nextval('{s}.number_blocks') AS first,
+const DRAW_NUMBERS: &str = "SELECT nextval('{s}.numbers') AS first,
         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
     FROM generate_series(1, $1::bigint)";
 

@@ -33,7 +33,7 @@ const SET_SEEN: &str = "UPDATE {s}.node SET seen_at = $2 WHERE id = $1";
 const DELETE: &str = "DELETE FROM {s}.node WHERE id = $1";
 /// A live lease is what its row waits for, so the index of waiting rows finds it.
 const CLAIMED_INSTANCES: &str = "SELECT lock_token FROM {s}.instance
-    WHERE wait_until > $2 AND lock_until > $2 AND lock_node = $1 ORDER BY number";
+    WHERE look_at IS NOT NULL AND lock_until > $2 AND lock_node = $1 ORDER BY number";
 const CLAIMED_ACTIVITIES: &str = "SELECT lock_token FROM {s}.activity
     WHERE wait_until > $2 AND lock_until > $2 AND lock_node = $1 ORDER BY number";
 

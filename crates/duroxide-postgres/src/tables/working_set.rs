@@ -14,13 +14,13 @@ use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 
 pub(crate) use self::commit::Looked;
 pub(super) use self::row_cache::{Accepted, FirstReady, RowCache};
-use super::ready::waits_until;
+use super::ready::{ready_on, waits_until};
 use crate::{
     cache::{Cache, Changes},
     connection::Query,
     record::{
-        Activity, CustomStatus, Event, Execution, Letter, Message, Record, Session, Setting, SettingChange,
-        delete, delete_unchanged, insert, update, update_unchanged, upsert, verify,
+        Activity, CustomStatus, Event, Execution, Letter, Message, ReadyInstance, Record, Session, Setting,
+        SettingChange, delete, delete_unchanged, insert, update, update_unchanged, upsert, verify,
     },
     value::Value,
 };
@@ -80,6 +80,8 @@ pub(super) struct WorkingSet {
     pub(super) instances: Cache<u64, InstanceRow>,
     /// The revisions of instances as they are stored.
     pub(super) instance_revisions: HashMap<u64, u64>,
+    /// The places of ready instances as they are stored.
+    pub(super) places: HashMap<u64, (RouteId, u64)>,
     /// The numbers of ids that were looked up; `None` if there is no such instance.
     pub(super) ids: HashMap<String, Option<u64>>,
     pub(super) executions: Cache<(u64, u64), Execution>,
@@ -176,6 +178,7 @@ impl WorkingSet {
         let unverified = self.unverified_instances.iter().filter(|key| !self.instances.is_unsent(key));
         usual.verifies::<InstanceRow>(unverified, &self.instance_revisions);
         usual.changes_unchanged(&self.instances.changes(), &self.instance_revisions, |row| row.number);
+        self.add_places(&mut usual);
         usual.upserts(&self.executions.changes(), |key| vec![key.0.into(), key.1.into()]);
         usual.changes(&self.events.changes(), |key| vec![key.0.into(), key.1.into(), key.2.into()]);
         usual.changes(&self.messages.changes(), |key| vec![key.0.into(), key.1.into(), key.2.into()]);
@@ -196,6 +199,37 @@ impl WorkingSet {
         queries.extend(together(others, first_draws));
         queries.extend(together(inserts, last_draws));
         queries
+    }
+
+    /// Takes an instance as it is stored, unless it is known.
+    pub(super) fn learn_instance(&mut self, row: InstanceRow) {
+        let number = row.number;
+        if self.instances.knows(&number) {
+            return;
+        }
+        self.places.extend(ready_on(&row).map(|place| (number, place)));
+        self.instances.learn(number, Some(row));
+    }
+
+    /// Moves instances among those that can be claimed.
+    fn add_places(&self, writes: &mut Writes) {
+        let changes = self.instances.changes();
+        let written = changes.inserted.iter().chain(&changes.updated).map(|row| (row.number, ready_on(row)));
+        let deleted = changes.deleted.iter().map(|number| (**number, None));
+        let (mut left, mut taken) = (Vec::new(), Vec::new());
+        for (instance, place) in written.chain(deleted) {
+            let stored = self.places.get(&instance).copied();
+            if stored != place {
+                left.extend(stored.map(|(route, place)| vec![Value::from(route.0), Value::from(place)]));
+                taken.extend(place.map(|(route, place)| ReadyInstance { route, place, instance }));
+            }
+        }
+        if !left.is_empty() {
+            writes.push(delete::<ReadyInstance>(left), false, 0);
+        }
+        if !taken.is_empty() {
+            writes.push(insert(&taken, writes.revision), true, 0);
+        }
     }
 
     /// Whoever writes what belongs to an instance writes the instance, too: its revision says whether anything was changed.
@@ -267,6 +301,9 @@ impl WorkingSet {
         let revision = self.revision.unwrap_or_default();
         let instances = self.instances.unsent().map(|row| (row.number, revision));
         self.instance_revisions.extend(instances);
+        self.instances.unsent_keys().for_each(|number| _ = self.places.remove(number));
+        let places = self.instances.unsent().filter_map(|row| Some((row.number, ready_on(row)?)));
+        self.places.extend(places);
         let activities = self.activities.unsent().map(|activity| (activity.queued.number, revision));
         self.activity_revisions.extend(activities);
         self.instances.sent();

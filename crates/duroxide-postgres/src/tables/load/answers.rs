@@ -133,7 +133,7 @@ impl PostgresTables {
             .map(|row| {
                 let number = row.number;
                 self.set.ids.entry(row.id.clone()).or_insert(Some(number));
-                self.set.instances.learn(number, Some(row));
+                self.set.learn_instance(row);
                 number
             })
             .collect())

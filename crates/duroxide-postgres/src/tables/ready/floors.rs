@@ -32,11 +32,10 @@ const FULL_SHARE: u32 = 20;
 macro_rules! look {
     () => {
         "SELECT
-            (SELECT min(first.ready_number) FROM {s}.route CROSS JOIN LATERAL (
-                SELECT instance.ready_number FROM {s}.instance WHERE instance.route = route.id
-                    AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
-                    AND instance.ready_number >= $1::bigint
-                ORDER BY instance.ready_number LIMIT 1) AS first) AS instances,
+            (SELECT min(first.place) FROM {s}.route CROSS JOIN LATERAL (
+                SELECT ready_instance.place FROM {s}.ready_instance WHERE ready_instance.route = route.id
+                    AND ready_instance.place >= $1::bigint
+                ORDER BY ready_instance.place LIMIT 1) AS first) AS instances,
             (SELECT min(first.number) FROM {s}.lane CROSS JOIN LATERAL (
                 SELECT activity.number FROM {s}.activity WHERE activity.lane = lane.id
                     AND activity.wait_until IS NULL AND activity.session_id IS NULL AND activity.number >= $2::bigint

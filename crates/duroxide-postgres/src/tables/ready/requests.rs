@@ -10,30 +10,43 @@ use crate::{
 };
 
 /// The longest ready instances on each of these routes. `$1` are the routes, `$2` is how many on each, `$3` where the list
-/// begins.
+/// begins. An instance that somebody claims in the meantime has left its place when it is locked.
 macro_rules! ready_instances {
     ($columns:literal) => {
         concat!(
             "SELECT ",
             $columns,
             " FROM unnest($1::bigint[]) AS accepted (route) CROSS JOIN LATERAL (
-                SELECT * FROM {s}.instance WHERE instance.route = accepted.route
-                    AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
-                    AND instance.ready_number >= $3::bigint
-                ORDER BY instance.ready_number LIMIT $2 FOR UPDATE SKIP LOCKED) AS instance"
+                SELECT instance.* FROM {s}.ready_instance
+                JOIN {s}.instance ON instance.number = ANY (ARRAY[ready_instance.instance])
+                    AND instance.ready_number = ready_instance.place AND instance.route = ready_instance.route
+                WHERE ready_instance.route = accepted.route AND ready_instance.place >= $3::bigint
+                ORDER BY ready_instance.place LIMIT $2 FOR UPDATE OF instance SKIP LOCKED) AS instance"
         )
     };
 }
-/// Instances that are due. `$1` is the time; NULL: when the transaction began. Nothing is due before `$2`.
+/// The condition that an instance may be due. `$1` is the time; NULL: when the transaction began. Nothing is due before `$2`.
+macro_rules! may_be_due {
+    () => {
+        "instance.look_at <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint) AND instance.look_at >= $2::bigint"
+    };
+}
+macro_rules! is_due {
+    () => {
+        "coalesce(instance.wait_until <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint), false)"
+    };
+}
+/// Instances that are due.
 macro_rules! due_instances {
     ($columns:literal) => {
         concat!(
             "SELECT ",
             $columns,
-            " FROM {s}.instance
-            WHERE instance.wait_until <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint)
-                AND instance.wait_until >= $2::bigint
-            ORDER BY instance.wait_until, instance.number FOR UPDATE SKIP LOCKED"
+            " FROM {s}.instance WHERE ",
+            may_be_due!(),
+            " AND ",
+            is_due!(),
+            " ORDER BY instance.look_at, instance.number FOR UPDATE SKIP LOCKED"
         )
     };
 }
@@ -74,6 +87,14 @@ macro_rules! details_of {
 const READY: &str = ready_instances!("{columns instance}");
 const MESSAGES_OF_READY: &str = messages_of!(ready_instances!("instance.number"), "$4", "$5::bigint");
 const DETAILS_OF_READY: &str = details_of!(ready_instances!("instance.number, instance.execution_id"));
+/// Writes when instances are due that would be looked at too early. Nobody has to know: it does not change them.
+const CORRECT_LOOKS: &str = concat!(
+    "UPDATE {s}.instance SET look_at = wait_until FROM (SELECT instance.number FROM {s}.instance WHERE ",
+    may_be_due!(),
+    " AND NOT ",
+    is_due!(),
+    " FOR UPDATE SKIP LOCKED) AS early WHERE instance.number = ANY (ARRAY[early.number])"
+);
 const DUE: &str = due_instances!("{columns instance}");
 const MESSAGES_OF_DUE: &str = messages_of!(due_instances!("instance.number"), "$3", "$4::bigint");
 const DETAILS_OF_DUE: &str = details_of!(due_instances!("instance.number, instance.execution_id"));
@@ -81,10 +102,8 @@ const STRAYS: &str = "SELECT {columns instance} FROM {s}.instance WHERE instance
     ORDER BY instance.number FOR UPDATE SKIP LOCKED";
 /// Where instances are ready, and whether there are stray mailboxes: one row without a route if there are none.
 const ROUTE_COUNTS: &str =
-    "SELECT strays.exist AS has_strays, route.id, route.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.instance
-        WHERE instance.route = route.id AND instance.ready_number IS NOT NULL AND NOT instance.is_stray
-            AND instance.ready_number >= $2::bigint
-        LIMIT $1) AS counted) AS ready
+    "SELECT strays.exist AS has_strays, route.id, route.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.ready_instance
+        WHERE ready_instance.route = route.id AND ready_instance.place >= $2::bigint LIMIT $1) AS counted) AS ready
     FROM (SELECT EXISTS (SELECT 1 FROM {s}.instance WHERE is_stray) AS exist) AS strays
     LEFT JOIN {s}.route ON true";
 const LANE_COUNTS: &str = "SELECT lane.id, lane.definition, (SELECT count(*) FROM (SELECT 1 FROM {s}.activity
@@ -104,7 +123,7 @@ pub(super) const READY_IN_SESSION: &str = "SELECT {columns activity} FROM {s}.ac
         AND activity.session_id IS NOT NULL
     ORDER BY activity.number LIMIT $3 FOR UPDATE SKIP LOCKED";
 pub(super) const MAY_BE_READY: &str = "SELECT
-    EXISTS (SELECT 1 FROM {s}.instance WHERE ready_number IS NOT NULL AND NOT is_stray)
+    EXISTS (SELECT 1 FROM {s}.ready_instance)
         OR EXISTS (SELECT 1 FROM {s}.instance WHERE is_stray) AS instances,
     EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NULL)
         OR EXISTS (SELECT 1 FROM {s}.activity WHERE wait_until IS NULL AND session_id IS NOT NULL) AS activities";
@@ -139,10 +158,11 @@ impl Request {
         at: Option<Timestamp>,
         from: i64,
         mailbox_max: usize,
-    ) -> [Self; 3] {
+    ) -> [Self; 4] {
         let time = at.map(micros);
         let messages_max = limit(mailbox_max.saturating_add(1));
         [
+            Self::new(Meaning::Nothing, CORRECT_LOOKS, parameters![time, from]),
             Self::new(Meaning::DueInstances(at), DUE, parameters![time, from]),
             Self::new(
                 Meaning::Messages,

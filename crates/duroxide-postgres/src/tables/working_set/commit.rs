@@ -17,7 +17,7 @@ use crate::{
 };
 
 const NEXT_DUE: &str = "SELECT min(due.at) AS at FROM (
-    (SELECT wait_until AS at FROM {s}.instance WHERE wait_until >= $2::bigint ORDER BY wait_until LIMIT 1)
+    (SELECT look_at AS at FROM {s}.instance WHERE look_at >= $2::bigint ORDER BY look_at LIMIT 1)
     UNION ALL
     (SELECT wait_until FROM {s}.activity WHERE wait_until >= $2::bigint ORDER BY wait_until LIMIT 1)
     UNION ALL

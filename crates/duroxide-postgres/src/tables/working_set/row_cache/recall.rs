@@ -111,7 +111,7 @@ impl RowCache {
                 set.setting_changes.learn((number, change.key.clone()), Some(change.clone()));
             }
         }
-        set.instances.learn(number, Some(cached.row.clone()));
+        set.learn_instance(cached.row.clone());
         Some(())
     }
 
