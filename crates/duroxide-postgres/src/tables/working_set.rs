@@ -3,6 +3,7 @@
 mod commit;
 mod import;
 mod row_cache;
+mod writes;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -14,13 +15,14 @@ use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 
 pub(crate) use self::commit::Looked;
 pub(super) use self::row_cache::{Accepted, FirstReady, RowCache};
+use self::writes::{Part, Writes, together};
 use super::ready::{ready_on, waits_until};
 use crate::{
-    cache::{Cache, Changes},
+    cache::Cache,
     connection::Query,
     record::{
-        Activity, CustomStatus, Event, Execution, Letter, Message, ReadyInstance, Record, Session, Setting,
-        SettingChange, delete, delete_unchanged, insert, update, update_unchanged, upsert, verify,
+        Activity, CustomStatus, Event, Execution, Letter, Message, ReadyInstance, Session, Setting,
+        SettingChange, delete, insert,
     },
     value::Value,
 };
@@ -316,96 +318,5 @@ impl WorkingSet {
         self.setting_changes.sent();
         self.custom_status.sent();
         self.letters.sent();
-    }
-}
-
-/// A statement that writes one table.
-#[derive(Debug)]
-struct Part {
-    query: Query,
-    /// Whether it may insert rows.
-    is_insert: bool,
-    /// How many rows with known revisions it has to find.
-    unchanged: usize,
-}
-
-/// One statement of all parts.
-fn together(parts: Vec<Part>, blocks: u64) -> Option<Query> {
-    let unchanged = parts.iter().map(|part| part.unchanged).sum();
-    Query::together(parts.into_iter().map(|part| part.query).collect(), unchanged, blocks)
-}
-
-/// Statements that write tables.
-#[derive(Debug, Default)]
-struct Writes {
-    revision: u64,
-    parts: Vec<Part>,
-}
-
-impl Writes {
-    /// For tables of which it is known whether a row is there.
-    fn changes<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
-        self.deletes(changes, key);
-        if !changes.updated.is_empty() {
-            self.push(update(changes.updated.iter().copied()), false, 0);
-        }
-        self.inserts(changes);
-    }
-
-    /// Looks for rows that are not written.
-    fn verifies<'a, R: Record>(
-        &mut self,
-        keys: impl Iterator<Item = &'a u64>,
-        revisions: &HashMap<u64, u64>,
-    ) {
-        let known = |number: &u64| revisions.get(number).copied().unwrap_or_default();
-        let keys: Vec<_> = keys.map(|key| (vec![Value::from(*key)], known(key))).collect();
-        if !keys.is_empty() {
-            let unchanged = keys.len();
-            self.push(verify::<R>(keys), false, unchanged);
-        }
-    }
-
-    /// For tables with revisions. A row whose revision is not known was not read, and is not found.
-    fn changes_unchanged<R: Record>(
-        &mut self,
-        changes: &Changes<'_, u64, R>,
-        revisions: &HashMap<u64, u64>,
-        number: fn(&R) -> u64,
-    ) {
-        let known = |number: u64| revisions.get(&number).copied().unwrap_or_default();
-        if !changes.deleted.is_empty() {
-            let keys = changes.deleted.iter().map(|key| (vec![Value::from(**key)], known(**key)));
-            self.push(delete_unchanged::<R>(keys), false, changes.deleted.len());
-        }
-        if !changes.updated.is_empty() {
-            let rows = changes.updated.iter().map(|row| (*row, known(number(row))));
-            self.push(update_unchanged(rows, self.revision), false, changes.updated.len());
-        }
-        self.inserts(changes);
-    }
-
-    /// For tables that are written without looking whether the row is there.
-    fn upserts<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
-        self.deletes(changes, key);
-        if !changes.updated.is_empty() || !changes.inserted.is_empty() {
-            self.push(upsert(changes.updated.iter().chain(&changes.inserted).copied()), true, 0);
-        }
-    }
-
-    fn deletes<K, R: Record>(&mut self, changes: &Changes<'_, K, R>, key: fn(&K) -> Vec<Value>) {
-        if !changes.deleted.is_empty() {
-            self.push(delete::<R>(changes.deleted.iter().map(|deleted| key(deleted))), false, 0);
-        }
-    }
-
-    fn inserts<K, R: Record>(&mut self, changes: &Changes<'_, K, R>) {
-        if !changes.inserted.is_empty() {
-            self.push(insert(changes.inserted.iter().copied(), self.revision), true, 0);
-        }
-    }
-
-    fn push(&mut self, query: Query, is_insert: bool, unchanged: usize) {
-        self.parts.push(Part { query, is_insert, unchanged });
     }
 }
