@@ -46,6 +46,7 @@ pub(crate) struct Column {
 pub(crate) struct Table {
     pub(crate) name: &'static str,
     pub(crate) columns: &'static [Column],
+    computed: &'static [Computed],
 }
 
 /// A column that statements compute, from the columns of `given` rows and of the stored one. Nobody reads it into a record.
@@ -59,11 +60,6 @@ struct Computed {
 }
 
 impl Table {
-    fn computed(&self) -> Option<&'static Computed> {
-        (self.name == <duroxide_provider::rules::InstanceRow as Record>::TABLE.name)
-            .then_some(&instance::LOOK_AT)
-    }
-
     fn has_revisions(&self) -> bool {
         self.columns.iter().any(|column| column.role == Role::Revision)
     }
@@ -85,9 +81,10 @@ pub(crate) trait Record: Sized {
     fn read(row: &Row) -> Result<Self, Trouble>;
 }
 
-/// Makes a [`Record`] of a list of columns, each with its role, its type and where its value comes from.
+/// Makes a [`Record`] of a list of columns, each with its role, its type and where its value comes from. Behind the name of the table
+/// may stand a column that statements compute.
 macro_rules! record {
-    ($type:ty, $table:literal, |$row:ident| { $($role:ident $column:ident: $kind:ident = $value:expr;)* }, $read:expr) => {
+    ($type:ty, $table:literal, $(computed $computed:ident,)? |$row:ident| { $($role:ident $column:ident: $kind:ident = $value:expr;)* }, $read:expr) => {
         impl $crate::record::Record for $type {
             const TABLE: &'static $crate::record::Table = &$crate::record::Table {
                 name: $table,
@@ -96,6 +93,7 @@ macro_rules! record {
                     kind: $crate::value::Kind::$kind,
                     role: $crate::record::Role::$role,
                 }),*],
+                computed: &[$($computed)?],
             };
             const INSERT: &'static str = concat!("{insert ", $table, "}");
             const UPDATE: &'static str = concat!("{update ", $table, "}");

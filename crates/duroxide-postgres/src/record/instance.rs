@@ -17,7 +17,7 @@ const MARKED: &str = "marked";
 
 /// When to look at an instance: at `wait_until`, or earlier. An index has this column, so what happens with every turn does not change
 /// it: a lease that ends later, and a wait without an end. A timer is written as it is, and so is the end of an instance.
-pub(super) const LOOK_AT: Computed = Computed {
+const LOOK_AT: Computed = Computed {
     name: "look_at",
     inserted: "wait_until",
     updated: "CASE WHEN instance.look_at > (extract(epoch FROM now()) * 1000000)::bigint
@@ -27,7 +27,7 @@ pub(super) const LOOK_AT: Computed = Computed {
         THEN instance.look_at ELSE given.wait_until END",
 };
 
-record!(InstanceRow, "instance", |row| {
+record!(InstanceRow, "instance", computed LOOK_AT, |row| {
     Key number: Int = row.number;
     Fixed id: Text = &row.id;
     Mutable known: Bool = row.known;

@@ -98,7 +98,7 @@ fn is_key(role: Role) -> bool {
 fn insert_text(table: &Table) -> String {
     let mut columns = names(table, is_given).join(", ");
     let mut values = columns.clone();
-    if let Some(computed) = table.computed() {
+    for computed in table.computed {
         columns.push_str(&format!(", {}", computed.name));
         values.push_str(&format!(", {}", computed.inserted));
     }
@@ -128,7 +128,7 @@ fn same_key(table: &Table) -> String {
 fn update_text(table: &Table) -> String {
     let (name, given) = (table.name, unnested(table, is_updated, table.has_revisions()));
     let mut changes = assignments(table, "given");
-    if let Some(computed) = table.computed() {
+    for computed in table.computed {
         changes.push_str(&format!(", {} = {}", computed.name, computed.updated));
     }
     if table.has_revisions() {
