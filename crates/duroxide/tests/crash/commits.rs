@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use duroxide::{Client, providers::Provider};
 use duroxide_provider::{
+    layers::EngineLayer,
     store::{Batch, Done, Fault, StoreEngine as _},
-    testing::EngineLayer,
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
 use duroxide_store::StoreBuilder;
