@@ -9,7 +9,7 @@ use duroxide_provider::{
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
 use duroxide_store::StoreBuilder;
-use futures::future::join_all;
+use futures_util::future::join_all;
 
 use crate::{
     fixture::{File, node, notes::Notes, process::Process, url_in},
