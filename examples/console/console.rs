@@ -1,7 +1,7 @@
 //! A service with its own routes that brings the console along, below `/duroxide`.
 //!
 //! ```text
-//! CONSOLE_TOKEN=$(openssl rand -hex 32) cargo run --example console
+//! CONSOLE_TOKEN=$(openssl rand -hex 32) cargo run -p console-example --example console
 //! ```
 //!
 //! Without a token the example makes one for itself and prints it.

@@ -1,7 +1,7 @@
 //! Prometheus: the metrics of a node on `/metrics`, with the buckets that the dashboard `docs/grafana/duroxide.json` expects.
 //!
 //! Without an argument it runs some orders and prints what Prometheus would read. With an address it keeps taking orders, to
-//! be looked at with Prometheus and Grafana: `cargo run --example prometheus -- 127.0.0.1:9464`.
+//! be looked at with Prometheus and Grafana: `cargo run -p prometheus-example --example prometheus -- 127.0.0.1:9464`.
 
 use std::{
     error::Error,

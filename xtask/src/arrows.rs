@@ -77,12 +77,22 @@ const IMPURE: &[&str] = &[
 /// What a program gets with a feature of `duroxide` only: a library must not choose its program's logger.
 const ONLY_BY_FEATURE: &[&str] = &["tracing-subscriber"];
 
+/// Packages, and features of packages, that the README's first command must not compile.
+const NOT_IN_FIRST_BUILD: &[&str] = &[
+    "duroxide-conformance",
+    "duroxide-postgres",
+    "duroxide-testing",
+    "duroxide-ui",
+    "duroxide-provider/testing",
+];
+
 /// Asks cargo for the dependency graph and checks it.
 pub(crate) fn check_workspace() -> Result<(), String> {
     announce("Dependency arrows");
     let graph = Graph::of_workspace()?;
     let mut violations = graph.violations();
     violations.extend(unasked(&default_tree()?));
+    violations.extend(too_much(&first_build_tree()?));
     if violations.is_empty() {
         println!("    ok, {} crates", graph.members.len());
         return Ok(());
@@ -92,8 +102,21 @@ pub(crate) fn check_workspace() -> Result<(), String> {
 
 /// What `cargo tree` prints of a program that adds `duroxide` with its default features: a package per line.
 fn default_tree() -> Result<String, String> {
+    cargo_tree(&["--package", "duroxide", "--edges", "normal"])
+}
+
+/// What `cargo tree` prints of the default members, with the features that cargo gives to their examples: a package per
+/// line, its features behind a bar.
+fn first_build_tree() -> Result<String, String> {
+    // Cargo selects the default members for the workspace's own manifest, in whatever folder it runs.
+    let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    cargo_tree(&["--manifest-path", workspace, "--edges", "normal,build,dev", "--format", "{p} |{f}"])
+}
+
+fn cargo_tree(arguments: &[&str]) -> Result<String, String> {
     let output = Command::new("cargo")
-        .args(["tree", "--package", "duroxide", "--edges", "normal", "--prefix", "none"])
+        .args(["tree", "--prefix", "none"])
+        .args(arguments)
         .output()
         .map_err(|error| format!("cannot run `cargo tree`: {error}"))?;
     if !output.status.success() {
@@ -106,6 +129,20 @@ fn unasked(tree: &str) -> Vec<String> {
     let packages: BTreeSet<&str> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let found = ONLY_BY_FEATURE.iter().filter(|name| packages.contains(*name));
     found.map(|name| format!("duroxide must not reach {name} by default")).collect()
+}
+
+fn too_much(tree: &str) -> Vec<String> {
+    let mut compiled = BTreeSet::new();
+    for line in tree.lines() {
+        let (package, features) = line.trim_end_matches(" (*)").split_once('|').unwrap_or((line, ""));
+        let Some(name) = package.split_whitespace().next() else { continue };
+        compiled.insert(name.to_owned());
+        compiled.extend(features.split(',').map(|feature| format!("{name}/{feature}")));
+    }
+    let found = NOT_IN_FIRST_BUILD.iter().filter(|name| compiled.contains(**name));
+    found
+        .map(|name| format!("the default members, and so the first example, must not compile {name}"))
+        .collect()
 }
 
 /// The normal dependencies of every package, by name.
@@ -237,6 +274,16 @@ mod tests {
         assert_eq!(unasked(&tree), Vec::<String>::new());
         let found = unasked("tracing v0.1.0\ntracing-subscriber v0.3.0 (*)");
         assert_eq!(found, ["duroxide must not reach tracing-subscriber by default"]);
+    }
+
+    #[test]
+    fn the_first_example_compiles_only_what_it_needs() {
+        let tree = first_build_tree().unwrap();
+        assert!(tree.lines().any(|line| line.starts_with("crash-and-resume-example v")), "{tree}");
+        assert_eq!(too_much(&tree), Vec::<String>::new());
+        let found = too_much("duroxide-ui v0.5.0 (/a b) |\nduroxide-provider v0.5.0 |layers,testing (*)");
+        let names: Vec<_> = found.iter().filter_map(|line| line.split(' ').next_back()).collect();
+        assert_eq!(names, ["duroxide-ui", "duroxide-provider/testing"]);
     }
 
     #[test]

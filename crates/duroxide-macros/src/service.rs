@@ -3,8 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{
-    Attribute, Error, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, Receiver, Result, Type, spanned::Spanned,
-    visit_mut::VisitMut,
+    Attribute, Error, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, Receiver, ReceiverKind, Result, Type,
+    spanned::Spanned, visit_mut::VisitMut,
 };
 
 use crate::{
@@ -36,7 +36,7 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn declare(block: &mut ItemImpl) -> Result<TokenStream> {
-    if let Some((_, path, _)) = &block.trait_ {
+    if let Some((path, _)) = &block.trait_ {
         return Err(Error::new(path.span(), "activities are inherent methods, not those of a trait"));
     }
     let service = (*block.self_ty).clone();
@@ -103,7 +103,7 @@ fn is_activity(method: &ImplItemFn) -> Result<bool> {
 }
 
 fn is_shared(receiver: &Receiver) -> bool {
-    receiver.colon_token.is_some() && names(&receiver.ty, "Arc")
+    matches!(&receiver.kind, ReceiverKind::Typed(_, ty) if names(ty, "Arc"))
 }
 
 /// Whether a type is a path that ends with this name.

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Attribute, Error, FnArg, Ident, Result, ReturnType, Signature, Type, spanned::Spanned};
+use syn::{Attribute, Error, FnArg, Ident, Result, ReturnType, Safety, Signature, Type, spanned::Spanned};
 
 /// Which handler a signature is of, for messages.
 #[derive(Clone, Copy)]
@@ -141,7 +141,7 @@ fn check_modifiers(kind: Kind, sig: &Signature) -> Result<()> {
     if sig.asyncness.is_none() {
         return refuse(sig.fn_token.span, format!("{an} is an `async fn`"));
     }
-    if let Some(token) = &sig.unsafety {
+    if let Safety::Unsafe(token) = &sig.safety {
         return refuse(token.span, format!("{an} cannot be `unsafe`: the runtime calls it"));
     }
     if let Some(abi) = &sig.abi {

@@ -18,6 +18,19 @@ mod fetch;
 mod filter;
 pub mod invariant;
 mod item;
+#[cfg(any(test, feature = "layers"))]
+pub mod layers {
+    //! Store engines and providers around others, of which a test changes what it wants to, behind the feature `layers`.
+    //!
+    //! * [`EngineLayer`]: stands between a store and its engine.
+    //! * [`intercept`]: stands between a runtime and its store.
+
+    mod engine_layer;
+    pub mod intercept;
+
+    pub use engine_layer::{EngineLayer, StepLayer};
+    pub use intercept::{FullyIntercepted, Intercept, Intercepted};
+}
 pub mod management;
 #[allow(clippy::wildcard_enum_match_arm, reason = "not yet gone through")]
 pub mod memory;

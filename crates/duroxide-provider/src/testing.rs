@@ -6,7 +6,7 @@
 //! * [`Driver`] and [`Subject`]: random steps, as a correct runtime, impatient clients and a careless operator take
 //!   them, to check invariants after each ([`check_invariants`]) and to compare engines ([`compare`], [`compare_all`]).
 //! * [`ModelEngine`]: the oracle that engines are compared with.
-//! * [`EngineLayer`] and [`intercept`]: engines and providers around others, of which a test changes what it wants to.
+//! * [`EngineLayer`] and [`intercept`]: the [`layers`](crate::layers), which a smaller feature has alone.
 //! * [`NotingProvider`], [`call_every_method`] and [`call_every_admin_method`]: whether a provider in front of another one
 //!   hands every call on.
 //!
@@ -25,9 +25,7 @@
 mod answers;
 mod dice;
 mod driver;
-mod engine_layer;
 mod every_method;
-pub mod intercept;
 pub mod items;
 mod model;
 pub mod scenario;
@@ -38,10 +36,9 @@ mod subject;
 mod told_end;
 mod turn;
 
+pub use crate::layers::{EngineLayer, FullyIntercepted, Intercept, Intercepted, StepLayer, intercept};
 pub use driver::Driver;
-pub use engine_layer::{EngineLayer, StepLayer};
 pub use every_method::{NotingProvider, call_every_admin_method, call_every_method};
-pub use intercept::{FullyIntercepted, Intercept, Intercepted};
 pub use model::ModelEngine;
 pub use scenario::Scenario;
 pub use subject::{Observation, Step, Subject};

@@ -172,7 +172,7 @@ async fn act_from_outside(client: &Client, announced: &Notify) -> Duration {
         let subscribed = |event: &Event| matches!(event.kind, EventKind::QueueSubscribed { .. });
         recorded(client, "reader", subscribed).await;
         let senders = (0..CLIENTS).map(|n| tokio::spawn(send(client.clone(), n)));
-        let slowest = futures::future::try_join_all(senders).await.unwrap();
+        let slowest = futures_util::future::try_join_all(senders).await.unwrap();
         announced.notified().await;
         slowest.into_iter().max().unwrap_or_default()
     };

@@ -103,7 +103,7 @@ fn shut_down_blocked(spawned: bool, timeout_ms: u64, reports: usize) {
         }
         drop(release);
     });
-    futures::executor::block_on(runtime.shutdown(Some(timeout_ms)));
+    futures_executor::block_on(runtime.shutdown(Some(timeout_ms)));
     let has_returned = blocking.returned.load(Ordering::SeqCst);
     over.store(true, Ordering::SeqCst);
     releaser.join().unwrap();

@@ -23,7 +23,7 @@ use duroxide::{
     prelude::*,
     providers::postgres::{PostgresOptions, SchemaName},
 };
-use futures::future::try_join_all;
+use futures_util::future::try_join_all;
 
 use crate::{
     journal::Journal,

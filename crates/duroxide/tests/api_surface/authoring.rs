@@ -146,7 +146,7 @@ fn durable_futures() {
         future.with_tag("gpu").into_activity().map(|result| result.is_ok())
     };
     // It goes into the combinators of `futures` as it is.
-    let _ = |a: DurableFuture<()>, b: DurableFuture<()>| futures::future::select(a, b);
+    let _ = |a: DurableFuture<()>, b: DurableFuture<()>| futures_util::future::select(a, b);
 }
 
 #[test]

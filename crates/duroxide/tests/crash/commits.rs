@@ -4,12 +4,12 @@ use std::{path::Path, sync::Arc};
 
 use duroxide::{Client, providers::Provider};
 use duroxide_provider::{
+    layers::EngineLayer,
     store::{Batch, Done, Fault, StoreEngine as _},
-    testing::EngineLayer,
 };
 use duroxide_sqlite::{SqliteEngine, SqliteOptions};
 use duroxide_store::StoreBuilder;
-use futures::future::join_all;
+use futures_util::future::join_all;
 
 use crate::{
     fixture::{File, node, notes::Notes, process::Process, url_in},

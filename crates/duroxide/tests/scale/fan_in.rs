@@ -48,7 +48,7 @@ fn orchestrations() -> OrchestrationRegistry {
         .register("Children", |ctx: OrchestrationContext, count: String| async move {
             let count: usize = count.parse().unwrap();
             let calls = (0..count).map(|n| ctx.schedule_sub_orchestration("Child", n.to_string()));
-            in_order(futures::future::join_all(calls).await)
+            in_order(futures_util::future::join_all(calls).await)
         })
         .register("Child", |_: OrchestrationContext, input: String| async move { Ok(input) })
         .build()
