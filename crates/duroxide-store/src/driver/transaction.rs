@@ -166,9 +166,8 @@ impl StoreDriver {
         let (operations, claims) =
             (outcome.answers.len(), outcome.instances.len() + outcome.activities.len());
         self.machine.handed_out(operations, claims, took, self.clock.now());
-        for (job, answer) in jobs.into_iter().zip(outcome.answers) {
-            self.answer(job, answer.map_err(ApplyError::Refused));
-        }
+        // Claims go first: their work starts now, while the callers of operations have done theirs. Each wake-up of another
+        // thread delays those behind it.
         let submitter = &self.submitter;
         self.machine
             .instances
@@ -176,6 +175,9 @@ impl StoreDriver {
         self.machine
             .activities
             .settle(outcome.activities, |claims| Delivery::new(claims, Arc::clone(submitter)));
+        for (job, answer) in jobs.into_iter().zip(outcome.answers) {
+            self.answer(job, answer.map_err(ApplyError::Refused));
+        }
         outcome.dead_letters.iter().for_each(|note| log::dead_letter(&self.name, note));
         log::held_back(outcome.held_back);
         self.maintain();
