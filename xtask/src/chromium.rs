@@ -28,7 +28,7 @@ pub(crate) fn screenshots() -> Result<(), String> {
 pub(crate) fn measure(options: &MeasureOptions) -> Result<(), String> {
     Step::cargo(
         "The console on a large store",
-        "run --quiet --release --package browser --bin measure-console --",
+        "run --quiet --profile measure --package browser --bin measure-console --",
     )
     .arg("--instances")
     .arg(options.instances.to_string())

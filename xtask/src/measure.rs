@@ -15,7 +15,7 @@ const MEASUREMENTS: &[&str] = &[
     "verify::ten_thousand_open_instances_with_new_code",
 ];
 
-const RUN: &str = "test --quiet --release -p duroxide --features postgres,testing --test measurements -- --ignored --nocapture --exact";
+const RUN: &str = "test --quiet --profile measure -p duroxide --features postgres,testing --test measurements -- --ignored --nocapture --exact";
 
 /// Tells `held_transaction` for how long.
 const SECONDS: &str = "DUROXIDE_MEASURE_SECONDS";
