@@ -13,7 +13,7 @@ use duroxide_provider::store::{Batch, Op};
 const FRESH: Duration = Duration::from_secs(1);
 /// Asking may take one part of so many of the time. While somebody keeps a transaction open, the leases of the last half
 /// minute leave entries that no question can pass over.
-const SHARE: u32 = 20;
+const SHARE: u32 = 50;
 /// The longest time that is remembered exactly. The database is asked again long before that.
 const REMEMBERED_MAX: Duration = Duration::from_secs(3_600);
 
@@ -84,7 +84,7 @@ mod tests {
         let mut due = Due::default();
         due.learn(Instant::now() - Duration::from_millis(100), None);
         let in_seconds = |seconds| Instant::now() + Duration::from_secs(seconds);
-        assert!(due.fresh_until > Some(in_seconds(1)) && due.fresh_until < Some(in_seconds(3)));
+        assert!(due.fresh_until > Some(in_seconds(4)) && due.fresh_until < Some(in_seconds(10)));
     }
 
     #[test]

@@ -22,6 +22,8 @@ const SECONDS: &str = "DUROXIDE_MEASURE_SECONDS";
 const SLOTS: usize = 64;
 /// Callers that each start an instance, wait for its end and start the next one.
 const CALLERS: usize = 256;
+/// As in the benchmarks: what an operator gives a server first.
+const SETTINGS: &str = "shared_buffers = 256MB\nmax_wal_size = 2GB";
 /// What is left of the normal speed, at least.
 const SHARE_MIN: f64 = 0.7;
 
@@ -41,6 +43,8 @@ async fn a_transaction_left_open_leaves_most_of_the_speed() {
     let seconds = std::env::var(SECONDS).ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(60);
     let part = Duration::from_secs_f64(f64::max(5.0, f64::from(seconds) / 10.0));
     let Some(server) = Server::own() else { return };
+    server.configure(SETTINGS);
+    server.restart_immediately();
     let store: Arc<dyn Provider> = Arc::new(PostgresProvider::new(&server.socket_url()).await.unwrap());
     let options = RuntimeOptions {
         orchestration_concurrency: SLOTS,
@@ -54,7 +58,8 @@ async fn a_transaction_left_open_leaves_most_of_the_speed() {
     for caller in 0..CALLERS {
         callers.spawn(call(Client::new(Arc::clone(&store)), caller, Arc::clone(&ended)));
     }
-    rate(&ended, Duration::from_secs(5)).await;
+    // A new server writes no checkpoints yet, and its tables are small: that is not normal.
+    rate(&ended, part).await;
     let normal = rate(&ended, part).await;
     println!("normal: {normal:.0} instances/s");
     let (held, connection) =

@@ -26,7 +26,7 @@ const NEAR_PAUSE: Duration = Duration::from_millis(100);
 /// How often to look from the very beginning, at least, in case a notification was lost.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 /// A look at everything may take one part of so many of the time.
-const FULL_SHARE: u32 = 20;
+const FULL_SHARE: u32 = 50;
 
 /// The first rows that can be claimed, from `$1` and `$2` on. Rows that others have locked are seen, too.
 macro_rules! look {
