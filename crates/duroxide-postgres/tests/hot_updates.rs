@@ -61,6 +61,15 @@ fn most_updates_of_an_instance_write_no_index() {
     assert!(hot * 2 > updates, "{hot} of {updates} updates wrote no index");
 }
 
+/// A node with an instance that waits for an activity, while its first lease, which was short, has not ended.
+fn waiting(options: &PostgresOptions, id: &str) -> Node {
+    let mut node = Node::open(options, 1);
+    node.run(vec![start(id)]);
+    let claimed = node.claim_with(short_lease());
+    node.run(vec![commit(&claimed[0], Turn::first(id).activity())]);
+    node
+}
+
 fn short_lease() -> InstanceFetch {
     InstanceFetch { lock_timeout: Duration::from_millis(300), ..scenario::batch_fetch(1) }
 }
@@ -77,10 +86,7 @@ fn look(server: &Server, options: &PostgresOptions) -> (Option<i64>, i64) {
 fn an_instance_that_waits_beyond_its_first_lease_is_looked_at_once() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
-    let mut node = Node::open(&options, 1);
-    node.run(vec![start("waits")]);
-    let claimed = node.claim_with(short_lease());
-    node.run(vec![commit(&claimed[0], Turn::first("waits").activity())]);
+    let mut node = waiting(&options, "waits");
     let lease_end = node.at.saturating_add(Duration::from_millis(300));
     let (look_at, revision) = look(server, &options);
     assert!(look_at.is_some(), "the lease has not ended");
@@ -100,10 +106,7 @@ fn an_instance_that_waits_beyond_its_first_lease_is_looked_at_once() {
 fn a_later_lease_is_found_when_it_ends() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
-    let mut node = Node::open(&options, 1);
-    node.run(vec![start("left")]);
-    let claimed = node.claim_with(short_lease());
-    node.run(vec![commit(&claimed[0], Turn::first("left").activity())]);
+    let mut node = waiting(&options, "left");
     let work = node.work(1).0;
     node.run(vec![ack(&work[0])]);
     assert_eq!(node.claim_with(short_lease()).len(), 1);

@@ -36,14 +36,14 @@ const IDS: &str = "SELECT id FROM {s}.instance WHERE known AND ($1::text IS NULL
 const KNOWN: &str = concat!(
     info!(),
     "WHERE instance.known AND instance.number < $1
-        AND ($2::text IS NULL OR instance.status = $2)
+        AND ($2::text IS NULL OR instance.status = $2 AND
+            CASE WHEN $2 IN ('Running', 'ContinuedAsNew') THEN instance.ended IS NULL ELSE instance.ended = $2 END)
         AND ($3::text IS NULL OR instance.name IS NULL OR instance.name = $3)
         AND ($4::text IS NULL OR instance.name IS NULL OR instance.version = $4)
         AND ($5::text IS NULL OR instance.parent = $5) AND NOT ($6 AND instance.parent IS NOT NULL)
         AND ($7::text IS NULL OR starts_with(instance.id, $7))
         AND instance.created_at >= $8 AND instance.created_at < $9
         AND instance.updated_at >= $10 AND instance.updated_at < $11
-        AND ($13::text IS NULL OR instance.ended = $13) AND NOT ($14 AND instance.ended IS NOT NULL)
     ORDER BY instance.number DESC LIMIT $12"
 );
 const PENDING: &str =
@@ -122,9 +122,6 @@ impl PostgresEngine {
 }
 
 fn known_query(query: &InstanceQuery, below: Option<u64>, max: usize) -> Query {
-    let is_final = |status: &String| !matches!(status.as_str(), "Running" | "ContinuedAsNew");
-    let ended = query.status.clone().filter(is_final);
-    let is_open = query.status.is_some() && ended.is_none();
     Query::new(
         KNOWN,
         parameters![
@@ -140,8 +137,6 @@ fn known_query(query: &InstanceQuery, below: Option<u64>, max: usize) -> Query {
             from(query.updated_from),
             before(query.updated_before),
             limit(max),
-            ended,
-            is_open,
         ],
     )
 }

@@ -131,7 +131,8 @@ impl Floors {
     pub(in crate::tables) fn begin_look(&mut self) -> (i64, i64) {
         let now = Instant::now();
         self.near_at = Some(now + NEAR_PAUSE);
-        if self.full_at.is_some_and(|at| at > now) {
+        self.full_sent_at = None;
+        if !self.is_on || self.full_at.is_some_and(|at| at > now) {
             return (self.instances(), self.activities());
         }
         self.full_sent_at = Some(now);
@@ -191,6 +192,17 @@ mod tests {
         floors.switch(false);
         assert_eq!((floors.instances(), floors.activities()), (0, 0));
         assert!(floors.look().is_none());
+    }
+
+    #[test]
+    fn only_the_answer_to_a_look_at_everything_counts_for_the_pause() {
+        let mut floors = Floors::default();
+        assert_eq!((floors.begin_look(), floors.full_sent_at), ((0, 0), None), "it is off");
+        floors.switch(true);
+        floors.begin_look();
+        assert!(floors.full_sent_at.is_some());
+        floors.begin_look();
+        assert_eq!(floors.full_sent_at, None, "the answer to the first look never came");
     }
 
     #[test]
