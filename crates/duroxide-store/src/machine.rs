@@ -142,7 +142,7 @@ impl Machine {
                 }
                 self.backlog.push(job);
             }
-            Request::Read(read) => self.reads.push_back(read),
+            Request::Read(read) => self.reads.push_back(*read),
             Request::FetchInstances(fetch) => {
                 self.instances.push(*fetch, behind_ops);
                 self.polling.poll_soon();

@@ -12,13 +12,11 @@ use duroxide_provider::{
     store::{Op, PreparedRound, StoreEngine, StoreFailure, StoreReader, StoreSnapshot},
 };
 
-use tokio::sync::oneshot;
-
 use crate::{
     StoreBuilder,
     decode::{HistoryOf, decode_execution, decode_history},
     nodes::{Joining, NodeLocks},
-    readers::{Read, ReaderThreads, Readers},
+    readers::{Read, ReadResult, ReaderThreads, Readers, SharedRead, Subject},
     submit::{Request, Submitter, closed},
     thread,
     watchers::Watchers,
@@ -96,12 +94,23 @@ impl StoreProvider {
         self.read(operation, read, result).await
     }
 
+    /// Reads together with whoever reads the same of other instances. `read` is the variant for it.
+    async fn read_shared<S: Subject>(
+        &self,
+        operation: &str,
+        key: S::Key,
+        read: fn(SharedRead<S>) -> Read,
+    ) -> Result<S::Value, ProviderError> {
+        let (shared, result) = SharedRead::new(Arc::clone(&self.name), key);
+        self.read(operation, read(shared), result).await
+    }
+
     /// Hands a read in and waits for its result.
     async fn read<T>(
         &self,
         operation: &str,
         read: Read,
-        result: oneshot::Receiver<Result<T, StoreFailure>>,
+        result: ReadResult<T>,
     ) -> Result<T, ProviderError> {
         self.readers.submit(read);
         let result = result.await.unwrap_or_else(|_| Err(closed()));
@@ -115,8 +124,8 @@ impl StoreProvider {
 
     /// Reads history and key-value state of an execution.
     async fn load(&self, operation: &str, of: HistoryOf<'_>) -> Result<LoadedExecution, ProviderError> {
-        let (instance, execution_id) = (of.instance.to_owned(), of.execution_id);
-        let stored = self.query(operation, move |reader| reader.load(&instance, execution_id)).await?;
+        let key = (of.instance.to_owned(), of.execution_id);
+        let stored = self.read_shared(operation, key, Read::Executions).await?;
         Ok(decode_execution(stored, of))
     }
 

@@ -1,5 +1,7 @@
 //! Reads, and the threads on which they do not wait for the store thread.
 
+mod shared;
+
 use std::{
     collections::VecDeque,
     fmt,
@@ -9,10 +11,12 @@ use std::{
 
 use duroxide_provider::{
     ProviderError,
-    store::{FailureClass, StoreFailure, StoreReader, StoredStatus, caught},
+    store::{FailureClass, StoreFailure, StoreReader, caught},
 };
 use tokio::sync::oneshot;
 
+use self::shared::{Descriptors, Executions, Statuses};
+pub(crate) use self::shared::{ReadResult, SharedRead, Subject};
 use crate::{
     log,
     submit::{Request, Submitter},
@@ -53,14 +57,13 @@ struct QueueState {
 }
 
 impl QueueState {
-    fn with_more_statuses(&mut self, mut statuses: Vec<StatusRead>) -> Read {
-        for read in std::mem::take(&mut self.reads) {
-            match read {
-                Read::Statuses(more) if statuses.len() < STATUSES_MAX => statuses.extend(more),
-                read => self.reads.push_back(read),
-            }
+    /// The read, with all that can be made together with it.
+    fn joined_by_others(&mut self, mut read: Read) -> Read {
+        if !matches!(read, Read::One(_)) {
+            let others = std::mem::take(&mut self.reads).into_iter();
+            self.reads = others.filter_map(|other| read.join(other)).collect();
         }
-        Read::Statuses(statuses)
+        read
     }
 }
 
@@ -69,7 +72,7 @@ impl Readers {
     pub(crate) fn submit(&self, read: Read) {
         match self {
             Self::Threads(readers) => readers.queue.push(read),
-            Self::StoreThread(submitter) => submitter.send(Request::Read(read)),
+            Self::StoreThread(submitter) => submitter.send(Request::Read(Box::new(read))),
         }
     }
 }
@@ -109,15 +112,12 @@ impl ReadQueue {
         }
     }
 
-    /// The next read, as soon as there is one; `None` when the queue is closed and empty. A read of a status takes the other
-    /// reads of statuses along: a database on the network is asked once for all of them.
+    /// The next read, as soon as there is one; `None` when the queue is closed and empty.
     fn next(&self) -> Option<Read> {
         let mut state = self.lock();
         loop {
-            match state.reads.pop_front() {
-                Some(Read::Statuses(first)) => return Some(state.with_more_statuses(first)),
-                Some(read @ Read::One(_)) => return Some(read),
-                None => {}
+            if let Some(read) = state.reads.pop_front() {
+                return Some(state.joined_by_others(read));
             }
             if state.closed {
                 return None;
@@ -138,27 +138,12 @@ impl ReadQueue {
     }
 }
 
-/// How many statuses are read at once.
-const STATUSES_MAX: usize = 256;
-
-/// A read with the caller who waits for it.
+/// A read with the callers who wait for it.
 pub(crate) enum Read {
     One(Box<RunRead>),
-    /// Statuses of instances, each for a caller of its own.
-    Statuses(Vec<StatusRead>),
-}
-
-/// A read of one status.
-pub(crate) struct StatusRead {
-    instance: String,
-    reply: oneshot::Sender<Result<Option<StoredStatus>, StoreFailure>>,
-    store: Arc<str>,
-}
-
-impl StatusRead {
-    fn answer(self, result: Result<Option<StoredStatus>, StoreFailure>) {
-        let _ = self.reply.send(result);
-    }
+    Statuses(SharedRead<Statuses>),
+    Executions(SharedRead<Executions>),
+    Descriptors(SharedRead<Descriptors>),
 }
 
 /// Reads and tells the caller, or tells the caller why not.
@@ -169,7 +154,7 @@ impl Read {
     pub(crate) fn new<T: Send + 'static>(
         store: Arc<str>,
         read: impl FnOnce(&mut dyn StoreReader) -> Result<T, StoreFailure> + Send + 'static,
-    ) -> (Self, oneshot::Receiver<Result<T, StoreFailure>>) {
+    ) -> (Self, ReadResult<T>) {
         let (reply, result) = oneshot::channel();
         let run = Box::new(move |reader: Result<&mut dyn StoreReader, StoreFailure>| {
             // A caller that has gone away needs no answer.
@@ -183,41 +168,32 @@ impl Read {
         (Self::One(run), result)
     }
 
-    /// A read of the status of an instance, and where its result will be.
-    pub(crate) fn status(
-        store: Arc<str>,
-        instance: &str,
-    ) -> (Self, oneshot::Receiver<Result<Option<StoredStatus>, StoreFailure>>) {
-        let (reply, result) = oneshot::channel();
-        (Self::Statuses(vec![StatusRead { instance: instance.to_owned(), reply, store }]), result)
+    /// Makes another read, too. Returns it if the two cannot be one.
+    fn join(&mut self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Statuses(read), Self::Statuses(other)) => read.join(other).map(Self::Statuses),
+            (Self::Executions(read), Self::Executions(other)) => read.join(other).map(Self::Executions),
+            (Self::Descriptors(read), Self::Descriptors(other)) => read.join(other).map(Self::Descriptors),
+            (_, other) => Some(other),
+        }
     }
 
     pub(crate) fn run(self, reader: &mut dyn StoreReader) {
         match self {
             Self::One(run) => run(Ok(reader)),
-            Self::Statuses(reads) => read_statuses(reads, reader),
+            Self::Statuses(read) => read.run(reader),
+            Self::Executions(read) => read.run(reader),
+            Self::Descriptors(read) => read.run(reader),
         }
     }
 
     pub(crate) fn refuse(self, failure: StoreFailure) {
         match self {
             Self::One(run) => run(Err(failure)),
-            Self::Statuses(reads) => reads.into_iter().for_each(|read| read.answer(Err(failure.clone()))),
+            Self::Statuses(read) => read.refuse(&failure),
+            Self::Executions(read) => read.refuse(&failure),
+            Self::Descriptors(read) => read.refuse(&failure),
         }
-    }
-}
-
-fn read_statuses(mut reads: Vec<StatusRead>, reader: &mut dyn StoreReader) {
-    // A caller that has gone away needs no answer.
-    reads.retain(|read| !read.reply.is_closed());
-    let Some(store) = reads.first().map(|read| Arc::clone(&read.store)) else { return };
-    let instances: Vec<String> = reads.iter().map(|read| read.instance.clone()).collect();
-    let found = caught("read", FailureClass::Permanent, || reader.statuses(&instances));
-    match found.inspect_err(|failure| log::panic_in(&store, failure)) {
-        Ok(statuses) => {
-            reads.into_iter().zip(statuses).for_each(|(read, status)| read.answer(Ok(status)));
-        }
-        Err(failure) => Read::Statuses(reads).refuse(failure),
     }
 }
 
@@ -231,9 +207,27 @@ impl fmt::Debug for Read {
 mod tests {
     use std::thread;
 
-    use duroxide_provider::memory::MemoryEngine;
+    use duroxide_provider::{layers::EngineLayer, memory::MemoryEngine, store::StoredDescriptor};
 
     use super::*;
+
+    /// A store in which an instance cannot be read.
+    struct OneUnreadable(MemoryEngine);
+
+    impl EngineLayer for OneUnreadable {
+        type Engine = MemoryEngine;
+
+        fn with_engine<T>(&mut self, call: impl FnOnce(&mut MemoryEngine) -> T) -> T {
+            call(&mut self.0)
+        }
+
+        fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure> {
+            if instance == "broken" {
+                return Err(StoreFailure::new(FailureClass::Permanent, "unreadable"));
+            }
+            self.0.descriptor(instance)
+        }
+    }
 
     /// A read of nothing, and where it is told that it was made.
     fn read() -> (Read, oneshot::Receiver<Result<(), StoreFailure>>) {
@@ -244,25 +238,40 @@ mod tests {
     fn statuses_are_read_together_and_each_caller_gets_its_own() {
         let queue = ReadQueue::default();
         let mut results = Vec::new();
-        for n in 0..STATUSES_MAX + 2 {
-            let (status, result) = Read::status("test".into(), &format!("i{n}"));
-            queue.push(status);
+        for n in 0..Statuses::CALLERS_MAX + 2 {
+            let (status, result) = SharedRead::new("test".into(), format!("i{n}"));
+            queue.push(Read::Statuses(status));
             results.push(result);
             if n == 1 {
                 queue.push(read().0);
+                let (load, _) = SharedRead::new("test".into(), ("i".to_owned(), 1));
+                queue.push(Read::Executions(load));
             }
         }
         let mut engine = MemoryEngine::default();
         let Some(Read::Statuses(first)) = queue.next() else { unreachable!() };
-        assert_eq!(first.len(), STATUSES_MAX);
-        Read::Statuses(first).run(&mut engine);
+        assert_eq!(first.callers(), Statuses::CALLERS_MAX);
+        first.run(&mut engine);
         assert!(matches!(queue.next(), Some(Read::One(_))), "the others keep their order");
+        assert!(matches!(queue.next(), Some(Read::Executions(_))), "another subject is another read");
         let Some(Read::Statuses(rest)) = queue.next() else { unreachable!() };
-        assert_eq!(rest.len(), 2);
-        Read::Statuses(rest).refuse(StoreFailure::new(FailureClass::Retryable, "closed"));
-        let refused = results.split_off(STATUSES_MAX);
+        assert_eq!(rest.callers(), 2);
+        rest.refuse(&StoreFailure::new(FailureClass::Retryable, "closed"));
+        let refused = results.split_off(Statuses::CALLERS_MAX);
         assert!(results.into_iter().all(|result| matches!(result.blocking_recv(), Ok(Ok(None)))));
         assert!(refused.into_iter().all(|result| matches!(result.blocking_recv(), Ok(Err(_)))));
+    }
+
+    /// Q1: what is broken concerns one instance.
+    #[test]
+    fn what_cannot_be_read_of_one_instance_does_not_keep_the_others_from_theirs() {
+        let mut engine = OneUnreadable(MemoryEngine::default());
+        let (mut read, broken) = SharedRead::<Descriptors>::new("test".into(), "broken".to_owned());
+        let (other, sound) = SharedRead::new("test".into(), "sound".to_owned());
+        assert!(read.join(other).is_none());
+        read.run(&mut engine);
+        assert_eq!(broken.blocking_recv().unwrap().unwrap_err().message, "unreadable");
+        assert!(matches!(sound.blocking_recv(), Ok(Ok(None))));
     }
 
     #[test]

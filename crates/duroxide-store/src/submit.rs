@@ -29,7 +29,7 @@ pub(crate) enum Request {
     /// Change something.
     Job(Job),
     /// Read something, where no reader has its own thread.
-    Read(Read),
+    Read(Box<Read>),
     /// Hand out instances.
     FetchInstances(Box<SubmittedFetch<InstanceFetch>>),
     /// Hand out activities.

@@ -23,24 +23,34 @@ macro_rules! known {
         "(SELECT number FROM {s}.instance WHERE id = $1 AND known)"
     };
 }
-/// The events of an execution. A removal takes those of a pruned execution away from every read at once.
-macro_rules! events {
+/// A removal takes the events of a pruned execution away from every read at once.
+macro_rules! not_removed {
     () => {
-        "FROM {s}.instance JOIN {s}.history ON history.instance = instance.number
-            AND history.execution_id = coalesce($2, instance.execution_id)
-        WHERE instance.id = $1 AND instance.known AND NOT EXISTS (SELECT 1 FROM {s}.removal
+        "NOT EXISTS (SELECT 1 FROM {s}.removal
             WHERE removal.instance = instance.number AND removal.execution_id = history.execution_id)"
     };
 }
-const HISTORY: &str =
-    concat!("SELECT history.event_id, history.data ", events!(), " ORDER BY history.event_id");
-/// Events, and behind them what earlier executions left under keys. One statement sees one state of the store.
-const EXECUTION: &str = concat!(
-    "SELECT history.event_id, history.data, NULL AS key, NULL::bigint AS last_updated_at_ms ",
-    events!(),
-    " UNION ALL SELECT NULL, kv.value, kv.key, kv.last_updated_at_ms FROM {s}.kv WHERE kv.instance = ",
-    known!(),
-    " ORDER BY event_id"
+const HISTORY: &str = concat!(
+    "SELECT history.event_id, history.data FROM {s}.instance JOIN {s}.history
+        ON history.instance = instance.number AND history.execution_id = coalesce($2, instance.execution_id)
+    WHERE instance.id = $1 AND instance.known AND ",
+    not_removed!(),
+    " ORDER BY history.event_id"
+);
+/// For each execution its events, and behind them what earlier executions left under keys. One statement sees one state of the
+/// store.
+const EXECUTIONS_OF: &str = concat!(
+    "WITH asked AS (SELECT asked.place, instance.number, asked.execution_id
+        FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS asked (id, execution_id, place)
+        JOIN {s}.instance ON instance.id = ANY (ARRAY[asked.id]) AND instance.known)
+    SELECT instance.place, history.event_id, history.data, NULL AS key, NULL::bigint AS last_updated_at_ms
+    FROM asked AS instance JOIN {s}.history
+        ON history.instance = ANY (ARRAY[instance.number]) AND history.execution_id = instance.execution_id
+    WHERE ",
+    not_removed!(),
+    " UNION ALL SELECT asked.place, NULL, kv.value, kv.key, kv.last_updated_at_ms
+    FROM asked JOIN {s}.kv ON kv.instance = ANY (ARRAY[asked.number])
+    ORDER BY place, event_id"
 );
 /// With the changes of the current execution.
 const VALUES: &str = concat!(
@@ -76,10 +86,10 @@ const STATUS_OR_PENDING: &str = concat!(
     status!("$1"),
     "(instance.known OR EXISTS (SELECT 1 FROM {s}.message WHERE message.instance = instance.number AND kind <= 1))"
 );
-const FIRST_EVENT: &str = "SELECT first.data FROM {s}.instance CROSS JOIN LATERAL (
+const FIRST_EVENTS: &str = "SELECT instance.id, first.data FROM {s}.instance CROSS JOIN LATERAL (
         SELECT data FROM {s}.history WHERE history.instance = instance.number
             AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1) AS first
-    WHERE instance.id = $1 AND instance.known";
+    WHERE instance.id = ANY ($1::text[]) AND instance.known";
 const CUSTOM_STATUS: &str =
     concat!("SELECT status, version FROM {s}.custom_status WHERE instance = ", known!());
 const HISTORY_SIZE: &str = "SELECT count(history.event_id) AS events,
@@ -109,6 +119,21 @@ fn read_event(row: &Row) -> Result<EventRow, Trouble> {
     Ok(EventRow { event_id: row.number("event_id")?, data: row.column("data")? })
 }
 
+/// Adds an event, or what earlier executions left under a key, to the execution that it belongs to.
+fn add_row(row: &Row, executions: &mut [StoredExecution]) -> Result<(), Trouble> {
+    // The database counts from 1.
+    let place = usize::try_from(row.number("place")?).ok().and_then(|place| place.checked_sub(1));
+    let Some(execution) = place.and_then(|place| executions.get_mut(place)) else { return Ok(()) };
+    match row.column::<Option<String>>("key")? {
+        None => execution.events.push(read_event(row)?),
+        Some(key) => {
+            let last_updated_at_ms = row.number("last_updated_at_ms")?;
+            execution.kv.insert(key, KvEntry { value: row.column("data")?, last_updated_at_ms });
+        }
+    }
+    Ok(())
+}
+
 fn read_stored_status(row: &Row) -> Result<StoredStatus, Trouble> {
     Ok(StoredStatus {
         execution_id: row.number("execution_id")?,
@@ -136,15 +161,23 @@ impl PostgresEngine {
         instance: &str,
         execution_id: u64,
     ) -> Result<StoredExecution, StoreFailure> {
-        let parameters = parameters![instance.to_owned(), Some(number(execution_id))];
-        let rows = self.read(Query::new(EXECUTION, parameters))?;
-        let is_event = |row: &Row| matches!(row.column::<Option<i64>>("event_id"), Ok(Some(_)));
-        let (events, settings) = rows.split_at(rows.partition_point(is_event));
-        let kv = each(settings, |row| {
-            let last_updated_at_ms = row.number("last_updated_at_ms")?;
-            Ok((row.column("key")?, KvEntry { value: row.column("data")?, last_updated_at_ms }))
-        })?;
-        Ok(StoredExecution { events: each(events, read_event)?, kv: kv.into_iter().collect() })
+        let found = self.read_executions_of(&[(instance.to_owned(), execution_id)])?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    /// The same for several executions.
+    pub(super) fn read_executions_of(
+        &mut self,
+        executions: &[(String, u64)],
+    ) -> Result<Vec<StoredExecution>, StoreFailure> {
+        let (ids, numbers): (Vec<String>, Vec<i64>) =
+            executions.iter().map(|(instance, execution_id)| (instance.clone(), number(*execution_id))).unzip();
+        let rows = self.read(Query::new(EXECUTIONS_OF, parameters![ids, numbers]))?;
+        let mut found = vec![StoredExecution::default(); executions.len()];
+        for row in &rows {
+            add_row(row, &mut found).map_err(Trouble::into_failure)?;
+        }
+        Ok(found)
     }
 
     /// One row, and the last event only if the instance has ended.
@@ -162,20 +195,37 @@ impl PostgresEngine {
         &mut self,
         instances: &[String],
     ) -> Result<Vec<Option<StoredStatus>>, StoreFailure> {
-        let query = Query::new(STATUSES, parameters![instances.to_vec()]);
-        let found =
-            self.read_each(query, |row| Ok((row.column::<String>("id")?, read_stored_status(row)?)))?;
-        let found: HashMap<String, StoredStatus> = found.into_iter().collect();
-        Ok(instances.iter().map(|instance| found.get(instance).cloned()).collect())
+        self.read_of_each(STATUSES, instances, read_stored_status)
     }
 
     pub(super) fn read_descriptor(
         &mut self,
         instance: &str,
     ) -> Result<Option<StoredDescriptor>, StoreFailure> {
-        self.read_first(by_id(FIRST_EVENT, instance), |row| {
+        Ok(self.read_descriptors(&[instance.to_owned()])?.pop().flatten())
+    }
+
+    /// The same for several instances.
+    pub(super) fn read_descriptors(
+        &mut self,
+        instances: &[String],
+    ) -> Result<Vec<Option<StoredDescriptor>>, StoreFailure> {
+        self.read_of_each(FIRST_EVENTS, instances, |row| {
             Ok(StoredDescriptor { first_event: row.column("data")? })
         })
+    }
+
+    /// What a statement finds of each of these instances, in their order.
+    fn read_of_each<T: Clone>(
+        &mut self,
+        sql: &'static str,
+        instances: &[String],
+        make: impl Fn(&Row) -> Result<T, Trouble>,
+    ) -> Result<Vec<Option<T>>, StoreFailure> {
+        let query = Query::new(sql, parameters![instances.to_vec()]);
+        let found = self.read_each(query, |row| Ok((row.column::<String>("id")?, make(row)?)))?;
+        let found: HashMap<String, T> = found.into_iter().collect();
+        Ok(instances.iter().map(|instance| found.get(instance).cloned()).collect())
     }
 
     pub(super) fn read_last_event_id(

@@ -33,10 +33,12 @@ macro_rules! hand_on {
 hand_on! {
     fn history(instance: &str, execution_id: Option<u64>) -> Vec<EventRow> = read_history(instance, execution_id);
     fn load(instance: &str, execution_id: u64) -> StoredExecution = read_execution(instance, execution_id);
+    fn load_all(executions: &[(String, u64)]) -> Vec<StoredExecution> = read_executions_of(executions);
     fn status(instance: &str) -> Option<StoredStatus> = read_status(instance, false);
     fn statuses(instances: &[String]) -> Vec<Option<StoredStatus>> = read_statuses(instances);
     fn status_or_pending(instance: &str) -> Option<StoredStatus> = read_status(instance, true);
     fn descriptor(instance: &str) -> Option<StoredDescriptor> = read_descriptor(instance);
+    fn descriptors(instances: &[String]) -> Vec<Option<StoredDescriptor>> = read_descriptors(instances);
     fn last_event_id(instance: &str, execution_id: u64) -> Option<u64> = read_last_event_id(instance, execution_id);
     fn custom_status(instance: &str) -> Option<(Option<String>, u64)> = read_custom_status(instance);
     fn kv_values(instance: &str) -> BTreeMap<String, String> = read_values(instance);

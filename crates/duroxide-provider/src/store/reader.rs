@@ -23,6 +23,11 @@ pub trait StoreReader {
     /// History of an execution and the key-value state that earlier executions left, in one state.
     fn load(&mut self, instance: &str, execution_id: u64) -> Result<StoredExecution, StoreFailure>;
 
+    /// The same for several executions, in their order. A store that pays for each call reads all at once.
+    fn load_all(&mut self, executions: &[(String, u64)]) -> Result<Vec<StoredExecution>, StoreFailure> {
+        executions.iter().map(|(instance, execution_id)| self.load(instance, *execution_id)).collect()
+    }
+
     /// How an instance stands: one row and at most one event.
     fn status(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure>;
 
@@ -36,6 +41,11 @@ pub trait StoreReader {
 
     /// What an instance is.
     fn descriptor(&mut self, instance: &str) -> Result<Option<StoredDescriptor>, StoreFailure>;
+
+    /// What several instances are, in their order. A store that pays for each call reads all at once.
+    fn descriptors(&mut self, instances: &[String]) -> Result<Vec<Option<StoredDescriptor>>, StoreFailure> {
+        instances.iter().map(|instance| self.descriptor(instance)).collect()
+    }
 
     /// The last event id of an execution; `None` if it has no events.
     fn last_event_id(&mut self, instance: &str, execution_id: u64) -> Result<Option<u64>, StoreFailure>;

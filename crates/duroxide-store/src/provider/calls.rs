@@ -332,8 +332,7 @@ impl Provider for StoreProvider {
 
     async fn read_status(&self, instance: &str) -> Result<Option<StatusSnapshot>, ProviderError> {
         const OPERATION: &str = "read_status";
-        let (read, result) = Read::status(Arc::clone(&self.name), instance);
-        let stored = self.read(OPERATION, read, result).await?;
+        let stored = self.read_shared(OPERATION, instance.to_owned(), Read::Statuses).await?;
         stored.map(|stored| decode_status(OPERATION, stored, instance)).transpose()
     }
 
@@ -349,8 +348,7 @@ impl Provider for StoreProvider {
         instance: &str,
     ) -> Result<Option<OrchestrationDescriptor>, ProviderError> {
         const OPERATION: &str = "read_descriptor";
-        let id = instance.to_owned();
-        let stored = self.query(OPERATION, move |reader| reader.descriptor(&id)).await?;
+        let stored = self.read_shared(OPERATION, instance.to_owned(), Read::Descriptors).await?;
         let first =
             stored.map(|stored| decode_event(OPERATION, &stored.first_event, instance)).transpose()?;
         Ok(first.and_then(descriptor_of))
