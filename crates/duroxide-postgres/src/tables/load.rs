@@ -41,37 +41,42 @@ const LOCK_CACHED: &str = concat!(
     named!(),
     ")) ORDER BY instance.number FOR UPDATE OF instance"
 );
-/// The current execution of an instance, if it has one, and whether it has what few instances have.
-macro_rules! details {
-    ($instance:literal) => {
+/// What belongs to instances that an earlier statement has locked: the current execution, if there is one, whether there is
+/// what few instances have, and each message in a row of its own, with short texts. One message more than are loaded shows
+/// that a mailbox is too long. Of two columns of one name the first is read, so the instance has a number without a message
+/// or an execution, too.
+macro_rules! belongings {
+    ($instances:expr, $max:literal, $bytes:literal) => {
         concat!(
-            "{columns execution}, EXISTS (SELECT 1 FROM {s}.custom_status WHERE custom_status.instance = ",
-            $instance,
-            ") AS has_custom_status, EXISTS (SELECT 1 FROM {s}.kv_change WHERE kv_change.instance = ",
-            $instance,
-            ") AS has_setting_changes"
+            "WITH owner AS MATERIALIZED (",
+            $instances,
+            ") SELECT owner.number AS instance, owner.execution_id, execution.instance IS NOT NULL AS has_execution,
+                {columns execution},
+                EXISTS (SELECT 1 FROM {s}.custom_status WHERE custom_status.instance = owner.number) AS has_custom_status,
+                EXISTS (SELECT 1 FROM {s}.kv_change WHERE kv_change.instance = owner.number) AS has_setting_changes,
+                message.instance IS NOT NULL AS has_message, {head message}, octet_length(message.data)::bigint AS bytes,
+                CASE WHEN octet_length(message.data) <= ",
+            $bytes,
+            " THEN message.data END AS data
+            FROM owner LEFT JOIN {s}.execution
+                ON execution.instance = owner.number AND execution.execution_id = owner.execution_id
+            LEFT JOIN LATERAL (
+                SELECT * FROM {s}.message WHERE message.instance = owner.number
+                ORDER BY message.due_at, message.number LIMIT ",
+            $max,
+            ") AS message ON true"
         )
     };
 }
-pub(super) use details;
-const DETAILS: &str = concat!(
-    "SELECT instance.number AS of_instance, ",
-    details!("instance.number"),
-    " FROM {s}.instance LEFT JOIN {s}.execution
-        ON execution.instance = instance.number AND execution.execution_id = instance.execution_id
-    WHERE instance.number = ANY (ARRAY(",
-    named!(),
-    "))"
-);
-/// One message more than are loaded shows that a mailbox is too long. Short texts are brought along.
-const MESSAGES: &str = concat!(
-    "SELECT {head message}, octet_length(message.data)::bigint AS bytes,
-        CASE WHEN octet_length(message.data) <= $5::bigint THEN message.data END AS data
-    FROM (",
-    named!(),
-    ") AS named (number) CROSS JOIN LATERAL (
-        SELECT * FROM {s}.message WHERE message.instance = named.number
-        ORDER BY message.due_at, message.number LIMIT $4) AS message"
+pub(super) use belongings;
+const BELONGINGS: &str = belongings!(
+    concat!(
+        "SELECT instance.number, instance.execution_id FROM {s}.instance WHERE instance.number = ANY (ARRAY(",
+        named!(),
+        "))"
+    ),
+    "$4",
+    "$5::bigint"
 );
 const LOCK_ACTIVITIES: &str =
     "SELECT {head activity} FROM {s}.activity WHERE activity.number = ANY ($1::bigint[])
@@ -139,9 +144,8 @@ pub(super) enum Meaning {
     Strays,
     /// All instances that were due at this time, or when the transaction began.
     DueInstances(Option<Timestamp>),
-    /// Current executions, and what is known not to be there, of instances that an earlier statement has locked.
-    Details,
-    Messages,
+    /// What belongs to instances that an earlier statement has locked.
+    Belongings,
     /// Activities by number: what is not there does not exist.
     Activities(BTreeSet<u64>),
     /// Activities by key.
@@ -179,13 +183,12 @@ impl Request {
     }
 
     /// Locks instances, and loads their current executions and their messages, short texts included.
-    pub(super) fn instances(named: &Named, mailbox_max: usize) -> [Self; 3] {
-        let mut of_messages = named.parameters();
-        of_messages.extend(parameters![limit(mailbox_max.saturating_add(1)), SMALL_DATA_BYTES_MAX]);
+    pub(super) fn instances(named: &Named, mailbox_max: usize) -> [Self; 2] {
+        let mut of_belongings = named.parameters();
+        of_belongings.extend(parameters![limit(mailbox_max.saturating_add(1)), SMALL_DATA_BYTES_MAX]);
         [
             Self::new(Meaning::Instances(named.clone()), LOCK_INSTANCES, named.parameters()),
-            Self::new(Meaning::Details, DETAILS, named.parameters()),
-            Self::new(Meaning::Messages, MESSAGES, of_messages),
+            Self::new(Meaning::Belongings, BELONGINGS, of_belongings),
         ]
     }
 

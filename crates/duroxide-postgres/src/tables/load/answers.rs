@@ -32,15 +32,7 @@ impl PostgresTables {
         meanings: Vec<Meaning>,
         answers: Vec<Vec<Row>>,
     ) -> Result<(), Trouble> {
-        let mut found_by_name = BTreeSet::new();
-        for (meaning, rows) in meanings.into_iter().zip(answers) {
-            self.take_answer(meaning, &rows, &mut found_by_name)?;
-        }
-        // The statements behind the lock have told everything of these.
-        for number in found_by_name {
-            self.complete_details(number);
-        }
-        Ok(())
+        meanings.into_iter().zip(answers).try_for_each(|(meaning, rows)| self.take_answer(meaning, &rows))
     }
 
     /// Locks and loads instances that were not foreseen. Numbers are drawn anew, behind the lock.
@@ -55,14 +47,9 @@ impl PostgresTables {
         self.load(requests)
     }
 
-    fn take_answer(
-        &mut self,
-        meaning: Meaning,
-        rows: &[Row],
-        found_by_name: &mut BTreeSet<u64>,
-    ) -> Result<(), Trouble> {
+    fn take_answer(&mut self, meaning: Meaning, rows: &[Row]) -> Result<(), Trouble> {
         match meaning {
-            Meaning::Instances(named) => self.take_named(&named, rows, found_by_name)?,
+            Meaning::Instances(named) => self.take_named(&named, rows)?,
             Meaning::CachedInstances(cached) => self.take_cached(cached, rows)?,
             Meaning::ReadyInstances(routes, limit) => self.take_ready_instances(&routes, limit, rows)?,
             Meaning::Strays => {
@@ -73,8 +60,7 @@ impl PostgresTables {
                 self.take_instances(rows)?;
                 self.set.due_read_at = Some(at.unwrap_or(Timestamp::MAX));
             }
-            Meaning::Details => self.take_details(rows)?,
-            Meaning::Messages => self.take_messages(rows)?,
+            Meaning::Belongings => self.take_belongings(rows)?,
             Meaning::Activities(asked) => {
                 self.take_activities(rows)?;
                 asked.into_iter().for_each(|number| self.set.activities.learn(number, None));
@@ -165,13 +151,8 @@ impl PostgresTables {
         Ok(())
     }
 
-    fn take_named(
-        &mut self,
-        named: &Named,
-        rows: &[Row],
-        found_by_name: &mut BTreeSet<u64>,
-    ) -> Result<(), Trouble> {
-        found_by_name.extend(self.take_instances(rows)?);
+    fn take_named(&mut self, named: &Named, rows: &[Row]) -> Result<(), Trouble> {
+        self.take_instances(rows)?;
         named.numbers.iter().for_each(|number| self.set.instances.learn(*number, None));
         for id in &named.ids {
             self.set.ids.entry(id.clone()).or_insert(None);
@@ -192,57 +173,54 @@ impl PostgresTables {
     }
 
     /// Takes what belongs to instances that are locked.
-    fn take_details(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_belongings(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+        let mut mailboxes: BTreeMap<u64, Vec<Message>> = BTreeMap::new();
         for row in rows {
-            let instance = row.number("of_instance")?;
+            let instance = row.number("instance")?;
             if self.set.instances.get(&instance).is_none() {
                 continue;
             }
-            if row.column::<Option<i64>>("instance")?.is_some() {
-                let execution = Execution::read(row)?;
-                self.set.executions.learn((instance, execution.execution_id), Some(execution));
+            let messages = mailboxes.entry(instance).or_default();
+            if messages.is_empty() {
+                self.take_details(instance, row)?;
             }
-            if row.column("has_custom_status")? {
-                self.habits.custom_status = true;
-            } else {
-                self.set.custom_status.learn(instance, None);
+            if row.column("has_message")? {
+                messages.push(Message::read(row)?);
             }
-            if row.column("has_setting_changes")? {
-                self.habits.setting_changes = true;
-            } else {
-                self.set.whole_setting_changes.insert(instance);
-            }
+        }
+        mailboxes.into_iter().for_each(|(instance, messages)| self.take_mailbox(instance, messages));
+        Ok(())
+    }
+
+    /// Takes the current execution, and what is known not to be there.
+    fn take_details(&mut self, instance: u64, row: &Row) -> Result<(), Trouble> {
+        let execution = row.column::<bool>("has_execution")?.then(|| Execution::read(row)).transpose()?;
+        self.set.executions.learn((instance, row.number("execution_id")?), execution);
+        if row.column("has_custom_status")? {
+            self.habits.custom_status = true;
+        } else {
+            self.set.custom_status.learn(instance, None);
+        }
+        if row.column("has_setting_changes")? {
+            self.habits.setting_changes = true;
+        } else {
+            self.set.whole_setting_changes.insert(instance);
         }
         Ok(())
     }
 
-    /// Takes messages of instances that are locked and whose mailboxes are not known.
-    fn take_messages(&mut self, rows: &[Row]) -> Result<(), Trouble> {
-        let mut mailboxes: BTreeMap<u64, Vec<Message>> = BTreeMap::new();
-        for message in read_all::<Message>(rows)? {
-            mailboxes.entry(message.instance).or_default().push(message);
+    /// Takes a mailbox that is not known.
+    fn take_mailbox(&mut self, instance: u64, messages: Vec<Message>) {
+        if self.set.mailboxes.contains_key(&instance) {
+            return;
         }
-        for (instance, messages) in mailboxes {
-            if self.set.instances.get(&instance).is_none() || self.set.mailboxes.contains_key(&instance) {
-                continue;
-            }
-            if messages.len() > self.mailbox_loaded_max {
-                self.set.mailboxes.insert(instance, Mailbox::Large);
-                continue;
-            }
-            self.set.mailboxes.insert(instance, Mailbox::Whole);
-            for message in messages {
-                self.set.messages.learn(message.key(), Some(message));
-            }
+        if messages.len() > self.mailbox_loaded_max {
+            self.set.mailboxes.insert(instance, Mailbox::Large);
+            return;
         }
-        Ok(())
-    }
-
-    /// Whatever was not found of an instance that was loaded whole is not there.
-    fn complete_details(&mut self, instance: u64) {
-        self.set.mailboxes.entry(instance).or_insert(Mailbox::Whole);
-        if let Some(row) = self.set.instances.get(&instance) {
-            self.set.executions.learn((instance, row.execution_id), None);
+        self.set.mailboxes.insert(instance, Mailbox::Whole);
+        for message in messages {
+            self.set.messages.learn(message.key(), Some(message));
         }
     }
 

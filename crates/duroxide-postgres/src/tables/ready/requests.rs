@@ -5,7 +5,7 @@ use duroxide_provider::rules::{LaneId, RouteId};
 
 use crate::{
     connection::parameters,
-    tables::load::{DATA_BYTES_MAX, Meaning, Request, details},
+    tables::load::{DATA_BYTES_MAX, Meaning, Request, belongings},
     value::{limit, micros, number},
 };
 
@@ -50,43 +50,11 @@ macro_rules! due_instances {
         )
     };
 }
-/// The messages of candidates, with small texts.
-///
-/// The candidates are found once more, by a statement that began after the one that locked them: only then is certain that
-/// their messages are those of the locked rows. Candidates that are not in both answers are left to the next claim.
-macro_rules! messages_of {
-    ($candidates:expr, $max:literal, $bytes:literal) => {
-        concat!(
-            "WITH candidate AS MATERIALIZED (",
-            $candidates,
-            ") SELECT {head message}, octet_length(message.data)::bigint AS bytes,
-                CASE WHEN octet_length(message.data) <= ",
-            $bytes,
-            " THEN message.data END AS data
-            FROM candidate CROSS JOIN LATERAL (
-                SELECT * FROM {s}.message WHERE message.instance = candidate.number
-                ORDER BY message.due_at, message.number LIMIT ",
-            $max,
-            ") AS message"
-        )
-    };
-}
-macro_rules! details_of {
-    ($candidates:expr) => {
-        concat!(
-            "WITH candidate AS MATERIALIZED (",
-            $candidates,
-            ") SELECT candidate.number AS of_instance, ",
-            details!("candidate.number"),
-            " FROM candidate LEFT JOIN {s}.execution
-                ON execution.instance = candidate.number AND execution.execution_id = candidate.execution_id"
-        )
-    };
-}
-
 const READY: &str = ready_instances!("{columns instance}");
-const MESSAGES_OF_READY: &str = messages_of!(ready_instances!("instance.number"), "$4", "$5::bigint");
-const DETAILS_OF_READY: &str = details_of!(ready_instances!("instance.number, instance.execution_id"));
+/// The instances are found once more, by a statement that began after the one that locked them: only then is certain that the
+/// messages are those of the locked rows. Instances that are not in both answers are left to the next claim.
+const BELONGINGS_OF_READY: &str =
+    belongings!(ready_instances!("instance.number, instance.execution_id"), "$4", "$5::bigint");
 /// Writes when instances are due that would be looked at too early. Nobody has to know: it does not change them.
 const CORRECT_LOOKS: &str = concat!(
     "UPDATE {s}.instance SET look_at = wait_until FROM (SELECT instance.number FROM {s}.instance WHERE ",
@@ -96,8 +64,8 @@ const CORRECT_LOOKS: &str = concat!(
     " FOR UPDATE SKIP LOCKED) AS early WHERE instance.number = ANY (ARRAY[early.number])"
 );
 const DUE: &str = due_instances!("{columns instance}");
-const MESSAGES_OF_DUE: &str = messages_of!(due_instances!("instance.number"), "$3", "$4::bigint");
-const DETAILS_OF_DUE: &str = details_of!(due_instances!("instance.number, instance.execution_id"));
+const BELONGINGS_OF_DUE: &str =
+    belongings!(due_instances!("instance.number, instance.execution_id"), "$3", "$4::bigint");
 const STRAYS: &str = "SELECT {columns instance} FROM {s}.instance WHERE instance.is_stray
     ORDER BY instance.number FOR UPDATE SKIP LOCKED";
 /// Where instances are ready, and whether there are stray mailboxes: one row without a route if there are none.
@@ -135,7 +103,7 @@ impl Request {
         at_most: usize,
         from: i64,
         mailbox_max: usize,
-    ) -> [Self; 3] {
+    ) -> [Self; 2] {
         let accepted = || routes.iter().map(|route| number(route.0)).collect::<Vec<_>>();
         let messages_max = limit(mailbox_max.saturating_add(1));
         [
@@ -145,11 +113,10 @@ impl Request {
                 parameters![accepted(), limit(at_most), from],
             ),
             Self::new(
-                Meaning::Messages,
-                MESSAGES_OF_READY,
+                Meaning::Belongings,
+                BELONGINGS_OF_READY,
                 parameters![accepted(), limit(at_most), from, messages_max, DATA_BYTES_MAX],
             ),
-            Self::new(Meaning::Details, DETAILS_OF_READY, parameters![accepted(), limit(at_most), from]),
         ]
     }
 
@@ -158,18 +125,17 @@ impl Request {
         at: Option<Timestamp>,
         from: i64,
         mailbox_max: usize,
-    ) -> [Self; 4] {
+    ) -> [Self; 3] {
         let time = at.map(micros);
         let messages_max = limit(mailbox_max.saturating_add(1));
         [
             Self::new(Meaning::Nothing, CORRECT_LOOKS, parameters![time, from]),
             Self::new(Meaning::DueInstances(at), DUE, parameters![time, from]),
             Self::new(
-                Meaning::Messages,
-                MESSAGES_OF_DUE,
+                Meaning::Belongings,
+                BELONGINGS_OF_DUE,
                 parameters![time, from, messages_max, DATA_BYTES_MAX],
             ),
-            Self::new(Meaning::Details, DETAILS_OF_DUE, parameters![time, from]),
         ]
     }
 
