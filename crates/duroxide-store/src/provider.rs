@@ -106,12 +106,7 @@ impl StoreProvider {
     }
 
     /// Hands a read in and waits for its result.
-    async fn read<T>(
-        &self,
-        operation: &str,
-        read: Read,
-        result: ReadResult<T>,
-    ) -> Result<T, ProviderError> {
+    async fn read<T>(&self, operation: &str, read: Read, result: ReadResult<T>) -> Result<T, ProviderError> {
         self.readers.submit(read);
         let result = result.await.unwrap_or_else(|_| Err(closed()));
         result.map_err(|failure| failure.into_provider_error(operation))

@@ -9,7 +9,7 @@ use std::{path::Path, process::Command};
 use postgres_server::Server;
 
 use self::{
-    cases::{Case, Route, Side},
+    cases::{Route, Side},
     delay::DelayingProxy,
     report::Measured,
 };
@@ -18,6 +18,8 @@ use crate::step::Step;
 
 /// Where results are kept.
 const RESULTS: &str = "bench/results/postgres.md";
+/// How often everything is measured.
+const ROUNDS: usize = 3;
 /// Tells a workload where the database is.
 const URL: &str = "DUROXIDE_BENCH_POSTGRES";
 /// Only commits that wait for the disk are compared. The rest is what an operator gives a server first.
@@ -39,10 +41,14 @@ pub(super) fn run(only: &[String], repeat: Option<usize>, ours_only: bool) -> Re
     server.restart_immediately();
     let scratch = Scratch::new()?;
     let servers = Servers::new(server.address().port)?;
-    let mut measured: Vec<Measured<'_>> = Vec::new();
-    for (index, case) in cases.iter().enumerate() {
-        eprintln!("[{}/{}] {}", index + 1, cases.len(), case.title);
-        measured.push(measure(case, &sides, &servers, &scratch.0, repeat.unwrap_or(case.repeat)));
+    let rounds = repeat.unwrap_or(ROUNDS);
+    let mut measured: Vec<Measured<'_>> = cases.iter().map(Measured::of).collect();
+    for round in 1..=rounds {
+        // Rows are compared with each other, too: a busy minute of the machine hits all of them.
+        for measured in &mut measured {
+            eprintln!("[{round}/{rounds}] {}", measured.case.title);
+            measure(measured, &sides, &servers, &scratch.0);
+        }
     }
     let text = report::render(&measured, &machine);
     println!("{text}");
@@ -86,25 +92,16 @@ impl Servers {
     }
 }
 
-/// The implementations take turns, so that a busy minute of the machine hits all of them.
-fn measure<'a>(
-    case: &'a Case,
-    sides: &[Side],
-    servers: &Servers,
-    scratch: &Path,
-    repeat: usize,
-) -> Measured<'a> {
-    let mut measured = Measured::of(case);
-    for _ in 0..repeat {
-        for side in sides {
-            let Some(args) = case.args(*side) else { continue };
-            let mut command = Command::new(format!("bench/target/release/bench-{}", side.package()));
-            command.args(args.split_whitespace()).args(["--store", "postgres"]);
-            command.arg("--folder").arg(scratch).env(URL, servers.url(case.route));
-            let result = program::report(command);
-            eprintln!("    {:<11} {}", side.package(), report::brief(&result, case));
-            measured.add(*side, result);
-        }
+/// Each implementation once.
+fn measure(measured: &mut Measured<'_>, sides: &[Side], servers: &Servers, scratch: &Path) {
+    let case = measured.case;
+    for side in sides {
+        let Some(args) = case.args(*side) else { continue };
+        let mut command = Command::new(format!("bench/target/release/bench-{}", side.package()));
+        command.args(args.split_whitespace()).args(["--store", "postgres"]);
+        command.arg("--folder").arg(scratch).env(URL, servers.url(case.route));
+        let result = program::report(command);
+        eprintln!("    {:<11} {}", side.package(), report::brief(&result, case));
+        measured.add(*side, result);
     }
-    measured
 }

@@ -170,8 +170,10 @@ impl PostgresEngine {
         &mut self,
         executions: &[(String, u64)],
     ) -> Result<Vec<StoredExecution>, StoreFailure> {
-        let (ids, numbers): (Vec<String>, Vec<i64>) =
-            executions.iter().map(|(instance, execution_id)| (instance.clone(), number(*execution_id))).unzip();
+        let (ids, numbers): (Vec<String>, Vec<i64>) = executions
+            .iter()
+            .map(|(instance, execution_id)| (instance.clone(), number(*execution_id)))
+            .unzip();
         let rows = self.read(Query::new(EXECUTIONS_OF, parameters![ids, numbers]))?;
         let mut found = vec![StoredExecution::default(); executions.len()];
         for row in &rows {

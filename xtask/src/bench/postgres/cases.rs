@@ -91,7 +91,6 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) route: Route,
-    pub(super) repeat: usize,
     pub(super) lines: Vec<Line>,
     args: Vec<(Side, &'static str)>,
 }
@@ -99,7 +98,7 @@ pub(super) struct Case {
 impl Case {
     fn new(name: &'static str, title: &'static str, ours: &'static str) -> Self {
         let args = vec![(Side::Ours, ours)];
-        Self { name, title, route: Route::Direct, repeat: 3, lines: Vec::new(), args }
+        Self { name, title, route: Route::Direct, lines: Vec::new(), args }
     }
 
     fn beside(mut self, side: Side, args: &'static str) -> Self {
@@ -109,11 +108,6 @@ impl Case {
 
     fn delayed(mut self) -> Self {
         self.route = Route::Delayed;
-        self
-    }
-
-    fn once(mut self) -> Self {
-        self.repeat = 1;
         self
     }
 
@@ -184,13 +178,12 @@ fn all() -> Vec<Case> {
         Case::new("event", "event to resume, across two processes", "event-across --instances 100")
             .beside(Side::DuroxidePg, "event-across --instances 20")
             .line("p50", Figure::lower("resume_p50_ms", "ms"), [Below(5.0)]),
-        Case::new("long", "sequential activities", "long --activities 10000").once().line(
+        Case::new("long", "sequential activities", "long --activities 10000").line(
             "10,000th beside the 100th",
             Figure::lower("growth", "×"),
             [Below(1.2)],
         ),
         Case::new("waiting", "10,000 waiting instances", "idle --instances 10000 --seconds 10")
-            .once()
             .line("wake all", Figure::lower("total_s", "s"), [Below(5.0)])
             .line("while they wait", Figure::lower("cpu_percent", "% of a core"), []),
         Case::new("takeover", "kill -9 of one of three nodes, 1,000 activities in flight", "takeover").line(

@@ -7,7 +7,7 @@ use crate::bench::{machine::Machine, results::Report, sample::Sample, table::num
 
 /// A case with everything that was measured for it.
 pub(super) struct Measured<'a> {
-    case: &'a Case,
+    pub(super) case: &'a Case,
     runs: Vec<(Side, Result<Report, String>)>,
 }
 
@@ -97,7 +97,7 @@ pub(super) fn render(measured: &[Measured<'_>], machine: &Machine) -> String {
                 writeln!(text, "| {title} | {} | {pg} | {durare} | {ours} | {targets} |", line.figure.unit);
         }
     }
-    text += "\nMedians of repeated runs, with the lowest and the highest; the implementations take turns on one server, with \
+    text += "\nMedians of repeated runs, with the lowest and the highest; the rows and the implementations take turns on one server, with \
              `fsync` and `synchronous_commit` on. `durare` runs a workflow and its step in the process that starts them, without \
              a queue in between.\n\n";
     for (side, error) in
