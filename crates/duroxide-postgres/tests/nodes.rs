@@ -19,11 +19,11 @@ fn two_nodes() -> Option<(Node, Node)> {
 }
 
 #[test]
-fn two_nodes_open_a_schema_at_once() {
+fn ten_nodes_open_a_schema_at_once() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     std::thread::scope(|scope| {
-        for _ in 0..4 {
+        for _ in 0..10 {
             scope.spawn(|| PostgresEngine::open(options.clone()).unwrap());
         }
     });
