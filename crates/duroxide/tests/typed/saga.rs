@@ -62,9 +62,10 @@ async fn sale(ctx: OrchestrationContext) -> Result<(), String> {
     Ok(())
 }
 
-/// Cancels the instance when it was told, and cleans up for ever.
+/// Asks to be told of a cancellation, and then cleans up for ever.
 #[duroxide::orchestration]
 async fn stubborn(ctx: OrchestrationContext) -> Result<String, DecodeError> {
+    ctx.set_status(&"asks");
     ctx.set_status(&"told".repeat(usize::from(!ctx.cancel_requested().await.is_empty())));
     ctx.event("never").await
 }
@@ -93,8 +94,11 @@ async fn a_cancelled_saga_undoes_its_steps_after_the_running_one_has_ended() {
 async fn a_second_request_or_the_deadline_ends_code_that_was_told() {
     let (store, client) = store().await;
     let runtime = Runtime::builder(store).orchestration::<stubborn>().build().await.unwrap();
-    for (id, deadline) in [("second", None), ("deadline", Some(Duration::from_millis(50)))] {
+    for (id, deadline) in [("second", None), ("deadline", Some(Duration::from_millis(500)))] {
         let handle = client.start::<stubborn>(id, ()).await.unwrap();
+        // Code that has not run yet has nothing to clean up, and is not told.
+        let asks = handle.wait_until(|said: &String| said == "asks", Duration::from_secs(30)).await.unwrap();
+        assert!(asks.is_some(), "{id}");
         match deadline {
             None => handle.cancel("first").await.unwrap(),
             Some(deadline) => handle.cancel_with_deadline("first", deadline).await.unwrap(),
