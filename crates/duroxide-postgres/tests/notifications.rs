@@ -26,7 +26,8 @@ impl<'a> Log<'a> {
 
     fn count(&self, is_counted: impl Fn(&&str) -> bool) -> usize {
         let log = std::fs::read(self.server.log()).unwrap();
-        String::from_utf8_lossy(&log[self.behind..]).lines().filter(is_counted).count()
+        let log = log.get(self.behind..).unwrap_or_default();
+        String::from_utf8_lossy(log).lines().filter(is_counted).count()
     }
 
     /// How many statements have written instances.
