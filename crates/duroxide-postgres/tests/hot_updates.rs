@@ -16,6 +16,9 @@ use fixture::{Node, ack, commit, fresh_options, ids, sql::Admin, start};
 use postgres_server::Server;
 use tokio_postgres::Row;
 
+/// A lease whose end a test waits for. On a busy machine the steps before its end take a while.
+const SHORT: Duration = Duration::from_secs(4);
+
 /// Runs a question of the operator.
 fn asked(server: &Server, sql: &str) -> Row {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -71,7 +74,7 @@ fn waiting(options: &PostgresOptions, id: &str) -> Node {
 }
 
 fn short_lease() -> InstanceFetch {
-    InstanceFetch { lock_timeout: Duration::from_millis(300), ..scenario::batch_fetch(1) }
+    InstanceFetch { lock_timeout: SHORT, ..scenario::batch_fetch(1) }
 }
 
 /// When to look at an instance, and its revision.
@@ -87,7 +90,7 @@ fn an_instance_that_waits_beyond_its_first_lease_is_looked_at_once() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let mut node = waiting(&options, "waits");
-    let lease_end = node.at.saturating_add(Duration::from_millis(300));
+    let lease_end = node.at.saturating_add(SHORT);
     let (look_at, revision) = look(server, &options);
     assert!(look_at.is_some(), "the lease has not ended");
     while node.at <= lease_end {
