@@ -185,6 +185,7 @@ macro_rules! engine_stories {
                 a_pending_instance_is_listed_and_has_a_status,
                 pages_hold_pending_and_known_instances_in_one_order,
                 status_shows_the_end_and_the_custom_status,
+                several_are_read_as_each_alone,
                 an_end_is_told_as_a_read_shows_it,
                 instances_are_listed_newest_first,
                 running_instances_tell_their_pins,

@@ -112,6 +112,23 @@ pub fn status_shows_the_end_and_the_custom_status(mut s: Scenario) {
     assert_eq!(s.read().status("b").unwrap().unwrap().terminal_event, None, "it waits for its successor");
 }
 
+/// 20.2: many callers who ask at once each get what they would get alone, in any order, also twice or of nothing.
+pub fn several_are_read_as_each_alone(mut s: Scenario) {
+    s.run_first_turn(Turn::first("continued").set("k", "v").continue_as_new(), &start("continued"));
+    s.run_first_turn(Turn::first("runs").status(Some("half")).activity(), &start("runs"));
+    let ids = ["runs", "nobody", "continued", "runs"].map(str::to_owned);
+    let executions: Vec<(String, u64)> =
+        ids.iter().flat_map(|id| [2, 1].map(|execution| (id.clone(), execution))).collect();
+    let read = s.read();
+    let alone: Vec<_> = executions.iter().map(|(id, number)| read.load(id, *number).unwrap()).collect();
+    assert!(alone.iter().any(|execution| !execution.kv.is_empty()));
+    assert_eq!(format!("{:?}", read.load_all(&executions).unwrap()), format!("{alone:?}"));
+    let alone = ids.each_ref().map(|id| read.descriptor(id).unwrap());
+    assert_eq!(format!("{:?}", read.descriptors(&ids).unwrap()), format!("{alone:?}"));
+    let alone = ids.each_ref().map(|id| read.status(id).unwrap());
+    assert_eq!(read.statuses(&ids).unwrap(), alone);
+}
+
 /// 20.2: whoever waits for an end is told it with the answer to the round, and need not read. Each commit of a scenario
 /// compares that with a read, so here it is only a matter of how an instance comes to its end.
 pub fn an_end_is_told_as_a_read_shows_it(mut s: Scenario) {
