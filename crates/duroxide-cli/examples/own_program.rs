@@ -5,7 +5,7 @@
 //! cargo run -p duroxide-cli --example own_program -- admin --store sqlite:shop.db list
 //! ```
 //!
-//! Without arguments it shows both at once, on a store of its own.
+//! Without arguments the program runs both, on a store of its own.
 
 use std::{error::Error, process::ExitCode, sync::Arc};
 
@@ -59,7 +59,7 @@ async fn start(store: Arc<SqliteProvider>) -> Result<Arc<Runtime>, Box<dyn Error
     Ok(Runtime::builder(store).handlers(handlers()).build().await?)
 }
 
-/// Runs a node and, beside it, the commands that an operator would type.
+/// Runs a node and the commands that an operator would type.
 async fn show() -> Result<ExitCode, Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("duroxide-own-program-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -95,7 +95,7 @@ async fn admin(url: &str, args: &[&str]) -> Result<duroxide_cli::Exit, Box<dyn E
     Ok(duroxide_cli::run(cli, handlers()).await)
 }
 
-/// What `explain` says, without the time, which differs from run to run.
+/// The first reason of `explain`, without the time, which differs from run to run.
 async fn first_reason(client: &Client) -> Result<String, ClientError> {
     let lines = client.explain("order-1").await?.lines();
     let first = lines.first().cloned().unwrap_or_default();

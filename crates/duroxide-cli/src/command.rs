@@ -107,12 +107,12 @@ impl Command {
     }
 }
 
-/// What a command works with.
+/// The options and handlers that a command works with.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     options: &'a Options,
     pub(crate) out: Output,
-    /// Those of the program, if it has any.
+    /// The handlers of the program, if it has any.
     pub(crate) handlers: Option<Handlers>,
 }
 
@@ -125,12 +125,12 @@ impl<'a> Context<'a> {
         self.options.address()
     }
 
-    /// The store, for reading only where that can be.
+    /// Opens the store for reading only, where the store supports that.
     pub(crate) async fn reader(&self) -> Outcome<Store> {
         self.open(Access::Read).await
     }
 
-    /// The store, for changes.
+    /// Opens the store for changes.
     pub(crate) async fn writer(&self) -> Outcome<Store> {
         self.open(Access::Write).await
     }

@@ -1,4 +1,4 @@
-//! Consent to what cannot be undone.
+//! Consent to changes that cannot be undone.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -25,12 +25,12 @@ impl Consent {
         self.dry_run
     }
 
-    /// Who only looks does not write.
+    /// A dry run opens the store for reading only.
     pub(crate) fn access(self) -> Access {
         if self.dry_run { Access::Read } else { Access::Write }
     }
 
-    /// Asks the user, unless the answer was given. Without a terminal nobody can answer, and that is a no.
+    /// Asks the user, unless `--yes` was given. Without a terminal nobody can answer, which counts as no.
     pub(crate) fn ask(self, question: &str) -> Outcome<()> {
         if self.yes {
             return Ok(());

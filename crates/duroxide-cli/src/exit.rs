@@ -10,20 +10,20 @@ use crate::output::clean;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exit {
-    /// 0: it was done.
+    /// 0: the command did what it was asked to do.
     Done,
-    /// 1: it failed, or what was checked is not as it should be.
+    /// 1: the command failed, or a check found a problem.
     Failed,
     /// 2: the command line is wrong.
     Usage,
     /// 3: there is no such store, instance, execution or dead letter.
     NotFound,
-    /// 4: it was refused, and nothing was changed: no consent, still running, exists already.
+    /// 4: the command was refused, and nothing was changed: no consent, still running, exists already.
     Refused,
 }
 
 impl Exit {
-    /// The number that the process ends with.
+    /// The exit code of the process.
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -41,7 +41,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command did not do what it was asked for.
+/// Why a command failed or was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -50,7 +50,7 @@ pub(crate) struct Failure {
     advice: Option<String>,
 }
 
-/// What commands return.
+/// The result of a command.
 pub(crate) type Outcome<T = Exit> = Result<T, Failure>;
 
 impl Failure {
@@ -87,7 +87,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A message may quote what strangers wrote.
+        // A message may quote ids and payloads, which are untrusted.
         let message: Vec<String> = self.message.lines().map(clean).collect();
         f.write_str(&message.join("\n"))?;
         match &self.advice {
@@ -129,7 +129,7 @@ impl From<ProviderError> for Failure {
     }
 }
 
-/// A reader that has seen enough, such as `head`, closes the pipe. That is no failure.
+/// A reader that has seen enough, such as `head`, closes the pipe. That is not a failure.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         let is_closed = error.kind() == io::ErrorKind::BrokenPipe;

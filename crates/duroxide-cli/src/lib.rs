@@ -1,7 +1,7 @@
-//! The command line of duroxide: looks into a store, says why an instance does not move, and steers instances.
+//! The command line of duroxide: inspects a store, explains why an instance does not move, and changes instances.
 //!
-//! The program `duroxide` is this library with no handlers. A program that has handlers gets the same commands as a
-//! subcommand of its own, and with them `verify`, which replays everything that runs against the code of today:
+//! The program `duroxide` is this library without handlers. A program with handlers gets the same commands as a
+//! subcommand, and also `verify`, which replays all running instances with its current code:
 //!
 //! ```no_run
 //! use clap::{Parser, Subcommand};
@@ -30,10 +30,10 @@
 //!
 //! # Code map
 //!
-//! * `command`: what can be asked, a file for each command.
-//! * `options`, `selection`, `consent`: what several commands have in common.
-//! * `store`: opens the store that the user names, as it is.
-//! * `output`, `progress`, `time`: how answers look.
+//! * `command`: the commands, a file for each.
+//! * `options`, `selection`, `consent`: options that several commands share.
+//! * `store`: opens the store that the user names. Creates and upgrades nothing.
+//! * `output`, `progress`, `time`: how results are printed.
 //! * `exit`: exit codes, and errors that say what to do next.
 
 // A wildcard arm would hide a new event kind, action or work item: see docs/adding-an-event-kind.md.
@@ -81,7 +81,7 @@ impl Cli {
 
 /// Carries a command out, in a tokio runtime. Answers go to stdout; errors, questions and progress to stderr.
 ///
-/// `handlers` are those of the program, for `verify`: its [`Handlers`], or `None`.
+/// `handlers` are the program's own [`Handlers`], which `verify` needs, or `None`.
 pub async fn run(cli: Cli, handlers: impl Into<Option<Handlers>>) -> Exit {
     let context = Context::new(&cli.options, handlers.into());
     match Box::pin(cli.command.run(context)).await {
@@ -94,7 +94,7 @@ pub async fn run(cli: Cli, handlers: impl Into<Option<Handlers>>) -> Exit {
 }
 
 fn tell(failure: &Failure) {
-    // A closed pipe has nobody to tell.
+    // After a closed pipe there is nobody to report to.
     if failure.exit != Exit::Done {
         note(&format!("error: {failure}"));
     }

@@ -1,4 +1,4 @@
-//! What commands print. A command says what it found as an [`Answer`]; how that looks is decided here.
+//! Prints the results of commands. A command returns an [`Answer`]; this module decides how it looks.
 
 mod text;
 
@@ -23,12 +23,12 @@ pub enum Format {
     Ids,
 }
 
-/// What a command found, in every form.
+/// The result of a command, in every output format.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Answer {
     pub(crate) text: Text,
     pub(crate) json: Value,
-    /// What `-o ids` prints.
+    /// The ids that `-o ids` prints.
     pub(crate) ids: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Colours only a terminal, and not if the user has `NO_COLOR` set.
+    /// Uses colours only on a terminal, and not if `NO_COLOR` is set.
     pub(crate) fn new(format: Format, full: bool) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { format, full, colour: io::stdout().is_terminal() && !refused }
@@ -57,11 +57,11 @@ impl Output {
     }
 
     fn print_json(&self, json: &Value) -> Outcome<()> {
-        // The alternate form is indented.
+        // `{:#}` indents.
         self.write(&format!("{json:#}\n"))
     }
 
-    /// A value per line, as it is found.
+    /// Prints a value on a line of its own, for commands that print while they run.
     pub(crate) fn print_json_line(&self, json: &Value) -> Outcome<()> {
         self.write(&format!("{json}\n"))
     }
@@ -76,7 +76,7 @@ impl Output {
         Ok(())
     }
 
-    /// Text for people, with colours if they are wanted.
+    /// Renders text for people, with colours if they are on.
     pub(crate) fn render(&self, text: &Text) -> String {
         text.render(self.colour)
     }
@@ -88,13 +88,13 @@ impl Output {
         Ok(stdout.flush()?)
     }
 
-    /// A payload as the user wants to see it.
+    /// A payload, whole with `--full` and folded otherwise.
     pub(crate) fn payload(&self, text: &str) -> String {
         if self.full { clean(text) } else { fold(text) }
     }
 }
 
-/// Tells the user something that belongs to no output.
+/// Prints a note to stderr, which is not part of the output.
 #[expect(clippy::print_stderr, reason = "this is a command line")]
 pub(crate) fn note(text: &str) {
     eprintln!("{text}");

@@ -1,4 +1,4 @@
-//! A progress bar for work that takes long. Only a terminal sees it.
+//! A progress bar for long work. It is shown only on a terminal.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -8,10 +8,10 @@ use std::{
 use crate::time::short;
 
 const BAR_CHARS: u64 = 24;
-/// Between two pictures; more would cost time and show nothing.
+/// Interval between two redraws. Redrawing more often would cost time and show nothing.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A line on the terminal that shows how far something has got. It is gone when this value is.
+/// A progress bar on the terminal. Dropping this value erases it.
 #[derive(Debug)]
 pub(crate) struct Progress {
     what: &'static str,
@@ -34,7 +34,7 @@ impl Progress {
     }
 
     fn draw(&self, text: &str) {
-        // A terminal that is gone is no reason to stop the work.
+        // A closed terminal is no reason to stop the work.
         let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
     }
 }
@@ -52,7 +52,7 @@ fn bar(what: &str, done: u64, total: u64, elapsed: Duration) -> String {
     let done = done.min(total);
     let filled = (done * BAR_CHARS).checked_div(total).unwrap_or(BAR_CHARS);
     let bar: String = (0..BAR_CHARS).map(|at| if at < filled { '#' } else { '-' }).collect();
-    // The estimate needs something to go by.
+    // No estimate before the first item is done.
     let left = match u32::try_from(done) {
         Ok(1..) if done < total => {
             let left = elapsed.mul_f64((total - done) as f64 / done as f64);

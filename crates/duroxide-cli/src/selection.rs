@@ -1,4 +1,4 @@
-//! Which instances a command is about: ids on the command line, ids on stdin, or criteria.
+//! The instances that a command works on: ids on the command line, ids on stdin, or criteria.
 
 use std::io;
 
@@ -10,9 +10,9 @@ use crate::{
     time::Moment,
 };
 
-/// Stands for ids on stdin.
+/// The argument that stands for ids on stdin.
 const STDIN: &str = "-";
-/// How many instances are listed at once.
+/// Instances per page of a listing.
 const PAGE: u32 = 500;
 
 /// Instances by their ids.
@@ -29,7 +29,7 @@ impl Ids {
     }
 }
 
-/// Ids as they are given, with those of stdin in the place of `-`.
+/// The given ids, with `-` replaced by the ids on stdin.
 pub(crate) fn read_ids(given: &[String]) -> Outcome<Vec<String>> {
     let mut ids = Vec::new();
     for id in given {
@@ -42,7 +42,7 @@ pub(crate) fn read_ids(given: &[String]) -> Outcome<Vec<String>> {
     Ok(ids)
 }
 
-/// Empty lines are nobody's id.
+/// The lines of the input, without empty ones.
 fn lines(input: impl io::BufRead) -> io::Result<Vec<String>> {
     let lines = input.lines().filter(|line| line.as_ref().map_or(true, |line| !line.is_empty()));
     lines.collect()
@@ -136,7 +136,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// The ids; `narrow` is put upon the criteria.
+    /// The ids of the selected instances. `narrow` restricts a selection by criteria, not ids that the user names.
     pub(crate) async fn ids(
         &self,
         client: &Client,
@@ -157,7 +157,7 @@ impl Selection {
     }
 }
 
-/// Every instance that a query selects.
+/// All instances that a query selects.
 async fn all(client: &Client, query: InstanceQuery) -> Outcome<Vec<InstanceInfo>> {
     let mut query = query.limit(PAGE);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Opening the store that the user names. Nothing is made or upgraded by it, and no secret of a URL is shown.
+//! Opens the store that the user names. Creates and upgrades nothing, and shows no secret of a URL.
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::exit::{Failure, Outcome};
 const HOW_TO_NAME: &str =
     "name a store with --store or DUROXIDE_STORE: sqlite:orders.db or postgres://app@host/app";
 
-/// What is to be done with a store.
+/// Whether a store is opened for reading or for changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -43,7 +43,7 @@ impl Store {
             #[cfg(feature = "postgres")]
             Kind::Postgres => {
                 let mut options = address.postgres_options()?;
-                // Who only reads waits for nothing, and needs no connection that listens.
+                // A command that only reads waits for nothing, so it needs no connection that listens.
                 options.notifications = access == Access::Write;
                 let opened = PostgresProvider::open_existing(options).await;
                 Backend::Postgres(Arc::new(opened.map_err(|error| address.open_failure(&error))?))
@@ -74,12 +74,12 @@ impl Store {
         })
     }
 
-    /// An instance, also one that no node has begun.
+    /// An instance, also if no node has begun it.
     pub(crate) async fn instance(&self, id: &str) -> Outcome<InstanceInfo> {
         Ok(self.client.find_instance(id).await?)
     }
 
-    /// An instance that a node has begun: only that has something to delete, prune or export.
+    /// An instance that a node has begun. No other instance has a history to delete, prune or export.
     pub(crate) async fn begun_instance(&self, id: &str) -> Outcome<InstanceInfo> {
         let info = self.instance(id).await?;
         if info.status == InstanceQuery::PENDING {
@@ -168,7 +168,7 @@ impl Address {
         Ok(options)
     }
 
-    /// What went wrong, without what the URL keeps secret.
+    /// The failure to open the store, without the secrets of the URL.
     #[cfg(feature = "postgres")]
     pub(crate) fn open_failure(&self, error: &OpenError) -> Failure {
         let text = self.without_secrets(&error.to_string());
@@ -179,17 +179,17 @@ impl Address {
         if is_missing { Failure::not_found(text) } else { Failure::failed(text) }
     }
 
-    /// A text without the password of this URL.
+    /// `text` without the passwords of this URL.
     #[cfg(feature = "postgres")]
     pub(crate) fn without_secrets(&self, text: &str) -> String {
         secrets(&self.url).iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "***"))
     }
 
-    /// SQLite would only say that it cannot open the file.
+    /// Refuses a missing file with a clear message. SQLite would only say that it cannot open the file.
     fn refuse_missing_file(&self) -> Outcome<()> {
         let path = self.url.strip_prefix("sqlite:").unwrap_or(&self.url);
         let path = path.strip_prefix("//").unwrap_or(path).split('?').next().unwrap_or(path);
-        // Another form of URL is left to the store, which does not make a file either.
+        // Other forms of URLs are left to the store, which does not create a file either.
         let is_plain = !path.starts_with("file:") && !path.contains('%') && !path.contains(":memory:");
         if is_plain && !Path::new(path).exists() {
             return Err(Failure::not_found(format!("there is no store at {path}")).advise(
@@ -217,7 +217,7 @@ fn kind_of(url: &str) -> Outcome<Kind> {
     Err(Failure::usage("the store's URL begins with neither sqlite: nor postgres://").advise(HOW_TO_NAME))
 }
 
-/// What a URL keeps secret: the password before the `@`, and every `password=` of its parameters.
+/// The secrets of a URL: the password before the `@`, and every `password=` of its parameters.
 fn secrets(url: &str) -> Vec<String> {
     if url.starts_with("sqlite:") {
         return Vec::new();

@@ -38,7 +38,7 @@ pub(crate) fn short(duration: Duration) -> String {
     }
 }
 
-/// How long ago something was, by this machine's clock. Another clock may be ahead of it.
+/// The time since `since_ms` by this machine's clock, or zero if the clock that wrote it is ahead.
 pub(crate) fn age(since_ms: u64, now_ms: u64) -> String {
     short(Duration::from_millis(now_ms.saturating_sub(since_ms)))
 }
@@ -96,7 +96,7 @@ fn parse_iso(text: &str) -> Option<u64> {
     is_time.then(|| days * DAY + hour * HOUR + minute * MINUTE + second * SECOND + millis)
 }
 
-/// Days since the epoch as a date of the Gregorian calendar, by walking years and months: dates of stores are near.
+/// Converts days since the epoch into a Gregorian date. Walks years and months, because dates in stores are near.
 fn date_of(mut days: u64) -> (u64, u64, u64) {
     let mut year = 1970;
     while days >= days_in_year(year) {

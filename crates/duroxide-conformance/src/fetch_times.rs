@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 /// The tolerance for the difference between the store's clock and ours over one lease, rounding included.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(20);
 
-/// Between these two moments a fetch took its lock, so a lease ends neither before `asked + lease` nor after
-/// `got + lease`.
+/// The moments before and after a fetch, which took its lock in between. So a lease ends neither before `asked + lease`
+/// nor after `got + lease`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FetchTimes {
     asked: Instant,
@@ -21,15 +21,15 @@ impl FetchTimes {
         (fetched, Self { asked, got: Instant::now() })
     }
 
-    /// Waits until a lock taken by this fetch has certainly ended. Only time can be waited for, because a fetch would take
-    /// the lock.
+    /// Waits until a lock taken by this fetch has certainly ended. Only sleeping shows that, because another fetch
+    /// would take the lock.
     pub(crate) async fn lease_ends(self, lease: Duration) {
         let end = self.got + lease + CLOCK_TOLERANCE;
         tokio::time::sleep(end.saturating_duration_since(Instant::now())).await;
     }
 
-    /// Whether a lock taken by this fetch may have ended. On a busy machine a lease can end between any two calls, and a call
-    /// that is refused then does not show a fault of the provider.
+    /// Whether a lock taken by this fetch may have ended. On a busy machine a lease can end between any two calls, and
+    /// a call that is refused then is not a fault of the provider.
     pub(crate) fn may_have_ended(self, lease: Duration) -> bool {
         self.asked.elapsed() + CLOCK_TOLERANCE >= lease
     }

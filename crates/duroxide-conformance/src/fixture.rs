@@ -21,7 +21,7 @@ use crate::{
 /// The lease of locks that must not end while a validation runs.
 pub(crate) const LONG_LEASE: Duration = Duration::from_secs(120);
 
-/// How long a validation waits for something that must happen.
+/// Time limit for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The pause between two fetches from a provider whose fetch does not wait.

@@ -21,12 +21,12 @@
 //! # fn main() {}
 //! ```
 //!
-//! [`conformance_tests!`] makes one test of every validation, in a module per topic. [`provider_validations`] has
-//! the validations as functions, the list of them, and `run_all` and `run_topic` for programs that are not test
+//! [`conformance_tests!`] makes one test of every validation, in a module per topic. [`provider_validations`] has the
+//! validations as functions, the list of all validations, and `run_all` and `run_topic` for programs that are not test
 //! targets.
 //!
-//! Only the public `Provider` and `ProviderAdmin` traits are used. The ids in the documentation of the validations
-//! (`S3.T4`, `16.11`, `I08`) name the requirement, rule or guarantee that each of them shows.
+//! The suite uses only the public traits `Provider` and `ProviderAdmin`. The ids in the documentation of the
+//! validations (`S3.T4`, `16.11`, `I08`) name the requirement, rule or guarantee that a validation shows.
 
 #![allow(
     clippy::expect_used,

@@ -52,7 +52,7 @@ pub(crate) fn wake_up(instance: &str, execution_id: u64) -> WorkItem {
     }
 }
 
-/// The item by which a plain provider starts the next execution (8.5).
+/// The work item with which a plain provider starts the next execution (8.5).
 pub(crate) fn continuation_start(instance: &str) -> WorkItem {
     WorkItem::ContinueAsNew {
         instance: instance.to_owned(),

@@ -1,7 +1,7 @@
 //! Puts load on a provider through a real runtime and measures it.
 //!
-//! A run launches orchestrations for a time, keeps at most so many in flight, waits for all of them and counts how they
-//! ended. [`parallel_orchestrations`] fans out over small activities, [`large_payload`] moves large histories.
+//! A run launches orchestrations for a given time, with a maximum number in flight, waits for all of them and counts
+//! their outcomes. [`parallel_orchestrations`] fans out over small activities, [`large_payload`] moves large histories.
 //!
 //! `run_` functions return counts, throughput and the mean latency. `measure_` functions also return the latency
 //! percentiles.
@@ -30,7 +30,7 @@ use self::launch::{Load, run_load};
 
 /// The orchestration that [`run_stress_test`] launches.
 const FANOUT: &str = "FanoutOrchestration";
-/// The activity it schedules.
+/// The activity that `FanoutOrchestration` schedules.
 const PROCESS_TASK: &str = "ProcessTask";
 
 /// The load of a stress test: concurrency, duration and slots.
@@ -119,7 +119,7 @@ async fn run_with_runtime(
     result
 }
 
-/// The activity `ProcessTask`, which takes this long.
+/// The activity `ProcessTask`, which takes `delay_ms` milliseconds.
 pub fn create_default_activities(delay_ms: u64) -> ActivityRegistry {
     let process = move |_: ActivityContext, input: String| async move {
         tokio::time::sleep(Duration::from_millis(delay_ms)).await;

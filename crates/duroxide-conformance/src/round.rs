@@ -48,7 +48,7 @@ pub(crate) fn status_updated(
     event(instance, execution_id, event_id, kind)
 }
 
-/// A key set. Its time is the event id in seconds, so that tests can tell sets apart.
+/// A key that is set. Its time is the event id in seconds, so that tests can tell sets apart.
 pub(crate) fn kv_set(instance: &str, execution_id: u64, event_id: u64, key: &str, value: &str) -> Event {
     let kind = EventKind::KeyValueSet {
         key: key.to_owned(),
@@ -58,12 +58,12 @@ pub(crate) fn kv_set(instance: &str, execution_id: u64, event_id: u64, key: &str
     event(instance, execution_id, event_id, kind)
 }
 
-/// A key removed.
+/// The removal of a key.
 pub(crate) fn kv_cleared(instance: &str, execution_id: u64, event_id: u64, key: &str) -> Event {
     event(instance, execution_id, event_id, EventKind::KeyValueCleared { key: key.to_owned() })
 }
 
-/// All keys removed.
+/// The removal of all keys.
 pub(crate) fn kv_all_cleared(instance: &str, execution_id: u64, event_id: u64) -> Event {
     event(instance, execution_id, event_id, EventKind::KeyValuesCleared)
 }
@@ -77,7 +77,7 @@ pub(crate) fn first_metadata() -> ExecutionMetadata {
     }
 }
 
-/// The first round of an instance: it starts and waits.
+/// The first round of an instance, which starts and waits.
 pub(crate) fn first_round(instance: &str) -> Round {
     next_execution_round(instance, 1)
 }
@@ -89,7 +89,7 @@ pub(crate) fn pinned_round(instance: &str, pinned: Version) -> Round {
     round
 }
 
-/// The first round of an execution: it starts and waits.
+/// The first round of an execution, which starts and waits.
 pub(crate) fn next_execution_round(instance: &str, execution_id: u64) -> Round {
     Round { metadata: first_metadata(), ..turn_round(execution_id, vec![started(instance, execution_id)]) }
 }
@@ -129,7 +129,7 @@ fn ending(execution_id: u64, last: Event, status: &str, output: &str) -> Round {
     Round { metadata, ..turn_round(execution_id, vec![last]) }
 }
 
-/// Names an activity of the first execution.
+/// Identifies an activity of the first execution.
 pub(crate) fn activity_of(instance: &str, activity_id: u64) -> ScheduledActivityIdentifier {
     ScheduledActivityIdentifier { instance: instance.to_owned(), execution_id: 1, activity_id }
 }

@@ -58,7 +58,7 @@ async fn large_payloads_come_back_whole() {
     assert_all_completed(&result);
 }
 
-/// Nothing is faster than the activities it waits for, and the mean lies between.
+/// No orchestration is faster than the activities it waits for, and the mean lies between minimum and maximum.
 #[tokio::test]
 async fn latencies_are_those_of_whole_orchestrations() {
     let config = StressTestConfig { duration_secs: 0, ..Memory.stress_test_config() };

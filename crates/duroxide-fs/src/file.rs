@@ -93,7 +93,7 @@ impl Files {
         if self.sync { file.sync_all() } else { Ok(()) }
     }
 
-    /// Syncs the names in a folder. If the sync fails, it is unknown whether they are durable.
+    /// Syncs the folder of `path`, which makes its file names durable. If that fails, their durability is unknown.
     fn sync_folder_of(self, path: &Path) -> Result<(), StoreFailure> {
         let Some(folder) = path.parent() else { return Ok(()) };
         self.sync_folder(folder).map_err(|error| unknown(path, &error))

@@ -33,7 +33,7 @@ fn lines(record: &impl Serialize, data: &str) -> Vec<u8> {
     format!("{record}\n{data}\n").into_bytes()
 }
 
-/// Reads a message. A damaged file yields a message with its number and instance that cannot be decoded.
+/// Reads a message. A damaged file yields an undecodable message with the file's number and instance.
 pub(crate) fn message(path: &Path, instance: &str, content: &str) -> Option<MessageRecord> {
     if let Some((mut record, data)) = split::<MessageRecord>(content) {
         record.row.data = data;

@@ -95,7 +95,7 @@ pub(crate) fn number_of(path: &Path) -> Option<u64> {
     path.file_stem()?.to_str()?.parse().ok()
 }
 
-/// The file name of an instance id, unique on every file system, also on those that ignore case.
+/// The file name of an instance id. Names are unique on every file system, also on those that ignore case.
 pub(crate) fn safe_name(id: &str) -> String {
     let mut name = String::with_capacity(id.len());
     for byte in id.bytes() {

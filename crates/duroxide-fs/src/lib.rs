@@ -21,15 +21,16 @@
 //!
 //! # Guarantees
 //!
-//! The same as SQLite: an acknowledged call survives a kill and a power failure, and a round is never half visible to
-//! callers. A file is replaced by writing another one beside it, which is synced, renamed and made durable with its folder.
-//! Several files cannot be changed at once. `duroxide-peek-lock` writes them in an order in which a crash does no harm, and
-//! repeats unfinished rounds. A person who looks at the files meanwhile sees the steps of a round one after the other.
+//! The same as SQLite: an acknowledged call survives a kill and a power failure, and callers never see half of a round.
+//! A file is replaced atomically: the new content goes to a temporary file, which is synced and renamed over the old
+//! one, and then the folder is synced. Several files cannot be changed at once. `duroxide-peek-lock` writes them in an
+//! order in which a crash does no harm, and repeats unfinished rounds. A person who reads the files meanwhile sees the
+//! steps of a round one after the other.
 //!
 //! # Limits
 //!
 //! One process at a time uses a store. Opening a store reads all of it into memory, where it stays. Each change costs
-//! several disk syncs. Use SQLite for anything that has to be fast, large or shared.
+//! several disk syncs. Use SQLite for a store that has to be fast, large or shared.
 
 // No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

@@ -58,7 +58,8 @@ fn instance(folder: &InstanceFolder) -> Result<Option<StoredInstance>, FsError> 
     Ok(Some(stored))
 }
 
-/// An instance folder without a record. The record is written first, so the folder holds nothing else.
+/// Removes an empty instance folder, which a crash left before the record was written. The record is the first file of
+/// a folder, so a folder with other files and no record is damaged.
 fn unborn(folder: &InstanceFolder) -> Result<Option<StoredInstance>, FsError> {
     if entries(&folder.path)?.is_empty() {
         remove_folder(&folder.path)?;
@@ -82,7 +83,7 @@ fn executions(
     Ok(executions)
 }
 
-/// An execution that has events but no record yet.
+/// The record of an execution that has events but no record file yet.
 fn begun(instance: &InstanceRecord, execution_id: u64) -> ExecutionRecord {
     ExecutionRecord {
         instance: instance.row.id.clone(),

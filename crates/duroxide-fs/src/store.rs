@@ -43,7 +43,7 @@ pub(crate) struct FsStore {
     _lock: LockFile,
 }
 
-/// The state of a history file that an append needs.
+/// The end of a history file, where the next append writes.
 #[derive(Debug)]
 struct HistoryEnd {
     ids: BTreeSet<u64>,
@@ -96,7 +96,7 @@ fn check_is_store_or_empty(layout: &Layout) -> Result<(), FsError> {
     }
     let io = |error: std::io::Error| FsError::io(&layout.root, &error);
     for entry in fs::read_dir(&layout.root).map_err(io)? {
-        // A crash while a store was created may have left these.
+        // A crash during the creation of a store may have left these files.
         let name = entry.map_err(io)?.file_name();
         if name != "lock" && name != "format.tmp" {
             return Err(FsError::NotAStore { folder: layout.root.display().to_string() });
@@ -161,7 +161,7 @@ impl PeekLockStore for FsStore {
         let mut end = self.history_end(&key, &path)?;
         let mut lines = String::new();
         for event in events.iter().filter(|event| end.ids.insert(event.event_id)) {
-            // A line break in JSON stands outside of strings, so a space can replace it.
+            // Line breaks in JSON are only between tokens, never inside strings, so a space can replace them.
             lines.push_str(&event.data.replace('\n', " "));
             lines.push('\n');
         }
@@ -211,7 +211,7 @@ impl PeekLockStore for FsStore {
         self.files.remove(&folder.execution(execution_id))
     }
 
-    /// Removes the folder at once by a rename, because deleting its files takes longer.
+    /// Renames the folder first, because a rename is one step and deleting the files is not.
     fn remove_instance(&mut self, instance: &str) -> Result<(), StoreFailure> {
         self.forget(instance);
         let deleted = self.layout.deleted();
@@ -219,7 +219,7 @@ impl PeekLockStore for FsStore {
         self.deleted += 1;
         let to = deleted.join(self.deleted.to_string());
         self.files.rename_folder(&self.layout.instance(instance).path, &to)?;
-        // Opening the store deletes the files that remain.
+        // If the deletion fails, the next opening of the store deletes the remaining files.
         let _ = remove_folder(&to);
         Ok(())
     }

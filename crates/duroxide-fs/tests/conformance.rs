@@ -38,7 +38,7 @@ impl FsFactory {
 impl ProviderFactory for FsFactory {
     async fn create_provider(&self) -> Arc<dyn Provider> {
         let folder = tempfile::tempdir().unwrap();
-        // A store whose transactions are slow gives longer leases, and the suite waits for their ends.
+        // Without syncs: slow transactions would lengthen the leases, and the suite waits for the end of leases.
         let options = FsOptions::default().with_sync(false).with_orphan_message_ttl(ORPHAN_MESSAGE_TTL);
         let provider = Arc::new(FsProvider::open(folder.path(), Some(options)).await.unwrap());
         self.stores.lock().unwrap().push((folder, Arc::clone(&provider)));

@@ -39,8 +39,8 @@ async fn child(ctx: OrchestrationContext, input: String) -> Result<String, Strin
     ctx.schedule_activity("Step", input).await
 }
 
-/// Not a test: the child processes begin here. They say on their output what they do, so that they can be killed in the
-/// middle of it, and end when everything is done.
+/// Not a test: the entry point of the child processes. A child prints each thing that it does, so that the parent can
+/// kill it at a chosen point, and exits when all instances have ended.
 #[test]
 #[ignore = "child processes begin here"]
 fn works_until_killed() {
@@ -76,7 +76,7 @@ async fn work(folder: &Path) {
     println!("done");
 }
 
-/// Starts a child process and kills it after it has said so much. Returns whether it was done before.
+/// Starts a child process and kills it after it has printed `lines` lines. Returns whether the child finished before.
 fn run(folder: &Path, lines: usize) -> bool {
     let program = std::env::current_exe().expect("a test knows its own program");
     let mut child = Command::new(program)
@@ -86,7 +86,7 @@ fn run(folder: &Path, lines: usize) -> bool {
         .spawn()
         .expect("a child process starts");
     let said = BufReader::new(child.stdout.take().expect("its output is piped"));
-    // What the test program itself says is not what the child does.
+    // Ignores the lines of the test harness.
     let ours = ["opens", "opened", "started", "runs", "done"];
     let said = said.lines().map_while(Result::ok).filter(|line| ours.iter().any(|our| line.ends_with(our)));
     let done = said.take(lines).any(|line| line.ends_with("done"));
@@ -106,7 +106,7 @@ async fn a_process_that_is_killed_at_any_moment_loses_nothing() {
     let mut finished = false;
     for kill in 0..KILLS {
         finished |= run(folder.path(), 1 + (kill * 7) % 23);
-        // The store can be opened, and is sound, whatever was going on.
+        // Wherever the kill hit, the store must open and be sound.
         let options = FsOptions::default().with_sync(false);
         let store = FsProvider::open(folder.path(), Some(options)).await.expect("the store opens");
         let violations = invariant::check(&store.snapshot().await.unwrap());

@@ -29,8 +29,8 @@ use crate::{
 /// A store engine on a [`PeekLockStore`]: the memory engine applies the rules and answers all reads, the
 /// store keeps the rows.
 ///
-/// A transaction plans its steps and carries them out at its commit, operation by operation. If one fails, the rows are
-/// read again from the store.
+/// A transaction plans steps and carries them out at its commit, operation by operation. If a step fails, the engine
+/// reads all rows from the store again.
 #[derive(Debug)]
 pub struct PeekLockEngine<S> {
     store: S,
@@ -39,11 +39,11 @@ pub struct PeekLockEngine<S> {
     /// Whether memory and store may differ.
     stale: bool,
     reload: Reload,
-    /// Whether the rows were read again on request and the driver does not know yet.
+    /// Whether the rows were read again on request, and the driver has not been told yet.
     reloaded: bool,
 }
 
-/// Asks an engine to read its store again.
+/// A handle that asks an engine to read its store again.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reload {
     requested: Arc<AtomicBool>,
@@ -70,7 +70,7 @@ impl<S: PeekLockStore> PeekLockEngine<S> {
     /// Opens a store and finishes interrupted operations.
     ///
     /// # Errors
-    /// If the store cannot be read, or not be repaired.
+    /// If the store cannot be read or repaired.
     pub fn open(mut store: S, options: MemoryOptions) -> Result<Self, StoreFailure> {
         let mut records = recover(&mut store)?;
         end_empty_locks(&mut records);
@@ -92,7 +92,7 @@ impl<S: PeekLockStore> PeekLockEngine<S> {
         self.reload.clone()
     }
 
-    /// The store behind it.
+    /// The underlying store.
     pub fn store(&mut self) -> &mut S {
         &mut self.store
     }
@@ -149,7 +149,7 @@ impl<S: PeekLockStore> TransactionSteps for PeekLockEngine<S> {
     fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
         self.refresh()?;
         self.memory.rules().begin(now)?;
-        // The first transaction may have shortened leases.
+        // `begin` changes rows too: the first transaction may shorten leases.
         self.plan(false);
         Ok(())
     }
@@ -202,14 +202,14 @@ impl<S: PeekLockStore> TransactionSteps for PeekLockEngine<S> {
         let mut begun = false;
         self.carry_out(&mut begun).map_err(|failure| {
             self.stale = true;
-            // A part of the operation is stored. A repair stores the rest, or the caller repeats the operation.
+            // Part of the operation may be stored. Recovery stores the rest, or the caller repeats the operation.
             let class = if begun { FailureClass::OutcomeUnknown } else { failure.class };
             StoreFailure { class, ..failure }
         })?;
         self.memory.rules().commit()
     }
 
-    /// If a step failed, the rows are read again, because others may have been carried out.
+    /// After a failed step the rows are read again, because other steps may have been carried out.
     fn rollback(&mut self) {
         self.planned.clear();
         self.memory.rules().rollback();

@@ -10,10 +10,10 @@ use crate::{QueueItemId, WhichQueue};
 /// A schedule: execution and event id.
 type Schedule = (u64, u64);
 
-/// The queue items of an instance that need no delivery: completions that are in its history, and activities whose
-/// completion is in its history or in its queue.
+/// The queue items of an instance that must not be delivered: completions that are already in its history, and
+/// activities whose completion is in its history or in its queue.
 ///
-/// A crash between an append and its acknowledgement leaves such items. They are acknowledged instead of delivered.
+/// A crash between an append and its acknowledgement leaves such items. Recovery acknowledges them.
 pub fn already_recorded(stored: &StoredInstance) -> Vec<QueueItemId> {
     let completions: Vec<(u64, Schedule)> = stored
         .messages

@@ -6,8 +6,8 @@ use duroxide_provider::memory::record::{ActivityRecord, Changes, MessageRecord};
 
 use crate::{QueueItem, QueueItemId, Step, WhichQueue};
 
-/// The steps of a change, in an order in which a crash between any two of them does no harm: nothing is enqueued before
-/// its schedule is in the history, and nothing is acknowledged before everything that came of it is stored.
+/// The steps of a change, in an order in which a crash between any two of them does no harm: work is enqueued after its
+/// schedule is in the history, and a queue item is acknowledged after all its effects are stored.
 pub(crate) fn plan(changes: Changes) -> Vec<Step> {
     let added: BTreeSet<String> =
         changes.added_instances.iter().map(|record| record.row.id.clone()).collect();
@@ -39,15 +39,15 @@ pub(crate) fn plan(changes: Changes) -> Vec<Step> {
             .into_iter()
             .map(|(instance, execution_id)| Step::RemoveExecution { instance, execution_id }),
     );
-    // Children before their parents: a tree can only be deleted from its root.
+    // Children before their parents: a tree is deleted by its root, which must remain until its children are gone.
     steps.extend(gone.into_iter().rev().map(Step::RemoveInstance));
     steps
 }
 
 /// Whether the steps must be recorded first, because order and repetition alone do not repair a crash between them.
 pub(crate) fn needs_note(is_round: bool, steps: &[Step]) -> bool {
-    // Messages change together with the lock that held them or holds them now: their attempt is counted once, in their
-    // rows or by the lock.
+    // Messages change together with the lock that held or holds them: their attempt is counted once, in their rows or
+    // by the lock.
     let is_kept_whole = |step: &Step| {
         matches!(
             step,

@@ -7,7 +7,7 @@ use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by
 
 use crate::{PeekLockEngine, PeekLockStore, engine::Reload};
 
-/// The interval of checks for a requested reload while a fetch waits.
+/// How often the driver checks for a requested reload while a fetch waits.
 const RELOAD_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A provider on a store without transactions.

@@ -44,8 +44,8 @@ pub(crate) fn end_empty_locks(records: &mut Records) {
     }
 }
 
-/// Ends all locks. Attempts stay counted, because a locked item may have crashed the process. The next claim counts the
-/// attempts of the messages, as after any lease that ended.
+/// Ends all locks. Their attempts stay counted, because a locked item may have crashed the process. For messages the
+/// next claim counts the attempt, as after any lease that ended.
 pub(crate) fn end_locks(records: &mut Records) {
     for stored in &mut records.instances {
         stored.instance.row.lock.iter_mut().for_each(|lock| end(&mut lock.lease));

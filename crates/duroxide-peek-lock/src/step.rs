@@ -17,7 +17,7 @@ pub enum Step {
     Append {
         /// The instance.
         instance: String,
-        /// Its execution, which begins with its first events.
+        /// The execution, which begins with its first events.
         execution_id: u64,
         /// The events.
         events: Vec<EventRow>,
@@ -56,14 +56,14 @@ pub enum QueueItem {
     Activity(ActivityRecord),
 }
 
-/// Names an item of a queue.
+/// Identifies a queue item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct QueueItemId {
-    /// Its queue.
+    /// The queue of the item.
     pub queue: WhichQueue,
-    /// The instance it belongs to.
+    /// The instance that the item belongs to.
     pub instance: String,
-    /// Its number, which no other item of the queue has.
+    /// The number of the item, unique within its queue.
     pub number: u64,
 }
 
@@ -77,7 +77,7 @@ pub enum WhichQueue {
 }
 
 impl QueueItem {
-    /// The name of this item.
+    /// The id of this item.
     pub fn id(&self) -> QueueItemId {
         let (queue, instance, number) = match self {
             Self::Message(message) => (WhichQueue::Orchestrator, &message.instance, message.row.number),
@@ -88,8 +88,8 @@ impl QueueItem {
         QueueItemId { queue, instance: instance.clone(), number }
     }
 
-    /// Whether the item's record names its lock. Most instance locks hold messages whose records do not: all messages
-    /// that were visible when the instance was fetched.
+    /// Whether the item's own record names a lock. A message can be locked without that: most instance locks hold all
+    /// messages that were visible at the fetch, and only the instance's record names the lock.
     pub fn is_locked(&self) -> bool {
         match self {
             Self::Message(message) => message.row.mark.is_some(),

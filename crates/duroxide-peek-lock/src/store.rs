@@ -9,9 +9,9 @@ use crate::{QueueItem, QueueItemId, Step};
 
 /// A store that writes one record at a time.
 ///
-/// Every write is durable when it returns, and all or nothing, except that a crash may leave the first events of an append.
-/// Every write may be repeated, and a repetition writes only what is missing: after a crash the adapter does not know which
-/// writes happened. No write depends on another one.
+/// Every write is durable when it returns, and all or nothing, except that a crash during an append may leave only its
+/// first events. Every write may be repeated, and a repetition writes only what is missing, because after a crash the
+/// adapter does not know which writes happened. No write depends on another one.
 ///
 /// A failure is [`Retryable`](duroxide_provider::store::FailureClass::Retryable) or
 /// [`Permanent`](duroxide_provider::store::FailureClass::Permanent) if the write has not happened, and
@@ -23,7 +23,7 @@ pub trait PeekLockStore: Send + 'static {
     /// If the store cannot be read, or holds something that is not a record.
     fn load(&mut self) -> Result<Stored, StoreFailure>;
 
-    /// Whether the process that used the store before has certainly ended. If so, its locks are void, and their items are
+    /// Whether the process that used the store before has certainly ended. If so, its locks are void: the items are
     /// delivered again at once, with the attempt counted. If not, they are delivered again after their deadline.
     fn former_user_is_gone(&self) -> bool {
         false
@@ -47,8 +47,8 @@ pub trait PeekLockStore: Send + 'static {
     /// If it cannot be written.
     fn put_instance(&mut self, record: &InstanceRecord) -> Result<(), StoreFailure>;
 
-    /// Appends events to an execution, in order. Events whose id is stored are skipped. An execution without events begins,
-    /// which makes a continue-as-new repeatable.
+    /// Appends events to an execution, in order. Skips events whose id is already stored. Begins the execution if it
+    /// has no events yet, which makes a continue-as-new repeatable.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -115,6 +115,6 @@ pub trait PeekLockStore: Send + 'static {
 pub struct Stored {
     /// The rows.
     pub records: Records,
-    /// Recorded steps that were not removed: some of them may not have been carried out.
+    /// Recorded steps that were not removed. Some of them may not have been carried out.
     pub unfinished: Vec<Step>,
 }

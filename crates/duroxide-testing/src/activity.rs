@@ -7,7 +7,7 @@ use duroxide_runtime::{ActivityContext, Client, DetachedCall};
 use duroxide_store::MemoryProvider;
 use tokio_util::sync::CancellationToken;
 
-/// A run of an activity that a unit test makes by itself, without a node.
+/// Builds an [`ActivityContext`], so that a unit test can call an activity without a node.
 ///
 /// ```
 /// # use duroxide_runtime::ActivityContext;
@@ -71,7 +71,7 @@ impl TestActivity {
         self
     }
 
-    /// The event that scheduled the activity: other calls of one instance have others.
+    /// The id of the event that scheduled the activity. Each call of an instance has its own event.
     pub fn scheduled_by(mut self, event_id: u64) -> Self {
         self.call.activity_id = event_id;
         self
@@ -95,18 +95,18 @@ impl TestActivity {
         self
     }
 
-    /// The client that the activity gets. Without one it gets a client on an empty store.
+    /// The client that the activity's context returns. The default is a client on an empty store.
     pub fn client(mut self, client: Client) -> Self {
         self.client = Some(client);
         self
     }
 
-    /// Asks the activity to stop, now or later, if it is cancelled.
+    /// The cancellation token of the activity. Cancelling it asks the activity to stop, before or during the call.
     pub fn cancellation(&self) -> CancellationToken {
         self.call.cancellation.clone()
     }
 
-    /// The context of this run.
+    /// The context to call the activity with.
     pub fn context(self) -> ActivityContext {
         let client = self.client.unwrap_or_else(|| Client::new(Arc::new(MemoryProvider::new())));
         ActivityContext::detached(self.call, client)

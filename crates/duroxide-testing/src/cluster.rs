@@ -36,9 +36,9 @@ use self::{
 
 /// A cluster inside a test: the real runtime and engine on a real store, on one thread, in virtual time.
 ///
-/// Time stands still while anything can run, and jumps to the next timer when nothing can. So a test of a deadline in two
-/// minutes, or of a loop over 30 days, takes milliseconds, and always the same number of steps. Everything random comes
-/// from the seed: the same test with the same seed makes the same histories, to the byte.
+/// Virtual time stands still while any task can run, and jumps to the next timer when none can. So a test of a deadline
+/// in two minutes, or of a loop over 30 days, takes milliseconds, and always the same number of steps. All random
+/// numbers come from the seed: the same test with the same seed makes the same histories, to the byte.
 ///
 /// A cluster lives in [`ClusterBuilder::run`], which works in a plain `#[test]`. Clones are handles of the same cluster.
 ///
@@ -76,12 +76,12 @@ struct Shared {
     nodes: Mutex<BTreeMap<usize, Node>>,
 }
 
-/// One node: its handlers, and the process that runs them now.
+/// A node: its handlers, and its process while it runs.
 struct Node {
     activities: ActivityRegistry,
     orchestrations: OrchestrationRegistry,
     running: Option<Running>,
-    /// How often it was started.
+    /// Number of starts so far.
     starts: u64,
 }
 
@@ -92,12 +92,12 @@ struct Running {
 }
 
 impl TestCluster {
-    /// A cluster of one node on a store in memory, with seed 0.
+    /// A cluster without nodes on a store in memory, with seed 0. [`ClusterBuilder::handlers`] adds nodes.
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder::new()
     }
 
-    /// A client of the cluster. Store faults do not reach it.
+    /// A client of the cluster. Store faults do not affect it.
     pub fn client(&self) -> Client {
         Client::new(self.store()).with_timer(Arc::new(self.shared.time.clone()))
     }
@@ -127,7 +127,7 @@ impl TestCluster {
         self.shared.seed
     }
 
-    /// How many times tasks of the nodes have begun to wait so far: the awaits at which a node can die.
+    /// The number of awaits so far at which a task of a node had to wait. A node can crash at each of them.
     pub fn awaits(&self) -> u64 {
         self.shared.world.awaits()
     }
@@ -150,7 +150,7 @@ impl TestCluster {
         snapshot.unwrap_or_else(|error| fail(&format!("cannot read the store: {error}")))
     }
 
-    /// Makes calls of the nodes to the store fail.
+    /// Makes store calls of the nodes fail.
     pub fn store_fails(&self, fault: StoreFault) {
         self.shared.faults.add(fault);
     }
@@ -171,8 +171,9 @@ impl TestCluster {
         number
     }
 
-    /// Ends a node at once, as if its process had been killed: every task is dropped where it awaits. Calls that reached
-    /// the store are carried out, and nobody hears of it. The other nodes take over what the node held.
+    /// Ends a node at once, as if its process had been killed: every task is dropped where it awaits. Calls that have
+    /// reached the store are carried out, and their answers are lost. The other nodes take over the work that the node
+    /// held.
     ///
     /// # Panics
     /// If there is no such node. A node that does not run is left as it is.
@@ -201,7 +202,7 @@ impl TestCluster {
         let env = VirtualEnv::new(Arc::clone(&process), time.clone(), *seed, starts);
         let gate = Arc::new(Gate::open());
         let link = Link::new(Arc::clone(store), Arc::clone(faults), Arc::clone(&gate), options);
-        // A handler that is registered twice stays the first one: the mock.
+        // The first registration of a name wins, so mocks come first.
         let activities = ActivityRegistry::builder_from(mocks).merge(activities).build();
         let runtime =
             Runtime::start_in(Arc::new(env), Arc::new(link), activities, orchestrations, options.clone())
@@ -269,7 +270,7 @@ impl TestCluster {
         }
     }
 
-    /// The map is whole between any two statements, so a panic elsewhere does not spoil it.
+    /// Locks the map. Every statement leaves it consistent, so a panic elsewhere does not damage it.
     fn nodes(&self) -> MutexGuard<'_, BTreeMap<usize, Node>> {
         self.shared.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -292,7 +293,7 @@ impl fmt::Debug for TestCluster {
     }
 }
 
-/// Fails the test. A test kit reports by panics.
+/// Fails the test by a panic.
 #[expect(clippy::panic, reason = "a failed test")]
 #[track_caller]
 pub(crate) fn fail(message: &str) -> ! {

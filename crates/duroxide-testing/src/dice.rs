@@ -5,7 +5,7 @@
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// A generator for one purpose. Purposes of one seed have independent numbers.
+    /// A generator for one purpose. Different purposes with the same seed have independent numbers.
     pub(crate) fn new(seed: u64, purpose: u64) -> Self {
         let mut dice = Self(seed);
         Self(dice.next() ^ purpose.wrapping_mul(0xD605_BBB5_8C8A_BBC9))

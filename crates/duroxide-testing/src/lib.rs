@@ -1,11 +1,11 @@
 //! The test kit: everything a program on duroxide needs to test its own handlers.
 //!
 //! * [`TestCluster`]: the real runtime on a real store, on one thread and in virtual time, with crashes and faults on
-//!   request and everything random from one seed. [`for_seeds`] tries a crash at every await.
+//!   request and all random numbers from one seed. [`for_seeds`] tries a crash at every await.
 //! * [`Mock`], [`TextMock`]: stand-ins for activities. [`TestActivity`]: contexts for unit tests of activities.
 //! * [`MockClient`]: a client for tests of code that starts orchestrations.
-//! * [`replay_dir`]: recorded histories against the code of today.
-//! * [`verify_open_instances`]: everything that runs in a store against the code of today, before it is deployed.
+//! * [`replay_dir`]: replays recorded histories with the current code.
+//! * [`verify_open_instances`]: replays every running instance of a store with new code before it is deployed.
 
 // A wildcard arm would hide a new event kind, action or work item: see docs/adding-an-event-kind.md.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

@@ -12,8 +12,8 @@ use duroxide_runtime::registry::ActivityRegistryBuilder;
 
 use crate::cluster::fail;
 
-/// A stand-in for a typed activity: it returns what the test says, takes as long as the test says, in virtual time, and
-/// notes its calls. Clones are the same mock.
+/// Replaces a typed activity in a test: returns the results that the test sets, takes as long as the test sets, in
+/// virtual time, and records its calls. Clones share their state.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -37,19 +37,19 @@ pub struct Mock<A: Activity> {
 }
 
 impl<A: Activity> Mock<A> {
-    /// Returns this from every call.
+    /// A mock that returns `output` from every call.
     pub fn returning(output: &A::Output) -> Self {
         let output = encode(output).unwrap_or_else(|error| fail(&error));
         Self::of_text(move |_| Ok(output.clone()))
     }
 
-    /// Fails every call with this.
+    /// A mock that fails every call with `error`.
     pub fn failing(error: &A::Error) -> Self {
         let error = encode_error(error);
         Self::of_text(move |_| Err(error.clone()))
     }
 
-    /// Answers every call with what this function returns.
+    /// A mock that answers every call with the result of `answer`.
     pub fn answering(
         answer: impl Fn(A::Input) -> Result<A::Output, A::Error> + Send + Sync + 'static,
     ) -> Self {
@@ -63,19 +63,19 @@ impl<A: Activity> Mock<A> {
         Self { text: TextMock::new(A::NAME, answer), activity: PhantomData }
     }
 
-    /// Fails this many calls first.
+    /// Fails the first `calls` calls with `error`.
     #[must_use]
     pub fn failing_first(self, calls: u32, error: &A::Error) -> Self {
         Self { text: self.text.failing_first(calls, encode_error(error)), ..self }
     }
 
-    /// Takes this long, in virtual time.
+    /// Makes every call take `duration` of virtual time.
     #[must_use]
     pub fn taking(self, duration: Duration) -> Self {
         Self { text: self.text.taking(duration), ..self }
     }
 
-    /// The inputs of the calls so far, runs that a crash interrupted included.
+    /// The inputs of the calls so far, including calls that a crash interrupted.
     pub fn calls(&self) -> Vec<A::Input> {
         self.text.calls().iter().map(|input| Self::input_of(input)).collect()
     }
@@ -102,7 +102,7 @@ impl<A: Activity> fmt::Debug for Mock<A> {
     }
 }
 
-/// A stand-in for an activity that is called by name, with texts. Clones are the same mock.
+/// Replaces an activity that is called by name, with text as input and output. Clones share their state.
 #[derive(Clone)]
 pub struct TextMock {
     name: String,
@@ -116,12 +116,12 @@ type Answer = dyn Fn(String) -> Result<String, String> + Send + Sync;
 #[derive(Debug, Default)]
 struct MockState {
     calls: Vec<String>,
-    /// How many more calls fail, and with what.
+    /// The number of further calls that fail, and their error.
     failures: (u32, String),
 }
 
 impl TextMock {
-    /// Answers every call of the activity with what this function returns.
+    /// A mock of the activity `name` that answers every call with the result of `answer`.
     pub fn new(
         name: impl Into<String>,
         answer: impl Fn(String) -> Result<String, String> + Send + Sync + 'static,
@@ -129,21 +129,21 @@ impl TextMock {
         Self { name: name.into(), answer: Arc::new(answer), duration: Duration::ZERO, state: Arc::default() }
     }
 
-    /// Fails this many calls first.
+    /// Fails the first `calls` calls with `error`.
     #[must_use]
     pub fn failing_first(self, calls: u32, error: impl Into<String>) -> Self {
         self.lock().failures = (calls, error.into());
         self
     }
 
-    /// Takes this long, in virtual time.
+    /// Makes every call take `duration` of virtual time.
     #[must_use]
     pub fn taking(mut self, duration: Duration) -> Self {
         self.duration = duration;
         self
     }
 
-    /// The inputs of the calls so far, runs that a crash interrupted included.
+    /// The inputs of the calls so far, including calls that a crash interrupted.
     pub fn calls(&self) -> Vec<String> {
         self.lock().calls.clone()
     }
@@ -164,7 +164,7 @@ impl TextMock {
         failure.map_or_else(|| (self.answer)(input), Err)
     }
 
-    /// Notes a call. Returns the error that it ends with, if it is one of those that fail.
+    /// Records a call. Returns its error if it is one of the first calls, which fail.
     fn note(&self, input: &str) -> Option<String> {
         let mut state = self.lock();
         state.calls.push(input.to_owned());

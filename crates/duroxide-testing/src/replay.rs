@@ -1,4 +1,4 @@
-//! [`replay_dir`] and [`replay`]: recorded histories against the code of today.
+//! [`replay_dir`] and [`replay`]: replay recorded histories with the current code.
 
 use std::{
     error::Error,
@@ -14,11 +14,11 @@ use duroxide_core::{
 use duroxide_runtime::{OrchestrationRegistry, client::RecordedHistory, typed::Handlers};
 use semver::Version;
 
-/// Why a history cannot be replayed with the handlers of today.
+/// Why a history cannot be replayed with the given handlers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// The code does something else than the history says.
+    /// The code does not do what the history records.
     Diverges(Box<Divergence>),
     /// No handler has this name and version.
     NoHandler {
@@ -31,10 +31,10 @@ pub enum ReplayError {
     Unreadable(String),
 }
 
-/// Replays a history, of an instance that runs or has ended, and compares what the code does with what is recorded.
+/// Replays the history of a running or ended instance, and compares the code's actions with the recorded events.
 ///
 /// # Errors
-/// The first difference, or that there is no handler.
+/// The first difference, or a missing handler.
 pub fn replay(history: RecordedHistory, orchestrations: &OrchestrationRegistry) -> Result<(), ReplayError> {
     let RecordedHistory { orchestration: name, version, key_values, events, .. } = history;
     let parsed = Version::parse(&version).ok();
@@ -52,7 +52,7 @@ pub fn replay(history: RecordedHistory, orchestrations: &OrchestrationRegistry) 
     check_replay(events, setup).map_err(ReplayError::Diverges)
 }
 
-/// Replays every recorded history (`*.json`) in a folder. It is made for a test:
+/// Replays every recorded history (`*.json`) in a folder. Call it in a test:
 ///
 /// ```no_run
 /// # use duroxide_runtime::typed::Handlers;
@@ -63,7 +63,7 @@ pub fn replay(history: RecordedHistory, orchestrations: &OrchestrationRegistry) 
 /// }
 /// ```
 ///
-/// Returns how many there were. [`Client::export_history`](duroxide_runtime::Client::export_history) writes them.
+/// Returns the number of histories. [`Client::export_history`](duroxide_runtime::Client::export_history) writes them.
 ///
 /// # Errors
 /// Every file that cannot be replayed, with its first difference. A folder without histories is an error too.
@@ -87,7 +87,7 @@ pub fn replay_dir(folder: impl AsRef<Path>, handlers: Handlers) -> Result<usize,
     Err(ReplayDirError(format!("{count} of {total} histories cannot be replayed:\n{}", failed.join("\n"))))
 }
 
-/// The histories in a folder, by name.
+/// The paths of the histories in a folder, sorted by name.
 fn histories_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -136,7 +136,7 @@ impl fmt::Display for ReplayError {
 
 impl Error for ReplayError {}
 
-/// Which files of a folder cannot be replayed. Its `Debug` is its text, so that `unwrap` in a test shows it.
+/// The files of a folder that cannot be replayed. `Debug` equals `Display`, so that `unwrap` in a test shows it.
 pub struct ReplayDirError(String);
 
 impl fmt::Display for ReplayDirError {

@@ -1,4 +1,4 @@
-//! [`for_seeds`]: one test, many crashes.
+//! [`for_seeds`]: runs one test with a crash at many different awaits.
 
 use std::{
     env,
@@ -13,15 +13,15 @@ use crate::{
     cluster::{CrashPlan, fail},
 };
 
-/// Runs only this seed.
+/// The environment variable that selects a single seed.
 const SEED: &str = "DUROXIDE_SEED";
 
-/// Runs a test once for each seed, and kills a node at another await each time.
+/// Runs a test once for each seed, and kills a node at a different await each time.
 ///
-/// First the test runs without a crash, and the awaits of its nodes are counted. Each seed then kills the node that
-/// reaches one of them, and starts it again a few seconds of virtual time later. As many seeds as there are awaits reach
-/// every one of them; fewer are spread over all of them, and further ones try other orders of what can run at the same
-/// time.
+/// The first run has no crash and counts the awaits of the nodes. Each seed then selects one of these awaits: the node
+/// that reaches it is killed, and restarted a few seconds of virtual time later. As many seeds as awaits cover every
+/// await. Fewer seeds are spread evenly over the awaits; further seeds try other orders of tasks that can run at the
+/// same time.
 ///
 /// If the test fails, the seed is printed with the command that repeats it.
 ///
@@ -48,7 +48,7 @@ const SEED: &str = "DUROXIDE_SEED";
 /// ```
 ///
 /// # Panics
-/// With the test, if a seed makes it fail.
+/// If the test panics.
 pub fn for_seeds(seeds: Range<u64>, mut test: impl FnMut(ClusterBuilder)) {
     let awaits = Arc::new(Mutex::new(0));
     attempt("without a crash", || test(ClusterBuilder::planned(0, None, Arc::clone(&awaits))));
@@ -61,7 +61,7 @@ pub fn for_seeds(seeds: Range<u64>, mut test: impl FnMut(ClusterBuilder)) {
     }
 }
 
-/// The seeds of the range, or the one that the environment asks for.
+/// The seeds of the range, or only the seed that the environment variable names.
 fn chosen(seeds: Range<u64>, asked_for: Option<&str>) -> Range<u64> {
     let Some(text) = asked_for else { return seeds };
     match text.parse::<u64>() {
@@ -70,7 +70,7 @@ fn chosen(seeds: Range<u64>, asked_for: Option<&str>) -> Range<u64> {
     }
 }
 
-/// Which await a seed is about. Consecutive seeds lie far apart, and `awaits` of them reach every await once.
+/// The await at which a seed kills a node. Consecutive seeds lie far apart, and `awaits` of them cover every await.
 fn spread(seed: u64, awaits: u64) -> u64 {
     // Steps of about the golden ratio spread any number of seeds evenly.
     let start = (awaits as f64 * 0.618) as u64;
@@ -82,7 +82,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Runs the test, and says what it did if it panics.
+/// Runs the test. If it panics, prints `what`, which describes the run.
 #[expect(clippy::print_stderr, reason = "a failed test says how to repeat it")]
 fn attempt(what: &str, test: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(test)) {

@@ -1,4 +1,4 @@
-//! [`verify_open_instances`]: whether the code of today can go on with what runs.
+//! [`verify_open_instances`]: checks whether new code can go on with the running instances of a store.
 
 mod report;
 
@@ -16,22 +16,22 @@ pub use report::{FindingReport, VerifyReport};
 
 use crate::{ReplayError, replay};
 
-/// Instances that are read before one of them is replayed, for each core. More would cost memory and save nothing.
+/// Checks in progress per core: one instance is replayed while another one is read. More would only cost memory.
 const READ_AHEAD: usize = 2;
-/// Instances that are listed at once.
+/// Instances per page of the listing.
 const PAGE: u32 = 500;
-/// How long one replay may take. Code that never returns must not stop the check.
+/// Time limit of one replay. Code that never returns must not stop the check.
 const REPLAY_MAX: Duration = Duration::from_secs(60);
 
-/// How far [`verify_open_instances`] has got.
+/// The progress of [`verify_open_instances`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Instances that were looked at.
+    /// Instances checked so far.
     pub checked: u64,
-    /// Instances that cannot go on.
+    /// Checked instances that cannot go on.
     pub failed: u64,
-    /// Instances that ran when the check began.
+    /// Running instances when the check began.
     pub total: u64,
 }
 
@@ -41,17 +41,17 @@ pub struct Progress {
 pub enum VerifyError {
     /// The store failed.
     Store(ProviderError),
-    /// The store has no management calls, so nobody can list its instances.
+    /// The store has no management calls, so its instances cannot be listed.
     ManagementNotAvailable,
     /// The handlers cannot be registered together.
     Handlers(String),
 }
 
-/// Replays every instance of the store that runs with these handlers, and reports which of them cannot go on.
+/// Replays every running instance of the store with these handlers, and reports the instances that cannot go on.
 ///
-/// It only reads, so it may run beside nodes with the old code. Each instance is checked as it stands when it is read;
-/// those that end meanwhile are left out. A few histories at a time are in memory. Call it in a tokio runtime; replays use
-/// its blocking threads, one for each core.
+/// The check only reads, so it may run beside nodes with the old code. Each instance is checked as it stands when it is
+/// read; instances that end meanwhile are left out. Only a few histories are in memory at a time. Call this function in
+/// a tokio runtime; replays use its blocking threads.
 ///
 /// ```no_run
 /// # use std::{process::ExitCode, sync::Arc};
@@ -70,8 +70,8 @@ pub enum VerifyError {
 /// ```
 ///
 /// # Errors
-/// If the store cannot be read, or the handlers cannot be registered together. That an instance cannot go on is no error
-/// but part of the report.
+/// If the store cannot be read, or the handlers cannot be registered together. An instance that cannot go on is not an
+/// error: the report contains it.
 pub async fn verify_open_instances(
     store: &Arc<dyn Provider>,
     handlers: Handlers,
@@ -95,13 +95,13 @@ pub async fn verify_open_instances(
     }
 }
 
-/// What became of one instance.
+/// The check of one instance.
 #[derive(Debug)]
 struct Checked {
     instance: String,
     name: String,
     version: String,
-    /// `None` if it has ended meanwhile.
+    /// `None` if the instance has ended meanwhile.
     result: Option<Result<(), ReplayError>>,
 }
 
@@ -115,7 +115,7 @@ async fn check(
     let mut execution_id = open.current_execution_id;
     let loaded = loop {
         let loaded = store.load_execution(&instance_id, execution_id).await?;
-        // Key-values are those of the current execution, and it may have continued as new meanwhile.
+        // The key-values belong to the current execution, and the instance may have continued as new meanwhile.
         let now = admin.latest_execution_id(&instance_id).await?;
         if now == execution_id {
             break loaded;

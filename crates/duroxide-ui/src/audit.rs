@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// A change that somebody made or tried to make with the console. Payloads are not part of it.
+/// A change that a user of the console made or tried to make. It contains no payloads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditEntry {
@@ -14,24 +14,24 @@ pub struct AuditEntry {
     pub at: SystemTime,
     /// The [`Principal`](crate::Principal)'s name.
     pub who: String,
-    /// What they asked for: `raise`, `enqueue`, `cancel`, `delete`, `start-again`, `retry-dead-letter`, `discard-dead-letter`, or a
-    /// bulk action such as `bulk cancel`.
+    /// The requested change: `raise`, `enqueue`, `cancel`, `delete`, `start-again`, `retry-dead-letter`,
+    /// `discard-dead-letter`, or a bulk action such as `bulk cancel`.
     pub action: String,
-    /// The instances or dead letters it was about.
+    /// The ids of the instances or dead letters that the change was for.
     pub subjects: Vec<String>,
-    /// What became of it.
+    /// The outcome of the change.
     pub outcome: AuditOutcome,
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuditOutcome {
-    /// It was made.
+    /// The change was made.
     Done,
-    /// It was allowed, and failed.
+    /// The change was allowed, and failed.
     Failed,
-    /// It was not allowed: the role is too low, the console is read-only, or the form was forged.
+    /// The change was not allowed: the role is too low, the console is read-only, or the form was forged.
     Refused,
 }
 

@@ -13,32 +13,32 @@ pub(crate) use session::{COOKIE, SESSION_SECONDS};
 pub use tokens::WeakToken;
 pub(crate) use tokens::{SignIn, Tokens};
 
-/// What somebody may do.
+/// The permissions of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Looks at everything, changes nothing.
+    /// May look at everything and change nothing.
     Viewer,
-    /// Also raises, enqueues, cancels, deletes and retries.
+    /// May also raise, enqueue, cancel, delete and retry.
     Operator,
 }
 
-/// Who sent a request. Your own layer inserts one into the request's extensions; see [`Auth::layer`].
+/// The user who sent a request. Your own layer inserts one into the request's extensions; see [`Auth::layer`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// The name that audit entries have.
+    /// The user's name in audit entries.
     pub name: String,
-    /// What they may do.
+    /// The user's permissions.
     pub role: Role,
 }
 
 impl Principal {
-    /// Somebody with this name and role.
+    /// A user with this name and role.
     pub fn new(name: impl Into<String>, role: Role) -> Self {
         Self { name: name.into(), role }
     }
 }
 
-/// Who may use the console. There is no default: whoever mounts the console decides.
+/// Decides who may use the console. There is no default: the program that mounts the console must choose.
 #[derive(Debug)]
 pub struct Auth(pub(crate) Kind);
 
@@ -49,9 +49,10 @@ pub(crate) enum Kind {
 }
 
 impl Auth {
-    /// Whoever has this token: in a login form, which gives a session cookie, or as `Authorization: Bearer`.
+    /// Lets in every user who has this token, either in the login form, which creates a session cookie, or as
+    /// `Authorization: Bearer`.
     ///
-    /// `name` is what audit entries call them. Everybody else gets 401.
+    /// `name` is the user's name in audit entries. Every other request gets 401.
     ///
     /// ```
     /// use duroxide_ui::{Auth, Role};
@@ -70,7 +71,7 @@ impl Auth {
         Ok(Self(Kind::Tokens(tokens)))
     }
 
-    /// One more token. Without effect on an [`Auth`] that knows no tokens.
+    /// Accepts one more token. Has no effect on an [`Auth`] that does not use tokens.
     ///
     /// # Errors
     /// As [`Self::token`].
@@ -86,8 +87,8 @@ impl Auth {
         Ok(self)
     }
 
-    /// Whoever your own layer lets in. It must insert a [`Principal`] into the request's extensions; a request without one gets
-    /// 401.
+    /// Lets in every user whom your own layer lets in. The layer must insert a [`Principal`] into the request's
+    /// extensions; a request without one gets 401.
     ///
     /// ```
     /// # fn mount(client: duroxide::Client) -> axum::Router {
@@ -107,12 +108,12 @@ impl Auth {
         Self(Kind::Layer)
     }
 
-    /// Whoever reaches the address, as an operator. Only for a network where everybody who can connect may do everything.
+    /// Lets in everybody who can reach the address, as an operator. Only for a network whose users may do everything.
     pub fn trust_this_network() -> Self {
         Self(Kind::TrustThisNetwork)
     }
 
-    /// Who sent a request, if it shows credentials that count.
+    /// The user who sent a request, if its credentials are valid.
     pub(crate) fn identify(&self, parts: &Parts) -> Option<Identity> {
         match &self.0 {
             Kind::Tokens(tokens) => tokens.identify(&parts.headers),
@@ -136,15 +137,15 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// Who sent a request, and by what a form of theirs is recognised.
+/// The user who sent a request, and what the tokens of the user's forms are bound to.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub(crate) principal: Principal,
-    /// The key that signs the session's form tokens; the console's own if there is no session.
+    /// The key that signs the session's form tokens. Without a session the console's own key signs them.
     pub(crate) form_key: Option<Key>,
-    /// What form tokens are bound to: the session, or else the name.
+    /// The session that form tokens are bound to, or the name if there is no session.
     pub(crate) bound_to: String,
-    /// A browser never sends `Authorization: Bearer` by itself, so such a request cannot be forged by another page.
+    /// The request has an `Authorization: Bearer` header, which no other page can make a browser send.
     pub(crate) by_header: bool,
 }
 

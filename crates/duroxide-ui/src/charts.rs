@@ -1,4 +1,4 @@
-//! Charts: what is drawn where, computed here and shown by templates as SVG.
+//! Charts: computes the positions of shapes, which templates draw as SVG.
 
 pub(crate) mod gantt;
 pub(crate) mod series;

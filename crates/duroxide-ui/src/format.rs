@@ -47,7 +47,7 @@ pub(crate) fn parse_time(text: &str) -> Option<u64> {
     {
         return None;
     }
-    // The inverse of `civil`: a day that does not exist, such as 31 April, does not come back as it was.
+    // The inverse of `civil`. A day that does not exist, such as 31 April, does not survive the round trip.
     let shifted = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (shifted / 400, shifted % 400);
     let march_month = (month + 9) % 12;
@@ -115,7 +115,7 @@ pub(crate) fn size(bytes: usize) -> String {
     }
 }
 
-/// A sentence whose names stand between backticks, in parts: what is a name, and the text.
+/// Splits a sentence with names in backticks into parts: whether the part is a name, and its text.
 pub(crate) fn sentence(text: &str) -> Vec<(bool, String)> {
     let parts = text.split('`').enumerate().map(|(at, part)| (at % 2 == 1, part.to_owned()));
     parts.filter(|(_, part)| !part.is_empty()).collect()
@@ -124,7 +124,7 @@ pub(crate) fn sentence(text: &str) -> Vec<(bool, String)> {
 /// A payload on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShownPayload {
-    /// Pretty if it is JSON.
+    /// The payload, indented if it is JSON.
     pub(crate) text: String,
     pub(crate) size: String,
     /// Only the beginning is shown.
@@ -152,7 +152,7 @@ pub(crate) fn beginning(text: &str, bytes_max: usize) -> &str {
     text.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
-/// A line that says what a text is about: its beginning, without line breaks.
+/// The beginning of a text as one line.
 pub(crate) fn one_line(text: &str, bytes_max: usize) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match line.len() > bytes_max {

@@ -1,4 +1,4 @@
-//! A web console for [duroxide]: see what instances do and why they wait, and steer them.
+//! A web console for [duroxide]: shows what instances do and why they wait, and changes them.
 //!
 //! The console is an axum [`Router`](axum::Router) that a service nests under any path:
 //!
@@ -17,16 +17,17 @@
 //!
 //! or a server of its own on loopback: [`serve`].
 //!
-//! # What is open
+//! # Security
 //!
-//! Nothing that nobody asked to open: the constructor takes an [`Auth`], which has no default. Viewers look, operators change.
-//! Changes carry a token of their session and are refused from other sites, pages have a content security policy without inline
-//! script, payloads are escaped and can be hidden ([`Console::redact`]), and every change is written down ([`AuditEntry`]).
+//! Nothing is open by default: the constructor takes an [`Auth`], which has no default. Viewers look, operators change.
+//! Changes carry a token of their session and are refused from other sites, pages have a content security policy
+//! without inline script, payloads are escaped and can be hidden ([`Console::redact`]), and every change is audited
+//! ([`AuditEntry`]).
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Lists and instances are read by index seeks. What takes a pass over the store, the overview's counts, is read in the
-//! background, at most 1/40 of the time, and kept. [`Limits`] bounds pages, forms and live streams.
+//! Lists and instances are read by index seeks. The overview's counts need a pass over the store, so they are read in
+//! the background, during at most 1/40 of the time, and cached. [`Limits`] bounds pages, forms and live streams.
 
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
@@ -56,7 +57,7 @@ pub use limits::Limits;
 pub use redact::{Payload, PayloadKind};
 pub use serve::{ServeError, ServeOptions, Served, serve};
 
-/// The console of a client's store, to be nested into a service's router. [`Console`] has more settings.
+/// The router of a console on a client's store, to be nested into a service's router. [`Console`] has more settings.
 pub fn router(client: duroxide::Client, auth: Auth) -> axum::Router {
     Console::new(client, auth).router()
 }

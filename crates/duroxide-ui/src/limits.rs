@@ -1,25 +1,25 @@
-//! [`Limits`]: what one request may cost.
+//! [`Limits`]: bounds of one request.
 
 use std::time::Duration;
 
-/// What one request may cost. Every list, body and stream of the console has a bound.
+/// Bounds the cost of one request. Every list, body and stream of the console has a bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Instances on a page. A URL may ask for fewer, not for more.
+    /// Maximum number of instances on a page. A URL may ask for fewer.
     pub page_size_max: u32,
     /// Events of a history on a page.
     pub events_per_page: usize,
-    /// Bytes of one payload on a page; the page of the event has all of it.
+    /// Bytes of one payload that a page shows; the page of the event shows the whole payload.
     pub payload_bytes_max: usize,
     /// Bytes of a form.
     pub body_bytes_max: usize,
     /// Instances that one bulk action changes.
     pub bulk_max: u32,
-    /// Live streams at the same time. One more is answered with 503, and the page stays as it is.
+    /// Maximum number of live streams. A further stream is answered with 503, and its page does not update itself.
     pub streams_max: usize,
-    /// How long a live stream lasts. The browser opens the next one, and is asked for its credentials again.
+    /// Lifetime of a live stream. The browser opens the next one, which checks the credentials again.
     pub stream_lifetime: Duration,
-    /// How often a live stream looks for changes.
+    /// Interval at which a live stream looks for changes.
     pub stream_interval: Duration,
 }
 

@@ -1,6 +1,6 @@
-//! Live pages: a stream of server-sent events that says when a page should be read again.
+//! Live pages: a stream of server-sent events that tells a page to load itself again.
 //!
-//! The stream carries no content: the page asks for itself again, with all checks.
+//! The stream carries no content: the page requests itself again, and the request passes all checks.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -22,12 +22,13 @@ use crate::{
     visit::Visit,
 };
 
-/// The stream of a page that shows what has this fingerprint. What changes before the stream begins is told by it too.
+/// The link of the stream for a page with this fingerprint. The stream also reports changes between the read of the
+/// page and its own beginning.
 pub(crate) fn link(view: &str, fingerprint: u64) -> String {
     format!("live?view={view}&seen={fingerprint}")
 }
 
-/// What a stream watches.
+/// The page that a stream watches.
 #[derive(Debug, Clone)]
 enum Watched {
     Overview,
@@ -67,7 +68,7 @@ struct Watch {
     _permit: OwnedSemaphorePermit,
 }
 
-/// The stream ends after its lifetime, and when the store cannot be read; browsers open the next one by themselves.
+/// The events of a stream. It ends after its lifetime, or when the store cannot be read; browsers open the next one.
 fn watch(
     console: Arc<Console>,
     watched: Watched,
@@ -83,7 +84,7 @@ fn watch(
 }
 
 impl Watch {
-    /// The next event; `None` at the end. The first one says that the stream works.
+    /// The next event; `None` at the end. The first event only confirms that the stream works.
     async fn next(&mut self) -> Option<Event> {
         if !self.is_open {
             self.is_open = true;
@@ -105,7 +106,7 @@ impl Watch {
     async fn fingerprint(&self) -> Result<u64, Failure> {
         match &self.watched {
             Watched::Overview => {
-                // Asking starts the next read when the answer is old.
+                // Asking for an old answer starts the next read.
                 self.console.overview.counted().await;
                 self.console.overview.queued().await;
                 Ok(self.console.overview.reads())
@@ -117,7 +118,7 @@ impl Watch {
     }
 }
 
-/// Browsers drop an event without data.
+/// An event with dummy data, because browsers drop an event without data.
 fn event(name: &'static str) -> Event {
     Event::default().event(name).data("now")
 }

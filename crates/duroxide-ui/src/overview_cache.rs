@@ -1,4 +1,4 @@
-//! [`OverviewCache`]: what takes a pass over the store, kept.
+//! [`OverviewCache`]: caches reads that need a pass over the store.
 
 pub(crate) mod kept;
 
@@ -16,7 +16,7 @@ pub(crate) const BUCKET: Duration = Duration::from_secs(120);
 /// The number of buckets: a day.
 pub(crate) const BUCKETS: u32 = 720;
 
-/// Counts over all instances, with the time that they begin at.
+/// Counts over all instances, and the time at which their first bucket begins.
 #[derive(Debug)]
 pub(crate) struct Counted {
     pub(crate) from_ms: u64,
@@ -26,17 +26,17 @@ pub(crate) struct Counted {
     pub(crate) pinned: BTreeMap<String, u64>,
 }
 
-/// What waits, and who is there.
+/// The queued work and the nodes.
 #[derive(Debug)]
 pub(crate) struct Queued {
-    /// `None` if the store cannot tell.
+    /// `None` if the store cannot summarise its queues.
     pub(crate) queues: Option<QueueSummary>,
     pub(crate) nodes: Vec<JoinedNode>,
-    /// When it was read, on the store's clock if that is known.
+    /// The time of the read, by the store's clock if that is known.
     pub(crate) now_ms: u64,
 }
 
-/// What takes a pass over the store.
+/// Caches the reads that need a pass over the store.
 #[derive(Debug)]
 pub(crate) struct OverviewCache {
     client: Client,
@@ -57,7 +57,7 @@ impl OverviewCache {
         self.queued.get(queued(self.client.clone())).await
     }
 
-    /// How often something was read.
+    /// The number of finished reads.
     pub(crate) fn reads(&self) -> u64 {
         self.counted.reads() + self.queued.reads()
     }

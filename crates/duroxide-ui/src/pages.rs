@@ -1,6 +1,6 @@
 //! The pages: for each a handler, a view and a template.
 //!
-//! A handler reads, a view is made of what was read by a function that does nothing else, and a template shows the view.
+//! A handler reads from the store, a pure function makes a view of the result, and a template renders the view.
 
 pub(crate) mod actions;
 pub(crate) mod assets;

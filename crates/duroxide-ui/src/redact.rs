@@ -6,23 +6,23 @@ use std::{borrow::Cow, fmt, sync::Arc};
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Payload<'a> {
-    /// The instance it belongs to.
+    /// The instance that the payload belongs to.
     pub instance: &'a str,
-    /// What it is.
+    /// The kind of payload.
     pub kind: PayloadKind,
-    /// The orchestration, activity, event, queue or key that it belongs to.
+    /// The name of the orchestration, activity, event, queue or key that the payload belongs to.
     pub name: &'a str,
     /// The payload as it is stored.
     pub text: &'a str,
 }
 
-/// What a payload is.
+/// The kind of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PayloadKind {
     /// The input of an orchestration or an activity.
     Input,
-    /// What an orchestration, an activity or a step returned.
+    /// The output of an orchestration, an activity or a step.
     Output,
     /// The text of an error, or the reason of a cancellation.
     Error,
@@ -47,12 +47,12 @@ impl Redact {
         Self(Some(hook))
     }
 
-    /// Whether anything may be hidden.
+    /// Whether the program has set a hook.
     pub(crate) fn is_set(&self) -> bool {
         self.0.is_some()
     }
 
-    /// What may be shown of a payload.
+    /// The payload, or its replacement by the hook.
     pub(crate) fn shown<'a>(
         &self,
         instance: &str,

@@ -23,13 +23,13 @@ use crate::{
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Everybody: how to sign in, and files that are the same in every console.
+    /// Everybody: the login, and files that are the same in every console.
     Public,
     /// Viewers and operators.
     Read,
-    /// Operators, by a form of their session; changes nothing.
+    /// Operators, by a form of their session. Changes nothing.
     Preview,
-    /// Operators, by a form of their session; written down.
+    /// Operators, by a form of their session. Audited.
     Change,
 }
 
@@ -45,7 +45,7 @@ const fn route(path: &'static str, access: Access, handler: fn() -> MethodRouter
     Route { path, access, handler }
 }
 
-/// All routes. Their guards stand between them and everybody.
+/// All routes. Every request passes the guard of its route.
 pub(crate) static ROUTES: &[Route] = &[
     route("/", Access::Read, || get(overview::from_root)),
     route("/overview", Access::Read, || get(overview::page)),

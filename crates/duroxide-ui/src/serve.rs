@@ -13,16 +13,16 @@ use crate::{
     auth::{Key, Kind},
 };
 
-/// How [`serve`] serves.
+/// Options of [`serve`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServeOptions {
     /// The port on loopback; 0 for a free one.
     pub port: u16,
-    /// Lets nobody change anything.
+    /// Refuses all changes.
     pub read_only: bool,
 }
 
-/// Why [`serve`] cannot serve.
+/// Why [`serve`] failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -30,10 +30,10 @@ pub enum ServeError {
     Port {
         /// The port.
         port: u16,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The operating system has no random source, without which there is no secret link.
+    /// The operating system has no random source, which the secret link needs.
     NoRandomSource,
 }
 
@@ -60,7 +60,7 @@ impl std::error::Error for ServeError {
     }
 }
 
-/// A console that is being served. It ends when this is dropped.
+/// A running console server. Dropping this value ends it.
 #[derive(Debug)]
 pub struct Served {
     address: SocketAddr,
@@ -69,17 +69,17 @@ pub struct Served {
 }
 
 impl Served {
-    /// Where it listens.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The link that opens it. It works once; the browser that follows it is signed in for twelve hours.
+    /// The link that opens the console. It works once and signs the browser in for twelve hours.
     pub fn link(&self) -> &str {
         &self.link
     }
 
-    /// Waits until the server fails, which it does not by itself.
+    /// Waits until the server fails. It does not end by itself.
     ///
     /// # Errors
     /// The server's error.
@@ -94,10 +94,10 @@ impl Drop for Served {
     }
 }
 
-/// Serves the console of a client's store on loopback, for whoever has the link that [`Served::link`] returns.
+/// Serves the console of a client's store on loopback, for the user who follows the link of [`Served::link`].
 ///
 /// # Errors
-/// [`ServeError`] if the port cannot be opened.
+/// [`ServeError`] if the port cannot be opened, or if there is no random source.
 pub async fn serve(client: Client, options: &ServeOptions) -> Result<Served, ServeError> {
     let random = || Key::random().map(|key| key.to_text()).map_err(|_| ServeError::NoRandomSource);
     let (secret, code) = (random()?, random()?);

@@ -1,4 +1,4 @@
-//! Text for people: lines and tables with tones, and payloads that cannot harm a terminal.
+//! Text for people: lines and tables with tones, and payloads that cannot disturb a terminal.
 
 use std::fmt::Write as _;
 
@@ -59,7 +59,7 @@ impl Line {
         self
     }
 
-    /// This line, and another one behind it.
+    /// Appends another line to this one.
     pub(crate) fn then(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
@@ -69,7 +69,7 @@ impl Line {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
-    /// What the terminal shows, at most `width` characters of it.
+    /// The first `width` characters of the line.
     fn cut(&self, width: usize) -> Self {
         let mut left = width;
         let mut kept = Self::default();
@@ -128,7 +128,7 @@ impl Table {
     }
 }
 
-/// The last cell of a row is not padded.
+/// Pads all cells of a row except the last.
 fn in_columns(row: &[Line], widths: &[usize]) -> Line {
     let mut line = Line::default();
     for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
@@ -155,19 +155,19 @@ impl Text {
         self
     }
 
-    /// A table, or what to say if it has no rows.
+    /// Appends a table, or the text `empty` if the table has no rows.
     pub(crate) fn table(self, table: &Table, empty: &str) -> Self {
         if table.is_empty() { self.line(Line::toned(Tone::Dim, empty)) } else { self.lines(table.lines()) }
     }
 
-    /// At most as many lines and columns as a screen has.
+    /// The part that fits on a screen.
     pub(crate) fn cut(&self, width: usize, height: usize) -> Self {
         Self(self.0.iter().take(height).map(|line| line.cut(width)).collect())
     }
 
     pub(crate) fn render(&self, colour: bool) -> String {
         self.0.iter().fold(String::new(), |mut text, line| {
-            // Writing to a String cannot fail. Padding of empty last cells is no text.
+            // Writing to a String cannot fail. Trailing spaces are the padding of empty last cells.
             let _ = writeln!(text, "{}", line.render(colour).trim_end());
             text
         })
@@ -180,18 +180,18 @@ impl From<Table> for Text {
     }
 }
 
-/// Text that a terminal only shows: whatever would move its cursor or change its state is written as an escape.
+/// Escapes all characters that would move the cursor of a terminal or change its state.
 pub(crate) fn clean(text: &str) -> String {
     let is_harmless = |c: char| !c.is_control() && !is_direction_mark(c);
     text.chars().flat_map(|c| if is_harmless(c) { vec![c] } else { c.escape_default().collect() }).collect()
 }
 
-/// Marks that let text be read in another order than it is written.
+/// Marks that make a terminal show text in another order than it is stored.
 fn is_direction_mark(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The beginning of a payload, and how long all of it is.
+/// The beginning of a payload, and its whole length.
 pub(crate) fn fold(payload: &str) -> String {
     if payload.chars().nth(FOLD_CHARS).is_none() {
         return clean(payload);

@@ -92,13 +92,13 @@ async fn instances_are_deleted_with_consent() {
         (Some("count-1"), Some(4))
     );
 
-    // A start that no node has begun has nothing to delete.
+    // An instance that no node has begun has nothing to delete.
     for command in [&["delete", "pending-1", "--yes", "--force"][..], &["delete", "pending-1", "--dry-run"]] {
         shop.cli(command).ended(4, "no node has begun instance 'pending-1'");
     }
     shop.cli(&["prune", "pending-1", "--keep-last", "1", "--yes"]).ended(4, "no node has begun");
 
-    // One that is gone keeps nobody else.
+    // An unknown id does not stop the others.
     let ran = shop.cli_with_input(&["delete", "-", "--yes", "-o", "ids"], "nobody\nfailed-1\n");
     ran.ended(3, "there is no instance 'nobody'");
     assert_eq!(ran.stdout, "failed-1\n");

@@ -1,11 +1,11 @@
-//! The example that mounts the command line in a program of its own prints what it promises.
+//! The example that embeds the command line in another program prints what its documentation says.
 
 use std::{path::Path, process::Command};
 
 #[test]
 fn a_program_has_the_command_line_as_a_subcommand() {
     let built = Path::new(env!("CARGO_BIN_EXE_duroxide")).with_file_name("examples").join("own_program");
-    // All tests of a package are built with its examples, and a single one without.
+    // Cargo builds the examples if it tests a whole package, and not if it builds a single test.
     if !built.exists() {
         let build = ["build", "--package", "duroxide-cli", "--example", "own_program"];
         assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());

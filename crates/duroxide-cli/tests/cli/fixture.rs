@@ -18,10 +18,10 @@ use duroxide::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longer than anything takes here.
+/// A timeout longer than any step of these tests.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// What an instance of each kind does.
+/// Handlers for instances of every kind.
 pub(crate) fn handlers() -> (ActivityRegistry, OrchestrationRegistry) {
     let activities = ActivityRegistry::builder()
         .register(
@@ -74,7 +74,7 @@ impl Shop {
         shop
     }
 
-    /// The same with a node that runs.
+    /// Like [`Self::closed`], with a node that runs.
     pub(crate) async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = SqliteOptions { orphan_message_ttl: Duration::from_millis(1), ..Default::default() };
@@ -124,7 +124,7 @@ impl Shop {
     }
 }
 
-/// Starts an instance of every kind and waits until each stands where it should.
+/// Starts an instance of every kind and waits until each has reached its state.
 pub(crate) async fn fill(client: &Client) {
     for (id, name, input) in [
         ("waiting-1", "Order", "60"),
@@ -152,7 +152,7 @@ async fn waits(client: &Client, id: &str) -> bool {
     events.iter().any(|event| is_wait(&event.kind))
 }
 
-/// Waits for what nobody is told of.
+/// Polls until `condition` holds.
 pub(crate) async fn until<F: Future<Output = bool>>(condition: impl Fn() -> F) {
     let wait = async {
         while !condition().await {
@@ -162,7 +162,7 @@ pub(crate) async fn until<F: Future<Output = bool>>(condition: impl Fn() -> F) {
     tokio::time::timeout(LONG, wait).await.expect("it does not happen");
 }
 
-/// What a run of the program came to.
+/// The result of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -171,7 +171,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Asserts how it ended, and what it said on stderr.
+    /// Asserts the exit code, and that stderr contains `said`.
     #[track_caller]
     pub(crate) fn ended(&self, code: i32, said: &str) -> &Self {
         assert_eq!(self.code, code, "{self:?}");
@@ -179,7 +179,7 @@ impl Ran {
         self
     }
 
-    /// Asserts success, and what it printed.
+    /// Asserts success, and that stdout contains all `texts`.
     #[track_caller]
     pub(crate) fn printed(&self, texts: &[&str]) -> &Self {
         assert_eq!(self.code, 0, "{self:?}");
@@ -204,7 +204,7 @@ impl From<Output> for Ran {
     }
 }
 
-/// The program, with nothing of the environment that would change what it does.
+/// The program, without environment variables that would change its behaviour.
 pub(crate) fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_duroxide"));
     program.env_remove("DUROXIDE_STORE").env_remove("DUROXIDE_SCHEMA").env_remove("NO_COLOR");
@@ -214,7 +214,7 @@ pub(crate) fn program() -> Command {
 pub(crate) fn run(program: &mut Command, input: &str) -> Ran {
     let mut child =
         program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A program that does not read its input may be gone before it is written.
+    // A program that does not read its input may end before the input is written.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap().into()
 }

@@ -104,7 +104,7 @@ async fn an_event_that_cannot_be_decoded_is_shown_raw() {
     shop.cli(&["history", "echo-1", "--raw"]).printed(&["Novelty"]);
 }
 
-/// The program sees what others write, and ends with the instance.
+/// `history --follow` prints events of other processes, and ends with the instance.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_history_is_followed_to_its_end() {
     let mut shop = Shop::open().await;
@@ -209,17 +209,17 @@ async fn the_overview_comes_again_and_again() {
 
     let args = ["--store", &shop.url(), "watch", "--interval", "1h"];
     let mut watcher = program().args(args).stdout(Stdio::piped()).spawn().unwrap();
-    // Kept open until the end: a closed pipe would end the program too.
+    // Kept open until the end, because a closed pipe would end the program too.
     let mut lines = BufReader::new(watcher.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line.contains("7 instances")));
-    // As Ctrl-C does.
+    // Sends the signal that Ctrl-C sends.
     let interrupt = format!("kill -INT {}", watcher.id());
     assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
     assert!(watcher.wait().unwrap().success());
     drop(lines);
 }
 
-/// A store is looked at by whoever may only read it, and looking changes nothing.
+/// Commands that only read, and dry runs, change nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn looking_changes_nothing() {
     let Shop { folder, client, .. } = Shop::closed().await;

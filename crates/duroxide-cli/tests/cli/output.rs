@@ -1,4 +1,4 @@
-//! How answers look: folded payloads, no colour without a terminal, nothing that harms one, completions.
+//! How results are printed: folded payloads, no colour without a terminal, no control characters, completions.
 
 use crate::fixture::{LONG, Shop, program, run};
 
@@ -19,7 +19,7 @@ async fn long_payloads_are_folded_unless_all_of_them_is_wanted() {
     shop.close().await;
 }
 
-/// Ids, names and payloads are the input of strangers.
+/// Ids, names and payloads are untrusted input.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_strangers_wrote_reaches_a_terminal_as_it_is() {
     let mut shop = Shop::open().await;
@@ -45,7 +45,7 @@ async fn nothing_that_strangers_wrote_reaches_a_terminal_as_it_is() {
         let is_harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!all.contains(is_harmful), "{command:?}: {ran:?}");
     }
-    // An id with a line break would be two ids to whoever reads lines.
+    // An id with a line break would look like two ids to a program that reads lines.
     let ids = shop.cli(&["list", "-o", "ids"]);
     ids.ended(0, "left out an id with a line break");
     assert!(!ids.stdout.contains("evil"), "{ids:?}");

@@ -1,4 +1,4 @@
-//! The same program on PostgreSQL. Skipped, and said so, where no server is installed.
+//! The program on PostgreSQL. Where no server is installed, the tests print that they are skipped.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn a_missing_file_is_not_copied() {
         .ended(3, "there is no store at");
 }
 
-/// Nobody listens there, or nobody is let in.
+/// Refused connections and invalid URLs.
 #[test]
 fn passwords_are_not_shown_in_errors() {
     for url in [

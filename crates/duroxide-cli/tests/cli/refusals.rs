@@ -1,4 +1,4 @@
-//! What bad input gets: an exit code, an error that says what to do, and nothing is made or changed.
+//! Bad input: the exit code, an error that says what to do, and nothing is created or changed.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ async fn a_store_may_be_named_in_the_environment() {
         "",
     );
     assert_eq!(ran.stdout, "failed-1\n");
-    // Help shows the name of the variable, and not what is in it.
+    // Help shows the name of the variable, and not its value.
     let ran = run(program().arg("--help").env("DUROXIDE_STORE", "postgres://app:hunter2@db/app"), "");
     assert!(ran.stdout.contains("DUROXIDE_STORE") && !ran.stdout.contains("hunter2"), "{ran:?}");
 }

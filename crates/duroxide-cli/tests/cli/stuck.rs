@@ -1,4 +1,4 @@
-//! Instances that do not move, each for another reason, looked at with the command line only.
+//! Instances that do not move, each for another reason, inspected only by the command line.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use duroxide::{
 
 use crate::fixture::{LONG, program, run, until};
 
-/// A store, its node, and how to ask about it.
+/// A store with a node, and the calls that inspect it.
 struct Stuck {
     folder: tempfile::TempDir,
     client: Client,
@@ -24,7 +24,7 @@ impl Stuck {
         let url = format!("sqlite:{}", folder.path().join("stuck.db").display());
         let store = Arc::new(SqliteProvider::new(&url, None).await.unwrap());
         let client = Client::new(store.clone());
-        // A node that gives up soon makes poison of what it has no handler for.
+        // A node that gives up after one attempt poisons messages for which it has no handler.
         let hasty = node(&store, 1, Duration::from_millis(1)).await;
         client.start_orchestration("poisoned", "Poisonous", "").await.unwrap();
         client.wait_for_orchestration("poisoned", LONG).await.unwrap();
@@ -40,7 +40,7 @@ impl Stuck {
         ran.stdout
     }
 
-    /// Waits until `explain` says all of this.
+    /// Waits until `explain` prints all of `texts`.
     async fn says(&self, id: &str, texts: &[&str]) {
         let said = || self.explain(id);
         let all = |said: String| texts.iter().all(|text| said.contains(text));

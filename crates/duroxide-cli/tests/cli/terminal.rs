@@ -1,4 +1,4 @@
-//! What only a terminal gets: colours, questions, a screen of its own. The terminal here is a real one, without a window.
+//! Output that only a terminal gets: colours, questions, a screen of its own. The tests use a pseudoterminal.
 
 use std::{
     fs::{File, OpenOptions},
@@ -11,7 +11,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::fixture::{Shop, program};
 
-/// A terminal: where the user sits, and what the program is given.
+/// A pseudoterminal: the user's side, and the program's side.
 fn terminal() -> (File, File) {
     let master: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -21,7 +21,7 @@ fn terminal() -> (File, File) {
     (File::from(master), program_side)
 }
 
-/// Runs the program on a terminal; returns its exit code and all that the user sees. The user types `typed` beforehand.
+/// Runs the program on a terminal, with `typed` as input. Returns its exit code and everything that the user sees.
 fn on_terminal(shop: &Shop, args: &[&str], typed: &str, environment: &[(&str, &str)]) -> (i32, String) {
     use std::io::Write as _;
     let (mut user, side) = terminal();
@@ -39,7 +39,7 @@ fn on_terminal(shop: &Shop, args: &[&str], typed: &str, environment: &[(&str, &s
     drop(side);
     let mut seen = Vec::new();
     let mut buffer = [0; 4096];
-    // The other side of a terminal that nobody has open any more cannot be read.
+    // Reading fails when the program has closed its side.
     while let Ok(read @ 1..) = user.read(&mut buffer) {
         seen.extend_from_slice(&buffer[..read]);
     }
@@ -68,7 +68,7 @@ async fn the_user_is_asked_before_something_is_destroyed() {
     shop.cli(&["show", "echo-1"]).printed(&["Completed"]);
     let (code, seen) = on_terminal(&shop, &["delete", "echo-1"], "y\n", &[]);
     assert_eq!(code, 0, "{seen}");
-    // Long work draws a bar, and wipes it.
+    // A progress bar is drawn, and erased.
     assert!(seen.contains("deleting [") && seen.contains("\r\x1b[K"), "{seen:?}");
     shop.cli(&["show", "echo-1"]).ended(3, "there is no instance");
 }

@@ -1,4 +1,4 @@
-//! `ui`: the console of a store, on loopback, behind a link that works once.
+//! `ui`: serves the console of a store on loopback, behind a link that works once.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -28,7 +28,7 @@ impl Console {
         Self { process, host: host.to_owned(), path: format!("/{path}") }
     }
 
-    /// The whole answer to a request.
+    /// Sends a request and returns the whole response.
     fn get(&self, path: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(&self.host).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n", self.host)
@@ -38,7 +38,7 @@ impl Console {
         answer
     }
 
-    /// Follows the link, and returns the header that shows who was let in.
+    /// Follows the link, and returns the `Cookie` header of the session.
     fn sign_in(&self) -> String {
         let answer = self.get(&self.path, "");
         let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: "));

@@ -1,4 +1,4 @@
-//! Latencies of a stress test: average, percentiles and maximum.
+//! Latencies of a stress test: minimum, percentiles and maximum.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use super::StressTestResult;
 pub struct StressTestReport {
     /// Counts and throughput.
     pub result: StressTestResult,
-    /// The times of completed orchestrations.
+    /// Latencies of completed orchestrations.
     pub latency: Latency,
 }
 
 /// Latencies of completed orchestrations as a client sees them: from the call that starts one to the return of the call that
 /// waits for its end. All values are measured times. All are zero if no orchestration completed.
 ///
-/// With more orchestrations in flight than the store can serve, most of this is waiting. Compare providers at the same
-/// `max_concurrent`.
+/// With more orchestrations in flight than the store can serve, most of a latency is waiting time. Compare providers at
+/// the same `max_concurrent`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Latency {
-    /// The fastest.
+    /// The lowest latency.
     pub min: Duration,
     /// Half of them took at most this long.
     pub p50: Duration,
@@ -30,7 +30,7 @@ pub struct Latency {
     pub p90: Duration,
     /// 99 in a hundred took at most this long.
     pub p99: Duration,
-    /// The slowest.
+    /// The highest latency.
     pub max: Duration,
 }
 
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!([three.min, three.p50, three.p90, three.p99, three.max], expected);
     }
 
-    /// The mean hides what happens to a few; these numbers do not.
+    /// Percentiles show a slow tail, which the mean hides.
     #[test]
     fn a_slow_tail_shows() {
         let tail = millis((0..98).map(|_| 2).chain([900, 1_000]));

@@ -27,7 +27,7 @@ pub(super) struct Load {
 /// The outcome of one orchestration and its latency. `None` if it did not end in time.
 type Ended = Result<(Option<OrchestrationStatus>, Duration), ClientError>;
 
-/// Launches until the time is over, at least once, with at most `max_concurrent` in flight, and waits for all.
+/// Launches at least one orchestration until the time is over, at most `max_concurrent` in flight. Waits for all.
 pub(super) async fn run_load(
     config: &StressTestConfig,
     provider: Arc<dyn Provider>,

@@ -22,7 +22,7 @@ pub struct StressTestResult {
     pub failed_configuration: usize,
     /// Failed by the application, poison included.
     pub failed_application: usize,
-    /// From the first start to the last end.
+    /// The time from the first start to the last end.
     pub total_time: Duration,
     /// Completed orchestrations per second.
     pub orch_throughput: f64,
@@ -33,7 +33,7 @@ pub struct StressTestResult {
 }
 
 impl StressTestResult {
-    /// Completed orchestrations among those launched, in percent; 100 if none was.
+    /// The percentage of launched orchestrations that completed; 100 if none was launched.
     pub fn success_rate(&self) -> f64 {
         if self.launched == 0 {
             return 100.0;

@@ -26,7 +26,7 @@ async fn remaining(fixture: &Fixture) -> Vec<String> {
     ids
 }
 
-/// Criteria are ANDed, and unknown ids are passed over (19.2).
+/// All criteria of a filter must hold, and unknown ids are ignored (19.2).
 pub async fn test_delete_instance_bulk_filter_combinations<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     for instance in ["a", "b", "c"] {
@@ -45,7 +45,7 @@ pub async fn test_delete_instance_bulk_filter_combinations<F: ProviderFactory + 
     assert!(remaining(&fixture).await.is_empty());
 }
 
-/// Running instances, and those that wait for a successor, are never deleted; the limit bounds a call (19.2).
+/// Running instances, and instances that wait for a successor, are never deleted; the limit bounds a call (19.2).
 pub async fn test_delete_instance_bulk_safety_and_limits<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("runs").await;
@@ -86,14 +86,14 @@ pub async fn test_delete_instance_bulk_completed_before_filter<F: ProviderFactor
     assert_eq!(remaining(&fixture).await, ["young"]);
 }
 
-/// Waits until the clock has left this millisecond and the next.
+/// Waits until the clock is more than 5 ms past `ms`.
 async fn wait_past(ms: u64) {
     while now_ms() <= ms + 5 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }
 
-/// A root goes with its tree; children are not roots (19.2).
+/// A root is deleted with its tree; children alone are not deleted (19.2).
 pub async fn test_delete_instance_bulk_cascades_to_children<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let [root, child, grandchild] = family(&fixture, "root").await;

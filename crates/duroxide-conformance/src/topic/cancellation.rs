@@ -1,4 +1,4 @@
-//! An activity is cancelled by deleting it from the worker queue; its worker learns it from the lost lock.
+//! An activity is cancelled by deleting it from the worker queue; its worker learns of that by losing its lock.
 
 use duroxide_provider::Round;
 
@@ -36,7 +36,7 @@ async fn renewal_fails(fixture: &Fixture, work: &Work, why: &str) {
     assert_permanent(fixture.provider.renew_work_item_lock(&work.token, LONG_LEASE).await, why);
 }
 
-/// The activity of an instance that runs is fetched (7.1).
+/// The activity of a running instance is fetched (7.1).
 pub async fn test_fetch_returns_running_state_for_active_orchestration<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -61,7 +61,7 @@ pub async fn test_fetch_returns_terminal_state_when_orchestration_completed<F: P
     assert_eq!(work.item, activity("ended", 1, 2), "an activity that no round cancelled must be fetched");
 }
 
-/// The same for an instance that failed (A11).
+/// A fetch returns the activity of an instance that failed (A11).
 pub async fn test_fetch_returns_terminal_state_when_orchestration_failed<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -72,7 +72,7 @@ pub async fn test_fetch_returns_terminal_state_when_orchestration_failed<F: Prov
     assert_eq!(work.item, activity("failed", 1, 2), "an activity that no round cancelled must be fetched");
 }
 
-/// The same for an execution that continued as new (A11).
+/// A fetch returns the activity of an execution that continued as new (A11).
 pub async fn test_fetch_returns_terminal_state_when_orchestration_continued_as_new<
     F: ProviderFactory + ?Sized,
 >(
@@ -113,7 +113,7 @@ pub async fn test_renew_returns_running_when_orchestration_active<F: ProviderFac
     renewal_works(&fixture, &work, "the instance runs").await;
 }
 
-/// The end of an instance alone takes no lock away: only `cancelled_activities` does (A11).
+/// The end of an instance does not end the locks of its activities: only `cancelled_activities` does (A11).
 pub async fn test_renew_returns_terminal_when_orchestration_completed<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -127,7 +127,7 @@ pub async fn test_renew_returns_terminal_when_orchestration_completed<F: Provide
     renewal_fails(&fixture, &cancelled, "the terminal round cancelled the activity").await;
 }
 
-/// Deleting an instance takes the locks of its activities away (19.1).
+/// Deleting an instance ends the locks of its activities (19.1).
 pub async fn test_renew_returns_missing_when_instance_deleted<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     waiting_for_activities(&fixture, "deleted", 2).await;
@@ -146,7 +146,7 @@ pub async fn test_ack_work_item_none_deletes_without_enqueue<F: ProviderFactory 
     fixture.expect_no_claim("no completion must be queued").await;
 }
 
-/// A round deletes the activities it cancels, whether they wait or run (5.3, 6.2).
+/// A round deletes the activities that it cancels, whether they are queued or running (5.3, 6.2).
 pub async fn test_cancelled_activities_deleted_from_worker_queue<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     waiting_for_activities(&fixture, "cancels", 3).await;
@@ -188,7 +188,7 @@ pub async fn test_cancelling_nonexistent_activities_is_idempotent<F: ProviderFac
     fixture.expect_no_work("the activity is cancelled").await;
 }
 
-/// A round cancels many activities at once, and only those (B23).
+/// A round can cancel many activities at once, and deletes no others (B23).
 pub async fn test_batch_cancellation_deletes_multiple_activities<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     waiting_for_activities(&fixture, "batch", 1_501).await;
@@ -205,7 +205,7 @@ pub async fn test_batch_cancellation_deletes_multiple_activities<F: ProviderFact
     fixture.expect_no_work("all named activities must be gone").await;
 }
 
-/// An activity that a round both queues and cancels is never handed out (5.3, A11: deletes come after the inserts).
+/// An activity that a round both queues and cancels is never delivered (5.3, A11: deletes come after the inserts).
 pub async fn test_same_activity_in_worker_items_and_cancelled_is_noop<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -220,7 +220,7 @@ pub async fn test_same_activity_in_worker_items_and_cancelled_is_noop<F: Provide
     fixture.expect_no_work("an activity that its own round cancels must not be handed out").await;
 }
 
-/// The worker of a deleted instance is refused and recreates nothing (19.1).
+/// Calls of a worker for a deleted instance are refused and do not recreate it (19.1).
 pub async fn test_orphan_activity_after_instance_force_deletion<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     waiting_for_activities(&fixture, "orphaned", 2).await;

@@ -55,7 +55,7 @@ async fn expect_passed(fixture: &Fixture, filter: &DispatcherCapabilityFilter, i
     claim
 }
 
-/// S3.T1, S3.13: without a filter everything is returned.
+/// S3.T1, S3.13: without a filter every instance is returned.
 pub async fn test_fetch_with_filter_none_returns_any_item<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     ready_and_pinned(&fixture, "pinned", "1.2.3").await;
@@ -70,7 +70,7 @@ pub async fn test_fetch_with_compatible_filter_returns_item<F: ProviderFactory +
     expect_passed(&fixture, &supports_1x(), "pinned").await;
 }
 
-/// S3.T3: an execution out of the range is `Ok(None)`, not locked and not counted.
+/// S3.T3: an execution outside the range is not returned (`Ok(None)`), not locked, and its attempts are not counted.
 pub async fn test_fetch_with_incompatible_filter_skips_item<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     ready_and_pinned(&fixture, "pinned", "1.2.3").await;
@@ -79,7 +79,7 @@ pub async fn test_fetch_with_incompatible_filter_skips_item<F: ProviderFactory +
     assert_eq!(claim.attempts, 1, "a fetch that was filtered must not count as an attempt");
 }
 
-/// S3.T4: each range gets its own, whatever is older in the queue.
+/// S3.T4: a fetch returns an execution in its range, even if an execution outside the range is older in the queue.
 pub async fn test_fetch_filter_skips_incompatible_selects_compatible<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -92,7 +92,7 @@ pub async fn test_fetch_filter_skips_incompatible_selects_compatible<F: Provider
     expect_passed(&fixture, &supports_1x(), "A").await;
 }
 
-/// S3.T5, S3.15: the filter comes before the lock, so a skipped instance stays free.
+/// S3.T5, S3.15: the filter is applied before the lock, so a skipped instance stays unlocked.
 pub async fn test_fetch_filter_does_not_lock_skipped_instances<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     ready_and_pinned(&fixture, "skipped", "1.2.3").await;
@@ -145,7 +145,7 @@ pub async fn test_fetch_filter_boundary_versions<F: ProviderFactory + ?Sized>(fa
     }
 }
 
-/// S3.T8, S3.23: the pin is what the round's metadata says; the stamps of the events do not matter.
+/// S3.T8, S3.23: the pinned version is that of the round's metadata; the version stamps of the events do not matter.
 pub async fn test_pinned_version_stored_via_ack_metadata<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut round = pinned_round("told", version("3.1.4"));
@@ -156,7 +156,7 @@ pub async fn test_pinned_version_stored_via_ack_metadata<F: ProviderFactory + ?S
     expect_passed(&fixture, &supports(&[("3.1.4", "3.1.4")]), "told").await;
 }
 
-/// S3.T9, S3.6: rounds that say nothing of the pin leave it as it is.
+/// S3.T9, S3.6: rounds without a pinned version in their metadata leave the stored one as it is.
 pub async fn test_pinned_version_immutable_across_ack_cycles<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     ready_and_pinned(&fixture, "stays", "1.2.3").await;
@@ -169,7 +169,7 @@ pub async fn test_pinned_version_immutable_across_ack_cycles<F: ProviderFactory 
     }
 }
 
-/// S3.T10, S3.T11, S3.7: the next execution has the pin of its own start, not that of the one before.
+/// S3.T10, S3.T11, S3.7: the next execution has the pinned version of its own start, not that of the execution before.
 pub async fn test_continue_as_new_execution_gets_own_pinned_version<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -191,7 +191,7 @@ pub async fn test_continue_as_new_execution_gets_own_pinned_version<F: ProviderF
     expect_passed(&fixture, &supports(&[("7.0.0", "7.0.0")]), "upgraded").await;
 }
 
-/// S3.T22, 17.3: a filter without ranges passes nothing.
+/// S3.T22, 17.3: no execution passes a filter without ranges.
 pub async fn test_filter_with_empty_supported_versions_returns_nothing<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -202,7 +202,7 @@ pub async fn test_filter_with_empty_supported_versions_returns_nothing<F: Provid
     assert_eq!(claim.attempts, 1, "a fetch that was filtered must not count as an attempt");
 }
 
-/// S3.T23, I08: of concurrent fetches with filters one locks the instance.
+/// S3.T23, I08: of several concurrent fetches with filters exactly one locks the instance.
 pub async fn test_concurrent_filtered_fetch_no_double_lock<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Arc::new(Fixture::new(factory).await);
     ready_and_pinned(&fixture, "wanted", "1.5.0").await;
@@ -216,7 +216,7 @@ pub async fn test_concurrent_filtered_fetch_no_double_lock<F: ProviderFactory + 
     assert_eq!(winners, 1, "exactly one of eight concurrent fetches must lock the instance");
 }
 
-/// S3.T43, S3.33: the filter comes before the history is decoded.
+/// S3.T43, S3.33: the filter is applied before the history is decoded.
 pub async fn test_fetch_filter_applied_before_history_deserialization<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -226,7 +226,7 @@ pub async fn test_fetch_filter_applied_before_history_deserialization<F: Provide
     expect_filtered(&fixture, &supports_1x(), "99.0.0 is not supported").await;
 }
 
-/// S3.T44, S3.27, C13: an execution passes if any range has it, and the oldest comes first.
+/// S3.T44, S3.27, C13: an execution passes if any range contains its version, and the oldest instance comes first.
 pub async fn test_fetch_single_range_only_uses_first_range<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running_with("A", pinned_round("A", version("1.0.0"))).await;
@@ -238,7 +238,7 @@ pub async fn test_fetch_single_range_only_uses_first_range<F: ProviderFactory + 
     expect_passed(&fixture, &both, "B").await;
 }
 
-/// S3.T45: a pin that a later round brings is stored.
+/// S3.T45: a pinned version in the metadata of a later round is stored.
 pub async fn test_ack_stores_pinned_version_via_metadata_update<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("later").await;
@@ -248,7 +248,7 @@ pub async fn test_ack_stores_pinned_version_via_metadata_update<F: ProviderFacto
     expect_passed(&fixture, &supports_1x(), "later").await;
 }
 
-/// S3.T46, 17.1: the provider overwrites the pin when told.
+/// S3.T46, 17.1: the provider overwrites the pinned version if a round's metadata has another one.
 pub async fn test_provider_updates_pinned_version_when_told<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running_with("moved", pinned_round("moved", version("1.0.0"))).await;
@@ -258,15 +258,15 @@ pub async fn test_provider_updates_pinned_version_when_told<F: ProviderFactory +
     expect_passed(&fixture, &supports_2x(), "moved").await;
 }
 
-/// A turn that appends nothing and says this pin.
+/// A round that appends nothing and has this pinned version in its metadata.
 fn told(pinned: &str) -> Round {
     let mut round = turn_round(1, vec![]);
     round.metadata.pinned_duroxide_version = Some(version(pinned));
     round
 }
 
-/// S3.T39, S3.35, S3.37, C9: filtered, an undecodable history is not touched; unfiltered, it is reported with its
-/// position.
+/// S3.T39, S3.35, S3.37, C9: a fetch whose filter excludes an instance does not touch its undecodable history; a fetch
+/// without filter returns the instance with the position of the error.
 pub async fn test_fetch_corrupted_history_filtered_vs_unfiltered<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     ready_and_pinned(&fixture, "corrupt", "99.0.0").await;
@@ -295,7 +295,7 @@ pub async fn test_fetch_deserialization_error_increments_attempt_count<F: Provid
     }
 }
 
-/// S3.T42, S3.38: the count of an undecodable history passes any maximum, and its failure can be committed.
+/// S3.T42, S3.38: the attempts on an undecodable history pass any maximum, and the failure can be committed.
 pub async fn test_fetch_deserialization_error_eventually_reaches_poison<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -313,8 +313,8 @@ pub async fn test_fetch_deserialization_error_eventually_reaches_poison<F: Provi
     fixture.expect_no_claim("the poisoned message is consumed").await;
 }
 
-/// S3.T47, S3.4: a provider stores and queues. A commit never reads stored events, so an undecodable history can
-/// still be ended.
+/// S3.T47, S3.4: a provider only stores and queues. A commit never reads stored events, so an instance with an
+/// undecodable history can still be ended.
 pub async fn test_ack_appends_event_to_corrupted_history<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     ready_and_pinned(&fixture, "corrupt", "1.0.0").await;

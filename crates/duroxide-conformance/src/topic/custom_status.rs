@@ -31,14 +31,14 @@ pub async fn test_custom_status_set<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(status(&fixture, 0).await, text("working", 1));
 }
 
-/// A reset removes the status and raises the version (12.1).
+/// Resetting the status removes it and raises the version (12.1).
 pub async fn test_custom_status_clear<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_status(factory).await;
     fixture.turn("i", turn_round(1, vec![status_updated("i", 1, 3, None)])).await;
     assert_eq!(status(&fixture, 0).await, Some((None, 2)));
 }
 
-/// A round without status event leaves status and version (12.1).
+/// A round without status event leaves status and version as they are (12.1).
 pub async fn test_custom_status_none_preserves<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_status(factory).await;
     fixture.turn("i", turn_round(1, vec![activity_scheduled("i", 1, 3)])).await;
@@ -47,7 +47,7 @@ pub async fn test_custom_status_none_preserves<F: ProviderFactory + ?Sized>(fact
     assert_eq!(status(&fixture, 0).await, text("working", 1), "the status must survive continue-as-new");
 }
 
-/// The version rises by one per round that sets the status, however often; the last one counts (12.1).
+/// The version rises by one per round that sets the status, however often it does; the last status counts (12.1).
 pub async fn test_custom_status_version_increments<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_status(factory).await;
     let twice = vec![status_updated("i", 1, 3, Some("ignored")), status_updated("i", 1, 4, Some("second"))];
@@ -57,7 +57,7 @@ pub async fn test_custom_status_version_increments<F: ProviderFactory + ?Sized>(
     assert_eq!(status(&fixture, 2).await, text("third", 3));
 }
 
-/// A caller that has seen the version gets nothing (A11).
+/// A caller that has seen the current version gets nothing (A11).
 pub async fn test_custom_status_polling_no_change<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_status(factory).await;
     assert_eq!(status(&fixture, 1).await, None, "the version is not above what was seen");

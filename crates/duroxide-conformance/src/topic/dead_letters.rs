@@ -1,6 +1,6 @@
 //! Messages that no node can process become dead letters. They block nothing and are never deleted silently.
 //!
-//! A provider without dead letters lists none; then most validations check nothing.
+//! A provider without dead letters lists none; most validations check nothing for it.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ async fn listed(fixture: &Fixture) -> Vec<DeadLetter> {
     fixture.admin().list_dead_letters(None).await.expect("list_dead_letters must work")
 }
 
-/// A fixture with one activity in the dead letters, if the provider has them.
+/// A fixture with one activity in the dead letters, if the provider supports dead letters.
 async fn with_dead_activity<F: ProviderFactory + ?Sized>(factory: &F) -> Option<(Fixture, DeadLetter)> {
     let fixture = Fixture::new(factory).await;
     fixture.running("i").await;
@@ -33,7 +33,7 @@ async fn with_dead_activity<F: ProviderFactory + ?Sized>(factory: &F) -> Option<
     Some((fixture, letter))
 }
 
-/// Fetches and gives back whatever comes until the dead letters are as many as expected.
+/// Fetches until there are at least `count` dead letters. The fetches must return nothing.
 async fn wait_for_letters(fixture: &Fixture, count: usize) -> Vec<DeadLetter> {
     let give_up = Instant::now() + Duration::from_secs(60);
     loop {
@@ -48,7 +48,7 @@ async fn wait_for_letters(fixture: &Fixture, count: usize) -> Vec<DeadLetter> {
     }
 }
 
-/// An activity that is put aside is listed with its queue, payload, reason and count (16.10, 16.12, S1.25).
+/// An activity that became a dead letter is listed with its queue, payload, reason and attempts (16.10, 16.12, S1.25).
 pub async fn test_dead_letter_is_listed<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some((fixture, letter)) = with_dead_activity(factory).await else { return };
     assert_eq!((&letter.queue, letter.instance_id.as_deref()), (&DeadLetterQueue::Worker, Some("i")));
@@ -60,7 +60,7 @@ pub async fn test_dead_letter_is_listed<F: ProviderFactory + ?Sized>(factory: &F
     assert!(limited.is_empty(), "the limit must bound the list");
 }
 
-/// The lock of a dead letter is gone: ack and a second move are permanent errors (I09).
+/// A dead letter has no lock any more: an ack and a second move are permanent errors (I09).
 pub async fn test_dead_letter_needs_a_live_lock<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let moved = fixture.provider.dead_letter_work_item("bogus", REASON).await;
@@ -73,7 +73,7 @@ pub async fn test_dead_letter_needs_a_live_lock<F: ProviderFactory + ?Sized>(fac
     assert_permanent(acked, "the lock of an activity that was put aside is gone");
 }
 
-/// A dead letter that is retried is back in its queue, visible, with no attempts (16.12).
+/// A retried dead letter is back in its queue, visible, with no attempts (16.12).
 pub async fn test_dead_letter_retry<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some((fixture, letter)) = with_dead_activity(factory).await else { return };
     fixture.admin().retry_dead_letter(&letter.id).await.expect("a dead letter can be retried");
@@ -82,7 +82,7 @@ pub async fn test_dead_letter_retry<F: ProviderFactory + ?Sized>(factory: &F) {
     assert!(listed(&fixture).await.is_empty(), "a retried dead letter is no longer listed");
 }
 
-/// A dead letter that is discarded is gone; an unknown id is an error (16.12, A17.3).
+/// A discarded dead letter is gone; an unknown id is an error (16.12, A17.3).
 pub async fn test_dead_letter_discard<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some((fixture, letter)) = with_dead_activity(factory).await else { return };
     fixture.admin().discard_dead_letter(&letter.id).await.expect("a dead letter can be discarded");
@@ -134,8 +134,8 @@ pub async fn test_undecodable_rows_become_dead_letters<F: ProviderFactory + ?Siz
     }
 }
 
-/// Messages for an instance that is never started become dead letters after a time, and are delivered if they are
-/// retried when it exists (16.11, 16.12, B1).
+/// Messages for an instance that is never started become dead letters after a time. If they are retried when the
+/// instance exists, they are delivered (16.11, 16.12, B1).
 pub async fn test_messages_for_unknown_instance_become_dead_letters<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {

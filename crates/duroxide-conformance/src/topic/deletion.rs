@@ -34,7 +34,7 @@ async fn assert_gone(fixture: &Fixture, instance: &str) {
     assert!(history.is_empty(), "the history of {instance} must be deleted with it");
 }
 
-/// Instances that ended are deleted, and the result counts what went (19.1).
+/// Instances that ended are deleted, and the result counts the deleted rows (19.1).
 pub async fn test_delete_terminal_instances<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.completed("completed").await;
@@ -53,7 +53,7 @@ pub async fn test_delete_terminal_instances<F: ProviderFactory + ?Sized>(factory
     fixture.admin().get_instance_info("kept").await.expect("other instances must stay");
 }
 
-/// A running instance is deleted only by force (19.1).
+/// A running instance is deleted only with force (19.1).
 pub async fn test_delete_running_rejected_force_succeeds<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("runs").await;
@@ -78,7 +78,7 @@ pub async fn test_delete_nonexistent_instance<F: ProviderFactory + ?Sized>(facto
     }
 }
 
-/// Queue rows and locks go with the instance (19.1).
+/// Deleting an instance deletes its queue rows and locks (19.1).
 pub async fn test_delete_cleans_queues_and_locks<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut round = first_round("full");
@@ -118,7 +118,7 @@ pub async fn test_cascade_delete_hierarchy<F: ProviderFactory + ?Sized>(factory:
     }
 }
 
-/// A turn in flight fails on its lost lock and recreates nothing (19.1, S0.A5).
+/// The commit of a running turn fails because its lock is lost, and does not recreate the instance (19.1, S0.A5).
 pub async fn test_force_delete_prevents_ack_recreation<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("flies").await;
@@ -201,7 +201,7 @@ pub async fn test_delete_instances_atomic_force<F: ProviderFactory + ?Sized>(fac
     }
 }
 
-/// A child that is not in the list is an error, so that no orphan is left behind (19.1).
+/// A delete whose list lacks a child is refused, so that no child is left without its parent (19.1).
 pub async fn test_delete_instances_atomic_orphan_detection<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let [root, child, grandchild] = family(&fixture, "root").await;
@@ -221,7 +221,7 @@ pub async fn test_delete_instances_atomic_orphan_detection<F: ProviderFactory + 
     assert_eq!(deleted.instances_deleted, 3);
 }
 
-/// A worker that still holds an activity of the deleted instance does not touch the new one of the same id (I09, 19.1).
+/// A worker with an activity of a deleted instance does not affect a new instance of the same id (I09, 19.1).
 pub async fn test_stale_activity_after_delete_recreate<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut round = first_round("reborn");

@@ -9,7 +9,7 @@ use crate::{
     round::{activity_scheduled, completion, first_round, started, turn_round},
 };
 
-/// An ack under an unknown token is the permanent error `Invalid lock token` and writes nothing (16.1, I09).
+/// An ack with an unknown token is the permanent error `Invalid lock token` and writes nothing (16.1, I09).
 pub async fn test_invalid_lock_token_on_ack<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("unlocked")).await;
@@ -39,8 +39,7 @@ pub async fn test_duplicate_event_id_rejection<F: ProviderFactory + ?Sized>(fact
     assert_eq!(after, before, "a refused event must not replace the stored one");
 }
 
-/// A first round without name and version is stored, and the instance is known by its history from then on
-/// (16.11, A11).
+/// A first round without name and version is stored, and the instance is known by its history afterwards (16.11, A11).
 pub async fn test_missing_instance_metadata<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("nameless")).await;
@@ -57,8 +56,8 @@ pub async fn test_missing_instance_metadata<F: ProviderFactory + ?Sized>(factory
     );
 }
 
-/// An undecodable history stops only its own instance, which is returned with a diagnosis; others go on (Q1, S3.34,
-/// S3.35).
+/// An undecodable history stops only its own instance, which is returned with a diagnosis; other instances are not
+/// affected (Q1, S3.34, S3.35).
 pub async fn test_corrupted_serialization_data<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("corrupt").await;
@@ -88,8 +87,8 @@ pub async fn test_corrupted_serialization_data<F: ProviderFactory + ?Sized>(fact
     fixture.commit(&healthy, first_round("healthy")).await;
 }
 
-/// An ack after the lease ended is a permanent error and writes nothing, even if nobody has taken the instance over
-/// (16.1, I09).
+/// An ack after the end of the lease is a permanent error and writes nothing, even if no other node has taken the
+/// instance over (16.1, I09).
 pub async fn test_lock_expiration_during_ack<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("late")).await;
@@ -107,7 +106,7 @@ pub async fn test_lock_expiration_during_ack<F: ProviderFactory + ?Sized>(factor
     fixture.turn("late", completion("late", 1, 2, "done")).await;
 }
 
-/// `read` never skips an event it cannot decode: it fails (S3.40).
+/// `read` fails if it cannot decode an event; it never skips one (S3.40).
 pub async fn test_read_corrupted_history_returns_error<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("corrupt").await;
@@ -115,7 +114,7 @@ pub async fn test_read_corrupted_history_returns_error<F: ProviderFactory + ?Siz
     assert_permanent(fixture.provider.read("corrupt").await, "read of an undecodable history must fail");
 }
 
-/// `read_with_execution` never skips an event it cannot decode: it fails (S3.40).
+/// `read_with_execution` fails if it cannot decode an event; it never skips one (S3.40).
 pub async fn test_read_with_execution_corrupted_history_returns_error<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {

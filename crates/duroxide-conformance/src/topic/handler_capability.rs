@@ -1,6 +1,6 @@
 //! Fetches return only work for which the node has handlers (extended: S3.3, 17.7).
 //!
-//! A provider that keeps the default batch fetches ignores handlers; then there is nothing to check here.
+//! A provider that keeps the default batch fetches ignores handlers; these validations check nothing for it.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ async fn work(fixture: &Fixture, handlers: &HandlerCapability) -> Vec<WorkClaim>
     fixture.provider.fetch_work_items(&request).await.expect("fetch_work_items must work")
 }
 
-/// Starts of orchestrations the node does not have are held back, not locked and not counted (S3.3, 17.7).
+/// Starts of orchestrations that the node does not have are held back: not locked, and no attempt counted (S3.3, 17.7).
 pub async fn test_starts_without_handler_are_held_back<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = batch_fixture(factory).await else { return };
     fixture.send(start_of("other", "Other", Some("1.0.0"))).await;
@@ -68,7 +68,7 @@ pub async fn test_starts_without_handler_are_held_back<F: ProviderFactory + ?Siz
     assert!(rest.iter().all(|claim| claim.attempt_count == 1), "what was held back must not be counted");
 }
 
-/// Executions are held back by the name and version they run (S3.3, 17.7).
+/// Executions whose name and version the node does not have are held back (S3.3, 17.7).
 pub async fn test_executions_without_handler_are_held_back<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = batch_fixture(factory).await else { return };
     fixture.running("runs").await;
@@ -83,7 +83,7 @@ pub async fn test_executions_without_handler_are_held_back<F: ProviderFactory + 
     assert_eq!(instances(&claims(&fixture, &right).await), ["runs"]);
 }
 
-/// Activities the node does not have are held back; built-in ones always pass (S3.3, 17.7).
+/// Activities that the node does not have are held back; built-in activities always pass (S3.3, 17.7).
 pub async fn test_activities_without_handler_are_held_back<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = batch_fixture(factory).await else { return };
     fixture.schedule(activity("i", 1, 2)).await;
@@ -103,7 +103,7 @@ fn built_in(id: u64) -> duroxide_core::WorkItem {
     item
 }
 
-/// A batch fetch takes several instances, each once, oldest first, with the position of their histories (A17.3).
+/// A batch fetch locks several instances, each once, oldest first, with the positions of their histories (A17.3).
 pub async fn test_batch_fetch_takes_each_instance_once<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = batch_fixture(factory).await else { return };
     for instance in ["a", "b", "c"] {

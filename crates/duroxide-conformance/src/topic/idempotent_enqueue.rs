@@ -17,7 +17,7 @@ use crate::{
     round::{continuation, turn_round},
 };
 
-/// A fixture with a running instance `i`, if the provider has keys.
+/// A fixture with a running instance `i`, if the provider has idempotency keys.
 async fn keyed_fixture<F: ProviderFactory + ?Sized>(factory: &F) -> Option<Fixture> {
     let fixture = Fixture::new(factory).await;
     if !fixture.provider.commits_rounds() {
@@ -27,7 +27,7 @@ async fn keyed_fixture<F: ProviderFactory + ?Sized>(factory: &F) -> Option<Fixtu
     Some(fixture)
 }
 
-/// Queues the items and returns the batch they make.
+/// Queues the items and returns the batch that a fetch makes of them.
 async fn batch_of(fixture: &Fixture, items: &[WorkItem]) -> Vec<WorkItem> {
     for item in items {
         fixture.send(item.clone()).await;
@@ -158,7 +158,7 @@ pub async fn test_wake_ups_have_a_key<F: ProviderFactory + ?Sized>(factory: &F) 
     assert_eq!(batch_of(&fixture, &items).await, [wake_up("i", 2), wake_up("i", 3)]);
 }
 
-/// What clients send is never taken for a repetition (16.14, C15).
+/// Messages of clients have no key: equal messages are all delivered (16.14, C15).
 pub async fn test_client_messages_have_no_key<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = keyed_fixture(factory).await else { return };
     let once = [start("i"), raised("i", "event"), queue_message("i", "message"), cancel("i")];
@@ -166,7 +166,7 @@ pub async fn test_client_messages_have_no_key<F: ProviderFactory + ?Sized>(facto
     assert_eq!(batch_of(&fixture, &twice).await, twice, "client messages must all be delivered");
 }
 
-/// A key covers hidden rows, rounds and acks as well as direct enqueues (S4.14, S4.39).
+/// A key applies to hidden rows too, and to rounds and acks as well as direct enqueues (S4.14, S4.39).
 pub async fn test_keys_hold_for_every_way_in<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = keyed_fixture(factory).await else { return };
     fixture.send_later(activity_completed("i", 1, 2), Duration::from_secs(3_600)).await;

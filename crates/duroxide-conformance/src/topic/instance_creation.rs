@@ -49,7 +49,7 @@ pub async fn test_no_instance_creation_on_enqueue<F: ProviderFactory + ?Sized>(f
     }
 }
 
-/// A start that asks for no version is fetched as `unknown`, and the first round says which version was resolved
+/// A start without a version is fetched as `unknown`, and the metadata of the first round has the resolved version
 /// (A11, 18.1).
 pub async fn test_null_version_handling<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;

@@ -1,4 +1,4 @@
-//! One holder per instance, and only the messages it locked are its own.
+//! An instance lock has one holder, which owns only the messages that it locked.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{
     round::{completion, first_round, turn_round},
 };
 
-/// A locked instance is not fetched again, whatever else arrives for it (I08).
+/// A locked instance is not fetched again, even if more messages arrive (I08).
 pub async fn test_exclusive_instance_lock<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("locked")).await;
@@ -30,7 +30,7 @@ pub async fn test_exclusive_instance_lock<F: ProviderFactory + ?Sized>(factory: 
     );
 }
 
-/// Every lock has a token of its own, also two locks of one instance (16.1).
+/// Every lock has its own token, also two successive locks of one instance (16.1).
 pub async fn test_lock_token_uniqueness<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut tokens = BTreeSet::new();
@@ -46,7 +46,7 @@ pub async fn test_lock_token_uniqueness<F: ProviderFactory + ?Sized>(factory: &F
     }
 }
 
-/// Ack, abandon and renewal under an unknown token are permanent errors (16.1, I09).
+/// Ack, abandon and renewal with an unknown token are permanent errors (16.1, I09).
 pub async fn test_invalid_lock_token_rejection<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("safe")).await;
@@ -80,7 +80,7 @@ pub async fn test_concurrent_instance_fetching<F: ProviderFactory + ?Sized>(fact
     fixture.expect_no_claim("all instances are locked").await;
 }
 
-/// Completions that arrive during a lock wait for its release, and come in order (I11, I15).
+/// Completions that arrive during a lock are delivered after its release, in order (I11, I15).
 pub async fn test_completions_arriving_during_lock_blocked<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("busy")).await;
@@ -99,7 +99,7 @@ pub async fn test_completions_arriving_during_lock_blocked<F: ProviderFactory + 
     );
 }
 
-/// The lock of one instance does not touch another (I08).
+/// The lock of one instance does not affect another instance (I08).
 pub async fn test_cross_instance_lock_isolation<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("left")).await;
@@ -116,7 +116,7 @@ pub async fn test_cross_instance_lock_isolation<F: ProviderFactory + ?Sized>(fac
     fixture.commit(&left, first_round("left")).await;
 }
 
-/// A batch is what was visible at the fetch; what arrives later belongs to the next one (11, I11).
+/// A batch contains the messages that were visible at the fetch; later messages belong to the next batch (11, I11).
 pub async fn test_message_tagging_during_lock<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("tagged").await;
@@ -159,7 +159,7 @@ pub async fn test_ack_only_affects_locked_messages<F: ProviderFactory + ?Sized>(
     fixture.expect_no_claim("all messages are consumed").await;
 }
 
-/// Many fetches at once for one instance: exactly one gets it (I08).
+/// Of many concurrent fetches for one instance exactly one locks it (I08).
 pub async fn test_multi_threaded_lock_contention<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = std::sync::Arc::new(Fixture::new(factory).await);
     fixture.send(start("wanted")).await;

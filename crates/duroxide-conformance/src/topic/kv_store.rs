@@ -1,4 +1,4 @@
-//! The key-value store of an instance: changes of the current execution are kept apart and merged when it ends.
+//! The key-value store of an instance: changes of the current execution are stored separately and merged when it ends.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -103,7 +103,7 @@ pub async fn test_kv_get_nonexistent<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(value(&fixture, "i", "key").await, None);
 }
 
-/// A fetch brings the state that earlier executions left, with the recorded times (11.2, 11.3).
+/// A fetch returns the key-values that earlier executions left, with the recorded times (11.2, 11.3).
 pub async fn test_kv_snapshot_in_fetch<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_earlier_execution(factory).await;
     let entries = entries(&fixture).await;
@@ -128,7 +128,7 @@ pub async fn test_kv_snapshot_after_clear_all<F: ProviderFactory + ?Sized>(facto
     assert_eq!(snapshot(&fixture).await, map([]));
 }
 
-/// Keys belong to the instance: each execution adds to what the ones before left (11.2).
+/// Keys belong to the instance: each execution adds to the keys of the executions before (11.2).
 pub async fn test_kv_execution_id_tracking<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_changes(factory, vec![kv_set("i", 1, 2, "first", "1")]).await;
     fixture.continue_as_new("i", 1, 3).await;
@@ -157,7 +157,7 @@ pub async fn test_kv_cross_execution_remove_readd<F: ProviderFactory + ?Sized>(f
     assert_eq!(values(&fixture, "i").await, map([("a", "again"), ("b", "2")]));
 }
 
-/// Pruning an execution does not bring back the value it had set (11.5).
+/// Pruning an execution does not restore a value that a later execution has overwritten (11.5).
 pub async fn test_kv_prune_preserves_overwritten<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_earlier_execution(factory).await;
     change(&fixture, 2, vec![kv_set("i", 2, 2, "a", "new")]).await;
@@ -258,7 +258,7 @@ pub async fn test_kv_snapshot_cross_execution<F: ProviderFactory + ?Sized>(facto
     assert_eq!(snapshot(&fixture).await, map([("a", "1"), ("b", "2"), ("c", "3")]));
 }
 
-/// Pruning leaves the changes of the current execution (11.5, 19.3).
+/// Pruning keeps the changes of the current execution (11.5, 19.3).
 pub async fn test_kv_prune_current_execution_protected<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_earlier_execution(factory).await;
     change(&fixture, 2, vec![kv_set("i", 2, 2, "current", "3"), kv_cleared("i", 2, 3, "a")]).await;
@@ -279,7 +279,7 @@ pub async fn test_kv_delete_instance_with_children<F: ProviderFactory + ?Sized>(
     }
 }
 
-/// Clearing all keys of one instance leaves those of others (11.1).
+/// Clearing all keys of one instance keeps the keys of others (11.1).
 pub async fn test_kv_clear_isolation<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_changes(factory, vec![kv_set("i", 1, 2, "key", "mine")]).await;
     let mut round = first_round("other");
@@ -304,7 +304,7 @@ pub async fn test_kv_delta_snapshot_includes_completed_execution<F: ProviderFact
     assert_eq!(snapshot(&fixture).await, map([("a", "1")]));
 }
 
-/// Clients see earlier state and current changes as one (11.2).
+/// Clients see the earlier state merged with the current changes (11.2).
 pub async fn test_kv_delta_client_reads_merged<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_earlier_execution(factory).await;
     change(&fixture, 2, vec![kv_set("i", 2, 2, "a", "new"), kv_set("i", 2, 3, "c", "3")]).await;
@@ -352,7 +352,7 @@ pub async fn test_kv_delta_merged_on_completion<F: ProviderFactory + ?Sized>(fac
     assert_merged_by(factory, failure("i", 2, 4, "broken")).await;
 }
 
-/// The changes are merged when the execution continues as new, those of its last round included (11.2).
+/// The changes are merged when the execution continues as new, including those of its last round (11.2).
 pub async fn test_kv_delta_merged_on_can<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_earlier_execution(factory).await;
     change(&fixture, 2, vec![kv_set("i", 2, 2, "a", "new")]).await;
@@ -365,14 +365,14 @@ pub async fn test_kv_delta_merged_on_can<F: ProviderFactory + ?Sized>(factory: &
     assert_eq!(merged, map([("a", "new")]), "the start of the next execution must see the merged state");
 }
 
-/// Deleting an instance deletes changes that are not merged yet (11.5, 19.1).
+/// Deleting an instance also deletes changes that are not merged yet (11.5, 19.1).
 pub async fn test_kv_delta_delete_instance_cascades<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_changes(factory, vec![kv_set("i", 1, 2, "a", "1")]).await;
     fixture.admin().delete_instance("i", true).await.expect("force must delete it");
     assert_eq!(values(&fixture, "i").await, map([]));
 }
 
-/// A key that only an old execution touched survives its pruning (11.5).
+/// A key that only an old execution set survives the pruning of that execution (11.5).
 pub async fn test_kv_delta_prune_untouched_key_survives<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_earlier_execution(factory).await;
     fixture.continue_as_new("i", 2, 2).await;

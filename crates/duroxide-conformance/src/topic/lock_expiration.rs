@@ -9,8 +9,8 @@ use crate::{
     round::{first_round, turn_round},
 };
 
-/// An instance lock ends after its lease, not before, and the messages come again with the attempt counted (16.1,
-/// 16.2, S4.10, S4.11).
+/// An instance lock ends after its lease, not before, and its messages are delivered again with the attempt counted
+/// (16.1, 16.2, S4.10, S4.11).
 pub async fn test_lock_expires_after_timeout<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("leased")).await;
@@ -35,7 +35,7 @@ pub async fn test_abandon_releases_lock_immediately<F: ProviderFactory + ?Sized>
     assert_permanent(late, "a second abandon under the same token must fail");
 }
 
-/// After an ack the next lock has a lease of its own, not the rest of the one before (16.1).
+/// After an ack the next lock has a full lease, not the rest of the one before (16.1).
 pub async fn test_lock_renewal_on_ack<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("relocked")).await;
@@ -55,7 +55,8 @@ pub async fn test_lock_renewal_on_ack<F: ProviderFactory + ?Sized>(factory: &F) 
     fixture.commit(&second, turn_round(1, vec![])).await;
 }
 
-/// While a lease lasts every fetch comes back empty; when it has ended one of them wins (16.1, I08).
+/// While a lease lasts every fetch returns nothing; when it has ended, exactly one of them locks the instance (16.1,
+/// I08).
 pub async fn test_concurrent_lock_attempts_respect_expiration<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("contended")).await;
@@ -73,7 +74,7 @@ pub async fn test_concurrent_lock_attempts_respect_expiration<F: ProviderFactory
         .collect();
     match taken.as_slice() {
         [(_, _, attempts)] => assert_eq!(*attempts, 2, "the takeover counts as an attempt"),
-        // A provider whose fetch does not wait was asked too early.
+        // The provider's fetch does not wait, so all fetches came too early.
         [] => assert_eq!(fixture.claim().await.attempts, 2, "the takeover counts as an attempt"),
         more => panic!("one of three fetches must win, but {} did", more.len()),
     }
@@ -91,14 +92,14 @@ pub async fn test_worker_lock_renewal_success<F: ProviderFactory + ?Sized>(facto
     acked.expect("the token must stay the same after a renewal");
 }
 
-/// A renewal under an unknown token is a permanent error (16.4).
+/// A renewal with an unknown token is a permanent error (16.4).
 pub async fn test_worker_lock_renewal_invalid_token<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let renewed = fixture.provider.renew_work_item_lock("bogus", LONG_LEASE).await;
     assert_permanent(renewed, "a renewal under an unknown token must fail");
 }
 
-/// A renewal after the lease ended is a permanent error (16.4).
+/// A renewal after the end of the lease is a permanent error (16.4).
 pub async fn test_worker_lock_renewal_after_expiration<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.schedule(activity("expired", 1, 2)).await;
@@ -133,7 +134,7 @@ pub async fn test_worker_lock_renewal_after_ack<F: ProviderFactory + ?Sized>(fac
     assert_permanent(renewed, "a renewal after the ack must fail");
 }
 
-/// An abandoned activity is available at once, and the old token is worth nothing (16.1, I09).
+/// An abandoned activity is available at once, and the old token is refused (16.1, I09).
 pub async fn test_abandon_work_item_releases_lock<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.schedule(activity("given-back", 1, 2)).await;
@@ -163,7 +164,7 @@ pub async fn test_abandon_work_item_with_delay<F: ProviderFactory + ?Sized>(fact
     assert_eq!((again.item, again.attempts), (work.item, 2), "the same activity must come, attempt counted");
 }
 
-/// An ack after the lease ended is a permanent error: the activity stays, and no completion is queued (16.1, I09).
+/// An ack after the end of the lease is a permanent error: the activity stays, and no completion is queued (16.1, I09).
 pub async fn test_worker_ack_fails_after_lock_expiry<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("late").await;
@@ -178,7 +179,7 @@ pub async fn test_worker_ack_fails_after_lock_expiry<F: ProviderFactory + ?Sized
     assert_eq!(again.attempts, 2, "the lease that ended counts as an attempt");
 }
 
-/// The lock of an instance can be renewed while it lasts, and not after (16.3, 16.4).
+/// An instance lock can be renewed before its lease ends, and not after (16.3, 16.4).
 pub async fn test_orchestration_lock_renewal_after_expiration<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.send(start("renewed")).await;

@@ -59,14 +59,14 @@ pub async fn test_short_poll_returns_immediately<F: ProviderFactory + ?Sized>(fa
     assert!(fastest <= threshold, "a fetch that must not wait took {fastest:?}, more than {threshold:?}");
 }
 
-/// A provider that waits waits as long as it was asked to (A11).
+/// If a fetch waits, it waits for the whole poll timeout (A11).
 pub async fn test_long_poll_waits_for_timeout<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let took = idle_claim(&fixture, WAIT).await;
     assert_waited_or_returned_at_once(took, factory.short_poll_threshold());
 }
 
-/// No fetch waits longer than it was asked to (A11).
+/// No fetch waits longer than its poll timeout (A11).
 pub async fn test_fetch_respects_timeout_upper_bound<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     for took in [idle_claim(&fixture, WAIT).await, idle_work(&fixture, WAIT).await] {
@@ -85,7 +85,7 @@ pub async fn test_short_poll_work_item_returns_immediately<F: ProviderFactory + 
     assert!(fastest <= threshold, "a fetch that must not wait took {fastest:?}, more than {threshold:?}");
 }
 
-/// A provider that waits for activities waits as long as it was asked to (A11).
+/// If a fetch of activities waits, it waits for the whole poll timeout (A11).
 pub async fn test_long_poll_work_item_waits_for_timeout<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let took = idle_work(&fixture, WAIT).await;
@@ -102,13 +102,13 @@ async fn waits_for_work(fixture: &Fixture) -> bool {
     idle_work(fixture, WAIT).await + Duration::from_millis(20) >= WAIT
 }
 
-/// A fetch that waits in a task of its own.
+/// Starts a fetch that waits, in a task of its own.
 fn waiting_claim(fixture: &Arc<Fixture>) -> JoinHandle<Option<Claim>> {
     let fixture = Arc::clone(fixture);
     tokio::spawn(async move { fixture.claim_within(LONG_WAIT).await })
 }
 
-/// Gives a spawned fetch the time to reach the provider. If it does not, the check that follows is weaker, not wrong.
+/// Gives a spawned fetch time to reach the provider. If it does not reach it, the following check is weaker, not wrong.
 async fn let_it_wait() {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
@@ -165,7 +165,7 @@ pub async fn test_long_poll_returns_when_a_timer_is_due<F: ProviderFactory + ?Si
     assert!(now_ms() + 2 >= fire_at_ms, "a timer must not fire before its time");
 }
 
-/// A lease that ends ends the wait of a fetch (16.1).
+/// The end of a lease ends the wait of a fetch (16.1).
 pub async fn test_long_poll_returns_when_a_lease_ends<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Arc::new(Fixture::new(factory).await);
     if !waits(&fixture).await {
@@ -178,7 +178,7 @@ pub async fn test_long_poll_returns_when_a_lease_ends<F: ProviderFactory + ?Size
     assert_eq!(taken.attempts, 2, "a lease that ended counts as an attempt");
 }
 
-/// A fetch whose future was dropped locks nothing from then on (A11).
+/// A fetch whose future was dropped locks nothing afterwards (A11).
 pub async fn test_dropped_fetch_locks_nothing<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Arc::new(Fixture::new(factory).await);
     fixture.running("free").await;

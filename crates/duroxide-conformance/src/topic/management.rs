@@ -31,7 +31,7 @@ pub async fn test_list_instances<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(listed, ["third", "second", "first"], "instances must be listed newest first");
 }
 
-/// Creation times are kept in milliseconds, so two instances are ordered if a millisecond lies between them.
+/// Waits, so that the next instance has a later creation time. Creation times are in milliseconds.
 async fn next_millisecond() {
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
 }
@@ -103,7 +103,7 @@ pub async fn test_get_instance_info<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_refused(unknown, "Instance unknown not found", "an unknown instance");
 }
 
-/// An execution is described by its own round; an unknown one is an error (A12).
+/// The information about an execution is that of its own rounds; an unknown execution is an error (A12).
 pub async fn test_get_execution_info<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("known").await;
@@ -121,7 +121,7 @@ pub async fn test_get_execution_info<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_refused(unknown, "Execution 9 not found for instance known", "an unknown execution");
 }
 
-/// The counts are of the whole store; an instance counts by its current execution (A12).
+/// The counts cover the whole store; an instance is counted by its current execution (A12).
 pub async fn test_get_system_metrics<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let empty = fixture.admin().get_system_metrics().await.expect("get_system_metrics must work");
@@ -138,7 +138,7 @@ pub async fn test_get_system_metrics<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(metrics.total_events, 1 + 2 + 2 + 3, "events of all executions");
 }
 
-/// Queue depths count unlocked rows; timers stand in the orchestrator queue (A12).
+/// Queue depths count unlocked rows; timers count in the orchestrator queue (A12).
 pub async fn test_get_queue_depths<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("deep").await;
@@ -168,7 +168,7 @@ pub async fn test_get_instance_stats_nonexistent<F: ProviderFactory + ?Sized>(fa
     assert!(stats.is_none(), "an unknown instance has no stats, but has {stats:?}");
 }
 
-/// History numbers are of the current execution (A11).
+/// The history statistics cover the current execution (A11).
 pub async fn test_get_instance_stats_history<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("measured").await;
@@ -188,7 +188,7 @@ pub async fn test_get_instance_stats_history<F: ProviderFactory + ?Sized>(factor
     assert_eq!(next.history_event_count, 1, "the stats must be of the current execution");
 }
 
-/// KV numbers are of the merged state (A11, 11.2).
+/// The key-value statistics cover the merged state (A11, 11.2).
 pub async fn test_get_instance_stats_kv<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut round = first_round("keys");
@@ -214,7 +214,7 @@ pub async fn test_get_instance_stats_carry_forward<F: ProviderFactory + ?Sized>(
     assert_eq!(stats.queue_pending_count, 2, "two messages were carried into this execution");
 }
 
-/// The first round of execution 2, which two queue messages were carried into.
+/// The first round of execution 2, into which two queue messages were carried.
 fn round_with_carried_messages(instance: &str) -> Round {
     let carried = [("queue".to_owned(), "m1".to_owned()), ("queue".to_owned(), "m2".to_owned())];
     let mut round = crate::round::next_execution_round(instance, 2);

@@ -1,4 +1,4 @@
-//! Continue-as-new makes the next execution; the ones before stay as they are.
+//! Continue-as-new makes the next execution; earlier executions stay as they are.
 
 use crate::{
     factory::ProviderFactory,
@@ -48,7 +48,8 @@ pub async fn test_latest_execution_detection<F: ProviderFactory + ?Sized>(factor
     }
 }
 
-/// The runtime numbers executions; the provider raises the current one to what it is told, never back (I16, A11).
+/// The runtime numbers executions. The provider raises the current execution id to that of a round, and never lowers
+/// it (I16, A11).
 pub async fn test_execution_id_sequencing<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("sequence").await;
@@ -65,8 +66,8 @@ pub async fn test_execution_id_sequencing<F: ProviderFactory + ?Sized>(factory: 
     }
 }
 
-/// The end of an execution and the item that starts the next one are committed together; the item's round creates it
-/// (8.5, S4.19).
+/// The end of an execution and the work item that starts the next one are committed together; the round of that item
+/// creates the next execution (8.5, S4.19).
 pub async fn test_continue_as_new_creates_new_execution<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("continued").await;

@@ -1,6 +1,6 @@
-//! Nodes that join and leave, and work that none of them can take (extended: S3.48).
+//! Nodes that join and leave, and work that no node can take (extended: S3.48).
 //!
-//! A provider that keeps the default `join_node` knows no nodes; then there is nothing to check here.
+//! A provider that keeps the default `join_node` does not know nodes; these validations check nothing for it.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -34,7 +34,7 @@ async fn work(fixture: &Fixture, node: NodeId, max: usize) -> Vec<WorkClaim> {
     fixture.provider.fetch_work_items(&request).await.expect("fetch_work_items must work")
 }
 
-/// What a node holds that has left is free at once, its attempt counted; what others hold stays theirs.
+/// When a node leaves, its locks end at once, with the attempt counted; the locks of other nodes stay.
 pub async fn test_a_node_that_leaves_frees_what_it_holds<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let Some(gone) = join(&fixture, "gone", NodeCapability::default()).await else { return };
@@ -64,7 +64,7 @@ pub async fn test_a_node_that_leaves_frees_what_it_holds<F: ProviderFactory + ?S
         .expect("the other lock must hold");
 }
 
-/// Work is stranded while none of the nodes that are there can take it, and only then.
+/// Work is stranded only while no joined node can take it.
 pub async fn test_stranded_work_is_what_no_node_can_take<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let capability = |activities: &[&str]| NodeCapability {
@@ -89,7 +89,7 @@ pub async fn test_stranded_work_is_what_no_node_can_take<F: ProviderFactory + ?S
     drop(capable);
 }
 
-/// Work is claimed past all filters to end it, and only while no node can take it: the claim itself checks that again.
+/// Stranded work can be claimed past all filters, to end it. The claim checks again that no node can take the work.
 pub async fn test_work_is_claimed_to_be_ended_only_while_it_is_stranded<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -100,7 +100,7 @@ pub async fn test_work_is_claimed_to_be_ended_only_while_it_is_stranded<F: Provi
         asks_for_registered_only: true,
         ..NodeCapability::default()
     };
-    // It takes everything, and gives back what it has no handler for.
+    // This node takes all work, and abandons work for which it has no handler.
     let able =
         NodeCapability { replay_versions: any_version(), tags: TagFilter::Any, ..NodeCapability::default() };
     let Some(_weak) = join(&fixture, "weak", weak).await else { return };
@@ -124,7 +124,7 @@ pub async fn test_work_is_claimed_to_be_ended_only_while_it_is_stranded<F: Provi
     assert_eq!(works().await.len(), 1, "it has gone again");
 }
 
-/// Instances that a filter does not pass are stuck as soon as their messages are old enough (A17.3).
+/// Instances that do not pass a filter are stuck as soon as their messages are old enough (A17.3).
 pub async fn test_stuck_instances_are_those_the_filter_does_not_pass<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {

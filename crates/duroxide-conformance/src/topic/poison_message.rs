@@ -1,4 +1,4 @@
-//! The provider counts attempts; the runtime judges them.
+//! The provider counts attempts; the runtime decides what they mean.
 
 use crate::{
     factory::ProviderFactory,
@@ -7,8 +7,7 @@ use crate::{
     round::turn_round,
 };
 
-/// Taking an attempt back touches the locked rows only: a start that is still hidden stays hidden and uncounted
-/// (A11, 16.2).
+/// Taking an attempt back changes only the locked rows: a hidden start stays hidden and uncounted (A11, 16.2).
 pub async fn orchestration_ignore_attempt_preserves_hidden_start<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("hides").await;
@@ -41,7 +40,7 @@ pub async fn orchestration_ignore_attempt_preserves_hidden_start<F: ProviderFact
     }
 }
 
-/// A delay hides the locked rows only: what arrived during the lock is visible at once (A11).
+/// A delay hides only the locked rows: messages that arrived during the lock are visible at once (A11).
 pub async fn orchestration_delayed_abandon_preserves_unlocked_rows<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("delays").await;
@@ -155,7 +154,7 @@ pub async fn abandon_orchestration_item_ignore_attempt_decrements<F: ProviderFac
     assert_eq!(fixture.claim().await.attempts, 2, "ignore_attempt must take one attempt back");
 }
 
-/// However often attempts are taken back, a count is never below zero (S1.4, 16.2).
+/// However often attempts are taken back, the count is never negative (S1.4, 16.2).
 pub async fn ignore_attempt_never_goes_negative<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.schedule(activity("floor", 1, 2)).await;
@@ -170,7 +169,7 @@ pub async fn ignore_attempt_never_goes_negative<F: ProviderFactory + ?Sized>(fac
     }
 }
 
-/// A batch has the highest count of its messages (16.2).
+/// The attempt count of a batch is the highest count of its messages (16.2).
 pub async fn max_attempt_count_across_message_batch<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("batch").await;

@@ -28,7 +28,7 @@ fn keep(keep_last: u32) -> PruneOptions {
     PruneOptions { keep_last: Some(keep_last), ..PruneOptions::default() }
 }
 
-/// `keep_last` keeps the newest; `None`, 0 and 1 are the same; `completed_before` narrows it (19.3).
+/// `keep_last` keeps the newest executions; `None`, 0 and 1 mean the same; `completed_before` narrows it (19.3).
 pub async fn test_prune_options_combinations<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     with_executions(&fixture, "kept", 5).await;
@@ -88,7 +88,7 @@ pub async fn test_prune_safety<F: ProviderFactory + ?Sized>(factory: &F) {
     );
 }
 
-/// A bulk prune visits the instances of its filter (19.3).
+/// A bulk prune prunes the instances of its filter (19.3).
 pub async fn test_prune_bulk<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     for instance in ["a", "b", "c"] {
@@ -106,7 +106,7 @@ pub async fn test_prune_bulk<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(executions(&fixture, "c").await, [1, 2, 3], "an instance not named must stay as it is");
 }
 
-/// A bulk prune visits running instances too (19.3).
+/// A bulk prune also prunes running instances (19.3).
 pub async fn test_prune_bulk_includes_running_instances<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     with_executions(&fixture, "eternal", 4).await;

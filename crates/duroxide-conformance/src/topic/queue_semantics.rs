@@ -21,7 +21,7 @@ pub async fn test_worker_queue_fifo_ordering<F: ProviderFactory + ?Sized>(factor
     }
 }
 
-/// A fetched activity is locked, not removed: it comes again unless it is acked (S4.8, S4.10).
+/// A fetched activity is locked, not removed: it is delivered again unless it is acked (S4.8, S4.10).
 pub async fn test_worker_peek_lock_semantics<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.schedule(activity("peeked", 1, 2)).await;
@@ -82,7 +82,7 @@ pub async fn test_timer_delayed_visibility<F: ProviderFactory + ?Sized>(factory:
     assert!(now_ms() + 2 >= fire_at_ms, "a timer must not be delivered before {fire_at_ms}");
 }
 
-/// When a holder loses its token the item comes again, under a new token, and the old one is refused (16.1, I09).
+/// When a lock is lost, the item is delivered again under a new token, and the old token is refused (16.1, I09).
 pub async fn test_lost_lock_token_handling<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.schedule(activity("lost", 1, 2)).await;
@@ -103,7 +103,7 @@ pub async fn test_lost_lock_token_handling<F: ProviderFactory + ?Sized>(factory:
     provider.ack_work_item(&taken.token, None).await.expect("the new holder must not be affected");
 }
 
-/// A queued activity is visible at once; one that is not an activity is refused (16.10, A11).
+/// A queued activity is visible at once; an activity in the orchestrator queue is refused (16.10, A11).
 pub async fn test_worker_item_immediate_visibility<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.schedule(activity("at-once", 1, 2)).await;
@@ -138,7 +138,7 @@ pub async fn test_worker_delayed_visibility_skips_future_items<F: ProviderFactor
     hidden.times.assert_kept_for(delay, again.times);
 }
 
-/// Queue messages for an unknown instance leave their queue at the next fetch, and block nothing. A provider that keeps dead
+/// Queue messages for an unknown instance leave their queue at the next fetch, and block nothing. A provider with dead
 /// letters keeps them there (16.11, B1).
 pub async fn test_orphan_queue_messages_dropped<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
@@ -165,7 +165,8 @@ pub async fn test_orphan_queue_messages_dropped<F: ProviderFactory + ?Sized>(fac
     }
 }
 
-/// Other messages for an unknown instance block nothing, and join a start that comes later, in arrival order (16.11, B1).
+/// Other messages for an unknown instance block nothing, and are delivered with a later start, in arrival order (16.11,
+/// B1).
 pub async fn test_messages_wait_for_their_start<F: ProviderFactory + ?Sized>(factory: &F) {
     let stranger = loop {
         let fixture = Fixture::new(factory).await;
@@ -177,7 +178,7 @@ pub async fn test_messages_wait_for_their_start<F: ProviderFactory + ?Sized>(fac
         fixture.claim_instance("healthy").await;
         fixture.send(start("stranger")).await;
         let claim = fixture.claim_instance("stranger").await;
-        // Had the start come too late, the messages would rightly be dead letters.
+        // If the start came too late, the messages are rightly dead letters, so try again.
         if factory.orphan_message_ttl().is_none_or(|ttl| sent.elapsed() < ttl) {
             break claim;
         }
@@ -219,7 +220,7 @@ pub async fn test_messages_come_in_the_order_in_which_they_became_visible<F: Pro
     fixture.send(raised("ordered", "before")).await;
     tokio::time::sleep(fixture.lease + Duration::from_millis(10)).await;
     fixture.send(raised("ordered", "after")).await;
-    // Both were overdue when they arrived, so their arrival counts.
+    // Both timers were overdue when they arrived, so they are ordered by arrival.
     fixture.send(timer_fired("ordered", 2, 2_000)).await;
     fixture.send(timer_fired("ordered", 3, 1_000)).await;
     fixture.abandon(&held, None, false).await;
@@ -238,7 +239,7 @@ pub async fn test_messages_come_in_the_order_in_which_they_became_visible<F: Pro
     );
 }
 
-/// A queue message that was given back with a delay is not overtaken by a younger one (I15, 16.9).
+/// A queue message that was abandoned with a delay is not overtaken by a younger one (I15, 16.9).
 pub async fn test_delayed_queue_messages_keep_their_order<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("fifo").await;

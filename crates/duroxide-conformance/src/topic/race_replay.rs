@@ -1,6 +1,6 @@
-//! Races that a real runtime must decide the same way live, on replay, and over continue-as-new.
+//! Races in which a real runtime must choose the same winner live, on replay, and over continue-as-new.
 //!
-//! The nodes here have no execution cache, and most validations replace the node half way, so that its decisions depend on
+//! The nodes here have no execution cache, and most validations replace the node half way, so that decisions depend on
 //! the store alone.
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ async fn waits_and_says(ctx: OrchestrationContext, word: &str) -> Output {
     Ok(word.to_owned())
 }
 
-/// A second start never replaces the handler, version or input an instance began with (2.3, 18.1).
+/// A second start never replaces the handler, version or input with which an instance began (2.3, 18.1).
 pub async fn test_duplicate_start_preserves_pinned_handler<F: ProviderFactory + ?Sized>(factory: &F) {
     let provider = factory.create_provider().await;
     let old =
@@ -55,7 +55,7 @@ pub async fn test_duplicate_start_preserves_pinned_handler<F: ProviderFactory + 
     new.stop().await;
 }
 
-/// A registry whose `Race` 1.0.0 continues as new to version 2.0.0, which is not in it.
+/// A registry whose `Race` 1.0.0 continues as new to version 2.0.0, which the registry does not have.
 fn continuing_to_missing_version() -> OrchestrationRegistry {
     race("1.0.0", |ctx, _| async move { ctx.continue_as_new_versioned("2.0.0", "carried on").await })
 }
@@ -69,7 +69,7 @@ fn continued(history: &[Event]) -> bool {
     has(history, |kind| matches!(kind, EventKind::OrchestrationContinuedAsNew { .. }))
 }
 
-/// A successor whose handler is missing here waits until a node has it; the instance keeps running (8.5, 8.6, 16.8).
+/// A successor without a handler waits until a node has the handler; the instance keeps running (8.5, 8.6, 16.8).
 pub async fn test_continue_as_new_unregistered_backoff<F: ProviderFactory + ?Sized>(factory: &F) {
     let provider = factory.create_provider().await;
     let old = Node::start(&provider, continuing_to_missing_version()).await;
@@ -87,7 +87,7 @@ pub async fn test_continue_as_new_unregistered_backoff<F: ProviderFactory + ?Siz
     new.stop().await;
 }
 
-/// A successor that is poisoned fails as an execution of its own; the one before still ended in continue-as-new (8.6,
+/// A poisoned successor fails as an execution of its own; the execution before it still ended in continue-as-new (8.6,
 /// S0.A1).
 pub async fn test_continue_as_new_poisoned_successor_is_own_execution<F: ProviderFactory + ?Sized>(
     factory: &F,
@@ -109,7 +109,7 @@ pub async fn test_continue_as_new_poisoned_successor_is_own_execution<F: Provide
     node.stop().await;
 }
 
-/// A `ContinueAsNew` item outranks a client's start that waits beside it, whatever their order (2.3).
+/// A `ContinueAsNew` item takes precedence over a client's start in the same batch, whatever their order (2.3).
 pub async fn test_continue_as_new_duplicate_start<F: ProviderFactory + ?Sized>(factory: &F) {
     let provider = factory.create_provider().await;
     let old = Node::start(&provider, continuing_to_missing_version()).await;
@@ -169,8 +169,8 @@ async fn reads_two_messages(ctx: OrchestrationContext) -> Output {
     Ok(format!("execution {} got {first} and {second}", ctx.execution_id()))
 }
 
-/// Messages that wait while an execution hands over to the next are delivered to it, carried ones first (8.3, 8.5, I15).
-/// The first execution was written by the version `stamp`.
+/// Messages that arrive while an execution continues as new are delivered to the next one, after the carried ones (8.3,
+/// 8.5, I15). The first execution was written by the version `stamp`.
 pub async fn test_continue_as_new_transition_delivery<F: ProviderFactory + ?Sized>(factory: &F, stamp: &str) {
     let fixture = Fixture::new(factory).await;
     store_history(&fixture, "transit", stamp, vec![]).await;
@@ -197,7 +197,7 @@ pub async fn test_continue_as_new_transition_delivery<F: ProviderFactory + ?Size
     node.stop().await;
 }
 
-/// Selects between two queues that both have a message, waits, and reads what is left.
+/// Selects between two queues that both have a message, waits, and reads the remaining message.
 async fn races_two_queues(ctx: OrchestrationContext) -> Output {
     let left = ctx.dequeue_event("left");
     let right = ctx.dequeue_event("right");
@@ -240,12 +240,13 @@ pub async fn test_queue_race_cancellation_replay<F: ProviderFactory + ?Sized>(fa
 
     let second = Node::start(&provider, race("1.0.0", |ctx, _| races_two_queues(ctx))).await;
     second.client().raise_event("queues", "go", "").await.expect("an event is accepted");
-    // The subscription that was made first is bound first, so it wins although the select names the other one first.
+    // Messages are bound to subscriptions in the order in which these were made, so the first subscription wins
+    // although the select names the other one first.
     assert_eq!(second.output_of("queues").await, "from left, then from right");
     second.stop().await;
 }
 
-/// In the first execution races two queues, then continues as new; in the second reads the message that was left.
+/// Races two queues in the first execution and continues as new; the second execution reads the remaining message.
 async fn carries_the_loser(ctx: OrchestrationContext, input: String) -> Output {
     if ctx.execution_id() > 1 {
         let rest = ctx.dequeue_event(if input == "from left" { "right" } else { "left" }).await;
@@ -274,7 +275,7 @@ pub async fn test_continue_as_new_queue_race_replay<F: ProviderFactory + ?Sized>
     second.stop().await;
 }
 
-/// A history that an older version wrote is replayed, keeps its stamps, and goes on with those of this build (S2.5, 17.1).
+/// A history of an older version is replayed and keeps its stamps; new events have those of this build (S2.5, 17.1).
 pub async fn test_queue_replay_version_stamp_roundtrip<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let queue = || "queue".to_owned();

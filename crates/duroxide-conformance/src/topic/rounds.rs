@@ -1,6 +1,6 @@
-//! `commit_round`: the end of one execution and the beginning of the next in one commit, and timers deleted with it.
+//! `commit_round`: ends one execution and begins the next in one commit, and deletes cancelled timers with it.
 //!
-//! A provider that keeps the default body says so by `commits_rounds()`; then there is nothing to check here.
+//! A provider that keeps the default body says so by `commits_rounds()`; most validations check nothing for it.
 
 use duroxide_core::{Event, EventKind};
 use duroxide_provider::{ExecutionMetadata, NextExecution, ProviderError, Round, ScheduledTimerIdentifier};
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A fixture, if the provider stores all of a round.
+/// A fixture, if the provider commits whole rounds.
 async fn round_fixture<F: ProviderFactory + ?Sized>(factory: &F) -> Option<Fixture> {
     let fixture = Fixture::new(factory).await;
     fixture.provider.commits_rounds().then_some(fixture)
@@ -28,7 +28,7 @@ async fn commit_round(fixture: &Fixture, claim: &Claim, round: Round) {
     committed.expect("commit_round_ref must accept a round");
 }
 
-/// The second execution of `instance`: it has started and schedules activity 2.
+/// The second execution of `instance`, which has started and schedules activity 2.
 fn successor(instance: &str) -> NextExecution {
     NextExecution {
         execution_id: 2,
@@ -118,7 +118,7 @@ pub async fn test_commit_round_pins_next_execution<F: ProviderFactory + ?Sized>(
     assert_eq!(claim.expect("the next execution is pinned to 2.0.0").item.instance, "pins");
 }
 
-/// Status changes of the two executions count on their own, and keys are merged in between (12.1, 11.2).
+/// Each execution raises the status version, and the keys of the first are merged before the second (12.1, 11.2).
 pub async fn test_commit_round_applies_state_of_both_executions<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = round_fixture(factory).await else { return };
     fixture.running("state").await;
@@ -142,7 +142,7 @@ pub async fn test_commit_round_applies_state_of_both_executions<F: ProviderFacto
     assert_eq!(left, ["old"], "the snapshot holds what the old execution left");
 }
 
-/// Timers that a round cancels are deleted with it, due or not; others stay (14.2, 5.3).
+/// Timers that a round cancels are deleted with it, due or not; other timers stay (14.2, 5.3).
 pub async fn test_commit_round_deletes_cancelled_timers<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = round_fixture(factory).await else { return };
     let hour = now_ms() + 3_600_000;
@@ -169,7 +169,7 @@ pub async fn test_commit_round_deletes_cancelled_timers<F: ProviderFactory + ?Si
     }
 }
 
-/// A round that also creates a timer may cancel it: nothing is left of it (5.3, deletes come after the inserts).
+/// A round may create a timer and cancel it: no timer is left (5.3, deletes come after the inserts).
 pub async fn test_commit_round_timer_created_and_cancelled<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = round_fixture(factory).await else { return };
     fixture.send(start("noop")).await;
@@ -182,7 +182,7 @@ pub async fn test_commit_round_timer_created_and_cancelled<F: ProviderFactory + 
     fixture.expect_no_claim("a timer that its own round cancels must not fire").await;
 }
 
-/// Rounds that break at one step each, by what is wrong with them.
+/// Rounds that each fail at another step, with what is wrong with them.
 fn broken_rounds(instance: &str) -> Vec<(&'static str, Round)> {
     let whole = || {
         let mut round = handing_over(instance, 4);
@@ -224,7 +224,7 @@ fn broken_rounds(instance: &str) -> Vec<(&'static str, Round)> {
     broken
 }
 
-/// A round that breaks at any step leaves nothing behind, and its lock can be used again (S4.22, S4.25, I10).
+/// A round that fails at any step leaves nothing behind, and its lock stays valid (S4.22, S4.25, I10).
 pub async fn test_commit_round_rolls_back_at_every_step<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = round_fixture(factory).await else { return };
     let mut round = first_round("steps");
@@ -256,7 +256,7 @@ pub async fn test_commit_round_rolls_back_at_every_step<F: ProviderFactory + ?Si
     );
 }
 
-/// The state of the instance `steps` that reads show without taking locks.
+/// The state of the instance `steps` that can be read without taking locks.
 async fn visible_state(fixture: &Fixture) -> Result<String, ProviderError> {
     let provider = &fixture.provider;
     let depths = match provider.as_management_capability() {
@@ -277,7 +277,7 @@ async fn visible_state(fixture: &Fixture) -> Result<String, ProviderError> {
     ))
 }
 
-/// A repeated commit after a lost answer shows as an invalid token and changes nothing (S4.24, 16.5).
+/// A commit that is repeated after a lost answer fails with an invalid token and changes nothing (S4.24, 16.5).
 pub async fn test_commit_round_repeated_after_lost_answer<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some(fixture) = round_fixture(factory).await else { return };
     fixture.running("repeat").await;

@@ -24,7 +24,7 @@ async fn try_as(fixture: &Fixture, owner: &SessionFetchConfig) -> Option<Work> {
     fixture.try_work_with(LONG_LEASE, Some(owner), &TagFilter::DefaultOnly).await
 }
 
-/// Fetches as this owner; there must be something.
+/// Fetches as this owner, which must get an activity.
 async fn fetch_as(fixture: &Fixture, owner: &SessionFetchConfig, why: &str) -> Work {
     try_as(fixture, owner).await.unwrap_or_else(|| panic!("{why}: {} must get an activity", owner.owner_id))
 }
@@ -69,7 +69,7 @@ pub async fn test_non_session_items_fetchable_by_any_worker<F: ProviderFactory +
     fixture.work().await;
 }
 
-/// A session nobody owns is claimed by the fetch (13.1).
+/// A fetch claims a session that has no owner (13.1).
 pub async fn test_session_item_claimable_when_no_session<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
     let work = fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
@@ -85,7 +85,7 @@ pub async fn test_session_affinity_same_worker<F: ProviderFactory + ?Sized>(fact
     assert_eq!(second.item, session_activity("i", 3, "s"));
 }
 
-/// Others get nothing of a session that is owned (13.1).
+/// Other owners get no activities of an owned session (13.1).
 pub async fn test_session_affinity_blocks_other_worker<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3]).await;
     fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
@@ -105,7 +105,7 @@ pub async fn test_different_sessions_different_workers<F: ProviderFactory + ?Siz
     fetch_as(&fixture, &owner("A"), "A owns s1").await;
 }
 
-/// A session that is owned elsewhere does not hold back activities without session (13.1).
+/// A session of another owner does not hold back activities without session (13.1).
 pub async fn test_mixed_session_and_non_session_items<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3]).await;
     fixture.schedule(activity("i", 1, 4)).await;
@@ -114,7 +114,7 @@ pub async fn test_mixed_session_and_non_session_items<F: ProviderFactory + ?Size
     assert_eq!(plain.item, activity("i", 1, 4), "an owned session must be passed over");
 }
 
-/// When the lease of a session has ended, others may claim it (13.1).
+/// After the lease of a session has ended, other owners may claim it (13.1).
 pub async fn test_session_claimable_after_lock_expiry<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3]).await;
     let first = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
@@ -131,7 +131,7 @@ pub async fn test_none_session_skips_session_items<F: ProviderFactory + ?Sized>(
     assert_eq!(fixture.work().await.item, activity("i", 1, 3));
 }
 
-/// With a session config both kinds come, in queue order (A11).
+/// With a session config, activities with and without session are fetched in queue order (A11).
 pub async fn test_some_session_returns_all_items<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
     fixture.schedule(activity("i", 1, 3)).await;
@@ -167,7 +167,7 @@ pub async fn test_renew_session_lock_skips_idle<F: ProviderFactory + ?Sized>(fac
     assert_eq!(renew(&fixture, "A", LONG_LEASE, LONG_LEASE).await, 1, "by a longer measure it is not idle");
 }
 
-/// Without sessions nothing is renewed, and that is no error (A11).
+/// Renewing without sessions renews nothing and is not an error (A11).
 pub async fn test_renew_session_lock_no_sessions<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     assert_eq!(renew(&fixture, "A", LONG_LEASE, LONG_LEASE).await, 0, "A owns no session");
@@ -216,7 +216,7 @@ pub async fn test_cleanup_keeps_active_sessions<F: ProviderFactory + ?Sized>(fac
     expect_nothing(&fixture, &owner("B"), "A still owns the session").await;
 }
 
-/// A session that was removed comes back with its next activity, free for anyone (13.1).
+/// A removed session is created again by its next activity, and anyone may claim it (13.1).
 pub async fn test_cleanup_then_new_item_recreates_session<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
     let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
@@ -228,8 +228,7 @@ pub async fn test_cleanup_then_new_item_recreates_session<F: ProviderFactory + ?
     expect_nothing(&fixture, &owner("A"), "B owns the session now").await;
 }
 
-/// Waits until the session of `work` is idle by the measure of one lease, refreshes it, and asserts that a renewal finds
-/// it active.
+/// Waits until the session of `work` was idle for one lease, refreshes it, and asserts that a renewal finds it active.
 async fn assert_refreshed_by<R: AsyncFnOnce()>(fixture: &Fixture, work: &Work, refresh: R) {
     work.times.lease_ends(fixture.lease).await;
     let refreshed = std::time::Instant::now();
@@ -287,7 +286,7 @@ pub async fn test_shared_worker_id_any_caller_can_fetch_owned_session<F: Provide
     assert!(fetched.iter().all(Option::is_some), "every slot of the owning node must get an activity");
 }
 
-/// Of owners that fetch at once one gets the session (13.1, I08).
+/// Of several owners that fetch concurrently exactly one gets the session (13.1, I08).
 pub async fn test_concurrent_session_claim_only_one_wins<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Arc::new(with_session_items(factory, &[2, 3, 4, 5]).await);
     let fetches = (0..4).map(|n| {
@@ -299,7 +298,7 @@ pub async fn test_concurrent_session_claim_only_one_wins<F: ProviderFactory + ?S
     assert_eq!(winners, 1, "exactly one of four owners must get the session");
 }
 
-/// After a takeover the new owner keeps the session, and the old one is kept out (13.1).
+/// After a takeover the new owner keeps the session, and the old owner gets nothing (13.1).
 pub async fn test_session_takeover_after_lock_expiry<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3, 4]).await;
     let first = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
@@ -309,7 +308,7 @@ pub async fn test_session_takeover_after_lock_expiry<F: ProviderFactory + ?Sized
     fetch_as(&fixture, &owner("B"), "B owns the session").await;
 }
 
-/// An abandoned session activity comes back to its owner (13.1).
+/// An abandoned session activity is delivered to its owner again (13.1).
 pub async fn test_abandoned_session_item_retryable<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
     let work = fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
@@ -337,7 +336,7 @@ pub async fn test_original_worker_reclaims_expired_session<F: ProviderFactory + 
     expect_nothing(&fixture, &owner("B"), "A owns the session again").await;
 }
 
-/// An activity whose lock ended comes back to the owner of its live session, and to nobody else (13.1, 16.1).
+/// An activity whose lock ended is delivered to the owner of its live session again, and to nobody else (13.1, 16.1).
 pub async fn test_activity_lock_expires_session_lock_valid_same_worker_refetches<
     F: ProviderFactory + ?Sized,
 >(
@@ -375,7 +374,7 @@ pub async fn test_session_lock_expires_same_worker_reacquires<F: ProviderFactory
     assert_eq!(renew(&fixture, "A", LONG_LEASE, LONG_LEASE).await, 1, "the session is owned again");
 }
 
-/// The end of a session's lease does not take the lock of an activity away (16.1).
+/// The end of a session's lease does not end the lock of an activity (16.1).
 pub async fn test_session_lock_expires_activity_lock_valid_ack_succeeds<F: ProviderFactory + ?Sized>(
     factory: &F,
 ) {
@@ -386,7 +385,7 @@ pub async fn test_session_lock_expires_activity_lock_valid_ack_succeeds<F: Provi
     ack(&fixture, &work).await;
 }
 
-/// When both leases have ended another worker may claim, not before the later of them (13.1, 16.1).
+/// Another worker may claim when both leases have ended, not before the later one (13.1, 16.1).
 pub async fn test_both_locks_expire_different_worker_claims<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
     let config = leased_owner("A", fixture.lease * 2);

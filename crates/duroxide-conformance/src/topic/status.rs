@@ -25,8 +25,8 @@ pub async fn test_status_of_unknown_instance<F: ProviderFactory + ?Sized>(factor
     assert_eq!(descriptor, None);
 }
 
-/// An instance whose start is queued is shown to clients as running and listed as pending, until its first round; a stray
-/// message makes no instance. The plain reads do not know it. A provider may be unable to tell (20.2a).
+/// An instance whose start is queued is shown to clients as running and listed as pending, until its first round; a
+/// stray message makes no instance. The plain reads do not find the instance. A provider may not support this (20.2a).
 pub async fn test_queued_start_is_visible_to_clients<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let Some(admin) = fixture.provider.as_management_capability() else { return };
@@ -117,7 +117,7 @@ pub async fn test_status_shows_custom_status<F: ProviderFactory + ?Sized>(factor
     assert_eq!((shown.custom_status, shown.custom_status_version), (None, 2));
 }
 
-/// An instance that has history but no row is known; its execution is the highest one with events (A11).
+/// An instance that has history but no row is found; its execution is the highest one with events (A11).
 pub async fn test_status_of_instance_without_row<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     for execution_id in [1, 2] {
@@ -150,8 +150,8 @@ pub async fn test_read_descriptor<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(descriptor, Some(expected));
 }
 
-/// The last event id is read without decoding events, so an undecodable history has one too. A provider may be unable to
-/// tell it (16.6, A17.3).
+/// The last event id is read without decoding events, so it can be read from an undecodable history too. A provider may
+/// not support this (16.6, A17.3).
 pub async fn test_last_event_id<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("i").await;
@@ -170,8 +170,8 @@ pub async fn test_last_event_id<F: ProviderFactory + ?Sized>(factory: &F) {
     assert!(matches!(unknown, None | Some(0)), "an unknown instance has no events, but {unknown:?} was said");
 }
 
-/// Of several starts of one id exactly one creates the instance, whatever its state; the others find it, and are told
-/// whether it was started alike. A provider may be unable to tell; then it starts nothing (20.1, 20.2a).
+/// Of several starts of one id exactly one creates the instance. The others find it, whatever its state, and learn
+/// whether its start was the same. A provider that does not support this starts nothing (20.1, 20.2a).
 pub async fn test_start_if_new<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let provider = &fixture.provider;

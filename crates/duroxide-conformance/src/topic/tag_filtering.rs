@@ -19,7 +19,7 @@ async fn with_tagged_items<F: ProviderFactory + ?Sized>(factory: &F) -> Fixture 
     fixture
 }
 
-/// Takes everything that passes the filter.
+/// Fetches all activities that pass the filter.
 async fn drain(fixture: &Fixture, filter: &TagFilter) -> Vec<WorkItem> {
     let mut taken = Vec::new();
     while let Some(work) = fixture.try_work_with(LONG_LEASE, None, filter).await {
@@ -61,7 +61,7 @@ pub async fn test_multi_tag_filter<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(taken, [tagged_activity("i", 3, "gpu"), tagged_activity("i", 4, "cpu")]);
 }
 
-/// A tag is an opaque text that comes back as it was given (13.4).
+/// A tag is an opaque text that is returned unchanged (13.4).
 pub async fn test_tag_round_trip_preservation<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     for (id, tag) in (2..).zip(["a'b\"c", "Ünïcödé ✓", "with space", "%_*"]) {
@@ -75,7 +75,7 @@ pub async fn test_tag_round_trip_preservation<F: ProviderFactory + ?Sized>(facto
     }
 }
 
-/// `Any` takes everything, in queue order (13.4).
+/// `Any` takes all activities, in queue order (13.4).
 pub async fn test_any_filter_fetches_everything<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_tagged_items(factory).await;
     let taken = drain(&fixture, &TagFilter::any()).await;
@@ -94,7 +94,7 @@ pub async fn test_tag_survives_abandon_and_refetch<F: ProviderFactory + ?Sized>(
     assert_eq!((again.item, again.attempts), (work.item, 2));
 }
 
-/// Workers with different tags take different activities of one queue; nobody blocks the other (13.4).
+/// Workers with different tags take different activities of one queue and do not block each other (13.4).
 pub async fn test_multi_runtime_tag_isolation<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     for id in 2..8 {
@@ -107,7 +107,7 @@ pub async fn test_multi_runtime_tag_isolation<F: ProviderFactory + ?Sized>(facto
     assert_eq!(even, [2, 4, 6].map(|id| tagged_activity("i", id, "even")));
 }
 
-/// Activities that a round hands out keep their tags (13.4).
+/// Activities that a round enqueues keep their tags (13.4).
 pub async fn test_tag_preserved_through_ack_orchestration_item<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let mut round = first_round("tagged");

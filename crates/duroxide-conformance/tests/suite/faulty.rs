@@ -1,4 +1,4 @@
-//! The suite notices: for each broken rule, the validations that must fail.
+//! Tests that the suite finds faults: for each broken rule, the validations that must fail.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

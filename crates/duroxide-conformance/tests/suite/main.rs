@@ -28,7 +28,7 @@ use plain_provider::plain_provider;
 
 const ORPHAN_MESSAGE_TTL: Duration = Duration::from_millis(300);
 
-/// Serves a memory engine, and keeps a handle to it for the damage that no provider call can do.
+/// Serves a memory engine, and keeps a handle to it to damage its rows in ways that no provider call can.
 #[derive(Default)]
 struct MemoryFactory {
     engine: Mutex<Option<DamagedEngine>>,
@@ -77,7 +77,7 @@ impl ProviderFactory for MemoryFactory {
     }
 
     async fn insert_undecodable_rows(&self, instance: &str) -> bool {
-        // A plain provider is not told `max_attempts`, so it cannot be watched giving up.
+        // A plain provider does not receive `max_attempts`, so a test cannot observe when it gives up.
         if !self.plain {
             self.engine().enqueue_nonsense(instance);
         }

@@ -8,11 +8,11 @@ use duroxide_provider::{
 };
 use duroxide_store::StoreProvider;
 
-/// What a plain provider does differently: its management is plain too, and a fetch of activities returns at once,
-/// whatever it is asked.
+/// Restricts a provider to the plain contract: plain management calls, and fetches of activities that return at once,
+/// whatever the poll timeout.
 pub(crate) struct Plain(pub(crate) Arc<StoreProvider>);
 
-/// A provider that hands on what a provider must have, and nothing else.
+/// A provider that forwards only the required methods of the contract.
 pub(crate) fn plain_provider(store: StoreProvider) -> Arc<Intercepted<Plain>> {
     let store = Arc::new(store);
     Intercepted::new(Arc::clone(&store) as Arc<dyn Provider>, Plain(store))

@@ -24,7 +24,7 @@ fn open(folder: &Path) -> PeekLockEngine<FsStore> {
 /// An engine on a folder of its own.
 struct InFolder {
     engine: PeekLockEngine<FsStore>,
-    /// Whether it reads its files again after every commit.
+    /// Whether the engine reads its files again after every commit.
     rereads: bool,
     _folder: TempDir,
 }
@@ -54,7 +54,7 @@ impl EngineLayer for InFolder {
 
 duroxide_provider::engine_stories!(InFolder::new(false));
 
-/// S4.29: files that are read again after every commit do what the model does.
+/// S4.29: an engine that reads its files again after every commit does what the model does.
 #[test]
 fn files_do_what_the_model_does() {
     static NUMBER: AtomicU64 = AtomicU64::new(7);
@@ -141,7 +141,7 @@ fn a_damaged_record_is_named() {
     assert!(matches!(error(folder.path()), FsError::Damaged { .. }));
 }
 
-/// Q1: an event that nobody can decode stays where it is, and what comes after it keeps its number.
+/// Q1: an undecodable event stays in its place, and the events after it keep their numbers.
 #[test]
 fn a_damaged_event_stays_in_its_place() {
     let folder = running();

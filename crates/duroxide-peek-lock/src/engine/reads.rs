@@ -1,4 +1,4 @@
-//! Reads, which the memory engine answers.
+//! Reads, answered by the memory engine.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use duroxide_provider::{
 use super::PeekLockEngine;
 use crate::PeekLockStore;
 
-/// Answers each read from memory, after reading the store again if that is due.
+/// Answers each read from memory, after reading the store again if a reload was requested or a write failed.
 macro_rules! read_from_memory {
     ($(fn $read:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         impl<S: PeekLockStore> StoreReader for PeekLockEngine<S> {

@@ -21,7 +21,7 @@ use crate::table_store::{TableStore, Tables};
 
 const ORPHAN_MESSAGE_TTL: Duration = Duration::from_millis(300);
 const NONSENSE: &str = r#"{"Nonsense":1}"#;
-/// Above all numbers that the provider has given by then.
+/// Larger than all numbers that the provider has assigned by then.
 const NUMBER: u64 = 1_000_000;
 
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Factory {
         self.created.lock().unwrap().as_ref().expect("a provider has been created").0.clone()
     }
 
-    /// Changes the tables behind the provider's back, and has it read them again.
+    /// Changes the tables directly, and makes the provider read them again.
     async fn damage<T>(&self, damage: impl FnOnce(&mut Tables) -> T) -> T {
         let (store, provider) =
             self.created.lock().unwrap().as_ref().cloned().expect("a provider has been created");
@@ -111,7 +111,7 @@ fn undecodable_message(instance: &str) -> QueueItem {
         due_at: Timestamp::ZERO,
         kind: MessageKind::Other,
         key: None,
-        // It waits for an instance for as long as the test lasts.
+        // In the future, so that the message does not become an orphan during the test.
         enqueued_at: Timestamp::from_millis(9_000_000_000_000),
         hidden_until: Timestamp::ZERO,
         attempts: 0,

@@ -1,4 +1,4 @@
-//! S4.33 to S4.40: what a crash between two writes leaves, and what the next process makes of it.
+//! S4.33 to S4.40: crashes between any two writes, and how the next process recovers from them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,13 +14,13 @@ use duroxide_provider::{
 
 use crate::table_store::{Call, Stop, TableStore};
 
-/// A process that uses the store.
+/// Opens the store in a process that does not know whether another one still uses it.
 fn process(store: &TableStore) -> Scenario {
     let engine = PeekLockEngine::open(store.revived(), MemoryOptions::default());
     Scenario::new(engine.expect("the tables can be read"))
 }
 
-/// The next process, which knows that the one before is gone. It finds a sound store.
+/// Opens the store in the next process, which knows that the one before has ended. The store must be sound.
 fn next_process(store: &TableStore) -> Scenario {
     let engine = PeekLockEngine::open(store.revived().alone(), MemoryOptions::default());
     let mut scenario = Scenario::new(engine.expect("the tables can be read"));
@@ -28,7 +28,7 @@ fn next_process(store: &TableStore) -> Scenario {
     scenario
 }
 
-/// Runs a call in the middle of which the process dies.
+/// Runs a call during which the process dies.
 fn die(store: &TableStore, stop: Stop, call: impl FnOnce()) {
     store.revived().stop(stop);
     let died = catch_unwind(AssertUnwindSafe(call));
@@ -54,7 +54,7 @@ fn waiting_for_an_activity(store: &TableStore) -> Scenario {
     scenario
 }
 
-/// The same, and the activity's result is queued.
+/// Like [`waiting_for_an_activity`], and the activity's result is queued.
 fn with_a_result(store: &TableStore) -> Scenario {
     let mut scenario = waiting_for_an_activity(store);
     let work = scenario.work().expect("the activity is queued");
@@ -124,7 +124,7 @@ fn a_crash_between_append_and_ack_records_one_completion_and_acks_it() {
     assert!(after.work().is_none(), "and only once");
 }
 
-/// S4.34: the fast path alone, in a store that lost the note.
+/// S4.34: only the fast path recovers, because the store lost the recorded steps.
 #[test]
 fn a_completion_that_is_in_history_is_acked_and_not_delivered() {
     let store = TableStore::default();
@@ -172,7 +172,7 @@ fn a_crash_before_the_result_is_stored_delivers_the_activity_again() {
     assert_eq!(again.attempt_count, 2);
 }
 
-/// S4.37, S4.18: an external event has no schedule to recognise it by. The note of its round says that it was consumed.
+/// S4.37, S4.18: an external event has no schedule to recognise it by. The recorded steps say that it was consumed.
 #[test]
 fn a_crash_between_append_and_ack_records_an_external_event_once() {
     let store = TableStore::default();
@@ -192,7 +192,7 @@ fn a_crash_between_append_and_ack_records_an_external_event_once() {
     assert!(after.claim().is_some(), "another one with the same data is");
 }
 
-/// S4.38: wherever it stops, the next execution begins once and is woken once.
+/// S4.38: at whichever write the process dies, the next execution begins once and is woken once.
 #[test]
 fn a_crash_in_a_continue_as_new_begins_the_next_execution_once() {
     let mut windows = 0;
@@ -221,8 +221,8 @@ fn a_crash_in_a_continue_as_new_begins_the_next_execution_once() {
     assert!(windows >= 6, "only {windows} windows");
 }
 
-/// S4.39: at no moment is work enqueued whose schedule is not in the history, and nothing is acknowledged before the
-/// events that came of it are stored.
+/// S4.39: at no moment is work enqueued whose schedule is not in the history, and no item is acknowledged before the
+/// events that it caused are stored.
 #[test]
 fn nothing_is_enqueued_before_its_schedule_and_nothing_acked_before_its_append() {
     for stop in 0.. {
@@ -253,7 +253,7 @@ fn nothing_is_enqueued_before_its_schedule_and_nothing_acked_before_its_append()
     }
 }
 
-/// S4.32: a store that cannot tell whether its former user lives keeps to the visibility deadline.
+/// S4.32: a store that cannot tell whether its former process still runs keeps locks until their deadline.
 #[test]
 fn a_lock_holds_until_its_deadline_unless_its_holder_is_known_to_be_gone() {
     let store = TableStore::default();
@@ -306,7 +306,7 @@ fn a_crash_in_an_abandon_counts_the_attempt_once() {
     }
 }
 
-/// 16.4: a fetch counts the attempt of a lock that was lost for all of its messages, or it has not happened.
+/// 16.4: a fetch after a lost lock counts the attempt for all messages of that lock, or for none.
 #[test]
 fn a_crash_in_a_fetch_after_a_lost_lock_counts_all_messages_alike() {
     for stop in 0.. {
@@ -327,7 +327,7 @@ fn a_crash_in_a_fetch_after_a_lost_lock_counts_all_messages_alike() {
     }
 }
 
-/// 19.1: a tree is deleted whole, also over a crash.
+/// 19.1: a tree is deleted whole, even if a crash interrupts the deletion.
 #[test]
 fn a_crash_in_a_delete_deletes_the_whole_tree() {
     for stop in 0.. {
@@ -348,7 +348,7 @@ fn a_crash_in_a_delete_deletes_the_whole_tree() {
     }
 }
 
-/// A failed write is no crash: the same process reads its store again, and its locks still hold.
+/// A failed write is not a crash: the same process reads its store again, and its locks still hold.
 #[test]
 fn a_process_goes_on_after_a_failed_write() {
     let store = TableStore::default();

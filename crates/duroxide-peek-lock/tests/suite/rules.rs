@@ -1,4 +1,4 @@
-//! The adapter keeps the rules that every store engine keeps, also if it is opened anew after every transaction.
+//! The adapter keeps the rules of every store engine, also if it reads its store again after every transaction.
 
 use duroxide_peek_lock::{MemoryOptions, PeekLockEngine};
 use duroxide_provider::{
@@ -14,7 +14,7 @@ fn engine(store: TableStore) -> PeekLockEngine<TableStore> {
     PeekLockEngine::open(store, MemoryOptions::default()).expect("the tables can be read")
 }
 
-/// Reads its store again after every commit.
+/// An engine that reads its store again after every commit.
 struct Rereading(PeekLockEngine<TableStore>);
 
 impl EngineLayer for Rereading {
@@ -56,8 +56,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// S4.39, I06, I10: wherever a process dies, the next one finds a store in which every scheduled call has exactly one
-    /// carrier, no completion is recorded twice, and status, history and locks agree.
+    /// S4.39, I06, I10: at whichever write a process dies, the next one finds a store in which every scheduled call has
+    /// exactly one carrier, no completion is recorded twice, and status, history and locks agree.
     #[test]
     fn a_store_is_sound_after_a_crash_at_any_write(
         numbers in prop::collection::vec(any::<u64>(), 20..120),
@@ -77,7 +77,7 @@ proptest! {
         let crashed = store.has_stopped();
         let mut after = Subject::new(engine(store.revived()));
         let mut violations = invariant::check(&after.snapshot().expect("the tables can be read"));
-        // A start that a deleted parent had sent may find another instance under the parent's id.
+        // I17 does not hold after a delete: another instance may have the id of the deleted parent that sent a start.
         violations.retain(|violation| !(deleted && violation.invariant.starts_with("I17")));
         prop_assert!(violations.is_empty(), "crashed: {crashed}\n{violations:#?}");
     }

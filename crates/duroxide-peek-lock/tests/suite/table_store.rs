@@ -11,7 +11,7 @@ use duroxide_peek_lock::{
 };
 use duroxide_provider::store::{EventRow, FailureClass, StoreFailure};
 
-/// What survives a crash.
+/// The content of the store, which survives a crash.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     pub(crate) instances: BTreeMap<String, InstanceRecord>,
@@ -22,7 +22,7 @@ pub(crate) struct Tables {
     pub(crate) unfinished: Vec<Step>,
 }
 
-/// A write, for tests that stop at one.
+/// The kinds of writes, for tests that stop at one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Note,
@@ -40,7 +40,7 @@ pub(crate) enum Call {
     RemoveInstance,
 }
 
-/// When a store stops.
+/// When a store stops working.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Stop {
     #[default]
@@ -60,7 +60,7 @@ struct State {
     writes: usize,
 }
 
-/// A handle to the tables. A clone sees the same ones.
+/// A handle to the tables. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TableStore {
     state: Arc<Mutex<State>>,
@@ -72,7 +72,7 @@ impl TableStore {
         self.state().stop = stop;
     }
 
-    /// What a new process sees: the same tables, and a store that works.
+    /// The store as a new process opens it: the same tables, and writes work again.
     pub(crate) fn revived(&self) -> Self {
         let mut state = self.state();
         (state.stop, state.stopped) = (Stop::Never, false);
@@ -80,7 +80,7 @@ impl TableStore {
         self.clone()
     }
 
-    /// A store that knows that nobody else uses it.
+    /// The store, certain that no other process uses it.
     pub(crate) fn alone(mut self) -> Self {
         self.former_user_is_gone = true;
         self

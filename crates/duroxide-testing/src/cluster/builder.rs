@@ -1,4 +1,4 @@
-//! [`ClusterBuilder`]: what a cluster is made of, and running a test in it.
+//! [`ClusterBuilder`]: configures a cluster, and runs a test in it.
 
 use std::{
     collections::BTreeMap,
@@ -24,19 +24,19 @@ use super::{
 };
 use crate::{Mock, TextMock, dice::Dice};
 
-/// The virtual time after which a test has failed, unless [`ClusterBuilder::time_limit`] says otherwise.
+/// The default of [`ClusterBuilder::time_limit`].
 const TIME_LIMIT: Duration = Duration::from_secs(20 * 365 * 86_400);
-/// A node that a crash plan has killed is started again after this long, at most.
+/// The longest time until a node that a crash plan has killed is restarted.
 const RESTART_MAX_MS: u64 = 10_000;
-/// Open instances that a failed test names.
+/// Maximum number of open instances that the message of a timed-out test names.
 const NAMED_MAX: u32 = 5;
 
-/// What a [`TestCluster`] is made of.
+/// Configures a [`TestCluster`], and runs a test in it.
 #[must_use = "nothing happens until `run`"]
 pub struct ClusterBuilder {
     seed: u64,
     plan: Option<CrashPlan>,
-    /// Where the number of awaits is reported when the test has ended.
+    /// Receives the number of awaits when the test has ended.
     awaits: Arc<Mutex<u64>>,
     handlers: Vec<Handlers>,
     mocks: ActivityRegistryBuilder,
@@ -70,28 +70,29 @@ impl ClusterBuilder {
         self
     }
 
-    /// Runs this instead of the activity, on every node.
+    /// Replaces the activity `A` by the mock, on every node.
     pub fn mock<A: Activity>(mut self, mock: &Mock<A>) -> Self {
         self.mocks = mock.register(self.mocks);
         self
     }
 
-    /// Runs this instead of the activity of that name, on every node.
+    /// Replaces the activity of the mock's name by the mock, on every node.
     pub fn mock_text(mut self, mock: &TextMock) -> Self {
         self.mocks = mock.register(self.mocks);
         self
     }
 
-    /// Everything random in the cluster comes from this seed. Seed 0 runs tasks in the order in which they become ready;
-    /// other seeds try other orders.
+    /// The seed of all random numbers in the cluster. Seed 0 runs tasks in the order in which they become ready; other
+    /// seeds try other orders.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Changes the options of all nodes. In a cluster some intervals are a year: those at which a node looks for what no
-    /// test waits for, because every one of them would interrupt a jump in time. Every turn is replayed from scratch and
-    /// compared ([`RuntimeOptions::audit`]): code that would not do the same again fails.
+    /// Changes the options of all nodes. The defaults differ from those of a real node: the intervals of background
+    /// work that no test waits for are a year, because each run would interrupt a jump in time, and every turn is
+    /// audited ([`RuntimeOptions::audit`]). An audit replays the turn from scratch and compares, so nondeterministic
+    /// code fails.
     pub fn options(mut self, change: impl FnOnce(&mut RuntimeOptions)) -> Self {
         change(&mut self.options);
         self
@@ -110,15 +111,15 @@ impl ClusterBuilder {
         self
     }
 
-    /// Starts the nodes and runs the test. When it returns, the cluster is gone.
+    /// Starts the nodes, runs the test, and ends the cluster.
     ///
     /// # Panics
-    /// With the test; if handlers cannot be registered together, or the store cannot be opened; if the time limit has
-    /// passed; inside of a tokio runtime.
+    /// If the test panics, handlers cannot be registered together, the store cannot be opened, the time limit has
+    /// passed, or the caller is already inside a tokio runtime.
     pub fn run<T>(self, test: impl AsyncFnOnce(TestCluster) -> T) -> T {
         let executor = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
         let executor = executor.unwrap_or_else(|error| fail(&format!("no tokio runtime: {error}")));
-        // Destructors ask for the time, and must get the virtual one.
+        // Destructors read the clock, which must be the virtual one.
         let _entered = executor.enter();
         executor.block_on(LocalSet::new().run_until(self.run_here(test)))
     }
@@ -163,7 +164,7 @@ impl ClusterBuilder {
     }
 }
 
-/// Options under which every turn is audited, and nothing happens at short intervals while the cluster waits.
+/// Options with which every turn is audited, and no short interval interrupts a jump in time.
 fn quiet_options() -> RuntimeOptions {
     let mut options = RuntimeOptions {
         dispatcher_long_poll_timeout: RARELY,
@@ -176,7 +177,7 @@ fn quiet_options() -> RuntimeOptions {
     options
 }
 
-/// Starts nodes again that the crash plan has killed, a random time later.
+/// Restarts each node that the crash plan has killed, a random time later.
 async fn restart_crashed(cluster: &TestCluster, mut crashed: mpsc::UnboundedReceiver<usize>) {
     let mut dice = Dice::new(cluster.seed(), 2);
     while let Some(node) = crashed.recv().await {

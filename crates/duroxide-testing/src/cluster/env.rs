@@ -20,7 +20,7 @@ pub(super) struct VirtualEnv {
 }
 
 impl VirtualEnv {
-    /// `starts` is how often the node was started: each run has its own random numbers.
+    /// `starts` numbers the runs of the node: each run has its own random numbers.
     pub(super) fn new(process: Arc<Process>, time: VirtualTime, seed: u64, starts: u64) -> Self {
         let dice = Mutex::new(Dice::new(seed, (process.node() as u64) << 32 | starts));
         Self { process, time, dice }
@@ -48,8 +48,8 @@ impl Env for VirtualEnv {
         self.process.spawn(task);
     }
 
-    /// Runs the turn here and now: there is one thread. A turn that panics leaves its caller without an answer, as on a
-    /// turn thread.
+    /// Runs the turn on the calling thread, which is the only one. If the turn panics, its caller gets no answer, as
+    /// with a turn thread.
     fn run_turn(&self, job: TurnJob) -> Box<dyn RunningTurn> {
         let _panic = catch_unwind(AssertUnwindSafe(job));
         Box::new(DoneTurn)
@@ -64,7 +64,7 @@ impl Env for VirtualEnv {
     }
 }
 
-/// A turn that has ended before anybody could give it up.
+/// A turn that has already ended.
 struct DoneTurn;
 
 impl RunningTurn for DoneTurn {

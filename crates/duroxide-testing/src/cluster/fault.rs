@@ -49,7 +49,7 @@ pub(super) struct Faults {
     faults: Mutex<Vec<StoreFault>>,
 }
 
-/// What happens to one call.
+/// The outcome that the faults decide for one call.
 pub(super) enum Fate {
     Made,
     Refused(ProviderError),
@@ -61,7 +61,7 @@ impl Faults {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
     }
 
-    /// Decides about one call.
+    /// Decides the outcome of the next call of `method`.
     pub(super) fn fate(&self, method: &'static str) -> Fate {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         faults.retain(|fault| fault.calls > 0);

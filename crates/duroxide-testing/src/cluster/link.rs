@@ -1,4 +1,4 @@
-//! [`Link`]: the way from a node to the store.
+//! [`Link`]: passes the calls of a node to the store, or makes them fail.
 
 use std::{future::Future, sync::Arc};
 
@@ -19,11 +19,11 @@ pub(super) struct Link {
     sweeps: bool,
 }
 
-/// Closed while a node is frozen: the store must not hand work to a fetch whose caller cannot take it.
+/// Keeps fetches out of the store while a node is frozen: the store must not hand work to a node that cannot take it.
 #[derive(Debug)]
 pub(super) struct Gate {
     closed: watch::Sender<bool>,
-    /// How many fetches wait in the store.
+    /// The number of fetches that wait in the store.
     fetches: watch::Sender<usize>,
 }
 
@@ -91,7 +91,7 @@ impl Link {
         method: &'static str,
         call: impl Future<Output = Result<T, ProviderError>>,
     ) -> Result<T, ProviderError> {
-        // A node may die while its call is on its way, and then nothing has happened.
+        // An await before the call: a node that is killed here dies before its call reaches the store.
         yield_now().await;
         if method.starts_with("fetch_") { self.gate.fetch(method, call).await } else { call.await }
     }
@@ -119,7 +119,7 @@ impl ProviderLayer for Link {
         }
     }
 
-    /// A node without management calls does not sweep, which it would do every 30 seconds of virtual time.
+    /// Hides the management calls unless the node has to sweep: a sweep every 30 seconds would interrupt jumps in time.
     fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
         self.sweeps.then(|| self.store.as_management_capability()).flatten()
     }

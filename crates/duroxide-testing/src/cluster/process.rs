@@ -13,27 +13,27 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::dice::Dice;
 
-/// A task in this many polls is put behind the other tasks that can run, so that seeds try different orders.
+/// One in this many polls is postponed behind the other tasks that can run, so that seeds try different orders.
 const POLLS_PER_DELAY: u64 = 4;
 
-/// A crash that a cluster makes by itself.
+/// A planned crash of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CrashPlan {
     /// The node that reaches this await dies there. Awaits of all nodes are counted, from 0.
     pub(crate) at_await: u64,
 }
 
-/// What the processes of a cluster share: the count of awaits and the order of tasks.
+/// State that the processes of a cluster share: the count of awaits and the order of tasks.
 pub(super) struct World {
     state: Mutex<WorldState>,
-    /// Is told the number of a node that the plan has killed.
+    /// Sends the number of a node that the plan has killed.
     crashed: UnboundedSender<usize>,
 }
 
 struct WorldState {
     awaits: u64,
     plan: Option<CrashPlan>,
-    /// Decides about delays; `None` runs tasks in the order in which they become ready.
+    /// Decides which polls are postponed; `None` runs tasks in the order in which they become ready.
     order: Option<Dice>,
 }
 
@@ -44,7 +44,7 @@ impl World {
         Self { state: Mutex::new(WorldState { awaits: 0, plan, order }), crashed }
     }
 
-    /// How many awaits of nodes have been reached.
+    /// The number of awaits that nodes have reached.
     pub(super) fn awaits(&self) -> u64 {
         lock(&self.state).awaits
     }
@@ -114,7 +114,7 @@ impl Process {
         tokio::spawn(Member { id, cell, process: Arc::clone(self) });
     }
 
-    /// Drops every task where it awaits. One that is being polled is dropped when the poll returns.
+    /// Drops every task where it awaits. A task that is being polled is dropped when the poll returns.
     pub(super) fn kill(&self) {
         let tasks = {
             let mut state = lock(&self.state);
@@ -141,7 +141,7 @@ impl Process {
         parked.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether the process is frozen. If so, the task is woken when it goes on.
+    /// Whether the process is frozen. If so, [`Self::resume`] wakes the task.
     fn is_parked(&self, waker: &Waker) -> bool {
         let mut state = lock(&self.state);
         if state.paused {

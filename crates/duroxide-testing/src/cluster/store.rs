@@ -18,7 +18,7 @@ pub(super) enum StoreKind {
     SqliteIn(PathBuf),
 }
 
-/// Opens a store. Nothing happens in it unless [`drive`] runs.
+/// Opens a store. It answers no calls until [`drive`] runs.
 pub(super) fn open(
     kind: &StoreKind,
     seed: u64,
@@ -73,14 +73,14 @@ fn sqlite(_folder: &std::path::Path, _seed: u64) -> StoreBuilder {
     StoreBuilder::new(MemoryEngine::default())
 }
 
-/// A path of no file yet: a folder serves many clusters.
+/// A path at which no file exists: several clusters may share a folder.
 #[cfg(feature = "sqlite")]
 fn free_path(folder: &std::path::Path, seed: u64) -> PathBuf {
     let paths = (0..u32::MAX).map(|number| folder.join(format!("cluster-{seed}-{number}.db")));
     paths.into_iter().find(|path| !path.exists()).unwrap_or_default()
 }
 
-/// Locks of nodes in one process: a node that is gone says so itself, and nobody has to look.
+/// Node locks that are never examined: all nodes are in this process, and the store learns of their end directly.
 #[derive(Debug)]
 struct NeverExamined;
 

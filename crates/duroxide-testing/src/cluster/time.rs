@@ -1,4 +1,4 @@
-//! [`VirtualTime`]: the paused clock of tokio, as every clock that a cluster needs.
+//! [`VirtualTime`]: the paused clock of tokio, for all clocks and timers of a cluster.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use duroxide_runtime::env::{BoxFuture, Moment, Timer, TokioTimer};
 /// 2030-01-01 00:00:00 UTC, in milliseconds since the epoch.
 const BEGIN_MS: u64 = 1_893_456_000_000;
 
-/// An interval that no test reaches more than a few times. What a node does at intervals would make every jump in time
+/// An interval that no test reaches more than a few times. Periodic work of a node would make every jump in time
 /// expensive.
 pub(super) const RARELY: Duration = Duration::from_secs(365 * 86_400);
 

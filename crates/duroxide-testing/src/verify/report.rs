@@ -1,25 +1,25 @@
-//! [`VerifyReport`]: what a check of a store found.
+//! [`VerifyReport`]: the result of a check of a store.
 
 use std::{collections::BTreeMap, fmt, process::ExitCode};
 
 use super::Checked;
 use crate::ReplayError;
 
-/// Kinds of findings that are told apart, so that a report stays small whatever the store holds.
+/// Maximum number of findings, which bounds the size of a report.
 const FINDINGS_MAX: usize = 200;
 
-/// What [`verify_open_instances`](super::verify_open_instances) found.
+/// The result of [`verify_open_instances`](super::verify_open_instances).
 #[derive(Debug, Clone, Default)]
 pub struct VerifyReport {
     checked: u64,
     ended: u64,
     failed: u64,
     findings: BTreeMap<Key, FindingReport>,
-    /// Failed instances of further kinds.
+    /// Failed instances that belong to none of the findings.
     others: u64,
 }
 
-/// Instances that differ in the same way are one finding: name, version, event and place in the code.
+/// Identifies a finding: instances that differ at the same event and place in the code are one finding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     name: String,
@@ -36,31 +36,31 @@ pub struct FindingReport {
     pub name: String,
     /// The handler version.
     pub version: String,
-    /// How many instances.
+    /// The number of instances.
     pub instances: u64,
-    /// One of them.
+    /// The id of one of the instances.
     pub example: String,
-    /// Why that one cannot go on.
+    /// Why the example cannot go on.
     pub error: ReplayError,
 }
 
 impl VerifyReport {
-    /// How many instances were checked, those that have ended meanwhile not counted.
+    /// The number of checked instances, not counting those that ended meanwhile.
     pub fn checked(&self) -> u64 {
         self.checked
     }
 
-    /// How many instances have ended before they could be checked.
+    /// The number of instances that ended before they could be checked.
     pub fn ended_meanwhile(&self) -> u64 {
         self.ended
     }
 
-    /// How many instances cannot go on with the new code.
+    /// The number of instances that cannot go on with the new code.
     pub fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// What was found, by name, version and event.
+    /// The findings, ordered by name, version and event.
     pub fn findings(&self) -> impl Iterator<Item = &FindingReport> {
         self.findings.values()
     }
@@ -108,7 +108,7 @@ fn event_of(error: &ReplayError) -> u64 {
     }
 }
 
-/// Where in the code, or what kind of finding.
+/// The place in the code at which the replay diverged, or the kind of error.
 fn place_of(error: &ReplayError) -> String {
     match error {
         ReplayError::Diverges(divergence) => divergence.location.map(ToString::to_string).unwrap_or_default(),

@@ -1,6 +1,6 @@
-//! The session cookie: which token somebody showed, until when, signed with a key made of that token.
+//! The session cookie: names a token and an expiry time, and is signed with a key derived from that token.
 //!
-//! Nothing is kept in memory, so all replicas of a service accept the cookie, and it ends when its token is changed.
+//! The server keeps no sessions, so all replicas of a service accept the cookie. Changing the token ends its sessions.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ const LIFETIME: Duration = Duration::from_secs(SESSION_SECONDS);
 
 const PURPOSE: &str = "session";
 
-/// A new session of the token with this number.
+/// The cookie value of a new session for the token with this number.
 pub(super) fn seal(key: &Key, number: usize, nonce: &Key, now: SystemTime) -> String {
     let ends = seconds(now) + LIFETIME.as_secs();
     let claim = format!("{number}.{ends}.{}", nonce.to_text());
@@ -25,7 +25,7 @@ pub(super) fn seal(key: &Key, number: usize, nonce: &Key, now: SystemTime) -> St
     format!("{claim}.{signature}")
 }
 
-/// The number of the token that a session names. It is a claim until [`is_valid`] has checked it.
+/// The number of the token that a session names. Do not trust it before [`is_valid`] has checked the session.
 pub(super) fn claimed_number(value: &str) -> Option<usize> {
     value.split('.').next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! [`Tokens`]: the tokens that are accepted, and links that work once.
+//! [`Tokens`]: the accepted tokens, and links that work once.
 
 use std::{
     fmt,
@@ -32,7 +32,7 @@ impl fmt::Display for WeakToken {
 
 impl std::error::Error for WeakToken {}
 
-/// What somebody showed to sign in, and what they get.
+/// The credential of a login.
 pub(crate) enum SignIn<'a> {
     Token(&'a str),
     Link(&'a str),
@@ -42,7 +42,7 @@ pub(crate) enum SignIn<'a> {
 #[derive(Default)]
 pub(crate) struct Tokens {
     accepted: Vec<Accepted>,
-    /// Digests of codes of links that nobody has used yet, with the number of their token.
+    /// Digests of the codes of unused links, with the number of their token.
     links: Mutex<Vec<(String, usize)>>,
 }
 
@@ -62,12 +62,12 @@ impl Tokens {
         Ok(())
     }
 
-    /// Lets whoever has `code` sign in with the first token, once.
+    /// Accepts `code` for one login with the first token.
     pub(crate) fn add_link(&self, code: &str) {
         self.links.lock().unwrap_or_else(PoisonError::into_inner).push((digest(code), 0));
     }
 
-    /// The value of a new session cookie; `None` for a token or a link that is not accepted.
+    /// The value of a new session cookie; `None` if the credential is not accepted.
     pub(crate) fn sign_in(&self, shown: &SignIn<'_>) -> Option<String> {
         let number = match shown {
             SignIn::Token(token) => self.number_of(token)?,
@@ -95,7 +95,7 @@ impl Tokens {
         })
     }
 
-    /// Compares with all tokens, so that the time does not tell which one is close.
+    /// Compares with all tokens, so that the duration does not reveal which token is close.
     fn number_of(&self, token: &str) -> Option<usize> {
         let shown = digest(token);
         let all = self.accepted.iter().enumerate();

@@ -11,7 +11,7 @@ use crate::format;
 
 /// The width of the drawing, in its own units.
 pub(crate) const WIDTH: u64 = 1_000;
-/// No bar is narrower, or it could not be seen.
+/// The minimum width of a visible bar.
 const NARROWEST: u64 = 4;
 
 /// The calls of an execution as bars over time.
@@ -21,7 +21,7 @@ pub(crate) struct Gantt {
     pub(crate) end: String,
     pub(crate) span: String,
     pub(crate) rows: Vec<Row>,
-    /// Calls that are not shown because there are too many.
+    /// The number of calls left out because there are too many.
     pub(crate) left_out: usize,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Row {
     /// `activity`, `timer`, `event`, `queue`, `child`, `step` or `cancel`.
     pub(crate) kind: &'static str,
     pub(crate) label: String,
-    /// 2 or more for a retry.
+    /// The attempt: 2 or more for a retry.
     pub(crate) attempt: u32,
     pub(crate) state: State,
     pub(crate) x: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Row {
     pub(crate) took: String,
 }
 
-/// What became of a call.
+/// The state of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Open,
@@ -72,7 +72,7 @@ struct Call {
     state: State,
 }
 
-/// The calls that were made or ended by the events `shown`, of a whole history. `now_ms` ends the bars of open calls.
+/// The calls of a whole history that the events `shown` made or ended. The bars of open calls end at `now_ms`.
 pub(crate) fn gantt(history: &[Event], shown: &[Event], now_ms: u64, rows_max: usize) -> Gantt {
     let calls = calls(history);
     let (from, to) =
@@ -126,7 +126,7 @@ fn calls(history: &[Event]) -> Vec<Call> {
     calls.list
 }
 
-/// The calls so far. The maps make each event cost the same in a long history.
+/// The calls so far. The maps make the cost of an event independent of the length of the history.
 #[derive(Default)]
 struct Calls<'a> {
     list: Vec<Call>,
@@ -216,7 +216,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Events and messages go to the oldest open wait for their name.
+    /// External events and queue messages complete the oldest open wait for their name.
     fn oldest_open(&mut self, kind: &'a EventKind) -> Option<usize> {
         let wait = if let EventKind::ExternalEvent { name, .. } = kind {
             ("event", name.as_str())
@@ -227,7 +227,7 @@ impl<'a> Calls<'a> {
         };
         let open = self.open.get_mut(&wait)?;
         while let Some(at) = open.pop_front() {
-            // One that was given up is no longer open.
+            // A wait that was given up is no longer open.
             if self.list.get(at).is_some_and(|call| call.end.is_none()) {
                 return Some(at);
             }
@@ -247,7 +247,7 @@ fn waited_for(kind: &EventKind) -> Option<(&'static str, &str)> {
     matches!(kind, EventKind::CancellationSubscribed).then_some(("cancel", ""))
 }
 
-/// How the call ends that an event completes or gives up.
+/// The final state of the call that an event completes or gives up.
 fn ended(kind: &EventKind) -> Option<State> {
     match kind.role() {
         EventRole::GivenUp { .. } => Some(State::GivenUp),

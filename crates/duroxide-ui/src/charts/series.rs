@@ -1,4 +1,4 @@
-//! [`Series`]: what began and ended over time, as bars.
+//! [`Series`]: starts and ends of instances over time, as bars.
 
 use crate::format;
 
@@ -6,11 +6,11 @@ use crate::format;
 pub(crate) const WIDTH: u64 = 1_000;
 pub(crate) const HEIGHT: u64 = 160;
 
-/// What began and ended over time.
+/// Starts and ends of instances over time.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Series {
     pub(crate) bars: Vec<Bar>,
-    /// What the full height stands for.
+    /// The count that the full height stands for.
     pub(crate) top: String,
     pub(crate) begin: String,
     pub(crate) end: String,
@@ -19,7 +19,7 @@ pub(crate) struct Series {
     pub(crate) failed: String,
 }
 
-/// One bucket of time: what was started on the left, what ended on the right, failures on top of completions.
+/// One bar: starts on the left, ends on the right, failures on top of completions.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Bar {
     pub(crate) title: String,
@@ -42,7 +42,7 @@ pub(crate) struct Block {
     pub(crate) height: u64,
 }
 
-/// Counts per bucket, the oldest first, each of the same length.
+/// Counts per bucket, the oldest first. All slices have the same length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counts<'a> {
     pub(crate) started: &'a [u64],
@@ -50,7 +50,7 @@ pub(crate) struct Counts<'a> {
     pub(crate) failed: &'a [u64],
 }
 
-/// Draws `bars` bars, each of as many buckets as fit. The last bucket ends at `from_ms + bucket_ms * buckets`.
+/// Draws at most `bars` bars, each the sum of several buckets. The last bucket ends at `from_ms + bucket_ms * buckets`.
 pub(crate) fn series(counts: Counts<'_>, from_ms: u64, bucket_ms: u64, bars: usize) -> Series {
     let buckets = counts.started.len().max(1);
     let group = buckets.div_ceil(bars.max(1)).max(1);
@@ -80,7 +80,7 @@ pub(crate) fn series(counts: Counts<'_>, from_ms: u64, bucket_ms: u64, bars: usi
 }
 
 fn bar([started, completed, failed]: [u64; 3], begin: u64, x: u64, step: u64, top: u64) -> Bar {
-    // Something is never drawn as nothing.
+    // A count above zero is always visible.
     let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / top).max(2) };
     let block = |count: u64, below: u64| {
         let height = height(count).min(HEIGHT - below.min(HEIGHT));

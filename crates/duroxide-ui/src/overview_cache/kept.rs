@@ -1,8 +1,8 @@
-//! [`Kept`]: an answer that is costly to read, kept and refreshed in the background.
+//! [`Kept`]: a cached answer that is costly to read, refreshed in the background.
 //!
-//! Whoever asks gets what is there at once. If that is old, one task reads it again, whoever else asks meanwhile. A read that
-//! took a time `t` is not repeated for 40 `t` (or another factor), so the reads of one answer never take more than 1/41 of a
-//! reader's time.
+//! A caller gets the cached answer at once. If it is old, one task reads it again, however many callers ask meanwhile.
+//! A read that took a time `t` is not repeated for 40 `t` (or another factor), so the reads of one answer never take
+//! more than 1/41 of a reader's time.
 
 use std::{
     future::Future,
@@ -15,14 +15,14 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// How much longer an answer is kept than it took to read, unless something else is asked for.
+/// An answer is cached this many times as long as its read took, unless the caller sets another factor.
 const PATIENCE: u32 = 40;
-/// How long it is kept at least.
+/// Minimum time for which an answer is cached.
 const SHORTEST: Duration = Duration::from_secs(2);
-/// How long somebody waits for the first answer of all.
+/// How long a caller waits for the first answer.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
-/// An answer, and how it was got.
+/// An answer, and how long its read took.
 #[derive(Debug)]
 pub(crate) struct Answer<T> {
     pub(crate) value: T,
@@ -33,7 +33,7 @@ pub(crate) struct Answer<T> {
 pub(crate) struct Kept<T> {
     state: Mutex<State<T>>,
     patience: u32,
-    /// How often it was read.
+    /// The number of finished reads.
     reads: watch::Sender<u64>,
 }
 
@@ -49,14 +49,13 @@ impl<T: Send + Sync + 'static> Kept<T> {
         Self::with_patience(PATIENCE)
     }
 
-    /// An answer that is kept `patience` times as long as it took to read.
+    /// An answer that is cached `patience` times as long as its read took.
     pub(crate) fn with_patience(patience: u32) -> Arc<Self> {
         let state = State { answer: None, not_before: None, is_reading: false };
         Arc::new(Self { state: Mutex::new(state), patience, reads: watch::Sender::new(0) })
     }
 
-    /// The answer as it is; starts `read` if it is old. `None` if there is none yet, or the last read failed and there never was
-    /// one.
+    /// The cached answer. Starts `read` in the background if the answer is old. `None` if no read has succeeded yet.
     pub(crate) async fn get<F>(self: &Arc<Self>, read: F) -> Option<Arc<Answer<T>>>
     where
         F: Future<Output = Option<T>> + Send + 'static,
@@ -69,12 +68,12 @@ impl<T: Send + Sync + 'static> Kept<T> {
         if answer.is_some() || !self.lock().is_reading {
             return answer;
         }
-        // Nobody was ever told anything: a small store answers within this time.
+        // There is no answer yet: a small store is read within this time.
         let _ = timeout(FIRST_WAIT, reads.changed()).await;
         self.lock().answer.clone()
     }
 
-    /// How often it was read, for streams that tell of it.
+    /// The number of finished reads, by which live streams notice a new answer.
     pub(crate) fn reads(&self) -> u64 {
         *self.reads.borrow()
     }
@@ -88,7 +87,7 @@ impl<T: Send + Sync + 'static> Kept<T> {
     }
 
     async fn refresh(self: Arc<Self>, read: impl Future<Output = Option<T>>) {
-        // Also if the read panics: otherwise nobody would ever read again.
+        // A guard, so that a panic also ends the read. Otherwise no later read would begin.
         let end = EndOfRead(&self, Instant::now());
         let value = read.await;
         if let Some(value) = value {

@@ -25,7 +25,7 @@ pub(crate) async fn cancel(visit: Visit) -> Result<Changed, Failure> {
     Ok(Changed::then(&visit.root, &links::instance(id), "cancel"))
 }
 
-/// The reason of a cancellation for which nobody gave one.
+/// The default reason of a cancellation.
 pub(crate) const CANCEL_REASON: &str = "cancelled in the console";
 
 pub(crate) async fn delete(visit: Visit) -> Result<Changed, Failure> {
@@ -44,12 +44,11 @@ pub(crate) async fn start_again(visit: Visit) -> Result<Changed, Failure> {
     Ok(Changed::then(&visit.root, &links::instance(&new_id), "start-again"))
 }
 
-/// How many new ids are tried.
+/// Maximum number of new ids that are tried.
 const TRIES: u32 = 100;
 
-/// Starts an orchestration again as a new instance: with the name and input of the instance's first execution, and the version
-/// that new instances get today. The
-/// ended instance stays as it is; the new one is called `<id>-again-<n>`.
+/// Starts an orchestration again as a new instance, with the name and input of the instance's first execution, and the
+/// version that new instances get today. The ended instance stays as it is; the new one is called `<id>-again-<n>`.
 pub(crate) async fn start_once_more(client: &Client, id: &str) -> Result<String, ClientError> {
     let executions = client.list_executions(id).await?;
     let first = executions.first().copied().unwrap_or(INITIAL_EXECUTION_ID);

@@ -16,7 +16,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("icon.svg", "image/svg+xml", include_str!("../../assets/icon.svg")),
 ];
 
-/// A changed file has another address, because pages link it with this version.
+/// The version in links to files, so that a changed file has another address.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(crate) async fn file(Path(name): Path<String>) -> Result<Response, Failure> {

@@ -1,4 +1,4 @@
-//! Changes of many instances: first a preview of what is hit, then exactly that.
+//! Changes of many instances: a preview of the affected instances, then the change of exactly these instances.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::{
     visit::{Frame, Place, Visit, show},
 };
 
-/// What is done to each instance.
+/// The change that is made to each instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Cancel,
@@ -43,7 +43,7 @@ impl Action {
         }
     }
 
-    /// Why an instance is left alone.
+    /// Why the action cannot be applied to an instance.
     fn obstacle(self, info: &InstanceInfo) -> Option<&'static str> {
         let has_ended = matches!(info.status.as_str(), "Completed" | "Failed");
         match self {
@@ -64,13 +64,13 @@ impl Action {
     }
 }
 
-/// What an action would hit.
+/// The instances that an action would change, and those it would leave out.
 #[derive(Debug)]
 struct Preview {
     action: &'static str,
     hit: Vec<Row>,
     spared: Vec<(Row, &'static str)>,
-    /// More instances match than one action changes.
+    /// Whether more instances match than one action may change.
     has_more: bool,
 }
 
@@ -95,7 +95,7 @@ struct Page {
     preview: Preview,
 }
 
-/// `POST /bulk-preview`: shows what an action would hit. The form has ids, or a filter and `all=yes`.
+/// `POST /bulk-preview`: shows the instances that an action would change. The form has ids, or a filter and `all=yes`.
 pub(crate) async fn preview(visit: Visit) -> Result<Response, Failure> {
     let action = needed(&visit.form)?;
     let chosen = choose(&visit.console, &visit.form).await?;
@@ -103,7 +103,7 @@ pub(crate) async fn preview(visit: Visit) -> Result<Response, Failure> {
     show(&Page { frame: visit.frame(Place::Instances, None), preview })
 }
 
-/// `POST /bulk`: does to each instance of the preview what was shown, and to no other.
+/// `POST /bulk`: applies the action to the instances of the preview, and to no others.
 pub(crate) async fn run(visit: Visit) -> Result<Changed, Failure> {
     let action = needed(&visit.form)?;
     let ids = ids(&visit.console, &visit.form)?;
@@ -143,7 +143,7 @@ async fn choose(console: &Console, form: &Fields) -> Result<Chosen, Failure> {
     for id in ids(console, form)? {
         match console.client.find_instance(&id).await {
             Ok(info) => instances.push(info),
-            // Somebody else has deleted it.
+            // The instance was deleted meanwhile.
             Err(ClientError::InstanceNotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }

@@ -17,7 +17,7 @@ struct Page {
     id: String,
     link: String,
     execution_id: u64,
-    /// The beginning of the query of another event of this history.
+    /// The beginning of the query that links to another event of this history.
     source_query: String,
     event: Described,
 }

@@ -7,8 +7,8 @@ use axum::{
 
 use crate::{failure::Failure, format, visit::Visit};
 
-/// Downloads the current execution. A file whose payloads were replaced would not replay, so a console that hides payloads gives
-/// none.
+/// Downloads the current execution. Refused if the console hides payloads, because a history with replaced payloads
+/// would not replay.
 pub(crate) async fn file(visit: Visit) -> Result<Response, Failure> {
     if visit.console.redact.is_set() {
         return Err(Failure::Forbidden(
@@ -28,7 +28,7 @@ pub(crate) async fn file(visit: Visit) -> Result<Response, Failure> {
     Ok((headers, json).into_response())
 }
 
-/// What is safe in a file's name and in a header.
+/// An id reduced to characters that are safe in a file name and in a header.
 fn file_name(id: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let name: String = id.chars().map(|c| if is_safe(c) { c } else { '_' }).collect();

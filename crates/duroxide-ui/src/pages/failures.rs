@@ -21,7 +21,7 @@ use letters::Letter;
 pub(crate) use read::Bounds;
 pub(crate) use read::FailureCache;
 
-/// How many dead letters are shown: the oldest ones.
+/// Maximum number of dead letters shown: the oldest ones.
 const LETTERS_MAX: u32 = 100;
 
 #[derive(Template)]
@@ -30,13 +30,13 @@ struct Page {
     frame: Frame,
     poison: Vec<GroupView>,
     errors: Vec<GroupView>,
-    /// Groups that are left out.
+    /// The number of groups left out.
     left_out: usize,
     looked_at: String,
     has_more: bool,
-    /// The rest is being read.
+    /// Whether the remaining failures are still being read.
     is_reading: bool,
-    /// When they were read, unless that is now.
+    /// When the failures were read, unless they were read just now.
     read: Option<Moment>,
     letters: Vec<Letter>,
     has_more_letters: bool,
@@ -69,7 +69,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     })
 }
 
-/// Changes when something else has failed.
+/// A fingerprint that changes when another instance has failed.
 pub(crate) async fn fingerprint(console: &Console) -> Result<u64, Failure> {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! An instance: why it does not move, its calls over time, its history, its family and state, and what can be done.
+//! The page of an instance: why it does not move, its calls over time, its history, its family and state, and actions.
 
 mod family;
 mod hints;
@@ -38,7 +38,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     show(&Page { frame: visit.frame(Place::Instances, Some(live)), view })
 }
 
-/// Changes when the page would show something else.
+/// A fingerprint that changes when the page would show something else.
 pub(crate) async fn fingerprint(console: &Console, id: &str) -> Result<u64, Failure> {
     let info = console.client.find_instance(id).await?;
     let mut hasher = DefaultHasher::new();

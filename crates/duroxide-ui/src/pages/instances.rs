@@ -36,7 +36,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     show(&Page { frame: visit.frame(Place::Instances, Some(live)), view })
 }
 
-/// A page of instances. An instance whose id is exactly what was searched for comes first, however many begin like it.
+/// A page of instances. An instance whose id equals the search text comes first, however many ids begin with it.
 async fn read(console: &Console, filter: &Filter) -> Result<InstancePage, Failure> {
     let query = filter.query();
     let mut found = console.client.query_instances(&query).await?;
@@ -52,7 +52,7 @@ async fn read(console: &Console, filter: &Filter) -> Result<InstancePage, Failur
     Ok(found)
 }
 
-/// Changes when the page would show something else.
+/// A fingerprint that changes when the page would show something else.
 pub(crate) async fn fingerprint(console: &Console, query: &Fields) -> Result<u64, Failure> {
     let filter = Filter::new(query, &console.limits)?;
     Ok(hashed(&read(console, &filter).await?))

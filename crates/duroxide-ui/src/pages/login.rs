@@ -12,7 +12,7 @@ use crate::{
     visit::{Visit, show},
 };
 
-/// Goes on to the overview by a page of ours: a browser that comes from elsewhere would not send the new cookie with a redirect.
+/// Leads on to the overview. A redirect would not do: a browser that comes from another site would not send the cookie.
 #[derive(Template)]
 #[template(path = "signed.html")]
 struct SignedPage<'a> {
@@ -54,8 +54,8 @@ fn stranger(visit: &Visit, link_was_used: bool) -> Failure {
     Failure::Unauthorized { has_login, link_was_used }
 }
 
-/// Without a `Path` the cookie belongs to the folder of this URL, which is the console's, under whatever prefix the browser sees
-/// it.
+/// Sets the session cookie. Without a `Path` the cookie belongs to the folder of this URL, which is the console's
+/// folder under every prefix.
 fn with_cookie(page: Response, headers: &HeaderMap, value: &str, seconds: u64) -> Result<Response, Failure> {
     let is_encrypted = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
     let secure = if is_encrypted { "; Secure" } else { "" };

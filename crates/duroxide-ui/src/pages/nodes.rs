@@ -1,4 +1,4 @@
-//! Nodes and versions: what each node can do, and whether open instances could go on without it.
+//! Nodes and versions: what each node can do, and whether other nodes could go on with its open instances.
 
 mod view;
 

@@ -1,4 +1,4 @@
-//! The overview: how many instances there are, what began and ended, what waits, and who is there.
+//! The overview: counts of instances, starts and ends over time, queued work, and nodes.
 
 mod view;
 
@@ -21,7 +21,8 @@ struct Page {
     view: View,
 }
 
-/// The address that a service nests the console under. It may end with a slash or not, so no link can start from it.
+/// Redirects from the address that a service nests the console under. It may or may not end with a slash, so links
+/// cannot be relative to it.
 pub(crate) async fn from_root(visit: Visit) -> Changed {
     Changed::to(&visit.root, "overview")
 }

@@ -1,4 +1,4 @@
-//! [`Changed`]: the answer to a change: back to a page, which says what was done. Also other ways to another page.
+//! [`Changed`]: the response to a change, a redirect to a page that says what was done. Also other redirects.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -7,19 +7,19 @@ use axum::{
 
 use crate::failure::Failure;
 
-/// Where the browser goes after a change, from the console's root.
+/// A redirect to a page of the console.
 #[derive(Debug)]
 pub(crate) struct Changed {
     to: String,
 }
 
 impl Changed {
-    /// Goes to `page`.
+    /// Redirects to `page`.
     pub(crate) fn to(root: &str, page: &str) -> Self {
         Self { to: format!("{root}{page}") }
     }
 
-    /// Goes to `page`, which tells what was done by a word of [`notice`].
+    /// Redirects to `page`, which shows the [`notice`] of `done`.
     pub(crate) fn then(root: &str, page: &str, done: &str) -> Self {
         let joint = if page.contains('?') { '&' } else { '?' };
         Self { to: format!("{root}{page}{joint}done={done}") }
@@ -35,7 +35,7 @@ impl IntoResponse for Changed {
     }
 }
 
-/// What a page says after a change. The URL has only the word, so nobody can make the console say something else.
+/// The text that a page shows after a change. The URL has only a keyword, so a link cannot make up a text.
 pub(crate) fn notice(done: &str) -> Option<&'static str> {
     Some(match done {
         "raise" => "Event sent. The instance receives it with its next turn.",

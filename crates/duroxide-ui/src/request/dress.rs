@@ -1,4 +1,4 @@
-//! What every answer gets: security headers, and a page instead of a bare error.
+//! Completes every response: adds security headers, and replaces a bare error by a page.
 
 use axum::{
     extract::Request,
@@ -9,7 +9,7 @@ use axum::{
 
 use crate::{failure::Failure, links};
 
-/// Everything comes from the console itself: no inline script, no inline style, no frame, no other host.
+/// Allows only content of the console itself: no inline script, no inline style, no frame, no other host.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -38,12 +38,12 @@ pub(crate) async fn dress(request: Request, next: Next) -> Response {
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // Pages hold payloads, which no cache on the way may keep. Assets say something else.
+    // Pages contain payloads, which no cache may keep. Assets set another value.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
-/// A failure of ours, or the router's own answers.
+/// The failure of a handler, or an error of the router itself.
 fn failure_of(response: &Response) -> Option<Failure> {
     let ours = response.extensions().get::<Failure>().cloned();
     ours.or_else(|| match response.status() {

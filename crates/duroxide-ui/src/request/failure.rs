@@ -1,4 +1,4 @@
-//! [`Failure`]: why a request is not answered as asked, as a page that says what to do.
+//! [`Failure`]: why a request failed, as a page that says what to do.
 
 use askama::Template;
 use axum::{
@@ -7,7 +7,7 @@ use axum::{
 };
 use duroxide::ClientError;
 
-/// Why a request is not answered as asked.
+/// Why a request failed.
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
     Unauthorized {
@@ -92,7 +92,7 @@ impl Failure {
     }
 }
 
-/// The page is rendered by [`crate::dress`], which knows where the request came from.
+/// [`crate::dress`] renders the page, because it knows the URL of the request.
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();

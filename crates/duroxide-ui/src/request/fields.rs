@@ -24,7 +24,7 @@ impl Fields {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The first value with this name, unless it is blank. A filter that is left empty filters nothing.
+    /// The first value with this name, unless it is blank. A blank field of a form filters nothing.
     pub(crate) fn filled(&self, name: &str) -> Option<&str> {
         self.one(name).map(str::trim).filter(|value| !value.is_empty())
     }
@@ -33,12 +33,12 @@ impl Fields {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// A value that must be there.
+    /// The first value with this name. It is an error if it is missing or blank.
     pub(crate) fn needed(&self, name: &str) -> Result<&str, Failure> {
         self.filled(name).ok_or_else(|| Failure::BadRequest(format!("`{name}` is missing: fill it in")))
     }
 
-    /// A value that is a number, if it is there.
+    /// The first value with this name as a number; `None` if it is missing or blank.
     pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Failure> {
         let parse = |value: &str| {
             value.parse().map_err(|_| Failure::BadRequest(format!("`{name}` must be a number")))

@@ -1,7 +1,7 @@
-//! Relative links, which are right under every prefix.
+//! Relative links, which work under every prefix.
 //!
-//! A page never names the prefix it is served under. All links begin with the *root*: the way from the page's own URL to the
-//! console's overview. So they are also right behind a proxy that adds or removes a prefix.
+//! A page never names the prefix it is served under. All links begin with the *root*: the relative path from the page's
+//! own URL to the console's overview. So they also work behind a proxy that adds or removes a prefix.
 
 use axum::{extract::OriginalUri, http::request::Parts};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -14,13 +14,13 @@ pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, VALUE).to_string()
 }
 
-/// The link to an instance's page, from the root. Ids stand in the query: in a path, browsers would follow an id `..`, and
-/// proxies take `%2F` apart.
+/// The link to an instance's page, from the root. The id is in the query: in a path, browsers would resolve an id `..`,
+/// and proxies would decode `%2F`.
 pub(crate) fn instance(id: &str) -> String {
     format!("instance?id={}", encode(id))
 }
 
-/// The way from this request's URL to the console's overview. Ends with `/`.
+/// The relative path from this request's URL to the console's overview. Ends with `/`.
 pub(crate) fn root_of(parts: &Parts) -> String {
     let inner = parts.uri.path();
     let original = parts.extensions.get::<OriginalUri>().map_or(inner, |original| original.path());
@@ -32,7 +32,7 @@ fn root(original: &str, inner: &str) -> String {
     let depth = inner.strip_prefix('/').unwrap_or(inner).matches('/').count();
     let is_overview = inner.is_empty() || inner == "/";
     match original.rsplit('/').next() {
-        // `/duroxide` without a slash at its end: a link starts beside it, not below it.
+        // `/duroxide` without a trailing slash: links are relative to its parent.
         Some(last) if is_overview && !last.is_empty() => format!("./{last}/"),
         _ if depth > 0 => "../".repeat(depth),
         _ => "./".to_owned(),

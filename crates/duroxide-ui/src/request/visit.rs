@@ -1,4 +1,4 @@
-//! [`Visit`]: what a handler knows about a request that was let in.
+//! [`Visit`]: an admitted request, as handlers see it.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use axum::{
 
 use crate::{console::Console, failure::Failure, fields::Fields};
 
-/// A request that was let in. The guard puts it into the request's extensions.
+/// An admitted request. The guard puts it into the request's extensions.
 #[derive(Debug, Clone)]
 pub(crate) struct Visit {
     pub(crate) console: Arc<Console>,
-    /// The way to the overview; see [`crate::links`].
+    /// The relative path to the overview; see [`crate::links`].
     pub(crate) root: String,
     pub(crate) who: String,
     /// Whether forms that change something are shown.
@@ -31,12 +31,12 @@ impl<S: Sync> FromRequestParts<S> for Visit {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
-        // The guard of every route inserts one; without a guard nobody is let in.
+        // The guard of every route inserts a visit. A route without a guard admits nobody.
         parts.extensions.remove().ok_or(Failure::Forbidden("This page has no guard."))
     }
 }
 
-/// The places of the navigation.
+/// The entries of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Overview,
@@ -45,7 +45,7 @@ pub(crate) enum Place {
     Nodes,
 }
 
-/// What the frame around every page shows.
+/// The content of the frame around every page.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub(crate) root: String,
@@ -54,7 +54,7 @@ pub(crate) struct Frame {
     pub(crate) can_sign_out: bool,
     pub(crate) csrf: String,
     pub(crate) place: Place,
-    /// The stream that says when the page should be read again.
+    /// The link of the stream that says when to load the page again.
     pub(crate) live: Option<String>,
     pub(crate) notice: Option<&'static str>,
 }

@@ -45,7 +45,7 @@ async fn an_event_that_is_raised_arrives() {
     fixture.end().await;
 }
 
-/// A tab that is closed must leave neither half a change nor one that nobody wrote down.
+/// A closed tab must leave neither half a change nor an unaudited one.
 #[tokio::test]
 async fn a_change_is_made_and_written_down_although_its_browser_goes_away() {
     let fixture = Fixture::new(tokens()).await;
@@ -129,7 +129,7 @@ async fn a_preview_changes_nothing_and_the_action_hits_what_it_showed() {
     let preview = fixture.post("/bulk-preview", &filter, &cookie).await.text;
     assert!(preview.contains("Cancel: 2 instances") && preview.contains("has ended already"), "{preview}");
     assert!(fixture.audit.lock().unwrap().is_empty(), "a preview is no change");
-    // One that comes later is not hit, although it matches.
+    // An instance that starts after the preview is not changed, although it matches.
     fixture.waiting_order("a-4").await;
     let answer = fixture.post("/bulk", &[("action", "cancel"), ("id", "a-1"), ("id", "a-2")], &cookie).await;
     assert_eq!(answer.location(), "./instances?done=bulk-cancel");

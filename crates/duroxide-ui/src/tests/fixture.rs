@@ -1,4 +1,4 @@
-//! A node, a console and somebody who uses it.
+//! A node, a console and a user of it.
 
 use std::{
     sync::{Arc, Mutex},
@@ -34,7 +34,7 @@ pub(super) struct Fixture {
     runtime: Arc<Runtime>,
 }
 
-/// What a request was answered with.
+/// The response to a request.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
@@ -90,7 +90,7 @@ impl Fixture {
         .await
     }
 
-    /// A form as a browser sends it, with the token of a page of this console, from the session of `cookie`.
+    /// Sends a form as a browser does, with the token of a page of this console, in the session of `cookie`.
     pub(super) async fn post(&self, path: &str, fields: &[(&str, &str)], cookie: &str) -> Answer {
         let page =
             self.send(with_cookie(Request::get("/instances"), cookie).body(Body::empty()).unwrap()).await;
@@ -105,7 +105,7 @@ impl Fixture {
         Answer::of(self.router.clone().oneshot(request).await.unwrap()).await
     }
 
-    /// The cookie of a session of whoever has this token.
+    /// Signs in with this token, and returns the cookie of the session.
     pub(super) async fn sign_in(&self, token: &str) -> String {
         let request = Request::builder().method(Method::POST).uri("/login");
         let answer = self.send(request.body(Body::from(form(&[("token", token)]))).unwrap()).await;

@@ -130,7 +130,7 @@ async fn an_export_is_a_history_that_a_test_can_replay() {
     fixture.end().await;
 }
 
-/// A start that no node can take has nothing to export or to delete, and its page leads to the nodes.
+/// An instance that no node has begun has nothing to export or to delete, and its page links to the nodes.
 #[tokio::test]
 async fn the_page_of_a_pending_instance_offers_only_what_works() {
     let fixture = Fixture::new(tokens()).await;
@@ -160,7 +160,7 @@ async fn failures_are_grouped() {
     fixture.end().await;
 }
 
-/// More failures than one page holds are read in the background; how many were looked at is said.
+/// More failures than fit on one page are read in the background, and the page says how many were read.
 #[tokio::test]
 async fn all_failures_are_grouped_and_not_only_the_newest() {
     for (total, says) in

@@ -11,7 +11,7 @@ use crate::{
     routes::{Access, ROUTES},
 };
 
-/// Who may use what, written down a second time: a route that is opened by mistake is found.
+/// The access of every route, written down a second time, so that a route opened by mistake is found.
 const TABLE: &[(&str, Access)] = &[
     ("/", Access::Read),
     ("/overview", Access::Read),
@@ -53,7 +53,7 @@ const METHODS: [Method; 8] = [
     Method::TRACE,
 ];
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
     Nobody,
@@ -63,7 +63,7 @@ enum Who {
     Operator,
     /// An operator's session without the token of a form.
     ForgedOperator,
-    /// The same with the token, from another site.
+    /// An operator's session with the token, from another site.
     OtherSite,
 }
 
@@ -77,7 +77,7 @@ const ALL: [Who; 7] = [
     Who::OtherSite,
 ];
 
-/// What a route must answer. 400 and 404 are answers of handlers, which the walk gives no sensible input.
+/// The response that a route must give. 400 and 404 come from handlers, because the walk sends no sensible input.
 fn expected(access: Access, path: &str, method: &Method, who: Who) -> Expected {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let posts = *method == Method::POST;
@@ -103,7 +103,7 @@ fn expected(access: Access, path: &str, method: &Method, who: Who) -> Expected {
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
     LetIn,
-    /// The login form, or a session.
+    /// The login form (200 or 401), or a new session (200).
     Login,
     Status(StatusCode),
 }
@@ -166,7 +166,7 @@ async fn every_route_answers_everybody_as_the_table_says() {
         for method in METHODS {
             for who in ALL {
                 let request = walker.request(route.path, &method, who);
-                // A stream would not end; its head is what counts.
+                // Checks only the head of the response, because a stream would not end.
                 let response =
                     tower::ServiceExt::oneshot(walker.fixture.router.clone(), request).await.unwrap();
                 let expected = expected(route.access, route.path, &method, who);

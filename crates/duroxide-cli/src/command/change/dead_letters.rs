@@ -77,7 +77,7 @@ impl DeadLetters {
 impl List {
     async fn run(&self, context: &Context<'_>) -> Outcome {
         let store = context.reader().await?;
-        // The store does not know which instance is wanted.
+        // The store cannot filter by instance, so the limit applies after the filter.
         let limit = if self.instance.is_some() { None } else { Some(self.limit) };
         let mut letters = store.client.list_dead_letters(limit).await?;
         letters.retain(|letter| self.instance.is_none() || letter.instance_id == self.instance);
@@ -119,7 +119,7 @@ impl Discard {
     }
 }
 
-/// The store tells only by its text that there is no such letter, so a failure is looked into.
+/// Looks a dead letter up after a failure, because only the text of the store's error says that it does not exist.
 async fn told(store: &Store, id: &str, result: Result<(), ClientError>) -> Outcome<()> {
     match result {
         Err(error) if !error.is_retryable() => Err(find(store, id).await.err().unwrap_or(error.into())),

@@ -28,7 +28,7 @@ pub struct Delete {
 impl Delete {
     pub(crate) async fn run(&self, context: &Context<'_>) -> Outcome {
         let store = context.open(self.consent.access()).await?;
-        // Children go with their roots.
+        // Only roots, because children are deleted with their roots.
         let ids = self.selection.ids(&store.client, InstanceQuery::roots_only).await?;
         if self.consent.is_dry_run() {
             return each(&context.out, "looking", &ids, async |id| self.look(&store, id).await).await;
@@ -42,7 +42,7 @@ impl Delete {
         .await
     }
 
-    /// What a delete would hit, and whether it would be refused.
+    /// Shows what a delete would remove, or why it would be refused.
     async fn look(&self, store: &Store, id: &str) -> Outcome<Done> {
         let info = store.begun_instance(id).await?;
         if let Some(parent) = info.parent_instance_id {

@@ -1,4 +1,4 @@
-//! Does something to each of many: goes on after a failure, and says what became of each.
+//! Applies an action to each of many ids: continues after a failure, and prints each result.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     progress::Progress,
 };
 
-/// What was done to one of them.
+/// The result of an action on one id.
 #[derive(Debug)]
 pub(super) struct Done {
     /// For people.
@@ -24,7 +24,7 @@ impl Done {
     }
 }
 
-/// Does it to each, in order, and prints what became of them. Ends as the first failure did, if there was any.
+/// Applies `action` to each id, in order, and prints the results. Returns the exit of the first failure, if any.
 pub(super) async fn each(
     out: &Output,
     what: &'static str,

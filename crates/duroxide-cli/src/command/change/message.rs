@@ -1,4 +1,4 @@
-//! What `start`, `raise` and `enqueue` have in common: a payload, and an instance that can take a message.
+//! Shared by `start`, `raise` and `enqueue`: the payload, and the check that an instance can take a message.
 
 use std::{fs, io::Read as _, path::PathBuf};
 
@@ -35,8 +35,8 @@ impl Payload {
     }
 }
 
-/// Refuses an instance that cannot take a message. A message for an unknown instance would wait for it and then become a
-/// dead letter, which is seldom what was meant.
+/// Refuses an instance that cannot take a message. A message for an unknown instance would wait for its start and then
+/// become a dead letter, which is seldom what the user wants.
 pub(super) async fn check_open(store: &Store, id: &str) -> Outcome<()> {
     match store.client.get_orchestration_status(id).await? {
         OrchestrationStatus::Running { .. } => Ok(()),

@@ -50,7 +50,7 @@ impl Prune {
     }
 }
 
-/// What a prune would look at. Which executions it takes is decided by the store.
+/// Counts the executions that a prune would consider. The store decides which of them it removes.
 async fn look(store: &Store, id: &str) -> Outcome<Done> {
     store.begun_instance(id).await?;
     let executions = store.client.list_executions(id).await?.len();

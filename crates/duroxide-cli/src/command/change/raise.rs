@@ -39,7 +39,7 @@ impl Raise {
         .await
     }
 
-    /// An event that nobody waits for is recorded, and no later wait receives it.
+    /// Warns if the instance does not wait for the event: it would be recorded, and no later wait would receive it.
     async fn warn_if_unheard(&self, store: &Store, id: &str) -> Outcome<()> {
         let waits = awaited(&store.client.explain(id).await?);
         if !waits.contains(&self.event) {

@@ -28,7 +28,7 @@ impl Explain {
         for id in &ids {
             match store.client.explain(id).await.map_err(Failure::from) {
                 Ok(explanation) => found.push(explanation),
-                // The others of a long list are explained all the same.
+                // The remaining instances are explained all the same.
                 Err(failure) => {
                     note(&format!("error: {failure}"));
                     exit = failure.exit;

@@ -90,10 +90,10 @@ impl History {
         }
     }
 
-    /// The history, if it is longer than what was seen of it. Counting events is cheaper than reading them.
+    /// The history, if it has more than `seen` events. Counting events is cheaper than reading them.
     async fn read_if_more(&self, client: &Client, execution: u64, seen: usize) -> Outcome<Vec<Event>> {
         let Ok(info) = client.get_execution_info(&self.instance, execution).await else {
-            // No node has begun it, or it was deleted.
+            // No node has begun the instance or the execution, or the instance was deleted.
             let status = client.get_orchestration_status(&self.instance).await?;
             let is_gone = status == OrchestrationStatus::NotFound;
             return if is_gone { Err(Failure::no_instance(&self.instance)) } else { Ok(Vec::new()) };

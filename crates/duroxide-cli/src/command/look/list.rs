@@ -37,12 +37,12 @@ impl List {
         let mut left = if self.all { usize::MAX } else { self.limit as usize };
         let (mut listed, mut printed) = (Vec::new(), false);
         loop {
-            // A page is at most so long, whatever is asked for.
+            // The store limits the size of a page.
             let page_size = u32::try_from(left).unwrap_or(u32::MAX).min(InstanceQuery::MAX_LIMIT);
             let page = store.client.query_instances(&query.clone().limit(page_size)).await?;
             left -= page.instances.len().min(left);
             let is_last = left == 0 || page.next.is_none();
-            // People and pipes get each page as it comes; JSON is one document.
+            // Text and ids are printed page by page; JSON is one document.
             listed.extend(page.instances);
             let is_due = context.out.format != Format::Json && !listed.is_empty();
             if is_due || (is_last && !(printed && listed.is_empty())) {

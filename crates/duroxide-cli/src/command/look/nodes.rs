@@ -1,4 +1,4 @@
-//! `nodes`: who takes work, and what each of them can do.
+//! `nodes`: the nodes, and what each of them can do.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -51,7 +51,7 @@ fn row(node: &JoinedNode, now_ms: u64) -> [Line; 6] {
         return [name, seen, unknown, "".into(), "".into(), "".into()];
     };
     let orchestrations: Vec<String> = orchestrations(capability).collect();
-    // Every node has those that are built in.
+    // Every node has the built-in activities, so they are left out.
     let activities = capability.activities.iter().map(String::as_str);
     let activities: Vec<&str> =
         activities.filter(|name| !name.starts_with(SYSCALL_ACTIVITY_PREFIX)).collect();

@@ -1,4 +1,4 @@
-//! `queues`: what waits, for whom, and since when.
+//! `queues`: the work that waits, the capability it needs, and since when.
 
 use clap::Args;
 use duroxide::{

@@ -1,4 +1,4 @@
-//! `show`: one instance, all that is known of it except its events.
+//! `show`: everything about one instance except its events.
 
 use clap::Args;
 use duroxide::{Client, Event, EventKind, ExecutionInfo, InstanceInfo, OrchestrationStatus};
@@ -15,7 +15,7 @@ use crate::{
     time::{age, iso, now_ms},
 };
 
-/// Executions that are shown, the newest ones.
+/// Maximum number of executions shown, the newest ones.
 const EXECUTIONS_MAX: usize = 10;
 
 /// `show`
@@ -44,7 +44,7 @@ impl Show {
     }
 }
 
-/// What `show` reads of an instance.
+/// The data that `show` reads about an instance.
 struct Portrait {
     info: InstanceInfo,
     input: Option<String>,
@@ -149,7 +149,7 @@ impl Portrait {
 }
 
 async fn first_event(client: &Client, id: &str, execution_id: u64) -> Outcome<Option<Event>> {
-    // What cannot be decoded is for `history --raw`; the rest can be shown all the same.
+    // An undecodable history is shown by `history --raw`; everything else can be shown here all the same.
     let events = client.read_execution_history(id, execution_id).await.unwrap_or_default();
     Ok(events.into_iter().next())
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 const HOUR_MS: u64 = 3_600_000;
-/// Dead letters are counted up to here.
+/// Dead letters are counted up to this number.
 const DEAD_LETTERS_MAX: u32 = 1_000;
 
 /// `stats`
@@ -49,7 +49,7 @@ impl Stats {
     }
 }
 
-/// How many instances there are of each status, and what waits.
+/// The number of instances by status, and the work that waits.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
     pub(super) running: u64,

@@ -49,7 +49,7 @@ impl Tree {
     async fn top(&self, store: &Store) -> Outcome<InstanceInfo> {
         let mut top = store.instance(&self.instance).await?;
         while let (true, Some(parent)) = (self.root, &top.parent_instance_id) {
-            // A parent that was deleted alone, by an older release, leaves its children as roots.
+            // An older release could delete a parent alone, which left its children as roots.
             let Ok(parent) = store.instance(parent).await else { break };
             top = parent;
         }

@@ -35,7 +35,7 @@ impl Versions {
     }
 }
 
-/// Something that runs, and the live nodes that can go on with it.
+/// A version of running instances, and the live nodes that can go on with them.
 #[derive(Debug, PartialEq, Eq)]
 struct Support {
     what: String,
@@ -43,7 +43,7 @@ struct Support {
     nodes: Vec<String>,
 }
 
-/// By the duroxide version that instances are pinned to.
+/// Instances and nodes by pinned version.
 fn pinned(spread: BTreeMap<String, u64>, nodes: &[JoinedNode]) -> Vec<Support> {
     let support = |(version, running): (String, u64)| {
         let triple = Version::parse(&version).ok().map(|version| VersionTriple::from(&version));
@@ -56,7 +56,7 @@ fn pinned(spread: BTreeMap<String, u64>, nodes: &[JoinedNode]) -> Vec<Support> {
     spread.into_iter().map(support).collect()
 }
 
-/// By orchestration and handler version.
+/// Instances and nodes by orchestration and handler version.
 fn handlers(summary: &InstanceSummary, nodes: &[JoinedNode]) -> Vec<Support> {
     let running = summary.counts.iter().filter(|count| count.status == "Running");
     let support = |InstanceCount { name, version, count, .. }: &InstanceCount| Support {

@@ -18,7 +18,7 @@ use crate::{
     time::{now_ms, parse_duration},
 };
 
-/// A summary passes over all instances, so it is kept for a while: this long, or this many times as long as it took.
+/// A summary reads all instances, so it is reused: this long, or [`SUMMARY_SHARE`] times as long as the read took.
 const SUMMARY_INTERVAL: Duration = Duration::from_secs(10);
 const SUMMARY_SHARE: u32 = 30;
 const MINUTE_MS: u64 = 60_000;
@@ -42,7 +42,7 @@ impl Watch {
     pub(crate) async fn run(&self, context: &Context<'_>) -> Outcome {
         let store = context.reader().await?;
         tokio::select! {
-            // First, so that an interrupt at any time ends the pictures, and the terminal gets its old content back.
+            // Polled first, so that an interrupt ends the command at any time and the terminal is restored.
             biased;
             _ = tokio::signal::ctrl_c() => Ok(Exit::Done),
             shown = self.show(&store, context) => shown,
@@ -59,7 +59,7 @@ impl Watch {
                     context.out.print_json_line(&overview.to_json())?;
                 }
                 Ok(overview) => terminal.show(&overview.screen())?,
-                // A store that is busy for a moment is worth another look.
+                // The next read may succeed, for example if the store was only busy.
                 Err(failure) => note(&format!("error: {failure}")),
             }
             if self.count == Some(number) {
@@ -71,7 +71,7 @@ impl Watch {
     }
 }
 
-/// The last summary, and until when it is good enough.
+/// The last summary, and the time until which it is reused.
 #[derive(Debug, Default)]
 struct Summary(Option<(Instant, InstanceSummary)>);
 
@@ -101,7 +101,7 @@ impl Overview {
             now_ms: now_ms(),
             counts: Counts::read(store, &summary).await?,
             summary,
-            // A store that cannot tell is shown without its queues.
+            // `None` for a store that cannot summarise its queues.
             queues: store.client.summarize_queues().await.ok(),
             nodes: store.client.list_nodes().await?,
             failures: store.client.query_instances(&failed).await?.instances,

@@ -53,7 +53,7 @@ fn failure(error: &CopyError, target: &Address) -> Failure {
     if let CopyError::SchemaExists { .. } = error {
         return Failure::refused(text).advise("--to-schema names another one");
     }
-    // A source that cannot be opened for good is in use, or is no store.
+    // A source with a permanent error is in use, or is not a store.
     let is_in_use = matches!(error, CopyError::Source(error) if !error.is_retryable());
     let is_refused = is_in_use || matches!(error, CopyError::Busy { .. });
     if is_refused { Failure::refused(text) } else { Failure::failed(text) }

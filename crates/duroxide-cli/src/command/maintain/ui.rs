@@ -42,7 +42,7 @@ impl Ui {
     }
 }
 
-/// The link opens the console once, so whoever has it is let in.
+/// The link in every output format. Anyone who has the link can open the console with it, once.
 fn answer(link: &str) -> Answer {
     let text = Text::default()
         .line(link.to_owned())

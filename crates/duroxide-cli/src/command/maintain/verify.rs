@@ -1,4 +1,4 @@
-//! `verify`: whether the code of this program can go on with what runs.
+//! `verify`: checks whether the code of this program can go on with the running instances.
 
 use clap::Args;
 use duroxide::testing::{VerifyError, VerifyReport, verify_open_instances};

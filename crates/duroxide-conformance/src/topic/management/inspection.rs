@@ -50,7 +50,7 @@ pub async fn test_queued_work_of_an_instance<F: ProviderFactory + ?Sized>(factor
     assert_eq!(unknown, None, "nothing is queued for an id that nobody used");
 }
 
-/// The queued work of an instance tells who holds the sessions of its activities (A17.3, 13.1).
+/// The queued work of an instance names the owners of its activities' sessions (A17.3, 13.1).
 pub async fn test_queued_work_names_session_holders<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("a").await;
@@ -71,7 +71,7 @@ pub async fn test_queued_work_names_session_holders<F: ProviderFactory + ?Sized>
     assert!(lease.until_ms > now_ms(), "{lease:?}");
 }
 
-/// Instances are counted by name, version and status, and by when they began and ended (A17.3).
+/// Instances are counted by name, version and status, and by the times of their starts and ends (A17.3).
 pub async fn test_summarize_instances<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     let minute = 60_000;

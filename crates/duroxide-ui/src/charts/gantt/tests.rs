@@ -1,4 +1,4 @@
-//! Histories in short, and the bars they become.
+//! Histories in short notation, and the expected bars.
 
 use duroxide::ErrorDetails;
 

@@ -11,17 +11,17 @@ use crate::{
     redact::Redact,
 };
 
-/// How many instances of a group are listed.
+/// Maximum number of instances listed per group.
 const LISTED_MAX: usize = 50;
-/// How many groups are shown: the largest ones.
+/// Maximum number of groups shown: the largest ones.
 const GROUPS_MAX: usize = 200;
-/// How much of an error tells one group from another.
+/// Bytes of an error that are compared to group instances.
 const ERROR_BYTES: usize = 300;
 
-/// Groups failed instances, one after the other, newest first. It keeps a bounded part of each group, whatever its size.
+/// Groups failed instances, one after the other, newest first. Memory per group is bounded, whatever the group's size.
 #[derive(Debug, Default)]
 pub(super) struct Grouping {
-    /// By orchestration and pattern of the error.
+    /// Groups by orchestration and pattern of the error.
     groups: HashMap<(String, String), Group>,
     looked_at: u64,
 }
@@ -31,13 +31,13 @@ pub(super) struct Grouping {
 pub(crate) struct Grouped {
     /// The largest group first.
     pub(super) groups: Vec<Group>,
-    /// Groups that are left out, because there are too many.
+    /// The number of groups left out because there are too many.
     pub(super) left_out: usize,
-    /// How many instances were grouped.
+    /// The number of instances grouped.
     pub(super) looked_at: u64,
-    /// Whether there are more failed instances than that.
+    /// Whether there are more failed instances than were grouped.
     pub(super) has_more: bool,
-    /// When they were read.
+    /// The time of the read.
     pub(super) at_ms: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Group {
     pub(super) is_poison: bool,
     count: u64,
     last_ms: u64,
-    /// The newest ones.
+    /// The newest instances of the group.
     listed: Vec<Listed>,
 }
 
@@ -89,7 +89,7 @@ impl Grouping {
         let shown = redact.shown(&info.instance_id, PayloadKind::Error, &info.orchestration_name, text);
         let key = (info.orchestration_name.clone(), pattern(&shown, &info.instance_id));
         let group = self.groups.entry(key).or_insert_with(|| Group::new(&info.orchestration_name));
-        // The texts of errors are what the store lists; poison begins like this.
+        // The store lists only the text of an error; the text of poison begins like this.
         group.add(info, &shown, text.starts_with("poison:"));
         self.looked_at += 1;
     }
@@ -160,7 +160,7 @@ impl Group {
     }
 }
 
-/// An error without what differs from instance to instance: its own id, numbers, and long hexadecimal texts.
+/// An error without the parts that differ between instances: the instance id, numbers, and long hexadecimal texts.
 fn pattern(error: &str, instance: &str) -> String {
     let error = error.replace(instance, "<id>");
     let words = error.split_inclusive(|c: char| !(c.is_alphanumeric() || c == '-'));

@@ -1,7 +1,7 @@
-//! [`FailureCache`]: failed instances, read and grouped.
+//! [`FailureCache`]: reads failed instances and groups them.
 //!
-//! Few of them are grouped whenever somebody asks. Many are read page by page in the background, and kept: see
-//! [`Kept`](crate::kept::Kept).
+//! A few failures are read and grouped for every request. Many failures are read page by page in the background, and
+//! cached: see [`Kept`](crate::kept::Kept).
 
 use std::sync::Arc;
 
@@ -14,33 +14,33 @@ use crate::{
     redact::Redact,
 };
 
-/// What a read of failed instances may cost.
+/// Bounds of a read of failed instances.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Instances that are read at once, and grouped while somebody waits: the newest ones.
+    /// Instances per page. The newest page is grouped while the user waits.
     pub(crate) page: u32,
-    /// Instances that are grouped in all: the newest ones.
+    /// Maximum number of instances grouped: the newest ones.
     pub(crate) total: u64,
 }
 
-/// How much longer the groups are kept than it took to read them. Failures are many only where something is badly wrong, and
-/// reading them must not add to it.
+/// The groups are cached this many times as long as their read took. Failures are many only where something is badly
+/// wrong, and reading them must not add to the load.
 const PATIENCE: u32 = 100;
 const BOUNDS: Bounds = Bounds { page: 500, total: 100_000 };
 
-/// Failed instances, grouped and kept.
+/// A cache of failed instances in groups.
 #[derive(Debug)]
 pub(crate) struct FailureCache {
     bounds: Bounds,
     kept: Arc<Kept<Grouped>>,
 }
 
-/// Failed instances, grouped.
+/// Failed instances in groups, and how complete they are.
 #[derive(Debug)]
 pub(super) enum Found {
     /// All of them, read now.
     All(Grouped),
-    /// The newest ones, read now. The others are being read.
+    /// The newest ones, read now. The others are still being read.
     Newest(Grouped),
     /// All of them up to the bound, read some time ago.
     Kept(Arc<Answer<Grouped>>),
@@ -67,7 +67,7 @@ impl FailureCache {
         Ok(if is_all { Found::All(grouped) } else { Found::Newest(grouped) })
     }
 
-    /// Changes when another instance has failed, and when all of them were read again.
+    /// A fingerprint that changes when another instance has failed, and when the cached groups were read again.
     pub(super) async fn fingerprint(
         &self,
         client: &Client,
@@ -75,7 +75,7 @@ impl FailureCache {
     ) -> Result<impl std::hash::Hash + use<>, ClientError> {
         let newest = client.query_instances(&self.query().limit(1)).await?;
         let newest = newest.instances.into_iter().next().map(|info| (info.instance_id, info.updated_at));
-        // Somebody was shown a part of them: asking starts the next read when the answer is old.
+        // The page shows cached groups: asking for an old answer starts the next read.
         if self.kept.reads() > 0 {
             self.all(client, redact).await;
         }

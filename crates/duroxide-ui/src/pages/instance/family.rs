@@ -4,11 +4,11 @@ use duroxide::{Client, InstanceInfo, InstanceQuery};
 
 use crate::{failure::Failure, pages::instances::Row, redact::Redact};
 
-/// How many parents are followed.
+/// Maximum number of ancestors followed.
 const ANCESTORS_MAX: usize = 10;
-/// How deep children are followed.
+/// Maximum depth of descendants.
 const DEPTH_MAX: usize = 3;
-/// How many descendants are read.
+/// Maximum number of descendants read.
 const DESCENDANTS_MAX: usize = 100;
 
 /// The parents and children of an instance, as they were read.
@@ -16,7 +16,7 @@ const DESCENDANTS_MAX: usize = 100;
 pub(super) struct Family {
     /// The root first.
     ancestors: Vec<InstanceInfo>,
-    /// With their depth below the instance; children follow their parent.
+    /// Descendants with their depth below the instance. Children follow their parent.
     descendants: Vec<(usize, InstanceInfo)>,
     is_cut: bool,
 }
@@ -61,7 +61,7 @@ async fn ancestors(client: &Client, info: &InstanceInfo) -> Result<Vec<InstanceI
     let mut ancestors = Vec::new();
     let mut next = info.parent_instance_id.clone();
     while let Some(id) = next.filter(|_| ancestors.len() < ANCESTORS_MAX) {
-        // A parent that was deleted ends the chain.
+        // A deleted parent ends the chain.
         let Ok(parent) = client.get_instance_info(&id).await else { break };
         next = parent.parent_instance_id.clone();
         ancestors.insert(0, parent);
@@ -79,7 +79,7 @@ pub(super) struct FamilyView {
 /// An instance of the tree.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// A class that says how deep it stands.
+    /// The depth in the tree, which the template shows by a style class.
     pub(super) depth: usize,
     pub(super) row: Row,
     pub(super) is_self: bool,
@@ -99,7 +99,7 @@ impl FamilyView {
         Self { members, is_cut: family.is_cut }
     }
 
-    /// Whether there is anybody else.
+    /// Whether the instance has neither parent nor children.
     pub(super) fn is_alone(&self) -> bool {
         self.members.len() == 1
     }

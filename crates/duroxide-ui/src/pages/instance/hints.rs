@@ -1,10 +1,10 @@
-//! Links that lead from an explanation to what helps.
+//! Links from an explanation to pages that help.
 
 use duroxide::{ActivityState, Explanation, Finding};
 
 use crate::links;
 
-/// How many children are linked.
+/// Maximum number of children linked.
 const CHILDREN_MAX: usize = 3;
 
 /// A link below an explanation.
@@ -14,7 +14,7 @@ pub(super) struct Hint {
     pub(super) link: String,
 }
 
-/// Where the reader of an explanation goes next.
+/// The links for an explanation.
 pub(super) fn hints(explanation: &Explanation) -> Vec<Hint> {
     let findings = &explanation.findings;
     let fixed = |text: &str, link: &str| Hint { text: text.to_owned(), link: link.to_owned() };

@@ -14,10 +14,10 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Described {
     pub(crate) event_id: u64,
-    /// The event of the call that it completes or gives up.
+    /// The event id of the call that this event completes or gives up.
     pub(crate) source: Option<u64>,
     pub(crate) at: String,
-    /// How long after the event before; empty if that is not worth saying.
+    /// The time since the event before; empty if it is below [`GAP_MS`].
     pub(crate) gap: String,
     pub(crate) kind: &'static str,
     pub(crate) class: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct Described {
     pub(crate) made_by: String,
 }
 
-/// Gaps shorter than this are not worth saying.
+/// Shorter gaps between events are not shown.
 const GAP_MS: u64 = 100;
 
 /// Describes an event of a history.
@@ -53,12 +53,12 @@ pub(crate) fn describe(history: &[Event], event: &Event, redact: &Redact, bytes_
     }
 }
 
-/// The event with this id: events are numbered from 1 on without gaps.
+/// The event with this id. Events are numbered from 1 without gaps.
 fn at(history: &[Event], event_id: u64) -> Option<&Event> {
     history.get(usize::try_from(event_id).ok()?.checked_sub(1)?)
 }
 
-/// What an event's payload belongs to, if the event does not say: the activity or child that it completes, or else the
+/// The owner of a payload whose event does not name one: the activity or child that the event completes, or else the
 /// orchestration.
 fn owner<'a>(history: &'a [Event], event: &Event) -> &'a str {
     let called =
@@ -82,7 +82,7 @@ struct Told<'a> {
     payloads: Vec<RawPayload<'a>>,
 }
 
-/// A payload as it is recorded. Without a name it belongs to what the event is about.
+/// A payload as it is recorded. If the name is empty, [`owner`] decides.
 struct RawPayload<'a> {
     label: &'static str,
     kind: PayloadKind,

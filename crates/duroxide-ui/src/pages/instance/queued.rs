@@ -1,4 +1,4 @@
-//! What waits for an instance in the queues.
+//! The queued work of an instance.
 
 use duroxide::providers::{QueuedActivityInfo, QueuedMessageInfo, QueuedWork, SessionLease, short_node_name};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::{
     redact::Redact,
 };
 
-/// What waits for an instance in the queues.
+/// The queued work of an instance, as it is shown.
 #[derive(Debug, Default)]
 pub(super) struct QueuedView {
     pub(super) messages: Vec<Message>,
@@ -21,7 +21,7 @@ pub(super) struct QueuedView {
 /// A message to the instance.
 #[derive(Debug)]
 pub(super) struct Message {
-    /// `ExternalRaised`, `TimerFired` and the like.
+    /// The kind of work item, such as `ExternalRaised` or `TimerFired`.
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) enqueued: Moment,
@@ -78,7 +78,7 @@ impl Message {
     }
 }
 
-/// A work item's JSON is an object with one key, its kind.
+/// Kind and name of a work item. Its JSON is an object with one key, the kind.
 fn kind_and_name(data: &str) -> (String, String) {
     let item = serde_json::from_str::<Value>(data).unwrap_or_default();
     let Some((kind, fields)) = item.as_object().and_then(|item| item.iter().next()) else {

@@ -1,4 +1,4 @@
-//! Everything the page of an instance shows, as it was read.
+//! Reads everything that the page of an instance shows.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use duroxide::{
 use super::family::Family;
 use crate::{console::Console, failure::Failure, format};
 
-/// Everything the page of an instance shows.
+/// The data that the page of an instance shows.
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) now_ms: u64,
     pub(super) info: InstanceInfo,
-    /// Why it does not move; or why that cannot be said.
+    /// Why the instance does not move, or why that cannot be explained.
     pub(super) explanation: Result<Explanation, String>,
     pub(super) executions: Vec<u64>,
     pub(super) execution_id: u64,
     pub(super) execution: Option<ExecutionInfo>,
-    /// Or why it cannot be read: an event of a later version, or damage.
+    /// The history, or why it cannot be read: an event of a later version, or damage.
     pub(super) history: Result<Vec<Event>, String>,
     pub(super) key_values: BTreeMap<String, String>,
     pub(super) custom_status: Option<String>,
@@ -38,7 +38,7 @@ pub(super) async fn read(console: &Console, id: &str, execution: Option<u64>) ->
         let text = format!("`{id}` has no execution {execution_id}. It may have been pruned.");
         return Err(Failure::NotFound(text));
     }
-    // Side by side: an explanation reads a whole history too, and the store has several readers.
+    // Concurrently, because the explanation reads a whole history too, and the store has several readers.
     let (explanation, history, execution, key_values, status, family, queued) = tokio::join!(
         client.explain(id),
         history(client, id, execution_id, is_pending),

@@ -23,14 +23,14 @@ use crate::{
     redact::Redact,
 };
 
-/// How many bars the chart has.
+/// Maximum number of bars in the chart.
 const BARS_MAX: usize = 60;
-/// How many executions are linked.
+/// Maximum number of executions linked.
 const EXECUTIONS_MAX: usize = 20;
-/// How many key-values are shown.
+/// Maximum number of key-values shown.
 const KEY_VALUES_MAX: usize = 100;
 
-/// How many names of events are suggested.
+/// Maximum number of event names suggested.
 const WAITS_MAX: usize = 50;
 
 /// An instance as it is shown.
@@ -47,11 +47,11 @@ pub(super) struct View {
     pub(super) is_open: bool,
     pub(super) is_pending: bool,
     pub(super) is_child: bool,
-    /// A history whose payloads are hidden would not replay.
+    /// Whether the history can be exported. A history with hidden payloads would not replay.
     pub(super) can_export: bool,
     pub(super) created: Moment,
     pub(super) updated: Moment,
-    /// Sentences in parts: what is a name, and the text.
+    /// Sentences in parts: whether the part is a name, and its text.
     pub(super) explanation: Vec<Vec<(bool, String)>>,
     pub(super) hints: Vec<Hint>,
     pub(super) unexplained: Option<String>,
@@ -80,7 +80,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// The newest page is shown first: what happens now is what one looks for.
+    /// Shows the newest page by default, because users look for what happens now.
     fn new(events: usize, per_page: usize, asked: Option<usize>) -> Self {
         let count = events.div_ceil(per_page.max(1)).max(1);
         Self { current: asked.unwrap_or(count).clamp(1, count), count }
@@ -157,7 +157,7 @@ impl View {
     }
 }
 
-/// The sentences, with what the hook hides. Sentences about an end repeat its error, which is a payload.
+/// The sentences of the explanation, redacted. A sentence about an end repeats the error, which is a payload.
 fn explanation(read: &Read, redact: &Redact) -> Vec<Vec<(bool, String)>> {
     let lines = read.explanation.as_ref().map(Explanation::lines).unwrap_or_default();
     let info = &read.info;
@@ -193,7 +193,7 @@ fn queued(read: &Read, redact: &Redact, limits: &Limits) -> QueuedView {
         .unwrap_or_default()
 }
 
-/// Names of events that the instance waits for, which the form to raise one suggests.
+/// Names of the events that the instance waits for. The form that raises an event suggests them.
 fn open_waits(read: &Read) -> Vec<String> {
     let open = OpenCalls::of(read.history.as_deref().unwrap_or_default());
     let names = open.calls.iter().filter_map(|call| match call.target {

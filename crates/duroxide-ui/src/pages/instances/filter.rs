@@ -4,7 +4,7 @@ use duroxide::InstanceQuery;
 
 use crate::{Limits, failure::Failure, fields::Fields, format, links};
 
-/// How many instances a page has if the URL does not say.
+/// Instances per page if the URL does not say.
 const DEFAULT_SIZE: u32 = 50;
 
 /// The criteria of a list as they stand in the URL.
@@ -45,7 +45,7 @@ impl Filter {
         })
     }
 
-    /// What the store is asked for.
+    /// The query for the store.
     pub(crate) fn query(&self) -> InstanceQuery {
         let text = |value: &String| (!value.is_empty()).then(|| value.clone());
         let mut query = InstanceQuery::default().limit(self.limit);
@@ -61,7 +61,7 @@ impl Filter {
         query
     }
 
-    /// The criteria that are set, as fields of a form or a query; without the place in the list.
+    /// The criteria that are set, as fields of a form or a query, without the position in the list.
     pub(crate) fn fields(&self) -> Vec<(&'static str, &str)> {
         let texts = [
             ("prefix", &self.id),
@@ -93,7 +93,7 @@ impl Filter {
         pairs.join("&")
     }
 
-    /// The same list from another place on.
+    /// The same list, beginning at `cursor`.
     pub(crate) fn at(&self, cursor: &str) -> Self {
         Self { cursor: cursor.to_owned(), ..self.clone() }
     }

@@ -20,7 +20,7 @@ pub(super) struct View {
     pub(super) statuses: [&'static str; 5],
     /// The query of the next page.
     pub(super) next: Option<String>,
-    /// The query of the first page, unless this is it.
+    /// The query of the first page, unless this is the first page.
     pub(super) first: Option<String>,
     pub(super) is_filtered: bool,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Row {
     pub(crate) class: &'static str,
     pub(crate) created: Moment,
     pub(crate) updated: Moment,
-    /// The error of a failed one.
+    /// The error of a failed instance.
     pub(crate) error: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use crate::{
     overview_cache::{Counted, Queued},
 };
 
-/// How the names of activities begin that come with duroxide.
+/// The prefix of the names of built-in activities.
 const BUILT_IN: &str = "__duroxide_syscall:";
 
 /// Nodes and versions as they are shown. `None` where nothing was read yet.
@@ -37,19 +37,19 @@ pub(super) struct NodeView {
     pub(super) replays: String,
     pub(super) tags: String,
     pub(super) is_readable: bool,
-    /// Open instances that nobody could go on with if this node ended. Empty if it may.
+    /// Open instances that no other node could go on with if this node ended.
     pub(super) only_here: Vec<String>,
-    /// Whether that is known: the counts are there and every node could be read.
+    /// Whether `only_here` is known: the counts have been read and every node could be decoded.
     pub(super) is_known: bool,
 }
 
-/// Open instances that need the same of a node.
+/// Open instances that need the same capability of a node.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Need {
     pub(super) what: String,
     pub(super) link: Option<String>,
     pub(super) count: String,
-    /// The live nodes that can take them.
+    /// The live nodes that can take these instances.
     pub(super) nodes: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ fn live(queued: &Queued) -> Vec<&JoinedNode> {
     queued.nodes.iter().filter(|node| node.is_there(queued.now_ms)).collect()
 }
 
-/// What some open instances need of a node.
+/// A capability that open instances need of a node.
 #[derive(Debug)]
 struct OpenNeed {
     what: What,
@@ -197,7 +197,7 @@ impl NodeView {
             seen: Moment::new(node.seen_at_ms, now),
             started: Moment::new(node.started_at_ms, now),
             orchestrations: versions.collect(),
-            // Activities that every node brings along say nothing about this one.
+            // Built-in activities are left out: every node has them.
             activities: capability
                 .activities
                 .iter()

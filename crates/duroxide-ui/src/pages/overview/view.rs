@@ -16,7 +16,7 @@ use crate::{
     pages::instances::status_class,
 };
 
-/// How many names, routes and lanes are shown.
+/// Maximum number of names, routes and lanes shown.
 const ROWS_MAX: usize = 50;
 
 /// The period that the chart shows.
@@ -42,7 +42,7 @@ impl Range {
         }
     }
 
-    /// The buckets that are shown, and in how many bars.
+    /// The number of buckets shown, and of bars.
     fn buckets_and_bars(self) -> (usize, usize) {
         match self {
             Self::Hour => (30, 30),
@@ -61,7 +61,7 @@ pub(super) struct View {
     pub(super) ranges: Vec<(&'static str, bool)>,
 }
 
-/// What was counted over all instances.
+/// The counts over all instances.
 #[derive(Debug)]
 pub(super) struct CountsView {
     pub(super) statuses: Vec<StatusCount>,
@@ -100,7 +100,7 @@ pub(super) struct Oldest {
     pub(super) since: Moment,
 }
 
-/// What waits in the queues, and who is there.
+/// The queued work and the nodes.
 #[derive(Debug)]
 pub(super) struct QueuesView {
     pub(super) routes: Vec<Waiting>,
@@ -111,11 +111,11 @@ pub(super) struct QueuesView {
     pub(super) nodes: Vec<(String, bool, Moment)>,
     pub(super) ready: String,
     pub(super) nodes_there: usize,
-    /// Whether the store tells what is in its queues.
+    /// Whether the store can summarise its queues.
     pub(super) is_known: bool,
 }
 
-/// Work of one kind that waits.
+/// Queued work that needs the same capability.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) label: String,
@@ -164,7 +164,7 @@ impl CountsView {
 }
 
 fn statuses(summary: &InstanceSummary, pending: Option<u64>) -> Vec<StatusCount> {
-    // These are always shown, so that a zero can be seen.
+    // Always shown, also with a count of zero.
     let mut counts: BTreeMap<&str, u64> = ["Running", "Completed", "Failed"].map(|status| (status, 0)).into();
     for count in &summary.counts {
         *counts.entry(&count.status).or_default() += count.count;
@@ -193,7 +193,7 @@ fn names(summary: &InstanceSummary) -> Vec<NameCount> {
         let place = match count.status.as_str() {
             "Completed" => completed,
             "Failed" => failed,
-            // Between two executions an instance runs.
+            // An instance between two executions counts as running.
             _ => running,
         };
         *place += count.count;

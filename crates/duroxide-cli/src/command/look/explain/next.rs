@@ -1,4 +1,4 @@
-//! The command that helps an instance on, or shows more.
+//! The command that moves an instance on, or shows more.
 
 use duroxide::{ActivityState, Explanation, Finding};
 
@@ -19,7 +19,7 @@ fn for_finding(finding: &Finding, instance: &str) -> Option<String> {
         | Finding::Activity { state: ActivityState::NoNode { .. } | ActivityState::Hidden { .. }, .. } => {
             command(&["nodes"])
         }
-        // Nobody can do anything about these but wait, or the sentence says all there is.
+        // Only waiting helps, or the explanation says everything.
         Finding::Completed { .. }
         | Finding::Cancelled { .. }
         | Finding::StartQueued { .. }

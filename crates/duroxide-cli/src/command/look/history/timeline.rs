@@ -1,4 +1,4 @@
-//! [`Timeline`]: events as sentences, each completion with the name of its call and how long that took.
+//! [`Timeline`]: events as sentences, each completion with the name of its call and how long the call took.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
 /// Events of one execution, in order.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
-    /// Calls by their event ids: what was called, and when.
+    /// Calls by event id: the name of the call, and when it was made.
     calls: BTreeMap<u64, (String, u64)>,
 }
 
@@ -93,7 +93,7 @@ impl Timeline {
         (tone, text)
     }
 
-    /// `activity Charge (2, 1.2 s)`: the call that an event is about, and how long ago it was made.
+    /// `activity Charge (of 2, 1.2 s)`: the call that an event refers to, its event id, and how long ago it was made.
     fn call(&self, event: &Event) -> String {
         let Some(id) = event.source_event_id else { return "a call".to_owned() };
         match self.calls.get(&id) {
@@ -129,7 +129,7 @@ fn tone_of(kind: &EventKind) -> Tone {
     }
 }
 
-/// What a later event completes, by name.
+/// The name of the call that an event makes and a later event completes.
 fn call_of(kind: &EventKind) -> Option<String> {
     if let EventKind::ActivityScheduled { name, .. } = kind {
         return Some(format!("activity {}", clean(name)));

@@ -11,11 +11,11 @@ pub(super) fn lay_out<'a>(root: &'a str, children: &[(&'a str, &'a str)]) -> Vec
     }
     let mut lines = vec![(String::new(), root)];
     let mut seen = BTreeSet::from([root]);
-    // Instances that are still to be shown, with the margin of their siblings: the next one last.
+    // A stack of the instances still to be shown, with the margin of their siblings.
     let mut open: Vec<(String, bool, &str)> = Vec::new();
     push_children(&mut open, &of, root, "");
     while let Some((margin, is_last, id)) = open.pop() {
-        // A damaged store may have a circle.
+        // A damaged store may contain a cycle.
         if !seen.insert(id) {
             continue;
         }

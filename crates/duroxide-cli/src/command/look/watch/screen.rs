@@ -12,14 +12,14 @@ use crate::{
     time::{age, iso},
 };
 
-/// What a picture shows.
+/// The data that the overview shows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overview {
     /// The store, without secrets.
     pub(super) title: String,
     pub(super) now_ms: u64,
     pub(super) counts: Counts,
-    /// Of the last hour, by the minute.
+    /// The summary of the last hour, by the minute.
     pub(super) summary: InstanceSummary,
     pub(super) queues: Option<QueueSummary>,
     pub(super) nodes: Vec<JoinedNode>,

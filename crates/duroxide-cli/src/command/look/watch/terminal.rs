@@ -1,4 +1,4 @@
-//! Pictures that replace each other on a terminal, or follow each other elsewhere.
+//! Screens that replace each other on a terminal, and follow each other elsewhere.
 
 use std::io::{self, IsTerminal as _};
 
@@ -7,11 +7,11 @@ use crate::{
     output::{Format, Output, Text},
 };
 
-/// Another screen, without a cursor.
+/// Switches to the alternate screen and hides the cursor.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// Where pictures are shown. A terminal gets its old content back when this value is dropped.
+/// Shows screens. Dropping this value restores the content of the terminal.
 #[derive(Debug)]
 pub(super) struct Terminal {
     out: Output,
@@ -22,7 +22,7 @@ impl Terminal {
     pub(super) fn enter(out: Output) -> Self {
         let is_screen = io::stdout().is_terminal() && out.format == Format::Table;
         if is_screen {
-            // A terminal that is gone shows itself when something is drawn.
+            // If the terminal is gone, the next write reports it.
             let _ = out.write(ENTER);
         }
         Self { out, is_screen }
@@ -33,7 +33,7 @@ impl Terminal {
             return self.out.write(&format!("{}\n", self.out.render(picture)));
         }
         let (width, height) = size();
-        // The last line is left empty, so that nothing scrolls.
+        // Leaves the last line empty, so that nothing scrolls.
         let text = self.out.render(&picture.cut(width, height.saturating_sub(1)));
         self.out.write(&format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\r\n")))
     }

@@ -1,4 +1,4 @@
-//! Whether a node may end, from what it and the others can do.
+//! Tests whether a node may end, given the capabilities of all nodes.
 
 use std::collections::BTreeMap;
 
