@@ -1,6 +1,10 @@
 //! `export`: histories as files that tests can replay.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::PathBuf,
+};
 
 use clap::Args;
 use duroxide::client::RecordedHistory;
@@ -66,22 +70,29 @@ fn json(history: &RecordedHistory) -> Outcome<String> {
     history.to_json().map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// An id as the name of a file in a folder, whatever characters it has. Ids that differ have names that differ.
+/// The longest part of an id that a file name shows: file systems allow 255 bytes.
+const SHOWN_MAX: usize = 200;
+
+/// The file name of an id, harmless whatever characters the id has, and different for every id: where a long id is cut, its
+/// hash follows.
 fn file_name(id: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    // A name must not begin with a dot, nor be longer than file systems allow.
-    let name: String =
-        id.chars()
-            .enumerate()
-            .map(|(at, c)| {
-                if is_plain(c) || (c == '.' && at > 0) {
-                    c.to_string()
-                } else {
-                    format!("%{:x}", u32::from(c))
-                }
-            })
-            .collect();
-    format!("{}.json", name.chars().take(200).collect::<String>())
+    // A name must not begin with a dot. A character that is replaced ends with `~`, which is never left as it is.
+    let name: String = id
+        .chars()
+        .enumerate()
+        .map(|(at, c)| {
+            if is_plain(c) || (c == '.' && at > 0) { c.to_string() } else { format!("%{:x}~", u32::from(c)) }
+        })
+        .collect();
+    match name.get(..SHOWN_MAX) {
+        Some(shown) if name.len() > SHOWN_MAX => {
+            let mut hasher = DefaultHasher::new();
+            id.hash(&mut hasher);
+            format!("{shown}~{:016x}.json", hasher.finish())
+        }
+        _ => format!("{name}.json"),
+    }
 }
 
 #[cfg(test)]
@@ -91,14 +102,18 @@ mod tests {
     #[test]
     fn an_id_cannot_leave_its_folder() {
         assert_eq!(file_name("order-1.a_B"), "order-1.a_B.json");
-        assert_eq!(file_name("../../etc/passwd"), "%2e.%2f..%2fetc%2fpasswd.json");
-        assert_eq!(file_name("/abs"), "%2fabs.json");
+        assert_eq!(file_name("../../etc/passwd"), "%2e~.%2f~..%2f~etc%2f~passwd.json");
+        assert_eq!(file_name("/abs"), "%2f~abs.json");
         assert_eq!(file_name(""), ".json");
-        assert!(file_name(&"ä".repeat(1_000)).len() < 210);
+        assert!(file_name(&"ä".repeat(1_000)).len() < 230);
     }
 
     #[test]
     fn ids_that_differ_have_files_that_differ() {
-        assert_ne!(file_name("a/b"), file_name("a%2fb"));
+        let long = "ä".repeat(1_000);
+        let pairs = [("a/b", "a%2fb"), ("ä", "\u{e}4"), ("a/b", "a%2f~b"), (&long, &format!("{long}b"))];
+        for (one, other) in pairs {
+            assert_ne!(file_name(one), file_name(other));
+        }
     }
 }
