@@ -36,15 +36,15 @@ pub struct Console {
     pub(crate) read_only: bool,
     pub(crate) redact: Redact,
     pub(crate) audit: Option<AuditHook>,
-    /// Signs forms of whoever has no session of ours.
-    pub(crate) key: Key,
+    /// Signs forms of users without a session cookie.
+    pub(crate) key: Option<Key>,
     pub(crate) overview: OverviewCache,
     pub(crate) failures: FailureCache,
     pub(crate) streams: Arc<Semaphore>,
 }
 
 impl Console {
-    /// A console on a client's store, for whoever `auth` lets in.
+    /// A console on a client's store, for the users whom `auth` lets in.
     pub fn new(client: Client, auth: Auth) -> Self {
         let limits = Limits::default();
         Self {
@@ -57,20 +57,21 @@ impl Console {
             read_only: false,
             redact: Redact::default(),
             audit: None,
-            // Without a random source every form is refused until `form_key` is set, because an empty key signs nothing.
-            key: Key::random().unwrap_or_else(|_| Key::new([0; 32])),
+            // Without a random source every form is refused until `form_key` is set.
+            key: Key::random().ok(),
         }
     }
 
-    /// Lets nobody change anything, whatever their role.
+    /// Refuses all changes, whatever the user's role.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// Replaces payloads before they are shown or exported. The hook returns what is shown instead, or `None` for the payload as
-    /// it is. It sees every payload: inputs, outputs, results, errors, event data, key-values, custom statuses and dead letters.
+    /// Replaces payloads before they are shown or exported. The hook returns the replacement, or `None` to show the
+    /// payload as it is. The hook sees every payload: inputs, outputs, results, errors, event data, key-values, custom
+    /// statuses and dead letters.
     #[must_use]
     pub fn redact(mut self, hook: impl Fn(&Payload<'_>) -> Option<String> + Send + Sync + 'static) -> Self {
         let hook: RedactHook = Arc::new(hook);
@@ -78,14 +79,14 @@ impl Console {
         self
     }
 
-    /// Is told of every change. Each also becomes an event of the `tracing` target `duroxide::ui::audit`.
+    /// Calls the hook for every change. Each change is also an event of the `tracing` target `duroxide::ui::audit`.
     #[must_use]
     pub fn audit(mut self, hook: impl Fn(&AuditEntry) + Send + Sync + 'static) -> Self {
         self.audit = Some(Arc::new(hook));
         self
     }
 
-    /// What one request may cost.
+    /// Sets the limits of one request.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.streams = Arc::new(Semaphore::new(limits.streams_max));
@@ -93,15 +94,15 @@ impl Console {
         self
     }
 
-    /// The key that signs forms where [`Auth::layer`] decides who somebody is. Replicas behind one address need the same; by default
-    /// each has one of its own. Tokens bring their keys along.
+    /// Sets the key that signs forms with [`Auth::layer`]. Replicas behind one address need the same key; by default
+    /// each replica has its own random key. Sessions of [`Auth::token`] sign with a key derived from the token.
     #[must_use]
     pub fn form_key(mut self, key: [u8; 32]) -> Self {
-        self.key = Key::new(key);
+        self.key = Some(Key::new(key));
         self
     }
 
-    /// The router, to be nested into yours under any path.
+    /// The console's router, which a service can nest under any path.
     pub fn router(self) -> Router {
         routes::router(Arc::new(self))
     }

@@ -13,9 +13,9 @@ use crate::{
 /// The form field that carries the token.
 pub(crate) const FIELD: &str = "_csrf";
 
-/// The token that forms of this identity carry.
-pub(crate) fn token(identity: &Identity, console_key: &Key) -> String {
-    identity.form_key.as_ref().unwrap_or(console_key).sign("form", &identity.bound_to)
+/// The token that forms of this identity carry. `None` without a key: then no form is accepted.
+pub(crate) fn token(identity: &Identity, console_key: Option<&Key>) -> Option<String> {
+    Some(identity.form_key.as_ref().or(console_key)?.sign("form", &identity.bound_to))
 }
 
 /// Why a change is refused.
@@ -25,21 +25,22 @@ pub(crate) enum Forged {
     NoToken,
 }
 
-/// Checks a change that `identity` seems to have sent.
+/// Checks that a change comes from a page of `identity`, and not from another site.
 pub(crate) fn check(
     headers: &HeaderMap,
     fields: &Fields,
     identity: &Identity,
-    console_key: &Key,
+    console_key: Option<&Key>,
 ) -> Result<(), Forged> {
     if !is_same_origin(headers) {
         return Err(Forged::OtherSite);
     }
-    let token_fits = || same(fields.one(FIELD).unwrap_or_default(), &token(identity, console_key));
+    let sent = fields.one(FIELD).unwrap_or_default();
+    let token_fits = || token(identity, console_key).is_some_and(|token| same(sent, &token));
     if identity.by_header || token_fits() { Ok(()) } else { Err(Forged::NoToken) }
 }
 
-/// What browsers say about where a request comes from. Programs say nothing.
+/// Whether a request comes from the console's own origin, as far as its headers say. Programs send no such headers.
 pub(crate) fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     if let Some(site) = text(header::HeaderName::from_static("sec-fetch-site")) {
@@ -91,9 +92,10 @@ mod tests {
         let key = Key::new([1; 32]);
         let (mine, yours) = (identity("mine", false), identity("yours", false));
         let fields = |token: String| Fields::from(vec![(FIELD.to_owned(), token)]);
-        let check = |fields: &Fields, who: &Identity| check(&HeaderMap::new(), fields, who, &key);
-        assert_eq!(check(&fields(token(&mine, &key)), &mine), Ok(()));
-        assert_eq!(check(&fields(token(&yours, &key)), &mine), Err(Forged::NoToken));
+        let token = |of: &Identity| token(of, Some(&key)).unwrap();
+        let check = |fields: &Fields, who: &Identity| check(&HeaderMap::new(), fields, who, Some(&key));
+        assert_eq!(check(&fields(token(&mine)), &mine), Ok(()));
+        assert_eq!(check(&fields(token(&yours)), &mine), Err(Forged::NoToken));
         assert_eq!(check(&fields(String::new()), &mine), Err(Forged::NoToken));
         assert_eq!(check(&Fields::from(vec![]), &mine), Err(Forged::NoToken));
         assert_eq!(check(&Fields::from(vec![]), &identity("mine", true)), Ok(()));
@@ -103,7 +105,17 @@ mod tests {
     fn another_site_is_refused_even_with_the_token() {
         let (key, mine) = (Key::new([1; 32]), identity("mine", true));
         let from_elsewhere = headers(&[("sec-fetch-site", "cross-site")]);
-        let fields = Fields::from(vec![(FIELD.to_owned(), token(&mine, &key))]);
-        assert_eq!(check(&from_elsewhere, &fields, &mine, &key), Err(Forged::OtherSite));
+        let fields = Fields::from(vec![(FIELD.to_owned(), token(&mine, Some(&key)).unwrap())]);
+        assert_eq!(check(&from_elsewhere, &fields, &mine, Some(&key)), Err(Forged::OtherSite));
+    }
+
+    #[test]
+    fn without_a_key_no_form_is_accepted() {
+        let mine = identity("mine", false);
+        assert_eq!(token(&mine, None), None);
+        for sent in [String::new(), Key::new([0; 32]).sign("form", "mine")] {
+            let fields = Fields::from(vec![(FIELD.to_owned(), sent)]);
+            assert_eq!(check(&HeaderMap::new(), &fields, &mine, None), Err(Forged::NoToken));
+        }
     }
 }

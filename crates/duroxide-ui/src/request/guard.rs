@@ -1,4 +1,4 @@
-//! Lets requests in: who they are from, what they may do, and that no other site sent them.
+//! Admits requests: checks who sent them, what the sender may do, and that no other site sent them.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -39,7 +39,7 @@ pub(crate) async fn guard(
     let audited = identity.filter(|_| is_change).map(|identity| Audited { console, route, identity, form });
     match admitted {
         Err(failure) => {
-            // Strangers cannot fill the log.
+            // Only requests of known users are audited, so strangers cannot fill the log.
             audited.inspect(|audited| audited.write(AuditOutcome::Refused));
             failure.into_response()
         }
@@ -54,7 +54,7 @@ pub(crate) async fn guard(
     }
 }
 
-/// A change that is written down.
+/// A change that is audited.
 struct Audited {
     console: Arc<Console>,
     route: &'static Route,
@@ -63,10 +63,10 @@ struct Audited {
 }
 
 impl Audited {
-    /// Makes the change and writes it down, in a task of its own: a browser that goes away ends neither in the middle.
+    /// Makes the change and audits it, in a task of its own, so that a closed connection interrupts neither.
     async fn run(self, handled: impl Future<Output = Response> + Send + 'static) -> Response {
         let task = tokio::spawn(async move {
-            // The inner task ends with a panic of the handler, the outer one does not.
+            // A panic of the handler ends only the inner task.
             let answered = tokio::spawn(handled).await;
             let response =
                 answered.unwrap_or_else(|error| Failure::Internal(error.to_string()).into_response());
@@ -78,7 +78,7 @@ impl Audited {
         task.await.unwrap_or_else(|error| Failure::Internal(error.to_string()).into_response())
     }
 
-    /// Ids are in the log, whatever else a form has is not.
+    /// Writes an audit entry. It contains the ids of a form and no other field.
     fn write(&self, outcome: AuditOutcome) {
         let name = self.route.path.trim_start_matches('/');
         let action = match crate::pages::bulk::Action::of(&self.form) {
@@ -96,7 +96,7 @@ impl Audited {
     }
 }
 
-/// The fields of a form. Only POST has one; the body of anything else is not read.
+/// The fields of a form. Only the body of a POST is read.
 async fn body_fields(console: &Console, parts: &Parts, body: Body) -> Result<Fields, Failure> {
     if parts.method != Method::POST {
         return Ok(Fields::default());
@@ -105,7 +105,7 @@ async fn body_fields(console: &Console, parts: &Parts, body: Body) -> Result<Fie
     Ok(Fields::parse(&bytes))
 }
 
-/// Decides whether a request is let in.
+/// Decides whether a request is admitted.
 fn admit(
     console: &Arc<Console>,
     route: &Route,
@@ -130,7 +130,7 @@ fn admit(
         if identity.principal.role < Role::Operator {
             return Err(VIEWER);
         }
-        let forged = csrf::check(&parts.headers, &form, identity, &console.key);
+        let forged = csrf::check(&parts.headers, &form, identity, console.key.as_ref());
         if parts.method == Method::POST && forged.is_err() {
             return Err(FORGED);
         }
@@ -152,7 +152,7 @@ fn visit(console: &Arc<Console>, parts: &Parts, identity: Option<&Identity>, for
         who: identity.map(|identity| identity.principal.name.clone()).unwrap_or_default(),
         can_change: is_operator && !console.read_only,
         can_sign_out: identity.is_some() && matches!(console.auth.0, Kind::Tokens(_)),
-        csrf: identity.map(|identity| csrf::token(identity, &console.key)).unwrap_or_default(),
+        csrf: identity.and_then(|identity| csrf::token(identity, console.key.as_ref())).unwrap_or_default(),
         query: Fields::parse(parts.uri.query().unwrap_or_default().as_bytes()),
         form,
     }
