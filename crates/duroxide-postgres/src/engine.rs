@@ -117,6 +117,13 @@ impl PostgresEngine {
         self.tables().take_letter_numbers(of.tables());
     }
 
+    /// Turns run early on this engine.
+    #[must_use]
+    pub(crate) fn counting_early_turns(mut self) -> Self {
+        self.rules.count_early_turns();
+        self
+    }
+
     /// Hears through this session what others write, and tells them.
     #[must_use]
     pub(crate) fn with_session(mut self, session: Option<Arc<SessionState>>) -> Self {
@@ -184,10 +191,9 @@ impl PostgresEngine {
     }
 
     /// What to notify others of: work that this transaction leaves to be claimed, and changes that clients wait for.
-    fn news_of(&mut self, batch: &Batch<'_>) -> Option<News> {
+    fn news_of(&mut self, done: &Done) -> Option<News> {
         let news = self.tables().leaves_ready();
-        let is_watched = batch.operations.iter().any(|submitted| is_watched(&submitted.op));
-        (news != News::default() || is_watched).then_some(news)
+        (news != News::default() || done.is_watched).then_some(news)
     }
 
     /// A notification of this and of what others were not told of before, if there are others.
@@ -204,7 +210,9 @@ impl PostgresEngine {
     /// with what the database has.
     fn transact_batch(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
         match self.try_batch(batch) {
-            Err(Fault::LostRace(_)) if self.tables().relied_on_cache() => self.try_batch(batch),
+            Err(Fault::LostRace(_)) if self.tables().relied_on_cache() && !has_handed_over(batch) => {
+                self.try_batch(batch)
+            }
             result => result,
         }
     }
@@ -216,7 +224,7 @@ impl PostgresEngine {
     }
 
     fn commit(&mut self, batch: &Batch<'_>, mut done: Done, began: Instant) -> Result<Done, Fault> {
-        let news = self.news_of(batch);
+        let news = self.news_of(&done);
         let notification = self.notification(news);
         let asks = self.clock == Clock::Caller || self.due.is_asked_by(batch);
         let committed = match self.tables().commit_and_look(done.now, asks, notification) {
@@ -248,12 +256,9 @@ impl PostgresEngine {
 
 const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 
-/// Whether clients may wait for what an operation changes.
-fn is_watched(op: &Op) -> bool {
-    if let Op::CommitRound(round) = op {
-        return round.end().is_some() || !round.execution.changes.is_empty();
-    }
-    matches!(op, Op::Append { .. } | Op::DeleteInstances { .. } | Op::DeleteTree { .. } | Op::DeleteBulk(_))
+/// Whether claims of a batch have been handed over. The same batch would give their tokens to other claims.
+fn has_handed_over(batch: &Batch<'_>) -> bool {
+    batch.turns.is_some_and(|turns| turns.have_begun())
 }
 
 /// A time of the database's clock, which shows `here`, on the caller's clock, which shows `there`.

@@ -15,6 +15,9 @@ use duroxide_provider::{
 
 use crate::tables::Named;
 
+/// How many numbers a turn draws that runs early, about.
+const NUMBERS_OF_TURN: usize = 4;
+
 /// Rows to lock and load with the first round trip of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Needs<'a> {
@@ -53,6 +56,11 @@ impl<'a> Needs<'a> {
         for submitted in &batch.operations {
             needs.add(&submitted.op);
             readies = readies.or(submitted.op.readies());
+        }
+        if batch.turns.is_some() {
+            // Turns that run early usually schedule activities.
+            readies.activities |= readies.instances;
+            needs.numbers += NUMBERS_OF_TURN * batch.operations.len();
         }
         let instances = batch.instance_fetches.iter();
         let wanted = instances.filter(|fetch| !fetch.was_tried || readies.instances);

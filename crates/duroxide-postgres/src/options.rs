@@ -45,6 +45,11 @@ pub struct PostgresOptions {
     /// transaction another connection and does not track prepared statements (PgBouncer before `1.21`, or with
     /// `max_prepared_statements = 0`).
     pub prepared_statements: bool,
+    /// Whether the turn after an activity runs while the transaction that stores the activity's result is open, so that one
+    /// commit stores both. If such a turn kills its process, the result is lost with it, and the activity runs again. That counts
+    /// as an attempt of both, and from then on every attempt of the turn is stored before it runs. Switch it off where a turn
+    /// that kills its process must not make an activity run again.
+    pub early_turns: bool,
 }
 
 impl PostgresOptions {
@@ -65,6 +70,7 @@ impl PostgresOptions {
             poll_interval: Duration::from_millis(200),
             session_config: None,
             prepared_statements: true,
+            early_turns: true,
         })
     }
 

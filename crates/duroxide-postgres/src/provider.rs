@@ -148,9 +148,10 @@ impl PostgresProvider {
             builder = builder.with_node_locks(SessionLocks::new(session));
         }
         let check_interval = if options.notifications { CHECK_INTERVAL } else { options.poll_interval };
+        let early_turns = options.early_turns;
         let store = builder
             .named("postgres", env!("CARGO_PKG_VERSION"))
-            .with_options(StoreOptions { check_interval, ..StoreOptions::default() })
+            .with_options(StoreOptions { check_interval, early_turns, ..StoreOptions::default() })
             .start()
             .map_err(refused)?;
         Ok(Self { store, options })
@@ -189,11 +190,13 @@ impl Failures {
     ) -> impl FnOnce() -> Result<PostgresEngine, ProviderError> + Send + use<> {
         let (kept, options) = (Arc::clone(&self.0), options.clone());
         move || {
-            PostgresEngine::open(options).map_err(|error| {
+            let early_turns = options.early_turns;
+            let opened = PostgresEngine::open(options).map_err(|error| {
                 let message = error.to_string();
                 *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 ProviderError::retryable("open", message)
-            })
+            });
+            opened.map(|engine| if early_turns { engine.counting_early_turns() } else { engine })
         }
     }
 

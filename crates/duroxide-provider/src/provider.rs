@@ -24,9 +24,8 @@ use crate::{
 /// A provider stores and queues. It never makes event ids or execution ids and never looks into user payloads;
 /// of all events it looks only at `CustomStatusUpdated` and the `KeyValue*` kinds.
 ///
-/// Methods with a default body exist for speed. Each default calls the plain methods of `self`, one for one, so
-/// a provider written for the plain contract works, and a wrapper that overrides only plain methods sees every
-/// call.
+/// Methods with a default body exist for speed. Each default calls the plain methods of `self`, one for one, so a provider
+/// written for the plain contract works, and a wrapper that overrides only plain methods sees every call.
 ///
 /// Every method also stands in the list of `provider/methods.rs`, of which the providers in front of others are made.
 #[async_trait]
@@ -287,22 +286,28 @@ pub trait Provider: Any + Send + Sync {
         Ok(None)
     }
 
-    /// Whether at least this many messages from clients (events, queue messages, cancellations) wait in the store for an
-    /// instance, known or not; `None` if the provider cannot tell. What a turn has taken waits until its commit. Starts,
-    /// timers and completions do not count.
-    ///
-    /// Clients ask before they send an event, so it must be cheap: ours count no further than `at_least`.
+    /// Whether at least this many messages from clients (events, queue messages, cancellations) wait for an instance, known or
+    /// not, or were taken by a turn that is not committed; `None` if the provider cannot tell.
     async fn mailbox_holds(&self, instance: &str, at_least: u64) -> Result<Option<bool>, ProviderError> {
         let _ = (instance, at_least);
         Ok(None)
     }
 
+    /// Queues a message of a client, visible at once, unless [`Self::mailbox_holds`] at least `mailbox_max` of them. Returns
+    /// whether it was queued. The default asks first, so that several callers may find the last place at the same time.
+    async fn enqueue_within(&self, item: WorkItem, mailbox_max: u64) -> Result<bool, ProviderError> {
+        let is_full = self.mailbox_holds(item.target_instance(), mailbox_max).await? == Some(true);
+        if !is_full {
+            self.enqueue_for_orchestrator(item, None).await?;
+        }
+        Ok(!is_full)
+    }
+
     /// Queues a start, visible at once, unless the instance exists or another start of it is queued, and tells which. Of
     /// several calls at the same time exactly one is told [`StartOutcome::Created`]. Messages that wait for an instance
     /// without a start do not make it exist. Starts are compared by name and plain input: each call may come from another
-    /// trace, so compare inputs by [`TracedInput::plain`](duroxide_core::TracedInput::plain).
-    ///
-    /// The default is a permanent error, and queues nothing: by the plain methods no answer would be certain.
+    /// trace, so compare inputs by [`TracedInput::plain`](duroxide_core::TracedInput::plain). The default is a permanent error:
+    /// by the plain methods no answer would be certain.
     async fn start_if_new(&self, start: WorkItem) -> Result<StartOutcome, ProviderError> {
         let _ = start;
         Err(ProviderError::permanent("start_if_new", "this store cannot tell whether a start is new"))

@@ -5,6 +5,7 @@
 //!
 //! * **Mailbox.** A message or an activity for an id that has no row makes one without a name. An instance is *known*
 //!   if it has a name or history. A mailbox that holds nothing any more goes away.
+//!   A client may ask that its message is queued only while fewer than so many messages of clients wait in the mailbox.
 //! * **Ready.** An instance is ready if no live lock holds it, a message is visible and, while it is not known, a
 //!   start is visible. It gets the next number when it becomes ready and keeps it until it is claimed; claims take
 //!   the lowest. What is still ready after a commit, an abandon or the end of a lease gets a new number, so it goes
@@ -39,6 +40,10 @@
 //!   the others are abandoned, their attempt taken back.
 //! * **Losses.** A claim that finds the lock of an earlier one counts it as lost; an abandon leaves the counts as they are,
 //!   and the commit that makes an instance healthy sets them to zero.
+//! * **Early turns.** A claim may be handed over before its transaction is committed if every message in it was sent in the same
+//!   transaction by the ack of an activity's first attempt, whose claim is stored: if the process dies, that claim is lost and
+//!   counted. Where turns run early, the result of an activity that was lost before therefore begins with one attempt. The
+//!   transaction has no round of the instance: until that is committed, its execution is not there.
 //! * **Dead letters** are numbered from 1 and never reuse a number. A retried one is read again from its payload; if
 //!   that cannot be decoded it keeps its kind.
 //! * **Deleting** counts messages and activities as queue rows. Unknown ids in a list are passed over. An instance that
@@ -61,7 +66,7 @@ mod sessions;
 mod tables;
 mod time;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use duroxide_core::Timestamp;
 
@@ -102,6 +107,16 @@ pub struct Rules<T> {
     promoted_before: Timestamp,
     /// Whether leases that a clock set back made too long have been looked for since the store was opened.
     leases_checked: bool,
+    /// Whether turns run early.
+    early_turns: bool,
+    /// Attempts that messages have when they are sent, by the operation that is carried out.
+    attempts_before: u32,
+    /// Whether the operation that is carried out ends the first attempt of an activity.
+    is_first_attempt: bool,
+    /// The numbers of the completions that such operations have sent in this transaction.
+    early_messages: BTreeSet<u64>,
+    /// The instances of the rounds that this transaction commits.
+    rounds_of: BTreeSet<u64>,
 }
 
 /// Settings of the rules.
@@ -128,6 +143,11 @@ impl<T> Rules<T> {
             promoted_at: Timestamp::ZERO,
             promoted_before: Timestamp::ZERO,
             leases_checked: false,
+            early_turns: false,
+            attempts_before: 0,
+            is_first_attempt: false,
+            early_messages: BTreeSet::new(),
+            rounds_of: BTreeSet::new(),
         }
     }
 
@@ -144,6 +164,12 @@ impl<T> Rules<T> {
     /// The time of the transaction, or of the last one.
     pub fn now(&self) -> Timestamp {
         self.now
+    }
+
+    /// Turns run early here. If the first attempt of an activity was lost, a turn may have run with its result and killed the
+    /// process, so the result of a later attempt has an attempt when it is sent.
+    pub fn count_early_turns(&mut self) {
+        self.early_turns = true;
     }
 
     /// The store was opened anew: leases are checked again by the next transaction.
@@ -175,6 +201,8 @@ impl<T: Tables> TransactionSteps for Rules<T> {
         // Under a clock that was set back, sessions end again whose end was noticed before.
         self.promoted_at = self.promoted_at.min(now);
         self.promoted_before = self.promoted_at;
+        self.early_messages.clear();
+        self.rounds_of.clear();
         if !self.leases_checked {
             self.shorten_leases()?;
         }
@@ -222,6 +250,8 @@ impl<T: Tables> TransactionSteps for Rules<T> {
 
     /// Everything is checked before the first write.
     fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
+        self.is_first_attempt = false;
+        self.attempts_before = 0;
         match op {
             Op::CommitRound(round) => self.commit_round(round, handed_in),
             Op::AbandonInstance { token, delay, ignore_attempt } => {

@@ -49,6 +49,6 @@ pub use snapshot::{
 pub use state_change::StateChange;
 pub use token::{lock_token, token_row};
 pub use transaction::{
-    Batch, BatchPart, Done, Fault, INTAKE_ROWS_MAX, NextWake, Submitted, TakenOver, TransactionSteps,
-    WaitingFetch, caught, take_over,
+    Batch, BatchPart, CommitEarly, Done, EarlyClaims, EarlyTurns, Fault, INTAKE_ROWS_MAX, NextWake,
+    Submitted, TakenOver, TransactionSteps, WaitingFetch, caught, take_over,
 };

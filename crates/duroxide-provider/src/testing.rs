@@ -25,6 +25,7 @@
 mod answers;
 mod dice;
 mod driver;
+mod early;
 mod every_method;
 pub mod items;
 mod model;
@@ -38,6 +39,7 @@ mod turn;
 
 pub use crate::layers::{EngineLayer, FullyIntercepted, Intercept, Intercepted, StepLayer, intercept};
 pub use driver::Driver;
+pub use early::TurnsInTransaction;
 pub use every_method::{NotingProvider, call_every_admin_method, call_every_method};
 pub use model::ModelEngine;
 pub use scenario::Scenario;

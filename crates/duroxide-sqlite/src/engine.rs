@@ -31,7 +31,6 @@ const PROBE: &str = "UPDATE sequence SET next = next + 1 WHERE id = 1";
 #[derive(Debug)]
 pub struct SqliteEngine {
     rules: Rules<SqliteTables>,
-    fullness: Fullness,
     location: Location,
     options: SqliteOptions,
     log: Log,
@@ -71,7 +70,6 @@ impl SqliteEngine {
         let rule_options = RuleOptions { orphan_message_ttl: options.orphan_message_ttl };
         let mut engine = Self {
             rules: Rules::new(SqliteTables::new(Db::new(conn)), rule_options),
-            fullness: Fullness::default(),
             location,
             options,
             log,
@@ -141,7 +139,7 @@ impl SqliteEngine {
     }
 
     fn transact_batch(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
-        self.rules.transact_in_steps(batch).inspect_err(|_| self.fullness = Fullness::default())
+        self.rules.transact_in_steps(batch)
     }
 
     /// A node joins: it will write much. The join's commit puts the longer log on the disk.
@@ -153,13 +151,12 @@ impl SqliteEngine {
 
     /// Connection and mailbox counts, for reads.
     pub(crate) fn db_and_fullness(&mut self) -> (&Db, &mut Fullness) {
-        (&self.rules.tables().db, &mut self.fullness)
+        self.rules.tables_mut().db_and_fullness()
     }
 
     /// Closes the connection before another is opened: what it remembers of the log may not be what is on disk. An
     /// empty database takes its place, and nothing is begun on that.
     fn close(&mut self) -> Result<(), StoreFailure> {
-        self.fullness = Fullness::default();
         self.rules.rollback();
         let empty = Db::empty().map_err(|error| failure(&error))?;
         self.closed = true;

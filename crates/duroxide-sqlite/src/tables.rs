@@ -26,6 +26,7 @@ use self::{
     dictionary::Dictionary, payloads::Payloads, readiness::FirstRoute, row_cache::RowCache,
     sequence::Sequence,
 };
+use crate::reads::Fullness;
 use crate::{
     db::Db,
     error::{commit_failure, failure},
@@ -48,6 +49,7 @@ pub(crate) struct SqliteTables {
     cache: RowCache,
     payloads: Payloads,
     first_route: FirstRoute,
+    fullness: Fullness,
     /// Rows changed before the transaction began, to tell whether it wrote.
     changes_before: u64,
     /// The state of the store that cache, payloads and sequence belong to, as SQLite counts the commits of other
@@ -56,6 +58,11 @@ pub(crate) struct SqliteTables {
 }
 
 impl SqliteTables {
+    /// Connection and mailbox counts, for reads.
+    pub(crate) fn db_and_fullness(&mut self) -> (&Db, &mut Fullness) {
+        (&self.db, &mut self.fullness)
+    }
+
     pub(crate) fn new(db: Db) -> Self {
         Self {
             db,
@@ -65,6 +72,7 @@ impl SqliteTables {
             cache: RowCache::default(),
             payloads: Payloads::default(),
             first_route: FirstRoute::default(),
+            fullness: Fullness::default(),
             changes_before: 0,
             cached_version: None,
         }
@@ -111,6 +119,7 @@ impl Transactions for SqliteTables {
         }
         self.routes.clear();
         self.lanes.clear();
+        self.fullness = Fullness::default();
         self.cached_version = None;
     }
 

@@ -1,5 +1,6 @@
 //! Carries out what the machine decides.
 
+mod early_turns;
 mod endable;
 mod lease_start;
 mod news;
@@ -7,6 +8,7 @@ mod nodes;
 mod transaction;
 
 use std::{
+    collections::VecDeque,
     fmt,
     sync::{Arc, mpsc},
     thread::sleep,
@@ -44,8 +46,10 @@ pub struct StoreDriver {
     engine: Box<dyn StoreEngine>,
     machine: Machine,
     inbox: mpsc::Receiver<Request>,
-    /// A request that the thread has waited for.
-    received: Option<Request>,
+    /// Requests that were received and not looked at.
+    received: VecDeque<Request>,
+    /// Whether the caller of [`Self::run`] lets it wait for others: turns may run early.
+    may_wait: bool,
     submitter: Arc<Submitter>,
     clock: Arc<dyn Clock>,
     steady_clock: SteadyClock,
@@ -57,6 +61,8 @@ pub struct StoreDriver {
     name: Arc<str>,
     nodes: Nodes,
     lease_allowance: LeaseAllowance,
+    /// How long the last transaction waited for early turns.
+    waited_for_turns: Duration,
 }
 
 /// Until when a store has nothing to do.
@@ -92,7 +98,8 @@ impl StoreDriver {
             engine,
             machine: parts.machine,
             inbox: parts.inbox,
-            received: None,
+            received: VecDeque::new(),
+            may_wait: false,
             submitter: parts.submitter,
             clock: parts.clock,
             steady_clock: parts.steady_clock,
@@ -103,13 +110,15 @@ impl StoreDriver {
             name: parts.name,
             nodes: Nodes::new(parts.node_locks),
             lease_allowance: LeaseAllowance::default(),
+            waited_for_turns: Duration::ZERO,
         }
     }
 
     /// Runs the store until its provider is dropped.
     pub(crate) fn serve(mut self) {
+        self.may_wait = true;
         loop {
-            self.received = match self.run() {
+            let received = match self.run() {
                 Idle::Closed => return,
                 Idle::Gathering(until) => {
                     // A sleep costs the submitting threads no wake-up, and leaves them this core.
@@ -122,13 +131,14 @@ impl StoreDriver {
                     self.inbox.recv_timeout(wait).ok()
                 }
             };
+            self.received.extend(received);
         }
     }
 
     /// Does everything that can be done now.
     pub fn run(&mut self) -> Idle {
         loop {
-            while let Some(request) = self.received.take().or_else(|| self.inbox.try_recv().ok()) {
+            while let Some(request) = self.received.pop_front().or_else(|| self.inbox.try_recv().ok()) {
                 match request {
                     Request::NodeGone(gone) => self.end_node(gone.name, gone.lock, None, self.clock.now()),
                     request => self.machine.accept(request),

@@ -7,6 +7,7 @@
 mod backlog;
 mod change_polling;
 mod clock_check;
+mod early_turns;
 mod gathering;
 mod health;
 mod lease_change;
@@ -21,13 +22,14 @@ use duroxide_core::Timestamp;
 use duroxide_provider::store::{ActivityFetch, InstanceFetch, NextWake};
 
 use self::{
-    backlog::Backlog, change_polling::ChangePolling, clock_check::ClockCheck, gathering::Gathering,
-    health::Health, waiting_fetches::WaitingFetches,
+    backlog::Backlog, change_polling::ChangePolling, clock_check::ClockCheck, early_turns::EarlyTurnsPolicy,
+    gathering::Gathering, health::Health, waiting_fetches::WaitingFetches,
 };
 pub(crate) use self::{
     clock_check::ClockStep,
+    early_turns::Wait,
     lease_change::LeaseChange,
-    waiting_fetches::{FetchNumbers, Prospect, Served},
+    waiting_fetches::{Asked, FetchNumbers, Prospect, Served},
 };
 use crate::{
     StoreOptions,
@@ -84,6 +86,7 @@ pub(crate) struct Machine {
     pub(crate) instances: WaitingFetches<InstanceFetch>,
     pub(crate) activities: WaitingFetches<ActivityFetch>,
     gathering: Gathering,
+    pub(crate) early_turns: EarlyTurnsPolicy,
     /// Whether something came in since the time was last noted.
     has_arrivals: bool,
     wake: NextWake,
@@ -114,6 +117,7 @@ impl Machine {
             instances: WaitingFetches::default(),
             activities: WaitingFetches::default(),
             gathering: Gathering::default(),
+            early_turns: EarlyTurnsPolicy::default(),
             has_arrivals: false,
             wake: NextWake::Unknown,
             promote_not_before: Timestamp::ZERO,
@@ -278,6 +282,11 @@ impl Machine {
         let try_again = (!self.tried_again.is_empty()).then_some(self.try_again_at);
         let upkeep = [wake, poll, self.tend_nodes_at, lease_change, try_again];
         upkeep.into_iter().chain(deadlines).flatten().min()
+    }
+
+    /// How long the next transaction waits for turns that run early. `None`: none may.
+    pub(crate) fn early_turns_wait(&mut self) -> Option<Wait> {
+        self.options.early_turns.then(|| self.early_turns.wait()).flatten()
     }
 
     // ---- carrying it out ------------------------------------------------------------------------------------

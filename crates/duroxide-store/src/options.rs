@@ -13,6 +13,9 @@ pub struct StoreOptions {
     pub enqueue_ops_max: usize,
     /// Payload bytes of client enqueues that wait for the store.
     pub enqueue_bytes_max: usize,
+    /// Whether turns may run before the transaction that claimed their instances is committed, so that it commits their rounds,
+    /// too: see [`EarlyTurns`](duroxide_provider::store::EarlyTurns). For engines whose commits are slow.
+    pub early_turns: bool,
     /// Whether other processes may change the store. If not, the store does not poll for changes.
     pub shared: bool,
     /// How often to poll for changes by other processes, while a fetch or a client waits. After a second in which nothing
@@ -33,6 +36,7 @@ impl Default for StoreOptions {
             batch_bytes_max: 8 << 20,
             enqueue_ops_max: 4_096,
             enqueue_bytes_max: 64 << 20,
+            early_turns: false,
             shared: true,
             check_interval: Duration::from_millis(50),
             alert_check_interval: Duration::from_millis(1),

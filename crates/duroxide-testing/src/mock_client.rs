@@ -20,8 +20,8 @@ use serde::de::DeserializeOwned;
 
 use crate::cluster::fail;
 
-/// A [`Client`] that notes what it is asked for, for tests of code that starts and signals orchestrations. Orchestrations
-/// that have an answer end with it at once; all others stay as they were started.
+/// A [`Client`] that records its requests, for tests of code that starts and signals orchestrations. An orchestration
+/// with an answer ends with that answer at once; no other orchestration runs.
 ///
 /// ```
 /// # use duroxide_core::typed::Orchestration;
@@ -48,7 +48,7 @@ use crate::cluster::fail;
 /// ```
 pub struct MockClient {
     store: Arc<NotingStore>,
-    /// The node that gives the answers.
+    /// The node that runs the answers.
     _runtime: Arc<Runtime>,
 }
 
@@ -60,7 +60,7 @@ pub struct MockClientBuilder {
 }
 
 impl MockClientBuilder {
-    /// Ends every instance of this orchestration with what the function returns.
+    /// Ends every instance of `O` with the result of `answer`.
     pub fn answering<O: Orchestration>(
         mut self,
         answer: impl Fn(O::Input) -> Result<O::Output, O::Error> + Send + Sync + 'static,
@@ -77,7 +77,7 @@ impl MockClientBuilder {
         self
     }
 
-    /// The client, on the current tokio runtime.
+    /// Builds the mock, whose node runs on the current tokio runtime.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -91,7 +91,7 @@ impl MockClientBuilder {
 }
 
 impl MockClient {
-    /// A client without answers.
+    /// A builder without answers.
     pub fn builder() -> MockClientBuilder {
         MockClientBuilder::default()
     }
@@ -101,12 +101,12 @@ impl MockClient {
         Client::new(Arc::clone(&self.store) as Arc<dyn Provider>)
     }
 
-    /// Everything that was asked for so far: starts, events, queue messages, cancellations.
+    /// All requests so far: starts, events, queue messages, cancellations.
     pub fn requests(&self) -> Vec<WorkItem> {
         self.store.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ids and inputs of the starts of an orchestration so far.
+    /// The ids and inputs of all starts of an orchestration so far.
     pub fn starts<O: Orchestration>(&self) -> Vec<(String, O::Input)> {
         let start = |item| {
             let WorkItem::StartOrchestration { instance, orchestration, input, .. } = item else {
@@ -129,7 +129,7 @@ impl fmt::Debug for MockClient {
     }
 }
 
-/// A store in memory that notes what clients enqueue.
+/// A store in memory that records the work items that clients enqueue.
 struct NotingStore {
     inner: MemoryProvider,
     requests: Mutex<Vec<WorkItem>>,
@@ -155,6 +155,11 @@ impl ProviderLayer for NotingStore {
     ) -> Result<(), ProviderError> {
         self.note(&item);
         self.inner().enqueue_for_orchestrator(item, delay).await
+    }
+
+    async fn enqueue_within(&self, item: WorkItem, mailbox_max: u64) -> Result<bool, ProviderError> {
+        self.note(&item);
+        self.inner().enqueue_within(item, mailbox_max).await
     }
 
     async fn start_if_new(&self, start: WorkItem) -> Result<StartOutcome, ProviderError> {

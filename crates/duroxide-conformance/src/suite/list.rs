@@ -1,7 +1,7 @@
-//! The list of all validations, as a macro that calls another macro with it.
+//! The list of all validations, as a macro that passes the list to another macro.
 
-/// Calls a macro with the list of all validations: `(argument) place topic { name, … } …`, where the place says whether
-/// the topic's functions are public at the root of `provider_validations` or in a module of the topic's name.
+/// Calls a macro with the list of all validations: `(argument) place topic { name, … } …`. With the place `root` the
+/// topic's functions are public at the root of `provider_validations`, otherwise in a module of the topic's name.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_validation {
@@ -91,6 +91,7 @@ macro_rules! for_each_validation {
                 test_query_instances_cursor_is_stable,
                 test_query_instances_refuses_unknown_cursors,
                 test_mailbox_holds,
+                test_enqueue_within,
                 test_list_executions,
                 test_get_instance_info,
                 test_get_execution_info,

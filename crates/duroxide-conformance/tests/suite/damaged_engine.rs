@@ -37,7 +37,7 @@ impl DamagedEngine {
         Self { engine: Arc::new(Mutex::new(engine)), damaged: Arc::default(), fault }
     }
 
-    /// Makes the events that an instance has now undecodable.
+    /// Makes all current events of an instance undecodable.
     pub(crate) fn damage_history(&self, instance: &str) {
         let snapshot = self.engine().snapshot().expect("a memory engine can be read");
         let mut damaged = self.damaged.lock().unwrap();
@@ -69,6 +69,7 @@ impl DamagedEngine {
             start: None,
             data: NONSENSE.to_owned(),
             item: None,
+            mailbox_max: None,
         };
         let activity = ActivityRow {
             instance: instance.to_owned(),

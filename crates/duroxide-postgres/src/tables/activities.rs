@@ -82,7 +82,12 @@ impl PostgresTables {
         queued: &QueuedActivity,
         prepared: &ActivityRow,
     ) -> Result<bool, Trouble> {
-        if self.find_activity(queued.instance, queued.execution_id, queued.activity_id)?.is_some() {
+        let key = (queued.instance, queued.execution_id, queued.activity_id);
+        // Should it be there although this node does not know of it, its insert fails.
+        let is_new = self.relied_on_cache
+            && !self.set.activity_keys.contains_key(&key)
+            && !self.row_cache.has_activity(&key);
+        if !is_new && self.find_activity(key.0, key.1, key.2)?.is_some() {
             return Ok(false);
         }
         let activity = Activity {

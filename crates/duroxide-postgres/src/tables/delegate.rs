@@ -54,6 +54,12 @@ hand_on! {
         fn load(&mut self, number: u64) -> Rows<Option<Loaded>> {
             self.load_with_execution(number).map_err(|trouble| self.remember(trouble))
         }
+
+        fn is_at_hand(&mut self, number: u64) -> bool {
+            self.relied_on_cache
+                && self.set.whole_setting_changes.contains(&number)
+                && self.set.custom_status.knows(&number)
+        }
     }
     fn instance(number: u64) -> Option<InstanceRow>;
     fn instance_named(id: &str) -> Option<InstanceRow>;
@@ -101,6 +107,7 @@ hand_on! {
     fn visible_messages(instance: u64, now: Timestamp, bound: BatchBound) -> VisibleMessages;
     fn first_visible_start(instance: u64, kind: MessageKind, now: Timestamp) -> Option<QueuedMessage>;
     fn first_start(instance: u64) -> Option<String>;
+    fn holds_of_clients(instance: u64, at_least: u64) -> bool;
     fn has_messages(instance: u64) -> bool;
     fn has_visible(instance: u64, now: Timestamp) -> bool;
     fn has_visible_start(instance: u64, now: Timestamp) -> bool;

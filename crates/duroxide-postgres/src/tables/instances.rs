@@ -62,7 +62,11 @@ impl PostgresTables {
     }
 
     pub(super) fn insert_instance(&mut self, row: &InstanceRow) -> Result<bool, Trouble> {
-        if self.instance_named(&row.id)?.is_some() {
+        // Should it be there although this node does not know of it, its insert fails.
+        let is_new = self.relied_on_cache
+            && !self.set.ids.contains_key(&row.id)
+            && !self.row_cache.has_instance(&row.id);
+        if !is_new && self.instance_named(&row.id)?.is_some() {
             return Ok(false);
         }
         self.set.ids.insert(row.id.clone(), Some(row.number));

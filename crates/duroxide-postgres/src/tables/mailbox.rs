@@ -96,6 +96,18 @@ impl PostgresTables {
         }
     }
 
+    pub(super) fn holds_of_clients(&mut self, instance: u64, at_least: u64) -> Result<bool, Trouble> {
+        match self.mailbox(instance)? {
+            Mailbox::Large => self.large(instance).holds_of_clients(at_least),
+            Mailbox::Whole => {
+                let is_from_client = |message: &&QueuedMessage| {
+                    message.due_at == Timestamp::ZERO && message.key.is_none() && !message.is_start()
+                };
+                Ok(self.whole(instance).queued().filter(is_from_client).count() as u64 >= at_least)
+            }
+        }
+    }
+
     pub(super) fn has_messages(&mut self, instance: u64) -> Result<bool, Trouble> {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).has_messages(),
@@ -252,18 +264,7 @@ impl PostgresTables {
                 return Ok(false);
             }
         }
-        let queued = QueuedMessage {
-            number: new.number,
-            due_at: new.due_at,
-            kind: new.prepared.kind,
-            key: new.prepared.key.clone(),
-            enqueued_at: new.enqueued_at,
-            hidden_until: Timestamp::ZERO,
-            attempts: 0,
-            mark: None,
-            data: new.prepared.data.clone(),
-            item: new.prepared.item.clone(),
-        };
+        let queued = new.queued();
         let message = Message { instance, bytes: queued.data.len(), has_data: true, queued };
         self.set.messages.put(message.key(), message);
         Ok(true)

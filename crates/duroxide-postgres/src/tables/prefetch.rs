@@ -216,14 +216,8 @@ impl PostgresTables {
             }
         }
         let mut keys = needs.activity_keys.clone();
-        for key in &needs.new_activity_keys {
-            if self.relied_on_cache && !self.row_cache.has_activity(key) {
-                // Should it be there all the same, its insert fails.
-                self.set.activity_keys.insert(*key, None);
-            } else {
-                keys.insert(*key);
-            }
-        }
+        let is_looked_for = |key: &&_| !self.relied_on_cache || self.row_cache.has_activity(key);
+        keys.extend(needs.new_activity_keys.iter().filter(is_looked_for));
         if !keys.is_empty() {
             requests.push(Request::activities_by_key(&keys));
         }

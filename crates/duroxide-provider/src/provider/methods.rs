@@ -28,6 +28,7 @@ pub mod signatures {
 pub fn operation_of(method: &'static str) -> &'static str {
     match method {
         "commit_round_ref" => "commit_round",
+        "enqueue_within" => "enqueue_for_orchestrator",
         "renew_work_item" => "renew_work_item_lock",
         _ => method,
     }
@@ -111,6 +112,7 @@ macro_rules! provider_methods {
                 fn read_descriptor(instance: &str) -> Option<OrchestrationDescriptor>;
                 fn last_event_id(instance: &str, execution_id: u64) -> Option<u64>;
                 fn mailbox_holds(instance: &str, at_least: u64) -> Option<bool>;
+                fn enqueue_within(item: WorkItem, mailbox_max: u64) -> bool;
                 fn start_if_new(start: WorkItem) -> StartOutcome;
                 fn dead_letter_work_item(token: &str, reason: &str) -> ();
                 fn join_node(announcement: &NodeAnnouncement) -> Option<Box<dyn NodeMembership>>;

@@ -221,6 +221,8 @@ impl<T: Tables> Rules<T> {
         handed_in: Timestamp,
     ) -> Result<Answer, ApplyError> {
         let activity = self.held_activity(token, handed_in)?;
+        self.is_first_attempt = activity.attempts <= 1;
+        self.attempts_before = u32::from(self.early_turns && activity.losses.lost > 0);
         self.touch_session_of(&activity)?;
         match completion {
             Some(message) => self.complete(&activity, message)?,

@@ -135,9 +135,20 @@ impl<T: Tables> Rules<T> {
         }
         loaded.row.suspect = suspect;
         self.lock_instance(&mut loaded.row, &batch, fetch, nonce)?;
+        if !suspect && self.may_run_early(number, &batch) {
+            claimed.early.push(claimed.items.len());
+        }
         claimed.items.push(self.describe_claim(&loaded, batch)?);
         self.tables.store(loaded, InstanceChange::Lock)?;
         Ok(Candidate::Claimed)
+    }
+
+    /// Whether the turn of a claim may run before the claim is committed: see [`EarlyTurns`](crate::store::EarlyTurns).
+    fn may_run_early(&mut self, number: u64, batch: &Batch) -> bool {
+        let is_early = |message: &QueuedMessage| self.early_messages.contains(&message.number);
+        batch.messages.iter().all(is_early)
+            && !self.rounds_of.contains(&number)
+            && self.tables.is_at_hand(number)
     }
 
     /// The messages that a claim takes. Those that cannot be decoded are counted, hidden and left out, or moved to the

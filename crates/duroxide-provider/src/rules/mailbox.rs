@@ -3,7 +3,7 @@
 use duroxide_core::INITIAL_EXECUTION_ID;
 
 use super::{
-    InstanceRow, NewMessage, Readiness, Rows, Rules, Tables,
+    InstanceRow, NewMessage, QueuedMessage, Readiness, Rows, Rules, Tables,
     readiness::{due_at, route_of_start},
 };
 use crate::store::{Answer, MessageRow, StoredStart, Visibility, timer_key};
@@ -13,6 +13,12 @@ impl<T: Tables> Rules<T> {
     pub(super) fn enqueue(&mut self, message: &MessageRow) -> Rows<Answer> {
         if self.begin_instance(message)? {
             return Ok(Answer::Begun);
+        }
+        if let Some(max) = message.mailbox_max
+            && let Some(row) = self.tables.instance_named(&message.instance)?
+            && self.tables.holds_of_clients(row.number, max)?
+        {
+            return Ok(Answer::MailboxFull);
         }
         let row = self.open_instance(&message.instance)?;
         self.enqueue_to(row, message)?;
@@ -58,9 +64,17 @@ impl<T: Tables> Rules<T> {
     /// Inserts a message, unless one with its key is queued.
     pub(super) fn insert_message(&mut self, instance: u64, message: &MessageRow) -> Rows<bool> {
         let number = self.tables.next_number()?;
+        if self.is_first_attempt {
+            self.early_messages.insert(number);
+        }
         let due_at = due_at(message.visible, self.now);
         let message = NewMessage { number, due_at, enqueued_at: self.now, prepared: message };
-        self.tables.insert_message(instance, &message)
+        let is_new = self.tables.insert_message(instance, &message)?;
+        if is_new && self.attempts_before > 0 {
+            let attempted = QueuedMessage { attempts: self.attempts_before, ..message.queued() };
+            self.tables.update_message(instance, &attempted)?;
+        }
+        Ok(is_new)
     }
 
     /// The row of this id; a mailbox if there is none.

@@ -27,6 +27,7 @@ impl<T: Tables> Rules<T> {
         handed_in: Timestamp,
     ) -> Result<Answer, ApplyError> {
         let mut held = self.held_instance(&round.token, handed_in)?;
+        self.rounds_of.insert(held.row.number);
         let first = if round.execution.execution_id == held.row.execution_id {
             held.execution.take()
         } else {

@@ -68,11 +68,30 @@ pub struct Claimed<T> {
     /// Whether nothing is left that the fetch would take. An engine that cannot tell leaves it unset, and is asked again for
     /// the next fetch, unless this one got less than it asked for.
     pub took_all: bool,
+    /// The indexes of items whose turn may run before the claim is committed, in order: see [`EarlyTurns`](super::EarlyTurns).
+    pub early: Vec<usize>,
+}
+
+impl<T> Claimed<T> {
+    /// Adds what a later claim took for the same fetch.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.early.extend(later.early.into_iter().map(|index| self.items.len() + index));
+        self.items.extend(later.items);
+        self.dead_letters.extend(later.dead_letters);
+        self.held_back = later.held_back;
+        self.took_all = later.took_all;
+    }
 }
 
 impl<T> Default for Claimed<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), dead_letters: Vec::new(), held_back: HeldBack::default(), took_all: false }
+        Self {
+            items: Vec::new(),
+            dead_letters: Vec::new(),
+            held_back: HeldBack::default(),
+            took_all: false,
+            early: Vec::new(),
+        }
     }
 }
 

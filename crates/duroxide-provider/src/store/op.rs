@@ -174,6 +174,20 @@ impl Readies {
 }
 
 impl Op {
+    /// Whether clients may wait for what it changes.
+    pub fn is_watched(&self) -> bool {
+        if let Self::CommitRound(round) = self {
+            return round.end().is_some() || !round.execution.changes.is_empty();
+        }
+        matches!(
+            self,
+            Self::Append { .. }
+                | Self::DeleteInstances { .. }
+                | Self::DeleteTree { .. }
+                | Self::DeleteBulk(_)
+        )
+    }
+
     /// Which queues this operation may fill.
     pub fn readies(&self) -> Readies {
         match self {
@@ -259,6 +273,8 @@ pub enum Answer {
     /// The instance of an [`Op::StartIfNew`] exists already, and nothing was queued. Any other answer says that the start
     /// was queued.
     Found(StoredStart),
+    /// Nothing was queued, because as many messages of clients wait in the mailbox as the operation allows.
+    MailboxFull,
     /// A round was committed to this instance; its watchers are told.
     RoundCommitted {
         /// The instance.

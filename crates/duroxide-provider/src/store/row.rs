@@ -58,6 +58,8 @@ pub struct MessageRow {
     pub data: String,
     /// The decoded message, if it is at hand: an engine that claims a message it has just stored need not decode it.
     pub item: Option<Arc<WorkItem>>,
+    /// It is not inserted if the mailbox holds at least this many messages of clients.
+    pub mailbox_max: Option<u64>,
 }
 
 /// The kinds of messages that a store distinguishes.
@@ -125,6 +127,7 @@ impl MessageRow {
             start: start.map(|(name, version)| StartTarget { name: name.clone(), version: version.clone() }),
             item: Some(item),
             data,
+            mailbox_max: None,
         })
     }
 }

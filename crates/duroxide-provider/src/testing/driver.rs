@@ -206,10 +206,24 @@ impl Driver {
                 if let WorkItem::ActivityCompleted { execution_id: of, .. } = &mut completion {
                     *of = *execution_id;
                 }
-                Step::Ack { work, completion: Box::new(completion) }
+                let completion = Box::new(completion);
+                if dice.one_in(2)
+                    && let Some(model) = self.after_completion(instance, *execution_id, *id)
+                {
+                    self.pending = Some((instance.clone(), model));
+                    return Step::AckAndTurn { work, completion };
+                }
+                Step::Ack { work, completion }
             }
             _ => Step::AbandonActivity { work, delay: dice.delay(), ignore_attempt: dice.one_in(2) },
         }
+    }
+
+    /// An instance that waits for an activity, after a turn that records its completion.
+    fn after_completion(&self, instance: &str, execution_id: u64, id: u64) -> Option<Model> {
+        let mut model = self.instances.get(instance)?.clone();
+        let waits = model.execution_id == execution_id && !model.ended && !model.awaits_successor;
+        (waits && model.activities.remove(&id)).then_some(model)
     }
 
     fn operate(&self, dice: &mut Dice) -> Step {

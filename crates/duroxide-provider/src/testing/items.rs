@@ -146,6 +146,7 @@ pub fn undecodable_message(instance: &str, kind: MessageKind) -> MessageRow {
         start: None,
         data: NONSENSE.to_owned(),
         item: None,
+        mailbox_max: None,
     }
 }
 

@@ -47,6 +47,12 @@ pub struct ModelEngine {
     last_number: u64,
     last_dead_letter: u64,
     last_node: u64,
+    /// Whether the sender of messages is the first attempt of an activity.
+    is_first_attempt: bool,
+    /// The numbers of messages that such senders have sent in this transaction.
+    early_messages: Vec<u64>,
+    /// The instances of the rounds of this transaction.
+    rounds_of: Vec<u64>,
 }
 
 impl Default for ModelEngine {
@@ -62,6 +68,9 @@ impl Default for ModelEngine {
             last_number: 0,
             last_dead_letter: 0,
             last_node: 0,
+            is_first_attempt: false,
+            early_messages: Vec::new(),
+            rounds_of: Vec::new(),
         }
     }
 }
@@ -121,9 +130,14 @@ impl ModelEngine {
 
     /// Queues a message. Returns whether it began an instance that was not there.
     fn enqueue(&mut self, row: &MessageRow) -> Answer {
+        let holds = self.find(&row.instance).map(|key| self.instances[&key].sent_by_clients() as u64);
+        if row.mailbox_max.is_some_and(|max| holds.is_some_and(|holds| holds >= max)) {
+            return Answer::MailboxFull;
+        }
         let begins =
             row.start.is_some() && row.visible == Visibility::Now && self.find(&row.instance).is_none();
         let (key, number, now) = (self.open(&row.instance), self.next_number(), self.now);
+        self.early_messages.extend(self.is_first_attempt.then_some(number));
         self.change(key, |instance| instance.insert(row, number, now));
         if begins { Answer::Begun } else { Answer::Done }
     }
@@ -187,10 +201,13 @@ impl ModelEngine {
 impl TransactionSteps for ModelEngine {
     fn begin(&mut self, now: Timestamp) -> Result<(), StoreFailure> {
         self.now = now;
+        self.early_messages.clear();
+        self.rounds_of.clear();
         Ok(())
     }
 
     fn apply(&mut self, op: &Op, handed_in: Timestamp) -> Result<Answer, ApplyError> {
+        self.is_first_attempt = false;
         self.carry_out(op, handed_in).map_err(ApplyError::Refused)
     }
 

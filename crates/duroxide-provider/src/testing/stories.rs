@@ -6,6 +6,7 @@
 pub mod activities;
 pub mod admin;
 pub mod dead_letters;
+pub mod early_turns;
 pub mod filters;
 pub mod inspection;
 pub mod locks;
@@ -46,6 +47,7 @@ macro_rules! engine_stories {
                 items_of_clients_are_never_deduplicated,
                 a_start_if_new_is_queued_once,
                 how_a_pruned_execution_was_started_is_unknown,
+                a_full_mailbox_takes_no_more_messages_of_clients,
             ];
             locks: [
                 one_instance_is_claimed_once,
@@ -73,6 +75,16 @@ macro_rules! engine_stories {
                 a_step_forward_that_is_noticed_twice_adds_at_most_a_lease,
                 a_clock_set_forward_gives_no_ended_lease_new_life,
                 a_clock_set_forward_lets_timers_fire,
+            ];
+            early_turns: [
+                the_round_of_an_early_turn_is_part_of_its_transaction,
+                an_early_turn_hands_out_work,
+                only_a_first_attempt_leads_to_an_early_turn,
+                what_a_client_sends_does_not_run_early,
+                a_mailbox_with_stored_messages_does_not_run_early,
+                what_a_round_sends_is_handed_over_after_the_commit,
+                an_instance_has_one_round_in_a_transaction,
+                a_claim_that_is_not_taken_early_is_handed_over_after_the_commit,
             ];
             rounds: [
                 an_instance_runs_from_start_to_end,

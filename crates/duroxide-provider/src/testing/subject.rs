@@ -67,6 +67,13 @@ pub enum Step {
         /// Its completion.
         completion: Box<WorkItem>,
     },
+    /// An acked activity, and the turn of the instance that is claimed with it, which may run early.
+    AckAndTurn {
+        /// The claim.
+        work: usize,
+        /// Its completion.
+        completion: Box<WorkItem>,
+    },
     /// An abandoned activity.
     AbandonActivity {
         /// The claim.
@@ -125,7 +132,7 @@ impl Observation {
 #[expect(missing_debug_implementations, reason = "an engine need not show itself")]
 pub struct Subject {
     pub(super) engine: Box<dyn StoreEngine>,
-    now: Timestamp,
+    pub(super) now: Timestamp,
     nonce: u128,
     /// How many steps were taken. Engines may need different numbers of transactions for one.
     steps: usize,
@@ -169,6 +176,9 @@ impl Subject {
             Step::ClaimInstances(fetch) => self.claim_instances(fetch, &mut seen)?,
             Step::ClaimActivities(fetch) => self.claim_activities(fetch, &mut seen)?,
             Step::Flood { instance } => self.flood(instance)?,
+            Step::AckAndTurn { completion, .. } => {
+                seen.answer = Some(self.ack_and_turn(step, completion)?);
+            }
             _ => {
                 let (op, handed_in) = self.operation(step);
                 seen.answer = Some(self.apply(&op, handed_in)?);
@@ -181,7 +191,7 @@ impl Subject {
     }
 
     /// Carries out a batch at the current time.
-    fn transact(&mut self, batch: Batch<'_>) -> Result<Done, StoreFailure> {
+    pub(super) fn transact(&mut self, batch: Batch<'_>) -> Result<Done, StoreFailure> {
         self.nonce += 1;
         let batch = Batch { now: self.now, nonce: self.nonce, ..batch };
         self.engine.transact(&batch).map_err(Fault::into_failure)
@@ -265,7 +275,7 @@ impl Subject {
     }
 
     /// The operation of a step, with this engine's tokens, and when it was handed in.
-    fn operation(&self, step: &Step) -> (Op, Timestamp) {
+    pub(super) fn operation(&self, step: &Step) -> (Op, Timestamp) {
         let instance = |claim: &usize| self.instance_tokens[*claim].clone();
         let activity = |work: &usize| self.activity_tokens[*work].clone();
         let op = match step {
@@ -278,7 +288,7 @@ impl Subject {
                 Op::AbandonInstance { token: instance(claim), delay: *delay, ignore_attempt: *ignore_attempt }
             }
             Step::RenewInstance { claim } => Op::RenewInstance { token: instance(claim), extend_for: LEASE },
-            Step::Ack { work, completion } => {
+            Step::Ack { work, completion } | Step::AckAndTurn { work, completion } => {
                 let completion = MessageRow::completion(completion.clone()).unwrap();
                 Op::AckActivity { token: activity(work), completion: Some(completion) }
             }

@@ -22,9 +22,7 @@ impl Client {
     ) -> Result<(), ClientError> {
         let (instance, name, data) = (instance.into(), event_name.into(), data.into());
         self.check_message("event", &instance, &name, &data)?;
-        self.check_mailbox(&instance).await?;
-        let message = WorkItem::ExternalRaised { instance, name, data };
-        Ok(self.store.enqueue_for_orchestrator(message, None).await?)
+        self.send(WorkItem::ExternalRaised { instance, name, data }).await
     }
 
     /// Raises an external event with typed data.
@@ -56,9 +54,7 @@ impl Client {
     ) -> Result<(), ClientError> {
         let (instance, name, data) = (instance.into(), queue.into(), data.into());
         self.check_message("queue message", &instance, &name, &data)?;
-        self.check_mailbox(&instance).await?;
-        let message = WorkItem::QueueMessage { instance, name, data };
-        Ok(self.store.enqueue_for_orchestrator(message, None).await?)
+        self.send(WorkItem::QueueMessage { instance, name, data }).await
     }
 
     /// Puts a typed message into a queue of an instance.
@@ -129,6 +125,20 @@ impl Client {
         self.check_address(&instance)?;
         self.check_size("cancellation reason", reason.len())?;
         Ok(WorkItem::CancelInstance { instance, reason })
+    }
+
+    /// Queues a message, unless the mailbox of its instance is full.
+    async fn send(&self, message: WorkItem) -> Result<(), ClientError> {
+        let Some(limit) = self.limits.max_mailbox_messages else {
+            return Ok(self.store.enqueue_for_orchestrator(message, None).await?);
+        };
+        let instance = message.target_instance().to_owned();
+        if self.store.enqueue_within(message, limit).await? {
+            return Ok(());
+        }
+        Err(ClientError::invalid_input(format!(
+            "instance '{instance}' has reached the limit of waiting messages ({limit} messages)"
+        )))
     }
 
     fn check_message(&self, what: &str, instance: &str, name: &str, data: &str) -> Result<(), ClientError> {

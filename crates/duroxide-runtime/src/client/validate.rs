@@ -39,18 +39,6 @@ impl Client {
         typed::encode(value).map_err(failed)
     }
 
-    /// Refuses a message to an instance whose mailbox is full. Concurrent senders can each see the last free entry, so
-    /// the limit may be exceeded by the number of messages sent at once.
-    pub(super) async fn check_mailbox(&self, instance: &str) -> Result<(), ClientError> {
-        let Some(limit) = self.limits.max_mailbox_messages else { return Ok(()) };
-        if self.store.mailbox_holds(instance, limit).await? == Some(true) {
-            return Err(ClientError::invalid_input(format!(
-                "instance '{instance}' has reached the limit of waiting messages ({limit} messages)"
-            )));
-        }
-        Ok(())
-    }
-
     /// Refuses empty and overlong ids and names. They are keys of the store and fields of the log, so their length is
     /// limited independently of payloads.
     pub(super) fn check_name(&self, what: &str, name: &str) -> Result<(), ClientError> {

@@ -6,11 +6,11 @@ use duroxide_provider::store::StoreFailure;
 
 use crate::db::{Db, unsigned};
 
+const NUMBER: &str = "SELECT id FROM instance WHERE instance_id = ?1";
 /// The lowest and the highest number of the messages that were visible at once.
-const SPAN: &str = "SELECT id,
-        (SELECT seq FROM message WHERE message.instance = id AND due_at = 0 ORDER BY seq LIMIT 1),
-        (SELECT seq FROM message WHERE message.instance = id AND due_at = 0 ORDER BY seq DESC LIMIT 1)
-    FROM instance WHERE instance_id = ?1";
+const SPAN: &str = "SELECT
+        (SELECT seq FROM message WHERE instance = ?1 AND due_at = 0 ORDER BY seq LIMIT 1),
+        (SELECT seq FROM message WHERE instance = ?1 AND due_at = 0 ORDER BY seq DESC LIMIT 1)";
 /// Messages of clients behind a number, up to a limit.
 const COUNT_BEHIND: &str = "SELECT count(*) FROM (SELECT 1 FROM message
     WHERE instance = ?1 AND due_at = 0 AND seq > ?2 AND kind > 1 AND key IS NULL LIMIT ?3)";
@@ -33,11 +33,7 @@ struct Counted {
 }
 
 impl Fullness {
-    /// Whether clients have this many messages in a mailbox.
-    ///
-    /// Each message has a number of its own, so there are no more of them than numbers from the first to the last. Two
-    /// seeks therefore answer for a mailbox that fills without a pause. If other instances took numbers in between, the
-    /// messages are counted, and later only those that came since: each message is counted once while a mailbox fills.
+    /// Whether clients have this many messages in the mailbox of this id.
     pub(crate) fn is_at_least(
         &mut self,
         db: &Db,
@@ -47,9 +43,24 @@ impl Fullness {
         if at_least == 0 {
             return Ok(true);
         }
-        let span: Option<(i64, Option<i64>, Option<i64>)> =
-            db.first(SPAN, [instance], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        let Some((id, Some(first), Some(last))) = span else { return Ok(false) };
+        match db.first(NUMBER, [instance], |row| row.get(0))? {
+            Some(id) => self.is_at_least_of(db, id, at_least),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether clients have this many messages in the mailbox of this row.
+    ///
+    /// Each message has a number of its own, so there are no more of them than numbers from the first to the last. Two
+    /// seeks therefore answer for a mailbox that fills without a pause. If other instances took numbers in between, the
+    /// messages are counted, and later only those that came since: each message is counted once while a mailbox fills.
+    pub(crate) fn is_at_least_of(&mut self, db: &Db, id: i64, at_least: u64) -> Result<bool, StoreFailure> {
+        if at_least == 0 {
+            return Ok(true);
+        }
+        let span: Option<(Option<i64>, Option<i64>)> =
+            db.first(SPAN, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let Some((Some(first), Some(last))) = span else { return Ok(false) };
         if numbers_between(first - 1, last) < at_least {
             return Ok(false);
         }

@@ -41,8 +41,7 @@ pub(crate) use held;
 /// A queue message that an abandon hides: younger ones wait behind it, or backoff would break their order.
 const HIDDEN_QUEUE: &str = "SELECT 1 FROM message
     WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 LIMIT 1";
-/// The messages that a claim may take. The subquery for a hidden queue message runs at the first queue message only, so it
-/// costs other messages nothing.
+/// The messages that a claim may take. The subquery for a hidden queue message runs for the first queue message only.
 macro_rules! is_visible {
     () => {
         "instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2
@@ -232,14 +231,12 @@ impl MailboxTable for SqliteTables {
         now: Timestamp,
         bound: BatchBound,
     ) -> Rows<VisibleMessages> {
-        match self.cache.take_messages(instance) {
-            Some(visible) => Ok(visible),
-            None => {
-                let visible = visible(&self.db, instance, now, bound)?;
-                self.cache.messages_read(instance, &visible);
-                Ok(visible)
-            }
+        if let Some(visible) = self.cache.take_messages(instance) {
+            return Ok(visible);
         }
+        let visible = visible(&self.db, instance, now, bound)?;
+        self.cache.messages_read(instance, &visible);
+        Ok(visible)
     }
 
     fn first_visible_start(
@@ -253,6 +250,10 @@ impl MailboxTable for SqliteTables {
 
     fn first_start(&mut self, instance: u64) -> Rows<Option<String>> {
         self.db.first(FIRST_START, [number(instance)], |row| lossy_text(row, 0))
+    }
+
+    fn holds_of_clients(&mut self, instance: u64, at_least: u64) -> Rows<bool> {
+        self.fullness.is_at_least_of(&self.db, number(instance), at_least)
     }
 
     fn has_messages(&mut self, instance: u64) -> Rows<bool> {

@@ -8,11 +8,15 @@ use duroxide_provider::store::{
     InstanceFetch, NextWake, Op, Refusal, StoreFailure, Submitted, caught,
 };
 
-use super::{StoreDriver, endable::Endable};
+use super::{
+    StoreDriver,
+    early_turns::{EarlyRounds, OpenTransaction},
+    endable::Endable,
+};
 use crate::{
     job::Job,
     log,
-    machine::{FetchNumbers, Served},
+    machine::{Asked, FetchNumbers, Served, Wait},
     submit::Delivery,
 };
 
@@ -36,6 +40,15 @@ pub(super) struct Outcome {
     pub(super) next_wake: NextWake,
 }
 
+/// When the turns of a transaction's claims run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turns {
+    /// Before its commit, where that may be.
+    MayRunEarly,
+    /// After its commit.
+    RunLater,
+}
+
 /// Why a transaction had no effect, or none that anyone knows of.
 #[derive(Debug)]
 pub(super) enum Failed {
@@ -57,10 +70,14 @@ impl StoreDriver {
     pub(super) fn transact(&mut self, now: Timestamp) {
         let mut jobs = self.machine.take_batch();
         let began = (self.steady_clock)();
-        let mut lost_races = 0;
+        let (mut tries, mut lost_races) = (0, 0);
         loop {
             jobs = self.refuse_messages(jobs, now);
-            let result = self.run_batch(&jobs, true, now);
+            let turns = if tries == 0 { Turns::MayRunEarly } else { Turns::RunLater };
+            tries += 1;
+            let (result, joined) = self.run_batch(&jobs, Some(turns), now);
+            // If the transaction had no effect, their locks do not exist, which the next one tells them.
+            jobs.extend(joined);
             let took = (self.steady_clock)().saturating_sub(began);
             if let Ok(outcome) = &result {
                 self.renew_late_leases(&jobs, outcome, took, now);
@@ -132,7 +149,7 @@ impl StoreDriver {
     fn run_alone_until_settled(&mut self, job: &Job, now: Timestamp) -> Result<Outcome, Failed> {
         let mut lost_races = 0;
         loop {
-            match self.run_batch(slice::from_ref(job), false, now) {
+            match self.run_batch(slice::from_ref(job), None, now).0 {
                 Err(Failed::WithoutPart) => {}
                 Err(Failed::LostRace(_)) if lost_races < LOST_RACES_MAX => lost_races += 1,
                 result => return result,
@@ -163,6 +180,7 @@ impl StoreDriver {
     /// Answers all callers of a committed transaction.
     fn settle(&mut self, jobs: Vec<Job>, outcome: Outcome, took: Duration, now: Timestamp) {
         self.note_commit(&outcome, now);
+        self.machine.early_turns.note_commit(took.saturating_sub(self.waited_for_turns));
         let (operations, claims) =
             (outcome.answers.len(), outcome.instances.len() + outcome.activities.len());
         self.machine.handed_out(operations, claims, took, self.clock.now());
@@ -216,36 +234,75 @@ impl StoreDriver {
         self.machine.lost(failure, later, now);
     }
 
-    /// Carries out operations in one commit. If it `serves`, also promotes what is due and serves the fetches that wait.
-    fn run_batch(&mut self, jobs: &[Job], serves: bool, now: Timestamp) -> Result<Outcome, Failed> {
-        let endable = if serves { self.look_for_endable(jobs, now) } else { Endable::NotAsked };
+    /// Carries out operations in one commit. If it `serves`, also promotes what is due and serves the fetches that wait, whose
+    /// turns may run early. Returns the rounds of those beside the result, which has their answers behind the others.
+    fn run_batch(
+        &mut self,
+        jobs: &[Job],
+        serves: Option<Turns>,
+        now: Timestamp,
+    ) -> (Result<Outcome, Failed>, Vec<Job>) {
+        let endable = if serves.is_some() { self.look_for_endable(jobs, now) } else { Endable::NotAsked };
         self.machine.ask_demands();
-        let (machine, allowance) = (&self.machine, self.lease_allowance);
+        let allowance = self.lease_allowance;
         let longer_by = |lease| allowance.beside(lease);
+        let (mut fetches, mut activity_fetches) = Default::default();
+        let (mut instances, mut activities) = (FetchNumbers::default(), FetchNumbers::default());
+        if serves.is_some() {
+            (fetches, instances) =
+                self.machine.instances.requests(longer_by, |fetch| endable.prospect(fetch));
+            (activity_fetches, activities) =
+                self.machine.activities.requests(longer_by, |fetch| endable.prospect(fetch));
+        }
         let mut batch = Batch {
             now,
             nonce: (self.nonces)(),
-            clock_set_forward: machine.lease_change_due(now).map(|change| change.forward),
+            clock_set_forward: self.machine.lease_change_due(now).map(|change| change.forward),
             operations: jobs.iter().map(|job| self.submitted(job, now)).collect(),
-            ..Batch::default()
+            promote: serves.is_some() && self.machine.promotion_is_due(now),
+            instance_fetches: Asked::waiting(&fetches),
+            activity_fetches: Asked::waiting(&activity_fetches),
+            nodes: endable.into_nodes(),
+            turns: None,
         };
-        let (mut instances, mut activities) = (FetchNumbers::default(), FetchNumbers::default());
-        if serves {
-            batch.promote = machine.promotion_is_due(now);
-            (batch.instance_fetches, instances) =
-                machine.instances.requests(longer_by, |fetch| endable.prospect(fetch));
-            (batch.activity_fetches, activities) =
-                machine.activities.requests(longer_by, |fetch| endable.prospect(fetch));
-        }
-        batch.nodes = endable.into_nodes();
         let (promoted, changed_leases) = (batch.promote, batch.clock_set_forward.is_some());
+        let wait = self.wait_for_turns(serves, &batch);
+        let open = wait.map(|wait| {
+            OpenTransaction::new(wait, &instances, &mut self.machine, &self.inbox, &self.submitter)
+        });
+        batch.turns = open.as_ref().map(|open| open as _);
         // The engine reports panics inside the transaction; after a panic around it nothing is known.
         let done = caught("transact", FailureClass::OutcomeUnknown, || Ok(self.engine.transact(&batch)))
             .unwrap_or_else(|failure| Err(Fault::OutcomeUnknown { failure, done: None }));
-        match done {
-            Ok(done) => Ok(Outcome { promoted, changed_leases, ..Outcome::new(done, instances, activities) }),
+        let early = open.map(OpenTransaction::finish).unwrap_or_default();
+        let (joined, answers) = self.note_early(early);
+        let result = match done {
+            Ok(mut done) => {
+                done.answers.extend(answers);
+                Ok(Outcome { promoted, changed_leases, ..Outcome::new(done, instances, activities) })
+            }
             Err(fault) => Err(self.put_aside(fault, instances, activities, now)),
-        }
+        };
+        (result, joined)
+    }
+
+    /// How long a transaction waits for turns that it lets run early: those of instances that its operations make ready.
+    fn wait_for_turns(&mut self, serves: Option<Turns>, batch: &Batch<'_>) -> Option<Wait> {
+        let leads_to_turns = |op: &Op| matches!(op, Op::AckActivity { .. });
+        let may_run = self.may_wait
+            && serves == Some(Turns::MayRunEarly)
+            && !batch.instance_fetches.is_empty()
+            && batch.operations.iter().any(|submitted| leads_to_turns(&submitted.op));
+        may_run.then(|| self.machine.early_turns_wait()).flatten()
+    }
+
+    /// Takes note of early turns. Returns the rounds that joined the transaction, and their answers.
+    fn note_early(&mut self, early: EarlyRounds) -> (Vec<Job>, Vec<Result<Answer, Refusal>>) {
+        self.machine.early_turns.waited_for(early.handed_over, early.joined.len());
+        self.waited_for_turns = early.waited;
+        self.received.extend(early.others);
+        let (jobs, answers): (Vec<_>, Vec<_>) = early.joined.into_iter().unzip();
+        (jobs, answers.into_iter().flatten().collect())
     }
 
     fn submitted<'a>(&self, job: &'a Job, now: Timestamp) -> Submitted<'a> {

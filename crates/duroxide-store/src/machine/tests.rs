@@ -145,6 +145,7 @@ fn transact_on(machine: &mut Machine, refreshed: bool, mut store: Empty) -> usiz
     let _ = machine.take_batch();
     machine.ask_demands();
     let (instance_fetches, numbers) = machine.instances.requests(|_| None, |_| Prospect::Some);
+    let instance_fetches = Asked::waiting(&instance_fetches);
     let batch = Batch { promote: refreshed, instance_fetches, ..Batch::default() };
     let done = store.transact_in_steps(&batch).unwrap();
     machine.committed(None);
@@ -361,7 +362,10 @@ fn a_fetch_asks_for_what_is_wanted_when_it_is_served() {
     caller.wants(3, 2);
     machine.ask_demands();
     let (fetches, _) = machine.instances.requests(|_| None, |_| Prospect::Some);
-    assert_eq!(fetches.iter().map(|fetch| fetch.request.wanted()).collect::<Vec<_>>(), [caller.wanted()]);
+    assert_eq!(
+        Asked::waiting(&fetches).iter().map(|fetch| fetch.request.wanted()).collect::<Vec<_>>(),
+        [caller.wanted()]
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Fetches that wait for something to become ready in one queue.
 
+mod early;
+
 use std::{borrow::Cow, collections::VecDeque, sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
@@ -25,6 +27,8 @@ pub(crate) struct WaitingFetches<F: QueueFetch> {
     exhausted: Vec<Arc<F>>,
     refusals: Refusals<F>,
     next_number: u64,
+    /// Fetches that were answered while the transaction that serves them is open.
+    answered_early: Vec<(u64, Arc<F>)>,
 }
 
 /// A waiting fetch.
@@ -49,6 +53,21 @@ pub(crate) enum Prospect {
     None,
     /// Unknown before that transaction; the fetch joins the one after it.
     Later,
+}
+
+/// A fetch in a batch.
+#[derive(Debug)]
+pub(crate) struct Asked<F> {
+    request: Arc<F>,
+    was_tried: bool,
+}
+
+impl<F: Clone> Asked<F> {
+    /// The fetches as an engine takes them.
+    pub(crate) fn waiting(fetches: &[Self]) -> Vec<WaitingFetch<'_, F>> {
+        let requests = fetches.iter().map(|fetch| (Cow::Borrowed(&*fetch.request), fetch.was_tried));
+        requests.map(|(request, was_tried)| WaitingFetch { request, was_tried }).collect()
+    }
 }
 
 /// The numbers of the fetches in a batch.
@@ -123,6 +142,7 @@ impl<F: QueueFetch> Default for WaitingFetches<F> {
             exhausted: Vec::new(),
             refusals: Refusals::default(),
             next_number: 0,
+            answered_early: Vec::new(),
         }
     }
 }
@@ -240,7 +260,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         &self,
         longer_by: impl Fn(Duration) -> Option<Duration>,
         prospect: impl Fn(&F) -> Prospect,
-    ) -> (Vec<WaitingFetch<'_, F>>, FetchNumbers) {
+    ) -> (Vec<Asked<F>>, FetchNumbers) {
         // A first push would reserve room for four: of activities, more than the allocator's per-thread cache serves.
         let mut fetches = Vec::with_capacity(self.waiting.len());
         let mut numbers = FetchNumbers { asked: Vec::with_capacity(self.waiting.len()), in_vain: Vec::new() };
@@ -255,11 +275,11 @@ impl<F: QueueFetch> WaitingFetches<F> {
                 Prospect::Later => continue,
             }
             let request = match longer_by(fetch.request.lock_timeout()) {
-                Some(by) => Cow::Owned(fetch.request.with_longer_leases(by)),
-                None => Cow::Borrowed(&*fetch.request),
+                Some(by) => Arc::new(fetch.request.with_longer_leases(by)),
+                None => Arc::clone(&fetch.request),
             };
             let was_tried = fetch.tried || covers(&self.exhausted, &fetch.request);
-            fetches.push(WaitingFetch { request, was_tried });
+            fetches.push(Asked { request, was_tried });
             numbers.asked.push(fetch.number);
         }
         (fetches, numbers)
@@ -270,7 +290,12 @@ impl<F: QueueFetch> WaitingFetches<F> {
         if served.readied {
             self.refresh();
         }
+        let answered_early = std::mem::take(&mut self.answered_early);
         for (number, claimed) in served.claims {
+            if let Some((_, request)) = answered_early.iter().find(|(answered, _)| *answered == number) {
+                self.settle_answered(request, claimed.unwrap_or_default(), &deliver);
+                continue;
+            }
             let Some(place) = self.waiting.iter().position(|fetch| fetch.number == number) else { continue };
             let Some(fetch) = self.waiting.get_mut(place) else { continue };
             fetch.tried = true;
@@ -283,10 +308,15 @@ impl<F: QueueFetch> WaitingFetches<F> {
                 // If the caller has gone away meanwhile, the delivery is dropped unread and releases its claims.
                 let _ = fetch.reply.send(Ok(deliver(claimed.items)));
             }
-            if claimed.took_all && self.exhausted.len() < EXHAUSTED_MAX && !covers(&self.exhausted, &request)
-            {
-                self.exhausted.push(request);
+            if claimed.took_all {
+                self.note_exhausted(request);
             }
+        }
+    }
+
+    fn note_exhausted(&mut self, request: Arc<F>) {
+        if self.exhausted.len() < EXHAUSTED_MAX && !covers(&self.exhausted, &request) {
+            self.exhausted.push(request);
         }
     }
 

@@ -197,6 +197,12 @@ impl Provider for StoreProvider {
         self.submitter.enqueue("enqueue_for_orchestrator", op).await.map(done)
     }
 
+    async fn enqueue_within(&self, item: WorkItem, mailbox_max: u64) -> Result<bool, ProviderError> {
+        let row = MessageRow::new(item, None).map(|row| MessageRow { mailbox_max: Some(mailbox_max), ..row });
+        let answer = self.submitter.enqueue("enqueue_within", row.map(Op::EnqueueMessage)).await?;
+        Ok(!matches!(answer, Answer::MailboxFull))
+    }
+
     async fn start_if_new(&self, start: WorkItem) -> Result<StartOutcome, ProviderError> {
         let start = Arc::new(start);
         let op = MessageRow::start(Arc::clone(&start)).map(Op::StartIfNew);

@@ -1,5 +1,7 @@
 //! Fetches that wait, and work that is handed over inside the transaction that makes it.
 
+mod early_turns;
+
 use std::{pin::pin, time::Duration};
 
 use crate::support::*;

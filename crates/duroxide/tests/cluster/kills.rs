@@ -1,5 +1,7 @@
 //! kill -9 of one of three workers, again and again, while a mix of workflows runs.
 
+pub mod by_a_turn;
+
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use duroxide::{Client, EventKind};

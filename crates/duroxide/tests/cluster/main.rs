@@ -41,6 +41,7 @@ fn plays_a_role() {
     let Some(role) = process::role() else { return };
     match role.name.as_str() {
         "worker" => process::play(kills::work(&role.folder)),
+        "killed by a turn" => process::play(kills::by_a_turn::work(&role.folder, &role.detail)),
         "owner" => process::play(takeover::work(&role.folder, &role.detail)),
         "slow" => process::play(frozen::work(&role.folder, &role.detail)),
         "build" => process::play(upgrade::work(&role.folder, &role.detail)),

@@ -15,7 +15,10 @@ use crate::order::{charge, fan_out, handlers, nightly, order};
 async fn record(cluster: TestCluster, folder: &Path) {
     let client = cluster.client();
     client.start::<order>("waiting", 1).await.unwrap();
-    client.start::<order>("approved", 2).await.unwrap().raise("approval", &"Kim").await.unwrap();
+    let approved = client.start::<order>("approved", 2).await.unwrap();
+    // Until its first turn has run: an event that comes sooner is recorded before the code is asked.
+    cluster.sleep(Duration::from_millis(1)).await;
+    approved.raise("approval", &"Kim").await.unwrap();
     client.start::<nightly>("nights", 9).await.unwrap();
     client.start::<fan_out>("many", 4).await.unwrap().result().await.unwrap().unwrap();
     cluster.sleep(Duration::from_secs(100)).await;

@@ -124,8 +124,8 @@ async fn holds(fixture: &Fixture, at_least: u64) -> Option<bool> {
     fixture.provider.mailbox_holds("full", at_least).await.expect("mailbox_holds must work")
 }
 
-/// Messages of clients are counted until they are consumed, claimed or not. Starts, timers and completions are not counted.
-/// A provider may be unable to tell (15.3, A17.3).
+/// Messages of clients are counted until they are consumed, locked or not. Starts, timers and completions are not
+/// counted. A provider may not support this (15.3, A17.3).
 pub async fn test_mailbox_holds<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     if holds(&fixture, 1).await.is_none() {
@@ -146,4 +146,21 @@ pub async fn test_mailbox_holds<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(holds(&fixture, 2).await, Some(true), "what a turn has taken still waits for its commit");
     fixture.commit(&claim, first_round("full")).await;
     assert_eq!(holds(&fixture, 1).await, Some(false), "what was consumed waits no longer");
+}
+
+/// A message of a client is queued only while fewer than the given number wait. A refused message changes nothing (15.3, I20).
+pub async fn test_enqueue_within<F: ProviderFactory + ?Sized>(factory: &F) {
+    let fixture = Fixture::new(factory).await;
+    if holds(&fixture, 1).await.is_none() {
+        return;
+    }
+    fixture.send(start("full")).await;
+    let mut queued = Vec::new();
+    for data in ["one", "two", "three"] {
+        let sent = fixture.provider.enqueue_within(crate::message::raised("full", data), 2).await;
+        queued.push(sent.expect("enqueue_within must work"));
+    }
+    assert_eq!(queued, [true, true, false], "the third message finds two");
+    let claim = fixture.claim_instance("full").await;
+    assert_eq!(claim.item.messages.len(), 3, "the start and two events");
 }

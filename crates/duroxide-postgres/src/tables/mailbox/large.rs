@@ -60,6 +60,11 @@ const HAS_VISIBLE_START: &str = "SELECT 1 FROM {s}.message WHERE instance = $1 A
 const FIRST_START: &str = "SELECT data FROM {s}.message WHERE instance = $1 AND kind <= 1
     ORDER BY kind, due_at, number LIMIT 1";
 const HAS_MESSAGES: &str = "SELECT 1 FROM {s}.message WHERE instance = $1 LIMIT 1";
+/// No mailbox has more messages than there are numbers from its first to its last one, so most need not be counted.
+const HOLDS_OF_CLIENTS: &str = "SELECT 1 FROM {s}.message WHERE instance = $1
+    AND due_at = 0 AND kind > 1 AND key IS NULL
+    AND (SELECT max(number) - min(number) FROM {s}.message WHERE instance = $1 AND due_at = 0) >= $2
+    OFFSET $2 LIMIT 1";
 const HAS_START: &str = "SELECT 1 FROM {s}.message WHERE instance = $1 AND kind <= 1 LIMIT 1";
 const HAS_OTHER_THAN_QUEUE: &str = "SELECT 1 FROM {s}.message WHERE instance = $1 AND kind <> 2 LIMIT 1";
 const HAS_HIDDEN_QUEUE: &str =
@@ -143,6 +148,13 @@ impl LargeMailbox<'_> {
 
     pub(in crate::tables) fn first_start(&mut self) -> Result<Option<String>, Trouble> {
         self.rows(FIRST_START, Vec::new())?.first().map(|row| row.column("data")).transpose()
+    }
+
+    pub(in crate::tables) fn holds_of_clients(&mut self, at_least: u64) -> Result<bool, Trouble> {
+        match at_least.checked_sub(1) {
+            Some(others) => self.exists(HOLDS_OF_CLIENTS, parameters![number(others)]),
+            None => Ok(true),
+        }
     }
 
     pub(in crate::tables) fn has_messages(&mut self) -> Result<bool, Trouble> {

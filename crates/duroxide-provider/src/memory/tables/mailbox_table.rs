@@ -35,6 +35,10 @@ impl MailboxTable for MemoryTables {
         Ok(self.messages.first_start(instance).map(|start| start.data().to_owned()))
     }
 
+    fn holds_of_clients(&mut self, instance: u64, at_least: u64) -> Rows<bool> {
+        Ok(self.messages.sent_by_clients(instance) >= at_least)
+    }
+
     fn has_messages(&mut self, instance: u64) -> Rows<bool> {
         Ok(self.messages.of(instance).next().is_some())
     }

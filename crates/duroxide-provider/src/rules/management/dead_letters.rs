@@ -69,7 +69,16 @@ impl<T: Tables> Rules<T> {
             Origin::Message { kind, key } => {
                 let read = item.and_then(|item| MessageRow::new(item, None).ok());
                 let (data, start, visible) = (letter.payload, None, Visibility::Now);
-                let unread = || MessageRow { instance, kind, key, visible, start, data, item: None };
+                let unread = || MessageRow {
+                    instance,
+                    kind,
+                    key,
+                    visible,
+                    start,
+                    data,
+                    item: None,
+                    mailbox_max: None,
+                };
                 // A retried timer is due at once.
                 self.enqueue(&MessageRow { visible, ..read.unwrap_or_else(unread) })?;
             }

@@ -27,6 +27,9 @@ pub trait MailboxTable {
     /// The JSON of the first start or `ContinueAsNew`, visible or not, by (kind, position).
     fn first_start(&mut self, instance: u64) -> Rows<Option<String>>;
 
+    /// Whether at least this many messages of clients are in the mailbox: due at once, without a key, and no starts.
+    fn holds_of_clients(&mut self, instance: u64, at_least: u64) -> Rows<bool>;
+
     /// Whether any message is in the mailbox.
     fn has_messages(&mut self, instance: u64) -> Rows<bool>;
 
@@ -94,4 +97,22 @@ pub struct NewMessage<'a> {
     pub enqueued_at: Timestamp,
     /// The message.
     pub prepared: &'a MessageRow,
+}
+
+impl NewMessage<'_> {
+    /// The message as it is in the mailbox.
+    pub fn queued(&self) -> QueuedMessage {
+        QueuedMessage {
+            number: self.number,
+            due_at: self.due_at,
+            kind: self.prepared.kind,
+            key: self.prepared.key.clone(),
+            enqueued_at: self.enqueued_at,
+            hidden_until: Timestamp::ZERO,
+            attempts: 0,
+            mark: None,
+            data: self.prepared.data.clone(),
+            item: self.prepared.item.clone(),
+        }
+    }
 }

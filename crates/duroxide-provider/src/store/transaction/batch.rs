@@ -4,14 +4,15 @@ use std::{borrow::Cow, time::Duration};
 
 use duroxide_core::Timestamp;
 
+use super::EarlyTurns;
 use crate::store::{
     ActivityFetch, Answer, Claimed, DeadLetterNote, FailureClass, InstanceFetch, Op, Readies, Refusal,
     StoreFailure, StoredNode,
 };
 use crate::{OrchestrationClaim, WorkClaim};
 
-/// Everything that one transaction does, in this order: it changes leases, carries out operations, promotes, and serves
-/// fetches.
+/// Everything that one transaction does, in this order: it changes leases, carries out operations, promotes, serves fetches of
+/// instances, runs early turns, and serves fetches of activities.
 #[derive(Debug, Clone, Default)]
 pub struct Batch<'a> {
     /// The time of everything in the transaction. A store with a clock of its own uses that instead.
@@ -28,6 +29,8 @@ pub struct Batch<'a> {
     pub instance_fetches: Vec<WaitingFetch<'a, InstanceFetch>>,
     /// Fetches of activities that wait, oldest first.
     pub activity_fetches: Vec<WaitingFetch<'a, ActivityFetch>>,
+    /// Runs turns of claims before the commit; `None` if all claims are handed over after it.
+    pub turns: Option<&'a dyn EarlyTurns>,
     /// The nodes that were there when someone decided to fetch an item by its name, because none of them can take it. If
     /// other nodes are there by now, such fetches get nothing.
     pub nodes: Option<Vec<StoredNode>>,
@@ -80,6 +83,8 @@ pub struct Done {
     pub activities: Vec<Option<Claimed<WorkClaim>>>,
     /// The queues in which operations or the promotion may have made items ready.
     pub readies: Readies,
+    /// Whether clients may wait for something that was changed.
+    pub is_watched: bool,
     /// On the clock of [`Batch::now`].
     pub next_wake: NextWake,
 }
@@ -116,6 +121,7 @@ impl Done {
             instances: Vec::new(),
             activities: Vec::new(),
             readies: Readies::default(),
+            is_watched: false,
             next_wake: NextWake::Unknown,
         }
     }

@@ -1,5 +1,7 @@
 //! A transaction in steps, for engines that carry out one part of a batch after the other.
 
+mod early;
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     time::Duration,
@@ -9,7 +11,7 @@ use duroxide_core::Timestamp;
 
 use crate::store::{
     ActivityFetch, Answer, ApplyError, Batch, BatchPart, Claimed, DeadLetterNote, Done, FailureClass, Fault,
-    FetchRequest, InstanceFetch, Op, Readies, StoreFailure, StoredNode, WaitingFetch,
+    FetchRequest, InstanceFetch, Op, Readies, Refusal, StoreFailure, StoredNode, Submitted, WaitingFetch,
 };
 use crate::{OrchestrationClaim, WorkClaim};
 
@@ -91,18 +93,8 @@ pub trait TransactionSteps {
         let mut done = Done::at(now);
         done.answers.reserve_exact(batch.operations.len());
         for (index, submitted) in batch.operations.iter().enumerate() {
-            let handed_in = now.saturating_sub(submitted.waited);
-            // A failure of the store is outside, a refusal by the rules inside.
             let answer =
-                caught("apply", FailureClass::Permanent, || match self.apply(&submitted.op, handed_in) {
-                    Ok(answer) => Ok(Ok(answer)),
-                    Err(ApplyError::Refused(refusal)) => Ok(Err(refusal)),
-                    Err(ApplyError::Broken(failure)) => Err(failure),
-                })
-                .map_err(broken(BatchPart::Operation(index)))?;
-            if answer.is_ok() {
-                done.readies = done.readies.or(submitted.op.readies());
-            }
+                apply_one(self, submitted, &mut done).map_err(broken(BatchPart::Operation(index)))?;
             done.answers.push(answer);
         }
         if batch.promote {
@@ -120,6 +112,9 @@ pub trait TransactionSteps {
             }
             caught("claim", FailureClass::Permanent, || self.claim_instances(fetch, batch.nonce))
         })?;
+        if let Some(turns) = batch.turns {
+            early::run(self, turns, batch, &mut done)?;
+        }
         let fetches = &batch.activity_fetches;
         done.activities = serve_queue(fetches, done.readies.activities, BatchPart::ActivityFetch, |fetch| {
             if fetch.only.is_some() && !nodes.are_still_there(|| self.nodes())? {
@@ -146,6 +141,25 @@ pub trait TransactionSteps {
             }
         }
     }
+}
+
+/// Carries out one operation of a transaction. A failure of the store is outside, a refusal by the rules inside.
+fn apply_one<S: TransactionSteps + ?Sized>(
+    steps: &mut S,
+    submitted: &Submitted<'_>,
+    done: &mut Done,
+) -> Result<Result<Answer, Refusal>, StoreFailure> {
+    let handed_in = done.now.saturating_sub(submitted.waited);
+    let answer = caught("apply", FailureClass::Permanent, || match steps.apply(&submitted.op, handed_in) {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(ApplyError::Refused(refusal)) => Ok(Err(refusal)),
+        Err(ApplyError::Broken(failure)) => Err(failure),
+    })?;
+    if answer.is_ok() {
+        done.readies = done.readies.or(submitted.op.readies());
+        done.is_watched |= submitted.op.is_watched();
+    }
+    Ok(answer)
 }
 
 /// Leases are changed before anything else happens: operations check them, promotions end them.

@@ -113,6 +113,7 @@ impl ModelEngine {
         handed_in: Timestamp,
     ) -> Result<Answer, Refusal> {
         let key = self.held_activity(token, handed_in)?;
+        self.is_first_attempt = self.activities[&key].attempts == 1;
         self.touch_session_of(key);
         self.remove_activity(key);
         completion.into_iter().for_each(|row| drop(self.enqueue(row)));

@@ -71,7 +71,12 @@ impl ModelEngine {
             instance.ready = None;
             let batch = instance.batch(self.now, fetch.whole_mailbox);
             let readable = self.read_batch(key, &batch, &mut claimed.dead_letters);
-            claimed.items.extend(self.lock_instance(key, readable, fetch, nonce));
+            let is_early = !self.rounds_of.contains(&key)
+                && readable.iter().all(|(number, _)| self.early_messages.contains(number));
+            if let Some(claim) = self.lock_instance(key, readable, fetch, nonce) {
+                claimed.early.extend((is_early && !is_suspect).then_some(claimed.items.len()));
+                claimed.items.push(claim);
+            }
             self.settle(key);
         }
         claimed

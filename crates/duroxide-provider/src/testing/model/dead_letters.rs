@@ -59,6 +59,7 @@ impl ModelEngine {
             start: message.start,
             data: message.data,
             item: None,
+            mailbox_max: None,
         });
         let letter = self.bury(undelivered, &reason.to_string(), message.attempts);
         DeadLetterNote { id: letter, queue: DeadLetterQueue::Orchestrator, instance: Some(id), reason }

@@ -35,6 +35,7 @@ impl ModelEngine {
             self.instances[&key].check_new(part.execution_id, &part.events)?;
         }
         let now = self.now;
+        self.rounds_of.push(key);
         let answer = self.change(key, |instance| {
             instance.ready = None;
             instance.lock = None;

@@ -372,3 +372,28 @@ pub fn how_a_pruned_execution_was_started_is_unknown(mut s: Scenario) {
     let row = MessageRow::start(start("a")).unwrap();
     assert!(matches!(s.apply(&Op::StartIfNew(row)).unwrap(), Answer::Found(StoredStart::Unknown)));
 }
+
+/// 15.3, I20: starts, timers and what other parts of the system send do not count, and other messages are not refused.
+pub fn a_full_mailbox_takes_no_more_messages_of_clients(mut s: Scenario) {
+    let at = s.now_ms() + 60_000;
+    s.run_first_turn(Turn::first("a").activity().timer(at), &start("a"));
+    let is_full = |s: &mut Scenario, item: WorkItem, max: u64| {
+        let row = MessageRow { mailbox_max: Some(max), ..MessageRow::new(item, None).unwrap() };
+        matches!(s.apply(&Op::EnqueueMessage(row)).unwrap(), Answer::MailboxFull)
+    };
+    assert!(!is_full(&mut s, raise("a", "1"), 2));
+    let work = s.work().unwrap();
+    s.ack(&work, Some(&completed("a", 2))).unwrap();
+    assert!(!is_full(&mut s, queue("a", "2"), 2));
+    let before = s.snapshot();
+    assert!(is_full(&mut s, raise("a", "3"), 2));
+    assert!(is_full(&mut s, queue("a", "3"), 1));
+    assert_eq!(s.snapshot(), before, "nothing was queued");
+    s.send(&raise("a", "without a limit"));
+    assert!(!is_full(&mut s, raise("unknown", "1"), 1), "a mailbox of its own");
+    assert!(is_full(&mut s, raise("unknown", "2"), 1));
+    let claim = s.claim().unwrap();
+    assert!(is_full(&mut s, raise("a", "taken, and not committed"), 3));
+    s.commit(&claim, Turn::later(&claim).completed(2)).unwrap();
+    assert!(!is_full(&mut s, raise("a", "consumed"), 1));
+}

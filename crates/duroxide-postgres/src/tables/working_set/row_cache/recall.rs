@@ -85,6 +85,10 @@ impl RowCache {
         (cached, others)
     }
 
+    pub(in crate::tables) fn has_instance(&self, id: &str) -> bool {
+        self.numbers.contains_key(id)
+    }
+
     pub(in crate::tables) fn has_activity(&self, key: &ActivityKey) -> bool {
         self.activity_numbers.contains_key(key)
     }

@@ -1,0 +1,58 @@
+//! Fetches that are answered while the transaction that serves them is open.
+
+use std::sync::Arc;
+
+use duroxide_provider::store::Claimed;
+
+use super::{Waiting, WaitingFetches};
+use crate::{fetch::QueueFetch, submit::Delivery};
+
+impl<F: QueueFetch> WaitingFetches<F> {
+    /// The transaction is committed of a fetch that was answered before. What else was claimed for it goes to a fetch that its
+    /// caller has made since; if there is none, the delivery is dropped and releases its claims.
+    pub(super) fn settle_answered(
+        &mut self,
+        request: &Arc<F>,
+        claimed: Claimed<F::Claim>,
+        deliver: impl Fn(Vec<F::Claim>) -> Delivery<F>,
+    ) {
+        if !claimed.items.is_empty() {
+            let delivery = deliver(claimed.items);
+            let next = self.waiting.iter().position(|fetch| fetch.comes_from_caller_of(request));
+            if let Some(fetch) = next.and_then(|place| self.waiting.remove(place)) {
+                let _ = fetch.reply.send(Ok(delivery));
+            }
+        }
+        if claimed.took_all {
+            self.note_exhausted(Arc::clone(request));
+        }
+    }
+
+    /// Answers a fetch while the transaction that claimed for it is open. Returns the claims if its caller has gone away, or is
+    /// no dispatch loop, which alone expects this.
+    pub(crate) fn hand_over_early(
+        &mut self,
+        number: u64,
+        claims: Vec<F::Claim>,
+        deliver: impl FnOnce(Vec<F::Claim>) -> Delivery<F>,
+    ) -> Option<Vec<F::Claim>> {
+        let is_asked = |fetch: &Waiting<F>| fetch.number == number && fetch.request.demand().is_some();
+        let place = self.waiting.iter().position(is_asked);
+        let Some(fetch) = place.and_then(|place| self.waiting.remove(place)) else { return Some(claims) };
+        self.answered_early.push((number, fetch.request));
+        let _ = fetch.reply.send(Ok(deliver(claims)));
+        None
+    }
+}
+
+impl<F: QueueFetch> Waiting<F> {
+    /// Whether whoever made that other fetch has made this one: they have the same filter and the same demand.
+    fn comes_from_caller_of(&self, other: &F) -> bool {
+        let demand = |fetch: &F| fetch.demand().map(Arc::as_ptr);
+        let same = match (demand(&self.request), demand(other)) {
+            (Some(here), Some(there)) => std::ptr::addr_eq(here, there),
+            _ => false,
+        };
+        same && self.request.passes_the_same_as(other) && !self.is_abandoned()
+    }
+}
