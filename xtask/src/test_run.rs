@@ -1,5 +1,7 @@
 //! Tests, each with a time limit that fails it.
 
+mod memory_folder;
+
 use std::time::{Duration, Instant};
 
 use crate::{
@@ -7,10 +9,14 @@ use crate::{
     test_program::{self, TestProgram},
     time_limit::run_within,
 };
+use memory_folder::MemoryFolder;
 
 /// Without nextest, which knows a limit for each test (`.config/nextest.toml`), a whole test program must end in this time.
 /// It says itself which of its tests take long.
 pub(crate) const PROGRAM_TIME_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// The environment variable that names the folder of temporary files.
+const TMPDIR: &str = "TMPDIR";
 
 /// All tests of a workspace.
 #[derive(Debug)]
@@ -25,12 +31,18 @@ pub(crate) struct TestRun {
 
 impl TestRun {
     pub(crate) fn run(&self) -> Result<(), String> {
+        let files = MemoryFolder::new();
         if answers("cargo", &["nextest", "--version"]) {
-            return Step::cargo(self.title, self.nextest).inside(self.folder).run();
+            let step = Step::cargo(self.title, self.nextest).inside(self.folder);
+            return files
+                .iter()
+                .fold(step, |step, files| step.env(TMPDIR, files.path().display().to_string()))
+                .run();
         }
         announce(self.title);
         let begin = Instant::now();
-        let failures = failures_of(&test_program::build(self.folder, self.selection.split_whitespace())?)?;
+        let programs = test_program::build(self.folder, self.selection.split_whitespace())?;
+        let failures = failures_of(&programs, files.as_ref())?;
         if !failures.is_empty() {
             return Err(format!("{}\n        {}", self.title, failures.join("\n        ")));
         }
@@ -40,11 +52,13 @@ impl TestRun {
 }
 
 /// Runs all programs, whatever fails.
-fn failures_of(programs: &[TestProgram]) -> Result<Vec<String>, String> {
+fn failures_of(programs: &[TestProgram], files: Option<&MemoryFolder>) -> Result<Vec<String>, String> {
     let mut failures = Vec::new();
     for program in programs {
         println!("    {}", program.name);
-        let ended = run_within(&mut program.command(), PROGRAM_TIME_LIMIT)?;
+        let mut command = program.command();
+        command.envs(files.map(|files| (TMPDIR, files.path())));
+        let ended = run_within(&mut command, PROGRAM_TIME_LIMIT)?;
         if !ended.successfully() {
             failures.push(format!("{} ({ended})", program.name));
         }
