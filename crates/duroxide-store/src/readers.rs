@@ -84,7 +84,8 @@ impl ReaderThreads {
         for (number, open) in readers.into_iter().enumerate() {
             let waiting = Arc::clone(&started.queue);
             let work = move |mut reader: Box<dyn StoreReader>| {
-                while let Some(read) = waiting.next() {
+                let shared = reader.reads_many_at_once();
+                while let Some(read) = waiting.next(shared) {
                     read.run(&mut *reader);
                 }
             };
@@ -112,12 +113,13 @@ impl ReadQueue {
         }
     }
 
-    /// The next read, as soon as there is one; `None` when the queue is closed and empty.
-    fn next(&self) -> Option<Read> {
+    /// The next read, as soon as there is one, if it is `shared` with all that can be made together with it; `None` when the
+    /// queue is closed and empty.
+    fn next(&self, shared: bool) -> Option<Read> {
         let mut state = self.lock();
         loop {
             if let Some(read) = state.reads.pop_front() {
-                return Some(state.joined_by_others(read));
+                return Some(if shared { state.joined_by_others(read) } else { read });
             }
             if state.closed {
                 return None;
@@ -249,17 +251,31 @@ mod tests {
             }
         }
         let mut engine = MemoryEngine::default();
-        let Some(Read::Statuses(first)) = queue.next() else { unreachable!() };
+        let Some(Read::Statuses(first)) = queue.next(true) else { unreachable!() };
         assert_eq!(first.callers(), Statuses::CALLERS_MAX);
         first.run(&mut engine);
-        assert!(matches!(queue.next(), Some(Read::One(_))), "the others keep their order");
-        assert!(matches!(queue.next(), Some(Read::Executions(_))), "another subject is another read");
-        let Some(Read::Statuses(rest)) = queue.next() else { unreachable!() };
+        assert!(matches!(queue.next(true), Some(Read::One(_))), "the others keep their order");
+        assert!(matches!(queue.next(true), Some(Read::Executions(_))), "another subject is another read");
+        let Some(Read::Statuses(rest)) = queue.next(true) else { unreachable!() };
         assert_eq!(rest.callers(), 2);
         rest.refuse(&StoreFailure::new(FailureClass::Retryable, "closed"));
         let refused = results.split_off(Statuses::CALLERS_MAX);
         assert!(results.into_iter().all(|result| matches!(result.blocking_recv(), Ok(Ok(None)))));
         assert!(refused.into_iter().all(|result| matches!(result.blocking_recv(), Ok(Err(_)))));
+    }
+
+    /// Otherwise each caller would wait for the reads of all others, and the other readers would sleep.
+    #[test]
+    fn reads_are_made_one_by_one_where_many_cost_more_than_one() {
+        let queue = ReadQueue::default();
+        for n in 0..2 {
+            let (status, _) = SharedRead::new("test".into(), format!("i{n}"));
+            queue.push(Read::Statuses(status));
+        }
+        for _ in 0..2 {
+            let Some(Read::Statuses(read)) = queue.next(false) else { unreachable!() };
+            assert_eq!(read.callers(), 1);
+        }
     }
 
     /// Q1: what is broken concerns one instance.
@@ -281,7 +297,7 @@ mod tests {
             move || {
                 let mut engine = MemoryEngine::default();
                 let mut count = 0;
-                while let Some(read) = queue.next() {
+                while let Some(read) = queue.next(true) {
                     read.run(&mut engine);
                     count += 1;
                 }
@@ -307,7 +323,7 @@ mod tests {
         let queue = ReadQueue::default();
         queue.push(read().0);
         queue.close();
-        assert!(queue.next().is_some());
-        assert!(queue.next().is_none());
+        assert!(queue.next(true).is_some());
+        assert!(queue.next(true).is_none());
     }
 }

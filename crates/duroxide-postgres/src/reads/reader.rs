@@ -23,6 +23,10 @@ macro_rules! hand_on {
                 self.$read($($given),*)
             })*
 
+            fn reads_many_at_once(&self) -> bool {
+                true
+            }
+
             fn kv_value(&mut self, instance: &str, key: &str) -> Result<Option<String>, StoreFailure> {
                 Ok(self.read_values(instance)?.remove(key))
             }

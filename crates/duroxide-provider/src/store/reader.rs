@@ -17,6 +17,12 @@ use crate::{
 /// queued, visible or not. Any other mailbox (messages for an instance that was never started) is invisible to every
 /// read; a pending instance is visible only to those reads that say so.
 pub trait StoreReader {
+    /// Whether a read of many costs about as much as a read of one, as over a network. Then callers share their reads;
+    /// otherwise each of them would wait for the reads of the others.
+    fn reads_many_at_once(&self) -> bool {
+        false
+    }
+
     /// The history of an execution (`None`: of the current one); empty if unknown.
     fn history(&mut self, instance: &str, execution_id: Option<u64>) -> Result<Vec<EventRow>, StoreFailure>;
 
