@@ -2,6 +2,7 @@
 
 mod due;
 mod intake;
+mod lone_message;
 
 use std::{
     sync::Arc,
@@ -27,6 +28,7 @@ use crate::{
     tables::Looked,
 };
 use due::Due;
+use lone_message::LoneMessages;
 
 /// A store engine on one connection to a PostgreSQL database.
 ///
@@ -47,6 +49,7 @@ pub struct PostgresEngine {
     /// What others said that they have left to be claimed. `None`: nobody said anything; the database has to be asked.
     told: Option<News>,
     due: Due,
+    lone_messages: LoneMessages,
     /// Whether nobody else writes: for tests.
     hears_of_ready: bool,
 }
@@ -81,6 +84,7 @@ impl PostgresEngine {
             untold: None,
             told: None,
             due: Due::default(),
+            lone_messages: LoneMessages::default(),
             hears_of_ready: false,
         })
     }
@@ -277,7 +281,13 @@ impl StoreEngine for PostgresEngine {
             let batch = Batch { clock_set_forward: None, ..batch.clone() };
             return self.transact(&batch);
         }
-        if self.intake_due { self.transact_with_intake(batch) } else { self.transact_batch(batch) }
+        if self.intake_due {
+            return self.transact_with_intake(batch);
+        }
+        match self.transact_lone_message(batch)? {
+            Some(done) => Ok(done),
+            None => self.transact_batch(batch),
+        }
     }
 
     /// What is in the intake is due now.

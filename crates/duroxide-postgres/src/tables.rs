@@ -25,6 +25,7 @@ use tokio_postgres::Row;
 pub(crate) use self::{
     instances::bulk_query,
     load::Named,
+    mailbox::Woken,
     prefetch::{Prefetched, Waiting},
     working_set::Looked,
 };

@@ -70,8 +70,9 @@ impl ProviderFactory for SqliteFactory {
         provider
     }
 
+    /// A store lengthens leases that end within four commits, so the disk may stall for a quarter of this.
     fn lock_timeout(&self) -> Duration {
-        Duration::from_millis(500)
+        Duration::from_secs(1)
     }
 
     fn short_poll_threshold(&self) -> Duration {

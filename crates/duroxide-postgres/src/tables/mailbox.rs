@@ -1,6 +1,7 @@
 //! Mailboxes: in the working set if they are short, in the database if they are long.
 
 mod large;
+mod wake;
 pub(super) mod whole;
 
 use std::collections::BTreeSet;
@@ -11,6 +12,7 @@ use duroxide_provider::{
     store::{MessageKind, calling_parent},
 };
 
+pub(crate) use self::wake::Woken;
 use self::{
     large::LargeMailbox,
     whole::{WholeMailbox, is_shown},
