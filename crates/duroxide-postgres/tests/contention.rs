@@ -11,7 +11,7 @@ use duroxide_provider::{
     store::{Batch, Done, Fault, Op, StoreEngine, StoreReader},
     testing::{Turn, items, scenario::LEASE},
 };
-use fixture::{Node, ack, commit, fresh_options, ids, send, start};
+use fixture::{Node, ack, commit, fresh_options, ids, send, sql::Admin, start};
 
 const NODES: usize = 6;
 const INSTANCES: usize = 60;
@@ -136,4 +136,59 @@ fn messages_to_the_same_instances_in_any_order_do_not_deadlock() {
     assert_eq!(total.deadlocks.load(Ordering::Relaxed), 0, "deadlocks");
     let snapshot = first.engine.snapshot().unwrap();
     assert!(snapshot.instances.iter().all(|instance| instance.messages.len() == 1 + NODES * 15));
+}
+
+/// An event is raised for an instance that waits while another transaction writes the instance's row. The event goes by the row
+/// that the other transaction leaves: the instance still waits and is woken, or another event has woken it, and one claim takes
+/// both events.
+#[test]
+fn an_event_that_waits_for_the_row_of_its_instance_wakes_it_as_it_is_then() {
+    let Some(server) = postgres_server::server() else { return };
+    let options = fresh_options(server);
+    let schema = &options.schema;
+    let (mut node, mut sender) = (Node::open(&options, 1), Node::open(&options, 2));
+    // The first transaction of a node looks into the intake.
+    sender.run(Vec::new());
+    for (id, wakes_too) in [("still-waiting", false), ("woken-meanwhile", true)] {
+        node.run(vec![start(id)]);
+        let claimed = node.claim(1).0.remove(0);
+        node.run(vec![commit(&claimed, Turn::first(id))]);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (sender, other) = (&mut sender, &mut node);
+        std::thread::scope(|scope| {
+            runtime.block_on(async {
+                let admin = Admin::connect(server).await;
+                admin.run("BEGIN").await;
+                admin
+                    .run(&format!("UPDATE {schema}.instance SET updated_at = updated_at WHERE id = '{id}'"))
+                    .await;
+                let raising = scope.spawn(|| sender.raise(id));
+                wait_for_blocked(&admin, 1).await;
+                let waking = wakes_too.then(|| scope.spawn(|| other.raise(id)));
+                wait_for_blocked(&admin, 1 + usize::from(wakes_too)).await;
+                admin.run("COMMIT").await;
+                raising.join().unwrap();
+                waking.into_iter().for_each(|waking| _ = waking.join().unwrap());
+            });
+        });
+        let claimed = node.claim(2).0;
+        let messages: Vec<usize> = claimed.iter().map(|claim| claim.messages.len()).collect();
+        assert_eq!(messages, [1 + usize::from(wakes_too)], "{id}");
+    }
+    let violations = invariant::check(&node.engine.snapshot().unwrap());
+    assert!(violations.is_empty(), "{violations:#?}");
+}
+
+/// Waits until so many statements wait for transactions of others.
+async fn wait_for_blocked(admin: &Admin, statements: usize) {
+    let blocked = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))
+        OR EXISTS (SELECT 1 FROM unnest(pg_blocking_pids(pid)) AS of (pid)
+            WHERE pg_backend_pid() = ANY (pg_blocking_pids(of.pid)))";
+    loop {
+        let count: i64 = admin.client().query_one(blocked, &[]).await.unwrap().get(0);
+        if count >= statements as i64 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
 }

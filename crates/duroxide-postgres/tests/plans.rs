@@ -88,6 +88,7 @@ fn tour(node: &mut Node, prefix: &str, size: usize) {
     let claimed = node.claim(size).0;
     assert_eq!(claimed.len(), size);
     node.run(claimed.iter().map(|claim| commit(claim, Turn::first(&claim.instance).activity())).collect());
+    node.raise(&claimed[0].instance);
     let work = node.work(size).0;
     node.run(work.iter().map(ack).collect());
     let claimed = node.claim(size).0;

@@ -140,24 +140,19 @@ fn an_event_of_a_node_that_runs_nothing() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
     let (mut node, mut sender) = (Node::open(&options, 1), Node::open(&options, 2));
-    let raise = |sender: &mut Node, id: &str| {
-        let mut batch = sender.batch(vec![send(items::raise(id, "go"))], 0, 0);
-        batch.promote = false;
-        sender.transact(&batch).1
-    };
     let mut woken = Vec::new();
     // The first transaction looks into the intake, the second prepares the statement.
     for (id, at_most) in [("first", u64::MAX), ("second", 2), ("third", 1)] {
         node.run(vec![start(id)]);
         let claimed = node.claim(1).0.remove(0);
         node.run(vec![commit(&claimed, Turn::first(id))]);
-        assert!(raise(&mut sender, id) <= at_most, "{id}");
+        assert!(sender.raise(id) <= at_most, "{id}");
         woken = node.claim(2).0;
         assert_eq!(woken.iter().map(|claim| claim.messages.len()).collect::<Vec<_>>(), [1]);
     }
     // The instance is locked: the first event finds that out and leaves it in the row cache, and the second does not try.
-    assert!(raise(&mut sender, "third") >= 3);
-    assert_eq!(raise(&mut sender, "third"), 1);
+    assert!(sender.raise("third") >= 3);
+    assert_eq!(sender.raise("third"), 1);
     let claimed = woken.remove(0);
     node.run(vec![commit(&claimed, Turn::later(&claimed))]);
     assert_eq!(node.claim(2).0[0].messages.len(), 2);
