@@ -11,6 +11,7 @@ mod early_turns;
 mod gathering;
 mod health;
 mod lease_change;
+mod queues;
 mod refusals;
 #[cfg(test)]
 mod tests;
@@ -239,7 +240,7 @@ impl Machine {
         match (self.reads.is_empty(), self.wants_transaction(now)) {
             (false, true) if self.reads_had_their_turn => Step::Transact,
             (false, _) => Step::Read,
-            (true, true) => match self.gathering.goes_on_until(self.backlog.len(), now) {
+            (true, true) => match self.gathering.goes_on_until(self.backlog.len(), self.lacks_fetch(), now) {
                 Some(until) => Step::Gather(until),
                 None => Step::Transact,
             },
@@ -294,6 +295,7 @@ impl Machine {
     /// The operations of the next transaction.
     pub(crate) fn take_batch(&mut self) -> Vec<Job> {
         self.reads_had_their_turn = false;
+        self.end_awaits();
         self.tried_again.drain(..).for_each(|job| self.backlog.push(job));
         self.backlog.take_batch(&self.options)
     }

@@ -65,6 +65,9 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
     /// the items it returns.
     fn slots_with_own_fetch(&self, slots: &Slots) -> Vec<usize>;
 
+    /// Whether a slot that is busy now gets a fetch of its own when it becomes free.
+    fn lacks_own_fetch(&self, slots: &Slots) -> bool;
+
     /// Resolves when more may be fetched than before, for a reason other than a free slot.
     fn changed(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
@@ -153,6 +156,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         let node = Arc::clone(self.queue.node());
         let (queue, slots) = (Arc::clone(&self.queue), Arc::clone(&self.slots));
         loop {
+            self.slots.lock().await_free_slot();
             self.start_queued();
             self.release_stale();
             self.start_fetches();
@@ -178,6 +182,9 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             Some(slot) => slots.end_reservation(slot),
             None => slots.end_shared_fetch(),
         }
+        drop(slots);
+        // Starting the items takes time, in which the store should have a fetch to serve.
+        self.start_shared_fetch();
     }
 
     fn enqueue(&mut self, claims: Vec<Q::Claim>, slot: Option<usize>) {
@@ -238,19 +245,32 @@ impl<Q: WorkQueue> QueueLoop<Q> {
 
     /// Keeps a fetch waiting for every free slot, and prefetches.
     fn start_fetches(&mut self) {
-        let now = self.queue.node().env.moment();
-        let shared = self.queue.has_shared_fetch();
+        self.slots.lock().set_queued(self.queued.len());
+        self.start_own_fetches();
+        self.start_shared_fetch();
         let mut slots = self.slots.lock();
-        slots.set_queued(self.queued.len());
+        let lacks_own_fetch = self.queue.lacks_own_fetch(&slots);
+        slots.sleep(lacks_own_fetch);
+    }
+
+    fn start_own_fetches(&self) {
+        let now = self.queue.node().env.moment();
+        let mut slots = self.slots.lock();
         let Wanted { max, free_slots } = slots.wanted(now);
-        let ahead = if shared { 0 } else { (max - free_slots) / slots.free().max(1) };
+        let ahead = if self.queue.has_shared_fetch() { 0 } else { (max - free_slots) / slots.free().max(1) };
         let mut own = self.queue.slots_with_own_fetch(&slots);
         own.retain(|slot| !slots.is_reserved(*slot));
         for slot in own.into_iter().take(free_slots) {
             slots.reserve(slot);
             self.fetch(Some(slot), Wanted { max: 1 + ahead, free_slots: 1 });
         }
-        if shared && let Some(wanted) = slots.begin_shared_fetch(now) {
+    }
+
+    fn start_shared_fetch(&self) {
+        let now = self.queue.node().env.moment();
+        if self.queue.has_shared_fetch()
+            && let Some(wanted) = self.slots.lock().begin_shared_fetch(now)
+        {
             self.fetch(None, wanted);
         }
     }

@@ -46,10 +46,18 @@ impl Gathering {
         self.arrived_at = now;
     }
 
-    /// Until when to wait for more than the `waiting` operations, if it is worth it.
-    pub(super) fn goes_on_until(&self, waiting: usize, now: Timestamp) -> Option<Timestamp> {
+    /// Until when to wait for more than the `waiting` operations, if it is worth it. `lacks_fetch` says that a fetch was
+    /// answered whose caller is about to make the next one: without it the work that the operations make ready would need another
+    /// transaction, or go to another process.
+    pub(super) fn goes_on_until(
+        &self,
+        waiting: usize,
+        lacks_fetch: bool,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let until = self.until.min(self.arrived_at.saturating_add(self.gap));
-        (waiting < self.expected / PART && now < until).then_some(until)
+        let is_worth_it = lacks_fetch || waiting < self.expected / PART;
+        (is_worth_it && now < until).then_some(until)
     }
 
     /// Under a clock that was set back nothing is waited for.
@@ -77,31 +85,39 @@ mod tests {
     #[test]
     fn results_are_waited_for_while_they_keep_coming() {
         let mut gathering = after_commit(100, 4 * MS);
-        assert_eq!(gathering.goes_on_until(1, at(10)), Some(at(500)));
+        assert_eq!(gathering.goes_on_until(1, false, at(10)), Some(at(500)));
         gathering.note_arrival(at(490));
-        assert_eq!(gathering.goes_on_until(2, at(510)), Some(at(990)));
-        assert_eq!(gathering.goes_on_until(2, at(990)), None, "nothing came for a while");
-        assert_eq!(gathering.goes_on_until(25, at(500)), None, "enough have come");
+        assert_eq!(gathering.goes_on_until(2, false, at(510)), Some(at(990)));
+        assert_eq!(gathering.goes_on_until(2, false, at(990)), None, "nothing came for a while");
+        assert_eq!(gathering.goes_on_until(25, false, at(500)), None, "enough have come");
+    }
+
+    #[test]
+    fn the_next_fetch_of_a_caller_is_waited_for_as_results_are() {
+        let gathering = after_commit(100, 4 * MS);
+        assert_eq!(gathering.goes_on_until(25, true, at(10)), Some(at(500)));
+        assert_eq!(gathering.goes_on_until(25, true, at(500)), None, "it does not come");
+        assert_eq!(Gathering::default().goes_on_until(25, true, at(0)), None, "nothing was handed out");
     }
 
     /// The clock was set back: a time of before may be far away.
     #[test]
     fn nothing_is_waited_for_under_another_clock() {
         let mut gathering = after_commit(100, 4 * MS);
-        assert!(gathering.goes_on_until(1, at(10)).is_some());
+        assert!(gathering.goes_on_until(1, false, at(10)).is_some());
         gathering.end();
-        assert_eq!(gathering.goes_on_until(1, at(10)), None);
+        assert_eq!(gathering.goes_on_until(1, false, at(10)), None);
     }
 
     #[test]
     fn no_wait_is_longer_than_half_the_commit_before_it() {
         let mut gathering = after_commit(100, 2 * MS);
         gathering.note_arrival(at(950));
-        assert_eq!(gathering.goes_on_until(1, at(960)), Some(at(1_000)));
-        assert_eq!(gathering.goes_on_until(1, at(1_000)), None);
+        assert_eq!(gathering.goes_on_until(1, false, at(960)), Some(at(1_000)));
+        assert_eq!(gathering.goes_on_until(1, false, at(1_000)), None);
         let mut slow = after_commit(100, 1_000 * MS);
         slow.note_arrival(at(4_999));
-        assert_eq!(slow.goes_on_until(1, at(5_000)), None);
+        assert_eq!(slow.goes_on_until(1, false, at(5_000)), None);
     }
 
     #[test]
@@ -109,16 +125,16 @@ mod tests {
         let mut gathering = after_commit(100, MS);
         for expected in [50, 25, 12] {
             gathering.begin(0, 0, MS, at(0));
-            assert!(gathering.goes_on_until(expected / PART - 1, at(0)).is_some());
-            assert_eq!(gathering.goes_on_until(expected / PART, at(0)), None);
+            assert!(gathering.goes_on_until(expected / PART - 1, false, at(0)).is_some());
+            assert_eq!(gathering.goes_on_until(expected / PART, false, at(0)), None);
         }
         gathering.begin(0, 0, MS, at(0));
-        assert_eq!(gathering.goes_on_until(0, at(0)), None, "they run for long");
+        assert_eq!(gathering.goes_on_until(0, false, at(0)), None, "they run for long");
     }
 
     #[test]
     fn a_lone_caller_is_not_delayed() {
-        assert_eq!(Gathering::default().goes_on_until(0, at(0)), None);
-        assert_eq!(after_commit(CLAIMS_MIN - 1, 1_000 * MS).goes_on_until(1, at(0)), None);
+        assert_eq!(Gathering::default().goes_on_until(0, false, at(0)), None);
+        assert_eq!(after_commit(CLAIMS_MIN - 1, 1_000 * MS).goes_on_until(1, false, at(0)), None);
     }
 }

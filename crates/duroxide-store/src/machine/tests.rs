@@ -187,6 +187,27 @@ fn the_first_result_after_many_claims_waits_for_others() {
     assert_eq!(machine.next_step(at(12)), Step::Transact, "enough have come");
 }
 
+/// Without it, what the operations make ready would need another transaction, or go to another process.
+#[test]
+fn operations_wait_for_the_fetch_that_a_dispatch_loop_is_about_to_make() {
+    let mut machine = idle_machine();
+    let caller = Arc::new(Changing(Mutex::new(Wanted { max: 8, free_slots: 8 })));
+    let demand = Some(Arc::clone(&caller) as Arc<dyn Demand>);
+    let answer = |machine: &mut Machine, demand| {
+        machine.observe(at(10), SECOND, false);
+        machine.handed_out(0, 8, Duration::from_millis(8), at(10));
+        machine.instances.await_fetch_after(&InstanceFetch { demand, ..request(8, 8) });
+        (0..8).for_each(|_| machine.accept(ack()));
+    };
+    answer(&mut machine, None);
+    assert_eq!(machine.next_step(at(10)), Step::Transact, "no dispatch loop");
+    answer(&mut machine, demand);
+    assert_eq!(machine.next_step(at(10)), Step::Gather(at(11)));
+    assert_eq!(machine.next_step(at(11)), Step::Transact, "it does not come");
+    let _reply = caller.fetch(&mut machine);
+    assert_eq!(machine.next_step(at(10)), Step::Transact, "it has come");
+}
+
 #[test]
 fn a_fetch_is_tried_once_then_waits_for_its_deadline() {
     let mut machine = idle_machine();

@@ -6,10 +6,10 @@ use std::{borrow::Cow, collections::VecDeque, sync::Arc, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{
-    Claimed, DeadLetterNote, FailureClass, HeldBack, Op, Readies, StoreFailure, WaitingFetch,
+    Claimed, DeadLetterNote, FailureClass, HeldBack, Op, StoreFailure, WaitingFetch,
 };
 
-use super::{Machine, refusals::Refusals};
+use super::refusals::Refusals;
 use crate::{
     fetch::{FetchReply, QueueFetch},
     submit::{Delivery, SubmittedFetch},
@@ -29,6 +29,8 @@ pub(crate) struct WaitingFetches<F: QueueFetch> {
     next_number: u64,
     /// Fetches that were answered while the transaction that serves them is open.
     answered_early: Vec<(u64, Arc<F>)>,
+    /// Whether the fetch of a dispatch loop was answered since the last transaction, and the loop has not made the next one.
+    awaits_next_fetch: bool,
 }
 
 /// A waiting fetch.
@@ -105,36 +107,6 @@ impl FetchNumbers {
     }
 }
 
-impl Machine {
-    /// Asks the callers of waiting fetches how much they want by now.
-    pub(crate) fn ask_demands(&mut self) {
-        self.instances.ask_demands();
-        self.activities.ask_demands();
-    }
-
-    /// Answers the fetches whose time is up.
-    pub(crate) fn expire(&mut self, now: Timestamp) {
-        self.instances.expire(now);
-        self.activities.expire(now);
-    }
-
-    /// Items may have become ready outside of a transaction that serves fetches.
-    pub(crate) fn made_ready(&mut self, readies: Readies) {
-        if readies.instances {
-            self.instances.refresh();
-        }
-        if readies.activities {
-            self.activities.refresh();
-        }
-    }
-
-    /// A transaction as a whole had no effect: tells the fetches it was for.
-    pub(crate) fn fail_fetches(&mut self, failure: &StoreFailure) {
-        self.instances.fail_wanting(failure);
-        self.activities.fail_wanting(failure);
-    }
-}
-
 impl<F: QueueFetch> Default for WaitingFetches<F> {
     fn default() -> Self {
         Self {
@@ -143,6 +115,7 @@ impl<F: QueueFetch> Default for WaitingFetches<F> {
             refusals: Refusals::default(),
             next_number: 0,
             answered_early: Vec::new(),
+            awaits_next_fetch: false,
         }
     }
 }
@@ -154,8 +127,24 @@ impl<F: QueueFetch> WaitingFetches<F> {
         let SubmittedFetch { request, deadline, reply } = fetch;
         let number = self.next_number;
         self.next_number += 1;
+        self.awaits_next_fetch &= request.demand().is_none();
         let request = Arc::new(request);
         self.waiting.push_back(Waiting { request, deadline, reply, number, tried: false, behind_ops });
+    }
+
+    /// Whether a dispatch loop is about to make its next fetch, because its last one was just answered.
+    pub(crate) fn awaits_next_fetch(&self) -> bool {
+        self.awaits_next_fetch
+    }
+
+    /// This fetch is answered. A dispatch loop makes the next one at once; others may never.
+    pub(super) fn await_fetch_after(&mut self, answered: &F) {
+        self.awaits_next_fetch |= answered.demand().is_some();
+    }
+
+    /// A transaction begins, for which no fetch is awaited any more.
+    pub(crate) fn end_await(&mut self) {
+        self.awaits_next_fetch = false;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -305,6 +294,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
             if !claimed.items.is_empty()
                 && let Some(fetch) = self.waiting.remove(place)
             {
+                self.await_fetch_after(&fetch.request);
                 // If the caller has gone away meanwhile, the delivery is dropped unread and releases its claims.
                 let _ = fetch.reply.send(Ok(deliver(claimed.items)));
             }

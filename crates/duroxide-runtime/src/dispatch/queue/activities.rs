@@ -151,6 +151,14 @@ impl WorkQueue for Activities {
         own.into_iter().filter(|slot| slots.is_free(*slot)).collect()
     }
 
+    fn lacks_own_fetch(&self, slots: &Slots) -> bool {
+        if !self.has_shared_fetch() {
+            return true;
+        }
+        let has_own = !self.slots_share_sessions() && !self.is_full_of_sessions();
+        has_own && self.owners.lack_fetch(slots, self.node.env.moment())
+    }
+
     fn changed(&self) -> impl Future<Output = ()> + Send {
         self.sessions.ended()
     }

@@ -81,6 +81,10 @@ impl WorkQueue for Orchestrations {
         if self.has_shared_fetch() { Vec::new() } else { slots.free_ids().collect() }
     }
 
+    fn lacks_own_fetch(&self, _slots: &Slots) -> bool {
+        !self.has_shared_fetch()
+    }
+
     fn fetch(
         &self,
         _slot: Option<usize>,

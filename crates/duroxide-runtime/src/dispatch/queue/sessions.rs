@@ -41,6 +41,12 @@ impl SessionOwners {
         owners.retain(|_, until| now < *until);
         owners.keys().copied().collect()
     }
+
+    /// Whether a slot that may own a session, or that looks for sessions, has no fetch of its own.
+    pub(super) fn lack_fetch(&self, slots: &Slots, now: Moment) -> bool {
+        let Some(finder) = self.session_finder(slots) else { return true };
+        self.may_own(now).into_iter().chain([finder]).any(|slot| !slots.is_reserved(slot))
+    }
 }
 
 /// The sessions whose activities run here, each with the number of its activities.
@@ -126,6 +132,23 @@ mod tests {
         owners.note(3, at(50));
         assert_eq!(owners.may_own(at(59)), BTreeSet::from([3]));
         assert_eq!(owners.may_own(at(60)), BTreeSet::new());
+    }
+
+    #[test]
+    fn a_busy_slot_lacks_its_fetch_if_it_may_own_a_session_or_no_other_looks_for_sessions() {
+        let owners = SessionOwners::default();
+        let now = Moment::new(Duration::ZERO);
+        let mut slots = Slots::new(3, 0);
+        assert!(owners.lack_fetch(&slots, now), "nobody looks for sessions");
+        slots.reserve(2);
+        assert!(!owners.lack_fetch(&slots, now));
+        slots.start(Some(0)).unwrap();
+        assert!(!owners.lack_fetch(&slots, now), "it owns no session");
+        owners.note(0, Moment::new(Duration::from_secs(60)));
+        assert!(owners.lack_fetch(&slots, now));
+        slots.start(Some(1)).unwrap();
+        slots.start(Some(2)).unwrap();
+        assert!(SessionOwners::default().lack_fetch(&slots, now), "all are busy");
     }
 
     /// 13.3

@@ -57,13 +57,20 @@ impl SharedSlots {
         Some(SlotGuard { slots: Arc::clone(self), placement, taken, phase: SlotPhase::Running })
     }
 
-    /// Notifies the loop that a slot may have become free, and the store if its waiting fetch knows of no free slot.
+    /// Notifies the loop that a slot may have become free if the loop waits for one, and the store if its waiting fetch
+    /// knows of no free slot.
     fn tell_of_change(&self) {
-        let rises = self.lock().demand_has_risen(self.env.moment());
+        let now = self.env.moment();
+        let (rises, is_awaited) = {
+            let mut slots = self.lock();
+            (slots.demand_has_risen(now), slots.is_slot_awaited())
+        };
         if rises && let Some(tell) = &*lock(&self.tell_of_demand) {
             tell();
         }
-        self.changed.notify_one();
+        if is_awaited {
+            self.changed.notify_one();
+        }
     }
 }
 
@@ -180,6 +187,18 @@ mod tests {
         assert!(!has_changed(&slots));
         drop(slots.take(None).unwrap());
         assert!(has_changed(&slots), "it ended without a result");
+    }
+
+    #[tokio::test]
+    async fn the_loop_is_not_woken_for_a_slot_that_it_does_not_wait_for() {
+        let slots = slots();
+        slots.lock().begin_shared_fetch(Moment::new(Duration::ZERO)).unwrap();
+        slots.lock().sleep(false);
+        drop(slots.take(None).unwrap());
+        assert!(!has_changed(&slots));
+        slots.lock().await_free_slot();
+        drop(slots.take(None).unwrap());
+        assert!(has_changed(&slots));
     }
 
     #[tokio::test]

@@ -20,6 +20,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
             let delivery = deliver(claimed.items);
             let next = self.waiting.iter().position(|fetch| fetch.comes_from_caller_of(request));
             if let Some(fetch) = next.and_then(|place| self.waiting.remove(place)) {
+                self.await_fetch_after(&fetch.request);
                 let _ = fetch.reply.send(Ok(delivery));
             }
         }
