@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use duroxide::{Client, runtime::OrchestrationStatus};
 use futures::{StreamExt, stream};
 
-use super::{node::Node, outcome::Outcome, scratch::Scratch, setting::Setting};
+use super::{node::Node, outcome::Outcome, process::MachineUsage, scratch::Scratch, setting::Setting};
 
 /// How many calls of the client are under way at the same time while instances are started or woken.
 const CALLERS: usize = 64;
@@ -35,9 +35,13 @@ impl Batch {
 
     /// Starts all and waits until each has its result, or `limit` is over.
     pub async fn run(&self, client: &Client, limit: Duration) -> Outcome {
-        let begin = Instant::now();
+        let (begin, machine) = (Instant::now(), MachineUsage::now());
         self.start(client).await;
-        self.outcome(client, begin, limit).await
+        let outcome = self.outcome(client, begin, limit).await;
+        match machine.zip(MachineUsage::now()) {
+            Some((before, after)) => outcome.with("cores_busy_percent", after.busy_percent_since(&before)),
+            None => outcome,
+        }
     }
 
     /// Starts all. A start that is refused shows later as an instance that has no result.

@@ -69,6 +69,31 @@ impl ThreadUsage {
     }
 }
 
+/// How much all cores of the machine had worked by some moment, whatever process they worked for.
+#[derive(Debug)]
+pub struct MachineUsage {
+    busy: u64,
+    total: u64,
+}
+
+impl MachineUsage {
+    pub fn now() -> Option<Self> {
+        let text = fs::read_to_string("/proc/stat").ok()?;
+        let line = text.lines().find(|line| line.starts_with("cpu "))?;
+        let times: Vec<u64> = line.split_whitespace().skip(1).filter_map(|time| time.parse().ok()).collect();
+        // User, nice, system, idle, waiting for the disk, interrupts, soft interrupts, stolen; guests are counted as users.
+        let total = times.iter().take(8).sum();
+        let idle: u64 = times.iter().skip(3).take(2).sum();
+        Some(Self { busy: total - idle, total })
+    }
+
+    /// The share of all cores that was used since `earlier`, in percent.
+    pub fn busy_percent_since(&self, earlier: &Self) -> f64 {
+        let total = self.total.saturating_sub(earlier.total).max(1);
+        self.busy.saturating_sub(earlier.busy) as f64 / total as f64 * 100.0
+    }
+}
+
 /// The memory that is in use, in MiB.
 pub fn resident_mib() -> Result<f64, String> {
     let text = fs::read_to_string("/proc/self/status").map_err(|error| error.to_string())?;

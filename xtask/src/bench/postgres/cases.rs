@@ -42,24 +42,39 @@ pub(super) enum Target {
     Below(f64),
     /// So many times better than another crate.
     Times(f64, Side),
-    /// So many times the figure of the row before.
-    TimesBefore(f64),
+    /// So many times the rate of the workload before, unless all cores are busy; then at least its rate.
+    Scales(f64),
+}
+
+/// From how many percent on the cores count as busy.
+const BUSY_PERCENT: f64 = 90.0;
+
+/// What a target is compared with, beside our own figure.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Beside {
+    /// Our figure of the workload before.
+    pub(super) before: Option<f64>,
+    /// The share of all cores that was used meanwhile, in percent.
+    pub(super) cores_busy: Option<f64>,
 }
 
 impl Target {
-    /// Judges a figure of ours beside that of the crate it names and that of the row before.
+    /// Judges a figure of ours beside that of the crate it names and that of the workload before.
     pub(super) fn judge(
         self,
         figure: Figure,
         ours: f64,
         theirs: impl Fn(Side) -> Option<f64>,
-        before: Option<f64>,
+        beside: Beside,
     ) -> Option<Verdict> {
         let met = match self {
             Self::AtLeast(bound) => ours >= bound,
             Self::Below(bound) => ours < bound,
             Self::Times(times, side) => figure.ratio(ours, theirs(side)?)? >= times,
-            Self::TimesBefore(times) => figure.ratio(ours, before?)? >= times,
+            Self::Scales(times) => {
+                let are_busy = beside.cores_busy.is_some_and(|percent| percent >= BUSY_PERCENT);
+                figure.ratio(ours, beside.before?)? >= if are_busy { 1.0 } else { times }
+            }
         };
         Some(if met { Verdict::Met } else { Verdict::Missed })
     }
@@ -71,7 +86,10 @@ impl fmt::Display for Target {
             Self::AtLeast(bound) => write!(f, "≥ {}", number(*bound)),
             Self::Below(bound) => write!(f, "< {}", number(*bound)),
             Self::Times(times, side) => write!(f, "≥ {} × {}", number(*times), side.package()),
-            Self::TimesBefore(times) => write!(f, "≥ {} × the row before", number(*times)),
+            Self::Scales(times) => {
+                let times = number(*times);
+                write!(f, "≥ {times} × one process less, with {BUSY_PERCENT} % of the cores busy ≥ 1 ×")
+            }
         }
     }
 }
@@ -123,6 +141,8 @@ impl Case {
 }
 
 const RATE: Figure = Figure::higher("instances_per_s", "instances/s");
+/// Client, nodes and server share the cores.
+pub(super) const CORES_BUSY: Figure = Figure::higher("cores_busy_percent", "%");
 const P50: Figure = Figure::lower("p50_ms", "ms");
 const P99: Figure = Figure::lower("p99_ms", "ms");
 
@@ -141,21 +161,24 @@ pub(super) fn chosen(names: &[String]) -> Result<Vec<Case>, String> {
 
 /// Rates compare per instance: where another crate is slow its sizes are smaller.
 fn all() -> Vec<Case> {
-    use Target::{AtLeast, Below, Times, TimesBefore};
+    use Target::{AtLeast, Below, Scales, Times};
     vec![
         Case::new("hello", "hello, one process", "hello --instances 10000 --slots 64")
             .beside(Side::DuroxidePg, "hello --instances 300 --slots 64")
             .beside(Side::Durare, "hello --instances 2000 --slots 64")
-            .line("", RATE, [AtLeast(5_000.0), Times(20.0, Side::DuroxidePg), Times(3.5, Side::Durare)]),
+            .line("", RATE, [AtLeast(5_000.0), Times(20.0, Side::DuroxidePg), Times(3.5, Side::Durare)])
+            .line("cores busy", CORES_BUSY, []),
         Case::new("two", "hello, two processes", "two-processes --instances 10000 --slots 64")
             .beside(Side::DuroxidePg, "two-processes --instances 300 --slots 64")
-            .line("", RATE, [TimesBefore(1.2)]),
+            .line("", RATE, [Scales(1.2)])
+            .line("cores busy", CORES_BUSY, []),
         Case::new(
             "three",
             "hello, three processes",
             "two-processes --processes 3 --instances 10000 --slots 64",
         )
-        .line("", RATE, [TimesBefore(1.2)]),
+        .line("", RATE, [Scales(1.2)])
+        .line("cores busy", CORES_BUSY, []),
         Case::new("alone", "hello, alone", "latency --instances 300")
             .beside(Side::DuroxidePg, "latency --instances 30")
             .beside(Side::Durare, "latency --instances 300")
@@ -200,12 +223,26 @@ mod tests {
 
     #[test]
     fn targets_are_judged_by_what_they_name() {
-        let judge = |target: Target, ours, theirs, before| target.judge(RATE, ours, |_| theirs, before);
+        let judge = |target: Target, ours, theirs, before| {
+            target.judge(RATE, ours, |_| theirs, Beside { before, cores_busy: None })
+        };
         assert_eq!(judge(Target::AtLeast(5.0), 5.0, None, None), Some(Verdict::Met));
         assert_eq!(judge(Target::Below(5.0), 5.0, None, None), Some(Verdict::Missed));
         assert_eq!(judge(Target::Times(2.0, Side::Durare), 10.0, Some(5.0), None), Some(Verdict::Met));
         assert_eq!(judge(Target::Times(2.0, Side::Durare), 10.0, None, None), None);
-        assert_eq!(judge(Target::TimesBefore(1.2), 11.0, None, Some(10.0)), Some(Verdict::Missed));
+        assert_eq!(judge(Target::Scales(1.2), 11.0, None, Some(10.0)), Some(Verdict::Missed));
+    }
+
+    #[test]
+    fn one_more_process_need_not_be_faster_where_all_cores_are_busy() {
+        let judge = |ours, cores_busy| {
+            let beside = Beside { before: Some(10.0), cores_busy: Some(cores_busy) };
+            Target::Scales(1.2).judge(RATE, ours, |_| None, beside)
+        };
+        assert_eq!(judge(12.0, 50.0), Some(Verdict::Met));
+        assert_eq!(judge(11.0, 89.0), Some(Verdict::Missed));
+        assert_eq!(judge(10.0, 90.0), Some(Verdict::Met));
+        assert_eq!(judge(9.9, 100.0), Some(Verdict::Missed), "never less than with one process less");
     }
 
     #[test]

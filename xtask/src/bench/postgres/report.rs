@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::cases::{Case, Line, Side};
+use super::cases::{Beside, CORES_BUSY, Case, Line, Side};
 use crate::bench::{machine::Machine, results::Report, sample::Sample, table::number};
 
 /// A case with everything that was measured for it.
@@ -29,6 +29,13 @@ impl<'a> Measured<'a> {
         Sample::of(reports.filter_map(|report| report.figures.get(line.figure.name).copied()))
     }
 
+    /// The share of all cores that our runs used, in percent.
+    fn cores_busy(&self) -> Option<f64> {
+        let reports = self.runs_of(Side::Ours).flatten();
+        let busy = reports.filter_map(|report| report.figures.get(CORES_BUSY.name).copied());
+        Sample::of(busy).map(|sample| sample.median)
+    }
+
     fn median(&self, side: Side, line: &Line) -> Option<f64> {
         self.sample(side, line).map(|sample| sample.median)
     }
@@ -53,9 +60,10 @@ impl<'a> Measured<'a> {
     /// Each target with its verdict.
     fn targets(&self, line: &Line, before: Option<&Self>) -> String {
         let before = before.and_then(|before| before.median(Side::Ours, before.case.lines.first()?));
+        let beside = Beside { before, cores_busy: self.cores_busy() };
         let verdict = |target: &super::cases::Target| {
             let ours = self.median(Side::Ours, line)?;
-            target.judge(line.figure, ours, |side| self.median(side, line), before)
+            target.judge(line.figure, ours, |side| self.median(side, line), beside)
         };
         let judged = line.targets.iter().map(|target| match verdict(target) {
             Some(verdict) => format!("{target}: {verdict}"),
