@@ -1,8 +1,8 @@
 //! Processes one claimed activity: runs it and records its outcome once (semantics 7 and 16).
 
-mod finish;
 mod run;
 mod running;
+mod unstarted;
 
 pub(crate) use running::ActivityRun;
 pub(super) use running::{RunningActivities, RunningActivity};
@@ -11,15 +11,23 @@ use std::{sync::Arc, time::Duration};
 
 use duroxide_core::{ActivityInput, ErrorDetails, RunOptions, TraceContext, TracedInput, WorkItem};
 use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
 
 use super::{
-    locks::{Lease, LockKind},
+    failure_log::{FailedActivity, activity_failed},
+    locks::{CallOutcome, Lease, LeaseEnd, LockKind},
     node::Node,
     quarantine::{RunPermit, SUSPECT_RETRY_DELAY, Suspect},
-    queue::{ClaimedActivity, InFlight, SlotGuard},
+    queue::{ClaimedActivity, InFlight, SlotGuard, worker_id},
+    store_call::was_recorded,
+    turn::item_bytes,
 };
-use crate::env::Moment;
+use crate::{
+    env::Moment,
+    observability::{ActivityEnd, EndedActivity},
+};
 
+use run::RunOutcome;
 use running::Tokens;
 
 /// The delay of an abandoned activity whose session would be one too many (semantics 13.3).
@@ -152,6 +160,95 @@ impl ActivityWork {
         Box::pin(self.finish(&call, outcome, ran)).await;
     }
 
+    /// Acts on the outcome of a run.
+    async fn finish(&mut self, call: &Call, outcome: RunOutcome, ran: Duration) {
+        match outcome {
+            RunOutcome::Finished(result) => self.complete(call, &call.completion(result), ran).await,
+            RunOutcome::Cancelled => {
+                debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, "activity cancelled");
+                self.node.locks.remove(&self.token);
+                self.count(call, ActivityEnd::Cancelled, ran);
+            }
+            RunOutcome::Interrupted => self.node.locks.remove(&self.token),
+            RunOutcome::TimedOut => {
+                warn!(
+                    target: "duroxide::runtime",
+                    instance = call.instance, activity_name = call.name, activity_id = call.id,
+                    attempt_count = self.attempt_count, "activity timed out, abandoning it"
+                );
+                self.abandon(None, false).await;
+            }
+        }
+    }
+
+    /// Records the outcome. The slot is free while the ack is on its way.
+    async fn complete(&mut self, call: &Call, completion: &WorkItem, ran: Duration) {
+        self.slot.submit(item_bytes(completion));
+        let (store, token) = (&self.node.store, &self.token);
+        let ack = || store.ack_work_item(token, Some(completion.clone()));
+        match self.lease.retry("ack_work_item", ack).await {
+            CallOutcome::Done(()) => self.recorded(call, completion, ran),
+            CallOutcome::LockLost { unanswered: true } if Box::pin(self.was_recorded(completion)).await => {
+                self.recorded(call, completion, ran);
+            }
+            CallOutcome::LockLost { .. } | CallOutcome::Refused(_) => {
+                let (instance, id) = (&call.instance, call.id);
+                debug!(target: "duroxide::runtime", instance, id, "lock lost, the activity's result is discarded");
+                if !self.cancellation.is_cancelled() {
+                    self.node.metrics.record_lock_loss("worker");
+                }
+                self.node.locks.remove(&self.token);
+            }
+            CallOutcome::Unavailable { error, panicked } => {
+                warn!(target: "duroxide::runtime", instance = call.instance, %error, "ack failed for a whole lock timeout, abandoning the activity");
+                self.abandon(None, !panicked).await;
+            }
+        }
+    }
+
+    /// Logs and counts an outcome that is stored.
+    fn recorded(&self, call: &Call, completion: &WorkItem, ran: Duration) {
+        self.node.locks.remove(&self.token);
+        let end = if let WorkItem::ActivityFailed { details, .. } = completion {
+            self.log_failure(call, details);
+            ActivityEnd::Failed(details)
+        } else {
+            ActivityEnd::Completed
+        };
+        self.count(call, end, ran);
+    }
+
+    /// Whether an earlier attempt to record the outcome succeeded, although its answer was lost.
+    async fn was_recorded(&mut self, completion: &WorkItem) -> bool {
+        let lock_was_held =
+            self.lease.ended() != Some(LeaseEnd::Expired) && !self.cancellation.is_cancelled();
+        was_recorded(&self.node, completion, lock_was_held).await
+    }
+
+    fn log_failure(&self, call: &Call, details: &ErrorDetails) {
+        let version = self.node.activities.resolve_version(&call.name).map(|version| version.to_string());
+        activity_failed(&FailedActivity {
+            instance: &call.instance,
+            execution_id: call.execution_id,
+            activity_name: &call.name,
+            version: version.as_deref().unwrap_or("unknown"),
+            activity_id: call.id,
+            attempt_count: self.attempt_count,
+            worker_id: &worker_id(&self.node, self.slot.number()),
+            details,
+        });
+    }
+
+    fn count(&self, call: &Call, end: ActivityEnd<'_>, duration: Duration) {
+        self.node.metrics.activity_ended(&EndedActivity {
+            activity_name: &call.name,
+            end,
+            duration,
+            attempt_count: self.attempt_count,
+            tag: call.tag.as_deref(),
+        });
+    }
+
     async fn abandon(&mut self, delay: Option<Duration>, ignore_attempt: bool) {
         self.slot.submit(0);
         self.node.abandon(LockKind::Activity, &self.token, delay, ignore_attempt).await;
@@ -188,7 +285,7 @@ impl Call {
 
 #[cfg(test)]
 mod tests {
-    use super::{ActivityWork, Call, Duration, run::RunOutcome};
+    use super::{ActivityWork, Call, Duration, RunOutcome};
     use crate::fixture::{CACHED_ALLOCATION_MAX, future_size};
 
     type Finish = (&'static mut ActivityWork, &'static Call, RunOutcome, Duration);
