@@ -14,12 +14,11 @@ use crate::{
     driver::{DriverParts, Nonces, SteadyClock},
     machine::Machine,
     nodes::NodeLocks,
-    provider::ProviderParts,
+    provider::{ProviderParts, Watchers},
     random_nonce,
     readers::{OpenReader, ReaderThreads},
     submit::{OnRequest, Submitter},
     thread,
-    watchers::Watchers,
 };
 
 /// Opens an engine, on the thread that is to use it.

@@ -1,10 +1,10 @@
 //! Carries out what the machine decides.
 
+mod change_notifications;
 mod early_turns;
-mod endable;
 mod lease_start;
-mod news;
 mod nodes;
+mod stranded_fetches;
 mod transaction;
 
 use std::{
@@ -18,13 +18,13 @@ use std::{
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::store::{FailureClass, Readies, StoreEngine, StoreFailure, TellOfWrite, caught};
 
-use self::{lease_start::LeaseAllowance, news::News, nodes::Nodes};
+use self::{change_notifications::ChangeNotifications, lease_start::LeaseAllowance, nodes::Nodes};
 use crate::{
     log,
     machine::{Machine, Step},
     nodes::NodeLocks,
+    provider::Watchers,
     submit::{Request, Submitter},
-    watchers::Watchers,
 };
 
 /// The longest sleep towards a wall-clock time. A clock that is set forward is noticed this late.
@@ -55,7 +55,7 @@ pub struct StoreDriver {
     steady_clock: SteadyClock,
     nonces: Nonces,
     watchers: Arc<Watchers>,
-    news: News,
+    change_notifications: ChangeNotifications,
     /// Called by the engine when another connection has begun to write.
     tell: TellOfWrite,
     name: Arc<str>,
@@ -105,7 +105,7 @@ impl StoreDriver {
             steady_clock: parts.steady_clock,
             nonces: parts.nonces,
             watchers: parts.watchers,
-            news: News::default(),
+            change_notifications: ChangeNotifications::default(),
             tell: Arc::new(move || submitter.send(Request::WriteNoticed)),
             name: parts.name,
             nodes: Nodes::new(parts.node_locks),
@@ -178,7 +178,7 @@ impl StoreDriver {
                 if changed {
                     self.notice_change();
                 }
-                if self.news.are_told(now, self.watchers.count()) {
+                if self.change_notifications.are_due(now, self.watchers.count()) {
                     self.watchers.tell_all();
                 }
             }
@@ -203,7 +203,7 @@ impl StoreDriver {
         });
         self.machine.made_ready(readies);
         self.watchers.forget_begun();
-        self.news.came();
+        self.change_notifications.note_change();
     }
 
     fn reopen(&mut self, now: Timestamp) {

@@ -20,8 +20,6 @@
 
 mod builder;
 mod clock;
-mod cursor;
-mod decode;
 mod driver;
 mod fetch;
 mod job;
@@ -32,10 +30,8 @@ mod nodes;
 mod options;
 mod provider;
 mod readers;
-mod stranded;
 mod submit;
 mod thread;
-mod watchers;
 
 pub use builder::StoreBuilder;
 pub use clock::{SystemClock, random_nonce};

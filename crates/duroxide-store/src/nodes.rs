@@ -1,5 +1,7 @@
 //! Nodes of a served store: each holds a lock that ends with its process, and what a dead one held is given to others.
 
+pub(crate) mod stranded;
+
 use std::{
     any::Any,
     collections::{BTreeMap, BTreeSet},

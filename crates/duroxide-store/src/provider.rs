@@ -2,7 +2,10 @@
 
 mod admin;
 mod calls;
+mod cursor;
+mod decode;
 mod steps;
+mod watchers;
 
 use std::{fmt, sync::Arc, thread::JoinHandle};
 
@@ -12,14 +15,14 @@ use duroxide_provider::{
     store::{Op, PreparedRound, StoreEngine, StoreFailure, StoreReader, StoreSnapshot},
 };
 
+use self::decode::{HistoryOf, decode_execution, decode_history};
+pub(crate) use self::watchers::Watchers;
 use crate::{
     StoreBuilder,
-    decode::{HistoryOf, decode_execution, decode_history},
     nodes::{Joining, NodeLocks},
     readers::{Read, ReadResult, ReaderThreads, Readers, SharedRead, Subject},
     submit::{Request, Submitter, closed},
     thread,
-    watchers::Watchers,
 };
 
 /// A store engine as a [`Provider`](duroxide_provider::Provider) and

@@ -29,7 +29,6 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     exception(Rule::FolderSize, "crates/duroxide-core/src", 19),
     exception(Rule::FolderSize, "crates/duroxide-core/tests/engine", 20),
     exception(Rule::FolderSize, "crates/duroxide-provider/src", 19),
-    exception(Rule::FolderSize, "crates/duroxide-store/src", 22),
     exception(Rule::FolderSize, "crates/duroxide/examples", 18),
     exception(Rule::FolderSize, "crates/duroxide/tests/api_surface", 18),
     // Wildcard arms of the store engines go with their restructuring. Conformance checks one outcome and fails on any other.

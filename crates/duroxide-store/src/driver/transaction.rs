@@ -11,7 +11,7 @@ use duroxide_provider::store::{
 use super::{
     StoreDriver,
     early_turns::{EarlyRounds, OpenTransaction},
-    endable::Endable,
+    stranded_fetches::Endable,
 };
 use crate::{
     job::Job,

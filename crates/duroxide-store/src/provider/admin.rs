@@ -15,12 +15,11 @@ use duroxide_provider::{
     store::{InstanceFetch, Op, ReadyInstance, Refusal, RunningVersion, StoredNode},
 };
 
-use super::StoreProvider;
-use crate::{
-    cursor,
+use super::{
+    StoreProvider, cursor,
     decode::{HistoryOf, raw_event, stamped_version},
-    stranded,
 };
+use crate::nodes::stranded;
 
 /// How many instances are looked at for stuck ones: those that have been ready longest.
 const STUCK_MAX: usize = 10_000;

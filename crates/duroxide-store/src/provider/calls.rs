@@ -14,14 +14,12 @@ use duroxide_provider::{
     },
 };
 
-use super::{StoreProvider, plain_item};
-use crate::{
+use super::{
+    StoreProvider,
     decode::{HistoryOf, carried_messages, compare_starts, decode_event, decode_status, descriptor_of},
-    log,
-    nodes::Leaves,
-    readers::Read,
-    submit::Request,
+    plain_item,
 };
+use crate::{log, nodes::Leaves, readers::Read, submit::Request};
 
 #[async_trait]
 impl Provider for StoreProvider {

@@ -8,7 +8,7 @@ use duroxide_provider::{
     store::{InstanceNeeds, StoreFailure, StoreReader, StoredNode},
 };
 
-use crate::nodes::{NodeLocks, RENEW_INTERVAL};
+use super::{NodeLocks, RENEW_INTERVAL};
 
 /// Nodes that have ended are no longer listed, so the pause may be longer than a short stop.
 const THERE_FOR: Duration = JoinedNode::THERE_FOR;

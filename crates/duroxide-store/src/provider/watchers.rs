@@ -12,7 +12,7 @@ use duroxide_provider::{
 };
 use tokio::sync::Notify;
 
-use crate::decode::decode_status;
+use super::decode::decode_status;
 
 /// How many instances are remembered as begun. If more run, all are forgotten: whoever waits for one reads it then.
 const BEGUN_MAX: usize = 16_384;

@@ -7,7 +7,7 @@ use duroxide_provider::{
 };
 
 use super::StoreDriver;
-use crate::{fetch::QueueFetch, job::Job, log, machine::Prospect, stranded};
+use crate::{fetch::QueueFetch, job::Job, log, machine::Prospect, nodes::stranded};
 
 /// How much stranded work is looked at for one item. Whoever ends stranded work begins with what has waited longest.
 const STRANDED_MAX: usize = 1_000;
