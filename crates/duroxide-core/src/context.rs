@@ -7,6 +7,7 @@ mod children;
 mod combinators;
 mod continue_as_new;
 mod events;
+mod handler;
 mod kv;
 mod retries;
 mod status;
@@ -27,7 +28,10 @@ use crate::{
 
 pub(crate) use activities::ActivityRequest;
 pub use cancel_and_wait::ActivityOutcome;
-pub(crate) use retries::RetryEnd;
+pub use combinators::{Either2, Either3};
+pub use handler::{FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, OrchestrationHandlerRef};
+pub use retries::{BackoffStrategy, RetryOptions, RetryPolicy, is_not_retryable, not_retryable};
+pub(crate) use retries::{RetryEnd, without_not_retryable};
 pub use trace::LogLevel;
 
 /// The access of orchestration code to its execution.

@@ -1,5 +1,11 @@
 //! A11, A12, A17.3: the provider traits, implemented with exactly their required methods.
 
+mod filters;
+#[cfg(feature = "fs")]
+mod fs;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
 use std::{any::Any, collections::HashMap, time::Duration};
 
 use async_trait::async_trait;
