@@ -18,6 +18,9 @@
 //! A provider made of this wraps a [`StoreProvider`] and implements the traits with
 //! [`impl_provider_by_delegation!`].
 
+// No wildcard arm hides a new event kind, work item or operation: see docs/adding-an-event-kind.md.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod builder;
 mod clock;
 mod driver;

@@ -339,7 +339,7 @@ impl Machine {
         }
     }
 
-    /// Leases are as the clock is.
+    /// Leases were adjusted to the clock.
     pub(crate) fn changed_leases(&mut self) {
         self.lease_change = None;
     }

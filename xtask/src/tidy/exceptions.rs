@@ -26,9 +26,8 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     exception(Rule::FolderSize, "bench/workloads", 25),
     exception(Rule::FolderSize, "crates/duroxide-provider/src", 19),
     exception(Rule::FolderSize, "crates/duroxide/examples", 18),
-    // Wildcard arms of the store engines go with their restructuring. Conformance checks one outcome and fails on any other.
+    // Conformance checks one outcome and fails on any other.
     exception(Rule::Wildcard, "crates/duroxide-conformance/src/lib.rs", 1),
-    exception(Rule::Wildcard, "crates/duroxide-store/src/lib.rs", 1),
 ];
 
 impl Exception {

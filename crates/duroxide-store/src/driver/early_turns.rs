@@ -109,28 +109,32 @@ impl State<'_> {
 
     /// Applies a round that was waited for, and leaves everything else to the machine. Returns whether the store works.
     fn take(&mut self, request: Request, commit: &mut CommitEarly<'_>) -> bool {
-        let job = match request {
-            Request::Job(job) if self.is_awaited(&job) => job,
-            request @ Request::NodeGone(_) => {
-                self.result.others.push_back(request);
-                return true;
-            }
-            request => {
-                self.machine.accept(request);
-                return true;
-            }
-        };
+        if let Request::NodeGone(_) = request {
+            self.result.others.push_back(request);
+            return true;
+        }
+        let Some(job) = self.awaited_job(request) else { return true };
         let answer = commit(&Submitted { op: Cow::Borrowed(job.op()), waited: Duration::ZERO });
         let works = answer.is_some();
         self.result.joined.push((job, answer));
         works
     }
 
-    fn is_awaited(&mut self, job: &Job) -> bool {
-        match job.op() {
-            Op::CommitRound(round) => self.awaited.remove(&round.token),
-            _ => false,
+    /// The request if it is an awaited round; hands any other request to the machine.
+    fn awaited_job(&mut self, request: Request) -> Option<Job> {
+        if let Request::Job(job) = &request
+            && self.is_awaited(job)
+            && let Request::Job(job) = request
+        {
+            return Some(job);
         }
+        self.machine.accept(request);
+        None
+    }
+
+    fn is_awaited(&mut self, job: &Job) -> bool {
+        let Op::CommitRound(round) = job.op() else { return false };
+        self.awaited.remove(&round.token)
     }
 }
 

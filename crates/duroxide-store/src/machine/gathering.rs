@@ -3,8 +3,7 @@
 //! What a commit hands out comes back as results, one after the other. If the first of them were committed at once, all
 //! the others would wait for the disk behind it. So the store waits for a good part of them while they keep coming, and
 //! never longer than half of what the last commit took: a caller who is alone is not delayed, and one of many gets the
-//! wait back by a commit less. For all of them it does not wait, or the disk would wait for the processor and then the
-//! processor for the disk.
+//! wait back by a commit less. Waiting for all results would leave disk and processor idle in turn.
 
 use std::time::Duration;
 

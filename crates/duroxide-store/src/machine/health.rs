@@ -59,7 +59,7 @@ impl Machine {
     fn refuse_job(&mut self, job: Job, failure: &StoreFailure) {
         match &mut self.health {
             Health::Lost { later, .. } if job.is_unattended() => later.push(job.into_op()),
-            _ => job.answer(Err(failure.clone().into())),
+            Health::Lost { .. } | Health::Sound => job.answer(Err(failure.clone().into())),
         }
     }
 

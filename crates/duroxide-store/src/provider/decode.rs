@@ -69,12 +69,10 @@ pub(crate) fn decode_status(
 
 /// The descriptor of an instance, from its first event.
 pub(crate) fn descriptor_of(first: Event) -> Option<OrchestrationDescriptor> {
-    match first.kind {
-        EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } => {
-            Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
-        }
-        _ => None,
-    }
+    let EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } = first.kind else {
+        return None;
+    };
+    Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
 }
 
 /// Whether an instance that was found is the one that a start asks for: by name and input. The version plays no part, because
@@ -100,27 +98,21 @@ pub(crate) fn compare_starts(asked: &WorkItem, found: &StoredStart) -> StartOutc
 }
 
 fn recorded_start(first: Event) -> Option<(String, String)> {
-    match first.kind {
-        EventKind::OrchestrationStarted { name, input, .. } => Some((name, input)),
-        _ => None,
-    }
+    let EventKind::OrchestrationStarted { name, input, .. } = first.kind else { return None };
+    Some((name, input))
 }
 
 fn queued_start(item: WorkItem) -> Option<(String, String)> {
-    match item {
-        WorkItem::StartOrchestration { orchestration, input, .. } => Some((orchestration, input)),
-        _ => None,
-    }
+    let WorkItem::StartOrchestration { orchestration, input, .. } = item else { return None };
+    Some((orchestration, input))
 }
 
 /// How many queue messages the execution was given by the one before it.
 pub(crate) fn carried_messages(first: &Event) -> u64 {
-    match &first.kind {
-        EventKind::OrchestrationStarted { carry_forward_events: Some(carried), .. } => {
-            u64::try_from(carried.len()).unwrap_or(u64::MAX)
-        }
-        _ => 0,
-    }
+    let EventKind::OrchestrationStarted { carry_forward_events: Some(carried), .. } = &first.kind else {
+        return 0;
+    };
+    u64::try_from(carried.len()).unwrap_or(u64::MAX)
 }
 
 /// The duroxide version that an event is stamped with; `unknown` if the text has none.

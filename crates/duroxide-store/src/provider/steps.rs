@@ -177,17 +177,17 @@ fn put_back(waiting: &mut VecDeque<String>, unvisited: Vec<String>) {
 }
 
 fn deleted(answer: Answer) -> (DeleteInstanceResult, Unfinished) {
-    match answer {
-        Answer::Deleted(result) => (result, Unfinished::default()),
-        Answer::DeletedPart(result, unfinished) => (result, unfinished),
-        _ => Default::default(),
+    if let Answer::Deleted(result) = answer {
+        return (result, Unfinished::default());
     }
+    let Answer::DeletedPart(result, unfinished) = answer else { return Default::default() };
+    (result, unfinished)
 }
 
 fn pruned(answer: Answer) -> (PruneResult, Unfinished) {
-    match answer {
-        Answer::Pruned(result) => (result, Unfinished::default()),
-        Answer::PrunedPart(result, unfinished) => (result, unfinished),
-        _ => Default::default(),
+    if let Answer::Pruned(result) = answer {
+        return (result, Unfinished::default());
     }
+    let Answer::PrunedPart(result, unfinished) = answer else { return Default::default() };
+    (result, unfinished)
 }
