@@ -132,8 +132,8 @@ impl OrchestrationContext {
     }
 
     /// The origin of a text, for its decode error.
-    pub(crate) fn place(&self, what: &'static str, name: &str) -> Place {
-        Place { what, name: name.to_owned(), shared: Arc::clone(&self.shared) }
+    pub(crate) fn origin(&self, what: &'static str, name: &str) -> TextOrigin {
+        TextOrigin { what, name: name.to_owned(), shared: Arc::clone(&self.shared) }
     }
 
     /// Emits an action that is complete once it is recorded.
@@ -167,19 +167,19 @@ fn into_result(value: Value) -> Result<String, String> {
 
 /// Decodes the output of an activity or a child.
 fn into_typed_result<Out: DeserializeOwned>(
-    place: Place,
+    origin: TextOrigin,
 ) -> impl FnOnce(Value) -> Result<Out, String> + Send + 'static {
-    move |value| into_result(value).and_then(|text| codec::decode_at(&text, || place.to_string()))
+    move |value| into_result(value).and_then(|text| codec::decode_at(&text, || origin.to_string()))
 }
 
 /// The origin of a text, for its decode error.
-pub(crate) struct Place {
+pub(crate) struct TextOrigin {
     what: &'static str,
     name: String,
     shared: Arc<Shared>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Identity { instance, name, version, .. } = &self.shared.identity;
         write!(f, "{} '{}' (instance '{instance}', orchestration '{name}' {version})", self.what, self.name)
@@ -205,7 +205,7 @@ fn encode_or_panic<In: Serialize>(input: &In) -> String {
 /// Decodes data, or aborts the code. Data that does not decode is a mistake of its sender, which the code cannot handle,
 /// because the future has no error type. So the code is unwound without a panic hook, and its execution fails with the
 /// decode error.
-fn decode_or_fail<T: DeserializeOwned>(data: &str, place: &Place) -> T {
-    codec::decode_at(data, || place.to_string())
+fn decode_or_fail<T: DeserializeOwned>(data: &str, origin: &TextOrigin) -> T {
+    codec::decode_at(data, || origin.to_string())
         .unwrap_or_else(|error| std::panic::resume_unwind(Box::new(Undecodable(error))))
 }
