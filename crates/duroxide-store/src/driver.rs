@@ -1,4 +1,4 @@
-//! Carries out what the machine decides.
+//! [`StoreDriver`]: carries out the steps that the machine decides.
 
 mod change_notifications;
 mod early_turns;
@@ -121,7 +121,7 @@ impl StoreDriver {
             let received = match self.run() {
                 Idle::Closed => return,
                 Idle::Gathering(until) => {
-                    // A sleep costs the submitting threads no wake-up, and leaves them this core.
+                    // A sleep costs the submitting threads no wake-up, and leaves this core to them.
                     sleep(until.saturating_since(self.clock.now()).min(NAP));
                     None
                 }

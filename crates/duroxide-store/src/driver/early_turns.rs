@@ -1,4 +1,4 @@
-//! Hands claims over while their transaction is open, and takes the rounds of their turns into it.
+//! Hands claims over while their transaction is open, and commits the rounds of their turns in it.
 
 use std::{
     borrow::Cow,
@@ -33,7 +33,7 @@ struct State<'a> {
     result: EarlyRounds,
 }
 
-/// What came of early turns.
+/// The results of early turns.
 #[derive(Debug, Default)]
 pub(super) struct EarlyRounds {
     /// The rounds that are part of the transaction, with their answers if the store did not fail.
@@ -68,7 +68,7 @@ impl EarlyTurns for OpenTransaction<'_> {
         let began = Instant::now();
         let state = &mut *self.state.borrow_mut();
         state.hand_over(claims, self.fetches, self.submitter);
-        // Requests may come in faster than they are taken, so the time is looked at before each.
+        // Checks the time before each request, because requests may come in faster than they are accepted.
         while !state.awaited.is_empty()
             && let Some(left) = self.wait.max.checked_sub(began.elapsed())
             && let Ok(request) = self.inbox.recv_timeout(left.min(self.wait.gap))
@@ -83,7 +83,7 @@ impl EarlyTurns for OpenTransaction<'_> {
 }
 
 impl State<'_> {
-    /// Hands over what a fetch waits for; the rest stays in `claims`.
+    /// Hands claims over to the fetches that wait for them; the others stay in `claims`.
     fn hand_over(
         &mut self,
         claims: &mut Vec<EarlyClaims>,
@@ -107,7 +107,7 @@ impl State<'_> {
         }
     }
 
-    /// Applies a round that was waited for, and leaves everything else to the machine. Returns whether the store works.
+    /// Applies an awaited round, and hands any other request to the machine. Returns whether the store works.
     fn take(&mut self, request: Request, commit: &mut CommitEarly<'_>) -> bool {
         if let Request::NodeGone(_) = request {
             self.result.others.push_back(request);

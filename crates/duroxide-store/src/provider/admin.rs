@@ -21,7 +21,7 @@ use super::{
 };
 use crate::nodes::stranded;
 
-/// How many instances are looked at for stuck ones: those that have been ready longest.
+/// How many instances are searched for stuck ones: those that have been ready longest.
 const STUCK_MAX: usize = 10_000;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Stored text back to events, on the caller's thread. No event that cannot be decoded is ever skipped.
+//! Decodes stored text into events, on the caller's thread. An undecodable event is reported, never skipped.
 
 use duroxide_core::{Event, EventKind, OrchestrationDescriptor, TracedInput, WorkItem};
 use duroxide_provider::{
@@ -52,7 +52,7 @@ pub(crate) fn decode_event(operation: &str, data: &str, instance: &str) -> Resul
     })
 }
 
-/// How an instance stands, or a permanent error.
+/// The status of an instance, or a permanent error.
 pub(crate) fn decode_status(
     operation: &str,
     stored: StoredStatus,
@@ -75,8 +75,8 @@ pub(crate) fn descriptor_of(first: Event) -> Option<OrchestrationDescriptor> {
     Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
 }
 
-/// Whether an instance that was found is the one that a start asks for: by name and input. The version plays no part, because
-/// a start without one is recorded with the version that a node chose; nor does the trace, which each call has its own.
+/// Whether an existing instance is the one that a start asks for, by name and input. The version is not compared, because a
+/// start without a version is recorded with the version that a node chose; nor is the trace, which differs in each call.
 pub(crate) fn compare_starts(asked: &WorkItem, found: &StoredStart) -> StartOutcome {
     let WorkItem::StartOrchestration { orchestration: asked_name, input: asked_input, .. } = asked else {
         return StartOutcome::FoundUnknown;
@@ -107,7 +107,7 @@ fn queued_start(item: WorkItem) -> Option<(String, String)> {
     Some((orchestration, input))
 }
 
-/// How many queue messages the execution was given by the one before it.
+/// How many queue messages the execution inherited from the one before it.
 pub(crate) fn carried_messages(first: &Event) -> u64 {
     let EventKind::OrchestrationStarted { carry_forward_events: Some(carried), .. } = &first.kind else {
         return 0;
@@ -124,7 +124,7 @@ pub(crate) fn stamped_version(data: &str) -> String {
     serde_json::from_str::<Stamp>(data).map_or_else(|_| "unknown".to_owned(), |stamp| stamp.duroxide_version)
 }
 
-/// An event as it is stored, with its kind if that can be told.
+/// An event as it is stored, with its kind if the text names one.
 pub(crate) fn raw_event(row: EventRow) -> RawEvent {
     #[derive(Deserialize)]
     struct Kind {
