@@ -1,28 +1,18 @@
-//! One module per topic of the suite.
+//! One module per topic of the suite, in four groups.
 
-pub(crate) mod atomicity;
-pub(crate) mod bulk_deletion;
-pub(crate) mod cancellation;
-pub(crate) mod capability_filtering;
-pub(crate) mod custom_status;
-pub(crate) mod dead_letters;
-pub(crate) mod deletion;
-pub(crate) mod error_handling;
-pub(crate) mod handler_capability;
-pub(crate) mod idempotent_enqueue;
-pub(crate) mod instance_creation;
-pub(crate) mod instance_locking;
-pub(crate) mod kv_store;
-pub(crate) mod lock_expiration;
-pub(crate) mod long_polling;
-pub(crate) mod management;
-pub(crate) mod multi_execution;
-pub(crate) mod nodes;
-pub(crate) mod poison_message;
-pub(crate) mod prune;
-pub(crate) mod queue_semantics;
-pub(crate) mod race_replay;
-pub(crate) mod rounds;
-pub(crate) mod sessions;
-pub(crate) mod status;
-pub(crate) mod tag_filtering;
+mod capabilities;
+mod clients;
+mod executions;
+mod queues;
+
+pub(crate) use self::{
+    capabilities::{capability_filtering, handler_capability, nodes},
+    clients::{bulk_deletion, custom_status, deletion, error_handling, kv_store, management, prune, status},
+    executions::{
+        atomicity, instance_creation, instance_locking, lock_expiration, multi_execution, race_replay, rounds,
+    },
+    queues::{
+        cancellation, dead_letters, idempotent_enqueue, long_polling, poison_message, queue_semantics,
+        sessions, tag_filtering,
+    },
+};

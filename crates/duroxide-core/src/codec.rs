@@ -99,10 +99,10 @@ pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 ///
 /// # Errors
 /// The error of [`decode`], with the origin, the type and the size of the text.
-pub fn decode_at<T: DeserializeOwned>(text: &str, place: impl FnOnce() -> String) -> Result<T, String> {
+pub fn decode_at<T: DeserializeOwned>(text: &str, origin: impl FnOnce() -> String) -> Result<T, String> {
     decode(text).map_err(|error| {
-        let (place, wanted, bytes) = (place(), std::any::type_name::<T>(), text.len());
-        format!("{place} does not decode as {wanted}: {error} ({bytes} bytes)")
+        let (origin, wanted, bytes) = (origin(), std::any::type_name::<T>(), text.len());
+        format!("{origin} does not decode as {wanted}: {error} ({bytes} bytes)")
     })
 }
 
@@ -158,10 +158,10 @@ mod tests {
 
     #[test]
     fn an_error_names_its_place() {
-        let place = || "input of activity 'Charge'".to_owned();
-        assert_eq!(decode_at::<u32>("7", place), Ok(7));
+        let origin = || "input of activity 'Charge'".to_owned();
+        assert_eq!(decode_at::<u32>("7", origin), Ok(7));
         assert_eq!(
-            decode_at::<u32>("seven", place).unwrap_err(),
+            decode_at::<u32>("seven", origin).unwrap_err(),
             "input of activity 'Charge' does not decode as u32: expected value at line 1 column 1 (5 bytes)"
         );
     }

@@ -7,6 +7,7 @@ mod children;
 mod combinators;
 mod continue_as_new;
 mod events;
+mod handler;
 mod kv;
 mod retries;
 mod status;
@@ -27,7 +28,10 @@ use crate::{
 
 pub(crate) use activities::ActivityRequest;
 pub use cancel_and_wait::ActivityOutcome;
-pub(crate) use retries::RetryEnd;
+pub use combinators::{Either2, Either3};
+pub use handler::{FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, OrchestrationHandlerRef};
+pub use retries::{BackoffStrategy, RetryOptions, RetryPolicy, is_not_retryable, not_retryable};
+pub(crate) use retries::{RetryEnd, without_not_retryable};
 pub use trace::LogLevel;
 
 /// The access of orchestration code to its execution.
@@ -128,8 +132,8 @@ impl OrchestrationContext {
     }
 
     /// The origin of a text, for its decode error.
-    pub(crate) fn place(&self, what: &'static str, name: &str) -> Place {
-        Place { what, name: name.to_owned(), shared: Arc::clone(&self.shared) }
+    pub(crate) fn origin(&self, what: &'static str, name: &str) -> TextOrigin {
+        TextOrigin { what, name: name.to_owned(), shared: Arc::clone(&self.shared) }
     }
 
     /// Emits an action that is complete once it is recorded.
@@ -163,19 +167,19 @@ fn into_result(value: Value) -> Result<String, String> {
 
 /// Decodes the output of an activity or a child.
 fn into_typed_result<Out: DeserializeOwned>(
-    place: Place,
+    origin: TextOrigin,
 ) -> impl FnOnce(Value) -> Result<Out, String> + Send + 'static {
-    move |value| into_result(value).and_then(|text| codec::decode_at(&text, || place.to_string()))
+    move |value| into_result(value).and_then(|text| codec::decode_at(&text, || origin.to_string()))
 }
 
 /// The origin of a text, for its decode error.
-pub(crate) struct Place {
+pub(crate) struct TextOrigin {
     what: &'static str,
     name: String,
     shared: Arc<Shared>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Identity { instance, name, version, .. } = &self.shared.identity;
         write!(f, "{} '{}' (instance '{instance}', orchestration '{name}' {version})", self.what, self.name)
@@ -201,7 +205,7 @@ fn encode_or_panic<In: Serialize>(input: &In) -> String {
 /// Decodes data, or aborts the code. Data that does not decode is a mistake of its sender, which the code cannot handle,
 /// because the future has no error type. So the code is unwound without a panic hook, and its execution fails with the
 /// decode error.
-fn decode_or_fail<T: DeserializeOwned>(data: &str, place: &Place) -> T {
-    codec::decode_at(data, || place.to_string())
+fn decode_or_fail<T: DeserializeOwned>(data: &str, origin: &TextOrigin) -> T {
+    codec::decode_at(data, || origin.to_string())
         .unwrap_or_else(|error| std::panic::resume_unwind(Box::new(Undecodable(error))))
 }

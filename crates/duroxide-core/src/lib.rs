@@ -11,29 +11,28 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod action;
-mod activity_input;
 mod clock;
 pub mod codec;
 mod context;
-mod either;
 pub mod engine;
 mod error;
 mod event;
 mod future;
-mod handler;
 mod ids;
 mod kv;
 pub mod limits;
-mod retry;
 mod stats;
 mod version;
 mod work_item;
 
 pub use action::Action;
-pub use activity_input::{ActivityInput, RunOptions};
 pub use clock::{Clock, Timestamp};
-pub use context::{ActivityOutcome, LogLevel, OrchestrationContext, typed};
-pub use either::{Either2, Either3};
+pub(crate) use context::without_not_retryable;
+pub use context::{
+    ActivityOutcome, BackoffStrategy, Either2, Either3, FnOrchestration, LogLevel, OrchestrationContext,
+    OrchestrationDescriptor, OrchestrationHandler, OrchestrationHandlerRef, RetryOptions, RetryPolicy,
+    is_not_retryable, not_retryable, typed,
+};
 pub use error::{
     AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType, shortened_reason, with_poison_reason,
 };
@@ -41,7 +40,6 @@ pub use event::{
     CallKind, CallTarget, Event, EventKind, EventRole, ExecutionEnd, KeyValueChange, OpenCall, OpenCalls,
 };
 pub use future::{DurableFuture, ScheduleKind};
-pub use handler::{FnOrchestration, OrchestrationDescriptor, OrchestrationHandler, OrchestrationHandlerRef};
 pub use ids::{
     INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, SUB_ORCH_AUTO_PREFIX, SYSCALL_ACTIVITY_PREFIX,
     SYSCALL_GET_KV_VALUE, SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS, build_child_instance_id,
@@ -49,8 +47,8 @@ pub use ids::{
 };
 pub use kv::KvEntry;
 pub use limits::RuntimeLimits;
-pub(crate) use retry::without_not_retryable;
-pub use retry::{BackoffStrategy, RetryOptions, RetryPolicy, is_not_retryable, not_retryable};
 pub use stats::SystemStats;
 pub use version::current_build_version;
-pub use work_item::{InvalidTraceparent, ParentLink, TraceContext, TracedInput, WorkItem};
+pub use work_item::{
+    ActivityInput, InvalidTraceparent, ParentLink, RunOptions, TraceContext, TracedInput, WorkItem,
+};

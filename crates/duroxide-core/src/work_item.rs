@@ -1,8 +1,10 @@
 //! [`WorkItem`]: a message of one of the two queues, with its JSON.
 
+mod activity_input;
 mod trace_context;
 pub(crate) mod traced_input;
 
+pub use activity_input::{ActivityInput, RunOptions};
 pub use trace_context::{InvalidTraceparent, TraceContext};
 pub use traced_input::TracedInput;
 

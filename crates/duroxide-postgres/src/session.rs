@@ -1,12 +1,13 @@
-//! The session connection: what only a connection of its own can do.
+//! The session connection: listens for notifications, and holds the locks of this process's nodes.
 //!
 //! Transactions may go through a pooler, which gives each of them any connection. Notifications and advisory locks belong
-//! to one connection: this one, with a thread of its own. It hears that other processes have written, it holds a lock for
-//! each node of this process, which ends with the process however that ends, and it looks whose lock has ended.
+//! to one connection, so they have a connection and a thread of their own. The session connection receives the
+//! notifications of other processes, holds an advisory lock for each node of this process, which ends with the process also
+//! if that is killed, and finds nodes whose lock has ended. Activity sessions have nothing to do with it.
 
-mod held;
-mod look_schedule;
-mod news;
+mod check_schedule;
+mod held_locks;
+mod notification;
 mod serve;
 mod statements;
 
@@ -25,41 +26,41 @@ use std::{
 use duroxide_provider::store::{FailureClass, StoreFailure, TellOfWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-pub(crate) use self::news::News;
+pub(crate) use self::notification::News;
 use crate::PostgresOptions;
 
-/// How long a caller waits for the session's thread.
+/// How long a caller waits for the thread of the session connection.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the session's thread shares with the store's thread.
+/// The state that the thread of the session connection shares with the store thread.
 pub(crate) struct SessionState {
     /// Names this process in the notifications that it sends.
     id: String,
-    /// What another process has written since this was last asked.
+    /// What other processes have committed since the last [`Self::take_news`].
     news: Mutex<Option<News>>,
-    /// Whether somebody may have written into the intake since this was last asked.
+    /// Whether the intake may have been written since the last [`Self::take_intake`].
     intake: AtomicBool,
     listening: AtomicBool,
     /// Whether another process listens.
     has_peers: AtomicBool,
     tell: Mutex<Option<TellOfWrite>>,
-    /// Nodes that were found gone; the session holds their locks.
+    /// Dead nodes that were found; the session connection holds their locks.
     gone: Mutex<Vec<String>>,
-    /// Whether locks of this process's nodes were lost and taken again since this was last asked.
+    /// Whether locks of this process's nodes were lost and taken again since the last [`Self::take_interrupted`].
     interrupted: AtomicBool,
 }
 
-/// What the session's thread is asked for.
+/// A command to the thread of the session connection.
 pub(crate) enum Command {
     /// Take the lock of a node of this process.
     Hold { node: String, reply: SyncSender<Result<(), StoreFailure>> },
     /// A node tries again to join.
     NoteJoinAttempt { node: String },
-    /// Let a lock go.
+    /// Release a lock.
     Release { node: String },
-    /// A node has ended: remove its traces. Its lock is let go separately.
+    /// Remove the row of a node that has ended. Its lock is released separately.
     Discard { node: String },
-    /// Is there a node that is not among those that joined?
+    /// Ask whether a node runs that is not among those that joined.
     HasJoining { joined: BTreeSet<String>, within: Duration, reply: SyncSender<bool> },
     /// The provider was dropped.
     Stop,
@@ -74,7 +75,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Starts the thread. It connects by itself, again and again if it must.
+    /// Starts the thread. It connects by itself, and again whenever the connection is lost.
     pub(crate) fn start(options: PostgresOptions) -> std::io::Result<Self> {
         let state = Arc::new(SessionState::new());
         let (commands, received) = unbounded_channel();
@@ -89,7 +90,7 @@ impl Session {
         Arc::clone(&self.state)
     }
 
-    /// Hands a command to the thread. One that has ended takes none.
+    /// Sends a command to the thread. After the thread has ended, this does nothing.
     pub(crate) fn send(&self, command: Command) {
         let _ = self.commands.send(command);
     }
@@ -98,7 +99,7 @@ impl Session {
         self.commands.clone()
     }
 
-    /// Asks the thread, and waits for its answer.
+    /// Sends a command to the thread, and waits for its answer.
     pub(crate) fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T, StoreFailure> {
         let (reply, answer) = sync_channel(1);
         self.send(command(reply));
@@ -111,7 +112,7 @@ impl Drop for Session {
         self.send(Command::Stop);
         self.state.close();
         if let Some(thread) = self.thread.take() {
-            // It panics nowhere; if it did, there is nothing left to do here.
+            // A panic of the thread leaves nothing to do here.
             let _ = thread.join();
         }
     }
@@ -121,7 +122,7 @@ fn run(options: PostgresOptions, state: Arc<SessionState>, commands: UnboundedRe
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(serve::serve(options, state, commands)),
         Err(error) => {
-            tracing::warn!(target: "duroxide::providers::postgres", %error, "the session connection has no thread");
+            tracing::warn!(target: "duroxide::providers::postgres", %error, "cannot start the session runtime");
         }
     }
 }
@@ -144,7 +145,7 @@ impl SessionState {
         }
     }
 
-    /// What this process calls itself in notifications.
+    /// The name of this process in notifications.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
@@ -153,17 +154,17 @@ impl SessionState {
         self.listening.load(Ordering::SeqCst)
     }
 
-    /// Whether somebody else hears a notification.
+    /// Whether another process receives notifications.
     pub(crate) fn has_peers(&self) -> bool {
         self.has_peers.load(Ordering::SeqCst)
     }
 
-    /// What another process has written since this was last asked.
+    /// What other processes have committed since the last call.
     pub(crate) fn take_news(&self) -> Option<News> {
         lock(&self.news).take()
     }
 
-    /// Whether somebody may have written into the intake since this was last asked.
+    /// Whether the intake may have been written since the last call.
     pub(crate) fn take_intake(&self) -> bool {
         self.intake.swap(false, Ordering::SeqCst)
     }
@@ -173,12 +174,12 @@ impl SessionState {
         *lock(&self.tell) = Some(Arc::clone(tell));
     }
 
-    /// The nodes that were found gone since this was last asked.
+    /// The dead nodes that were found since the last call.
     pub(crate) fn take_gone(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.gone))
     }
 
-    /// Whether others may have taken nodes of this process for dead since this was last asked.
+    /// Whether other processes may have taken nodes of this process for dead since the last call.
     pub(crate) fn take_interrupted(&self) -> bool {
         self.interrupted.swap(false, Ordering::SeqCst)
     }
@@ -202,7 +203,7 @@ impl SessionState {
 
     fn set_listening(&self, listening: bool) {
         self.listening.store(listening, Ordering::SeqCst);
-        // Whatever was written in between was not heard.
+        // Notifications sent in between are lost.
         self.note_intake();
     }
 

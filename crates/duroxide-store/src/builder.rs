@@ -14,12 +14,11 @@ use crate::{
     driver::{DriverParts, Nonces, SteadyClock},
     machine::Machine,
     nodes::NodeLocks,
-    provider::ProviderParts,
+    provider::{ProviderParts, Watchers},
     random_nonce,
     readers::{OpenReader, ReaderThreads},
     submit::{OnRequest, Submitter},
     thread,
-    watchers::Watchers,
 };
 
 /// Opens an engine, on the thread that is to use it.
@@ -62,8 +61,8 @@ impl StoreBuilder {
         }
     }
 
-    /// What [`Provider::name`](duroxide_provider::Provider::name) and
-    /// [`Provider::version`](duroxide_provider::Provider::version) say, and the logs.
+    /// Sets the answers of [`Provider::name`](duroxide_provider::Provider::name) and
+    /// [`Provider::version`](duroxide_provider::Provider::version). Log lines have the name.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.name = name.into();
@@ -71,7 +70,7 @@ impl StoreBuilder {
         self
     }
 
-    /// One more reader, opened by `open` on a thread of its own once the engine is open. Without any, reads run on the
+    /// Adds a reader, opened by `open` on a thread of its own once the engine is open. Without any, reads run on the
     /// store thread, between transactions.
     #[must_use]
     pub fn with_reader<R: StoreReader + 'static>(
@@ -82,8 +81,8 @@ impl StoreBuilder {
         self
     }
 
-    /// The clock of leases, timers and waits. It is taken for one that nobody sets, unless
-    /// [`Self::with_steady_clock`] gives another to hold it against.
+    /// Sets the clock of leases, timers and waits. The store assumes that this clock is never set, unless
+    /// [`Self::with_steady_clock`] gives another clock to compare it with.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Arc::clone(&clock);
@@ -91,36 +90,36 @@ impl StoreBuilder {
         self
     }
 
-    /// A clock that only ever runs, by which the store notices that somebody set the other one.
+    /// Sets a clock that cannot be set back or forward, by which the store notices that the other clock was set.
     #[must_use]
     pub fn with_steady_clock(mut self, clock: impl Fn() -> Duration + Send + 'static) -> Self {
         self.steady_clock = Box::new(clock);
         self
     }
 
-    /// Where the random part of lock tokens comes from. It must never repeat.
+    /// Sets the source of the random part of lock tokens. It must never repeat a number.
     #[must_use]
     pub fn with_nonces(mut self, nonces: impl FnMut() -> u128 + Send + 'static) -> Self {
         self.nonces = Box::new(nonces);
         self
     }
 
-    /// Bounds and intervals.
+    /// Sets bounds and intervals.
     #[must_use]
     pub fn with_options(mut self, options: StoreOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Locks by which nodes show that they live. Without them only a membership that is dropped says that a node is gone,
-    /// which is all there can be in a store that no other process uses.
+    /// Sets the locks that show which nodes are alive. Without them a node ends only when its membership is dropped, which
+    /// suffices for a store that no other process uses.
     #[must_use]
     pub fn with_node_locks(mut self, locks: impl NodeLocks) -> Self {
         self.node_locks = Some(Arc::new(locks));
         self
     }
 
-    /// Calls `wake` whenever a caller has handed something in. For who runs the driver of a [`Self::stepped`] store.
+    /// Calls `wake` whenever a caller has submitted a request. For the task that runs the driver of a [`Self::stepped`] store.
     #[must_use]
     pub fn on_request(mut self, wake: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_request = Some(Arc::new(wake));
@@ -130,7 +129,7 @@ impl StoreBuilder {
     /// Starts the store's threads, and has them open engine and readers. They end when the provider is dropped.
     ///
     /// # Errors
-    /// What `open` of the engine or of a reader returned, or that the system has no thread to give. No thread is left
+    /// What `open` of the engine or of a reader returned, or that the system cannot start a thread. No thread is left
     /// then.
     pub fn start(self) -> Result<StoreProvider, ProviderError> {
         let Parts { mut provider, engine, readers, driver } = self.split();
@@ -178,7 +177,7 @@ impl StoreBuilder {
     }
 }
 
-/// The callers' side of a store, and what the other side is made of.
+/// The callers' side of a store, and the parts of the thread side.
 struct Parts {
     provider: StoreProvider,
     engine: OpenEngine,

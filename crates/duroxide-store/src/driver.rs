@@ -1,10 +1,10 @@
-//! Carries out what the machine decides.
+//! [`StoreDriver`]: carries out the steps that the machine decides.
 
+mod change_notifications;
 mod early_turns;
-mod endable;
 mod lease_start;
-mod news;
 mod nodes;
+mod stranded_fetches;
 mod transaction;
 
 use std::{
@@ -18,27 +18,27 @@ use std::{
 use duroxide_core::{Clock, Timestamp};
 use duroxide_provider::store::{FailureClass, Readies, StoreEngine, StoreFailure, TellOfWrite, caught};
 
-use self::{lease_start::LeaseAllowance, news::News, nodes::Nodes};
+use self::{change_notifications::ChangeNotifications, lease_start::LeaseAllowance, nodes::Nodes};
 use crate::{
     log,
     machine::{Machine, Step},
     nodes::NodeLocks,
+    provider::Watchers,
     submit::{Request, Submitter},
-    watchers::Watchers,
 };
 
 /// The longest sleep towards a wall-clock time. A clock that is set forward is noticed this late.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// How often to look while requests are coming in.
+/// How often the inbox is checked while the store gathers requests.
 const NAP: Duration = Duration::from_micros(100);
 
 /// Where the random part of lock tokens comes from.
 pub(crate) type Nonces = Box<dyn FnMut() -> u128 + Send>;
-/// A clock that nobody sets: how long it has run.
+/// A clock that cannot be set: how long it has run.
 pub(crate) type SteadyClock = Box<dyn Fn() -> Duration + Send>;
 
-/// Runs a store: takes requests, carries out what is to be done, and says when it wants to be called again.
+/// Runs a store: takes requests, carries out the steps of the machine, and returns when it wants to be called again.
 ///
 /// A thread runs it in production. A simulator calls [`Self::run`] whenever its virtual time has reached the
 /// moment that the last call named, or when callers may have handed something in.
@@ -46,17 +46,17 @@ pub struct StoreDriver {
     engine: Box<dyn StoreEngine>,
     machine: Machine,
     inbox: mpsc::Receiver<Request>,
-    /// Requests that were received and not looked at.
+    /// Requests that were received and not accepted by the machine yet.
     received: VecDeque<Request>,
-    /// Whether the caller of [`Self::run`] lets it wait for others: turns may run early.
+    /// Whether [`Self::run`] may wait for other threads, so that turns may run early.
     may_wait: bool,
     submitter: Arc<Submitter>,
     clock: Arc<dyn Clock>,
     steady_clock: SteadyClock,
     nonces: Nonces,
     watchers: Arc<Watchers>,
-    news: News,
-    /// Called by the engine when another connection has begun to write.
+    change_notifications: ChangeNotifications,
+    /// Called by the engine when another connection begins to write.
     tell: TellOfWrite,
     name: Arc<str>,
     nodes: Nodes,
@@ -65,16 +65,16 @@ pub struct StoreDriver {
     waited_for_turns: Duration,
 }
 
-/// Until when a store has nothing to do.
+/// How long a store has nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
-    /// This time, at most: requests are coming in, and it is cheaper to take many of them at once.
+    /// Until this time at most: requests are coming in, and it is cheaper to take many of them at once.
     Gathering(Timestamp),
-    /// This time, or a request.
+    /// Until this time, or a request.
     Until(Timestamp),
-    /// A request.
+    /// Until a request.
     UntilRequest,
-    /// Nothing: its provider was dropped.
+    /// For ever: its provider was dropped.
     Closed,
 }
 
@@ -105,7 +105,7 @@ impl StoreDriver {
             steady_clock: parts.steady_clock,
             nonces: parts.nonces,
             watchers: parts.watchers,
-            news: News::default(),
+            change_notifications: ChangeNotifications::default(),
             tell: Arc::new(move || submitter.send(Request::WriteNoticed)),
             name: parts.name,
             nodes: Nodes::new(parts.node_locks),
@@ -121,7 +121,7 @@ impl StoreDriver {
             let received = match self.run() {
                 Idle::Closed => return,
                 Idle::Gathering(until) => {
-                    // A sleep costs the submitting threads no wake-up, and leaves them this core.
+                    // A sleep costs the submitting threads no wake-up, and leaves this core to them.
                     sleep(until.saturating_since(self.clock.now()).min(NAP));
                     None
                 }
@@ -139,9 +139,10 @@ impl StoreDriver {
     pub fn run(&mut self) -> Idle {
         loop {
             while let Some(request) = self.received.pop_front().or_else(|| self.inbox.try_recv().ok()) {
-                match request {
-                    Request::NodeGone(gone) => self.end_node(gone.name, gone.lock, None, self.clock.now()),
-                    request => self.machine.accept(request),
+                if let Request::NodeGone(gone) = request {
+                    self.end_node(gone.name, gone.lock, None, self.clock.now());
+                } else {
+                    self.machine.accept(request);
                 }
             }
             let now = self.clock.now();
@@ -171,14 +172,14 @@ impl StoreDriver {
 
     fn poll_for_changes(&mut self, now: Timestamp) {
         // Before the poll: the engine notifies of what is written after this call.
-        let told = self.machine.is_quiet(now) && self.tells_of_writes();
+        let notifies = self.machine.is_quiet(now) && self.notifies_of_writes();
         match self.call("changed_elsewhere", |engine| engine.changed_elsewhere()) {
             Ok(changed) => {
-                self.machine.polled_for_changes(changed, told, now);
+                self.machine.polled_for_changes(changed, notifies, now);
                 if changed {
                     self.notice_change();
                 }
-                if self.news.are_told(now, self.watchers.count()) {
+                if self.change_notifications.are_due(now, self.watchers.count()) {
                     self.watchers.tell_all();
                 }
             }
@@ -189,13 +190,14 @@ impl StoreDriver {
         }
     }
 
-    /// Whether the engine tells when somebody begins to write. An engine that panics does not.
-    fn tells_of_writes(&mut self) -> bool {
+    /// Asks the engine to notify this store of the next write. Returns whether the engine can do so; an engine that panics
+    /// cannot.
+    fn notifies_of_writes(&mut self) -> bool {
         let tell = Arc::clone(&self.tell);
         self.call("tell_of_writes", |engine| Ok(engine.tell_of_writes(&tell))).unwrap_or(false)
     }
 
-    /// Another process changed the store: one read decides whether a claim is worth a transaction.
+    /// Another process changed the store. One read decides whether a claim is worth a transaction.
     fn notice_change(&mut self) {
         let readies = self.call("may_be_ready", |engine| engine.may_be_ready()).unwrap_or_else(|failure| {
             log::upkeep_failed(&self.name, "may_be_ready", &failure);
@@ -203,7 +205,7 @@ impl StoreDriver {
         });
         self.machine.made_ready(readies);
         self.watchers.forget_begun();
-        self.news.came();
+        self.change_notifications.note_change();
     }
 
     fn reopen(&mut self, now: Timestamp) {
@@ -211,7 +213,7 @@ impl StoreDriver {
             Ok(()) => {
                 let failed_attempts = self.machine.reopened(now);
                 log::reopened(&self.name, failed_attempts);
-                // The lost transaction may have happened, and then nobody was told.
+                // The lost transaction may have been committed without a notification.
                 self.watchers.tell_all();
             }
             Err(failure) => {

@@ -18,7 +18,7 @@ pub(crate) trait QueueFetch: FetchRequest + Debug + Send + 'static {
     /// A claimed item.
     type Claim: Debug + Send + 'static;
 
-    /// The operation that gives a claim back as if it had never been made.
+    /// The operation that releases a claim as if it had never been made.
     fn release(claim: &Self::Claim) -> Op;
 
     /// For how long each item is locked.
@@ -33,13 +33,13 @@ pub(crate) trait QueueFetch: FetchRequest + Debug + Send + 'static {
     /// The same fetch with longer leases.
     fn with_longer_leases(&self, by: Duration) -> Self;
 
-    /// The operation that gives a claim a lease anew.
+    /// The operation that renews the lease of a claim.
     fn renewal(claim: &Self::Claim, extend_for: Duration) -> Op;
 
-    /// Whether it asks for one item by name, to end it because no node can take it.
+    /// Whether the fetch asks for one item by name, to end it because no node can run it.
     fn is_to_end(&self) -> bool;
 
-    /// Whether this is the item it asks for by name.
+    /// Whether the fetch asks for this item by name.
     fn names(&self, work: &StrandedWork) -> bool;
 }
 

@@ -6,9 +6,9 @@ use duroxide_provider::store::{
 };
 use tokio::sync::oneshot;
 
-use crate::submit::EnqueuePlace;
+use crate::submit::EnqueuePermit;
 
-/// One operation with the caller who waits for its answer. It is a pointer, because it goes from queue to queue.
+/// One operation with the caller who waits for its answer. A pointer, because jobs move from queue to queue.
 #[derive(Debug)]
 pub(crate) struct Job {
     parts: Box<JobParts>,
@@ -20,12 +20,12 @@ struct JobParts {
     handed_in: Timestamp,
     /// Where the answer goes. `None` for an operation without a waiting caller, such as the release of a claim.
     reply: Option<oneshot::Sender<Answered>>,
-    /// The operation's place in the bounded queue of client enqueues, free again when it is answered.
-    place: Option<EnqueuePlace>,
+    /// The permit of a client enqueue; freed when the operation is answered.
+    enqueue_permit: Option<EnqueuePermit>,
 }
 
-/// The answer to an operation, with the operation itself. It was allocated by its caller, and is freed there too: that is
-/// cheaper than on the store thread, which everybody waits for.
+/// The answer to an operation, with the operation itself: the caller has allocated the operation and frees it, because the
+/// store thread is the bottleneck.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) answer: Result<Answer, ApplyError>,
@@ -35,9 +35,9 @@ pub(crate) struct Answered {
 /// In which order operations are taken into a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum JobClass {
-    /// Leases are kept before anything else.
+    /// Renews leases, before anything else.
     Renewal,
-    /// Work in progress is finished before new work is let in.
+    /// Finishes work in progress, before new work is accepted.
     Commit,
     /// New work from clients.
     Enqueue,
@@ -49,17 +49,20 @@ impl Job {
     /// A job, and where its caller waits for the answer.
     pub(crate) fn new(op: Op, handed_in: Timestamp) -> (Self, oneshot::Receiver<Answered>) {
         let (reply, answer) = oneshot::channel();
-        (Self { parts: Box::new(JobParts { op, handed_in, reply: Some(reply), place: None }) }, answer)
+        (
+            Self { parts: Box::new(JobParts { op, handed_in, reply: Some(reply), enqueue_permit: None }) },
+            answer,
+        )
     }
 
     /// A job that nobody waits for.
     pub(crate) fn unattended(op: Op, handed_in: Timestamp) -> Self {
-        Self { parts: Box::new(JobParts { op, handed_in, reply: None, place: None }) }
+        Self { parts: Box::new(JobParts { op, handed_in, reply: None, enqueue_permit: None }) }
     }
 
-    /// Keeps a place among the client enqueues until the job is answered.
-    pub(crate) fn occupy(&mut self, place: EnqueuePlace) {
-        self.parts.place = Some(place);
+    /// Holds the permit of a client enqueue until the job is answered.
+    pub(crate) fn hold_permit(&mut self, permit: EnqueuePermit) {
+        self.parts.enqueue_permit = Some(permit);
     }
 
     /// The operation.
@@ -71,7 +74,7 @@ impl Job {
         self.parts.op
     }
 
-    /// When the caller handed it in: the time its lease is checked at.
+    /// When the caller submitted the operation. Its lease is checked at this time.
     pub(crate) fn handed_in(&self) -> Timestamp {
         self.parts.handed_in
     }
@@ -81,8 +84,8 @@ impl Job {
         self.parts.reply.is_none()
     }
 
-    /// Whether it is tried again if its transaction had no effect: nobody waits for it, and nobody else would do it. Nodes are
-    /// ended by the next look at them, and a lease that was not renewed is its holder's concern.
+    /// Whether the operation is tried again if its transaction had no effect: it has no caller, and nothing else repeats it.
+    /// The next check of the nodes ends dead nodes again, and the holder of a lease renews it again.
     pub(crate) fn is_tried_again(&self) -> bool {
         let is_needed = matches!(
             self.op(),
@@ -91,7 +94,7 @@ impl Job {
         self.is_unattended() && is_needed
     }
 
-    /// Whether it is a message of a client to an instance.
+    /// Whether the operation is a message of a client to an instance.
     pub(crate) fn is_message(&self) -> bool {
         matches!(self.op(), Op::EnqueueMessage(_) | Op::StartIfNew(_))
     }
@@ -110,7 +113,17 @@ impl Job {
             | Op::Prune { .. }
             | Op::PruneBulk { .. }
             | Op::RemoveRows { .. } => JobClass::Management,
-            _ => JobClass::Commit,
+            Op::CommitRound(_)
+            | Op::AbandonInstance { .. }
+            | Op::AckActivity { .. }
+            | Op::AbandonActivity { .. }
+            | Op::DeadLetterActivity { .. }
+            | Op::Append { .. }
+            | Op::SetMaxAttempts(_)
+            | Op::RetryDeadLetter { .. }
+            | Op::DiscardDeadLetter { .. }
+            | Op::JoinNode(_)
+            | Op::EndNode { .. } => JobClass::Commit,
         }
     }
 
@@ -118,11 +131,11 @@ impl Job {
         op_bytes(self.op())
     }
 
-    /// Tells the caller. One who has gone away is not missed: the operation stands.
+    /// Sends the answer to the caller. If the caller is gone, the answer is dropped; the operation stays committed.
     pub(crate) fn answer(self, answer: Result<Answer, ApplyError>) {
         let mut parts = self.parts;
-        // Not when the caller gets to it: others wait for the place.
-        parts.place = None;
+        // Frees the enqueue permit now: other callers wait for it.
+        parts.enqueue_permit = None;
         if let Some(reply) = parts.reply.take() {
             let _ = reply.send(Answered { answer, _parts: parts });
         }
@@ -137,7 +150,26 @@ fn op_bytes(op: &Op) -> usize {
         Op::EnqueueActivity(activity) => activity.data.len(),
         Op::AckActivity { completion, .. } => completion.as_ref().map_or(0, |message| message.data.len()),
         Op::Append { events, changes, .. } => event_bytes(events) + change_bytes(changes),
-        _ => 0,
+        // Without payload.
+        Op::AbandonInstance { .. }
+        | Op::RenewInstance { .. }
+        | Op::AbandonActivity { .. }
+        | Op::RenewActivity { .. }
+        | Op::DeadLetterActivity { .. }
+        | Op::RenewSessions { .. }
+        | Op::CleanupSessions { .. }
+        | Op::SetMaxAttempts(_)
+        | Op::DeleteInstances { .. }
+        | Op::DeleteTree { .. }
+        | Op::DeleteBulk(_)
+        | Op::Prune { .. }
+        | Op::PruneBulk { .. }
+        | Op::RemoveRows { .. }
+        | Op::RetryDeadLetter { .. }
+        | Op::DiscardDeadLetter { .. }
+        | Op::JoinNode(_)
+        | Op::RenewNodes { .. }
+        | Op::EndNode { .. } => 0,
     }
 }
 

@@ -3,25 +3,29 @@
 //! A [`StoreEngine`](duroxide_provider::store::StoreEngine) knows tables and transactions, and nothing of threads,
 //! clocks or waiting. This crate adds those, once for every engine:
 //!
-//! * **Group commit.** One thread owns the engine. Whatever waits is applied in one transaction, then everyone is
-//!   answered. No timer delays a batch; a lone caller commits at once.
+//! * **Group commit.** One thread owns the engine. It applies all waiting operations in one transaction, then answers all
+//!   callers. No timer delays a batch; a lone caller commits at once.
 //! * **Waiting fetches.** A fetch that finds nothing waits in the store. Every transaction serves the waiting
 //!   fetches before its commit, so the transaction that makes work also hands it over.
-//! * **Watchers.** A client that waits for an instance is told after each commit that concerns it.
+//! * **Watchers.** A client that waits for an instance is notified after each commit that concerns the instance.
 //!
 //! # Code map
 //!
-//! Callers prepare an operation and submit it (`submit`, [`StoreProvider`]). The `machine` holds what waits and
-//! decides what to do next; it is a plain value. The [`StoreDriver`] carries that out on the engine. In production
-//! a thread runs the driver; a simulator runs it by hand, in virtual time ([`StoreBuilder::stepped`]).
+//! * The callers' side: `provider` ([`StoreProvider`]) prepares operations on the caller's thread, and decodes answers.
+//! * In between: `submit` sends requests to the store thread: operations (`job`) and fetches (`fetch`).
+//! * The store thread: the `machine` holds the waiting requests and decides the next step, as a plain value. The `driver`
+//!   ([`StoreDriver`]) carries the step out on the engine. In production a `thread` runs the driver; a simulator runs it by
+//!   hand, in virtual time ([`StoreBuilder::stepped`]).
+//! * Beside it: `readers` with threads of their own, and `nodes`, which hold locks that end with their process.
 //!
 //! A provider made of this wraps a [`StoreProvider`] and implements the traits with
 //! [`impl_provider_by_delegation!`].
 
+// No wildcard arm hides a new event kind, work item or operation: see docs/adding-an-event-kind.md.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod builder;
 mod clock;
-mod cursor;
-mod decode;
 mod driver;
 mod fetch;
 mod job;
@@ -32,10 +36,8 @@ mod nodes;
 mod options;
 mod provider;
 mod readers;
-mod stranded;
 mod submit;
 mod thread;
-mod watchers;
 
 pub use builder::StoreBuilder;
 pub use clock::{SystemClock, random_nonce};

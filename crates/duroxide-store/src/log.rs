@@ -41,7 +41,7 @@ pub(crate) fn removal_stopped(operation: &str, error: &ProviderError) {
     );
 }
 
-/// The runtime handed in an activity that nobody can run.
+/// The runtime submitted a work item to the worker queue that is not an activity.
 pub(crate) fn unexpected_work_item(store: &str, reason: &str) {
     warn!(target: TARGET, store, queue = "worker", reason, "message moved to the dead letters");
     count_dead_letter("worker", "unexpected_kind");
@@ -58,7 +58,7 @@ fn queue_label(queue: &DeadLetterQueue) -> &'static str {
     }
 }
 
-/// Claims passed over ready work for lack of a capability (S3.46). Counted where the filter is applied, so that it costs no
+/// Claims skipped ready work for lack of a capability (S3.46). Counted where the filter is applied, so that it costs no
 /// query.
 pub(crate) fn held_back(held_back: HeldBack) {
     let counts = [
@@ -103,7 +103,7 @@ pub(crate) fn upkeep_failed(store: &str, what: &str, failure: &StoreFailure) {
     warn!(target: TARGET, store, what, %failure, "store upkeep failed");
 }
 
-/// A node's process has ended; what it held is given to others.
+/// A node's process has ended; its claims are released.
 pub(crate) fn node_gone(store: &str, node: &str, blamed: Option<&ClaimToken>) {
     match blamed {
         None => info!(target: TARGET, store, node, "a node ended; its claims are released"),
@@ -114,7 +114,7 @@ pub(crate) fn node_gone(store: &str, node: &str, blamed: Option<&ClaimToken>) {
     }
 }
 
-/// Somebody set the system's clock, or the machine slept.
+/// The system's clock was set, or the machine was suspended.
 pub(crate) fn clock_was_set(store: &str, step: ClockStep) {
     let (direction, by) = match step {
         ClockStep::Back(by) => ("back", by),

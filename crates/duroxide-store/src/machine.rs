@@ -1,8 +1,8 @@
 //! Decides what the store does next.
 //!
-//! The machine holds everything that waits for the store: operations, waiting fetches, reads, and what is known of
-//! the store's health and of the times at which something becomes due. It does nothing by itself: requests go in,
-//! [`Machine::next_step`] says what to do, and whoever carries it out reports back what came of it.
+//! The machine holds everything that waits for the store (operations, waiting fetches, reads), the store's health, and the
+//! times at which something becomes due. It does nothing by itself: requests go in, [`Machine::next_step`] returns the next
+//! step, and the driver carries the step out and reports its result.
 
 mod backlog;
 mod change_polling;
@@ -39,7 +39,7 @@ use crate::{
     submit::{Request, closed},
 };
 
-/// Rows that are due again right after their promotion wait this long: an engine that promises too much must not spin.
+/// Rows that are due again right after their promotion wait this long, so that a faulty engine does not make the store spin.
 const PROMOTE_PAUSE: Duration = Duration::from_millis(1);
 /// The pause after a poll, a promotion or a lease change that failed.
 const UPKEEP_PAUSE: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ const READS_MAX: usize = 64;
 /// The next step of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Open the store anew after a commit with unknown outcome.
+    /// Reopen the store after a commit with unknown outcome.
     Reopen,
     /// Answer everyone who waits with an error: the store is not open.
     Refuse,
@@ -57,7 +57,7 @@ pub(crate) enum Step {
     AskNextWake,
     /// Ask whether another process changed the store.
     PollForChanges,
-    /// Look which nodes are gone, and say that our own are there.
+    /// End dead nodes, and renew the rows of our own.
     TendNodes,
     /// Answer the fetches whose time is up.
     Expire,
@@ -65,7 +65,7 @@ pub(crate) enum Step {
     Read,
     /// Run a transaction: operations, promotion, claims.
     Transact,
-    /// Let operations come in until then, at most.
+    /// Let operations come in until this time, at most.
     Gather(Timestamp),
     /// Nothing to do before this time, or before the next request.
     Sleep(Option<Timestamp>),
@@ -78,7 +78,7 @@ pub(crate) enum Step {
 pub(crate) struct Machine {
     options: StoreOptions,
     backlog: Backlog,
-    /// Operations that nobody waits for, of transactions that had no effect, and when they are worth another one.
+    /// Operations without a caller whose transactions had no effect, and when to try them again.
     tried_again: Vec<Job>,
     try_again_at: Timestamp,
     reads: VecDeque<Read>,
@@ -133,15 +133,15 @@ impl Machine {
         }
     }
 
-    // ---- what comes in --------------------------------------------------------------------------------------
+    // ---- requests and time --------------------------------------------------------------------------------------
 
-    /// Takes a request in.
+    /// Accepts a request.
     pub(crate) fn accept(&mut self, request: Request) {
         let behind_ops = !self.backlog.is_empty();
         self.has_arrivals = true;
         match request {
             Request::Job(job) => {
-                // Renewals go on while nothing else does.
+                // Renewals also come in while the store is idle.
                 if job.class() != JobClass::Renewal {
                     self.polling.note_request(self.seen);
                 }
@@ -159,14 +159,14 @@ impl Machine {
             Request::DemandRose => self.ask_demands(),
             Request::Watched => self.polling.poll_soon(),
             Request::WriteNoticed => self.polling.note_write(self.seen, &self.options),
-            // The driver keeps the locks of nodes.
+            // The driver handles it, because the driver holds the locks of nodes.
             Request::NodeGone(_) => {}
             Request::Close => self.close(),
         }
     }
 
-    /// Notes the time, on the wall clock and on one that nobody sets, and whether clients watch. Returns how the
-    /// wall clock was set.
+    /// Notes the time, on the wall clock and on a clock that cannot be set, and whether clients watch. Returns how the wall
+    /// clock was set.
     pub(crate) fn observe(&mut self, now: Timestamp, steady: Duration, watched: bool) -> Option<ClockStep> {
         self.watched = watched;
         let step = self.clock_check.step(now, steady);
@@ -213,7 +213,7 @@ impl Machine {
         }
     }
 
-    // ---- what to do -----------------------------------------------------------------------------------------
+    // ---- the next step -----------------------------------------------------------------------------------------
 
     /// Decides the next step.
     pub(crate) fn next_step(&self, now: Timestamp) -> Step {
@@ -290,9 +290,9 @@ impl Machine {
         self.options.early_turns.then(|| self.early_turns.wait()).flatten()
     }
 
-    // ---- carrying it out ------------------------------------------------------------------------------------
+    // ---- carrying a step out ------------------------------------------------------------------------------------
 
-    /// The operations of the next transaction.
+    /// Takes the operations of the next transaction.
     pub(crate) fn take_batch(&mut self) -> Vec<Job> {
         self.reads_had_their_turn = false;
         self.end_awaits();
@@ -300,21 +300,21 @@ impl Machine {
         self.backlog.take_batch(&self.options)
     }
 
-    /// The reads to run now.
+    /// Takes the reads to run now.
     pub(crate) fn take_reads(&mut self) -> Vec<Read> {
         self.reads_had_their_turn = true;
         let count = self.reads.len().min(READS_MAX);
         self.reads.drain(..count).collect()
     }
 
-    // ---- what came of it ------------------------------------------------------------------------------------
+    // ---- results of steps ------------------------------------------------------------------------------------
 
-    /// The store said when it has something due next.
+    /// The engine has answered when something is due next.
     pub(crate) fn learned_next_wake(&mut self, wake: Option<Timestamp>) {
         self.wake = NextWake::Known(wake.map(|at| at.max(self.promote_not_before)));
     }
 
-    /// The store could not say when it has something due next.
+    /// The engine could not answer when something is due next.
     pub(crate) fn next_wake_failed(&mut self, now: Timestamp) {
         self.wake = NextWake::Known(Some(now.saturating_add(UPKEEP_PAUSE)));
     }
@@ -327,13 +327,13 @@ impl Machine {
         }
     }
 
-    /// A commit of this many operations that ended `now` and took this long has handed out claims, whose results will
-    /// come in.
+    /// A commit of this many operations, which ended `now` and took this long, has handed out claims. Their results will come
+    /// in.
     pub(crate) fn handed_out(&mut self, operations: usize, claims: usize, took: Duration, now: Timestamp) {
         self.gathering.begin(operations, claims, took, now);
     }
 
-    /// Due rows could not be promoted. That is tried again later, so that it holds nobody up.
+    /// Due rows could not be promoted. The promotion is tried again later, so that it does not delay other work.
     pub(crate) fn postpone_promotion(&mut self, now: Timestamp) {
         if self.promotion_is_due(now) {
             self.promote_not_before = now.saturating_add(UPKEEP_PAUSE);
@@ -341,12 +341,12 @@ impl Machine {
         }
     }
 
-    /// Leases are as the clock is.
+    /// Leases were adjusted to the clock.
     pub(crate) fn changed_leases(&mut self) {
         self.lease_change = None;
     }
 
-    /// Leases could not be changed. That is tried again later, so that it holds nobody up.
+    /// Leases could not be changed. The change is tried again later, so that it does not delay other work.
     pub(crate) fn postpone_lease_change(&mut self, now: Timestamp) {
         if let Some(change) = &mut self.lease_change {
             change.at = now.saturating_add(UPKEEP_PAUSE);
@@ -354,7 +354,7 @@ impl Machine {
         }
     }
 
-    /// A transaction had no effect for another reason. The next one must change leases all the same, before it ends any.
+    /// A transaction had no effect for another reason. The next one still has to change leases, before it ends any.
     pub(crate) fn retry_lease_change(&mut self, now: Timestamp) {
         if let Some(change) = &mut self.lease_change {
             change.at = now.saturating_add(UPKEEP_PAUSE);
@@ -367,8 +367,8 @@ impl Machine {
         self.try_again_at = now.saturating_add(UPKEEP_PAUSE);
     }
 
-    /// The store was polled for changes by another process. What the change made ready is reported separately.
-    /// `told` says that the engine tells when somebody begins to write.
+    /// The store was polled for changes by other processes. Items that became ready are reported separately. `told` says that
+    /// the engine notifies this store of writes.
     pub(crate) fn polled_for_changes(&mut self, changed: bool, told: bool, now: Timestamp) {
         if changed {
             self.wake = NextWake::Unknown;
@@ -376,18 +376,18 @@ impl Machine {
         self.polling.polled(changed, told, now, &self.options);
     }
 
-    /// Whether nothing has happened for a while, here or elsewhere.
+    /// Whether no process has used the store for a while.
     pub(crate) fn is_quiet(&self, now: Timestamp) -> bool {
         self.polling.is_quiet(now)
     }
 
-    /// Whether nodes have joined through this store. With the first one the others are looked at: whatever they held
-    /// should not wait.
+    /// Notes whether nodes have joined through this store. The first one causes a check for dead nodes at once, so that their
+    /// claims are released.
     pub(crate) fn has_nodes(&mut self, any: bool) {
         self.tend_nodes_at = any.then_some(self.tend_nodes_at.unwrap_or(Timestamp::ZERO));
     }
 
-    /// Nodes were tended to; the next time is this.
+    /// Nodes were tended; `next` is the next time.
     pub(crate) fn tended_nodes(&mut self, next: Timestamp) {
         self.tend_nodes_at = self.tend_nodes_at.map(|_| next);
     }

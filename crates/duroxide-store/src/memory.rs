@@ -24,7 +24,7 @@ impl MemoryProvider {
     /// An empty store.
     ///
     /// # Panics
-    /// If the system has no thread to give, like [`std::thread::spawn`]. [`Self::start`] returns an error instead.
+    /// If the system cannot start a thread, like [`std::thread::spawn`]. [`Self::start`] returns an error instead.
     #[expect(clippy::expect_used, reason = "documented; the same as std::thread::spawn")]
     pub fn new() -> Self {
         Self::serve(StoreProvider::builder(MemoryEngine::default()))
@@ -34,7 +34,7 @@ impl MemoryProvider {
     /// An empty store with these options and this clock.
     ///
     /// # Errors
-    /// If the system has no thread to give.
+    /// If the system cannot start a thread.
     pub fn start(options: MemoryOptions, clock: Arc<dyn Clock>) -> Result<Self, ProviderError> {
         Self::serve(StoreProvider::builder(MemoryEngine::new(options)).with_clock(clock))
     }

@@ -7,9 +7,9 @@ use std::time::Duration;
 pub struct StoreOptions {
     /// Operations in one transaction.
     pub batch_ops_max: usize,
-    /// Payload bytes in one transaction. A larger operation goes alone.
+    /// Payload bytes in one transaction. A larger operation gets a transaction of its own.
     pub batch_bytes_max: usize,
-    /// Client enqueues that wait for the store; further callers wait outside.
+    /// Client enqueues that wait for the store. Further callers wait until one of them is done.
     pub enqueue_ops_max: usize,
     /// Payload bytes of client enqueues that wait for the store.
     pub enqueue_bytes_max: usize,
@@ -18,8 +18,8 @@ pub struct StoreOptions {
     pub early_turns: bool,
     /// Whether other processes may change the store. If not, the store does not poll for changes.
     pub shared: bool,
-    /// How often to poll for changes by other processes, while a fetch or a client waits. After a second in which nothing
-    /// happened it is four times as long, or a second where the engine tells of writes.
+    /// How often to poll for changes by other processes, while a fetch or a client waits. After a second without requests and
+    /// changes the interval is four times as long, or a second where the engine notifies of writes.
     pub check_interval: Duration,
     /// How often to poll during the second after such a change.
     pub alert_check_interval: Duration,

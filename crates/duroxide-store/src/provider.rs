@@ -1,8 +1,11 @@
-//! The provider over a served store.
+//! [`StoreProvider`]: the callers' side of a served store.
 
 mod admin;
 mod calls;
+mod cursor;
+mod decode;
 mod steps;
+mod watchers;
 
 use std::{fmt, sync::Arc, thread::JoinHandle};
 
@@ -12,14 +15,14 @@ use duroxide_provider::{
     store::{Op, PreparedRound, StoreEngine, StoreFailure, StoreReader, StoreSnapshot},
 };
 
+use self::decode::{HistoryOf, decode_execution, decode_history};
+pub(crate) use self::watchers::Watchers;
 use crate::{
     StoreBuilder,
-    decode::{HistoryOf, decode_execution, decode_history},
     nodes::{Joining, NodeLocks},
     readers::{Read, ReadResult, ReaderThreads, Readers, SharedRead, Subject},
     submit::{Request, Submitter, closed},
     thread,
-    watchers::Watchers,
 };
 
 /// A store engine as a [`Provider`](duroxide_provider::Provider) and
@@ -94,7 +97,7 @@ impl StoreProvider {
         self.read(operation, read, result).await
     }
 
-    /// Reads together with whoever reads the same of other instances. `read` is the variant for it.
+    /// Reads together with other callers that read the same of other instances. `read` is the variant of [`Read`].
     async fn read_shared<S: Subject>(
         &self,
         operation: &str,
@@ -105,7 +108,7 @@ impl StoreProvider {
         self.read(operation, read(shared), result).await
     }
 
-    /// Hands a read in and waits for its result.
+    /// Submits a read and waits for its result.
     async fn read<T>(&self, operation: &str, read: Read, result: ReadResult<T>) -> Result<T, ProviderError> {
         self.readers.submit(read);
         let result = result.await.unwrap_or_else(|_| Err(closed()));
@@ -158,7 +161,7 @@ fn plain_item(claim: OrchestrationClaim, loaded: LoadedExecution) -> (Orchestrat
 
 impl Drop for StoreProvider {
     fn drop(&mut self) {
-        // The readers first: connections to a file that close at the same time leave its log to nobody.
+        // The readers first: if all connections to a file close at the same time, none of them removes its log.
         self.readers = Readers::StoreThread(Arc::clone(&self.submitter));
         for gone in self.joining.give_up() {
             self.submitter.send(Request::NodeGone(Box::new(gone)));
@@ -167,7 +170,7 @@ impl Drop for StoreProvider {
         if let Some(thread) = self.thread.take() {
             thread::join(thread);
         }
-        // Remaining watchers read again, and find the store closed.
+        // Remaining watchers read again, and get the error of a closed store.
         self.watchers.tell_all();
     }
 }

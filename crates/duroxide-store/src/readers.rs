@@ -1,4 +1,4 @@
-//! Reads, and the threads on which they do not wait for the store thread.
+//! Reads, and the reader threads, on which reads do not wait for the store thread.
 
 mod shared;
 
@@ -40,24 +40,24 @@ pub(crate) struct ReaderThreads {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Reads that wait for a reader. A reader that comes back takes the next one itself; only for one that sleeps somebody
-/// has to be woken, and then it is one thread.
+/// Reads that wait for a reader. A reader that has finished takes the next read itself; `push` wakes one thread, and only if
+/// one sleeps.
 #[derive(Debug, Default)]
 pub(crate) struct ReadQueue {
     state: Mutex<QueueState>,
-    handed_in: Condvar,
+    submitted: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct QueueState {
     reads: VecDeque<Read>,
-    /// How many readers sleep and were not called yet.
+    /// How many readers sleep and were not notified yet.
     asleep: usize,
     closed: bool,
 }
 
 impl QueueState {
-    /// The read, with all that can be made together with it.
+    /// The read, joined with all waiting reads that one call can make.
     fn joined_by_others(&mut self, mut read: Read) -> Read {
         if !matches!(read, Read::One(_)) {
             let others = std::mem::take(&mut self.reads).into_iter();
@@ -68,7 +68,7 @@ impl QueueState {
 }
 
 impl Readers {
-    /// Hands a read in. If everything has ended it is dropped, and its caller sees that.
+    /// Submits a read. If the store has ended, the read is dropped with its reply channel, which the caller notices.
     pub(crate) fn submit(&self, read: Read) {
         match self {
             Self::Threads(readers) => readers.queue.push(read),
@@ -109,12 +109,12 @@ impl ReadQueue {
         if state.asleep > 0 {
             state.asleep -= 1;
             drop(state);
-            self.handed_in.notify_one();
+            self.submitted.notify_one();
         }
     }
 
-    /// The next read, as soon as there is one, if it is `shared` with all that can be made together with it; `None` when the
-    /// queue is closed and empty.
+    /// Waits for the next read; with `shared`, joins all waiting reads that one call can make. `None` when the queue is closed and
+    /// empty.
     fn next(&self, shared: bool) -> Option<Read> {
         let mut state = self.lock();
         loop {
@@ -125,13 +125,13 @@ impl ReadQueue {
                 return None;
             }
             state.asleep += 1;
-            state = self.handed_in.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.submitted.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     fn close(&self) {
         self.lock().closed = true;
-        self.handed_in.notify_all();
+        self.submitted.notify_all();
     }
 
     /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
@@ -148,7 +148,7 @@ pub(crate) enum Read {
     Descriptors(SharedRead<Descriptors>),
 }
 
-/// Reads and tells the caller, or tells the caller why not.
+/// Reads and sends the result to the caller, or sends the failure.
 type RunRead = dyn FnOnce(Result<&mut dyn StoreReader, StoreFailure>) + Send;
 
 impl Read {
@@ -170,7 +170,7 @@ impl Read {
         (Self::One(run), result)
     }
 
-    /// Makes another read, too. Returns it if the two cannot be one.
+    /// Joins another read into this one. Returns the other if one call cannot make both.
     fn join(&mut self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Statuses(read), Self::Statuses(other)) => read.join(other).map(Self::Statuses),

@@ -1,4 +1,4 @@
-//! The way from a caller to the store thread and back.
+//! Submits requests to the store thread, and returns its answers.
 
 use std::{
     fmt,
@@ -22,8 +22,8 @@ use crate::{
     readers::Read,
 };
 
-/// A request to the store thread. Small, because the channel allocates room for 31 requests at once, and allocations
-/// above a kilobyte are slow.
+/// A request to the store thread. Small, because the channel allocates 31 requests at once, and allocations above 1 KiB are
+/// slow.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Change something.
@@ -38,9 +38,9 @@ pub(crate) enum Request {
     DemandRose,
     /// A client watches from now on.
     Watched,
-    /// This process or another one has begun to write the store.
+    /// A process, perhaps this one, has begun to write the store.
     WriteNoticed,
-    /// A node has gone; its lock goes with it.
+    /// A node has left; the store ends it under its lock.
     NodeGone(Box<GoneNode>),
     /// The provider was dropped.
     Close,
@@ -52,39 +52,39 @@ const _: () = assert!(size_of::<Request>() <= 3 * size_of::<usize>(), "see its d
 #[derive(Debug)]
 pub(crate) struct SubmittedFetch<F: QueueFetch> {
     pub(crate) request: F,
-    /// Until when it waits.
+    /// When the fetch stops waiting.
     pub(crate) deadline: Timestamp,
     pub(crate) reply: FetchReply<F>,
 }
 
-/// A node that has left, with the lock that shows it.
+/// A node that has left, with its lock.
 #[derive(Debug)]
 pub(crate) struct GoneNode {
     pub(crate) name: String,
     pub(crate) lock: Option<NodeLock>,
 }
 
-/// The failure of everyone who asks a store that has ended.
+/// The failure of every call of a store that has ended.
 pub(crate) fn closed() -> StoreFailure {
     StoreFailure::new(FailureClass::Retryable, "the store is closed")
 }
 
-/// The callers' end of the way to the store thread.
+/// Sends the requests of callers to the store thread.
 pub(crate) struct Submitter {
     requests: mpsc::Sender<Request>,
     clock: Arc<dyn Clock>,
-    /// Called after each request, where nobody blocks on the inbox.
+    /// Called after each request of a stepped store, where no thread blocks on the inbox.
     on_request: Option<OnRequest>,
     /// Sends [`Request::DemandRose`].
     tell_of_demand: TellOfDemand,
-    enqueue_room: EnqueueRoom,
+    enqueue_limit: EnqueueLimit,
 }
 
 /// Called by a stepped store after each request.
 pub(crate) type OnRequest = Arc<dyn Fn() + Send + Sync>;
 
 impl Submitter {
-    /// The callers' end, and the store's.
+    /// A submitter, and the inbox of the store thread.
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
         on_request: Option<OnRequest>,
@@ -93,8 +93,8 @@ impl Submitter {
         let (requests, inbox) = mpsc::channel();
         let (teller, wake) = (requests.clone(), on_request.clone());
         let tell_of_demand = Arc::new(move || hand_in(&teller, wake.as_ref(), Request::DemandRose));
-        let enqueue_room = EnqueueRoom::new(options);
-        (Arc::new(Self { requests, clock, on_request, tell_of_demand, enqueue_room }), inbox)
+        let enqueue_limit = EnqueueLimit::new(options);
+        (Arc::new(Self { requests, clock, on_request, tell_of_demand, enqueue_limit }), inbox)
     }
 
     /// The store's time.
@@ -102,8 +102,8 @@ impl Submitter {
         self.clock.now()
     }
 
-    /// Submits an operation at once and returns a future that only waits for the answer, and is small. The caller has
-    /// prepared the operation, so the store thread encodes nothing.
+    /// Submits an operation at once and returns a small future that only waits for the answer. The operation is prepared on
+    /// the caller's thread, so that the store thread encodes nothing.
     pub(crate) fn apply(
         &self,
         operation: &'static str,
@@ -120,7 +120,7 @@ impl Submitter {
         }
     }
 
-    /// Submits a client's message as soon as there is room for it.
+    /// Submits a client's message as soon as the limit on enqueues permits it.
     pub(crate) async fn enqueue(
         &self,
         operation: &'static str,
@@ -128,17 +128,17 @@ impl Submitter {
     ) -> Result<Answer, ProviderError> {
         let op = op.map_err(|refusal| refusal.into_provider_error(operation))?;
         let (mut job, answer) = Job::new(op, self.clock.now());
-        let place = match self.enqueue_room.take_now(job.bytes()) {
-            Some(place) => place,
+        let permit = match self.enqueue_limit.try_acquire(job.bytes()) {
+            Some(permit) => permit,
             // Boxed, so that the future of an enqueue that need not wait stays small.
-            None => Box::pin(self.enqueue_room.take(job.bytes())).await,
+            None => Box::pin(self.enqueue_limit.acquire(job.bytes())).await,
         };
-        job.occupy(place);
+        job.hold_permit(permit);
         self.send(Request::Job(job));
         answer_of(operation, answer).await
     }
 
-    /// Submits an operation that nobody waits for.
+    /// Submits an operation without a waiting caller.
     pub(crate) fn post(&self, op: Op) {
         self.send(Request::Job(Job::unattended(op, self.clock.now())));
     }
@@ -161,13 +161,13 @@ impl Submitter {
         delivery.map_err(|failure| failure.into_provider_error(operation))
     }
 
-    /// Sends a request. A store that has ended drops it, and with it the way back: the caller sees that.
+    /// Sends a request. A store that has ended drops the request with its reply channel, which the caller notices.
     pub(crate) fn send(&self, request: Request) {
         hand_in(&self.requests, self.on_request.as_ref(), request);
     }
 }
 
-/// Sends a request, and wakes whoever runs a stepped store.
+/// Sends a request, and wakes the task that runs a stepped store.
 fn hand_in(requests: &mpsc::Sender<Request>, on_request: Option<&OnRequest>, request: Request) {
     let _ = requests.send(request);
     if let Some(on_request) = on_request {
@@ -190,8 +190,8 @@ impl fmt::Debug for Submitter {
     }
 }
 
-/// Claims on their way to the caller of a fetch. Dropped unread, they are given back as if they had never been
-/// made; else they would hang until their lease ends.
+/// Claims on their way to the caller of a fetch. A delivery that is dropped unread releases its claims as if they had never
+/// been made; otherwise their items would stay locked until the lease ends.
 #[derive(Debug)]
 pub(crate) struct Delivery<F: QueueFetch> {
     claims: Vec<F::Claim>,
@@ -208,12 +208,12 @@ impl<F: QueueFetch> Delivery<F> {
         Self { claims: Vec::new(), store: None }
     }
 
-    /// The first claim, still on its way.
+    /// The first claim; it stays in the delivery.
     pub(crate) fn first(&self) -> Option<&F::Claim> {
         self.claims.first()
     }
 
-    /// The claims; from now on they are the caller's.
+    /// Takes the claims out; dropping the delivery releases nothing afterwards.
     pub(crate) fn take(mut self) -> Vec<F::Claim> {
         std::mem::take(&mut self.claims)
     }
@@ -227,50 +227,50 @@ impl<F: QueueFetch> Drop for Delivery<F> {
     }
 }
 
-/// The bound on client enqueues that wait for the store. Callers wait for room in order of arrival, instead of in memory
-/// that grows.
+/// Limits the client enqueues that wait for the store, in number and in bytes. Further callers wait in order of arrival, so
+/// that the queue of the store thread does not grow without bound.
 #[derive(Debug)]
-struct EnqueueRoom {
-    places: Arc<Semaphore>,
+struct EnqueueLimit {
+    operations: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     bytes_max: u32,
 }
 
-/// The room of one enqueue, given back when dropped.
+/// The permit of one enqueue, returned when dropped.
 #[derive(Debug)]
-pub(crate) struct EnqueuePlace {
-    _place: Option<OwnedSemaphorePermit>,
+pub(crate) struct EnqueuePermit {
+    _operation: Option<OwnedSemaphorePermit>,
     _bytes: Option<OwnedSemaphorePermit>,
 }
 
-impl EnqueueRoom {
+impl EnqueueLimit {
     fn new(options: &StoreOptions) -> Self {
         let bytes_max =
             u32::try_from(options.enqueue_bytes_max.clamp(1, Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
-        let places_max = options.enqueue_ops_max.clamp(1, Semaphore::MAX_PERMITS);
+        let operations_max = options.enqueue_ops_max.clamp(1, Semaphore::MAX_PERMITS);
         Self {
-            places: Arc::new(Semaphore::new(places_max)),
+            operations: Arc::new(Semaphore::new(operations_max)),
             bytes: Arc::new(Semaphore::new(usize::try_from(bytes_max).unwrap_or(usize::MAX))),
             bytes_max,
         }
     }
 
-    /// Takes room if there is some and nobody waits for it.
-    fn take_now(&self, bytes: usize) -> Option<EnqueuePlace> {
-        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+    /// Returns a permit if one is free and no caller waits for it.
+    fn try_acquire(&self, bytes: usize) -> Option<EnqueuePermit> {
+        let operation = Arc::clone(&self.operations).try_acquire_owned().ok()?;
         let bytes = Arc::clone(&self.bytes).try_acquire_many_owned(self.counted(bytes)).ok()?;
-        Some(EnqueuePlace { _place: Some(place), _bytes: Some(bytes) })
+        Some(EnqueuePermit { _operation: Some(operation), _bytes: Some(bytes) })
     }
 
-    /// Waits for room.
-    async fn take(&self, bytes: usize) -> EnqueuePlace {
+    /// Waits for a permit.
+    async fn acquire(&self, bytes: usize) -> EnqueuePermit {
         // Acquiring fails only for a semaphore that was closed, and nobody closes these.
-        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        let operation = Arc::clone(&self.operations).acquire_owned().await.ok();
         let bytes = Arc::clone(&self.bytes).acquire_many_owned(self.counted(bytes)).await.ok();
-        EnqueuePlace { _place: place, _bytes: bytes }
+        EnqueuePermit { _operation: operation, _bytes: bytes }
     }
 
-    /// An operation that is larger than the whole room is let in when nothing else is.
+    /// An operation that is larger than the limit takes all of it, and so waits until it is alone.
     fn counted(&self, bytes: usize) -> u32 {
         u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max)
     }

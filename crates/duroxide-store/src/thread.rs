@@ -1,4 +1,5 @@
-//! Threads of a store. They own what they work on; the provider owns only the right to end and join them.
+//! Starts and joins the threads of a store. A thread owns the engine or reader that it works on; the provider only ends and
+//! joins the thread.
 
 use std::{
     sync::mpsc,
@@ -22,7 +23,7 @@ pub(crate) fn spawn(
         run();
     };
     let run = move || {
-        // A process that has not set up its logs yet will do so for all threads.
+        // A subscriber that is installed later applies to all threads.
         if logs.is::<NoSubscriber>() { run() } else { dispatcher::with_default(&logs, run) }
     };
     Builder::new()
@@ -31,27 +32,24 @@ pub(crate) fn spawn(
         .map_err(|error| ProviderError::retryable("start", format!("cannot start thread {name}: {error}")))
 }
 
-/// Starts a thread that opens what it works on, and then works on it. Returns when it is open, or cannot be.
+/// Starts a thread that calls `open` and then `work` with the result. Returns after `open`.
 pub(crate) fn spawn_opening<T>(
     name: &str,
     open: impl FnOnce() -> Result<T, ProviderError> + Send + 'static,
     work: impl FnOnce(T) + Send + 'static,
 ) -> Result<JoinHandle<()>, ProviderError> {
-    let (tell, told) = mpsc::sync_channel(1);
-    let thread = spawn(name, move || {
-        // The starter waits for what is told.
-        match open() {
-            Ok(opened) => {
-                let _ = tell.send(Ok(()));
-                work(opened);
-            }
-            Err(error) => {
-                let _ = tell.send(Err(error));
-            }
+    let (sender, opened) = mpsc::sync_channel(1);
+    let thread = spawn(name, move || match open() {
+        Ok(value) => {
+            let _ = sender.send(Ok(()));
+            work(value);
+        }
+        Err(error) => {
+            let _ = sender.send(Err(error));
         }
     })?;
     let panicked = |_| Err(ProviderError::permanent("start", format!("thread {name} panicked")));
-    match told.recv().unwrap_or_else(panicked) {
+    match opened.recv().unwrap_or_else(panicked) {
         Ok(()) => Ok(thread),
         Err(error) => {
             join(thread);
@@ -60,7 +58,7 @@ pub(crate) fn spawn_opening<T>(
     }
 }
 
-/// Waits for a thread to end, unless it is the one that waits.
+/// Waits for a thread to end, unless it is the current thread.
 pub(crate) fn join(thread: JoinHandle<()>) {
     if thread.thread().id() != current().id() {
         // A panic has been logged by the thread itself.

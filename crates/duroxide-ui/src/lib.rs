@@ -47,8 +47,8 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
-use overview_cache::kept;
-use request::{changed, csrf, dress, failure, fields, guard, links, visit};
+use overview_cache::cached_answer;
+use request::{changed, csrf, failure, fields, guard, links, response, visit};
 
 pub use audit::{AuditEntry, AuditOutcome};
 pub use auth::{Auth, Principal, Role, WeakToken};

@@ -1,14 +1,14 @@
 //! [`OverviewCache`]: caches reads that need a pass over the store.
 
-pub(crate) mod kept;
+pub(crate) mod cached_answer;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use duroxide::{Client, InstanceSummary, QueueSummary, SummaryRequest, providers::JoinedNode};
 
 use crate::{
+    cached_answer::{Answer, CachedAnswer},
     format,
-    kept::{Answer, Kept},
 };
 
 /// The length of a bucket of time.
@@ -40,13 +40,13 @@ pub(crate) struct Queued {
 #[derive(Debug)]
 pub(crate) struct OverviewCache {
     client: Client,
-    counted: Arc<Kept<Counted>>,
-    queued: Arc<Kept<Queued>>,
+    counted: Arc<CachedAnswer<Counted>>,
+    queued: Arc<CachedAnswer<Queued>>,
 }
 
 impl OverviewCache {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, counted: Kept::new(), queued: Kept::new() }
+        Self { client, counted: CachedAnswer::new(), queued: CachedAnswer::new() }
     }
 
     pub(crate) async fn counted(&self) -> Option<Arc<Answer<Counted>>> {

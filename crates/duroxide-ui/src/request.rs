@@ -2,9 +2,9 @@
 
 pub(crate) mod changed;
 pub(crate) mod csrf;
-pub(crate) mod dress;
 pub(crate) mod failure;
 pub(crate) mod fields;
 pub(crate) mod guard;
 pub(crate) mod links;
+pub(crate) mod response;
 pub(crate) mod visit;

@@ -10,7 +10,6 @@ use axum::{
 
 use crate::{
     console::Console,
-    dress::dress,
     failure::Failure,
     guard::guard,
     live,
@@ -18,6 +17,7 @@ use crate::{
         actions, assets, bulk, dead_letters, event, export, failures, instance, instances, login, nodes,
         overview,
     },
+    response::complete,
 };
 
 /// Who may use a route.
@@ -76,7 +76,7 @@ pub(crate) fn router(console: Arc<Console>) -> Router {
         let guarded = from_fn_with_state((Arc::clone(&console), route), guard);
         router = router.route(route.path, (route.handler)().layer(guarded));
     }
-    router.fallback(not_found).layer(from_fn(dress))
+    router.fallback(not_found).layer(from_fn(complete))
 }
 
 async fn not_found() -> Failure {

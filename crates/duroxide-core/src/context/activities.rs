@@ -5,7 +5,7 @@ use std::{future::Future, panic::Location};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    OrchestrationContext, Place, encode_or_panic, into_result, into_typed_result, retries::RetryEnd,
+    OrchestrationContext, TextOrigin, encode_or_panic, into_result, into_typed_result, retries::RetryEnd,
 };
 use crate::{
     Action, CallKind, DurableFuture, RetryOptions, codec,
@@ -40,8 +40,8 @@ impl OrchestrationContext {
         input: &In,
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
-        let place = self.place(OUTPUT, &name);
-        self.call_activity(ActivityRequest::new(name, encode_or_panic(input)), into_typed_result(place))
+        let origin = self.origin(OUTPUT, &name);
+        self.call_activity(ActivityRequest::new(name, encode_or_panic(input)), into_typed_result(origin))
     }
 
     /// Calls an activity of a session: activities of one session run on one worker while it lives.
@@ -69,9 +69,9 @@ impl OrchestrationContext {
         session_id: impl Into<String>,
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
-        let place = self.place(OUTPUT, &name);
+        let origin = self.origin(OUTPUT, &name);
         let request = ActivityRequest::new(name, encode_or_panic(input)).on_session(session_id);
-        self.call_activity(request, into_typed_result(place))
+        self.call_activity(request, into_typed_result(origin))
     }
 
     /// Calls an activity until it succeeds, as often and with such waits as the policy says. Returns the last
@@ -101,8 +101,8 @@ impl OrchestrationContext {
         policy: impl Into<RetryOptions>,
     ) -> impl Future<Output = Result<Out, String>> {
         let name = name.into();
-        let place = self.place(OUTPUT, &name);
-        self.retry_typed(ActivityRequest::new(name, encode_or_panic(input)), policy.into(), place)
+        let origin = self.origin(OUTPUT, &name);
+        self.retry_typed(ActivityRequest::new(name, encode_or_panic(input)), policy.into(), origin)
     }
 
     /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry) on a session.
@@ -133,9 +133,9 @@ impl OrchestrationContext {
         session_id: impl Into<String>,
     ) -> impl Future<Output = Result<Out, String>> {
         let name = name.into();
-        let place = self.place(OUTPUT, &name);
+        let origin = self.origin(OUTPUT, &name);
         let request = ActivityRequest::new(name, encode_or_panic(input)).on_session(session_id);
-        self.retry_typed(request, policy.into(), place)
+        self.retry_typed(request, policy.into(), origin)
     }
 
     pub(crate) fn call_activity<T>(
@@ -162,10 +162,10 @@ impl OrchestrationContext {
         &self,
         request: ActivityRequest,
         options: RetryOptions,
-        place: Place,
+        origin: TextOrigin,
     ) -> Result<Out, String> {
         let output = self.retry_text(request, options).await?;
-        codec::decode_at(&output, || place.to_string())
+        codec::decode_at(&output, || origin.to_string())
     }
 }
 

@@ -72,14 +72,14 @@ impl OrchestrationContext {
         input: &In,
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
-        let place = self.place(OUTPUT, &name);
+        let origin = self.origin(OUTPUT, &name);
         self.call_child(
             Location::caller(),
             name,
             None,
             String::new(),
             encode_or_panic(input),
-            into_typed_result(place),
+            into_typed_result(origin),
         )
     }
 
@@ -97,14 +97,14 @@ impl OrchestrationContext {
         input: &In,
     ) -> DurableFuture<Result<Out, String>> {
         let name = name.into();
-        let place = self.place(OUTPUT, &name);
+        let origin = self.origin(OUTPUT, &name);
         self.call_child(
             Location::caller(),
             name,
             None,
             instance.into(),
             encode_or_panic(input),
-            into_typed_result(place),
+            into_typed_result(origin),
         )
     }
 

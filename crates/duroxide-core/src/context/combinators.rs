@@ -1,5 +1,7 @@
 //! `join`, `join2`, `join3`, `select2` and `select3`.
 
+mod either;
+
 use std::{
     future::{Future, poll_fn},
     pin::pin,
@@ -8,8 +10,8 @@ use std::{
 
 use futures_util::{StreamExt, future, stream::FuturesUnordered};
 
+pub use self::either::{Either2, Either3};
 use super::OrchestrationContext;
-use crate::{Either2, Either3};
 
 /// # Combinators
 ///

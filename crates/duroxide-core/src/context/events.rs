@@ -26,8 +26,8 @@ impl OrchestrationContext {
         name: impl Into<String>,
     ) -> DurableFuture<T> {
         let name = name.into();
-        let place = self.place("data of event", &name);
-        self.wait(name, move |value| decode_or_fail(&into_data(value), &place))
+        let origin = self.origin("data of event", &name);
+        self.wait(name, move |value| decode_or_fail(&into_data(value), &origin))
     }
 
     /// Reads the next message of an event queue. Messages are kept, in order, until they are read.
@@ -48,9 +48,9 @@ impl OrchestrationContext {
         queue: impl Into<String>,
     ) -> impl Future<Output = T> {
         let queue = queue.into();
-        let place = self.place("message of queue", &queue);
+        let origin = self.origin("message of queue", &queue);
         let data = self.dequeue_event(queue);
-        async move { decode_or_fail(&data.await, &place) }
+        async move { decode_or_fail(&data.await, &origin) }
     }
 
     /// The older name of [`dequeue_event`](Self::dequeue_event).

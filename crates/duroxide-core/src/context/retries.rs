@@ -1,12 +1,16 @@
 //! Calling an activity until it succeeds, as a policy says.
 
+mod policy;
+
 use std::{future::Future, time::Duration};
 
+pub(crate) use self::policy::without_not_retryable;
+pub use self::policy::{BackoffStrategy, RetryOptions, RetryPolicy, is_not_retryable, not_retryable};
 use super::{OrchestrationContext, activities::ActivityRequest};
 use crate::{
-    DurableFuture, Either2, ErrorDetails, RetryOptions, RunOptions,
+    DurableFuture, Either2, ErrorDetails, RunOptions,
     engine::{Identity, Value},
-    is_not_retryable, shortened_reason,
+    shortened_reason,
 };
 
 /// Why a retried call has no result.

@@ -1,5 +1,7 @@
 //! Activities, timers and children: scheduled, handed out, completed, retried.
 
+mod fan_in;
+
 use std::time::Duration;
 
 use crate::story::*;

@@ -1,5 +1,8 @@
 //! Going over a limit fails the execution, keeps what arrived and discards what was asked for (15.1).
 
+mod bounds;
+mod held_bytes;
+
 use std::time::Duration;
 
 use duroxide_core::{

@@ -1,5 +1,7 @@
 //! What the engine logs: once, when it happens, and not again when it is replayed.
 
+mod traces;
+
 use std::{
     fmt,
     sync::{Arc, Mutex},

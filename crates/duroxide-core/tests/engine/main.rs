@@ -3,14 +3,10 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 mod authoring;
-mod bounds;
 mod calls;
 mod cancellation;
 mod continuation;
-mod decode_errors;
 mod events;
-mod fan_in;
-mod held_bytes;
 mod limits;
 mod logs;
 mod nondeterminism;
@@ -19,5 +15,4 @@ mod random_programs;
 mod state;
 mod stored_form;
 mod story;
-mod traces;
 mod views;

@@ -1,5 +1,6 @@
 //! The JSON of events and work items is a contract: stored histories are decoded for ever.
 
+mod decode_errors;
 mod trace;
 
 use duroxide_core::{ErrorDetails, Event, EventKind, PoisonMessageType, WorkItem};

@@ -1,23 +1,23 @@
-//! When something is due, as far as this node knows.
+//! [`Due`]: when a promotion has something to do, as far as this node knows.
 //!
-//! Asking the database reads the beginning of an index where every lease leaves a dead entry, so it is not asked with every
-//! transaction. In between, whatever this node writes is taken into account. What another node writes is that node's
-//! concern for as long as it lives.
+//! The query for the next due time reads the beginning of an index where every lease leaves a dead entry, so it is not part
+//! of every transaction. In between, this node adds the due times that it writes itself. A due time that another node writes
+//! concerns only that node for as long as it lives.
 
 use std::time::{Duration, Instant};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::store::{Batch, Op};
 
-/// How long what the database said is good for, at least.
+/// How long the database's answer is used, at least.
 const FRESH: Duration = Duration::from_secs(1);
-/// Asking may take one part of so many of the time. While somebody keeps a transaction open, the leases of the last half
-/// minute leave entries that no question can pass over.
+/// The query may use at most 1/50 of the time. While a transaction is kept open anywhere, the leases of the last half minute
+/// leave index entries that every query has to read.
 const SHARE: u32 = 50;
-/// The longest time that is remembered exactly. The database is asked again long before that.
+/// Later due times are shortened to this. The database is asked again long before.
 const REMEMBERED_MAX: Duration = Duration::from_secs(3_600);
 
-/// The earliest time at which a promotion has something to do. It is kept on a clock that nobody sets.
+/// The earliest time at which a promotion has something to do, on a clock that cannot be set.
 #[derive(Debug, Default)]
 pub(super) struct Due {
     fresh_until: Option<Instant>,
@@ -25,14 +25,14 @@ pub(super) struct Due {
 }
 
 impl Due {
-    /// The database has said how long after `since` something is due.
+    /// The database has answered how long after `since` something is due.
     pub(super) fn learn(&mut self, since: Instant, after: Option<Duration>) {
         self.fresh_until = Some(Instant::now() + FRESH.max(since.elapsed() * SHARE));
         self.at = None;
         self.add(since, after);
     }
 
-    /// Something that is due so long after `since` was written.
+    /// A row was written that is due `after` that time from `since`.
     pub(super) fn add(&mut self, since: Instant, after: Option<Duration>) {
         let at = after.map(|after| since + after.min(REMEMBERED_MAX));
         self.at = self.at.into_iter().chain(at).min();
@@ -42,8 +42,8 @@ impl Due {
         self.fresh_until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Whether the transaction of this batch has to ask. A promotion uses up what was due, and the timers of a node that has
-    /// ended are from now on a concern of the others.
+    /// Whether the transaction of this batch has to ask the database. A promotion uses up the known due time, and after the end
+    /// of a node the other nodes have to know its timers.
     pub(super) fn is_asked_by(&self, batch: &Batch<'_>) -> bool {
         let ends_node = |op: &Op| matches!(op, Op::EndNode { .. });
         !self.is_fresh() || batch.promote || batch.operations.iter().any(|submitted| ends_node(&submitted.op))

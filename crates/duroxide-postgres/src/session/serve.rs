@@ -1,4 +1,4 @@
-//! The session's thread: connects, listens, holds locks and looks, until its provider is dropped.
+//! The thread of the session connection: connects, listens, holds locks and checks for dead nodes, until the provider is dropped.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,8 +11,8 @@ use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
 use super::{
     Command, News, SessionState,
-    held::Held,
-    look_schedule::{Place, WITHOUT_NODES},
+    check_schedule::{RotationRank, WITHOUT_NODES},
+    held_locks::HeldLocks,
     statements::Statements,
     unavailable,
 };
@@ -20,9 +20,9 @@ use crate::{PostgresOptions, connection::connect, provider::INTAKE_NOTIFICATION}
 
 /// The longest pause between two attempts to connect; the first is a hundredth of it.
 const RECONNECT_MAX: Duration = Duration::from_secs(5);
-/// A statement of this connection that takes longer has lost its connection.
+/// A statement that takes longer counts as a lost connection.
 const STATEMENT_WITHIN: Duration = Duration::from_secs(10);
-/// What a process sends that has just begun to listen.
+/// The notification of a process that has just begun to listen.
 const HELLO: &str = "hello ";
 
 /// Why a connection is no longer served.
@@ -46,12 +46,12 @@ struct Served<'a> {
     state: &'a SessionState,
     statements: &'a Statements,
     channel: String,
-    held: Held,
-    /// The one statement that is repeated for ever, prepared.
-    look: Option<Statement>,
-    /// Whether this process is among those that take turns in looking.
+    held: HeldLocks,
+    /// Checks for dead nodes. Prepared, because it is repeated for ever.
+    check: Option<Statement>,
+    /// Whether this process is in the rotation of those that check for dead nodes.
     takes_turns: bool,
-    look_at: Instant,
+    check_at: Instant,
 }
 
 /// Serves one connection after the other.
@@ -61,7 +61,7 @@ pub(super) async fn serve(
     mut commands: UnboundedReceiver<Command>,
 ) {
     let statements = Statements::new(&options.schema);
-    let mut held = Held::default();
+    let mut held = HeldLocks::default();
     let mut pause = RECONNECT_MAX / 100;
     loop {
         let (tell, notified) = unbounded_channel();
@@ -69,9 +69,18 @@ pub(super) async fn serve(
             Ok(client) => {
                 let channel = options.schema.to_string();
                 let (state, statements) = (&*state, &statements);
-                let (look, takes_turns, look_at) = (None, false, Instant::now());
-                let mut served =
-                    Served { client, notified, state, statements, channel, held, look, takes_turns, look_at };
+                let (check, takes_turns, check_at) = (None, false, Instant::now());
+                let mut served = Served {
+                    client,
+                    notified,
+                    state,
+                    statements,
+                    channel,
+                    held,
+                    check,
+                    takes_turns,
+                    check_at,
+                };
                 let end = served.run(&mut commands).await.err().unwrap_or(End::Closed);
                 held = served.held;
                 pause = RECONNECT_MAX / 100;
@@ -80,7 +89,7 @@ pub(super) async fn serve(
             Err(trouble) => End::Lost(trouble.into_failure().message),
         };
         state.set_listening(false);
-        // Nobody may end a node whose lock he has lost: it may be back.
+        // A process must not end a node after losing its lock: the node may hold it again.
         held.lose();
         state.take_gone();
         match end {
@@ -97,7 +106,7 @@ pub(super) async fn serve(
 }
 
 /// Answers commands while there is no connection. Returns whether to connect again.
-async fn refuse_until(at: Instant, commands: &mut UnboundedReceiver<Command>, held: &mut Held) -> bool {
+async fn refuse_until(at: Instant, commands: &mut UnboundedReceiver<Command>, held: &mut HeldLocks) -> bool {
     loop {
         let command = tokio::select! {
             command = commands.recv() => command,
@@ -108,7 +117,7 @@ async fn refuse_until(at: Instant, commands: &mut UnboundedReceiver<Command>, he
             Some(Command::Hold { reply, .. }) => {
                 let _ = reply.send(Err(unavailable("there is no session connection to the database")));
             }
-            // Nobody can tell; nothing is ended then.
+            // Unknown; with `true` nothing is ended.
             Some(Command::HasJoining { reply, .. }) => drop(reply.send(true)),
             Some(Command::Release { node }) => held.remove(&node),
             Some(Command::NoteJoinAttempt { .. } | Command::Discard { .. }) => {}
@@ -130,7 +139,7 @@ impl Served<'_> {
                     None | Some(Command::Stop) => return Ok(()),
                     Some(command) => self.carry_out(command).await?,
                 },
-                () = sleep_until(self.look_at) => self.look().await?,
+                () = sleep_until(self.check_at) => self.check().await?,
             }
         }
     }
@@ -138,16 +147,16 @@ impl Served<'_> {
     /// Listens, and takes the locks again that were held on an earlier connection.
     async fn set_up(&mut self) -> Result<(), End> {
         within(self.client.batch_execute(&self.statements.set_up)).await?;
-        self.look = Some(within(self.client.prepare(&self.statements.look)).await?);
+        self.check = Some(within(self.client.prepare(&self.statements.check)).await?);
         self.hold_again().await?;
         let hello = format!("{HELLO}{}", self.state.id());
         within(self.client.execute(self.statements.hello, &[&self.channel, &hello])).await?;
         Ok(())
     }
 
-    /// Takes locks again that were lost with a connection. Somebody may have taken such a node for dead meanwhile, so the
-    /// store is told to renew its row. While he ends it, or while the server has not noticed the end of the old connection,
-    /// the lock cannot be had yet: this is tried again at the next look.
+    /// Takes locks again that were lost with a connection. Another process may have taken such a node for dead meanwhile, so
+    /// the store renews its row. While another process ends the node, or while the server has not noticed the end of the old
+    /// connection, the lock cannot be taken; the next check tries again.
     async fn hold_again(&mut self) -> Result<(), End> {
         for node in self.held.lost() {
             self.touch(&node).await?;
@@ -199,18 +208,18 @@ impl Served<'_> {
     }
 
     async fn hold(&mut self, node: String) -> Result<(), Refused> {
-        // The row comes first: a lock without a row is not seen by those who look for dead nodes.
+        // The row comes first: a check for dead nodes does not see a lock without a row.
         self.touch(&node).await.map_err(Refused::Lost)?;
         if !self.held.has(&node) && !self.try_hold(&node).await.map_err(Refused::Lost)? {
             return Err(Refused::HeldElsewhere(node));
         }
         self.held.add_own(node);
-        // Nodes that died before may have left something to do.
-        self.look_at = Instant::now();
+        // Finds nodes that died before this one joined.
+        self.check_at = Instant::now();
         Ok(())
     }
 
-    /// Lets a lock go. Without nodes of its own a process ends no dead ones, so it leaves those that it has found to others.
+    /// Releases a lock. A process without nodes of its own ends no dead nodes, so it releases those that it has found, too.
     async fn release(&mut self, node: &str) -> Result<(), End> {
         let mut released = vec![node.to_owned()];
         self.held.remove(node);
@@ -233,13 +242,13 @@ impl Served<'_> {
         Ok(())
     }
 
-    /// Looks whose lock has ended, and takes it, so that no two processes end the same node.
-    async fn look(&mut self) -> Result<(), End> {
+    /// Finds nodes whose lock has ended, and takes the locks, so that no two processes end the same node.
+    async fn check(&mut self) -> Result<(), End> {
         self.hold_again().await?;
         self.join_or_leave_turns().await?;
-        let Some(look) = &self.look else { return Ok(()) };
-        let row = within(self.client.query_one(look, &[&self.held.known()])).await?;
-        self.look_at = Instant::now() + self.pause(&row)?;
+        let Some(check) = &self.check else { return Ok(()) };
+        let row = within(self.client.query_one(check, &[&self.held.nodes()])).await?;
+        self.check_at = Instant::now() + self.pause(&row)?;
         self.state.set_peers(row.try_get::<_, i64>("listeners")? > 1);
         let gone: Vec<String> = row.try_get("gone")?;
         let may_end = self.held.has_own();
@@ -252,7 +261,7 @@ impl Served<'_> {
         Ok(())
     }
 
-    /// A process with nodes takes turns with the others that have some.
+    /// Joins the rotation while this process has nodes.
     async fn join_or_leave_turns(&mut self) -> Result<(), End> {
         if self.held.has_own() != self.takes_turns {
             self.takes_turns = self.held.has_own();
@@ -263,15 +272,15 @@ impl Served<'_> {
         Ok(())
     }
 
-    /// How long until the next look.
+    /// How long until the next check.
     fn pause(&self, row: &Row) -> Result<Duration, End> {
         if !self.takes_turns {
             return Ok(WITHOUT_NODES);
         }
         let number =
             |name| row.try_get::<_, i64>(name).map(|number| u64::try_from(number).unwrap_or_default());
-        let place = Place { rank: number("rank")?, processes: number("takers")? };
-        Ok(place.next_turn(Duration::from_micros(number("now")?)))
+        let rank = RotationRank { rank: number("rank")?, processes: number("takers")? };
+        Ok(rank.next_turn(Duration::from_micros(number("now")?)))
     }
 
     async fn first(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, End> {

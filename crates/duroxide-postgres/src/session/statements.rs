@@ -12,7 +12,7 @@ pub(super) struct Statements {
     pub(super) discard: String,
     pub(super) take_turns: String,
     pub(super) leave_turns: String,
-    pub(super) look: String,
+    pub(super) check: String,
     pub(super) joining: String,
 }
 
@@ -37,7 +37,7 @@ impl Statements {
         let node = |name: &str| key(&format!("'duroxide node {schema} ' || {name}"));
         let (of_parameter, of_row) = (node("$1::text"), node("node_lock.name"));
         let held = format!("EXISTS (SELECT 1 {})", holders(&of_row));
-        // Held, shared, by all processes that take turns in looking.
+        // Held, shared, by all processes that take turns in checking for dead nodes.
         let turns = key(&format!("'duroxide turns {schema}'"));
         Self {
             set_up: format!("LISTEN {schema}; SELECT pg_advisory_lock_shared({listener})"),
@@ -51,7 +51,7 @@ impl Statements {
             discard: format!("DELETE FROM {schema}.node_lock WHERE name = $1"),
             take_turns: format!("SELECT pg_advisory_lock_shared({turns})"),
             leave_turns: format!("SELECT pg_advisory_unlock_shared({turns})"),
-            look: format!(
+            check: format!(
                 "SELECT (SELECT count(*) {listeners}) AS listeners, (SELECT count(*) {takers}) AS takers,
                 (SELECT count(*) {takers} AND held.pid < pg_backend_pid()) AS rank, {now} AS now,
                 ARRAY(SELECT name FROM {schema}.node_lock WHERE name <> ALL ($1::text[]) AND NOT {held}) AS gone",

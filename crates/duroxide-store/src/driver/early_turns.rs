@@ -1,4 +1,4 @@
-//! Hands claims over while their transaction is open, and takes the rounds of their turns into it.
+//! Hands claims over while their transaction is open, and commits the rounds of their turns in it.
 
 use std::{
     borrow::Cow,
@@ -33,7 +33,7 @@ struct State<'a> {
     result: EarlyRounds,
 }
 
-/// What came of early turns.
+/// The results of early turns.
 #[derive(Debug, Default)]
 pub(super) struct EarlyRounds {
     /// The rounds that are part of the transaction, with their answers if the store did not fail.
@@ -68,7 +68,7 @@ impl EarlyTurns for OpenTransaction<'_> {
         let began = Instant::now();
         let state = &mut *self.state.borrow_mut();
         state.hand_over(claims, self.fetches, self.submitter);
-        // Requests may come in faster than they are taken, so the time is looked at before each.
+        // Checks the time before each request, because requests may come in faster than they are accepted.
         while !state.awaited.is_empty()
             && let Some(left) = self.wait.max.checked_sub(began.elapsed())
             && let Ok(request) = self.inbox.recv_timeout(left.min(self.wait.gap))
@@ -83,7 +83,7 @@ impl EarlyTurns for OpenTransaction<'_> {
 }
 
 impl State<'_> {
-    /// Hands over what a fetch waits for; the rest stays in `claims`.
+    /// Hands claims over to the fetches that wait for them; the others stay in `claims`.
     fn hand_over(
         &mut self,
         claims: &mut Vec<EarlyClaims>,
@@ -107,30 +107,34 @@ impl State<'_> {
         }
     }
 
-    /// Applies a round that was waited for, and leaves everything else to the machine. Returns whether the store works.
+    /// Applies an awaited round, and hands any other request to the machine. Returns whether the store works.
     fn take(&mut self, request: Request, commit: &mut CommitEarly<'_>) -> bool {
-        let job = match request {
-            Request::Job(job) if self.is_awaited(&job) => job,
-            request @ Request::NodeGone(_) => {
-                self.result.others.push_back(request);
-                return true;
-            }
-            request => {
-                self.machine.accept(request);
-                return true;
-            }
-        };
+        if let Request::NodeGone(_) = request {
+            self.result.others.push_back(request);
+            return true;
+        }
+        let Some(job) = self.awaited_job(request) else { return true };
         let answer = commit(&Submitted { op: Cow::Borrowed(job.op()), waited: Duration::ZERO });
         let works = answer.is_some();
         self.result.joined.push((job, answer));
         works
     }
 
-    fn is_awaited(&mut self, job: &Job) -> bool {
-        match job.op() {
-            Op::CommitRound(round) => self.awaited.remove(&round.token),
-            _ => false,
+    /// The request if it is an awaited round; hands any other request to the machine.
+    fn awaited_job(&mut self, request: Request) -> Option<Job> {
+        if let Request::Job(job) = &request
+            && self.is_awaited(job)
+            && let Request::Job(job) = request
+        {
+            return Some(job);
         }
+        self.machine.accept(request);
+        None
+    }
+
+    fn is_awaited(&mut self, job: &Job) -> bool {
+        let Op::CommitRound(round) = job.op() else { return false };
+        self.awaited.remove(&round.token)
     }
 }
 

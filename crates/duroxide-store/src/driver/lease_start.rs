@@ -1,9 +1,9 @@
-//! A lease begins when its holder learns of it.
+//! Extends short leases by the duration of slow transactions.
 //!
-//! The store gives a lease as of the time of a transaction, and its holder learns of it after the commit. If that took
-//! longer than the lease, the work would be given to others before the holder had begun, again and again until it is
-//! poison. So a lease that is short beside recent transactions is longer by what they took, and if a transaction took longer
-//! than its leases allow for, they are renewed once by the next one.
+//! A lease counts from the beginning of its transaction, and its holder gets the claim after the commit. If the commit took
+//! longer than the lease, other nodes would claim the item before the holder had begun, again and again until the item is
+//! poison. So a lease that is short compared with recent transactions is extended by their duration. If a transaction takes
+//! longer than that, the next one renews its leases once.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -13,31 +13,32 @@ use duroxide_provider::store::Op;
 use super::{StoreDriver, transaction::Outcome};
 use crate::{job::Job, submit::Request};
 
-/// No lease is so short that a faster transaction matters.
+/// Faster transactions do not matter, because no lease is that short.
 const SLOW: Duration = Duration::from_millis(50);
-/// However slow the disk is, what a dead process held is not locked for much longer.
+/// Bounds the extension, so that items of a dead process are not locked for much longer on a slow disk.
 const ALLOWANCE_MAX: Duration = Duration::from_secs(60);
-/// The part of a lease that may have passed when its holder learns of it. The holder renews after half of it.
+/// At most 1/4 of a lease may have passed when its holder gets the claim. The holder renews after half of the lease.
 const PART_MAX: u32 = 4;
 
-/// The time that is added to short leases, because transactions are slow.
+/// The extension of short leases while transactions are slow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LeaseAllowance(Duration);
 
 impl LeaseAllowance {
-    /// The allowance after another transaction, which took this long. One that was fast may only have written nothing.
+    /// The allowance after a transaction of this duration. It shrinks slowly, because a fast transaction may have written
+    /// nothing.
     fn after(self, took: Duration) -> Self {
         let time = took.max(self.0 / 2);
         Self(if time < SLOW { Duration::ZERO } else { time.min(ALLOWANCE_MAX) })
     }
 
-    /// By how much a lease is longer. A lease that is long beside the transactions is as long as asked for: whoever waits
-    /// for its end can rely on it.
+    /// The extension of this lease. A lease that is long compared with the transactions keeps the requested length, so that
+    /// others can rely on its end.
     pub(super) fn beside(self, lease: Duration) -> Option<Duration> {
         Some(self.0).filter(|time| *time > lease / PART_MAX)
     }
 
-    /// Whether too much of a lease has passed after a transaction that took this long.
+    /// Whether too much of a lease has passed after a transaction of this duration.
     fn is_exceeded(self, took: Duration, lease: Duration) -> bool {
         let late = took.saturating_sub(self.beside(lease).unwrap_or_default());
         late >= SLOW && late > lease / PART_MAX
@@ -56,7 +57,28 @@ fn lease_of(op: &Op) -> Option<Duration> {
         Op::RenewInstance { extend_for, .. }
         | Op::RenewActivity { extend_for, .. }
         | Op::RenewSessions { extend_for, .. } => Some(*extend_for),
-        _ => None,
+        Op::CommitRound(_)
+        | Op::AbandonInstance { .. }
+        | Op::AckActivity { .. }
+        | Op::AbandonActivity { .. }
+        | Op::DeadLetterActivity { .. }
+        | Op::EnqueueMessage(_)
+        | Op::StartIfNew(_)
+        | Op::EnqueueActivity(_)
+        | Op::Append { .. }
+        | Op::CleanupSessions { .. }
+        | Op::SetMaxAttempts(_)
+        | Op::DeleteInstances { .. }
+        | Op::DeleteTree { .. }
+        | Op::DeleteBulk(_)
+        | Op::Prune { .. }
+        | Op::PruneBulk { .. }
+        | Op::RemoveRows { .. }
+        | Op::RetryDeadLetter { .. }
+        | Op::DiscardDeadLetter { .. }
+        | Op::JoinNode(_)
+        | Op::RenewNodes { .. }
+        | Op::EndNode { .. } => None,
     }
 }
 
@@ -72,9 +94,8 @@ fn with_lease(op: &Op, lease: Duration) -> Op {
 }
 
 impl StoreDriver {
-    /// A transaction that began `now` took this long, and gave these leases. Those of which too much has passed are
-    /// renewed before anyone is told of them. A renewal that nobody asked for is not renewed again, or a store that is
-    /// always slow would keep the leases of the dead.
+    /// Renews the leases of a transaction that began `now` if too much of them has passed, before their holders get them. A
+    /// renewal without a caller is not repeated: a store that is always slow would renew leases of dead nodes forever.
     pub(super) fn renew_late_leases(
         &mut self,
         jobs: &[Job],
@@ -93,7 +114,7 @@ impl StoreDriver {
         }
     }
 
-    /// Notes what the last transaction took.
+    /// Notes the duration of the last transaction.
     pub(super) fn note_duration(&mut self, took: Duration) {
         self.lease_allowance = self.lease_allowance.after(took);
     }

@@ -1,4 +1,4 @@
-//! Finds nodes that have died, and records that this store's own nodes are alive.
+//! Ends dead nodes, and renews the rows of this store's own nodes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,13 +19,13 @@ use crate::{
     submit::Request,
 };
 
-/// The nodes that a store looks after.
+/// The nodes that joined through this store, and dead nodes that it ends.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     locks: Option<Arc<dyn NodeLocks>>,
-    /// The nodes that joined through this store, with their numbers.
+    /// The nodes that joined through this store, with their numbers and rows.
     own: BTreeMap<String, (NodeId, NodeRow)>,
-    /// The nodes that are being ended, with their locks, which keep others from ending them until the commit.
+    /// The nodes that are being ended, with their locks: until the commit no other process may end them.
     ending: BTreeMap<String, Option<NodeLock>>,
     renewed_at: Timestamp,
 }
@@ -39,7 +39,7 @@ impl Nodes {
         self.locks.as_deref()
     }
 
-    /// Whether others may have taken our nodes for dead since this was last asked.
+    /// Whether other processes may have taken our nodes for dead since the last call.
     fn were_interrupted(&self) -> bool {
         self.locks.as_ref().is_some_and(|locks| locks.were_interrupted())
     }
@@ -49,7 +49,7 @@ impl Nodes {
         self.ending.keys().cloned().collect()
     }
 
-    /// Forgets the lock of a node that has ended; of one that could not be ended it lets go, to be tried again.
+    /// Discards the lock of a node that has ended; if ending it failed, releases its lock for a retry.
     fn ended(&mut self, name: &str, success: bool) {
         if let (Some(Some(lock)), Some(locks), true) = (self.ending.remove(name), &self.locks, success) {
             locks.discard(name, lock);
@@ -58,9 +58,9 @@ impl Nodes {
 }
 
 impl StoreDriver {
-    /// Once in a while: ends nodes that are gone, and renews our own.
+    /// Ends dead nodes and renews our own rows, at intervals.
     pub(super) fn tend_nodes(&mut self, now: Timestamp) {
-        self.look_for_dead_nodes(now);
+        self.find_dead_nodes(now);
         let intervals = self.nodes.locks().map(|locks| (locks.look_interval(), locks.renew_interval()));
         let (look, renew) = intervals.unwrap_or((RENEW_INTERVAL, RENEW_INTERVAL));
         let is_due = now.saturating_since(self.nodes.renewed_at) >= renew || now < self.nodes.renewed_at;
@@ -72,7 +72,7 @@ impl StoreDriver {
         self.machine.tended_nodes(now.saturating_add(look));
     }
 
-    fn look_for_dead_nodes(&mut self, now: Timestamp) {
+    fn find_dead_nodes(&mut self, now: Timestamp) {
         let Some(locks) = self.nodes.locks.clone() else { return };
         if let Some(gone) = locks.gone_nodes() {
             gone.into_iter().for_each(|(name, lock)| self.take_over(name, lock, now));
@@ -97,7 +97,7 @@ impl StoreDriver {
         self.end_node(name, Some(lock), blamed, now);
     }
 
-    /// Has everything ended that a node holds.
+    /// Queues the operation that ends a node's leases.
     pub(super) fn end_node(
         &mut self,
         name: String,
@@ -111,20 +111,21 @@ impl StoreDriver {
         self.machine.accept(Request::Job(Job::unattended(Op::EndNode { name, blamed }, now)));
     }
 
-    /// Takes note of what became of an operation on nodes.
+    /// Updates the node list after a node operation.
     pub(super) fn note_node(&mut self, op: &Op, answer: &Result<Answer, ApplyError>) {
-        match (op, answer) {
-            (Op::JoinNode(row), Ok(Answer::Joined(node))) => {
-                if self.nodes.own.is_empty() {
-                    self.nodes.renewed_at = self.clock.now();
-                }
-                self.nodes.own.insert(row.name.clone(), (*node, row.clone()));
-                self.machine.has_nodes(true);
+        if let (Op::JoinNode(row), Ok(Answer::Joined(node))) = (op, answer) {
+            if self.nodes.own.is_empty() {
+                self.nodes.renewed_at = self.clock.now();
             }
-            (Op::EndNode { name, .. }, answer) => self.nodes.ended(name, answer.is_ok()),
+            self.nodes.own.insert(row.name.clone(), (*node, row.clone()));
+            self.machine.has_nodes(true);
+        }
+        if let Op::EndNode { name, .. } = op {
+            self.nodes.ended(name, answer.is_ok());
+        }
+        if let (Op::RenewNodes { .. }, Err(_)) = (op, answer) {
             // Due again at once.
-            (Op::RenewNodes { .. }, Err(_)) => self.nodes.renewed_at = Timestamp::ZERO,
-            _ => {}
+            self.nodes.renewed_at = Timestamp::ZERO;
         }
     }
 }

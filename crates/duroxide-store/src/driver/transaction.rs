@@ -1,4 +1,4 @@
-//! One transaction: builds a batch of everything that waits, runs it, and answers its callers.
+//! One transaction: builds a batch of the waiting operations and fetches, runs it, and answers the callers.
 
 use std::{slice, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use duroxide_provider::store::{
 use super::{
     StoreDriver,
     early_turns::{EarlyRounds, OpenTransaction},
-    endable::Endable,
+    stranded_fetches::Endable,
 };
 use crate::{
     job::Job,
@@ -49,24 +49,23 @@ enum Turns {
     RunLater,
 }
 
-/// Why a transaction had no effect, or none that anyone knows of.
+/// Why a transaction had no effect, or why that is unknown.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// A part that can wait was removed. The rest is tried again at once.
+    /// One part was removed. The rest is tried again at once.
     WithoutPart,
-    /// An operation broke.
+    /// An operation failed.
     Operation(StoreFailure),
     /// Another transaction was in the way.
     LostRace(StoreFailure),
     /// The store does not serve.
     Unavailable(StoreFailure),
-    /// The transaction may have been committed. `releases` give back the claims that it made.
+    /// The transaction may have been committed. `releases` release the claims that it made.
     Unknown { failure: StoreFailure, releases: Vec<Op> },
 }
 
 impl StoreDriver {
-    /// Runs one batch. A part that fails alone is put aside and the rest is tried again, so each time round there is less
-    /// that can fail.
+    /// Runs one batch. If one part fails, the batch is tried again without it, so each retry has less that can fail.
     pub(super) fn transact(&mut self, now: Timestamp) {
         let mut jobs = self.machine.take_batch();
         let began = (self.steady_clock)();
@@ -76,7 +75,7 @@ impl StoreDriver {
             let turns = if tries == 0 { Turns::MayRunEarly } else { Turns::RunLater };
             tries += 1;
             let (result, joined) = self.run_batch(&jobs, Some(turns), now);
-            // If the transaction had no effect, their locks do not exist, which the next one tells them.
+            // If the transaction had no effect, these rounds have no lock, and the next transaction refuses them.
             jobs.extend(joined);
             let took = (self.steady_clock)().saturating_sub(began);
             if let Ok(outcome) = &result {
@@ -97,8 +96,8 @@ impl StoreDriver {
         }
     }
 
-    /// A client must not be told that its message was taken while a damaged store hands out no instance: no turn would ever
-    /// see the message. Returns the other jobs.
+    /// Refuses the messages of clients while a damaged store hands out no instances, because no turn would ever see them.
+    /// Returns the other jobs.
     fn refuse_messages(&mut self, jobs: Vec<Job>, now: Timestamp) -> Vec<Job> {
         let Some(damage) = self.machine.instances.damage(now) else { return jobs };
         let message = format!("the store takes no messages, because it cannot hand out instances: {damage}");
@@ -110,8 +109,8 @@ impl StoreDriver {
         kept
     }
 
-    /// One operation of the batch broke: each runs in a transaction of its own, so that it fails alone. Fetches
-    /// are served by the next transaction.
+    /// Runs each operation in a transaction of its own, after one of them failed, so that it fails alone. The next transaction
+    /// serves the fetches.
     fn run_one_by_one(&mut self, jobs: Vec<Job>, now: Timestamp) {
         let mut jobs = jobs.into_iter();
         while let Some(job) = jobs.next() {
@@ -127,7 +126,7 @@ impl StoreDriver {
                 Err(Failed::Unknown { failure, .. }) => {
                     return self.lose(std::iter::once(job).chain(jobs).collect(), failure, Vec::new(), now);
                 }
-                // The store is to blame, not the operation: the others would only wait for the same.
+                // The cause is the store, not the operation: the other operations would fail, too.
                 Err(Failed::Unavailable(failure) | Failed::LostRace(failure)) => {
                     return self.fail(std::iter::once(job).chain(jobs).collect(), &failure, now);
                 }
@@ -145,7 +144,7 @@ impl StoreDriver {
         self.maintain();
     }
 
-    /// Runs an operation alone, again if it lost a race or leases could not be changed.
+    /// Runs an operation alone. Repeats it if it lost a race, or without the change of leases if that failed.
     fn run_alone_until_settled(&mut self, job: &Job, now: Timestamp) -> Result<Outcome, Failed> {
         let mut lost_races = 0;
         loop {
@@ -184,8 +183,8 @@ impl StoreDriver {
         let (operations, claims) =
             (outcome.answers.len(), outcome.instances.len() + outcome.activities.len());
         self.machine.handed_out(operations, claims, took, self.clock.now());
-        // Claims go first: their work starts now, while the callers of operations have done theirs. Each wake-up of another
-        // thread delays those behind it.
+        // Claims are answered first, because their work starts now, while the callers of operations have finished theirs. Each
+        // wake-up of another thread delays the answers behind it.
         let submitter = &self.submitter;
         self.machine
             .instances
@@ -204,7 +203,7 @@ impl StoreDriver {
     fn answer(&mut self, job: Job, answer: Result<Answer, ApplyError>) {
         self.note_node(job.op(), &answer);
         if let Ok(answer) = &answer {
-            // Watchers are told only after the commit.
+            // Watchers are notified only after the commit.
             self.watchers.tell_of(job.op(), answer);
         }
         job.answer(answer);
@@ -216,26 +215,26 @@ impl StoreDriver {
         self.machine.postpone_promotion(now);
         self.machine.retry_lease_change(now);
         self.machine.fail_fetches(failure);
-        let (again, told): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_tried_again);
-        for job in told {
+        let (again, failed): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_tried_again);
+        for job in failed {
             self.answer(job, Err(failure.clone().into()));
         }
         self.machine.try_again(again, now);
     }
 
-    /// The outcome of the batch is unknown. A caller that tries again finds its lock, or an invalid token.
+    /// Handles a batch with unknown outcome. A caller that tries again still has its lock, or its token is invalid.
     fn lose(&mut self, jobs: Vec<Job>, failure: StoreFailure, releases: Vec<Op>, now: Timestamp) {
         log::outcome_unknown(&self.name, jobs.len(), &failure);
-        let (again, told): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_tried_again);
-        for job in told {
+        let (again, failed): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_tried_again);
+        for job in failed {
             self.answer(job, Err(failure.clone().into()));
         }
         let later = again.into_iter().map(Job::into_op).chain(releases).collect();
         self.machine.lost(failure, later, now);
     }
 
-    /// Carries out operations in one commit. If it `serves`, also promotes what is due and serves the fetches that wait, whose
-    /// turns may run early. Returns the rounds of those beside the result, which has their answers behind the others.
+    /// Carries out operations in one commit. With `serves`, also promotes due rows and serves the waiting fetches, whose turns may
+    /// run early. Returns the result, and the rounds of early turns; the answers of these are the last ones of the result.
     fn run_batch(
         &mut self,
         jobs: &[Job],
@@ -271,7 +270,7 @@ impl StoreDriver {
             OpenTransaction::new(wait, &instances, &mut self.machine, &self.inbox, &self.submitter)
         });
         batch.turns = open.as_ref().map(|open| open as _);
-        // The engine reports panics inside the transaction; after a panic around it nothing is known.
+        // The engine reports panics inside the transaction; after a panic outside of it the outcome is unknown.
         let done = caught("transact", FailureClass::OutcomeUnknown, || Ok(self.engine.transact(&batch)))
             .unwrap_or_else(|failure| Err(Fault::OutcomeUnknown { failure, done: None }));
         let early = open.map(OpenTransaction::finish).unwrap_or_default();
@@ -281,12 +280,12 @@ impl StoreDriver {
                 done.answers.extend(answers);
                 Ok(Outcome { promoted, changed_leases, ..Outcome::new(done, instances, activities) })
             }
-            Err(fault) => Err(self.put_aside(fault, instances, activities, now)),
+            Err(fault) => Err(self.handle_fault(fault, instances, activities, now)),
         };
         (result, joined)
     }
 
-    /// How long a transaction waits for turns that it lets run early: those of instances that its operations make ready.
+    /// How long the transaction waits for early turns, which are turns of instances that its operations make ready.
     fn wait_for_turns(&mut self, serves: Option<Turns>, batch: &Batch<'_>) -> Option<Wait> {
         let leads_to_turns = |op: &Op| matches!(op, Op::AckActivity { .. });
         let may_run = self.may_wait
@@ -296,7 +295,7 @@ impl StoreDriver {
         may_run.then(|| self.machine.early_turns_wait()).flatten()
     }
 
-    /// Takes note of early turns. Returns the rounds that joined the transaction, and their answers.
+    /// Notes the results of early turns. Returns the rounds that joined the transaction, and their answers.
     fn note_early(&mut self, early: EarlyRounds) -> (Vec<Job>, Vec<Result<Answer, Refusal>>) {
         self.machine.early_turns.waited_for(early.handed_over, early.joined.len());
         self.waited_for_turns = early.waited;
@@ -311,9 +310,8 @@ impl StoreDriver {
         Submitted { op: self.lease_allowance.applied_to(job.op()), waited }
     }
 
-    /// Decides what to do after a fault. A part that broke alone is removed from the next batch, so that each retry has less
-    /// that can fail.
-    fn put_aside(
+    /// Handles a fault. Removes a part that failed alone from the next batch, so that each retry has less that can fail.
+    fn handle_fault(
         &mut self,
         fault: Fault,
         instances: FetchNumbers,

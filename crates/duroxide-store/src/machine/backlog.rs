@@ -7,8 +7,8 @@ use crate::{
     job::{Job, JobClass},
 };
 
-/// How many transactions of other operations a step of management waits for at most: however busy a store is, a delete
-/// goes on.
+/// A step of management waits for at most this many transactions of other operations, so that a delete makes progress in a
+/// busy store.
 const PASSED_OVER_MAX: usize = 16;
 
 /// Operations that wait, in four classes, each in order of arrival.
@@ -19,7 +19,7 @@ pub(crate) struct Backlog {
     enqueues: VecDeque<Job>,
     enqueue_bytes: usize,
     management: VecDeque<Job>,
-    /// Transactions since a step of management was the first to wait.
+    /// Transactions since a step of management has been waiting.
     passed_over: usize,
 }
 
@@ -56,7 +56,7 @@ impl Backlog {
     }
 
     /// The next transaction's operations: renewals, then commits, then enqueues. A quarter of the transaction is
-    /// kept for enqueues that wait, so that clients get through however busy the workers are. An operation above
+    /// reserved for waiting enqueues, so that clients get through however busy the workers are. An operation above
     /// the byte bound goes alone. So does a step of management, when nothing else waits: its rows make a transaction
     /// of their own.
     pub(crate) fn take_batch(&mut self, options: &StoreOptions) -> Vec<Job> {
@@ -89,7 +89,7 @@ impl Backlog {
             && (self.len_without_management() == 0 || self.passed_over >= PASSED_OVER_MAX)
     }
 
-    /// Everything that waits.
+    /// Takes all operations.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Job> + use<> {
         let Self { renewals, commits, enqueues, management, .. } = std::mem::take(self);
         renewals.into_iter().chain(commits).chain(enqueues).chain(management)

@@ -17,14 +17,14 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How many times longer the pause between two polls of a quiet store is.
 const QUIET_FACTOR: u32 = 4;
 /// The pause of a quiet store whose engine notifies of writes, in case a notification is lost.
-const TOLD_PAUSE: Duration = Duration::from_secs(1);
+const NOTIFIED_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct ChangePolling {
     /// When to poll next.
     at: Timestamp,
     alert_until: Timestamp,
-    /// When something was last asked of the store, or changed by another process.
+    /// When a caller last used the store, or another process last changed it.
     busy_at: Timestamp,
     /// The pause after the next poll, if a write was noticed a moment ago.
     follow_up: Option<Duration>,
@@ -62,8 +62,8 @@ impl ChangePolling {
         }
     }
 
-    /// A poll was made. `told` says that the engine notifies of writes.
-    pub(super) fn polled(&mut self, changed: bool, told: bool, now: Timestamp, options: &StoreOptions) {
+    /// A poll was made. `notifies` says that the engine notifies of writes.
+    pub(super) fn polled(&mut self, changed: bool, notifies: bool, now: Timestamp, options: &StoreOptions) {
         let quiet_pause = options.check_interval.saturating_mul(QUIET_FACTOR);
         let follow_up = self.follow_up.take().filter(|pause| *pause < quiet_pause);
         if changed {
@@ -78,15 +78,15 @@ impl ChangePolling {
             pause
         } else if !self.is_quiet(now) {
             options.check_interval
-        } else if told {
-            quiet_pause.max(TOLD_PAUSE)
+        } else if notifies {
+            quiet_pause.max(NOTIFIED_PAUSE)
         } else {
             quiet_pause
         };
         self.at = now.saturating_add(pause);
     }
 
-    /// The clock was set back: nothing is to take longer by it.
+    /// The clock was set back, which must not delay a poll.
     pub(super) fn set_back(&mut self, now: Timestamp, options: &StoreOptions) {
         self.at = self.at.min(now.saturating_add(options.check_interval));
         self.alert_until = self.alert_until.min(now.saturating_add(ALERT));
@@ -103,8 +103,8 @@ mod tests {
     }
 
     /// The pause after a poll at this time, in milliseconds.
-    fn after(polling: &mut ChangePolling, changed: bool, told: bool, millis: u64) -> u64 {
-        polling.polled(changed, told, at(millis), &StoreOptions::default());
+    fn after(polling: &mut ChangePolling, changed: bool, notifies: bool, millis: u64) -> u64 {
+        polling.polled(changed, notifies, at(millis), &StoreOptions::default());
         polling.next().saturating_since(at(millis)).as_millis().try_into().unwrap()
     }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_frequent_after_a_change_and_rare_while_nothing_happens() {
+    fn polls_are_frequent_after_a_change_and_rare_while_nothing_happens() {
         let mut polling = busy_at(0);
         assert_eq!(after(&mut polling, false, false, 10), 50);
         assert_eq!(after(&mut polling, true, false, 60), 1);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn where_changes_are_told_a_quiet_store_hardly_looks() {
+    fn where_the_engine_notifies_of_writes_a_quiet_store_hardly_polls() {
         let mut polling = busy_at(0);
         assert!(!polling.is_quiet(at(999)));
         assert!(polling.is_quiet(at(1_000)));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_is_looked_for_until_it_must_be_there() {
+    fn after_a_noticed_write_the_store_polls_until_the_change_must_be_visible() {
         let mut polling = busy_at(0);
         after(&mut polling, false, true, 1_000);
         polling.note_write(at(1_500), &StoreOptions::default());
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_store_does_not_look_because_of_what_it_writes_itself() {
+    fn a_busy_store_does_not_poll_because_of_its_own_writes() {
         let mut polling = busy_at(0);
         after(&mut polling, false, false, 100);
         polling.note_write(at(110), &StoreOptions::default());

@@ -1,25 +1,25 @@
-//! Notices that somebody set the wall clock.
+//! Notices that the wall clock was set.
 
 use std::time::Duration;
 
 use duroxide_core::Timestamp;
 
-/// Clocks run at slightly different speeds, and a clock that is corrected little by little is not set. Beyond this
-/// leases are looked at.
+/// A smaller difference is drift: clocks run at slightly different speeds, and a clock that is corrected little by little is
+/// not set. A larger one changes leases.
 const DRIFT_MAX: Duration = Duration::from_secs(1);
 
-/// Somebody set the wall clock.
+/// A step of the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClockStep {
     Back(Duration),
-    /// Or the machine slept, and with it everything that runs on it.
+    /// Forward, or the machine was suspended.
     Forward(Duration),
 }
 
-/// The wall clock beside a clock that nobody sets.
+/// Compares the wall clock with a clock that cannot be set.
 #[derive(Debug, Default)]
 pub(super) struct ClockCheck {
-    /// A moment at which both were trusted.
+    /// A moment at which both clocks were read.
     agreed: Option<(Timestamp, Duration)>,
 }
 

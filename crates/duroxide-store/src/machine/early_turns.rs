@@ -1,7 +1,7 @@
 //! Decides whether turns run before the transaction of their claims is committed, and how long it waits for their rounds.
 //!
-//! A round that comes in time saves a commit. One that comes late has cost every caller of the transaction the wait, so after
-//! turns that were all late some transactions do not wait at all.
+//! A round that comes in time saves a commit. For a late round all callers of the transaction have waited in vain, so after a
+//! transaction whose rounds were all late the next ones do not wait.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 const COMMIT_MIN: Duration = Duration::from_micros(100);
 /// The longest wait, however slow the disk is.
 const WAIT_MAX: Duration = Duration::from_millis(10);
-/// If no round came for a quarter of the wait, no more is expected; but a gap has at least this length, and at most that.
+/// The transaction stops waiting if no round came for a quarter of the wait, but for at least `GAP_MIN` and at most `GAP_MAX`.
 const GAP_MIN: Duration = Duration::from_micros(300);
 const GAP_MAX: Duration = Duration::from_millis(1);
 /// How many transactions in a row hand nothing over early, at most.
@@ -24,14 +24,14 @@ pub(crate) struct Wait {
     pub(crate) gap: Duration,
 }
 
-/// What was learned from earlier transactions.
+/// Decides by the results of earlier transactions.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyTurnsPolicy {
-    /// What a transaction takes by itself, smoothed.
+    /// The duration of a transaction without its wait, smoothed.
     commit: Duration,
     /// How many more transactions do not wait.
     skips: u32,
-    /// How many do not wait after the next one that waited in vain.
+    /// How many transactions do not wait after the next one that waits in vain.
     next_skips: u32,
 }
 
@@ -47,7 +47,7 @@ impl EarlyTurnsPolicy {
         (self.commit >= COMMIT_MIN).then_some(Wait { max, gap })
     }
 
-    /// A transaction handed claims over early and so many of their rounds came in time.
+    /// A transaction handed claims over early, and this many of their rounds came in time.
     pub(crate) fn waited_for(&mut self, handed_over: usize, in_time: usize) {
         if handed_over == 0 {
             return;
@@ -60,7 +60,7 @@ impl EarlyTurnsPolicy {
         }
     }
 
-    /// A transaction was committed, and took this long beside its wait.
+    /// A transaction was committed, and took this long without its wait.
     pub(crate) fn note_commit(&mut self, took: Duration) {
         self.commit = (self.commit * 7 + took) / 8;
     }

@@ -1,22 +1,21 @@
-//! Waiting a moment for results that are on their way.
+//! Waits a moment for results that are on their way.
 //!
-//! What a commit hands out comes back as results, one after the other. If the first of them were committed at once, all
-//! the others would wait for the disk behind it. So the store waits for a good part of them while they keep coming, and
-//! never longer than half of what the last commit took: a caller who is alone is not delayed, and one of many gets the
-//! wait back by a commit less. For all of them it does not wait, or the disk would wait for the processor and then the
-//! processor for the disk.
+//! The results of the items that a commit hands out come in one after the other. If the first result were committed at once,
+//! all others would wait for the disk behind it. So the store waits for a part of the results while they keep coming, and
+//! never longer than half the duration of the last commit: a lone caller is not delayed, and each of many callers gains more
+//! by the saved commit than the wait costs. Waiting for all results would leave disk and processor idle in turn.
 
 use std::time::Duration;
 
 use duroxide_core::Timestamp;
 
-/// Fewer claims than this are not worth a wait.
+/// The store does not wait for fewer claims than this.
 const CLAIMS_MIN: usize = 8;
-/// The part of them that is waited for.
+/// The store waits until 1/4 of the results have come.
 const PART: usize = 4;
 /// The longest wait, however slow the disk is.
 const WAIT_MAX: Duration = Duration::from_millis(5);
-/// If nothing came for a quarter of the wait, no more is expected; but a gap has at least this length, and at most that.
+/// The store stops waiting if nothing came for a quarter of the wait, but for at least `GAP_MIN` and at most `GAP_MAX`.
 const GAP_MIN: Duration = Duration::from_micros(200);
 const GAP_MAX: Duration = Duration::from_millis(1);
 
@@ -34,7 +33,7 @@ pub(super) struct Gathering {
 impl Gathering {
     /// A commit of this many operations that ended `now` and took this long handed out claims.
     pub(super) fn begin(&mut self, operations: usize, claims: usize, took: Duration, now: Timestamp) {
-        // An item whose result does not come back within a few commits runs for long.
+        // An item whose result does not come within a few commits runs for long.
         let expected = claims + self.expected.saturating_sub(operations) / 2;
         let wait = if expected < CLAIMS_MIN { Duration::ZERO } else { (took / 2).min(WAIT_MAX) };
         let (until, gap) = (now.saturating_add(wait), (wait / 4).clamp(GAP_MIN, GAP_MAX));
@@ -46,8 +45,8 @@ impl Gathering {
         self.arrived_at = now;
     }
 
-    /// Until when to wait for more than the `waiting` operations, if it is worth it. `lacks_fetch` says that a fetch was
-    /// answered whose caller is about to make the next one: without it the work that the operations make ready would need another
+    /// Until when to wait for more than the `waiting` operations; `None` to commit now. `lacks_fetch`: a fetch was answered whose
+    /// caller is about to make the next one. Without that fetch, work that the operations make ready would need another
     /// transaction, or go to another process.
     pub(super) fn goes_on_until(
         &self,
@@ -60,7 +59,7 @@ impl Gathering {
         (is_worth_it && now < until).then_some(until)
     }
 
-    /// Under a clock that was set back nothing is waited for.
+    /// Ends the wait, because the clock was set back.
     pub(super) fn end(&mut self) {
         *self = Self::default();
     }

@@ -11,7 +11,7 @@ use crate::{StoreOptions, job::Job};
 #[derive(Debug)]
 pub(super) enum Health {
     Sound,
-    /// A commit failed and nobody knows whether it happened.
+    /// The outcome of a commit is unknown, and the store is not open.
     Lost {
         failed_attempts: u32,
         retry_at: Timestamp,
@@ -59,11 +59,11 @@ impl Machine {
     fn refuse_job(&mut self, job: Job, failure: &StoreFailure) {
         match &mut self.health {
             Health::Lost { later, .. } if job.is_unattended() => later.push(job.into_op()),
-            _ => job.answer(Err(failure.clone().into())),
+            Health::Lost { .. } | Health::Sound => job.answer(Err(failure.clone().into())),
         }
     }
 
-    /// A commit failed and nobody knows whether it happened. `releases` give back what it granted, if it did.
+    /// The outcome of a commit is unknown. `releases` release its claims, in case it was committed.
     pub(crate) fn lost(&mut self, because: StoreFailure, releases: Vec<Op>, now: Timestamp) {
         let retry_at = now.saturating_add(self.options.reopen_backoff_min);
         self.health = Health::Lost { failed_attempts: 0, retry_at, because, later: releases };
@@ -78,8 +78,8 @@ impl Machine {
         *failed_attempts
     }
 
-    /// The store works again. Gives back what the lost transaction may have granted: nobody was told of it.
-    /// Returns how many attempts failed before.
+    /// The store works again. Releases the claims that the lost transaction may have made, because no caller got them. Returns
+    /// how many attempts failed before.
     pub(crate) fn reopened(&mut self, now: Timestamp) -> u32 {
         let Health::Lost { failed_attempts, later, .. } = std::mem::replace(&mut self.health, Health::Sound)
         else {

@@ -9,11 +9,11 @@ use super::ClockStep;
 /// A change of all leases that the next transaction makes first, because the clock was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LeaseChange {
-    /// When it is worth a transaction of its own.
+    /// When a transaction is made for this change alone.
     pub(super) at: Timestamp,
-    /// Until when transactions leave it out, because it could not be done.
+    /// Until when transactions leave the change out, because it failed.
     pub(super) not_before: Timestamp,
-    /// How far the clock was set forward, and leases have to move. Whatever happened, none may be too long afterwards.
+    /// How far the clock was set forward, and leases have to move. Leases that are too long are shortened in any case.
     pub(crate) forward: Duration,
     /// How far the clock was set back before; a step forward that only undoes that moves no lease.
     back: Duration,

@@ -6,7 +6,7 @@ use duroxide_provider::store::{Readies, StoreFailure};
 use super::Machine;
 
 impl Machine {
-    /// Asks the callers of waiting fetches how much they want by now.
+    /// Asks the callers of waiting fetches how many items they want now.
     pub(crate) fn ask_demands(&mut self) {
         self.instances.ask_demands();
         self.activities.ask_demands();
@@ -28,7 +28,7 @@ impl Machine {
         }
     }
 
-    /// A transaction as a whole had no effect: tells the fetches it was for.
+    /// A transaction had no effect: fails the fetches that it would have served.
     pub(crate) fn fail_fetches(&mut self, failure: &StoreFailure) {
         self.instances.fail_wanting(failure);
         self.activities.fail_wanting(failure);

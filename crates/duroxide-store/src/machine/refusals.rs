@@ -1,4 +1,4 @@
-//! Fetches that failed for good, as on a damaged page, and are told so after a pause.
+//! Permanent failures of fetches, as on a damaged page, which are sent to the caller after a pause.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,13 +9,13 @@ use crate::fetch::{FetchReply, QueueFetch};
 
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(3);
-/// How long a failure counts as the state of the store after it was seen. A runtime asks more often than that.
+/// How long a failure counts as the state of the store. A runtime fetches more often than that.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
 /// How many filters are counted. Fetches of one runtime all have the same.
 const STREAKS_MAX: usize = 8;
 
-/// The answers to such fetches. Whoever fetches asks again right after an error, so the pause is made here: the more
-/// fetches with one filter failed in a row, the longer.
+/// The failures that wait to be sent. A caller fetches again right after an error, so the store makes the pause: it grows with
+/// the number of fetches with one filter that failed in a row.
 #[derive(Debug)]
 pub(super) struct Refusals<F: QueueFetch> {
     waiting: Vec<Refusal<F>>,
@@ -42,7 +42,7 @@ impl<F: QueueFetch> Refusals<F> {
         self.waiting.is_empty()
     }
 
-    /// When the next one is due.
+    /// When the next failure is due.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.waiting.iter().map(|refusal| refusal.at).min()
     }
@@ -63,7 +63,7 @@ impl<F: QueueFetch> Refusals<F> {
         self.tell(now);
     }
 
-    /// The pause after another failure with this filter. The first one is told at once.
+    /// The pause after another failure with this filter. The first failure is sent at once.
     fn pause(&mut self, fetch: Arc<F>) -> Duration {
         let found = self.streaks.iter().position(|(other, _)| other.passes_the_same_as(&fetch));
         let failures = match found.and_then(|place| self.streaks.get_mut(place)) {
@@ -83,7 +83,7 @@ impl<F: QueueFetch> Refusals<F> {
         }
     }
 
-    /// Why nothing is handed out from this queue, as far as that is known.
+    /// Why nothing is handed out from this queue, if a fetch failed recently.
     pub(super) fn damage(&self, now: Timestamp) -> Option<&StoreFailure> {
         let (seen, failure) = self.damage.as_ref()?;
         (now.saturating_since(*seen) < KNOWN_FOR).then_some(failure)
@@ -101,7 +101,7 @@ impl<F: QueueFetch> Refusals<F> {
         }
     }
 
-    /// Tells those whose pause is over.
+    /// Sends the failures whose pause is over.
     pub(super) fn tell(&mut self, now: Timestamp) {
         for refusal in std::mem::take(&mut self.waiting) {
             if refusal.at <= now {

@@ -22,8 +22,8 @@ const EXHAUSTED_MAX: usize = 8;
 #[derive(Debug)]
 pub(crate) struct WaitingFetches<F: QueueFetch> {
     waiting: VecDeque<Waiting<F>>,
-    /// Filters of fetches that took all there was to take and for which nothing can have become ready since. A new fetch with
-    /// the same filter need not ask the store.
+    /// Filters of fetches that took every ready item, and for which nothing can have become ready since. A new fetch with the
+    /// same filter need not ask the store.
     exhausted: Vec<Arc<F>>,
     refusals: Refusals<F>,
     next_number: u64,
@@ -36,13 +36,12 @@ pub(crate) struct WaitingFetches<F: QueueFetch> {
 /// A waiting fetch.
 #[derive(Debug)]
 struct Waiting<F: QueueFetch> {
-    /// What it asks for.
     request: Arc<F>,
-    /// Until when it waits.
+    /// When the fetch stops waiting.
     deadline: Timestamp,
     reply: FetchReply<F>,
     number: u64,
-    /// Whether the store was asked for it and nothing can have become ready since.
+    /// A transaction has tried to serve this fetch, and nothing can have become ready since.
     tried: bool,
     /// Operations were queued before this fetch, so a cached "nothing is ready" does not apply to it.
     behind_ops: bool,
@@ -84,7 +83,7 @@ pub(crate) struct FetchNumbers {
 /// The claims of a committed transaction for the fetches of one queue.
 #[derive(Debug)]
 pub(crate) struct Served<F: QueueFetch> {
-    /// By number; a fetch that got nothing is there with nothing, and one the store was not asked for with `None`.
+    /// By number of the fetch: empty if the fetch got nothing, `None` if the engine was not asked for it.
     claims: Vec<(u64, Option<Claimed<F::Claim>>)>,
     /// Whether the transaction may have made something ready.
     readied: bool,
@@ -121,8 +120,8 @@ impl<F: QueueFetch> Default for WaitingFetches<F> {
 }
 
 impl<F: QueueFetch> WaitingFetches<F> {
-    /// Takes a fetch in. `behind_ops` says that operations wait which were handed in before it: it may get what they
-    /// make ready.
+    /// Adds a fetch. `behind_ops` says that operations wait that were submitted before the fetch and may make items ready for
+    /// it.
     pub(crate) fn push(&mut self, fetch: SubmittedFetch<F>, behind_ops: bool) {
         let SubmittedFetch { request, deadline, reply } = fetch;
         let number = self.next_number;
@@ -151,7 +150,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         self.waiting.is_empty() && self.refusals.is_empty()
     }
 
-    /// Asks the callers how much they want by now.
+    /// Asks the callers how many items they want now.
     pub(crate) fn ask_demands(&mut self) {
         self.waiting.iter_mut().for_each(Waiting::ask_demand);
     }
@@ -220,11 +219,11 @@ impl<F: QueueFetch> WaitingFetches<F> {
         }
     }
 
-    /// Answers one fetch with this failure, at once if it may succeed when it is tried again. What fails for good is
-    /// told after a pause that grows, at most when the fetch's time is up: its caller would only ask again.
+    /// Answers one fetch with this failure: at once if a retry may succeed. A permanent failure is sent after a growing pause,
+    /// at the latest at the deadline of the fetch, because its caller would ask again at once.
     pub(crate) fn fail(&mut self, number: u64, failure: StoreFailure, now: Timestamp) {
         let Some(fetch) = self.remove(number) else { return };
-        // Whether the store is sound again is found out by asking it.
+        // Only asking the store again shows whether it works again.
         self.exhausted.clear();
         if failure.class == FailureClass::Permanent {
             self.refusals.push(fetch.request, fetch.deadline, fetch.reply, failure, now);
@@ -233,18 +232,18 @@ impl<F: QueueFetch> WaitingFetches<F> {
         }
     }
 
-    /// Why nothing is handed out from this queue: fetches fail for good, and none waits that could find it mended.
+    /// Why nothing is handed out from this queue: fetches fail permanently, and no waiting fetch will try again.
     pub(crate) fn damage(&self, now: Timestamp) -> Option<&StoreFailure> {
         self.refusals.damage(now).filter(|_| !self.wants_claim())
     }
 
-    /// Whether a fetch waits for an item that nobody can take, to end it.
+    /// Whether a fetch waits for an item that no node can run, to end it.
     pub(crate) fn has_fetch_to_end(&self) -> bool {
         self.waiting.iter().any(|fetch| fetch.request.is_to_end())
     }
 
-    /// All fetches whose caller waits, oldest first, with leases that are longer by what slow transactions require.
-    /// `prospect` says which of them are worth asking the store for.
+    /// All fetches whose caller waits, oldest first. `longer_by` extends their leases while transactions are slow, `prospect`
+    /// says which fetches can get something.
     pub(crate) fn requests(
         &self,
         longer_by: impl Fn(Duration) -> Option<Duration>,
@@ -310,7 +309,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
         }
     }
 
-    /// Operations that renew what was claimed for the fetches with such leases.
+    /// Operations that renew the claims whose leases `is_late` selects.
     pub(crate) fn renewals<'a>(
         &'a self,
         served: &'a Served<F>,
@@ -337,7 +336,7 @@ impl<F: QueueFetch> Waiting<F> {
         let Some(wanted) = self.request.demand().map(|demand| demand.wanted()) else { return };
         let before = self.request.wanted();
         if wanted != before {
-            // A claim leaves what was attempted before if no slot is free for it.
+            // A claim skips messages that were attempted before if no slot is free.
             self.tried &= wanted.free_slots <= before.free_slots;
             Arc::make_mut(&mut self.request).set_wanted(wanted);
         }
@@ -359,7 +358,7 @@ impl<F: QueueFetch> Waiting<F> {
 }
 
 impl<F: QueueFetch> Served<F> {
-    /// Takes out what the claims moved to the dead letters, and what they passed over.
+    /// Takes out the dead letters that the claims made, and the counts of items that they skipped.
     pub(crate) fn take_notes(&mut self, dead_letters: &mut Vec<DeadLetterNote>, held_back: &mut HeldBack) {
         for claimed in self.claims.iter_mut().filter_map(|(_, claimed)| claimed.as_mut()) {
             dead_letters.append(&mut claimed.dead_letters);
@@ -367,7 +366,7 @@ impl<F: QueueFetch> Served<F> {
         }
     }
 
-    /// How many claims it holds.
+    /// The number of claims.
     pub(crate) fn len(&self) -> usize {
         self.claimed().map(|claimed| claimed.items.len()).sum()
     }
@@ -376,13 +375,13 @@ impl<F: QueueFetch> Served<F> {
         self.claims.iter().filter_map(|(_, claimed)| claimed.as_ref())
     }
 
-    /// The operations that give everything back, for when nobody knows whether the commit happened.
+    /// The operations that release all claims, after a commit with unknown outcome.
     pub(crate) fn releases(&self) -> impl Iterator<Item = Op> + '_ {
         self.claimed().flat_map(|claimed| &claimed.items).map(F::release)
     }
 }
 
-/// Whether a fetch with this filter has been found to get nothing.
+/// Whether a fetch with this filter is known to get nothing.
 fn covers<F: QueueFetch>(exhausted: &[Arc<F>], fetch: &F) -> bool {
     exhausted.iter().any(|other| other.passes_the_same_as(fetch))
 }

@@ -15,14 +15,13 @@ use duroxide_provider::{
     store::{InstanceFetch, Op, ReadyInstance, Refusal, RunningVersion, StoredNode},
 };
 
-use super::StoreProvider;
-use crate::{
-    cursor,
+use super::{
+    StoreProvider, cursor,
     decode::{HistoryOf, raw_event, stamped_version},
-    stranded,
 };
+use crate::nodes::stranded;
 
-/// How many instances are looked at for stuck ones: those that have been ready longest.
+/// How many instances are searched for stuck ones: those that have been ready longest.
 const STUCK_MAX: usize = 10_000;
 
 #[async_trait]

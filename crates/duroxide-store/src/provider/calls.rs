@@ -14,14 +14,12 @@ use duroxide_provider::{
     },
 };
 
-use super::{StoreProvider, plain_item};
-use crate::{
+use super::{
+    StoreProvider,
     decode::{HistoryOf, carried_messages, compare_starts, decode_event, decode_status, descriptor_of},
-    log,
-    nodes::Leaves,
-    readers::Read,
-    submit::Request,
+    plain_item,
 };
+use crate::{log, nodes::LeaveGuard, readers::Read, submit::Request};
 
 #[async_trait]
 impl Provider for StoreProvider {
@@ -51,8 +49,8 @@ impl Provider for StoreProvider {
         let delivery = self.submitter.fetch(OPERATION, fetch, poll_timeout, Request::FetchInstances).await?;
         let Some(claim) = delivery.first() else { return Ok(None) };
         let of = HistoryOf { instance: &claim.instance, execution_id: claim.execution_id };
-        // The claim is committed. Until the history is here it stays in the delivery, which gives it back if the
-        // read fails or the caller goes away.
+        // The claim is committed. It stays in the delivery while the history is read, so that it is released if the read
+        // fails or the caller drops this future.
         let loaded = match self.load(OPERATION, of).await {
             // The history will not become readable. The attempt counts, so that the instance ends as poison.
             Err(error) if !error.is_retryable() => {
@@ -206,10 +204,9 @@ impl Provider for StoreProvider {
     async fn start_if_new(&self, start: WorkItem) -> Result<StartOutcome, ProviderError> {
         let start = Arc::new(start);
         let op = MessageRow::start(Arc::clone(&start)).map(Op::StartIfNew);
-        Ok(match self.submitter.enqueue("start_if_new", op).await? {
-            Answer::Found(found) => compare_starts(&start, &found),
-            _ => StartOutcome::Created,
-        })
+        let answer = self.submitter.enqueue("start_if_new", op).await?;
+        let Answer::Found(found) = answer else { return Ok(StartOutcome::Created) };
+        Ok(compare_starts(&start, &found))
     }
 
     async fn fetch_work_item(
@@ -253,10 +250,9 @@ impl Provider for StoreProvider {
         extend_for: Duration,
     ) -> Result<RenewedWorkItem, ProviderError> {
         let op = Op::RenewActivity { token: token.to_owned(), extend_for };
-        match self.submitter.apply("renew_work_item_lock", Ok(op)).await? {
-            Answer::Renewed { stop_requested } => Ok(RenewedWorkItem::new(stop_requested)),
-            _ => Ok(RenewedWorkItem::default()),
-        }
+        let answer = self.submitter.apply("renew_work_item_lock", Ok(op)).await?;
+        let Answer::Renewed { stop_requested } = answer else { return Ok(RenewedWorkItem::default()) };
+        Ok(RenewedWorkItem::new(stop_requested))
     }
 
     async fn abandon_work_item(
@@ -367,13 +363,13 @@ impl Provider for StoreProvider {
         const OPERATION: &str = "join_node";
         let lock = self.joining.begin(&announcement.name);
         let lock = lock.map_err(|failure| failure.into_provider_error(OPERATION))?;
-        // If the caller goes away from here on, the store is told that the node is gone.
-        let leaves = Leaves::new(&announcement.name, lock, Arc::clone(&self.submitter));
+        // Ends the node if the caller drops this future.
+        let guard = LeaveGuard::new(&announcement.name, lock, Arc::clone(&self.submitter));
         match self.submitter.apply(OPERATION, Ok(Op::JoinNode(NodeRow::new(announcement)))).await {
-            Ok(Answer::Joined(node)) => Ok(Some(Box::new(leaves.joined(node)))),
+            Ok(Answer::Joined(node)) => Ok(Some(Box::new(guard.joined(node)))),
             Ok(_) => Ok(None),
             Err(error) => {
-                self.joining.failed(leaves);
+                self.joining.failed(guard);
                 Err(error)
             }
         }
@@ -381,7 +377,7 @@ impl Provider for StoreProvider {
 
     fn watch(&self, instance: &str) -> Option<Box<dyn InstanceWatch>> {
         let watch = self.watchers.watch(instance);
-        // From now on someone waits for what other processes do.
+        // Makes the store thread poll for changes by other processes.
         self.submitter.send(Request::Watched);
         Some(Box::new(watch))
     }
@@ -390,8 +386,6 @@ impl Provider for StoreProvider {
 fn done(_: Answer) {}
 
 fn count(answer: Answer) -> usize {
-    match answer {
-        Answer::Count(count) => count,
-        _ => 0,
-    }
+    let Answer::Count(count) = answer else { return 0 };
+    count
 }

@@ -1,6 +1,6 @@
 //! Deletes and prunes, step by step. Each step is one operation, in a transaction of its own that changes a bounded
-//! number of rows; the store takes other work in between. A caller who goes away ends the call after the step that
-//! runs.
+//! number of rows; the store takes other work in between. If the caller drops the future, the call ends after the
+//! current step.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -15,10 +15,10 @@ use crate::log;
 
 /// Instances that one step of a bulk call visits at most.
 const STEP_INSTANCES_MAX: usize = 64;
-/// How often a call that takes long says how far it is.
+/// How often a long call logs its progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How far a call is. It is logged from time to time.
+/// The progress of a call.
 struct Progress {
     operation: &'static str,
     logged_at: Timestamp,
@@ -49,7 +49,7 @@ impl Progress {
 }
 
 impl StoreProvider {
-    /// Deletes what the operation names. When the first step is done it is gone; the others remove its rows.
+    /// Deletes the instances that the operation names. They are gone after the first step; the other steps remove their rows.
     pub(super) async fn delete_in_steps(
         &self,
         operation: &'static str,
@@ -177,17 +177,17 @@ fn put_back(waiting: &mut VecDeque<String>, unvisited: Vec<String>) {
 }
 
 fn deleted(answer: Answer) -> (DeleteInstanceResult, Unfinished) {
-    match answer {
-        Answer::Deleted(result) => (result, Unfinished::default()),
-        Answer::DeletedPart(result, unfinished) => (result, unfinished),
-        _ => Default::default(),
+    if let Answer::Deleted(result) = answer {
+        return (result, Unfinished::default());
     }
+    let Answer::DeletedPart(result, unfinished) = answer else { return Default::default() };
+    (result, unfinished)
 }
 
 fn pruned(answer: Answer) -> (PruneResult, Unfinished) {
-    match answer {
-        Answer::Pruned(result) => (result, Unfinished::default()),
-        Answer::PrunedPart(result, unfinished) => (result, unfinished),
-        _ => Default::default(),
+    if let Answer::Pruned(result) = answer {
+        return (result, Unfinished::default());
     }
+    let Answer::PrunedPart(result, unfinished) = answer else { return Default::default() };
+    (result, unfinished)
 }

@@ -12,7 +12,7 @@ use crate::log;
 /// Where the result of a read will be.
 pub(crate) type ReadResult<T> = oneshot::Receiver<Result<T, StoreFailure>>;
 
-/// What is read for each of many callers.
+/// A kind of read that one call makes for many callers.
 pub(crate) trait Subject {
     /// Names what a caller asks for.
     type Key;
@@ -29,7 +29,7 @@ pub(crate) trait Subject {
 pub(crate) enum Statuses {}
 /// Executions, by instance and number.
 pub(crate) enum Executions {}
-/// What instances are.
+/// Descriptors of instances.
 pub(crate) enum Descriptors {}
 
 impl Subject for Statuses {
@@ -81,7 +81,7 @@ impl<S: Subject> SharedRead<S> {
         (Self { store, callers: vec![Caller { key, reply }] }, result)
     }
 
-    /// Makes another read, too. Returns it if that would be too much for one.
+    /// Joins another read into this one. Returns the other if that would be too many callers.
     pub(super) fn join(&mut self, other: Self) -> Option<Self> {
         if self.callers.len() + other.callers.len() > S::CALLERS_MAX {
             return Some(other);
@@ -106,7 +106,7 @@ impl<S: Subject> SharedRead<S> {
             Ok(values) => {
                 replies.into_iter().zip(values).for_each(|(reply, value)| _ = reply.send(Ok(value)));
             }
-            // What cannot be read of one instance must not keep the others from theirs.
+            // One unreadable instance must not fail the reads of the others.
             Err(failure) if failure.class == FailureClass::Permanent && keys.len() > 1 => {
                 for (key, reply) in keys.into_iter().zip(replies) {
                     SharedRead::<S> { store: Arc::clone(&self.store), callers: vec![Caller { key, reply }] }

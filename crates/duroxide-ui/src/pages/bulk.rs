@@ -17,7 +17,7 @@ use crate::{
     fields::Fields,
     format,
     redact::Redact,
-    visit::{Frame, Place, Visit, show},
+    visit::{Frame, NavEntry, Visit, show},
 };
 
 /// The change that is made to each instance.
@@ -100,7 +100,7 @@ pub(crate) async fn preview(visit: Visit) -> Result<Response, Failure> {
     let action = needed(&visit.form)?;
     let chosen = choose(&visit.console, &visit.form).await?;
     let preview = Preview::new(action, &chosen, &visit.console.redact, format::now_ms());
-    show(&Page { frame: visit.frame(Place::Instances, None), preview })
+    show(&Page { frame: visit.frame(NavEntry::Instances, None), preview })
 }
 
 /// `POST /bulk`: applies the action to the instances of the preview, and to no others.

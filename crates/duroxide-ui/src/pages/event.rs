@@ -7,7 +7,7 @@ use super::instance::{Described, describe};
 use crate::{
     failure::Failure,
     links,
-    visit::{Frame, Place, Visit, show},
+    visit::{Frame, NavEntry, Visit, show},
 };
 
 #[derive(Template)]
@@ -35,7 +35,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     let event = history.iter().find(|event| event.event_id == event_id);
     let event = event.ok_or_else(|| Failure::NotFound(format!("`{id}` has no event {event_id}.")))?;
     show(&Page {
-        frame: visit.frame(Place::Instances, None),
+        frame: visit.frame(NavEntry::Instances, None),
         link: format!("{}&execution={execution_id}", links::instance(id)),
         source_query: format!("id={}&execution={execution_id}&event=", links::encode(id)),
         id: id.to_owned(),

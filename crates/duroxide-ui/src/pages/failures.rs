@@ -12,7 +12,7 @@ use crate::{
     failure::Failure,
     format::{self, Moment},
     live,
-    visit::{Frame, Place, Visit, show},
+    visit::{Frame, NavEntry, Visit, show},
 };
 
 use groups::{Group, GroupView};
@@ -62,10 +62,10 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
         looked_at: format::number(found.grouped().looked_at),
         has_more: found.grouped().has_more,
         is_reading: found.is_reading(),
-        read: found.is_kept().then(|| Moment::new(found.grouped().at_ms, now_ms)),
+        read: found.is_cached().then(|| Moment::new(found.grouped().at_ms, now_ms)),
         letters: letters.iter().map(letter).collect(),
         has_more_letters,
-        frame: visit.frame(Place::Failures, Some(live)),
+        frame: visit.frame(NavEntry::Failures, Some(live)),
     })
 }
 

@@ -16,7 +16,7 @@ use crate::{
     console::Console,
     failure::Failure,
     links, live,
-    visit::{Frame, Place, Visit, show},
+    visit::{Frame, NavEntry, Visit, show},
 };
 
 pub(crate) use history::{Described, describe};
@@ -35,7 +35,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     let live = format!("{}&id={}", live::link("instance", seen), links::encode(id));
     let read = read::read(&visit.console, id, visit.query.number("execution")?).await?;
     let view = View::new(&read, visit.query.number("page")?, &visit.console);
-    show(&Page { frame: visit.frame(Place::Instances, Some(live)), view })
+    show(&Page { frame: visit.frame(NavEntry::Instances, Some(live)), view })
 }
 
 /// A fingerprint that changes when the page would show something else.

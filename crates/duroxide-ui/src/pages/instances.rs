@@ -14,7 +14,7 @@ use crate::{
     failure::Failure,
     fields::Fields,
     format, live,
-    visit::{Frame, Place, Visit, show},
+    visit::{Frame, NavEntry, Visit, show},
 };
 
 pub(crate) use filter::Filter;
@@ -33,7 +33,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     let found = read(&visit.console, &filter).await?;
     let view = View::new(&found, &filter, &visit.console.redact, format::now_ms());
     let live = format!("{}&{}", live::link("instances", hashed(&found)), filter.to_query());
-    show(&Page { frame: visit.frame(Place::Instances, Some(live)), view })
+    show(&Page { frame: visit.frame(NavEntry::Instances, Some(live)), view })
 }
 
 /// A page of instances. An instance whose id equals the search text comes first, however many ids begin with it.

@@ -8,7 +8,7 @@ use axum::response::Response;
 use crate::{
     failure::Failure,
     live,
-    visit::{Frame, Place, Visit, show},
+    visit::{Frame, NavEntry, Visit, show},
 };
 
 use view::View;
@@ -27,5 +27,5 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
         counted.as_ref().map(|counted| &counted.value),
         queued.as_ref().map(|queued| &queued.value),
     );
-    show(&Page { frame: visit.frame(Place::Nodes, Some(live)), view })
+    show(&Page { frame: visit.frame(NavEntry::Nodes, Some(live)), view })
 }

@@ -9,7 +9,7 @@ use crate::{
     changed::Changed,
     failure::Failure,
     format, live,
-    visit::{Frame, Place, Visit, show},
+    visit::{Frame, NavEntry, Visit, show},
 };
 
 use view::{Range, View};
@@ -34,5 +34,5 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     let (counted, queued) = (console.overview.counted().await, console.overview.queued().await);
     let pending = console.client.count_pending_instances().await?;
     let view = View::new(counted.as_deref(), queued.as_deref(), pending, range, format::now_ms());
-    show(&Page { frame: visit.frame(Place::Overview, Some(live)), view })
+    show(&Page { frame: visit.frame(NavEntry::Overview, Some(live)), view })
 }

@@ -92,7 +92,7 @@ impl Failure {
     }
 }
 
-/// [`crate::dress`] renders the page, because it knows the URL of the request.
+/// [`crate::response`] renders the page, because it knows the URL of the request.
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();

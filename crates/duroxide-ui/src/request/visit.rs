@@ -38,7 +38,7 @@ impl<S: Sync> FromRequestParts<S> for Visit {
 
 /// The entries of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NavEntry {
     Overview,
     Instances,
     Failures,
@@ -53,21 +53,21 @@ pub(crate) struct Frame {
     pub(crate) can_change: bool,
     pub(crate) can_sign_out: bool,
     pub(crate) csrf: String,
-    pub(crate) place: Place,
+    pub(crate) nav_entry: NavEntry,
     /// The link of the stream that says when to load the page again.
     pub(crate) live: Option<String>,
     pub(crate) notice: Option<&'static str>,
 }
 
 impl Visit {
-    pub(crate) fn frame(&self, place: Place, live: Option<String>) -> Frame {
+    pub(crate) fn frame(&self, nav_entry: NavEntry, live: Option<String>) -> Frame {
         Frame {
             root: self.root.clone(),
             who: self.who.clone(),
             can_change: self.can_change,
             can_sign_out: self.can_sign_out,
             csrf: self.csrf.clone(),
-            place,
+            nav_entry,
             live,
             notice: self.query.one("done").and_then(crate::changed::notice),
         }
@@ -82,14 +82,14 @@ impl Visit {
 }
 
 impl Frame {
-    pub(crate) fn is(&self, place: &str) -> bool {
-        let name = match self.place {
-            Place::Overview => "overview",
-            Place::Instances => "instances",
-            Place::Failures => "failures",
-            Place::Nodes => "nodes",
+    pub(crate) fn is(&self, entry: &str) -> bool {
+        let name = match self.nav_entry {
+            NavEntry::Overview => "overview",
+            NavEntry::Instances => "instances",
+            NavEntry::Failures => "failures",
+            NavEntry::Nodes => "nodes",
         };
-        name == place
+        name == entry
     }
 }
 

@@ -15,9 +15,6 @@ mod bounds;
 mod client;
 mod errors;
 mod events;
-mod filters;
-#[cfg(feature = "fs")]
-mod fs;
 #[cfg(feature = "provider-test")]
 mod kits;
 mod management;
@@ -27,6 +24,4 @@ mod provider;
 mod registries;
 mod root;
 mod runtime;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 mod work_items;

@@ -1,5 +1,11 @@
 //! A11, A12, A17.3: the provider traits, implemented with exactly their required methods.
 
+mod filters;
+#[cfg(feature = "fs")]
+mod fs;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
 use std::{any::Any, collections::HashMap, time::Duration};
 
 use async_trait::async_trait;
@@ -8,11 +14,12 @@ use duroxide::{
     InstanceSummary, PruneOptions, PruneResult, QueueDepths, QueueSummary, QueuedWork, SummaryRequest,
     SystemMetrics, SystemStats,
     providers::{
-        ClaimToken, DequeuedItem, DispatcherCapabilityFilter, ExecutionMetadata, JoinedNode,
-        MissingCapability, NextExecution, NodeAnnouncement, NodeCapability, NodeId, NodeMembership,
-        OpenRound, OrchestrationItem, Provider, ProviderAdmin, ProviderError, RawEvent, Round,
-        ScheduledActivityIdentifier, ScheduledTimerIdentifier, SessionFetchConfig, StartOutcome,
-        StatusSnapshot, StrandedWork, TagFilter, WorkItem, run_round,
+        ClaimToken, DequeuedItem, DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, JoinedNode,
+        LoadedExecution, MissingCapability, NextExecution, NodeAnnouncement, NodeCapability, NodeId,
+        NodeMembership, OpenRound, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider,
+        ProviderAdmin, ProviderError, RawEvent, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier,
+        SessionFetchConfig, StartOutcome, StatusSnapshot, StrandedWork, TagFilter, WorkClaim, WorkFetch,
+        WorkItem, run_round,
     },
 };
 
@@ -197,6 +204,14 @@ async fn added_methods_have_default_bodies() {
     let refused = provider.start_if_new(start).await.map(|_: StartOutcome| ()).unwrap_err();
     assert!(!refused.retryable && refused.message.contains("cannot tell"), "{refused}");
     provider.dead_letter_work_item("token", "reason").await.unwrap();
+    let event = WorkItem::ExternalRaised { instance: "i".into(), name: "Paid".into(), data: String::new() };
+    assert!(provider.enqueue_within(event, 0).await.unwrap(), "the default knows no full mailbox");
+    let node = NodeAnnouncement {
+        name: "a".into(),
+        session_owners: Vec::new(),
+        capability: NodeCapability::default(),
+    };
+    assert!(provider.join_node(&node).await.unwrap().is_none());
 
     let admin: &dyn ProviderAdmin = &Plain;
     assert!(admin.get_running_duroxide_version_spread().await.unwrap().is_empty());
@@ -220,6 +235,25 @@ async fn added_methods_have_default_bodies() {
     assert!(!refused.retryable && refused.message.contains("cannot tell"), "{refused}");
     assert_eq!(admin.get_instance_tree("i").await.unwrap().all_ids, ["i"]);
     let _: DeleteInstanceResult = admin.delete_instance("i", false).await.unwrap();
+}
+
+/// A17.3: the default bodies call the plain methods.
+#[tokio::test]
+async fn added_fetches_reads_and_renewals_have_default_bodies() {
+    let provider: &dyn Provider = &Plain;
+    assert!(!provider.serves_batches());
+    let (lease, tags) = (Duration::from_secs(1), TagFilter::default());
+    let fetch = OrchestrationFetch::new(lease, Duration::ZERO);
+    let claims: Vec<OrchestrationClaim> = provider.fetch_orchestration_items(&fetch).await.unwrap();
+    assert!(claims.is_empty());
+    let fetch = WorkFetch::new(lease, Duration::ZERO, &tags);
+    let claims: Vec<WorkClaim> = provider.fetch_work_items(&fetch).await.unwrap();
+    assert!(claims.is_empty());
+    let LoadedExecution { history, history_error, kv_snapshot } =
+        provider.load_execution("i", 1).await.unwrap();
+    assert!(history.is_empty() && history_error.is_none() && kv_snapshot.is_empty());
+    assert!(!provider.renew_work_item("token", lease).await.unwrap().stop_requested);
+    let _: fn(&dyn Provider) -> Option<Box<dyn InstanceWatch>> = |provider| provider.watch("i");
 }
 
 /// What a provider that knows its nodes is told and tells.

@@ -8,7 +8,7 @@
 
 #[path = "../fixture/mod.rs"]
 mod fixture;
-#[path = "../crash/luck.rs"]
+#[path = "../crash/seeded_random.rs"]
 mod luck;
 #[path = "../crash/mix.rs"]
 #[allow(dead_code, reason = "the workers of a cluster open another store")]

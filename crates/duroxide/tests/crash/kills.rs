@@ -7,8 +7,8 @@ use duroxide_provider::store::{InstanceSnapshot, StoreSnapshot};
 
 use crate::{
     fixture::{File, notes::Notes, process::Process},
-    luck::Luck,
     mix,
+    seeded_random::Luck,
     sound::{assert_finished, assert_sound, instance},
 };
 

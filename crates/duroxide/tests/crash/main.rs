@@ -15,10 +15,10 @@ mod commits;
 mod duplicates;
 mod intake;
 mod kills;
-mod luck;
 mod messages;
 mod mix;
 mod owners;
+mod seeded_random;
 mod sessions;
 mod sound;
 

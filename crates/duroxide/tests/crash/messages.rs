@@ -6,8 +6,8 @@ use duroxide::{Client, OrchestrationContext, OrchestrationRegistry, runtime::reg
 
 use crate::{
     fixture::{File, ended, node, notes::Notes, open_in, output, process::Process, recorded},
-    luck::Luck,
     mix,
+    seeded_random::Luck,
     sound::{assert_finished, assert_sound, instance},
 };
 

@@ -8,8 +8,8 @@ use duroxide::{
 };
 
 use crate::{
-    cast::{MAX_ATTEMPTS, activities, options, orchestrations, poison},
     fixture::{File, ended, failure, node, notes::Notes, open_in, output, process::Process},
+    handlers::{MAX_ATTEMPTS, activities, options, orchestrations, poison},
 };
 
 /// The role of a worker process: it works until it dies.

@@ -11,9 +11,9 @@
 mod fixture;
 
 mod beside;
-mod cast;
 mod crashes;
 mod first_check;
+mod handlers;
 mod panics;
 mod queues;
 mod recovery;

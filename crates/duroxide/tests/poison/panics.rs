@@ -15,7 +15,6 @@ use duroxide::{
 };
 
 use crate::{
-    cast::{MAX_ATTEMPTS, activities, options, orchestrations, poison},
     fixture::{
         File, ended, failure,
         intercept::{Intercept, Intercepted},
@@ -23,6 +22,7 @@ use crate::{
         notes::Notes,
         output,
     },
+    handlers::{MAX_ATTEMPTS, activities, options, orchestrations, poison},
 };
 
 /// Panics in every round of the instance `doomed` but the one that ends it as poison.

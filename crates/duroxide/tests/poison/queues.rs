@@ -13,8 +13,8 @@ use duroxide::{
 use tracing::Level;
 
 use crate::{
-    cast::{MAX_ATTEMPTS, one, options, poison},
     fixture::{File, ended, failure, logs::Logs, node, output, recorded, until},
+    handlers::{MAX_ATTEMPTS, one, options, poison},
 };
 
 const NONSENSE: &str = r#"{"Nonsense":1}"#;

@@ -11,8 +11,8 @@ use duroxide::{
 };
 
 use crate::{
-    cast::{activities, options, orchestrations},
     fixture::{File, ended, node, notes::Notes, output, until},
+    handlers::{activities, options, orchestrations},
 };
 
 /// B1, 16.11: strays are never candidates. After their time they are dead letters, and the queue is empty.

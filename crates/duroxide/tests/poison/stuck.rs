@@ -8,8 +8,8 @@ use duroxide::{
 };
 
 use crate::{
-    cast::{one, options},
     fixture::{File, ended, failure, node, open_in, output, process::Process},
+    handlers::{one, options},
 };
 
 const HEALTHY: usize = 20;

@@ -14,8 +14,8 @@
 
 #[path = "../fixture/mod.rs"]
 mod fixture;
-#[path = "../crash/luck.rs"]
-mod luck;
+#[path = "../crash/seeded_random.rs"]
+mod seeded_random;
 
 mod calls;
 mod script;

@@ -6,7 +6,7 @@ use duroxide::{
     ActivityContext, OrchestrationContext, OrchestrationRegistry, runtime::registry::ActivityRegistry,
 };
 
-use crate::luck::Luck;
+use crate::seeded_random::Luck;
 
 const STEPS: &[u8] = b"aaajfpxgtrRwwqqkkKPZosScCbdnnGEX";
 const SHORT: Duration = Duration::from_millis(3);

@@ -13,8 +13,8 @@ use duroxide_provider::{
 
 use crate::{
     fixture::{PATIENCE, node, quick_options},
-    luck::Luck,
     script,
+    seeded_random::Luck,
     store::Store,
 };
 

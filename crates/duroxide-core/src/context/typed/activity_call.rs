@@ -194,12 +194,12 @@ impl CallMode for Once {
     type Running<A: Activity> = DurableFuture<CallResult<A>>;
 
     fn begin<A: Activity>(built: &mut Built<A>) -> Self::Running<A> {
-        let place = built.ctx.place(OUTPUT, A::NAME);
+        let origin = built.ctx.origin(OUTPUT, A::NAME);
         match built.take_request() {
             Ok(request) => built
                 .ctx
                 .call_activity(request, move |value| {
-                    typed_outcome(value.into_outcome(), || place.to_string())
+                    typed_outcome(value.into_outcome(), || origin.to_string())
                 })
                 .with_run_options(RunOptions {
                     attempt_timeout: built.options.attempt_timeout,
@@ -226,9 +226,9 @@ impl CallMode for Retried {
         };
         let first = ctx.first_attempt(&request, &options);
         Box::pin(async move {
-            let place = ctx.place(OUTPUT, A::NAME);
+            let origin = ctx.origin(OUTPUT, A::NAME);
             match ctx.retry(request, options, first, |call| call, again).await {
-                Ok(output) => typed_outcome(Ok(output), || place.to_string()),
+                Ok(output) => typed_outcome(Ok(output), || origin.to_string()),
                 Err(RetryEnd::Failed(details)) => Err(CallError::from_details(*details)),
                 Err(RetryEnd::TimedOut) => Err(CallError::TimedOut),
             }

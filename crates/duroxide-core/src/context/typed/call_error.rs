@@ -130,10 +130,10 @@ impl<E: DeserializeOwned> CallError<E> {
 /// What a recorded outcome means to a caller who expects these types.
 pub(super) fn typed_outcome<T: DeserializeOwned, E: DeserializeOwned>(
     outcome: Result<String, Box<ErrorDetails>>,
-    place: impl FnOnce() -> String,
+    origin: impl FnOnce() -> String,
 ) -> Result<T, CallError<E>> {
     match outcome {
-        Ok(text) => decode(&text, place).map_err(CallError::Decode),
+        Ok(text) => decode(&text, origin).map_err(CallError::Decode),
         Err(details) => Err(CallError::from_details(*details)),
     }
 }

@@ -90,8 +90,8 @@ impl Built {
             Ok(input) => input,
             Err(error) => return DurableFuture::known(Value::Fired, |_| Err(CallError::Encode(error))),
         };
-        let place = self.ctx.place(OUTPUT, O::NAME);
-        let convert = move |value: Value| typed_outcome(value.into_outcome(), || place.to_string());
+        let origin = self.ctx.origin(OUTPUT, O::NAME);
+        let convert = move |value: Value| typed_outcome(value.into_outcome(), || origin.to_string());
         let (name, version, id) = (O::NAME.to_owned(), self.version.clone(), self.id.clone());
         self.ctx.call_child(self.location, name, version, id, input, convert)
     }

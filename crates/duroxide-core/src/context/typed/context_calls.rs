@@ -18,8 +18,8 @@ impl OrchestrationContext {
         name: impl Into<String>,
     ) -> DurableFuture<Result<T, DecodeError>> {
         let name = name.into();
-        let place = self.place("data of event", &name);
-        self.schedule_wait(name).map(move |data| decode(&data, || place.to_string()))
+        let origin = self.origin("data of event", &name);
+        self.schedule_wait(name).map(move |data| decode(&data, || origin.to_string()))
     }
 
     /// Reads the next message of an event queue, which is the JSON of a `T`. The typed counterpart of
@@ -30,8 +30,8 @@ impl OrchestrationContext {
         queue: impl Into<String>,
     ) -> DurableFuture<Result<T, DecodeError>> {
         let queue = queue.into();
-        let place = self.place("message of queue", &queue);
-        self.dequeue_event(queue).map(move |data| decode(&data, || place.to_string()))
+        let origin = self.origin("message of queue", &queue);
+        self.dequeue_event(queue).map(move |data| decode(&data, || origin.to_string()))
     }
 
     /// Starts another instance without waiting for it. If the id exists already nothing happens. The typed counterpart of
@@ -93,7 +93,7 @@ impl OrchestrationContext {
     #[track_caller]
     pub fn value<T: DeserializeOwned>(&self, key: Key<T>) -> Result<Option<T>, DecodeError> {
         let text = self.get_kv_value(key.name());
-        text.map(|text| decode(&text, || self.place("value of key", key.name()).to_string())).transpose()
+        text.map(|text| decode(&text, || self.origin("value of key", key.name()).to_string())).transpose()
     }
 
     /// Removes a key of the key-value store.

@@ -62,15 +62,15 @@ impl std::io::Write for Meter {
     }
 }
 
-/// The value of a JSON text that comes from `place`, such as `input of activity 'charge'`.
+/// The value of a JSON text that comes from `origin`, such as `input of activity 'charge'`.
 ///
 /// # Errors
 /// If the text is not the JSON of a `T`.
-pub fn decode<T: DeserializeOwned>(text: &str, place: impl FnOnce() -> String) -> Result<T, DecodeError> {
+pub fn decode<T: DeserializeOwned>(text: &str, origin: impl FnOnce() -> String) -> Result<T, DecodeError> {
     serde_json::from_str(text).map_err(|error| {
-        let (place, wanted, bytes) = (place(), std::any::type_name::<T>(), text.len());
+        let (origin, wanted, bytes) = (origin(), std::any::type_name::<T>(), text.len());
         let error = codec::without_content(error.to_string());
-        DecodeError(format!("{place} is not the JSON of {wanted}: {error} ({bytes} bytes)"))
+        DecodeError(format!("{origin} is not the JSON of {wanted}: {error} ({bytes} bytes)"))
     })
 }
 

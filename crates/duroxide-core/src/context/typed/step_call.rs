@@ -77,8 +77,8 @@ impl<F> StepCall<F> {
         name: &str,
         result: StepResult,
     ) -> Result<T, CallError<E>> {
-        let place = ctx.place("output of step", name);
-        typed_outcome(result.map_err(Box::new), || place.to_string())
+        let origin = ctx.origin("output of step", name);
+        typed_outcome(result.map_err(Box::new), || origin.to_string())
     }
 }
 

@@ -8,8 +8,8 @@ use super::{Waiting, WaitingFetches};
 use crate::{fetch::QueueFetch, submit::Delivery};
 
 impl<F: QueueFetch> WaitingFetches<F> {
-    /// The transaction is committed of a fetch that was answered before. What else was claimed for it goes to a fetch that its
-    /// caller has made since; if there is none, the delivery is dropped and releases its claims.
+    /// Settles a fetch that was answered early, after the commit of its transaction. The other claims for that fetch go to the next fetch of the
+    /// same caller; if there is none, the delivery is dropped and releases them.
     pub(super) fn settle_answered(
         &mut self,
         request: &Arc<F>,
@@ -29,8 +29,8 @@ impl<F: QueueFetch> WaitingFetches<F> {
         }
     }
 
-    /// Answers a fetch while the transaction that claimed for it is open. Returns the claims if its caller has gone away, or is
-    /// no dispatch loop, which alone expects this.
+    /// Answers a fetch while the transaction that claimed for it is open. Returns the claims if the caller is gone, or is not a
+    /// dispatch loop, because only dispatch loops expect this.
     pub(crate) fn hand_over_early(
         &mut self,
         number: u64,
@@ -47,7 +47,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
 }
 
 impl<F: QueueFetch> Waiting<F> {
-    /// Whether whoever made that other fetch has made this one: they have the same filter and the same demand.
+    /// Whether both fetches come from the same caller: they have the same filter and the same demand.
     fn comes_from_caller_of(&self, other: &F) -> bool {
         let demand = |fetch: &F| fetch.demand().map(Arc::as_ptr);
         let same = match (demand(&self.request), demand(other)) {

@@ -1,7 +1,7 @@
 //! [`FailureCache`]: reads failed instances and groups them.
 //!
 //! A few failures are read and grouped for every request. Many failures are read page by page in the background, and
-//! cached: see [`Kept`](crate::kept::Kept).
+//! cached: see [`CachedAnswer`](crate::cached_answer::CachedAnswer).
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use duroxide::{Client, ClientError, InstancePage, InstanceQuery};
 
 use super::groups::{Grouped, Grouping};
 use crate::{
+    cached_answer::{Answer, CachedAnswer},
     format,
-    kept::{Answer, Kept},
     redact::Redact,
 };
 
@@ -32,7 +32,7 @@ const BOUNDS: Bounds = Bounds { page: 500, total: 100_000 };
 #[derive(Debug)]
 pub(crate) struct FailureCache {
     bounds: Bounds,
-    kept: Arc<Kept<Grouped>>,
+    cached: Arc<CachedAnswer<Grouped>>,
 }
 
 /// Failed instances in groups, and how complete they are.
@@ -43,7 +43,7 @@ pub(super) enum Found {
     /// The newest ones, read now. The others are still being read.
     Newest(Grouped),
     /// All of them up to the bound, read some time ago.
-    Kept(Arc<Answer<Grouped>>),
+    Cached(Arc<Answer<Grouped>>),
 }
 
 impl FailureCache {
@@ -52,14 +52,14 @@ impl FailureCache {
     }
 
     pub(crate) fn with(bounds: Bounds) -> Self {
-        Self { bounds, kept: Kept::with_patience(PATIENCE) }
+        Self { bounds, cached: CachedAnswer::with_patience(PATIENCE) }
     }
 
     pub(super) async fn read(&self, client: &Client, redact: &Redact) -> Result<Found, ClientError> {
         let newest = client.query_instances(&self.query()).await?;
         let is_all = newest.next.is_none();
-        if !is_all && let Some(kept) = self.all(client, redact).await {
-            return Ok(Found::Kept(kept));
+        if !is_all && let Some(cached) = self.all(client, redact).await {
+            return Ok(Found::Cached(cached));
         }
         let mut grouping = Grouping::default();
         newest.instances.iter().for_each(|info| grouping.add(info, redact));
@@ -76,14 +76,14 @@ impl FailureCache {
         let newest = client.query_instances(&self.query().limit(1)).await?;
         let newest = newest.instances.into_iter().next().map(|info| (info.instance_id, info.updated_at));
         // The page shows cached groups: asking for an old answer starts the next read.
-        if self.kept.reads() > 0 {
+        if self.cached.reads() > 0 {
             self.all(client, redact).await;
         }
-        Ok((newest, self.kept.reads()))
+        Ok((newest, self.cached.reads()))
     }
 
     async fn all(&self, client: &Client, redact: &Redact) -> Option<Arc<Answer<Grouped>>> {
-        self.kept.get(all(client.clone(), redact.clone(), self.bounds)).await
+        self.cached.get(all(client.clone(), redact.clone(), self.bounds)).await
     }
 
     fn query(&self) -> InstanceQuery {
@@ -95,7 +95,7 @@ impl Found {
     pub(super) fn grouped(&self) -> &Grouped {
         match self {
             Self::All(grouped) | Self::Newest(grouped) => grouped,
-            Self::Kept(answer) => &answer.value,
+            Self::Cached(answer) => &answer.value,
         }
     }
 
@@ -103,8 +103,8 @@ impl Found {
         matches!(self, Self::Newest(_))
     }
 
-    pub(super) fn is_kept(&self) -> bool {
-        matches!(self, Self::Kept(_))
+    pub(super) fn is_cached(&self) -> bool {
+        matches!(self, Self::Cached(_))
     }
 }
 

@@ -8,9 +8,9 @@ use duroxide::{
 };
 
 use crate::{
+    cached_answer::Answer,
     charts::series::{Counts, Series, series},
     format::{self, Moment},
-    kept::Answer,
     links,
     overview_cache::{BUCKET, BUCKETS, Counted, Queued},
     pages::instances::status_class,

@@ -93,12 +93,12 @@ impl<A: Activity> SagaStep<A> {
             progress: Mutex::default(),
         });
         scope.add(Arc::clone(&step));
-        let place = ctx.place("output of activity", A::NAME);
+        let origin = ctx.origin("output of activity", A::NAME);
         let keep = move |call| step.run(call);
         let first = ctx.first_attempt(&request, &options).kept(&keep);
         Box::pin(async move {
             match ctx.retry(request, options, first, keep, |_| true).await {
-                Ok(output) => typed_outcome(Ok(output), || place.to_string()),
+                Ok(output) => typed_outcome(Ok(output), || origin.to_string()),
                 Err(RetryEnd::Failed(details)) => Err(CallError::from_details(*details)),
                 Err(RetryEnd::TimedOut) => Err(CallError::TimedOut),
             }

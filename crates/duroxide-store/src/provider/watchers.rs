@@ -8,27 +8,28 @@ use std::{
 use async_trait::async_trait;
 use duroxide_provider::{
     InstanceWatch, StatusSnapshot,
-    store::{Answer, Op, StoredStatus},
+    store::{Answer, Op, PreparedRound, StoredStatus},
 };
 use tokio::sync::Notify;
 
-use crate::decode::decode_status;
+use super::decode::decode_status;
 
-/// How many instances are remembered as begun. If more run, all are forgotten: whoever waits for one reads it then.
+/// How many instances are remembered as begun. Beyond that, all are forgotten; a client that waits for one then reads its
+/// status.
 const BEGUN_MAX: usize = 16_384;
 
 /// The watches of all clients, by instance.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
-    known: Mutex<Known>,
+    state: Mutex<WatcherState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct WatcherState {
     /// An entry lives exactly as long as its [`Watch`].
     by_instance: HashMap<String, Vec<Arc<Signal>>>,
-    /// Instances that were begun by this process and have not ended, as far as it knows. What others do comes as news,
-    /// and then nothing is known any more.
+    /// Instances that this process has begun and that have not ended. Cleared when another process changes the store, because
+    /// that process may have ended any of them.
     begun: HashSet<String>,
 }
 
@@ -50,38 +51,62 @@ struct Signal {
 }
 
 impl Watchers {
-    /// Registers a watch. Changes from now on are told, whether the client waits at that moment or not.
+    /// Registers a watch. It is notified of all changes from now on, whether the client waits at that moment or not.
     pub(crate) fn watch(self: &Arc<Self>, instance: &str) -> Watch {
         let signal = Arc::new(Signal::default());
-        let mut known = self.lock();
-        known.by_instance.entry(instance.to_owned()).or_default().push(Arc::clone(&signal));
-        let has_not_ended = known.begun.contains(instance);
+        let mut state = self.lock();
+        state.by_instance.entry(instance.to_owned()).or_default().push(Arc::clone(&signal));
+        let has_not_ended = state.begun.contains(instance);
         Watch { instance: instance.to_owned(), has_not_ended, signal, watchers: Arc::clone(self) }
     }
 
-    /// Tells whoever can see the change what a committed operation did.
+    /// Notifies the watchers of the instances that a committed operation changed.
     pub(crate) fn tell_of(&self, op: &Op, answer: &Answer) {
-        match (op, answer) {
-            // Most rounds change nothing that a client can wait for, and each client told reads the store.
-            (Op::CommitRound(round), _) if !round.is_worth_telling() => {}
-            (Op::CommitRound(round), Answer::RoundCommitted { instance, ended: Some(ended) }) => {
-                self.tell_end(instance, || round.status_after(ended));
+        match op {
+            Op::CommitRound(round) => self.tell_of_round(round, answer),
+            Op::EnqueueMessage(start) | Op::StartIfNew(start) => {
+                if matches!(answer, Answer::Begun) {
+                    self.note_begun(&start.instance);
+                }
             }
-            (Op::EnqueueMessage(start) | Op::StartIfNew(start), Answer::Begun) => {
-                self.note_begun(&start.instance);
-            }
-            (_, Answer::RoundCommitted { instance, .. }) | (Op::Append { instance, .. }, _) => {
-                self.tell(instance);
-            }
-            // The removed rows were invisible already.
-            (Op::RemoveRows { .. }, _) => {}
-            // The answer gives only numbers, and deletes are rare.
-            (_, Answer::Deleted(_) | Answer::DeletedPart(..)) => self.tell_all(),
-            _ => {}
+            Op::Append { instance, .. } => self.tell(instance),
+            // The answer has only numbers, and deletes are rare.
+            Op::DeleteInstances { .. } | Op::DeleteTree { .. } | Op::DeleteBulk(_) => self.tell_all(),
+            // Nothing that a client can wait for. The rows that `RemoveRows` removes were invisible already.
+            Op::AbandonInstance { .. }
+            | Op::RenewInstance { .. }
+            | Op::AckActivity { .. }
+            | Op::AbandonActivity { .. }
+            | Op::RenewActivity { .. }
+            | Op::DeadLetterActivity { .. }
+            | Op::EnqueueActivity(_)
+            | Op::RenewSessions { .. }
+            | Op::CleanupSessions { .. }
+            | Op::SetMaxAttempts(_)
+            | Op::Prune { .. }
+            | Op::PruneBulk { .. }
+            | Op::RemoveRows { .. }
+            | Op::RetryDeadLetter { .. }
+            | Op::DiscardDeadLetter { .. }
+            | Op::JoinNode(_)
+            | Op::RenewNodes { .. }
+            | Op::EndNode { .. } => {}
         }
     }
 
-    /// An instance was begun. Says so before its starter hears of it, so that its end comes later.
+    /// Most rounds change nothing that a client can wait for, and each notified client reads the store.
+    fn tell_of_round(&self, round: &PreparedRound, answer: &Answer) {
+        let Answer::RoundCommitted { instance, ended } = answer else { return };
+        if !round.is_worth_telling() {
+            return;
+        }
+        match ended {
+            Some(ended) => self.tell_end(instance, || round.status_after(ended)),
+            None => self.tell(instance),
+        }
+    }
+
+    /// Recorded before the starter is answered, so the end cannot come first.
     fn note_begun(&self, instance: &str) {
         let begun = &mut self.lock().begun;
         if begun.len() >= BEGUN_MAX {
@@ -90,7 +115,7 @@ impl Watchers {
         begun.insert(instance.to_owned());
     }
 
-    /// Another process changed something: what has ended is no longer known.
+    /// Another process changed the store and may have ended any instance.
     pub(crate) fn forget_begun(&self) {
         self.lock().begun.clear();
     }
@@ -100,17 +125,17 @@ impl Watchers {
         self.lock().by_instance.len()
     }
 
-    /// Whether anyone watches anything.
+    /// Whether any instance is watched.
     pub(crate) fn any(&self) -> bool {
         !self.lock().by_instance.is_empty()
     }
 
-    /// Tells the watchers of one instance.
+    /// Notifies the watchers of one instance.
     fn tell(&self, instance: &str) {
         self.signals_of(instance).iter().for_each(|signal| signal.tell(None));
     }
 
-    /// Tells the watchers of one instance how it ended. Copies the status only if there are watchers.
+    /// Gives the watchers of one instance its final status. Copies the status only if there are watchers.
     fn tell_end(&self, instance: &str, status: impl FnOnce() -> StoredStatus) {
         let signals = self.signals_of(instance);
         if !signals.is_empty() {
@@ -119,19 +144,19 @@ impl Watchers {
         }
     }
 
-    /// The signals of an instance that has changed and may have ended. They are told without the lock: a client that is told
+    /// The signals of an instance that has changed and may have ended. They are notified without the lock: a notified client
     /// drops its watch, and would wait for the lock.
     fn signals_of(&self, instance: &str) -> Vec<Arc<Signal>> {
-        let mut known = self.lock();
-        known.begun.remove(instance);
-        known.by_instance.get(instance).cloned().unwrap_or_default()
+        let mut state = self.lock();
+        state.begun.remove(instance);
+        state.by_instance.get(instance).cloned().unwrap_or_default()
     }
 
-    /// Tells all watchers, because it is not known which instances changed.
+    /// Notifies all watchers, because the changed instances are unknown.
     pub(crate) fn tell_all(&self) {
-        let mut known = self.lock();
-        known.begun.clear();
-        for signal in known.by_instance.values().flatten() {
+        let mut state = self.lock();
+        state.begun.clear();
+        for signal in state.by_instance.values().flatten() {
             signal.tell(None);
         }
     }
@@ -147,13 +172,13 @@ impl Watchers {
     }
 
     /// The maps are whole between any two statements, so a panic elsewhere does not spoil them.
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, WatcherState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Signal {
-    /// Replaces an end that was reported before: the instance may have been deleted since.
+    /// Notifies the watch. Replaces an end that was reported before: the instance may have been deleted since.
     fn tell(&self, end: Option<Arc<StoredStatus>>) {
         *self.end() = end;
         self.changed.notify_one();

@@ -1,4 +1,4 @@
-//! Work that no node can take.
+//! Finds work that no node can take.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -8,15 +8,15 @@ use duroxide_provider::{
     store::{InstanceNeeds, StoreFailure, StoreReader, StoredNode},
 };
 
-use crate::nodes::{NodeLocks, RENEW_INTERVAL};
+use super::{NodeLocks, RENEW_INTERVAL};
 
-/// Nodes that have ended are no longer listed, so the pause may be longer than a short stop.
+/// Dead nodes are not listed, so this may be longer than a process may be stopped for a moment.
 const THERE_FOR: Duration = JoinedNode::THERE_FOR;
 const _: () = assert!(RENEW_INTERVAL.as_secs() * 6 <= THERE_FOR.as_secs());
 
-/// Ready work that none of the `stored` nodes that are there can take: at most `max` instances and as many activities. Nothing is
-/// stranded while a node runs that could not join yet: it takes work, and nobody knows what it is able to do. The row of a
-/// node that is `ending` may be gone while its lock is still held.
+/// Ready work that none of the live `stored` nodes can take: at most `max` instances and as many activities. Nothing is stranded
+/// while a node runs that could not join yet, because its capabilities are unknown. The row of a node in `ending` may be
+/// deleted while its lock is still held.
 pub(crate) fn find(
     reader: &mut dyn StoreReader,
     stored: &[StoredNode],
@@ -25,7 +25,7 @@ pub(crate) fn find(
     now: Timestamp,
     max: usize,
 ) -> Result<Vec<StrandedWork>, StoreFailure> {
-    // After the nodes were read: one that joins in between is seen in one of the two places.
+    // After the nodes were read: a node that joins in between is among the nodes or holds a lock.
     if locks.is_some_and(|locks| has_joining_node(locks, stored, ending)) {
         return Ok(Vec::new());
     }
@@ -40,8 +40,8 @@ fn has_joining_node(locks: &dyn NodeLocks, stored: &[StoredNode], ending: &BTree
     locks.has_joining_node(&joined, THERE_FOR)
 }
 
-/// The capabilities of the nodes that have joined. `None` if there are none, or if one of them says something that cannot be read:
-/// who knows what a later release can do.
+/// The capabilities of the live nodes. `None` if there are no nodes, or if the capabilities of one cannot be decoded: a later
+/// release may be able to take anything.
 fn capabilities(nodes: &[StoredNode], now: Timestamp) -> Option<Vec<NodeCapability>> {
     let there = nodes.iter().filter(|node| now.saturating_since(node.seen_at) < THERE_FOR);
     let read: Option<Vec<_>> = there.map(|node| serde_json::from_str(&node.capability).ok()).collect();

@@ -1,19 +1,18 @@
-//! Which locks of nodes a process has, over all its session connections.
+//! [`HeldLocks`]: the node locks of a process. It outlives each session connection.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Locks of nodes.
+/// The node locks of a process.
 #[derive(Debug, Default)]
-pub(super) struct Held {
-    /// The nodes of this process, and whether their locks are held now. Those of a connection that ended are taken again on
-    /// the next one.
+pub(super) struct HeldLocks {
+    /// The nodes of this process, and whether their locks are held now. The next session connection takes lost locks again.
     own: BTreeMap<String, bool>,
     /// Dead nodes that this process is ending.
     ending: BTreeSet<String>,
 }
 
-impl Held {
-    /// Every lock has ended with its connection.
+impl HeldLocks {
+    /// Marks all locks as lost, because their connection has ended.
     pub(super) fn lose(&mut self) {
         self.own.values_mut().for_each(|is_held| *is_held = false);
         self.ending.clear();
@@ -37,7 +36,7 @@ impl Held {
         self.own.get(node).copied().unwrap_or_default()
     }
 
-    /// Whether nodes of this process are there. A process without any, such as that of a client, ends no dead ones.
+    /// Whether this process has nodes. A process without nodes, such as a client, ends no dead nodes.
     pub(super) fn has_own(&self) -> bool {
         !self.own.is_empty()
     }
@@ -47,8 +46,8 @@ impl Held {
         self.own.iter().filter(|(_, is_held)| !**is_held).map(|(node, _)| node.clone()).collect()
     }
 
-    /// All nodes that this process looks after.
-    pub(super) fn known(&self) -> Vec<String> {
+    /// The nodes of this process, and the dead nodes that it is ending.
+    pub(super) fn nodes(&self) -> Vec<String> {
         self.own.keys().chain(&self.ending).cloned().collect()
     }
 }

@@ -7,9 +7,9 @@ use duroxide_provider::{
 };
 
 use super::StoreDriver;
-use crate::{fetch::QueueFetch, job::Job, log, machine::Prospect, stranded};
+use crate::{fetch::QueueFetch, job::Job, log, machine::Prospect, nodes::stranded};
 
-/// How much stranded work is looked at for one item. Whoever ends stranded work begins with what has waited longest.
+/// How many stranded items are read to find one. The sweeper ends the items first that have waited longest.
 const STRANDED_MAX: usize = 1_000;
 
 /// The items that a fetch may take in order to end them, because no node can run them.
@@ -19,7 +19,7 @@ pub(super) enum Endable {
     /// Unknown, because the batch itself changes the nodes.
     NotKnownYet,
     Known {
-        /// The nodes that were there.
+        /// The nodes of the store.
         nodes: Vec<StoredNode>,
         /// The items that none of them can take.
         work: Vec<StrandedWork>,

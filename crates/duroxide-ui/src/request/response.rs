@@ -23,7 +23,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("permissions-policy"), "camera=(), microphone=(), geolocation=()"),
 ];
 
-pub(crate) async fn dress(request: Request, next: Next) -> Response {
+pub(crate) async fn complete(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let root = links::root_of(&parts);
     let mut response = next.run(Request::from_parts(parts, body)).await;

@@ -1,9 +1,9 @@
-//! What a notification says of a commit.
+//! [`News`]: the content of a notification about a commit.
 
 use duroxide_provider::store::Readies;
 
-/// What another process has committed, as far as others can use it: the lowest numbers of the instances and of the
-/// activities that it has left to be claimed. A commit that only changes what clients wait for leaves none.
+/// What a commit has left for other processes to claim: the lowest number of an instance and of an activity. A commit that
+/// only changes a status that clients wait for leaves none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct News {
     pub(crate) instances_from: Option<u64>,
@@ -11,15 +11,15 @@ pub(crate) struct News {
 }
 
 impl News {
-    /// Whatever there may be.
+    /// Any instance and any activity may be ready.
     pub(crate) const ANYTHING: Self = Self { instances_from: Some(0), activities_from: Some(0) };
 
-    /// The queues that have something.
+    /// The queues that have ready items.
     pub(crate) fn readies(self) -> Readies {
         Readies { instances: self.instances_from.is_some(), activities: self.activities_from.is_some() }
     }
 
-    /// What either says.
+    /// Merges two notifications.
     pub(crate) fn and(self, other: Self) -> Self {
         let lowest = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
         Self {
@@ -35,7 +35,7 @@ impl News {
         format!("{sender}{}{}", part('i', self.instances_from), part('a', self.activities_from))
     }
 
-    /// The sender of a notification and what it says. What cannot be understood may be anything.
+    /// The sender and the content of a notification. A payload that cannot be parsed counts as [`Self::ANYTHING`].
     pub(super) fn parse(payload: &str) -> (&str, Self) {
         let mut words = payload.split(' ');
         let sender = words.next().unwrap_or_default();
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_says_who_left_what() {
+    fn a_payload_names_its_sender_and_what_is_ready() {
         for (instances_from, activities_from) in
             [(None, None), (Some(7), None), (None, Some(u64::MAX)), (Some(0), Some(9))]
         {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_numbers_of_all_news_count() {
+    fn merged_notifications_have_the_lowest_numbers() {
         let one = News { instances_from: Some(7), activities_from: None };
         let other = News { instances_from: Some(5), activities_from: Some(3) };
         assert_eq!(one.and(other), other);

@@ -1,4 +1,4 @@
-//! Places in the list of all instances.
+//! Cursors: positions in the list of all instances.
 
 use duroxide_provider::ProviderError;
 
@@ -6,7 +6,7 @@ use duroxide_provider::ProviderError;
 const PREFIX: &str = "row-";
 
 /// The cursor of the page behind a row. Rows are numbered in the order in which they were made and no number is used
-/// twice, so the place stays where it is, whatever happens to the instance.
+/// twice, so the position stays valid, also if the instance is deleted.
 pub(crate) fn behind(row: u64) -> String {
     format!("{PREFIX}{row}")
 }

@@ -1,4 +1,4 @@
-//! Stored text back to events, on the caller's thread. No event that cannot be decoded is ever skipped.
+//! Decodes stored text into events, on the caller's thread. An undecodable event is reported, never skipped.
 
 use duroxide_core::{Event, EventKind, OrchestrationDescriptor, TracedInput, WorkItem};
 use duroxide_provider::{
@@ -52,7 +52,7 @@ pub(crate) fn decode_event(operation: &str, data: &str, instance: &str) -> Resul
     })
 }
 
-/// How an instance stands, or a permanent error.
+/// The status of an instance, or a permanent error.
 pub(crate) fn decode_status(
     operation: &str,
     stored: StoredStatus,
@@ -69,16 +69,14 @@ pub(crate) fn decode_status(
 
 /// The descriptor of an instance, from its first event.
 pub(crate) fn descriptor_of(first: Event) -> Option<OrchestrationDescriptor> {
-    match first.kind {
-        EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } => {
-            Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
-        }
-        _ => None,
-    }
+    let EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } = first.kind else {
+        return None;
+    };
+    Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
 }
 
-/// Whether an instance that was found is the one that a start asks for: by name and input. The version plays no part, because
-/// a start without one is recorded with the version that a node chose; nor does the trace, which each call has its own.
+/// Whether an existing instance is the one that a start asks for, by name and input. The version is not compared, because a
+/// start without a version is recorded with the version that a node chose; nor is the trace, which differs in each call.
 pub(crate) fn compare_starts(asked: &WorkItem, found: &StoredStart) -> StartOutcome {
     let WorkItem::StartOrchestration { orchestration: asked_name, input: asked_input, .. } = asked else {
         return StartOutcome::FoundUnknown;
@@ -100,27 +98,21 @@ pub(crate) fn compare_starts(asked: &WorkItem, found: &StoredStart) -> StartOutc
 }
 
 fn recorded_start(first: Event) -> Option<(String, String)> {
-    match first.kind {
-        EventKind::OrchestrationStarted { name, input, .. } => Some((name, input)),
-        _ => None,
-    }
+    let EventKind::OrchestrationStarted { name, input, .. } = first.kind else { return None };
+    Some((name, input))
 }
 
 fn queued_start(item: WorkItem) -> Option<(String, String)> {
-    match item {
-        WorkItem::StartOrchestration { orchestration, input, .. } => Some((orchestration, input)),
-        _ => None,
-    }
+    let WorkItem::StartOrchestration { orchestration, input, .. } = item else { return None };
+    Some((orchestration, input))
 }
 
-/// How many queue messages the execution was given by the one before it.
+/// How many queue messages the execution inherited from the one before it.
 pub(crate) fn carried_messages(first: &Event) -> u64 {
-    match &first.kind {
-        EventKind::OrchestrationStarted { carry_forward_events: Some(carried), .. } => {
-            u64::try_from(carried.len()).unwrap_or(u64::MAX)
-        }
-        _ => 0,
-    }
+    let EventKind::OrchestrationStarted { carry_forward_events: Some(carried), .. } = &first.kind else {
+        return 0;
+    };
+    u64::try_from(carried.len()).unwrap_or(u64::MAX)
 }
 
 /// The duroxide version that an event is stamped with; `unknown` if the text has none.
@@ -132,7 +124,7 @@ pub(crate) fn stamped_version(data: &str) -> String {
     serde_json::from_str::<Stamp>(data).map_or_else(|_| "unknown".to_owned(), |stamp| stamp.duroxide_version)
 }
 
-/// An event as it is stored, with its kind if that can be told.
+/// An event as it is stored, with its kind if the text names one.
 pub(crate) fn raw_event(row: EventRow) -> RawEvent {
     #[derive(Deserialize)]
     struct Kind {

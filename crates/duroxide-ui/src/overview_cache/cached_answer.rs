@@ -1,4 +1,4 @@
-//! [`Kept`]: a cached answer that is costly to read, refreshed in the background.
+//! [`CachedAnswer`]: a cached answer that is costly to read, refreshed in the background.
 //!
 //! A caller gets the cached answer at once. If it is old, one task reads it again, however many callers ask meanwhile.
 //! A read that took a time `t` is not repeated for 40 `t` (or another factor), so the reads of one answer never take
@@ -30,7 +30,7 @@ pub(crate) struct Answer<T> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Kept<T> {
+pub(crate) struct CachedAnswer<T> {
     state: Mutex<State<T>>,
     patience: u32,
     /// The number of finished reads.
@@ -44,7 +44,7 @@ struct State<T> {
     is_reading: bool,
 }
 
-impl<T: Send + Sync + 'static> Kept<T> {
+impl<T: Send + Sync + 'static> CachedAnswer<T> {
     pub(crate) fn new() -> Arc<Self> {
         Self::with_patience(PATIENCE)
     }
@@ -100,7 +100,7 @@ impl<T: Send + Sync + 'static> Kept<T> {
     }
 }
 
-struct EndOfRead<'a, T: Send + Sync + 'static>(&'a Kept<T>, Instant);
+struct EndOfRead<'a, T: Send + Sync + 'static>(&'a CachedAnswer<T>, Instant);
 
 impl<T: Send + Sync + 'static> Drop for EndOfRead<'_, T> {
     fn drop(&mut self) {
@@ -122,52 +122,52 @@ mod tests {
 
     use super::*;
 
-    async fn ask(kept: &Arc<Kept<u32>>, reads: &Arc<AtomicU32>, cost: Duration) -> Option<u32> {
+    async fn ask(cached: &Arc<CachedAnswer<u32>>, reads: &Arc<AtomicU32>, cost: Duration) -> Option<u32> {
         let reads = Arc::clone(reads);
         let read = async move {
             sleep(cost).await;
             Some(reads.fetch_add(1, Ordering::SeqCst) + 1)
         };
-        kept.get(read).await.map(|answer| answer.value)
+        cached.get(read).await.map(|answer| answer.value)
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_read_once_however_many_ask() {
-        let (kept, reads) = (Kept::new(), Arc::new(AtomicU32::new(0)));
+        let (cached, reads) = (CachedAnswer::new(), Arc::new(AtomicU32::new(0)));
         let cost = Duration::from_millis(10);
-        let asks = (0..20).map(|_| ask(&kept, &reads, cost));
+        let asks = (0..20).map(|_| ask(&cached, &reads, cost));
         let answers = futures_util::future::join_all(asks).await;
         assert_eq!(answers, vec![Some(1); 20]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_read_is_answered_at_once_and_repeated_after_forty_times_its_cost() {
-        let (kept, reads) = (Kept::new(), Arc::new(AtomicU32::new(0)));
+        let (cached, reads) = (CachedAnswer::new(), Arc::new(AtomicU32::new(0)));
         let cost = Duration::from_secs(1);
         let begin = Instant::now();
-        assert_eq!(ask(&kept, &reads, cost).await, None);
+        assert_eq!(ask(&cached, &reads, cost).await, None);
         assert!(begin.elapsed() <= FIRST_WAIT);
         sleep(cost).await;
-        assert_eq!(ask(&kept, &reads, cost).await, Some(1));
+        assert_eq!(ask(&cached, &reads, cost).await, Some(1));
         advance(Duration::from_millis(39_900)).await;
-        assert_eq!(ask(&kept, &reads, cost).await, Some(1));
+        assert_eq!(ask(&cached, &reads, cost).await, Some(1));
         sleep(cost * 2).await;
         assert_eq!(reads.load(Ordering::SeqCst), 1, "read again too early");
         let begin = Instant::now();
-        assert_eq!(ask(&kept, &reads, cost).await, Some(1), "an old answer is better than waiting");
+        assert_eq!(ask(&cached, &reads, cost).await, Some(1), "an old answer is better than waiting");
         assert_eq!(begin.elapsed(), Duration::ZERO);
         sleep(cost * 2).await;
-        assert_eq!(ask(&kept, &reads, cost).await, Some(2));
+        assert_eq!(ask(&cached, &reads, cost).await, Some(2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_read_that_fails_or_panics_is_tried_again() {
-        let kept = Kept::<u32>::new();
-        assert!(kept.get(async { None }).await.is_none());
-        assert!(kept.get(async { Some(1) }).await.is_none(), "not at once");
+        let cached = CachedAnswer::<u32>::new();
+        assert!(cached.get(async { None }).await.is_none());
+        assert!(cached.get(async { Some(1) }).await.is_none(), "not at once");
         advance(SHORTEST).await;
-        assert!(kept.get(async { panic!("a panic of a store") }).await.is_none());
+        assert!(cached.get(async { panic!("a panic of a store") }).await.is_none());
         advance(SHORTEST).await;
-        assert_eq!(kept.get(async { Some(3) }).await.unwrap().value, 3);
+        assert_eq!(cached.get(async { Some(3) }).await.unwrap().value, 3);
     }
 }

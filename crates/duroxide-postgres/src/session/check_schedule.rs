@@ -1,0 +1,104 @@
+//! When a process checks for dead nodes: the processes take turns, so that checks are frequent and each process makes few.
+
+use std::time::Duration;
+
+/// The length of a turn. A dead process misses its own turn, so four processes or more find it after two turns at the latest.
+const TURN: Duration = Duration::from_millis(325);
+/// A process checks at most once in this many turns; otherwise a process that is alone would take every turn. Two processes
+/// find a dead one within this many turns, so that its claims are released within two seconds.
+const TURNS_MIN: u64 = 4;
+/// How often a process without nodes checks: it ends no dead nodes, and only has to know whether other processes listen.
+pub(super) const WITHOUT_NODES: Duration = Duration::from_secs(10);
+
+/// This process's rank in the rotation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RotationRank {
+    /// The number of processes before this one.
+    pub(super) rank: u64,
+    pub(super) processes: u64,
+}
+
+impl RotationRank {
+    /// How long to wait from `now`, a time of the database's clock, which all processes share. A check is made in the middle of
+    /// a turn, so that a process that is a little early or late does not take a turn twice.
+    pub(super) fn next_turn(self, now: Duration) -> Duration {
+        let (turns, micros) = (self.processes.max(TURNS_MIN), as_micros(now));
+        // Spreads fewer than four processes over the four turns.
+        let own = self.rank * turns / self.processes.max(1);
+        let turn = as_micros(TURN);
+        let current = micros / turn;
+        let ahead = match (own + turns - current % turns) % turns {
+            0 => turns,
+            ahead => ahead,
+        };
+        Duration::from_micros((current + ahead) * turn + turn / 2 - micros)
+    }
+}
+
+fn as_micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When these processes check within half a minute, in milliseconds.
+    fn checks(processes: u64, alive: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let mut checks: Vec<u64> = Vec::new();
+        for rank in alive {
+            let mut now = Duration::from_millis(1_000_000 + 77 * rank);
+            while now < Duration::from_millis(1_030_000) {
+                now += RotationRank { rank, processes }.next_turn(now);
+                checks.push(u64::try_from(now.as_millis()).unwrap());
+            }
+        }
+        checks.sort_unstable();
+        checks
+    }
+
+    fn longest_gap(checks: &[u64]) -> u64 {
+        // The last checks are those of few.
+        let all = checks.iter().zip(&checks[1..]).filter(|(_, next)| **next < 1_023_000);
+        all.map(|(one, next)| next - one).max().unwrap()
+    }
+
+    #[test]
+    fn a_check_is_made_in_every_turn_and_each_process_makes_few() {
+        for processes in 2..=10 {
+            let checks = checks(processes, 0..processes);
+            assert!(longest_gap(&checks) <= 650, "{processes}: {checks:?}");
+            let of_each = checks.len() as u64 / processes;
+            assert!(of_each <= 30_000 / 1_300 + 2, "{processes}: {checks:?}");
+            assert!(checks.len() as u64 <= 30_000 / 325 + 2 * processes, "{processes}: {checks:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_process_that_dies_only_its_own_turn_is_missing() {
+        for processes in 2..=10 {
+            for dead in 0..processes {
+                let checks = checks(processes, (0..processes).filter(|rank| *rank != dead));
+                let bound = if processes < 4 { 1_300 } else { 650 };
+                assert!(longest_gap(&checks) <= bound, "{processes} without {dead}: {checks:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_is_alone_does_not_take_every_turn() {
+        let checks = checks(1, [0]);
+        assert!(longest_gap(&checks) == 1_300 && checks.len() < 30, "{checks:?}");
+    }
+
+    #[test]
+    fn one_that_is_early_or_late_does_not_take_a_turn_twice() {
+        let rank = RotationRank { rank: 1, processes: 3 };
+        let first = Duration::from_secs(1_000);
+        let taken = first + rank.next_turn(first);
+        for (early, late) in [(150, 0), (0, 150)] {
+            let checked = taken + Duration::from_millis(late) - Duration::from_millis(early);
+            assert!(rank.next_turn(checked) > Duration::from_millis(1_100));
+        }
+    }
+}
