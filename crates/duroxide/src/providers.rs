@@ -3,17 +3,17 @@
 //! A store of your own implements [`Provider`], and [`ProviderAdmin`] if it can be managed.
 
 pub use duroxide_provider::{
-    ClaimToken, DeadLetter, DeadLetterQueue, DeleteInstanceResult, DequeuedItem, DispatcherCapabilityFilter,
-    ExecutionInfo, ExecutionMetadata, HandlerCapability, InstanceCount, InstanceFilter, InstanceInfo,
-    InstanceNeeds, InstancePage, InstanceQuery, InstanceSummary, InstanceTree, InstanceWatch, JoinedNode,
-    KvEntry, LaneSummary, LoadedExecution, MissingCapability, NextExecution, NodeAnnouncement,
-    NodeCapability, NodeId, NodeMembership, OpenRound, OrchestrationClaim, OrchestrationFetch,
-    OrchestrationItem, Provider, ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths,
-    QueueSummary, QueuedActivityInfo, QueuedMessageInfo, QueuedWork, RawEvent, Round, RouteSummary,
-    ScheduledActivityIdentifier, ScheduledTimerIdentifier, SemverRange, SessionFetchConfig, SessionLease,
-    StartOutcome, StatusSnapshot, StorePosition, StrandedWork, SummaryRequest, SystemMetrics, TagFilter,
-    VersionTriple, WorkClaim, WorkFetch, WorkItem, WorkLock, current_build_version, management, run_round,
-    short_node_name,
+    ActivityStop, ClaimToken, DeadLetter, DeadLetterQueue, DeleteInstanceResult, Demand, DequeuedItem,
+    DispatcherCapabilityFilter, ExecutionInfo, ExecutionMetadata, HandlerCapability, InstanceCount,
+    InstanceFilter, InstanceInfo, InstanceNeeds, InstancePage, InstanceQuery, InstanceSummary, InstanceTree,
+    InstanceWatch, JoinedNode, KvEntry, LaneSummary, LoadedExecution, Losses, MissingCapability,
+    NextExecution, NodeAnnouncement, NodeCapability, NodeId, NodeMembership, OpenRound, OrchestrationClaim,
+    OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin, ProviderError, PruneOptions, PruneResult,
+    QueueDepths, QueueSummary, QueuedActivityInfo, QueuedMessageInfo, QueuedWork, RawEvent, RenewedWorkItem,
+    Round, RouteSummary, ScheduledActivityIdentifier, ScheduledTimerIdentifier, SemverRange,
+    SessionFetchConfig, SessionLease, StartOutcome, StatusSnapshot, StorePosition, StrandedWork,
+    SummaryRequest, SystemMetrics, TagFilter, TellOfDemand, VersionTriple, Wanted, WorkClaim, WorkFetch,
+    WorkItem, WorkLock, current_build_version, management, run_round, short_node_name,
 };
 
 /// The error of a failed provider call.

@@ -27,6 +27,21 @@ use crate::bounds;
 
 type PRes<T> = Result<T, ProviderError>;
 
+/// What a store needs that serves fetches while they wait, renews with a request to stop, or counts losses.
+#[test]
+fn every_type_in_a_signature_of_the_contract_has_a_public_path() {
+    use duroxide::providers::{ActivityStop, Demand, Losses, RenewedWorkItem, TellOfDemand, Wanted};
+
+    fn wanted(demand: &dyn Demand, tell: TellOfDemand) -> Wanted {
+        demand.on_rise(tell);
+        demand.wanted()
+    }
+    let _: fn(&dyn Demand, TellOfDemand) -> Wanted = wanted;
+    assert!(!RenewedWorkItem::default().stop_requested);
+    assert_eq!(Losses::default().lost, 0);
+    let _: fn(&ExecutionMetadata) -> &Vec<ActivityStop> = |metadata| &metadata.stop_activities;
+}
+
 /// A third party's store: knows nothing of what was added later. Its signatures are S1.3, S1.6, S1.9,
 /// S3.12, C2 and C3.
 struct Plain;
