@@ -61,6 +61,7 @@ mod management;
 mod nodes;
 mod readiness;
 mod rounds;
+mod routes;
 mod row;
 mod sessions;
 mod tables;

@@ -6,7 +6,7 @@ use duroxide_core::{Event, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
 use super::{
     BatchBound, Extent, InstanceChange, InstanceLock, InstanceRow, Lease, Loaded, QueuedMessage, Readiness,
-    Rows, Rules, Tables, VisibleMessages, readiness::start_target,
+    Rows, Rules, Tables, VisibleMessages, routes::start_target,
 };
 use crate::{
     OrchestrationClaim, StorePosition,

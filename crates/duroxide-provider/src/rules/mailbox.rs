@@ -4,7 +4,8 @@ use duroxide_core::INITIAL_EXECUTION_ID;
 
 use super::{
     InstanceRow, NewMessage, QueuedMessage, Readiness, Rows, Rules, Tables,
-    readiness::{due_at, route_of_start},
+    readiness::due_at,
+    routes::route_of_start,
 };
 use crate::store::{Answer, MessageRow, StoredStart, Visibility, timer_key};
 
