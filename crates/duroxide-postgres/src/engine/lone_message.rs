@@ -1,7 +1,8 @@
 //! Transactions of a single message to an instance that waits for it.
 //!
 //! A process that only raises events knows little of the instances they are for, so each event would cost it two round trips: one
-//! to lock and load the instance, one to write. Where the instance waits for a message, one statement does both.
+//! to lock and load the instance, one to write. Where the instance waits for a message, one statement does both: a shortcut of
+//! `rules/readiness.rs`, which says what it may assume.
 
 use std::time::Instant;
 

@@ -3,7 +3,7 @@
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     InstanceFilter,
-    rules::{InstanceChange, InstanceRow, Loaded, Readiness},
+    rules::{InstanceChange, InstanceRow, Loaded},
     store::bounds::BULK_LIMIT_DEFAULT,
 };
 
@@ -88,7 +88,7 @@ impl PostgresTables {
 
     pub(super) fn wake_instance(&mut self, number: u64, ready: u64) -> Result<(), Trouble> {
         if let Some(mut row) = self.instance(number)? {
-            row.readiness = Readiness::Ready { number: ready };
+            row.wake(ready);
             self.set.instances.put(number, row);
         }
         Ok(())

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use duroxide_core::{Event, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
 use super::{
-    BatchBound, Extent, InstanceChange, InstanceLock, InstanceRow, Lease, Loaded, QueuedMessage, Readiness,
-    Rows, Rules, Tables, VisibleMessages, routes::start_target,
+    BatchBound, Extent, InstanceChange, InstanceLock, InstanceRow, Lease, Loaded, QueuedMessage, Rows, Rules,
+    Tables, VisibleMessages, routes::start_target,
 };
 use crate::{
     OrchestrationClaim, StorePosition,
@@ -109,7 +109,7 @@ impl<T: Tables> Rules<T> {
     /// The instance of this id, if it is ready.
     fn ready_instance(&mut self, id: &str) -> Rows<Vec<u64>> {
         let row = self.tables.instance_named(id)?;
-        let ready = row.filter(|row| matches!(row.readiness, Readiness::Ready { .. }));
+        let ready = row.filter(InstanceRow::is_ready);
         Ok(ready.map(|row| row.number).into_iter().collect())
     }
 
@@ -250,8 +250,7 @@ impl<T: Tables> Rules<T> {
             length: fetch.lock_timeout,
             node: fetch.node,
         };
-        row.readiness = Readiness::Waiting { until: Some(lease.until) };
-        row.lock = Some(InstanceLock { lease, extent });
+        row.lock(InstanceLock { lease, extent });
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use std::{collections::HashMap, sync::Arc};
 use duroxide_core::{Timestamp, WorkItem};
 use duroxide_provider::{
     rules::{
-        InstanceChange, InstanceRow, Loaded, NewMessage, QueuedActivity, QueuedMessage, RUNNING, Readiness,
+        InstanceChange, InstanceRow, Loaded, NewMessage, QueuedActivity, QueuedMessage, RUNNING,
         VisibleMessages,
     },
     store::ActivityRow,
@@ -180,7 +180,7 @@ impl RowCache {
     /// An instance that waited is ready on its route.
     pub(super) fn woken(&mut self, number: u64, ready: u64) {
         if let Some(loaded) = self.instances.get_mut(&number).and_then(|cached| cached.loaded.as_mut()) {
-            loaded.row.readiness = Readiness::Ready { number: ready };
+            loaded.row.wake(ready);
         }
     }
 

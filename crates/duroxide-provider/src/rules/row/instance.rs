@@ -69,7 +69,7 @@ impl InstanceRow {
             suspect: false,
             losses: Losses::default(),
             route: None,
-            readiness: Readiness::Waiting { until: None },
+            readiness: Readiness::waits_for_message(),
         }
     }
 
@@ -110,7 +110,7 @@ impl InstanceRow {
     }
 }
 
-/// Whether an instance can be claimed. Decided in `rules/readiness.rs` alone.
+/// Whether an instance can be claimed. Decided in `rules/readiness.rs` alone; tables only store it and read it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Readiness {
     /// A claim that accepts its route takes it. Lower numbers go first.
