@@ -186,9 +186,7 @@ impl Extent {
     /// Whether a message of the mailbox is among those that the lock holds.
     pub fn holds(&self, message: &QueuedMessage) -> bool {
         match *self {
-            Self::Visible { at, up_to } => {
-                message.number <= up_to && message.due_at <= at && message.hidden_until <= at
-            }
+            Self::Visible { at, up_to } => message.number <= up_to && message.is_visible(at),
             Self::Marked { mark } => message.mark == Some(mark),
         }
     }
