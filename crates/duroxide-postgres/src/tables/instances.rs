@@ -17,7 +17,7 @@ use crate::{
 const CHILDREN: &str = "SELECT number FROM {s}.instance WHERE parent = $1 ORDER BY number";
 const LEASED: &str = "SELECT {columns instance} FROM {s}.instance
     WHERE instance.lock_until > $1 ORDER BY instance.number FOR UPDATE";
-/// Ended roots, or all known instances. An instance that waits for its successor has not ended.
+/// Ended roots, or all known instances: `is_end_of_instance` of the rules in SQL.
 const BULK: &str = "SELECT instance.number, instance.id FROM {s}.instance
     LEFT JOIN {s}.execution
         ON execution.instance = instance.number AND execution.execution_id = instance.execution_id

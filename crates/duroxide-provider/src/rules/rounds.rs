@@ -2,9 +2,7 @@
 
 use duroxide_core::Timestamp;
 
-use super::{
-    ExecutionRow, InstanceChange, InstanceRow, Loaded, RUNNING, Rows, Rules, Tables, readiness::due_at,
-};
+use super::{ExecutionRow, InstanceChange, InstanceRow, Loaded, Rows, Rules, Tables, readiness::due_at};
 use crate::{
     ExecutionMetadata, Losses,
     store::{Answer, ApplyError, Ended, MessageRow, PreparedExecution, PreparedRound},
@@ -87,7 +85,7 @@ impl<T: Tables> Rules<T> {
             self.describe_execution(&mut execution, &part.metadata);
             execution.turns += turns;
             self.tables.write_execution(row.number, part.execution_id, &execution)?;
-            if part.metadata.status.is_some() && execution.status != RUNNING {
+            if part.metadata.status.is_some() && execution.has_ended() {
                 self.merge_key_values(row.number)?;
             }
             if part.execution_id == row.execution_id {

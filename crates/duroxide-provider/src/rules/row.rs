@@ -12,7 +12,7 @@ pub use self::{
     activity::{Lane, LaneId, QueuedActivity, SessionRow},
     instance::{
         CONTINUED_AS_NEW, ExecutionRow, Extent, InstanceLock, InstanceRow, Lease, Loaded, RUNNING, Readiness,
-        Route, RouteId,
+        Route, RouteId, is_end_of_execution, is_end_of_instance,
     },
     message::{BatchBound, QueuedMessage, VisibleMessages, is_start},
     upkeep::{DeadLetterRow, ExecutionAge, Origin, Removal},

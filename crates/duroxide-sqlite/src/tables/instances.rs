@@ -6,8 +6,8 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{
     InstanceFilter, Losses, NodeId,
     rules::{
-        Extent, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Lease, Loaded, RUNNING, Readiness,
-        RouteId, Rows,
+        ExecutionRow, Extent, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Lease, Loaded,
+        Readiness, RouteId, Rows,
     },
 };
 use rusqlite::{Row, ToSql, params_from_iter};
@@ -260,7 +260,7 @@ impl InstanceTable for SqliteTables {
 
     fn store(&mut self, loaded: Loaded, change: InstanceChange) -> Rows<()> {
         update(&self.db, &loaded.row, change)?;
-        if loaded.execution.as_ref().is_some_and(|execution| execution.status != RUNNING) {
+        if loaded.execution.as_ref().is_some_and(ExecutionRow::has_ended) {
             self.payloads.forget_instance(loaded.row.number);
         }
         self.cache.put_back(loaded);

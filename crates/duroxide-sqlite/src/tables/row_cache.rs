@@ -11,7 +11,7 @@ use std::{collections::HashMap, sync::Arc};
 use duroxide_core::{Timestamp, WorkItem};
 use duroxide_provider::{
     rules::{
-        InstanceChange, InstanceRow, Loaded, NewMessage, QueuedActivity, QueuedMessage, RUNNING,
+        ExecutionRow, InstanceChange, InstanceRow, Loaded, NewMessage, QueuedActivity, QueuedMessage,
         VisibleMessages,
     },
     store::ActivityRow,
@@ -132,7 +132,7 @@ impl RowCache {
     /// Caches a row again that a rule has written. Rows of ended instances are dropped: few are needed again.
     pub(super) fn put_back(&mut self, loaded: Loaded) {
         let number = loaded.row.number;
-        if loaded.execution.as_ref().is_some_and(|execution| execution.status != RUNNING) {
+        if loaded.execution.as_ref().is_some_and(ExecutionRow::has_ended) {
             return self.forget(&loaded.row);
         }
         if let Some(cached) = self.instances.get_mut(&number) {
