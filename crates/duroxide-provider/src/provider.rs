@@ -2,7 +2,7 @@
 
 mod delegate;
 mod layer;
-mod methods;
+pub(crate) mod methods;
 
 pub use layer::ProviderLayer;
 pub use methods::{operation_of, signatures};

@@ -1,5 +1,7 @@
 //! `StoreReader`: what clients and operators read from an engine.
 
+pub mod methods;
+
 use std::collections::BTreeMap;
 
 use duroxide_core::{INITIAL_EXECUTION_ID, KvEntry, SystemStats, Timestamp};
