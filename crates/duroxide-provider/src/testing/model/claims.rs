@@ -153,7 +153,7 @@ impl ModelEngine {
             return None;
         }
         instance.suspect |= instance.lock.is_some();
-        instance.losses = instance.losses.claimed_again(instance.lock.is_some());
+        instance.losses.lost += u32::from(instance.lock.is_some());
         let lock = Lock::new(key, nonce, self.now, fetch.lock_timeout, fetch.node);
         let lock_token = lock.token.clone();
         instance.lock = Some(lock);
@@ -227,7 +227,7 @@ impl ModelEngine {
         let activity = self.activities.get_mut(&key).unwrap();
         let claimed_before = std::mem::replace(&mut activity.claimed, true);
         activity.attempts += 1;
-        activity.losses = activity.losses.claimed_again(activity.lock.is_some());
+        activity.losses.lost += u32::from(activity.lock.is_some());
         let lock = Lock::new(key, nonce, self.now, fetch.lock_timeout, fetch.node);
         let lock_token = lock.token.clone();
         activity.lock = Some(lock);
