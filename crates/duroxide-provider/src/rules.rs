@@ -61,7 +61,6 @@ mod management;
 mod nodes;
 mod readiness;
 mod rounds;
-mod routes;
 mod row;
 mod sessions;
 mod tables;

@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl<T: Tables> Rules<T> {
-    /// Queues an activity, unless it is queued. Nobody asks whether the instance was ever started.
+    /// Queues an activity, unless it is queued. The instance need not exist.
     pub(super) fn enqueue_activity(&mut self, activity: &ActivityRow) -> Rows<()> {
         let instance = self.open_instance(&activity.instance)?.number;
         self.enqueue_activity_of(instance, activity)

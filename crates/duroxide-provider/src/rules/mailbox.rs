@@ -3,7 +3,8 @@
 use duroxide_core::INITIAL_EXECUTION_ID;
 
 use super::{
-    InstanceRow, NewMessage, QueuedMessage, Rows, Rules, Tables, readiness::due_at, routes::route_of_start,
+    InstanceRow, NewMessage, QueuedMessage, Rows, Rules, Tables,
+    readiness::{due_at, route_of_start},
 };
 use crate::store::{Answer, MessageRow, StoredStart, Visibility, timer_key};
 

@@ -19,8 +19,11 @@
 //! [`DueInstance::is_plainly_ready`]: super::DueInstance::is_plainly_ready
 //! [`ActivityTable::wake_due_activities`]: super::ActivityTable::wake_due_activities
 
+mod routes;
+
 use duroxide_core::Timestamp;
 
+pub(super) use self::routes::{route_of_start, start_target};
 use super::{
     InstanceChange, InstanceLock, InstanceRow, Lease, QueuedActivity, Readiness, RouteId, Rows, Rules,
     Tables, is_start,

@@ -36,7 +36,7 @@ impl PreparedRound {
         self.execution.events.iter().map(|event| event.event_id).max().filter(|_| ended)
     }
 
-    /// How its instance stands since it was committed, for a round that [`Ended`] it.
+    /// The status of its instance since it was committed, for a round that [`Ended`] it.
     pub fn status_after(&self, ended: &Ended) -> StoredStatus {
         let last = self.execution.events.iter().max_by_key(|event| event.event_id);
         StoredStatus {

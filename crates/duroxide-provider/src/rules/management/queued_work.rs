@@ -7,7 +7,7 @@ use duroxide_core::Timestamp;
 use crate::{
     DeadLetter, InstanceNeeds, QueuedActivityInfo, QueuedMessageInfo, QueuedWork, SessionLease,
     VersionTriple, WorkLock,
-    rules::{InstanceRow, Lane, Lease, QueuedActivity, QueuedMessage, SessionRow, routes::start_target},
+    rules::{InstanceRow, Lane, Lease, QueuedActivity, QueuedMessage, SessionRow, readiness::start_target},
     store::{MessageKind, StartTarget, StoredNode},
 };
 

@@ -2,7 +2,7 @@
 
 use duroxide_core::WorkItem;
 
-use super::{InstanceRow, Route, RouteId, Rows, Rules, Tables};
+use crate::rules::{InstanceRow, Route, RouteId, Rows, Rules, Tables};
 use crate::{
     VersionTriple,
     store::{MessageKind, StartTarget},
@@ -11,7 +11,7 @@ use crate::{
 impl<T: Tables> Rules<T> {
     /// The handler that is needed next: that of the instance, or, while it waits for its successor, that of the
     /// visible `ContinueAsNew`.
-    pub(super) fn route_of_known(&mut self, row: &InstanceRow) -> Rows<RouteId> {
+    pub(in crate::rules) fn route_of_known(&mut self, row: &InstanceRow) -> Rows<RouteId> {
         if row.waits_for_successor() {
             return self.route_of_successor(row);
         }
@@ -25,7 +25,7 @@ impl<T: Tables> Rules<T> {
     }
 
     /// The route of an instance whose current execution is pinned to this version.
-    pub(super) fn route_of_execution(
+    pub(in crate::rules) fn route_of_execution(
         &mut self,
         row: &InstanceRow,
         pinned: Option<VersionTriple>,
@@ -44,7 +44,7 @@ impl<T: Tables> Rules<T> {
         }
     }
 
-    pub(super) fn route_of_mailbox(&mut self, number: u64) -> Rows<RouteId> {
+    pub(in crate::rules) fn route_of_mailbox(&mut self, number: u64) -> Rows<RouteId> {
         let continued = self.start_target(number, MessageKind::ContinueAsNew)?;
         let start = match continued {
             Some(start) => Some(start),
@@ -69,12 +69,12 @@ impl<T: Tables> Rules<T> {
 }
 
 /// The route of a start, before its execution is pinned.
-pub(super) fn route_of_start(start: StartTarget) -> Route {
+pub(in crate::rules) fn route_of_start(start: StartTarget) -> Route {
     Route { name: Some(start.name), version: start.version, pinned: None }
 }
 
 /// The handler that a start or `ContinueAsNew` asks for.
-pub(super) fn start_target(item: &WorkItem) -> Option<StartTarget> {
+pub(in crate::rules) fn start_target(item: &WorkItem) -> Option<StartTarget> {
     let (WorkItem::StartOrchestration { orchestration, version, .. }
     | WorkItem::ContinueAsNew { orchestration, version, .. }) = item
     else {
