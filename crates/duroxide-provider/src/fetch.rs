@@ -22,10 +22,10 @@ pub struct Wanted {
 /// How many items a caller wants while its fetch waits. A store that lets fetches wait asks for it when it serves the
 /// fetch: slots may have become free or busy since the fetch was made.
 pub trait Demand: Debug + Send + Sync {
-    /// What is wanted now. The fetch waits on if that is nothing.
+    /// What is wanted now. If zero, the fetch keeps waiting.
     fn wanted(&self) -> Wanted;
 
-    /// Has the store told when more can start than it was last answered, so that it serves the fetch again.
+    /// Registers a callback for when demand rises above the last answer, so that the store serves the fetch again.
     fn on_rise(&self, tell: TellOfDemand);
 }
 

@@ -32,7 +32,6 @@ pub mod layers {
     pub use intercept::{FullyIntercepted, Intercept, Intercepted};
 }
 pub mod management;
-#[allow(clippy::wildcard_enum_match_arm, reason = "not yet gone through")]
 pub mod memory;
 mod node;
 mod provider;
@@ -41,7 +40,6 @@ pub mod rules;
 mod run_round;
 mod start_outcome;
 mod status;
-#[allow(clippy::wildcard_enum_match_arm, reason = "not yet gone through")]
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 #[allow(clippy::wildcard_enum_match_arm, reason = "test tools look at the kinds they know")]

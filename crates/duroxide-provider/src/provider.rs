@@ -2,7 +2,7 @@
 
 mod delegate;
 mod layer;
-mod methods;
+pub(crate) mod methods;
 
 pub use layer::ProviderLayer;
 pub use methods::{operation_of, signatures};
@@ -250,7 +250,7 @@ pub trait Provider: Any + Send + Sync {
         Ok(RenewedWorkItem::default())
     }
 
-    /// How an instance stands; `None` for an unknown one. The default reads the history; ours read one row and
+    /// The status of an instance; `None` for an unknown one. The default reads the history; ours read one row and
     /// at most one event.
     async fn read_status(&self, instance: &str) -> Result<Option<StatusSnapshot>, ProviderError> {
         let mut history = self.read(instance).await?;

@@ -76,7 +76,8 @@ pub use self::{
     row::{
         BatchBound, CONTINUED_AS_NEW, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
         InstanceRow, Lane, LaneId, Lease, Loaded, Origin, QueuedActivity, QueuedMessage, RUNNING, Readiness,
-        Removal, Route, RouteId, SessionRow, VisibleMessages, is_start,
+        Removal, Route, RouteId, SessionRow, VisibleMessages, is_end_of_execution, is_end_of_instance,
+        is_start,
     },
     tables::{
         ActivityItem, ActivityTable, DeadLetterTable, DueInstance, HistoryTable, InstanceChange,

@@ -2,7 +2,7 @@
 
 use duroxide_core::Event;
 
-/// How an instance stands, without its history.
+/// The status of an instance, without its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusSnapshot {
     /// The current execution.

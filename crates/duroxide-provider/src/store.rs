@@ -31,6 +31,8 @@ pub use fetch::{ActivityFetch, FetchRequest, HeldBack, HeldBackBy, InstanceFetch
 pub use node::{NodeRow, StoredNode};
 pub use op::{Answer, Ended, Op, Readies, RemovalTask, StoredStart, Unfinished};
 pub use pending::pending_info;
+#[doc(hidden)]
+pub use reader::methods as reader_methods;
 pub use reader::{
     InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance, StoreReader,
     StoredDescriptor, StoredExecution, StoredStatus,

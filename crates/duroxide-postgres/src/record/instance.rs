@@ -16,7 +16,8 @@ const VISIBLE: &str = "visible";
 const MARKED: &str = "marked";
 
 /// When to look at an instance: at `wait_until`, or earlier. An index has this column, so what happens with every turn does not change
-/// it: a lease that ends later, and a wait without an end. A timer is written as it is, and so is the end of an instance.
+/// it: a lease that ends later, and a wait without an end. A timer is written as it is, and so is the end of an instance
+/// (`is_end_of_instance` of the rules).
 const LOOK_AT: Computed = Computed {
     name: "look_at",
     inserted: "wait_until",

@@ -3,7 +3,7 @@
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     InstanceFilter,
-    rules::{InstanceChange, InstanceRow, Loaded, Readiness},
+    rules::{InstanceChange, InstanceRow, Loaded},
     store::bounds::BULK_LIMIT_DEFAULT,
 };
 
@@ -17,7 +17,7 @@ use crate::{
 const CHILDREN: &str = "SELECT number FROM {s}.instance WHERE parent = $1 ORDER BY number";
 const LEASED: &str = "SELECT {columns instance} FROM {s}.instance
     WHERE instance.lock_until > $1 ORDER BY instance.number FOR UPDATE";
-/// Ended roots, or all known instances. An instance that waits for its successor has not ended.
+/// Ended roots, or all known instances: `is_end_of_instance` of the rules in SQL.
 const BULK: &str = "SELECT instance.number, instance.id FROM {s}.instance
     LEFT JOIN {s}.execution
         ON execution.instance = instance.number AND execution.execution_id = instance.execution_id
@@ -88,7 +88,7 @@ impl PostgresTables {
 
     pub(super) fn wake_instance(&mut self, number: u64, ready: u64) -> Result<(), Trouble> {
         if let Some(mut row) = self.instance(number)? {
-            row.readiness = Readiness::Ready { number: ready };
+            row.wake(ready);
             self.set.instances.put(number, row);
         }
         Ok(())

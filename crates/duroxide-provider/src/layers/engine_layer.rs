@@ -1,25 +1,20 @@
 //! Store engines around others.
 
-use std::{collections::BTreeMap, time::Duration};
-
-use duroxide_core::{SystemStats, Timestamp};
+use std::time::Duration;
 
 use crate::{
-    DeadLetter, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceQuery, InstanceSummary,
-    OrchestrationClaim, QueueDepths, QueueSummary, QueuedWork, SummaryRequest, SystemMetrics, WorkClaim,
+    OrchestrationClaim, WorkClaim,
     store::{
-        ActivityFetch, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, EventRow, Fault,
-        InstanceFetch, InstanceNeeds, Op, Readies, ReadyActivity, ReadyInstance, RunningVersion,
-        SelectedInstance, StoreEngine, StoreFailure, StoreReader, StoreSnapshot, StoredDescriptor,
-        StoredExecution, StoredNode, StoredStatus, TransactionSteps,
+        ActivityFetch, Answer, ApplyError, Batch, Claimed, DeadLetterNote, Done, Fault, InstanceFetch, Op,
+        Readies, StoreEngine, TellOfWrite, TransactionSteps, reader_methods::signatures::*,
     },
 };
 
-/// Makes the trait, and of whatever implements it a store engine, from one list of the engine's methods.
+/// Makes the trait, and of whatever implements it a store engine, from the list of an engine's own methods and that of its reads.
 macro_rules! engine_layer {
     (
-        writes { $(fn $write:ident($($write_argument:ident: $write_type:ty),*) $(-> $written:ty)?;)* }
-        reads { $(fn $read:ident($($read_argument:ident: $read_type:ty),*) -> $result:ty;)* }
+        ($(fn $write:ident($($write_argument:ident: $write_type:ty),*) -> $written:ty;)*)
+        $(fn $read:ident($($read_argument:ident: $read_type:ty),*) -> $result:ty;)*
     ) => {
         /// A store engine around another one. Every method hands its call on; a test overrides what it wants to
         /// count, change or fail.
@@ -37,7 +32,7 @@ macro_rules! engine_layer {
 
             $(
                 #[doc = concat!("Hands on [`StoreEngine::", stringify!($write), "`].")]
-                fn $write(&mut self, $($write_argument: $write_type),*) $(-> $written)? {
+                fn $write(&mut self, $($write_argument: $write_type),*) -> $written {
                     self.with_engine(|engine| engine.$write($($write_argument),*))
                 }
             )*
@@ -51,7 +46,7 @@ macro_rules! engine_layer {
         }
 
         impl<L: EngineLayer> StoreEngine for L {
-            $(fn $write(&mut self, $($write_argument: $write_type),*) $(-> $written)? {
+            $(fn $write(&mut self, $($write_argument: $write_type),*) -> $written {
                 EngineLayer::$write(self, $($write_argument),*)
             })*
         }
@@ -107,46 +102,33 @@ step_layer! {
     fn nodes() -> Result<Vec<StoredNode>, StoreFailure>;
 }
 
-engine_layer! {
-    writes {
+crate::store_reads! {
+    engine_layer,
+    (
         fn transact(batch: &Batch<'_>) -> Result<Done, Fault>;
         fn next_wake(now: Timestamp) -> Result<Option<Timestamp>, StoreFailure>;
         fn changed_elsewhere() -> Result<bool, StoreFailure>;
+        fn tell_of_writes(tell: &TellOfWrite) -> bool;
         fn may_be_ready() -> Result<Readies, StoreFailure>;
         fn reopen() -> Result<(), StoreFailure>;
         fn maintain() -> Result<(), StoreFailure>;
-    }
-    reads {
-        fn history(instance: &str, execution_id: Option<u64>) -> Vec<EventRow>;
-        fn load(instance: &str, execution_id: u64) -> StoredExecution;
-        fn status(instance: &str) -> Option<StoredStatus>;
-        fn status_or_pending(instance: &str) -> Option<StoredStatus>;
-        fn descriptor(instance: &str) -> Option<StoredDescriptor>;
-        fn last_event_id(instance: &str, execution_id: u64) -> Option<u64>;
-        fn custom_status(instance: &str) -> Option<(Option<String>, u64)>;
-        fn kv_value(instance: &str, key: &str) -> Option<String>;
-        fn kv_values(instance: &str) -> BTreeMap<String, String>;
-        fn stats(instance: &str) -> Option<SystemStats>;
-        fn instances(status: Option<&str>) -> Vec<String>;
-        fn select_instances(query: &InstanceQuery, below: Option<u64>, max: usize) -> Vec<SelectedInstance>;
-        fn bulk_selection(filter: &InstanceFilter, running_too: bool) -> Vec<String>;
-        fn mailbox_holds(instance: &str, at_least: u64) -> bool;
-        fn executions(instance: &str) -> Vec<u64>;
-        fn current_execution(instance: &str) -> Option<u64>;
-        fn instance_info(instance: &str) -> Option<InstanceInfo>;
-        fn execution_info(instance: &str, execution_id: u64) -> Option<ExecutionInfo>;
-        fn system_metrics() -> SystemMetrics;
-        fn pending_instances() -> u64;
-        fn queue_depths() -> QueueDepths;
-        fn children(instance: &str) -> Vec<String>;
-        fn running_versions() -> Vec<RunningVersion>;
-        fn dead_letters(limit: Option<u32>) -> Vec<DeadLetter>;
-        fn nodes() -> Vec<StoredNode>;
-        fn ready_instances(wanted: &dyn Fn(&InstanceNeeds) -> bool, max: usize) -> Vec<ReadyInstance>;
-        fn ready_activities(wanted: &dyn Fn(&str, Option<&str>) -> bool, max: usize) -> Vec<ReadyActivity>;
-        fn queued_work(instance: &str, now: Timestamp) -> Option<QueuedWork>;
-        fn instance_summary(request: &SummaryRequest) -> InstanceSummary;
-        fn queue_summary(now: Timestamp) -> QueueSummary;
-        fn snapshot() -> StoreSnapshot;
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::provider::methods::declared;
+
+    /// A method that is not handed on would silently be served by its default body.
+    #[test]
+    fn a_layer_hands_every_method_of_an_engine_on() {
+        let (_, list) = include_str!("engine_layer.rs").rsplit_once("engine_layer,\n    (\n").unwrap();
+        let (list, _) = list.split_once("\n    )\n").unwrap();
+        let name = |line: &'static str| line.trim_start().strip_prefix("fn ")?.split('(').next();
+        let listed: BTreeSet<&str> = list.lines().filter_map(name).collect();
+        let declared = declared(include_str!("../store/engine.rs"), "pub trait StoreEngine:");
+        assert_eq!(listed, declared.into_keys().collect());
     }
 }

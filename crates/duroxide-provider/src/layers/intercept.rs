@@ -19,7 +19,7 @@ pub trait Intercept: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Makes a call, for who wants to decide before it what happens after it.
+    /// Wraps the call; override to act before and after it.
     fn around<T: Send>(
         &self,
         method: &'static str,

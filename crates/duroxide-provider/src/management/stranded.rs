@@ -63,7 +63,7 @@ impl MissingCapability {
     }
 
     /// What the nodes lack for an instance that needs this; `None` if one of them can take it. A name that is not known
-    /// is nobody's lack, and neither is, for a known name, a version that was not asked for or cannot be read.
+    /// counts as available on every node, and so does, for a known name, a version that was not asked for or cannot be read.
     pub fn for_instance(
         nodes: &[NodeCapability],
         name: Option<&str>,

@@ -171,25 +171,31 @@ macro_rules! provider_admin_methods {
     };
 }
 
+/// The methods of a trait in a source file, each with whether it has a body.
+#[cfg(test)]
+pub(crate) fn declared(
+    source: &'static str,
+    of_trait: &str,
+) -> std::collections::BTreeMap<&'static str, bool> {
+    let (_, rest) = source.split_once(of_trait).unwrap();
+    let (body, _) = rest.split_once("\n}\n").unwrap();
+    // Bodies stand deeper than their methods, so such a line starts or ends a declaration.
+    let mut lines = body.lines().filter(|line| line.starts_with("    ") && !line.starts_with("     "));
+    let mut methods = std::collections::BTreeMap::new();
+    while let Some(line) = lines.next() {
+        let line = line.trim_start().trim_start_matches("async ");
+        let Some(signature) = line.strip_prefix("fn ") else { continue };
+        let end = if line.ends_with('(') { lines.next().unwrap() } else { line };
+        methods.insert(signature.split('(').next().unwrap(), end.ends_with('{'));
+    }
+    methods
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    /// The methods of a trait in a source file, each with whether it has a body.
-    fn declared(source: &'static str, of_trait: &str) -> BTreeMap<&'static str, bool> {
-        let (_, rest) = source.split_once(of_trait).unwrap();
-        let (body, _) = rest.split_once("\n}\n").unwrap();
-        // Bodies stand deeper than their methods, so such a line starts or ends a declaration.
-        let mut lines = body.lines().filter(|line| line.starts_with("    ") && !line.starts_with("     "));
-        let mut methods = BTreeMap::new();
-        while let Some(line) = lines.next() {
-            let line = line.trim_start().trim_start_matches("async ");
-            let Some(signature) = line.strip_prefix("fn ") else { continue };
-            let end = if line.ends_with('(') { lines.next().unwrap() } else { line };
-            methods.insert(signature.split('(').next().unwrap(), end.ends_with('{'));
-        }
-        methods
-    }
+    use super::declared;
 
     macro_rules! listed {
         (() $(questions { $(fn $question:ident $_q:tt -> $_r:ty;)* })?

@@ -11,13 +11,12 @@ use crate::{
     DeadLetterQueue, ScheduledActivityIdentifier, SessionFetchConfig, WorkClaim,
     store::{
         ActivityFetch, ActivityRow, Answer, ApplyError, Claimed, DeadLetterNote, DeadLetterReason, HeldBack,
-        HeldBackBy, MessageKind, MessageRow, PreparedStop, Refusal, Visibility,
-        bounds::UNDECODABLE_HIDDEN_FOR, lock_token, token_row,
+        HeldBackBy, MessageRow, PreparedStop, Refusal, bounds::UNDECODABLE_HIDDEN_FOR, lock_token, token_row,
     },
 };
 
 impl<T: Tables> Rules<T> {
-    /// Queues an activity, unless it is queued. Nobody asks whether the instance was ever started.
+    /// Queues an activity, unless it is queued. The instance need not exist.
     pub(super) fn enqueue_activity(&mut self, activity: &ActivityRow) -> Rows<()> {
         let instance = self.open_instance(&activity.instance)?.number;
         self.enqueue_activity_of(instance, activity)
@@ -124,7 +123,7 @@ impl<T: Tables> Rules<T> {
         let Some(instance) = self.tables.instance_named(&only.instance)? else { return Ok(Vec::new()) };
         let found = self.tables.find_activity(instance.number, only.execution_id, only.activity_id)?;
         let activity = found.map(|number| self.tables.activity(number)).transpose()?.flatten();
-        let ready = activity.filter(|activity| activity.waits_until.is_none());
+        let ready = activity.filter(QueuedActivity::is_ready);
         Ok(ready.map(|activity| activity.number).into_iter().collect())
     }
 
@@ -178,25 +177,14 @@ impl<T: Tables> Rules<T> {
             self.claim_session(session, by)?;
         }
         activity.losses = activity.losses.claimed_again(activity.lock.is_some());
-        activity.lock =
-            Some(Lease { token: lock_token, until, length: fetch.lock_timeout, node: fetch.node });
         activity.attempts = activity.attempts.saturating_add(1);
         activity.claimed = true;
-        activity.hidden_until = Timestamp::ZERO;
-        activity.waits_until = Some(until);
+        activity.hold(Lease { token: lock_token, until, length: fetch.lock_timeout, node: fetch.node });
         self.tables.update_activity(&activity)?;
         Ok(claim)
     }
 
     // ---- what the holder does -------------------------------------------------------------------------------
-
-    /// Writes an activity, and decides when it can be claimed: its lease has ended, and no abandon hides it.
-    pub(super) fn settle_activity(&mut self, mut activity: QueuedActivity) -> Rows<()> {
-        let leased_until = activity.lock.as_ref().map_or(Timestamp::ZERO, |lease| lease.until);
-        let until = leased_until.max(activity.hidden_until);
-        activity.waits_until = (self.now < until).then_some(until);
-        self.tables.update_activity(&activity)
-    }
 
     /// The activity that a token locks, whether its lease is live or not.
     pub(super) fn activity_locked_by(&mut self, token: &str) -> Result<QueuedActivity, ApplyError> {
@@ -232,13 +220,9 @@ impl<T: Tables> Rules<T> {
     }
 
     fn complete(&mut self, activity: &QueuedActivity, message: &MessageRow) -> Rows<()> {
-        let is_plain = message.kind == MessageKind::Other && message.visible == Visibility::Now;
-        if is_plain {
-            let ready = self.tables.next_number()?;
-            if self.tables.wake_if_waiting(activity.instance, &message.instance, ready)? {
-                self.tables.delete_activity(activity.number)?;
-                return self.insert_message(activity.instance, message).map(|_| ());
-            }
+        if self.wake_for(activity.instance, message)? {
+            self.tables.delete_activity(activity.number)?;
+            return self.insert_message(activity.instance, message).map(|_| ());
         }
         match self.remove_activity(activity)? {
             Some(owner) if owner.id == message.instance => self.enqueue_to(owner, message),

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use duroxide_core::{Event, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
 use super::{
-    BatchBound, Extent, InstanceChange, InstanceLock, InstanceRow, Lease, Loaded, QueuedMessage, Readiness,
-    Rows, Rules, Tables, VisibleMessages, readiness::start_target,
+    BatchBound, Extent, InstanceChange, InstanceLock, InstanceRow, Lease, Loaded, QueuedMessage, Rows, Rules,
+    Tables, VisibleMessages, readiness::start_target,
 };
 use crate::{
     OrchestrationClaim, StorePosition,
@@ -24,7 +24,7 @@ const UNKNOWN_VERSION: &str = "unknown";
 /// The result of claiming one candidate.
 enum Candidate {
     Claimed,
-    /// Nothing of it could be handed out. What cannot be decoded was put aside; if something else is visible behind it,
+    /// Nothing of it could be handed out. Undecodable messages were hidden; if something else is visible behind it,
     /// the instance is ready again.
     Unfit,
     /// There is no such instance.
@@ -34,7 +34,7 @@ enum Candidate {
 }
 
 /// The decodable messages of a claim, in the order of delivery, and what they say.
-struct Batch {
+struct ClaimedMessages {
     messages: Vec<QueuedMessage>,
     items: Vec<WorkItem>,
     /// Whether nothing else was visible.
@@ -109,7 +109,7 @@ impl<T: Tables> Rules<T> {
     /// The instance of this id, if it is ready.
     fn ready_instance(&mut self, id: &str) -> Rows<Vec<u64>> {
         let row = self.tables.instance_named(id)?;
-        let ready = row.filter(|row| matches!(row.readiness, Readiness::Ready { .. }));
+        let ready = row.filter(InstanceRow::is_ready);
         Ok(ready.map(|row| row.number).into_iter().collect())
     }
 
@@ -127,38 +127,38 @@ impl<T: Tables> Rules<T> {
         if suspect && claimed.items.len() >= fetch.free_slots {
             return Ok(Candidate::MustWait);
         }
-        let batch = self.batch_of(&loaded.row, fetch.whole_mailbox, &mut claimed.dead_letters)?;
-        let can_run = loaded.row.known || batch.messages.iter().any(QueuedMessage::is_start);
-        if batch.messages.is_empty() || !can_run {
+        let taken = self.messages_of(&loaded.row, fetch.whole_mailbox, &mut claimed.dead_letters)?;
+        let can_run = loaded.row.known || taken.messages.iter().any(QueuedMessage::is_start);
+        if taken.messages.is_empty() || !can_run {
             self.settle_at_the_back(loaded.row, InstanceChange::Readiness)?;
             return Ok(Candidate::Unfit);
         }
         loaded.row.suspect = suspect;
-        self.lock_instance(&mut loaded.row, &batch, fetch, nonce)?;
-        if !suspect && self.may_run_early(number, &batch) {
+        self.lock_instance(&mut loaded.row, &taken, fetch, nonce)?;
+        if !suspect && self.may_run_early(number, &taken) {
             claimed.early.push(claimed.items.len());
         }
-        claimed.items.push(self.describe_claim(&loaded, batch)?);
+        claimed.items.push(self.describe_claim(&loaded, taken)?);
         self.tables.store(loaded, InstanceChange::Lock)?;
         Ok(Candidate::Claimed)
     }
 
     /// Whether the turn of a claim may run before the claim is committed: see [`EarlyTurns`](crate::store::EarlyTurns).
-    fn may_run_early(&mut self, number: u64, batch: &Batch) -> bool {
+    fn may_run_early(&mut self, number: u64, taken: &ClaimedMessages) -> bool {
         let is_early = |message: &QueuedMessage| self.early_messages.contains(&message.number);
-        batch.messages.iter().all(is_early)
+        taken.messages.iter().all(is_early)
             && !self.rounds_of.contains(&number)
             && self.tables.is_at_hand(number)
     }
 
     /// The messages that a claim takes. Those that cannot be decoded are counted, hidden and left out, or moved to the
     /// dead letters once they were tried too often (16.10).
-    fn batch_of(
+    fn messages_of(
         &mut self,
         row: &InstanceRow,
         whole_mailbox: bool,
         notes: &mut Vec<DeadLetterNote>,
-    ) -> Rows<Batch> {
+    ) -> Rows<ClaimedMessages> {
         let VisibleMessages { messages: visible, are_all } = self.visible_messages(row, whole_mailbox)?;
         let (mut messages, mut items) =
             (Vec::with_capacity(visible.len()), Vec::with_capacity(visible.len()));
@@ -172,10 +172,10 @@ impl<T: Tables> Rules<T> {
                     messages.push(message);
                     items.push(item);
                 }
-                Err(error) => notes.extend(self.put_aside(row, message, error.to_string())?),
+                Err(error) => notes.extend(self.hide_undecodable(row, message, error.to_string())?),
             }
         }
-        Ok(Batch { messages, items, are_all })
+        Ok(ClaimedMessages { messages, items, are_all })
     }
 
     /// All visible messages, or a bounded part of them and with it the first visible starts, without which an instance
@@ -205,7 +205,7 @@ impl<T: Tables> Rules<T> {
 
     /// Counts and hides a message that cannot be decoded; after too many attempts it becomes a dead letter. It is no
     /// queue message any more: nothing waits behind it.
-    fn put_aside(
+    fn hide_undecodable(
         &mut self,
         row: &InstanceRow,
         mut message: QueuedMessage,
@@ -228,7 +228,7 @@ impl<T: Tables> Rules<T> {
     fn lock_instance(
         &mut self,
         row: &mut InstanceRow,
-        batch: &Batch,
+        taken: &ClaimedMessages,
         fetch: &InstanceFetch,
         nonce: u128,
     ) -> Rows<()> {
@@ -236,12 +236,12 @@ impl<T: Tables> Rules<T> {
         if let Some(lost) = &row.lock {
             self.tables.count_attempt(row.number, &lost.extent)?;
         }
-        let extent = if batch.are_all {
-            let up_to = batch.messages.iter().map(|message| message.number).max().unwrap_or_default();
+        let extent = if taken.are_all {
+            let up_to = taken.messages.iter().map(|message| message.number).max().unwrap_or_default();
             Extent::Visible { at: self.now, up_to }
         } else {
             let mark = self.tables.next_number()?;
-            self.tables.mark_messages(row.number, &batch.messages, mark)?;
+            self.tables.mark_messages(row.number, &taken.messages, mark)?;
             Extent::Marked { mark }
         };
         let lease = Lease {
@@ -250,24 +250,23 @@ impl<T: Tables> Rules<T> {
             length: fetch.lock_timeout,
             node: fetch.node,
         };
-        row.readiness = Readiness::Waiting { until: Some(lease.until) };
-        row.lock = Some(InstanceLock { lease, extent });
+        row.lock(InstanceLock { lease, extent });
         Ok(())
     }
 
-    fn describe_claim(&mut self, loaded: &Loaded, batch: Batch) -> Rows<OrchestrationClaim> {
+    fn describe_claim(&mut self, loaded: &Loaded, taken: ClaimedMessages) -> Rows<OrchestrationClaim> {
         let Loaded { row, execution } = loaded;
         let (name, version) = match &row.name {
             Some(name) => (name.clone(), row.version.clone()),
-            None => self.identity_of_unnamed(row, &batch.items)?,
+            None => self.identity_of_unnamed(row, &taken.items)?,
         };
-        let attempts = batch.messages.iter().map(|message| message.attempts).max().unwrap_or(0);
+        let attempts = taken.messages.iter().map(|message| message.attempts).max().unwrap_or(0);
         Ok(OrchestrationClaim {
             instance: row.id.clone(),
             orchestration_name: name,
             version: version.unwrap_or_else(|| UNKNOWN_VERSION.to_owned()),
             execution_id: if row.known { row.execution_id } else { INITIAL_EXECUTION_ID },
-            messages: batch.items,
+            messages: taken.items,
             lock_token: row.lock.as_ref().map(|lock| lock.lease.token.clone()).unwrap_or_default(),
             attempt_count: attempts.saturating_add(1),
             losses: Some(row.losses),

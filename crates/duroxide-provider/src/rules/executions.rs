@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{ExecutionRow, InstanceChange, InstanceRow, RUNNING, Rows, Rules, Tables};
+use super::{ExecutionRow, InstanceChange, InstanceRow, Rows, Rules, Tables, is_end_of_execution};
 use crate::{
     ExecutionMetadata,
     store::{Answer, ApplyError, EventRow, Refusal, StateChange},
@@ -92,7 +92,7 @@ impl<T: Tables> Rules<T> {
         if let Some(status) = &metadata.status {
             execution.status.clone_from(status);
             execution.output.clone_from(&metadata.output);
-            execution.completed_at = (status != RUNNING).then_some(self.now);
+            execution.completed_at = is_end_of_execution(status).then_some(self.now);
         }
         if let Some(version) = &metadata.pinned_duroxide_version {
             execution.pinned = Some(version.into());

@@ -3,7 +3,7 @@
 use duroxide_core::INITIAL_EXECUTION_ID;
 
 use super::{
-    InstanceRow, NewMessage, QueuedMessage, Readiness, Rows, Rules, Tables,
+    InstanceRow, NewMessage, QueuedMessage, Rows, Rules, Tables,
     readiness::{due_at, route_of_start},
 };
 use crate::store::{Answer, MessageRow, StoredStart, Visibility, timer_key};
@@ -45,11 +45,8 @@ impl<T: Tables> Rules<T> {
         };
         let route = self.tables.route_id(&route_of_start(start.clone()))?;
         let (number, ready) = (self.tables.next_number()?, self.tables.next_number()?);
-        let row = InstanceRow {
-            route: Some(route),
-            readiness: Readiness::Ready { number: ready },
-            ..InstanceRow::mailbox(number, &message.instance, self.now)
-        };
+        let mut row = InstanceRow::mailbox(number, &message.instance, self.now);
+        row.ready_for_start(route, ready);
         Ok(self.tables.insert_instance(&row)? && self.insert_message(number, message)?)
     }
 

@@ -1,16 +1,34 @@
-//! Whether and when an instance can be claimed.
+//! Whether and when an instance or an activity can be claimed.
 //!
-//! [`Rules::decide`] is the only place that answers this. Everything that changes a mailbox or a lock ends in
-//! [`Rules::settle`], or in [`Rules::after_arrival`], which finds the same answer for one more message without looking at
-//! the others.
+//! Every change of a [`Readiness`], and of [`QueuedActivity::waits_until`], is made by a function of this file. For instances
+//! [`Rules::decide`] is the general answer: it looks at the lock and the mailbox. The other functions give the same answer for
+//! one event and look at less: a start of a new instance, one more message, a claim, a round that leaves an empty mailbox.
+//! For activities [`Rules::settle_activity`] is the general answer; a new one is ready at once ([`QueuedActivity::new`]).
+//!
+//! Tables may answer four questions by a statement of their own. Each repeats a function of this file, answers only where it can
+//! be sure, and leaves everything else to that function; the differential test compares both ways with the model.
+//!
+//! | Primitive | Repeats | May assume |
+//! |---|---|---|
+//! | [`InstanceTable::wake_if_waiting`] | [`Rules::after_arrival`] with the result [`AfterArrival::Wakes`] | the message is visible at once, no start and no queue message |
+//! | [`DueInstance::is_plainly_ready`] | [`Rules::decide`] of an instance that has become due | nothing |
+//! | [`ActivityTable::wake_due_activities`] | [`Rules::settle_activity`] of activities that have become due | [`QueuedActivity::waits_until`] was decided here |
+//! | `wake_waiting` of PostgreSQL, for a batch of one message | [`Rules::after_arrival`] with the result [`AfterArrival::Wakes`] | the message is visible at once and no start; a known instance that waits without an end has no messages |
+//!
+//! [`InstanceTable::wake_if_waiting`]: super::InstanceTable::wake_if_waiting
+//! [`DueInstance::is_plainly_ready`]: super::DueInstance::is_plainly_ready
+//! [`ActivityTable::wake_due_activities`]: super::ActivityTable::wake_due_activities
 
-use duroxide_core::{Timestamp, WorkItem};
+mod routes;
 
-use super::{InstanceChange, InstanceRow, Readiness, Route, RouteId, Rows, Rules, Tables, is_start};
-use crate::{
-    VersionTriple,
-    store::{MessageKind, MessageRow, StartTarget, Visibility},
+use duroxide_core::Timestamp;
+
+pub(super) use self::routes::{route_of_start, start_target};
+use super::{
+    InstanceChange, InstanceLock, InstanceRow, Lease, QueuedActivity, Readiness, RouteId, Rows, Rules,
+    Tables, is_start,
 };
+use crate::store::{MessageKind, MessageRow, Visibility};
 
 /// The effect of one more message on readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +41,76 @@ enum AfterArrival {
     Decide,
 }
 
+impl Readiness {
+    /// Only one more message can make the instance ready.
+    pub(super) const fn waits_for_message() -> Self {
+        Self::Waiting { until: None }
+    }
+
+    /// A live lease holds the instance.
+    const fn locked_until(until: Timestamp) -> Self {
+        Self::Waiting { until: Some(until) }
+    }
+}
+
+impl InstanceRow {
+    /// Makes a new mailbox ready for its start, which is visible at once and asks for this route.
+    pub(super) fn ready_for_start(&mut self, route: RouteId, ready: u64) {
+        self.route = Some(route);
+        self.readiness = Readiness::Ready { number: ready };
+    }
+
+    /// Makes the instance ready, as [`InstanceTable::wake_instance`](super::InstanceTable::wake_instance) does.
+    pub fn wake(&mut self, ready: u64) {
+        self.readiness = Readiness::Ready { number: ready };
+    }
+
+    /// A claim locks the instance.
+    pub(super) fn lock(&mut self, lock: InstanceLock) {
+        self.readiness = Readiness::locked_until(lock.lease.until);
+        self.lock = Some(lock);
+    }
+
+    /// Gives up the place among the ready instances: if the instance is still ready it goes to the back, so that it does not
+    /// starve others. Readiness has to be decided anew.
+    pub(super) fn leave_place(&mut self) {
+        self.readiness = Readiness::waits_for_message();
+    }
+
+    /// Whether a claim that accepts its route takes it.
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.readiness, Readiness::Ready { .. })
+    }
+}
+
+impl QueuedActivity {
+    /// A claim locks the activity, and so ends what an abandon has hidden.
+    pub(super) fn hold(&mut self, lease: Lease) {
+        self.hidden_until = Timestamp::ZERO;
+        self.waits_until = Some(lease.until);
+        self.lock = Some(lease);
+    }
+
+    /// Decides when the activity can be claimed: its lease has ended, and no abandon hides it.
+    fn decide(&mut self, now: Timestamp) {
+        let leased_until = self.lock.as_ref().map_or(Timestamp::ZERO, |lease| lease.until);
+        let until = leased_until.max(self.hidden_until);
+        self.waits_until = (now < until).then_some(until);
+    }
+
+    /// Whether a claim that accepts its lane and its session takes it.
+    pub(super) fn is_ready(&self) -> bool {
+        self.waits_until.is_none()
+    }
+}
+
 impl<T: Tables> Rules<T> {
     /// Decides readiness and route of an instance. Returns `false` if it is a mailbox that holds nothing.
     ///
     /// An instance that stays ready keeps its number; one that becomes ready gets the next.
     pub(super) fn decide(&mut self, row: &mut InstanceRow) -> Rows<bool> {
         if let Some(lock) = row.lock.as_ref().filter(|lock| lock.lease.is_live(self.now)) {
-            row.readiness = Readiness::Waiting { until: Some(lock.lease.until) };
+            row.readiness = Readiness::locked_until(lock.lease.until);
             return Ok(true);
         }
         if row.known {
@@ -41,7 +122,7 @@ impl<T: Tables> Rules<T> {
 
     fn decide_known(&mut self, row: &mut InstanceRow) -> Rows<()> {
         if !self.tables.has_messages(row.number)? {
-            row.readiness = Readiness::Waiting { until: None };
+            row.readiness = Readiness::waits_for_message();
         } else if self.tables.has_visible(row.number, self.now)? {
             row.route = Some(self.route_of_known(row)?);
             self.make_ready(row)?;
@@ -56,7 +137,7 @@ impl<T: Tables> Rules<T> {
     fn decide_mailbox(&mut self, row: &mut InstanceRow) -> Rows<bool> {
         let number = row.number;
         if !self.tables.has_messages(number)? {
-            row.readiness = Readiness::Waiting { until: None };
+            row.readiness = Readiness::waits_for_message();
             return self.tables.has_activities(number);
         }
         if self.tables.has_visible_start(number, self.now)? {
@@ -99,8 +180,26 @@ impl<T: Tables> Rules<T> {
         }
     }
 
+    /// Decides readiness and route after a round. `is_empty`: no message is left in the mailbox and none was sent to it, so
+    /// nothing has to be looked at.
+    pub(super) fn decide_after_round(&mut self, row: &mut InstanceRow, is_empty: bool) -> Rows<bool> {
+        if row.known && is_empty {
+            row.readiness = Readiness::waits_for_message();
+            return Ok(true);
+        }
+        self.decide(row)
+    }
+
+    /// Gives an instance that can be claimed its number among the ready ones now. The rest of [`Self::decide`] follows.
+    pub(super) fn take_place(&mut self, row: &mut InstanceRow) -> Rows<()> {
+        if row.ready_number().is_none() && self.has_work(row)? {
+            row.readiness = Readiness::Ready { number: self.tables.next_number()? };
+        }
+        Ok(())
+    }
+
     /// Whether the messages of an instance let it be claimed.
-    pub(super) fn has_work(&mut self, row: &InstanceRow) -> Rows<bool> {
+    fn has_work(&mut self, row: &InstanceRow) -> Rows<bool> {
         if row.known {
             self.tables.has_visible(row.number, self.now)
         } else {
@@ -122,22 +221,48 @@ impl<T: Tables> Rules<T> {
         }
     }
 
-    /// Decides readiness anew: an instance that is still ready goes to the back, so that it does not starve others.
+    /// Decides readiness anew: an instance that is still ready goes to the back.
     pub(super) fn settle_at_the_back(&mut self, mut row: InstanceRow, change: InstanceChange) -> Rows<()> {
-        row.readiness = Readiness::Waiting { until: None };
+        row.leave_place();
         self.settle_with(row, change)
+    }
+
+    /// Decides readiness of a row that was stored elsewhere. One that is ready keeps its place as long as it has messages: the
+    /// claim that takes it finds out whether one is visible.
+    pub(super) fn settle_stored(&mut self, row: InstanceRow) -> Rows<()> {
+        let has_place = row.is_ready() && row.route.is_some();
+        if has_place && self.tables.has_messages(row.number)? { Ok(()) } else { self.settle(row) }
+    }
+
+    /// Writes an activity, and decides when it can be claimed.
+    pub(super) fn settle_activity(&mut self, mut activity: QueuedActivity) -> Rows<()> {
+        activity.decide(self.now);
+        self.tables.update_activity(&activity)
     }
 
     /// One more message is in the mailbox of an instance.
     pub(super) fn settle_arrival(&mut self, row: InstanceRow, message: &MessageRow) -> Rows<()> {
         match self.after_arrival(&row, message)? {
             AfterArrival::Unchanged => Ok(()),
-            AfterArrival::Wakes => {
-                let ready = self.tables.next_number()?;
-                self.tables.wake_instance(row.number, ready)
-            }
+            AfterArrival::Wakes => self.wake(row.number),
             AfterArrival::Decide => self.settle(row),
         }
+    }
+
+    /// Wakes an instance for a message that is not in its mailbox yet, if the tables can tell that it waits for one. Returns
+    /// whether they could.
+    pub(super) fn wake_for(&mut self, instance: u64, message: &MessageRow) -> Rows<bool> {
+        if message.kind != MessageKind::Other || message.visible != Visibility::Now {
+            return Ok(false);
+        }
+        let ready = self.tables.next_number()?;
+        self.tables.wake_if_waiting(instance, &message.instance, ready)
+    }
+
+    /// Makes an instance ready that waited on its route for nothing but a message.
+    pub(super) fn wake(&mut self, instance: u64) -> Rows<()> {
+        let ready = self.tables.next_number()?;
+        self.tables.wake_instance(instance, ready)
     }
 
     fn after_arrival(&mut self, row: &InstanceRow, message: &MessageRow) -> Rows<AfterArrival> {
@@ -167,81 +292,6 @@ impl<T: Tables> Rules<T> {
         }
         Ok(if row.route.is_some() { AfterArrival::Wakes } else { AfterArrival::Decide })
     }
-
-    // ---- routes ------------------------------------------------------------------------------------------------
-
-    /// The handler that is needed next: that of the instance, or, while it waits for its successor, that of the
-    /// visible `ContinueAsNew`.
-    fn route_of_known(&mut self, row: &InstanceRow) -> Rows<RouteId> {
-        if row.waits_for_successor() {
-            return self.route_of_successor(row);
-        }
-        match row.route {
-            Some(route) => Ok(route),
-            None => {
-                let pinned = self.pinned(row)?;
-                self.route_of_execution(row, pinned)
-            }
-        }
-    }
-
-    /// The route of an instance whose current execution is pinned to this version.
-    pub(super) fn route_of_execution(
-        &mut self,
-        row: &InstanceRow,
-        pinned: Option<VersionTriple>,
-    ) -> Rows<RouteId> {
-        self.tables.route_id(&Route { name: row.name.clone(), version: row.version.clone(), pinned })
-    }
-
-    /// Found anew each time: the stored route may be that of a `ContinueAsNew` that is hidden by now.
-    fn route_of_successor(&mut self, row: &InstanceRow) -> Rows<RouteId> {
-        let pinned = self.pinned(row)?;
-        match self.start_target(row.number, MessageKind::ContinueAsNew)? {
-            Some(StartTarget { name, version }) => {
-                self.tables.route_id(&Route { name: Some(name), version, pinned })
-            }
-            None => self.route_of_execution(row, pinned),
-        }
-    }
-
-    fn route_of_mailbox(&mut self, number: u64) -> Rows<RouteId> {
-        let continued = self.start_target(number, MessageKind::ContinueAsNew)?;
-        let start = match continued {
-            Some(start) => Some(start),
-            None => self.start_target(number, MessageKind::Start)?,
-        };
-        self.tables.route_id(&start.map(route_of_start).unwrap_or_default())
-    }
-
-    fn pinned(&mut self, row: &InstanceRow) -> Rows<Option<VersionTriple>> {
-        let current = self.tables.execution(row.number, row.execution_id)?;
-        Ok(current.and_then(|execution| execution.pinned))
-    }
-
-    /// The handler that the first visible message of this kind asks for.
-    fn start_target(&mut self, number: u64, kind: MessageKind) -> Rows<Option<StartTarget>> {
-        let start = self.tables.first_visible_start(number, kind, self.now)?;
-        Ok(start.and_then(|start| match &start.item {
-            Some(item) => start_target(item),
-            None => serde_json::from_str(&start.data).ok().as_ref().and_then(start_target),
-        }))
-    }
-}
-
-/// The route of a start, before its execution is pinned.
-pub(super) fn route_of_start(start: StartTarget) -> Route {
-    Route { name: Some(start.name), version: start.version, pinned: None }
-}
-
-/// The handler that a start or `ContinueAsNew` asks for.
-pub(super) fn start_target(item: &WorkItem) -> Option<StartTarget> {
-    let (WorkItem::StartOrchestration { orchestration, version, .. }
-    | WorkItem::ContinueAsNew { orchestration, version, .. }) = item
-    else {
-        return None;
-    };
-    Some(StartTarget { name: orchestration.clone(), version: version.clone() })
 }
 
 fn after_arrival_at_mailbox(row: &InstanceRow, message: &MessageRow) -> AfterArrival {

@@ -2,10 +2,7 @@
 
 use duroxide_core::Timestamp;
 
-use super::{
-    ExecutionRow, InstanceChange, InstanceRow, Loaded, RUNNING, Readiness, Rows, Rules, Tables,
-    readiness::due_at,
-};
+use super::{ExecutionRow, InstanceChange, InstanceRow, Loaded, Rows, Rules, Tables, readiness::due_at};
 use crate::{
     ExecutionMetadata, Losses,
     store::{Answer, ApplyError, Ended, MessageRow, PreparedExecution, PreparedRound},
@@ -88,7 +85,7 @@ impl<T: Tables> Rules<T> {
             self.describe_execution(&mut execution, &part.metadata);
             execution.turns += turns;
             self.tables.write_execution(row.number, part.execution_id, &execution)?;
-            if part.metadata.status.is_some() && execution.status != RUNNING {
+            if part.metadata.status.is_some() && execution.has_ended() {
                 self.merge_key_values(row.number)?;
             }
             if part.execution_id == row.execution_id {
@@ -119,7 +116,7 @@ impl<T: Tables> Rules<T> {
     ) -> Rows<Answer> {
         let ended = self.ended_by(&held, round);
         let row = &mut held.row;
-        row.readiness = Readiness::Waiting { until: None };
+        row.leave_place();
         if effect.rerouted {
             row.route = None;
         }
@@ -128,7 +125,7 @@ impl<T: Tables> Rules<T> {
             row.losses = Losses::default();
         }
         if messages_left {
-            self.take_ready_number(row)?;
+            self.take_place(row)?;
         }
         let sent = self.hand_out(row, round)?;
         if row.known && row.route.is_none() && !row.waits_for_successor() {
@@ -137,8 +134,7 @@ impl<T: Tables> Rules<T> {
             row.route = Some(self.route_of_execution(row, pinned)?);
         }
         let answer = Answer::RoundCommitted { instance: row.id.clone(), ended };
-        let waits_for_a_message = row.known && !messages_left && !sent;
-        if waits_for_a_message || self.decide(row)? {
+        if self.decide_after_round(row, !messages_left && !sent)? {
             self.tables.store(held, effect.change)?;
         } else {
             self.tables.delete_instance(row.number)?;
@@ -153,13 +149,6 @@ impl<T: Tables> Rules<T> {
         let (custom_status, custom_status_version) =
             self.tables.custom_status_at_hand(held.row.number)?.unwrap_or_default();
         Some(Ended { custom_status, custom_status_version })
-    }
-
-    fn take_ready_number(&mut self, row: &mut InstanceRow) -> Rows<()> {
-        if row.ready_number().is_none() && self.has_work(row)? {
-            row.readiness = Readiness::Ready { number: self.tables.next_number()? };
-        }
-        Ok(())
     }
 
     /// Queues what a round schedules, deletes what it cancels and asks to stop what it stops. Returns whether any message
@@ -190,7 +179,7 @@ impl<T: Tables> Rules<T> {
     fn send_to_itself(&mut self, row: &mut InstanceRow, message: &MessageRow) -> Rows<()> {
         self.insert_message(row.number, message)?;
         if due_at(message.visible, self.now) <= self.now {
-            self.take_ready_number(row)?;
+            self.take_place(row)?;
         }
         Ok(())
     }

@@ -56,7 +56,7 @@ pub trait StoreEngine: StoreReader + 'static {
     }
 }
 
-/// The result of a claim: locked items, and rows that it had to put aside.
+/// The result of a claim: locked items, and rows that became dead letters.
 #[derive(Debug, Clone)]
 pub struct Claimed<T> {
     /// The locked items.

@@ -174,18 +174,36 @@ impl Readies {
 }
 
 impl Op {
-    /// Whether clients may wait for what it changes.
+    /// Whether clients may wait for what it changes, in this process or in another one.
     pub fn is_watched(&self) -> bool {
-        if let Self::CommitRound(round) = self {
-            return round.end().is_some() || !round.execution.changes.is_empty();
-        }
-        matches!(
-            self,
+        match self {
+            Self::CommitRound(round) => round.is_worth_telling(),
             Self::Append { .. }
-                | Self::DeleteInstances { .. }
-                | Self::DeleteTree { .. }
-                | Self::DeleteBulk(_)
-        )
+            | Self::DeleteInstances { .. }
+            | Self::DeleteTree { .. }
+            | Self::DeleteBulk(_) => true,
+            // What these leave for a turn, that turn's round tells of.
+            Self::AbandonInstance { .. }
+            | Self::RenewInstance { .. }
+            | Self::AckActivity { .. }
+            | Self::AbandonActivity { .. }
+            | Self::RenewActivity { .. }
+            | Self::DeadLetterActivity { .. }
+            | Self::EnqueueMessage(_)
+            | Self::StartIfNew(_)
+            | Self::EnqueueActivity(_)
+            | Self::RenewSessions { .. }
+            | Self::CleanupSessions { .. }
+            | Self::SetMaxAttempts(_)
+            | Self::Prune { .. }
+            | Self::PruneBulk { .. }
+            | Self::RemoveRows { .. }
+            | Self::RetryDeadLetter { .. }
+            | Self::DiscardDeadLetter { .. }
+            | Self::JoinNode(_)
+            | Self::RenewNodes { .. }
+            | Self::EndNode { .. } => false,
+        }
     }
 
     /// Which queues this operation may fill.

@@ -1,5 +1,7 @@
 //! `StoreReader`: what clients and operators read from an engine.
 
+pub mod methods;
+
 use std::collections::BTreeMap;
 
 use duroxide_core::{INITIAL_EXECUTION_ID, KvEntry, SystemStats, Timestamp};
@@ -34,7 +36,7 @@ pub trait StoreReader {
         executions.iter().map(|(instance, execution_id)| self.load(instance, *execution_id)).collect()
     }
 
-    /// How an instance stands: one row and at most one event.
+    /// The status of an instance: one row and at most one event.
     fn status(&mut self, instance: &str) -> Result<Option<StoredStatus>, StoreFailure>;
 
     /// The statuses of several instances, in their order. A store that pays for each call reads all at once.
@@ -224,7 +226,7 @@ pub struct StoredExecution {
     pub kv: BTreeMap<String, KvEntry>,
 }
 
-/// How an instance stands.
+/// The status of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredStatus {
     /// The current execution.

@@ -3,6 +3,7 @@
 use duroxide_core::{Event, WorkItem};
 
 use super::{ActivityRow, Ended, EventRow, MessageRow, Refusal, StateChange, StoredStatus};
+use crate::rules::is_end_of_instance;
 use crate::{ActivityStop, ExecutionMetadata, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier};
 
 /// A round in the form a store keeps.
@@ -30,12 +31,12 @@ impl PreparedRound {
 
     /// The id of its last event, if it ends its instance and not only an execution.
     pub fn end(&self) -> Option<u64> {
-        let ends = |status: &String| !matches!(status.as_str(), "Running" | "ContinuedAsNew");
-        let ended = self.next.is_none() && self.execution.metadata.status.as_ref().is_some_and(ends);
+        let status = self.execution.metadata.status.as_deref();
+        let ended = self.next.is_none() && status.is_some_and(is_end_of_instance);
         self.execution.events.iter().map(|event| event.event_id).max().filter(|_| ended)
     }
 
-    /// How its instance stands since it was committed, for a round that [`Ended`] it.
+    /// The status of its instance since it was committed, for a round that [`Ended`] it.
     pub fn status_after(&self, ended: &Ended) -> StoredStatus {
         let last = self.execution.events.iter().max_by_key(|event| event.event_id);
         StoredStatus {

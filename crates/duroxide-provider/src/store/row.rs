@@ -116,7 +116,12 @@ impl MessageRow {
             }
             WorkItem::QueueMessage { .. } => (MessageKind::Queue, None),
             WorkItem::TimerFired { .. } => (MessageKind::Timer, None),
-            _ => (MessageKind::Other, None),
+            WorkItem::ActivityCompleted { .. }
+            | WorkItem::ActivityFailed { .. }
+            | WorkItem::ExternalRaised { .. }
+            | WorkItem::SubOrchCompleted { .. }
+            | WorkItem::SubOrchFailed { .. }
+            | WorkItem::CancelInstance { .. } => (MessageKind::Other, None),
         };
         let data = to_json(&*item);
         Ok(Self {
@@ -144,10 +149,10 @@ impl MessageRow {
     /// [`Refusal::InvalidWorkItemType`] for anything but a `StartOrchestration`.
     pub fn start(item: impl Into<Arc<WorkItem>>) -> Result<Self, Refusal> {
         let item = item.into();
-        match *item {
-            WorkItem::StartOrchestration { .. } => Self::new(item, None),
-            _ => Err(Refusal::InvalidWorkItemType { kind: item.kind() }),
-        }
+        let WorkItem::StartOrchestration { .. } = *item else {
+            return Err(Refusal::InvalidWorkItemType { kind: item.kind() });
+        };
+        Self::new(item, None)
     }
 
     /// The row of an activity's completion. Nothing else may take an activity's place.
@@ -156,19 +161,19 @@ impl MessageRow {
     /// [`Refusal::InvalidWorkItemType`] for anything but `ActivityCompleted` and `ActivityFailed`.
     pub fn completion(item: impl Into<Arc<WorkItem>>) -> Result<Self, Refusal> {
         let item = item.into();
-        match *item {
-            WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. } => Self::new(item, None),
-            _ => Err(Refusal::InvalidWorkItemType { kind: item.kind() }),
-        }
+        let (WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. }) = *item else {
+            return Err(Refusal::InvalidWorkItemType { kind: item.kind() });
+        };
+        Self::new(item, None)
     }
 }
 
 fn visibility(item: &WorkItem, delay: Option<Duration>) -> Visibility {
-    match (item, delay) {
-        (_, Some(delay)) if !delay.is_zero() => Visibility::After(delay),
-        (WorkItem::TimerFired { fire_at_ms, .. }, _) => Visibility::At(*fire_at_ms),
-        _ => Visibility::Now,
+    if let Some(delay) = delay.filter(|delay| !delay.is_zero()) {
+        return Visibility::After(delay);
     }
+    let WorkItem::TimerFired { fire_at_ms, .. } = item else { return Visibility::Now };
+    Visibility::At(*fire_at_ms)
 }
 
 /// The key of semantics 16.14; `None` for what clients send, which is never deduplicated.
@@ -194,7 +199,11 @@ pub(crate) fn idempotency_key(item: &WorkItem) -> Option<String> {
         WorkItem::StartOrchestration { execution_id, .. } if *execution_id > 1 => {
             Some(format!("WU/{execution_id}"))
         }
-        _ => None,
+        WorkItem::StartOrchestration { .. }
+        | WorkItem::ActivityExecute { .. }
+        | WorkItem::ExternalRaised { .. }
+        | WorkItem::QueueMessage { .. }
+        | WorkItem::CancelInstance { .. } => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Changes of custom status and key-values, taken out of events.
 
-use duroxide_core::{Event, EventKind};
+use duroxide_core::{Event, EventRole, KeyValueChange};
 
 /// A change that an event makes beside the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,17 +35,28 @@ impl StateChange {
     pub fn of(events: &[Event]) -> Vec<Self> {
         events
             .iter()
-            .filter_map(|event| match &event.kind {
-                EventKind::CustomStatusUpdated { status } => Some(Self::CustomStatus(status.clone())),
-                EventKind::KeyValueSet { key, value, last_updated_at_ms } => Some(Self::KvSet {
-                    key: key.clone(),
-                    value: value.clone(),
-                    last_updated_at_ms: *last_updated_at_ms,
-                }),
-                EventKind::KeyValueCleared { key } => Some(Self::KvClear { key: key.clone() }),
-                EventKind::KeyValuesCleared => Some(Self::KvClearAll),
-                _ => None,
+            .filter_map(|event| match event.kind.role() {
+                EventRole::CustomStatus(status) => Some(Self::CustomStatus(status.map(str::to_owned))),
+                EventRole::KeyValues(change) => Some(Self::of_keys(change)),
+                EventRole::Start
+                | EventRole::End
+                | EventRole::CancelRequest
+                | EventRole::Call(_)
+                | EventRole::Completion(_)
+                | EventRole::GivenUp { .. }
+                | EventRole::Message
+                | EventRole::DetachedStart => None,
             })
             .collect()
+    }
+
+    fn of_keys(change: KeyValueChange<'_>) -> Self {
+        match change {
+            KeyValueChange::Set { key, value, last_updated_at_ms } => {
+                Self::KvSet { key: key.to_owned(), value: value.to_owned(), last_updated_at_ms }
+            }
+            KeyValueChange::Clear { key } => Self::KvClear { key: key.to_owned() },
+            KeyValueChange::ClearAll => Self::KvClearAll,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A model of storage: the oracle that other engines are compared with.
 //!
 //! It is written from the promises at the top of [`rules`](crate::rules), never from the rules' code, and shares nothing
-//! with that code. So a rule that is wrong differs from the model instead of being wrong everywhere. It is plain and slow:
+//! with that code: only rows as callers prepare them, and what a fetch says of its own filter. So a rule that is wrong differs from the model instead of being wrong everywhere. It is plain and slow:
 //! it has no indexes, it looks at every row, and it cannot roll back.
 
 mod activities;

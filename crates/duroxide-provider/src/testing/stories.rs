@@ -102,6 +102,7 @@ macro_rules! engine_stories {
                 history_without_a_row_makes_an_instance_known,
                 appended_events_must_be_new,
                 a_commit_after_a_delete_recreates_nothing,
+                the_rounds_that_a_client_can_wait_for_are_watched,
             ];
             filters: [
                 only_matching_pins_are_claimed_and_others_are_not_touched,

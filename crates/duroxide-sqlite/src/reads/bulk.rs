@@ -11,7 +11,7 @@ use rusqlite::Row;
 
 use crate::db::{Db, micros, unsigned};
 
-/// Ended roots, or with `?1` all known instances. An instance that waits for its successor has not ended.
+/// Ended roots, or with `?1` all known instances: `is_end_of_instance` of the rules in SQL.
 macro_rules! selected {
     () => {
         "SELECT instance.id, instance.instance_id FROM instance

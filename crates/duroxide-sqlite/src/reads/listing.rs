@@ -1,8 +1,8 @@
 //! Instances as management sees them: one by its id, or many by what they have in common.
 
 mod criteria;
+mod index_choice;
 mod pending;
-mod way;
 
 use duroxide_provider::{
     InstanceInfo, InstanceQuery,
@@ -16,8 +16,8 @@ use crate::{
     tables::executions::output,
 };
 use criteria::Criteria;
+pub(super) use index_choice::stored_time;
 pub(crate) use pending::count as count_pending;
-pub(super) use way::stored_time;
 
 /// The columns that [`Found::read`] reads.
 macro_rules! columns {

@@ -49,6 +49,7 @@ const UPDATE: &str =
 const DELETE: &str = "DELETE FROM activity WHERE id = ?1";
 const DELETE_OF_INSTANCE: &str = "DELETE FROM activity WHERE instance = ?1";
 const OF_INSTANCE: &str = "SELECT 1 FROM activity WHERE instance = ?1 LIMIT 1";
+/// Repeats `settle_activity` of the rules (`rules/readiness.rs`), which decided `wake_at`.
 const WAKE_DUE: &str = "UPDATE activity SET ready = 1, wake_at = NULL WHERE wake_at <= ?1 RETURNING id";
 const ANY_READY: &str = "SELECT 1 FROM activity WHERE ready IS NOT NULL AND session_id IS NULL LIMIT 1";
 /// The next lane in which something is ready: lanes without ready activities are never visited.

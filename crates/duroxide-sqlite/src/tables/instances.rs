@@ -6,8 +6,8 @@ use duroxide_core::Timestamp;
 use duroxide_provider::{
     InstanceFilter, Losses, NodeId,
     rules::{
-        Extent, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Lease, Loaded, RUNNING, Readiness,
-        RouteId, Rows,
+        ExecutionRow, Extent, InstanceChange, InstanceLock, InstanceRow, InstanceTable, Lease, Loaded,
+        Readiness, RouteId, Rows,
     },
 };
 use rusqlite::{Row, ToSql, params_from_iter};
@@ -50,8 +50,8 @@ const INSERT: &str = "INSERT INTO instance (id, instance_id, created_at, updated
     VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (instance_id) DO NOTHING";
 const DELETE: &str = "DELETE FROM instance WHERE id = ?1";
 const WAKE: &str = "UPDATE instance SET ready = ?2, wake_at = NULL WHERE id = ?1";
-/// Only an instance that goes on waiting for messages and for nothing else; whatever is unusual about others is looked
-/// at.
+/// Repeats `after_arrival` of the rules (`rules/readiness.rs`) for an instance that waits on its route for a message; whatever
+/// is unusual about others is left to that function.
 const WAKE_IF_WAITING: &str = "UPDATE instance SET ready = ?3, wake_at = NULL
     WHERE id = ?1 AND instance_id = ?2 AND known = 1 AND status = 'Running' AND ready IS NULL
       AND lock_token IS NULL AND route > 0";
@@ -260,7 +260,7 @@ impl InstanceTable for SqliteTables {
 
     fn store(&mut self, loaded: Loaded, change: InstanceChange) -> Rows<()> {
         update(&self.db, &loaded.row, change)?;
-        if loaded.execution.as_ref().is_some_and(|execution| execution.status != RUNNING) {
+        if loaded.execution.as_ref().is_some_and(ExecutionRow::has_ended) {
             self.payloads.forget_instance(loaded.row.number);
         }
         self.cache.put_back(loaded);

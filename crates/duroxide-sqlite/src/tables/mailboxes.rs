@@ -38,10 +38,10 @@ macro_rules! held {
 }
 pub(crate) use held;
 
-/// A queue message that an abandon hides: younger ones wait behind it, or backoff would break their order.
+/// A queue message that an abandon hides: [`QueuedMessage::holds_back`] in SQL.
 const HIDDEN_QUEUE: &str = "SELECT 1 FROM message
     WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 LIMIT 1";
-/// The messages that a claim may take. The subquery for a hidden queue message runs for the first queue message only.
+/// The messages that a claim may take: [`QueuedMessage::is_visible`] and not [`QueuedMessage::waits_behind`] in SQL. The subquery for a hidden queue message runs for the first queue message only.
 macro_rules! is_visible {
     () => {
         "instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2
@@ -102,7 +102,7 @@ const DELETE_BY_KEY: &str = "DELETE FROM message WHERE instance = ?1 AND key = ?
 const CALLS_IN_RANGE: &str = "SELECT instance, key FROM message
     WHERE key >= 'ST/' AND key < 'ST0' AND key >= ?1 AND key < ?2";
 
-/// The rows of a visible extent in two ranges of the primary key: what was visible at once, and what had become due.
+/// The rows of a visible extent ([`Extent::holds`]) in two ranges of the primary key: what was visible at once, and what had become due.
 macro_rules! at_once {
     () => {
         " WHERE instance = ?1 AND due_at = 0 AND seq <= ?3 AND hidden_until <= ?2"
@@ -191,12 +191,11 @@ pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<QueuedMessage>> {
 
 /// All visible messages, or as many as the bound admits.
 fn visible(db: &Db, instance: u64, now: Timestamp, bound: BatchBound) -> Rows<VisibleMessages> {
-    let (mut bytes, mut admitted, mut leaves_some) = (bound.bytes, 0, false);
+    let (mut bytes, mut admitted, mut leaves_some) = (0_usize, 0, false);
     let messages = db.all_while(VISIBLE, (number(instance), micros(now)), |row| {
         let message = read(row)?;
-        let size = message.data.len();
-        let fits = admitted < bound.messages && (size <= bytes || admitted == 0);
-        bytes = bytes.saturating_sub(size);
+        bytes = bytes.saturating_add(message.data.len());
+        let fits = bound.admits(admitted, bytes);
         admitted += 1;
         leaves_some |= !fits || row.get(HIDES_A_QUEUE)?;
         Ok(fits.then_some(message))

@@ -8,8 +8,8 @@
 //!
 //! Also, SQLite writes a whole row anew with each change of it, and claims and renewals change the rows of the queues.
 
-mod known;
 mod literal;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 use duroxide_provider::rules::Rows;
 
-use self::{known::KnownTexts, literal::longest_literal};
+use self::{literal::longest_literal, stored::StoredTexts};
 use super::sequence::Sequence;
 use crate::db::{Db, number, unsigned};
 
@@ -97,7 +97,7 @@ impl<'a> Split<'a> {
 /// The payloads of a store.
 #[derive(Debug, Default)]
 pub(super) struct Payloads {
-    known: KnownTexts,
+    known: StoredTexts,
     /// The store has no payload, so no row can let one go.
     known_to_be_none: bool,
     /// The event with a payload that was appended last.

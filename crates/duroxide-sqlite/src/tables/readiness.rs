@@ -16,8 +16,9 @@ const READY_ON_ROUTE: &str =
     "SELECT ready, id FROM instance WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT ?2";
 const ANY_READY: &str = "SELECT 1 FROM instance WHERE ready IS NOT NULL LIMIT 1";
 const READY_STRAYS: &str = "SELECT id FROM instance WHERE route = ?1 AND ready IS NOT NULL";
-/// Due instances, and whether each is ready without a closer look: it is not locked, waited on its route for a message, and
-/// that message is visible now. A queue message may be held back by an older one, so those are looked at closely.
+/// Due instances, and whether each is ready without a closer look, which repeats `decide` of the rules (`rules/readiness.rs`): it is
+/// not locked, waited on its route for a message, and that message is visible now. A queue message may be held back by an older
+/// one, so those are left to that function.
 const DUE: &str = "SELECT id, known AND lock_token IS NULL AND coalesce(route, 0) <> 0
         AND status IS NOT 'ContinuedAsNew'
         AND EXISTS (SELECT 1 FROM message WHERE message.instance = instance.id

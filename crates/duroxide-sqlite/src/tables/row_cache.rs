@@ -4,20 +4,20 @@
 //! The cache holds what is stored, or nothing. Every write of [`SqliteTables`](super::SqliteTables) goes through here or
 //! forgets the row; a rollback and a commit of another connection (SQLite counts them: `data_version`) clear everything.
 
-mod room;
+mod budget;
 
 use std::{collections::HashMap, sync::Arc};
 
 use duroxide_core::{Timestamp, WorkItem};
 use duroxide_provider::{
     rules::{
-        InstanceChange, InstanceRow, Loaded, NewMessage, QueuedActivity, QueuedMessage, RUNNING, Readiness,
+        ExecutionRow, InstanceChange, InstanceRow, Loaded, NewMessage, QueuedActivity, QueuedMessage,
         VisibleMessages,
     },
     store::ActivityRow,
 };
 
-use self::room::{Room, Shelf};
+use self::budget::{Budget, Reservation};
 use crate::db::NumberMap;
 
 /// Rows of each kind that are cached: some megabytes, and what the large ones among them may take.
@@ -32,7 +32,7 @@ pub(super) struct RowCache {
     numbers: HashMap<String, u64>,
     activities: NumberMap<u64, CachedActivity>,
     /// Bounds the memory that the large items of all rows take.
-    shelf: Shelf,
+    budget: Budget,
 }
 
 /// The cached row of an instance, and what is known of its messages and state.
@@ -54,7 +54,7 @@ pub(super) struct CachedInstance {
 #[derive(Debug, Default)]
 struct Waiting {
     messages: Vec<QueuedMessage>,
-    room: Room,
+    reservation: Reservation,
 }
 
 /// The messages that the last claim of an instance took and that are still in the mailbox.
@@ -74,7 +74,7 @@ struct CachedActivity {
     activity: QueuedActivity,
     /// The work item. Its claim takes the item out.
     item: Option<Arc<WorkItem>>,
-    _room: Room,
+    _reservation: Reservation,
 }
 
 impl RowCache {
@@ -132,7 +132,7 @@ impl RowCache {
     /// Caches a row again that a rule has written. Rows of ended instances are dropped: few are needed again.
     pub(super) fn put_back(&mut self, loaded: Loaded) {
         let number = loaded.row.number;
-        if loaded.execution.as_ref().is_some_and(|execution| execution.status != RUNNING) {
+        if loaded.execution.as_ref().is_some_and(ExecutionRow::has_ended) {
             return self.forget(&loaded.row);
         }
         if let Some(cached) = self.instances.get_mut(&number) {
@@ -180,7 +180,7 @@ impl RowCache {
     /// An instance that waited is ready on its route.
     pub(super) fn woken(&mut self, number: u64, ready: u64) {
         if let Some(loaded) = self.instances.get_mut(&number).and_then(|cached| cached.loaded.as_mut()) {
-            loaded.row.readiness = Readiness::Ready { number: ready };
+            loaded.row.wake(ready);
         }
     }
 
@@ -192,7 +192,7 @@ impl RowCache {
         let waiting = cached.waiting.take().filter(|waiting| waiting.messages.len() < MESSAGES_MAX);
         let bytes = message.prepared.data.len();
         cached.waiting = waiting.zip(item).and_then(|(mut waiting, item)| {
-            if !waiting.room.take(&self.shelf, bytes) {
+            if !waiting.reservation.take(&self.budget, bytes) {
                 return None;
             }
             waiting.messages.push(QueuedMessage {
@@ -298,10 +298,10 @@ impl RowCache {
         if self.activities.len() >= ROWS_MAX {
             return;
         }
-        let mut room = Room::default();
-        let kept = prepared.filter(|prepared| room.take(&self.shelf, prepared.data.len()));
+        let mut reservation = Reservation::default();
+        let kept = prepared.filter(|prepared| reservation.take(&self.budget, prepared.data.len()));
         let item = kept.and_then(|prepared| prepared.item.clone());
-        self.activities.insert(activity.number, CachedActivity { activity, item, _room: room });
+        self.activities.insert(activity.number, CachedActivity { activity, item, _reservation: reservation });
     }
 
     /// Takes an activity out of the cache until it is written again. Most callers delete it.

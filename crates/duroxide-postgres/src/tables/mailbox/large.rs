@@ -16,7 +16,8 @@ use crate::{
     value::{Columns, limit, micros, number, time},
 };
 
-/// Messages that are due, not hidden, and not queue messages behind a hidden one. `$1` is the instance, `$2` the time.
+/// The messages that a claim may take: [`QueuedMessage::is_visible`] and not [`QueuedMessage::waits_behind`] in SQL. `$1` is the
+/// instance, `$2` the time.
 macro_rules! visible {
     () => {
         " FROM {s}.message WHERE message.instance = $1 AND message.due_at <= $2 AND message.hidden_until <= $2
@@ -24,7 +25,7 @@ macro_rules! visible {
             WHERE hidden.instance = $1 AND hidden.hidden_until > $2 AND hidden.kind = 2), 9223372036854775807))"
     };
 }
-/// Whether the extent of a lock holds a message: `$2` is its mark, or `$3` the highest number and `$4` the time.
+/// Whether the extent of a lock holds a message, [`Extent::holds`] in SQL: `$2` is its mark, or `$3` the highest number and `$4` the time.
 macro_rules! held {
     () => {
         " message.instance = $1 AND CASE WHEN $2::bigint IS NOT NULL THEN message.mark = $2
@@ -37,6 +38,7 @@ macro_rules! message_columns {
     };
 }
 
+/// [`BatchBound::admits`] in SQL: `$3` are the bytes, `$4` the messages.
 const VISIBLE: &str = concat!(
     "SELECT found.* FROM (SELECT ",
     message_columns!(),

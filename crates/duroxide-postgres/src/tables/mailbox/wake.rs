@@ -11,8 +11,8 @@ use crate::{
     value::{Columns, micros},
 };
 
-/// An instance that is known, not ready and waits without an end has no messages, so this one wakes it; while it is locked, it
-/// waits for the end of its lease. Whatever else the rules look at is in its row, which is looked at again if somebody else was
+/// Repeats `after_arrival` of the rules (`rules/readiness.rs`). An instance that is known, not ready and waits without an end has no
+/// messages, so this one wakes it; while it is locked, it waits for the end of its lease. Whatever else the rules look at is in its row, which is looked at again if somebody else was
 /// writing it. The numbers are drawn when this statement has the row: one for the message, one for the place of the instance,
 /// one for the revision.
 const WAKE: &str = "WITH woken AS MATERIALIZED (

@@ -38,25 +38,23 @@ impl<'a> WholeMailbox<'a> {
         self.all().map(|message| &message.queued)
     }
 
-    /// The number from which on queue messages wait behind a hidden one.
+    /// The number of the oldest hidden queue message: younger ones wait behind it.
     pub(in crate::tables) fn held_from(self, now: Timestamp) -> Option<u64> {
-        let hidden = self.queued().filter(|message| message.hidden_until > now);
-        hidden.filter(|message| message.kind == MessageKind::Queue).map(|message| message.number).min()
+        self.queued().filter(|message| message.holds_back(now)).map(|message| message.number).min()
     }
 
     pub(in crate::tables) fn visible(self, now: Timestamp, bound: BatchBound) -> Visible {
-        let held_from = self.held_from(now).unwrap_or(u64::MAX);
+        let hidden = self.held_from(now);
         let mut found = Visible { are_all: true, ..Visible::default() };
         let mut bytes = 0_usize;
-        for Message { queued, bytes: size, .. } in self.all().filter(|message| is_shown(&message.queued, now))
+        for Message { queued, bytes: size, .. } in self.all().filter(|message| message.queued.is_visible(now))
         {
-            if queued.kind == MessageKind::Queue && queued.number >= held_from {
+            if queued.waits_behind(hidden) {
                 found.are_all = false;
                 continue;
             }
             bytes = bytes.saturating_add(*size);
-            let is_first = found.numbers.is_empty();
-            if found.numbers.len() >= bound.messages || (bytes > bound.bytes && !is_first) {
+            if !bound.admits(found.numbers.len(), bytes) {
                 found.are_all = false;
                 break;
             }
@@ -70,7 +68,7 @@ impl<'a> WholeMailbox<'a> {
         kind: MessageKind,
         now: Timestamp,
     ) -> Option<&'a QueuedMessage> {
-        self.queued().find(|message| message.kind == kind && is_shown(message, now))
+        self.queued().find(|message| message.kind == kind && message.is_visible(now))
     }
 
     /// By kind, then by position.
@@ -91,7 +89,7 @@ impl<'a> WholeMailbox<'a> {
     }
 }
 
-/// Whether it is due and not hidden.
+/// See [`QueuedMessage::is_visible`].
 pub(in crate::tables) fn is_shown(message: &QueuedMessage, now: Timestamp) -> bool {
-    message.due_at <= now && message.hidden_until <= now
+    message.is_visible(now)
 }

@@ -191,7 +191,7 @@ impl InstanceTable for MemoryTables {
     }
 
     fn wake_instance(&mut self, number: u64, ready: u64) -> Rows<()> {
-        self.instances.update(&number, |row| row.readiness = Readiness::Ready { number: ready });
+        self.instances.update(&number, |row| row.wake(ready));
         Ok(())
     }
 

@@ -70,10 +70,6 @@ impl Message {
         if self.row.item.is_some() { self.row.clone() } else { self.whole() }
     }
 
-    fn is_due(&self, now: Timestamp) -> bool {
-        self.row.due_at <= now && self.row.hidden_until <= now
-    }
-
     /// Whether clients send such messages. What the runtime sends has a key, or a time at which it is due.
     fn is_from_client(&self) -> bool {
         self.row.key.is_none() && self.row.due_at == Timestamp::ZERO && !self.row.is_start()
@@ -182,8 +178,8 @@ impl Mailboxes {
         self.range(due).map(|(_, message)| message)
     }
 
-    /// From which queue message on they wait behind a hidden one.
-    fn held_from(&self, instance: u64, now: Timestamp) -> Option<u64> {
+    /// The number of the oldest hidden queue message: younger ones wait behind it.
+    fn oldest_hidden(&self, instance: u64, now: Timestamp) -> Option<u64> {
         hidden_after(&self.index().hidden_queue, instance, now, u64::MAX).map(|(.., number)| *number).min()
     }
 
@@ -194,17 +190,16 @@ impl Mailboxes {
         now: Timestamp,
         bound: BatchBound,
     ) -> VisibleMessages {
-        let held_from = self.held_from(instance, now).unwrap_or(u64::MAX);
+        let hidden = self.oldest_hidden(instance, now);
         let mut visible = VisibleMessages { messages: Vec::new(), are_all: true };
         let mut bytes = 0_usize;
-        for message in self.due(instance, now).filter(|message| message.is_due(now)) {
-            if is_held_back(message, held_from) {
+        for message in self.due(instance, now).filter(|message| message.row.is_visible(now)) {
+            if message.row.waits_behind(hidden) {
                 visible.are_all = false;
                 continue;
             }
             bytes = bytes.saturating_add(message.data.len());
-            let is_first = visible.messages.is_empty();
-            if visible.messages.len() >= bound.messages || (bytes > bound.bytes && !is_first) {
+            if !bound.admits(visible.messages.len(), bytes) {
                 visible.are_all = false;
                 break;
             }
@@ -214,14 +209,14 @@ impl Mailboxes {
     }
 
     pub(in crate::memory) fn has_visible(&self, instance: u64, now: Timestamp) -> bool {
-        let mut due = self.due(instance, now).filter(|message| message.is_due(now)).peekable();
+        let mut due = self.due(instance, now).filter(|message| message.row.is_visible(now)).peekable();
         // Nothing holds anything but queue messages back.
         let is_queue = |message: &&Message| message.row.kind == MessageKind::Queue;
         if due.peek().is_none_or(|first| !is_queue(first)) {
             return due.peek().is_some();
         }
-        let held_from = self.held_from(instance, now).unwrap_or(u64::MAX);
-        due.any(|message| !is_held_back(message, held_from))
+        let hidden = self.oldest_hidden(instance, now);
+        due.any(|message| !message.row.waits_behind(hidden))
     }
 
     pub(in crate::memory) fn first_visible_start(
@@ -232,7 +227,7 @@ impl Mailboxes {
     ) -> Option<QueuedMessage> {
         let starts = self.index().starts.range((instance, kind, FIRST)..=(instance, kind, (now, u64::MAX)));
         let mut messages = starts.filter_map(|(_, _, position)| self.get(&(instance, *position)));
-        messages.find(|message| message.is_due(now)).map(Message::readable)
+        messages.find(|message| message.row.is_visible(now)).map(Message::readable)
     }
 
     /// The first start or `ContinueAsNew`, visible or not.
@@ -340,8 +335,4 @@ fn hidden_after<T: Ord + Copy>(
 ) -> impl Iterator<Item = &(u64, Timestamp, T)> {
     let after = Bound::Excluded((instance, now, last));
     entries.range((after, Bound::Included((instance, Timestamp::MAX, last))))
-}
-
-fn is_held_back(message: &Message, held_from: u64) -> bool {
-    message.row.kind == MessageKind::Queue && message.row.number > held_from
 }

@@ -3,7 +3,7 @@
 use duroxide_core::Timestamp;
 
 use crate::rules::{
-    ExecutionAge, RUNNING, RemovalBudget, Rows, Rules, Tables,
+    ExecutionAge, RemovalBudget, Rows, Rules, Tables, is_end_of_execution,
     management::removal::{STEP, unfinished},
 };
 use crate::{
@@ -86,5 +86,5 @@ impl<T: Tables> Rules<T> {
 
 fn is_prunable(execution: &ExecutionAge, options: &PruneOptions) -> bool {
     let in_time = |before: u64| execution.completed_at.is_some_and(|at| at < Timestamp::from_millis(before));
-    execution.status != RUNNING && options.completed_before.is_none_or(in_time)
+    is_end_of_execution(&execution.status) && options.completed_before.is_none_or(in_time)
 }

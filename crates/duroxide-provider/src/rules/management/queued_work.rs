@@ -76,13 +76,9 @@ impl WorkRows {
 
     /// Messages that a claim may take, or has taken. A queue message waits behind an older hidden one.
     fn visible(&self, now: Timestamp) -> impl Iterator<Item = &QueuedMessage> {
-        let is_queue = |message: &QueuedMessage| message.kind == MessageKind::Queue;
-        let hidden = self.messages.iter().filter(move |m| is_queue(m) && m.hidden_until > now);
-        let held_from = hidden.map(|message| message.number).min().unwrap_or(u64::MAX);
-        self.messages.iter().filter(move |message| {
-            let is_shown = message.due_at <= now && message.hidden_until <= now;
-            is_shown && !(is_queue(message) && message.number > held_from)
-        })
+        let hidden = self.messages.iter().filter(|message| message.holds_back(now));
+        let hidden = hidden.map(|message| message.number).min();
+        self.messages.iter().filter(move |message| message.is_visible(now) && !message.waits_behind(hidden))
     }
 
     /// The attempt of a lock that is still there is counted in the rows when the lock ends.

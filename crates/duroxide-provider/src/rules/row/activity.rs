@@ -36,7 +36,7 @@ pub struct QueuedActivity {
     pub stop_requested: bool,
     /// Its lost claims.
     pub losses: Losses,
-    /// When it can be claimed; `None` if it can be claimed now.
+    /// When it can be claimed; `None` if it can be claimed now. Decided in `rules/readiness.rs` alone.
     pub waits_until: Option<Timestamp>,
 }
 

@@ -13,6 +13,16 @@ pub const RUNNING: &str = "Running";
 /// Status of an execution whose successor begins, or waits to begin.
 pub const CONTINUED_AS_NEW: &str = "ContinuedAsNew";
 
+/// Whether an execution with this status has ended.
+pub fn is_end_of_execution(status: &str) -> bool {
+    status != RUNNING
+}
+
+/// Whether an instance has ended whose current execution has this status. One that continued as new goes on with its successor.
+pub fn is_end_of_instance(status: &str) -> bool {
+    is_end_of_execution(status) && status != CONTINUED_AS_NEW
+}
+
 /// An instance, or the mailbox of one that was never started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceRow {
@@ -69,7 +79,7 @@ impl InstanceRow {
             suspect: false,
             losses: Losses::default(),
             route: None,
-            readiness: Readiness::Waiting { until: None },
+            readiness: Readiness::waits_for_message(),
         }
     }
 
@@ -90,7 +100,7 @@ impl InstanceRow {
 
     /// Whether the instance was started and has not ended. An instance that waits for its successor has not ended.
     pub fn is_running(&self) -> bool {
-        self.known && matches!(self.status.as_deref(), None | Some(RUNNING | CONTINUED_AS_NEW))
+        self.known && !self.status.as_deref().is_some_and(is_end_of_instance)
     }
 
     /// When readiness has to be decided anew.
@@ -110,7 +120,7 @@ impl InstanceRow {
     }
 }
 
-/// Whether an instance can be claimed. Decided in `rules/readiness.rs` alone.
+/// Whether an instance can be claimed. Decided in `rules/readiness.rs` alone; tables only store it and read it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Readiness {
     /// A claim that accepts its route takes it. Lower numbers go first.
@@ -186,9 +196,7 @@ impl Extent {
     /// Whether a message of the mailbox is among those that the lock holds.
     pub fn holds(&self, message: &QueuedMessage) -> bool {
         match *self {
-            Self::Visible { at, up_to } => {
-                message.number <= up_to && message.due_at <= at && message.hidden_until <= at
-            }
+            Self::Visible { at, up_to } => message.number <= up_to && message.is_visible(at),
             Self::Marked { mark } => message.mark == Some(mark),
         }
     }
@@ -240,6 +248,11 @@ impl ExecutionRow {
             started_at: now,
             completed_at: None,
         }
+    }
+
+    /// Whether the run has ended.
+    pub fn has_ended(&self) -> bool {
+        is_end_of_execution(&self.status)
     }
 }
 

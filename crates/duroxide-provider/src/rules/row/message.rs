@@ -39,6 +39,22 @@ impl QueuedMessage {
         (self.due_at, self.number)
     }
 
+    /// Whether the message is visible: due, and not hidden.
+    pub fn is_visible(&self, now: Timestamp) -> bool {
+        self.due_at <= now && self.hidden_until <= now
+    }
+
+    /// Whether this is a hidden queue message. Younger queue messages of its instance wait behind it, or a backoff would break
+    /// their order.
+    pub fn holds_back(&self, now: Timestamp) -> bool {
+        self.kind == MessageKind::Queue && self.hidden_until > now
+    }
+
+    /// Whether this queue message waits behind the oldest hidden one, which has this number.
+    pub fn waits_behind(&self, hidden: Option<u64>) -> bool {
+        self.kind == MessageKind::Queue && hidden.is_some_and(|hidden| hidden < self.number)
+    }
+
     /// When it was enqueued or became due, whichever is later.
     pub fn waits_since(&self) -> Timestamp {
         self.enqueued_at.max(self.due_at)
@@ -77,4 +93,11 @@ pub struct BatchBound {
     pub messages: usize,
     /// Bytes of JSON, at most; the first message is always taken.
     pub bytes: usize,
+}
+
+impl BatchBound {
+    /// Whether a claim that has taken so many messages takes another one, with which it has so many bytes.
+    pub fn admits(self, taken: usize, bytes_with_it: usize) -> bool {
+        taken < self.messages && (taken == 0 || bytes_with_it <= self.bytes)
+    }
 }

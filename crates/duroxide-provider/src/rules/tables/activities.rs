@@ -39,7 +39,7 @@ pub trait ActivityTable {
     /// Whether an instance has queued activities.
     fn has_activities(&mut self, instance: u64) -> Rows<bool>;
 
-    /// Makes every activity ready whose time to wait is over.
+    /// Makes every activity ready whose time to wait is over: a shortcut of `rules/readiness.rs`.
     fn wake_due_activities(&mut self, now: Timestamp) -> Rows<()>;
 
     /// The lanes in which an activity without session is ready, in any fixed order.

@@ -32,7 +32,8 @@ pub trait InstanceTable {
     fn wake_instance(&mut self, number: u64, ready: u64) -> Rows<()>;
 
     /// Does the same without reading the instance, if one write can tell that it has this id, is running, unlocked and
-    /// on its route, and waits. Returns whether it did. Tables that cannot tell return `false`.
+    /// on its route, and waits: a shortcut of `rules/readiness.rs`. The caller inserts a message next that is visible at once, and
+    /// neither a start nor a queue message. Returns whether it did. Tables that cannot tell return `false`.
     fn wake_if_waiting(&mut self, number: u64, id: &str, ready: u64) -> Rows<bool> {
         let _ = (number, id, ready);
         Ok(false)

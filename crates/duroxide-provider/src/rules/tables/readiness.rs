@@ -47,6 +47,7 @@ pub struct DueInstance {
     /// The instance.
     pub number: u64,
     /// Whether the tables can tell that it is known, unlocked, on its route, does not wait for its successor, and has a
-    /// message that is visible and no queue message: it is ready, and nothing else has to be looked at.
+    /// message that is visible and no queue message: it is ready, and nothing else has to be looked at. A shortcut of
+    /// `rules/readiness.rs`; tables that cannot tell say `false`.
     pub is_plainly_ready: bool,
 }

@@ -19,7 +19,7 @@ impl<T: Tables> Rules<T> {
             }
         }
         for mut activity in self.tables.leased_activities(now)? {
-            let ended = activity.waits_until.is_none();
+            let ended = activity.is_ready();
             if activity.lock.as_mut().is_some_and(|lease| clamp(lease, ended, now)) {
                 self.settle_activity(activity)?;
             }
@@ -45,7 +45,7 @@ impl<T: Tables> Rules<T> {
             }
         }
         for mut activity in self.tables.leased_activities(before)? {
-            if activity.waits_until.is_some() {
+            if !activity.is_ready() {
                 activity.lock.iter_mut().for_each(|lease| shift(lease, now, by));
                 self.settle_activity(activity)?;
             }

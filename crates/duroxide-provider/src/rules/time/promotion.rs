@@ -10,8 +10,7 @@ impl<T: Tables> Rules<T> {
         let mut notes = Vec::new();
         for due in self.tables.due_instances(self.now)? {
             if due.is_plainly_ready {
-                let ready = self.tables.next_number()?;
-                self.tables.wake_instance(due.number, ready)?;
+                self.wake(due.number)?;
                 continue;
             }
             let Some(row) = self.tables.instance(due.number)? else { continue };

@@ -31,8 +31,8 @@ pub struct Batch<'a> {
     pub activity_fetches: Vec<WaitingFetch<'a, ActivityFetch>>,
     /// Runs turns of claims before the commit; `None` if all claims are handed over after it.
     pub turns: Option<&'a dyn EarlyTurns>,
-    /// The nodes that were there when someone decided to fetch an item by its name, because none of them can take it. If
-    /// other nodes are there by now, such fetches get nothing.
+    /// The nodes that had joined when a fetch by name was decided, because none of them can take its item. If other nodes have
+    /// joined by now, such fetches get nothing.
     pub nodes: Option<Vec<StoredNode>>,
 }
 

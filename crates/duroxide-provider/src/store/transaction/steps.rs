@@ -135,8 +135,8 @@ pub trait TransactionSteps {
         match fault {
             fault if is_known => fault,
             Fault::OutcomeUnknown { failure, done } => Fault::OutcomeUnknown { failure, done },
-            fault => {
-                let failure = StoreFailure { class: FailureClass::OutcomeUnknown, ..fault.into_failure() };
+            Fault::Broken { failure, .. } | Fault::LostRace(failure) | Fault::Unavailable(failure) => {
+                let failure = StoreFailure { class: FailureClass::OutcomeUnknown, ..failure };
                 Fault::OutcomeUnknown { failure, done: None }
             }
         }

@@ -60,7 +60,7 @@ impl ModelEngine {
         self.activities.iter().find(|(_, activity)| is_it(&activity.row)).map(|(key, _)| *key)
     }
 
-    /// Queues an activity, unless it is queued. Nobody asks whether the instance was ever started.
+    /// Queues an activity, unless it is queued. The instance need not exist.
     pub(super) fn enqueue_activity(&mut self, row: &ActivityRow) -> Answer {
         let ActivityRow { execution_id, activity_id, .. } = *row;
         let id = ScheduledActivityIdentifier { instance: row.instance.clone(), execution_id, activity_id };

@@ -107,7 +107,7 @@ impl ModelEngine {
         }
     }
 
-    /// The messages of a batch that can be decoded. The others are put aside.
+    /// The messages of a batch that can be decoded. The others are hidden.
     fn read_batch(
         &mut self,
         key: u64,
@@ -119,7 +119,7 @@ impl ModelEngine {
             let message = self.instances.get_mut(&key).unwrap().message(*number);
             match serde_json::from_str(&message.data) {
                 Ok(item) => readable.push((*number, item)),
-                Err(error) => notes.extend(self.put_aside(key, *number, error.to_string())),
+                Err(error) => notes.extend(self.hide_undecodable(key, *number, error.to_string())),
             }
         }
         readable
@@ -127,7 +127,7 @@ impl ModelEngine {
 
     /// Counts and hides a message that cannot be decoded; after too many attempts it becomes a dead letter. It is no queue
     /// message any more: nothing waits behind it.
-    fn put_aside(&mut self, key: u64, number: u64, error: String) -> Option<DeadLetterNote> {
+    fn hide_undecodable(&mut self, key: u64, number: u64, error: String) -> Option<DeadLetterNote> {
         let message = self.instances.get_mut(&key).unwrap().message(number);
         message.attempts += 1;
         message.locked = false;
@@ -153,7 +153,7 @@ impl ModelEngine {
             return None;
         }
         instance.suspect |= instance.lock.is_some();
-        instance.losses = instance.losses.claimed_again(instance.lock.is_some());
+        instance.losses.lost += u32::from(instance.lock.is_some());
         let lock = Lock::new(key, nonce, self.now, fetch.lock_timeout, fetch.node);
         let lock_token = lock.token.clone();
         instance.lock = Some(lock);
@@ -227,7 +227,7 @@ impl ModelEngine {
         let activity = self.activities.get_mut(&key).unwrap();
         let claimed_before = std::mem::replace(&mut activity.claimed, true);
         activity.attempts += 1;
-        activity.losses = activity.losses.claimed_again(activity.lock.is_some());
+        activity.losses.lost += u32::from(activity.lock.is_some());
         let lock = Lock::new(key, nonce, self.now, fetch.lock_timeout, fetch.node);
         let lock_token = lock.token.clone();
         activity.lock = Some(lock);

@@ -6,9 +6,8 @@ use duroxide_core::Timestamp;
 
 use super::instance::Instance;
 use crate::store::{
-    Arrival, MessageKind, MessageRow, MessageSnapshot, StartTarget, Visibility,
+    MessageKind, MessageRow, MessageSnapshot, StartTarget, Visibility,
     bounds::{CLAIM_BYTES_MAX, CLAIM_MESSAGES_MAX},
-    sort_for_delivery,
 };
 
 #[derive(Debug, Clone)]
@@ -109,12 +108,10 @@ impl Instance {
             let is_taken = |start: &&Message| batch.iter().any(|message| message.number == start.number);
             batch.extend(start.filter(|start| !is_taken(start)));
         }
-        sort_for_delivery(&mut batch, |message| Arrival {
-            number: message.number,
-            enqueued_at: message.enqueued_at,
-            due_at: message.due_at,
-        });
-        batch.into_iter().map(|message| message.number).collect()
+        let mut order: Vec<_> =
+            batch.iter().map(|message| (visible_since(message, &batch), message.number)).collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, number)| number).collect()
     }
 
     /// Whether it can be claimed as far as its messages are concerned.
@@ -194,4 +191,11 @@ impl Instance {
         };
         self.messages.iter().filter(is_from_client).count()
     }
+}
+
+/// When a message of a claim became visible: it was due, it was enqueued, and so were all messages of the claim that came before it.
+/// A clock that was set back in between does not count.
+fn visible_since(message: &Message, batch: &[&Message]) -> Timestamp {
+    let came_before = batch.iter().filter(|other| other.number <= message.number);
+    came_before.map(|other| other.enqueued_at).fold(message.due_at, Timestamp::max)
 }

@@ -49,9 +49,11 @@ impl ModelEngine {
         match blamed.filter(|blamed| held.contains(blamed)) {
             None => held.iter().for_each(|claim| self.end_claim(claim)),
             Some(blamed) => {
-                let killer = self.count_losses(blamed, Losses::blamed_again);
+                let killer = self.count_losses(blamed, |losses| losses.blamed += 1);
+                // The first blame may have hit the wrong one.
+                let is_first_blame = killer.blamed == 1;
                 for claim in held.iter().filter(|claim| *claim != blamed) {
-                    self.count_losses(claim, |losses| losses.beside(killer));
+                    self.count_losses(claim, |losses| losses.lost += u32::from(is_first_blame));
                     match claim {
                         ClaimToken::Instance(token) => self.abandon_instance(token, None, true),
                         ClaimToken::Activity(token) => self.abandon_activity(token, None, true),
@@ -90,19 +92,19 @@ impl ModelEngine {
     }
 
     /// Changes what is counted of a claim, and returns it.
-    fn count_losses(&mut self, claim: &ClaimToken, change: impl FnOnce(Losses) -> Losses) -> Losses {
+    fn count_losses(&mut self, claim: &ClaimToken, change: impl FnOnce(&mut Losses)) -> Losses {
         match claim {
             ClaimToken::Instance(token) => {
                 let key = self.locked_instance(token).unwrap();
                 let instance = self.instances.get_mut(&key).unwrap();
-                instance.losses = change(instance.losses);
+                change(&mut instance.losses);
                 instance.suspect |= instance.losses.lost > 0;
                 instance.losses
             }
             ClaimToken::Activity(token) => {
                 let key = self.locked_activity(token).unwrap();
                 let activity = self.activities.get_mut(&key).unwrap();
-                activity.losses = change(activity.losses);
+                change(&mut activity.losses);
                 activity.losses
             }
         }

@@ -5,7 +5,7 @@ use semver::Version;
 
 use crate::{
     ExecutionMetadata, Round, VersionTriple,
-    store::Refusal,
+    store::{Batch, Op, PreparedRound, Refusal, Submitted},
     testing::{Scenario, Turn, items::*},
 };
 
@@ -228,4 +228,26 @@ pub fn a_commit_after_a_delete_recreates_nothing(mut s: Scenario) {
     let again = s.claim().unwrap();
     assert_ne!(again.position.unwrap().incarnation, claim.position.unwrap().incarnation);
     assert_eq!(s.commit(&claim, Turn::later(&claim)), Err(Refusal::InvalidLockToken));
+}
+
+/// A client in another process waits for the end of an execution, a custom status or a value, and for nothing else.
+pub fn the_rounds_that_a_client_can_wait_for_are_watched(mut s: Scenario) {
+    let first = Turn::first;
+    let turns = [
+        ("waits", false, first("waits")),
+        ("schedules", false, first("schedules").activity()),
+        ("completes", true, first("completes").complete("done")),
+        ("sets-status", true, first("sets-status").status(Some("half"))),
+        ("sets-value", true, first("sets-value").set("k", "v")),
+        ("continues", true, first("continues").continue_as_new()),
+        ("goes-on", true, first("goes-on").continue_with(Turn::start_of("goes-on", 2))),
+    ];
+    for (instance, is_watched, turn) in turns {
+        s.send(&start(instance));
+        let claim = s.claim().unwrap();
+        let round = PreparedRound::new(&claim.lock_token, &turn.round()).unwrap();
+        let op = Op::CommitRound(Box::new(round));
+        let done = s.transact(Batch { operations: vec![Submitted::now(&op)], ..Batch::default() });
+        assert_eq!(done.is_watched, is_watched, "{instance}");
+    }
 }

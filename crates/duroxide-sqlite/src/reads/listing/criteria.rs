@@ -3,12 +3,12 @@
 use duroxide_provider::{InstanceQuery, store::StoreFailure};
 use rusqlite::{Row, params_from_iter, types::Value};
 
-use super::way::{Way, end_of_prefix, stored_time};
+use super::index_choice::{IndexChoice, end_of_prefix, stored_time};
 use crate::db::{Db, number};
 
 /// The conditions that listed instances meet, with their values.
 pub(super) struct Criteria {
-    way: Way,
+    index: IndexChoice,
     conditions: String,
     /// Conditions on the handler, of which one must hold.
     handlers: Vec<String>,
@@ -19,7 +19,7 @@ pub(super) struct Criteria {
 impl Criteria {
     pub(super) fn new(db: &Db, query: &InstanceQuery) -> Result<Self, StoreFailure> {
         let mut criteria = Self {
-            way: Way::to(db, query)?,
+            index: IndexChoice::to(db, query)?,
             conditions: "known = 1".to_owned(),
             handlers: vec![String::new()],
             values: Vec::new(),
@@ -63,8 +63,8 @@ impl Criteria {
         columns: &str,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreFailure> {
-        let Self { way, conditions, handlers, .. } = &self;
-        let source = way.source();
+        let Self { index, conditions, handlers, .. } = &self;
+        let source = index.source();
         let select = |handler: &String| format!("SELECT {columns} FROM {source} WHERE {conditions}{handler}");
         // Each alternative comes in this order, so that SQLite merges them and sorts nothing.
         let selects: Vec<_> = handlers.iter().map(select).collect();
@@ -112,7 +112,7 @@ impl Criteria {
         if wanted.is_empty() {
             return;
         }
-        self.handlers = if self.way == Way::Name {
+        self.handlers = if self.index == IndexChoice::Name {
             vec![format!(" AND {wanted}"), " AND name IS NULL".to_owned()]
         } else {
             vec![format!(" AND (name IS NULL OR {wanted})")]

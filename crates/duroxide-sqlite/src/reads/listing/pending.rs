@@ -8,7 +8,7 @@ use duroxide_provider::{
 };
 use rusqlite::Row;
 
-use super::way::{end_of_prefix, stored_time};
+use super::index_choice::{end_of_prefix, stored_time};
 use crate::{
     db::{Db, lossy_text, number, time, unsigned},
     tables::payloads::whole_data,

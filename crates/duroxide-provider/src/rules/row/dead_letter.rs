@@ -1,4 +1,4 @@
-//! Dead letters, removals and what pruning sees.
+//! Dead letters.
 
 use duroxide_core::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -45,26 +45,4 @@ pub enum Origin {
         /// Its session.
         session_id: Option<String>,
     },
-}
-
-/// Rows of a deleted instance or a pruned execution that are still to be removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Removal {
-    /// Its key.
-    pub number: u64,
-    /// The instance that is gone.
-    pub instance: u64,
-    /// Only this execution of it.
-    pub execution_id: Option<u64>,
-}
-
-/// An execution as pruning sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExecutionAge {
-    /// Its number.
-    pub execution_id: u64,
-    /// Its status.
-    pub status: String,
-    /// When it ended.
-    pub completed_at: Option<Timestamp>,
 }

@@ -11,7 +11,7 @@ const TEXTS_MAX: usize = 256;
 
 /// The payloads that were written last, by the instance whose rows refer to them.
 #[derive(Debug, Default)]
-pub(super) struct KnownTexts {
+pub(super) struct StoredTexts {
     instances: BTreeMap<u64, VecDeque<Known>>,
     bytes: usize,
 }
@@ -22,7 +22,7 @@ struct Known {
     text: String,
 }
 
-impl KnownTexts {
+impl StoredTexts {
     /// The number of the payload that is this text.
     pub(super) fn find(&self, instance: u64, text: &str) -> Option<u64> {
         let texts = self.instances.get(&instance)?;
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_text_is_found_for_its_instance_until_it_is_deleted() {
-        let mut known = KnownTexts::default();
+        let mut known = StoredTexts::default();
         known.put(1, 10, "one");
         known.put(1, 11, "two");
         assert_eq!((known.find(1, "one"), known.find(2, "one")), (Some(10), None));
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn texts_of_one_instance_and_all_texts_are_bounded() {
-        let mut known = KnownTexts::default();
+        let mut known = StoredTexts::default();
         for id in 0..=TEXTS_MAX as u64 {
             known.put(1, id, &format!("{id:04}"));
         }

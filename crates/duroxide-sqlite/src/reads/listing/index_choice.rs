@@ -13,9 +13,9 @@ const BEYOND_NARROW_TIME: &str = "SELECT 1 FROM instance
     WHERE known = 1 AND created_at >= ?1 AND created_at < ?2 LIMIT 1 OFFSET ?3";
 const BEYOND_NARROW_STATUS: &str = "SELECT 1 FROM instance WHERE known = 1 AND status = ?1 LIMIT 1 OFFSET ?2";
 
-/// The way to the instances of a query. All others of its criteria are looked at on the way.
+/// The index that leads to the instances of a query. Its other criteria are compared row by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum IndexChoice {
     /// Down the table, newest first, as down the three indexes that follow.
     Table,
     Status,
@@ -27,7 +27,7 @@ pub(super) enum Way {
     Created,
 }
 
-impl Way {
+impl IndexChoice {
     pub(super) fn to(db: &Db, query: &InstanceQuery) -> Result<Self, StoreFailure> {
         if has_narrow_prefix(db, query)? {
             return Ok(Self::Prefix);

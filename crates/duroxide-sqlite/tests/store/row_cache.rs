@@ -1,4 +1,4 @@
-//! What the engine keeps of instances and activities is never older than what is stored.
+//! Rows in the row cache are never older than what is stored.
 
 use duroxide_core::WorkItem;
 use duroxide_provider::{
