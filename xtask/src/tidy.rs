@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the code map, module docs, lengths and wildcard arms.
+//! `cargo xtask tidy`: the code map, the walk, module docs, lengths and wildcard arms.
 //!
 //! Every check reads source text only, so the command needs no build and takes a moment. What does not pass today stands in
 //! [`exceptions`]; that list can only shrink.
@@ -9,6 +9,7 @@ mod length;
 mod map;
 mod module_doc;
 mod source;
+mod walk;
 mod wildcard;
 
 use std::{fs, path::Path};
@@ -32,6 +33,7 @@ pub(crate) fn check_workspace() -> Result<(), String> {
 
 fn findings(files: &[SourceFile], architecture: &str) -> Vec<Finding> {
     let mut findings = map::check(files, architecture);
+    findings.extend(walk::check(files, architecture));
     findings.extend(module_doc::check(files));
     findings.extend(length::check(files));
     findings.extend(wildcard::check(files));
