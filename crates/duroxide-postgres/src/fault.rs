@@ -72,12 +72,22 @@ impl Trouble {
             Some(_) => is_of_commit && trouble.class == Class::Unavailable,
             None => true,
         };
-        if outcome_is_open { Self { class: Class::OutcomeUnknown, ..trouble } } else { trouble }
+        if outcome_is_open { trouble.with_open_outcome() } else { trouble }
+    }
+
+    /// The same in a round trip that may have been a commit.
+    pub(crate) fn with_open_outcome(self) -> Self {
+        Self { class: Class::OutcomeUnknown, ..self }
     }
 
     /// Whether the database reported this code.
     pub(crate) fn has_code(&self, code: &SqlState) -> bool {
         self.code.as_ref() == Some(code)
+    }
+
+    /// Whether the connection ended, or the server did not answer.
+    pub(crate) fn is_lost_connection(&self) -> bool {
+        self.code.is_none() && matches!(self.class, Class::Unavailable | Class::OutcomeUnknown)
     }
 
     /// This trouble as the rules pass it on.

@@ -2,6 +2,8 @@
 
 mod error;
 
+use std::time::Duration;
+
 pub use self::error::OpenError;
 use crate::{
     PostgresOptions, SchemaName,
@@ -47,6 +49,7 @@ pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
     let unusable = |trouble: Trouble| OpenError::of_schema(trouble, schema.as_str());
     check_server(&mut connection, schema)?;
     let mut found = find_tables(&mut connection, schema).map_err(unusable)?;
+    connection.set_limit(options.answer_timeout);
     if matches!(found, Found::Nothing) {
         let made = make_tables(&mut connection, schema);
         found = find_tables(&mut connection, schema).map_err(unusable)?;
@@ -135,9 +138,10 @@ pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> R
 /// whoever comes second finds nothing to do.
 fn upgrade(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
     or_roll_back(connection, |connection| {
-        connection.script(&begin_locked(schema))?;
+        // Whoever upgrades the schema at the same time may take as long as this does: no limit would be long enough.
+        connection.script_within(&begin_locked(schema), Duration::MAX)?;
         let migrations = migrations_from(version(connection)?, schema);
-        connection.script(&format!("{migrations} COMMIT;"))
+        connection.script_within(&format!("{migrations} COMMIT;"), Duration::MAX)
     })
 }
 

@@ -11,6 +11,8 @@ use crate::Tls;
 
 /// How long to wait for a connection, unless the connection string says otherwise.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for the answer to a round trip.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// A server that is silent for this long is gone, unless the connection string says otherwise.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
@@ -50,6 +52,11 @@ pub struct PostgresOptions {
     /// as an attempt of both, and from then on every attempt of the turn is stored before it runs. Switch it off where a turn
     /// that kills its process must not make an activity run again.
     pub early_turns: bool,
+    /// How long a round trip may take. A server that has not answered by then is taken for dead: the connection is given up, the
+    /// call fails as if the connection had been lost, and the next one makes another connection. Reads of the whole store (a
+    /// snapshot, lists, counts) may take 20 times as long; upgrading a schema and copying a store have no limit. Each round trip
+    /// of opening a store is limited by the `connect_timeout` of [`Self::config`].
+    pub answer_timeout: Duration,
 }
 
 impl PostgresOptions {
@@ -71,6 +78,7 @@ impl PostgresOptions {
             session_config: None,
             prepared_statements: true,
             early_turns: true,
+            answer_timeout: ANSWER_TIMEOUT,
         })
     }
 

@@ -155,6 +155,9 @@ impl OpenError {
         if trouble.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {
             return Self::ReadOnly;
         }
+        if trouble.is_lost_connection() {
+            return Self::Connect { message: trouble.into_failure().message };
+        }
         let is_denied = trouble.has_code(&SqlState::INSUFFICIENT_PRIVILEGE);
         let is_foreign = trouble.has_code(&SqlState::DUPLICATE_TABLE);
         let message = trouble.into_failure().message;

@@ -4,6 +4,8 @@
 //! compared with the source, that schema gets its name. So nobody sees half a copy, and one that was interrupted goes on
 //! behind its last page.
 
+use std::time::Duration;
+
 use duroxide_provider::{
     ProviderError,
     invariant::{self, Violation},
@@ -143,7 +145,9 @@ impl Target {
         let name = format!("{}{SUFFIX}", options.schema);
         let schema = SchemaName::new(&name)
             .map_err(|error| OpenError::Prepare { schema: name.clone(), message: error.to_string() })?;
-        let options = PostgresOptions { schema: schema.clone(), ..options.clone() };
+        // Histories may be long, and a page has those of many instances.
+        let options =
+            PostgresOptions { schema: schema.clone(), answer_timeout: Duration::MAX, ..options.clone() };
         let mut target = Self { engine: PostgresEngine::open(options)?.with_callers_clock(), schema };
         target.lock()?;
         if !target.continues(state)? {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use duroxide_provider::ProviderError;
+use tokio::time::timeout;
 use tokio_postgres::Row;
 
 use crate::{
@@ -94,8 +95,13 @@ fn ages(schema: &SchemaName) -> String {
 
 /// Asks on a connection of its own, which ends with the answer.
 pub(crate) async fn read(options: &PostgresOptions) -> Result<PostgresHealth, ProviderError> {
-    let failed = |trouble: Trouble| ProviderError::retryable("health", trouble.into_failure().message);
-    ask(options).await.map_err(failed)
+    let failed = |message: String| ProviderError::retryable("health", message);
+    let limit = options.answer_timeout;
+    let silent = |_| failed(format!("no answer within {limit:?}"));
+    timeout(limit, ask(options))
+        .await
+        .map_err(silent)?
+        .map_err(|trouble| failed(trouble.into_failure().message))
 }
 
 async fn ask(options: &PostgresOptions) -> Result<PostgresHealth, Trouble> {
