@@ -55,7 +55,7 @@ impl Trouble {
             }
             None => Class::Refused,
         };
-        let is_of_tls = std::error::Error::source(error).is_some_and(is_tls);
+        let is_of_tls = error.code().is_none() && error.to_string() == TLS_FAILED;
         Self { class, message: describe(error), code: error.code().cloned(), is_of_tls }
     }
 
@@ -126,15 +126,9 @@ fn is_io(source: &(dyn std::error::Error + 'static)) -> bool {
     source.is::<std::io::Error>()
 }
 
-/// TLS libraries report a handshake that fails as data that makes no sense, or by an error of their own.
-fn is_tls(source: &(dyn std::error::Error + 'static)) -> bool {
-    #[cfg(feature = "native-tls")]
-    if source.is::<native_tls::Error>() {
-        return true;
-    }
-    let io = source.downcast_ref::<std::io::Error>();
-    io.is_some_and(|error| error.kind() == std::io::ErrorKind::InvalidData)
-}
+/// What `tokio_postgres` says of every connection that cannot be encrypted: by a handshake that fails in any TLS library, and by a
+/// server that offers none. It keeps the kind of its errors to itself, and the causes have no type in common.
+const TLS_FAILED: &str = "error performing TLS handshake";
 
 fn describe(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {

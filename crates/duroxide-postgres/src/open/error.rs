@@ -27,8 +27,8 @@ pub enum OpenError {
     },
     /// The connection cannot be encrypted as `sslmode` asks for.
     #[error(
-        "cannot encrypt the connection to PostgreSQL: {message} (build with the feature postgres-rustls or \
-         postgres-native-tls; sslmode=require needs a certificate that is trusted and for this host: set \
+        "cannot encrypt the connection to PostgreSQL: {message} (the server must offer TLS; build with the feature \
+         postgres-rustls or postgres-native-tls; sslmode=require needs a certificate that is trusted and for this host: set \
          PostgresOptions::tls to trust another one)"
     )]
     Tls {
