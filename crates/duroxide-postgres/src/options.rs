@@ -1,12 +1,16 @@
-//! How a store is opened, and the name of its schema.
+//! How a store is opened.
 
 mod password;
+mod schema_name;
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use duroxide_provider::rules::RuleOptions;
 
-pub use self::password::PasswordSource;
+pub use self::{
+    password::PasswordSource,
+    schema_name::{InvalidSchemaName, SchemaName},
+};
 use crate::Tls;
 
 /// How long to wait for a connection, unless the connection string says otherwise.
@@ -127,72 +131,4 @@ fn with_limits(mut config: tokio_postgres::Config) -> tokio_postgres::Config {
         config.application_name("duroxide");
     }
     config
-}
-
-/// The name of a schema: lowercase letters, digits and underscores, not beginning with a digit, at most 63 characters.
-///
-/// Statements are built with it, so nothing else is let in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaName(String);
-
-impl SchemaName {
-    /// PostgreSQL cuts longer names off.
-    const BYTES_MAX: usize = 63;
-
-    /// Checks a name.
-    ///
-    /// # Errors
-    /// If the name is not as described at the type, or if it is reserved (`pg_…`).
-    pub fn new(name: &str) -> Result<Self, InvalidSchemaName> {
-        let is_letter = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
-        let is_identifier = name.as_bytes().first().is_some_and(is_letter)
-            && name.bytes().all(|byte| is_letter(&byte) || byte.is_ascii_digit());
-        if is_identifier && name.len() <= Self::BYTES_MAX && !name.starts_with("pg_") {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err(InvalidSchemaName { name: name.to_owned() })
-        }
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for SchemaName {
-    fn default() -> Self {
-        Self("duroxide".to_owned())
-    }
-}
-
-impl fmt::Display for SchemaName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// A schema name that is not one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{name:?} is no schema name: use at most 63 lowercase letters, digits and underscores, not a digit first, not \
-     `pg_` first"
-)]
-pub struct InvalidSchemaName {
-    name: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_schema_name_is_a_plain_identifier() {
-        for name in ["duroxide", "_a", "tenant_7", &"a".repeat(63)] {
-            assert_eq!(SchemaName::new(name).unwrap().as_str(), name);
-        }
-        for name in ["", "7a", "Tenant", "a-b", "a\"; DROP TABLE x", "ä", "pg_x", &"a".repeat(64)] {
-            assert!(SchemaName::new(name).is_err(), "{name}");
-        }
-    }
 }

@@ -180,3 +180,21 @@ async fn a_store_that_is_only_looked_at_is_neither_made_nor_upgraded() {
         assert!(matches!(older, OpenError::OlderSchema { found: 1, .. }), "{older}");
     }
 }
+
+/// Names are not quoted in statements, so each word that the server would misread is refused before it is used.
+#[tokio::test]
+async fn a_schema_named_by_a_reserved_word() {
+    let Some(server) = postgres_server::server() else { return };
+    let words = "SELECT word, catcode IN ('R', 'T') FROM pg_get_keywords() ORDER BY word";
+    for row in Admin::connect(server).await.client().query(words, &[]).await.unwrap() {
+        let (word, is_reserved): (&str, bool) = (row.get(0), row.get(1));
+        assert_eq!(SchemaName::new(word).is_err(), is_reserved, "{word}");
+    }
+    let error = SchemaName::new("user").unwrap_err().to_string();
+    assert!(error.contains("no word that SQL reserves"), "{error}");
+    // Other words of SQL will do.
+    let mut options = changed(server, "");
+    options.schema = SchemaName::new("values").unwrap();
+    let store = PostgresProvider::open(options).await.unwrap();
+    assert!(store.snapshot().await.unwrap().instances.is_empty());
+}
