@@ -59,6 +59,11 @@ impl Trouble {
         Self { class, message: describe(error), code: error.code().cloned(), is_of_tls }
     }
 
+    /// The same on the connection that listens and holds locks.
+    pub(crate) fn of_session_connection(self) -> Self {
+        Self { message: format!("the session connection: {}", self.message), ..self }
+    }
+
     /// A connection cannot be encrypted.
     pub(crate) fn of_tls(message: String) -> Self {
         Self { is_of_tls: true, ..Self::new(Class::Unavailable, message) }

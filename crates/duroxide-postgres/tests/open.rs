@@ -97,6 +97,33 @@ async fn no_connection_is_left() {
     assert!(admin.has_schema(&schema).await);
 }
 
+/// The session connection may have an address of its own. What is wrong with it shows when the store is opened, not in a log that
+/// nobody reads.
+#[tokio::test]
+async fn a_session_connection_that_cannot_be_made() {
+    let Some(server) = Server::own() else { return };
+    Admin::connect(&server).await.run("CREATE ROLE app LOGIN PASSWORD 'right'").await;
+    server.ask_for_passwords();
+    let good = PostgresOptions::new(&server.socket_url()).unwrap();
+    let port = server.address().port;
+    let refused = async |session: &str| {
+        let mut options = good.clone();
+        options.session_config =
+            Some(format!("dbname=postgres connect_timeout=2 {session}").parse().unwrap());
+        refusal(options, "the session connection").await
+    };
+    let error = refused("host=127.0.0.1 port=1 user=app").await;
+    assert!(matches!(error, OpenError::Connect { .. }), "{error}");
+    let error = refused(&format!("host=127.0.0.1 port={port} user=app password=wrong")).await;
+    assert!(matches!(error, OpenError::Refused { .. }), "{error}");
+    let error = refused(&format!("host=127.0.0.1 port={port} user=app password=right sslmode=require")).await;
+    assert!(matches!(error, OpenError::Tls { .. }), "{error}");
+    let mut options = good.clone();
+    options.session_config =
+        Some(format!("dbname=postgres host=127.0.0.1 port={port} user=app password=right").parse().unwrap());
+    drop(PostgresProvider::open(options).await.unwrap());
+}
+
 #[tokio::test]
 async fn a_role_that_may_not_create_schemas() {
     let Some(server) = postgres_server::server() else { return };
