@@ -135,6 +135,7 @@ pub(crate) struct Connection {
     statements: HashMap<Cow<'static, str>, Known>,
     schema: SchemaName,
     prepares: bool,
+    is_pooled: bool,
     round_trips: u64,
 }
 
@@ -170,10 +171,12 @@ impl Connection {
             .build()
             .map_err(|error| Trouble::new(Class::Unavailable, error.to_string()))?;
         let client = runtime.block_on(connect(options, &options.config, None))?;
-        let (schema, prepares) = (options.schema.clone(), options.prepared_statements);
+        let (schema, prepares, is_pooled) =
+            (options.schema.clone(), options.prepared_statements, options.is_pooled());
         let (patience, statements) = (Patience::new(connect_timeout(&options.config)), HashMap::new());
-        let mut connection = Self { runtime, client, patience, statements, schema, prepares, round_trips: 0 };
-        if prepares {
+        let mut connection =
+            Self { runtime, client, patience, statements, schema, prepares, is_pooled, round_trips: 0 };
+        if !is_pooled {
             connection.script(END_IDLE_TRANSACTION)?;
             connection.notice_end();
         }
@@ -263,7 +266,7 @@ impl Connection {
     }
 
     fn first(&self, frame: Frame) -> Option<&'static str> {
-        frame.first(!self.prepares)
+        frame.first(self.is_pooled)
     }
 
     /// Sends prepared statements, and waits for all answers. Nobody knows what became of a commit that was not answered in time.

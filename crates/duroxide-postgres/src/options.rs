@@ -47,6 +47,9 @@ pub struct PostgresOptions {
     pub poll_interval: Duration,
     /// Where the session connection goes, if not where [`Self::config`] leads: if that is a pooler, the server behind it.
     pub session_config: Option<tokio_postgres::Config>,
+    /// Whether [`Self::config`] leads to a pooler that gives each transaction any connection. Nothing is left on a connection then: no
+    /// settings and no locks.
+    pub transaction_pooler: bool,
     /// Whether to prepare statements, which saves the database their planning. Switch it off behind a pooler that gives each
     /// transaction another connection and does not track prepared statements (PgBouncer before `1.21`, or with
     /// `max_prepared_statements = 0`).
@@ -80,6 +83,7 @@ impl PostgresOptions {
             notifications: true,
             poll_interval: Duration::from_millis(200),
             session_config: None,
+            transaction_pooler: false,
             prepared_statements: true,
             early_turns: true,
             answer_timeout: ANSWER_TIMEOUT,
@@ -98,9 +102,25 @@ impl PostgresOptions {
             config: with_limits(pooler.parse()?),
             notifications: session_config.is_some(),
             session_config,
+            transaction_pooler: true,
             prepared_statements: false,
             ..Self::new(pooler)?
         })
+    }
+
+    /// Whether a connection may be another one in the next transaction. Statements that are not prepared are for poolers, too.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.transaction_pooler || !self.prepared_statements
+    }
+
+    /// The same store, past a pooler; `None` if the way there is not known.
+    pub(crate) fn past_pooler(&self) -> Option<Self> {
+        if !self.is_pooled() {
+            return Some(self.clone());
+        }
+        let config = with_planner_settings(self.session_config.clone()?);
+        let (transaction_pooler, prepared_statements) = (false, true);
+        Some(Self { config, transaction_pooler, prepared_statements, ..self.clone() })
     }
 
     /// Where the session connection goes.

@@ -59,6 +59,11 @@ pub enum CopyError {
         /// Its name.
         schema: String,
     },
+    /// A lock and its copy need a connection of their own, and a pooler has none for them.
+    #[error(
+        "cannot copy through a transaction pooler: give the address of the server itself (PostgresOptions::session_config)"
+    )]
+    Pooled,
     /// Somebody else copies into the same schema.
     #[error("another copy into schema {schema} runs: wait for its end")]
     Busy {
@@ -104,6 +109,7 @@ pub(crate) fn copy(
     options: &PostgresOptions,
     progress: &mut dyn FnMut(CopyProgress),
 ) -> Result<u64, CopyError> {
+    let options = &options.past_pooler().ok_or(CopyError::Pooled)?;
     refuse_schema(options)?;
     let state = source.state()?;
     let mut target = Target::open(options, &state)?;
