@@ -118,7 +118,11 @@ impl Frame {
 
 /// A process that is frozen or cut off between two round trips of a transaction must not keep its rows locked: the server ends
 /// its transaction after this time. Between them the rules run in memory, for milliseconds.
-const END_IDLE_TRANSACTION: &str = "SET idle_in_transaction_session_timeout = '5s'";
+///
+/// A statement outside of a transaction has the isolation level that its role has by default. Each statement must see what the last
+/// holder of a lock has committed that it waited for.
+const SETTINGS: &str = "SET idle_in_transaction_session_timeout = '5s';
+    SET default_transaction_isolation = 'read committed'";
 /// How soon the server looks again whether the connection is there while it works for it.
 const NOTICE_END: &str = "SET client_connection_check_interval = '5s'";
 const BEGIN_POOLED: &str =
@@ -177,7 +181,7 @@ impl Connection {
         let mut connection =
             Self { runtime, client, patience, statements, schema, prepares, is_pooled, round_trips: 0 };
         if !is_pooled {
-            connection.script(END_IDLE_TRANSACTION)?;
+            connection.script(SETTINGS)?;
             connection.notice_end();
         }
         Ok(connection)

@@ -13,7 +13,7 @@ use crate::{
     value::Columns,
 };
 
-/// The oldest major version of PostgreSQL that the tests have met.
+/// The oldest major version of PostgreSQL that has all that statements use. The tests run on the version that is installed.
 const OLDEST_SERVER: i32 = 14;
 /// Migration n brings a schema from version n - 1 to n. Each is a file that is never changed again.
 const MIGRATIONS: [&str; 4] = [
@@ -146,7 +146,10 @@ fn upgrade(connection: &mut Connection, schema: &SchemaName) -> Result<(), Troub
 }
 
 fn begin_locked(schema: &SchemaName) -> String {
-    format!("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('duroxide {schema}', 0))")
+    // Whoever has waited for the lock has to see what its last holder has done.
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(hashtextextended('duroxide {schema}', 0))"
+    )
 }
 
 /// What brings a schema of this version to the current one.

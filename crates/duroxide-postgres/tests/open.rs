@@ -6,7 +6,7 @@ mod fixture;
 use std::time::{Duration, Instant};
 
 use duroxide_postgres::{OpenError, PostgresOptions, PostgresProvider, SchemaName};
-use fixture::{fresh_options, sql::Admin};
+use fixture::{fake_server::FakeServer, fresh_options, sql::Admin};
 use postgres_server::Server;
 
 /// More than the time limit of a connection in these tests, by far.
@@ -55,6 +55,19 @@ async fn a_silent_server() {
     let url = format!("host=127.0.0.1 port={port} user=postgres connect_timeout=1");
     let error = refusal(PostgresOptions::new(&url).unwrap(), "no answer within 1s").await;
     assert!(matches!(error, OpenError::Connect { .. }), "{error}");
+}
+
+/// Nothing older is at hand, so a listener speaks as such a server does.
+#[tokio::test]
+async fn a_server_that_is_too_old() {
+    let fake = FakeServer::start(13);
+    let url = format!("host=127.0.0.1 port={} user=postgres sslmode=prefer connect_timeout=2", fake.port);
+    let error = refusal(PostgresOptions::new(&url).unwrap(), "upgrade the server").await;
+    assert_eq!(error, OpenError::TooOld { found: 13, oldest: 14 });
+    let heard = fake.heard();
+    let changes_nothing = |text: &String| text.starts_with("SELECT ") || text.starts_with("SET ");
+    assert!(heard.len() >= 2 && heard.iter().all(changes_nothing), "{heard:?}");
+    assert!(heard.iter().any(|text| text.contains("server_version_num")), "{heard:?}");
 }
 
 #[tokio::test]
