@@ -1,13 +1,10 @@
 //! Behind a transaction pooler nothing may be left on a connection: the next transaction there is somebody else's.
-#![allow(clippy::unwrap_used, reason = "this is a test")]
-
-mod fixture;
 
 use std::time::Duration;
 
+use crate::fixture::{Node, fresh_options, sql::Admin, start};
 use duroxide_postgres::{CopyError, PostgresOptions, PostgresProvider, SchemaName};
 use duroxide_sqlite::{SqliteExport, SqliteProvider};
-use fixture::{Node, fresh_options, sql::Admin, start};
 use postgres_server::{Pooler, Server};
 
 const SETTING: &str = "idle_in_transaction_session_timeout = '5s'";
@@ -19,7 +16,7 @@ fn told(server: &Server, options: &PostgresOptions) -> String {
     String::from_utf8_lossy(std::fs::read(server.log()).unwrap().get(before..).unwrap()).into_owned()
 }
 
-/// PgBouncer tracks prepared statements since 1.21. Whether they are used says nothing about whose the connection is.
+/// PgBouncer tracks prepared statements since `1.21`. Whether they are used says nothing about whose the connection is.
 #[test]
 fn each_transaction_has_its_own_settings_with_and_without_prepared_statements() {
     let Some(server) = Server::own() else { return };

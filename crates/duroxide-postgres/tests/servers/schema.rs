@@ -1,14 +1,11 @@
 //! What a schema consists of, and which settings of a role do not matter.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "this is a test")]
 
-mod fixture;
-
+use crate::fixture::{Node, ack, commit, fresh_options, send, sql::Admin, start};
 use duroxide_postgres::PostgresEngine;
 use duroxide_provider::{
     store::StoreReader as _,
     testing::{Turn, items},
 };
-use fixture::{Node, ack, commit, fresh_options, send, sql::Admin, start};
 use postgres_server::Server;
 
 /// Runs a question of the operator, with one text as its answer.

@@ -1,32 +1,30 @@
 //! A server that takes requests and does not answer: nothing waits for it for ever.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "this is a test")]
-
-mod fixture;
 
 use std::time::{Duration, Instant};
 
+use crate::fixture::{
+    Node, commit, fresh_options,
+    proxy::{Proxy, Silence},
+    sql::Admin,
+    start,
+};
 use duroxide_postgres::{OpenError, PostgresOptions, PostgresProvider, SchemaName};
 use duroxide_provider::{
     Provider as _,
     store::{Answer, FailureClass, Fault, StoreReader as _},
     testing::items,
 };
-use fixture::{
-    Node, commit, fresh_options,
-    proxy::{Proxy, Silence},
-    sql::Admin,
-    start,
-};
 use postgres_server::Server;
 
-const LIMIT: Duration = Duration::from_secs(1);
+/// More than a busy machine needs for any answer here.
+const LIMIT: Duration = Duration::from_secs(3);
 /// More than a few limits, by far.
-const IN_TIME: Duration = Duration::from_secs(15);
+const IN_TIME: Duration = Duration::from_secs(60);
 
 /// Options for a fresh schema behind a proxy.
 fn behind(proxy: &Proxy, server: &Server) -> PostgresOptions {
     let url = format!(
-        "host=127.0.0.1 port={} user=postgres dbname=postgres sslmode=disable connect_timeout=1",
+        "host=127.0.0.1 port={} user=postgres dbname=postgres sslmode=disable connect_timeout=3",
         proxy.port
     );
     let mut options = PostgresOptions::new(&url).unwrap();
@@ -113,7 +111,7 @@ async fn an_open_store_fails_its_calls_while_the_server_is_silent_and_goes_on_af
     assert!(error.is_retryable(), "{error}");
     proxy.set(Silence::AfterAnswers(1));
     let error = tokio::time::timeout(IN_TIME, store.health()).await.unwrap().unwrap_err();
-    assert!(error.is_retryable() && error.message.contains("no answer within 1s"), "{error}");
+    assert!(error.is_retryable() && error.message.contains("no answer within 3s"), "{error}");
     proxy.set(Silence::Nothing);
     let again = async {
         while let Err(error) = store.enqueue_for_orchestrator(items::start("a"), None).await {
@@ -127,7 +125,7 @@ async fn an_open_store_fails_its_calls_while_the_server_is_silent_and_goes_on_af
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_is_waited_for_without_a_limit() {
     let Some(server) = postgres_server::server() else { return };
-    let options = PostgresOptions { answer_timeout: LIMIT / 4, ..fresh_options(server) };
+    let options = PostgresOptions { answer_timeout: LIMIT, ..fresh_options(server) };
     drop(PostgresProvider::open(options.clone()).await.unwrap());
     let (admin, schema) = (Admin::connect(server).await, options.schema.to_string());
     let version: i64 = {
@@ -142,7 +140,7 @@ async fn an_upgrade_is_waited_for_without_a_limit() {
     let opening = tokio::spawn(PostgresProvider::open(options));
     let waits = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%duroxide {schema}%'
-            AND clock_timestamp() - query_start > interval '1 s'"
+            AND clock_timestamp() - query_start > interval '4 s'"
     );
     while watcher.client().query_one(&waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {
         assert!(!opening.is_finished(), "{:?}", opening.await);
