@@ -2,17 +2,20 @@
 
 mod connect;
 mod parameter;
+mod patience;
 mod tls;
 
-use std::{borrow::Cow, collections::HashMap, fmt, future::Future, pin::Pin, task::Poll};
+use std::{borrow::Cow, collections::HashMap, fmt, future::Future, pin::Pin, task::Poll, time::Duration};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
+use self::patience::Patience;
 pub use self::tls::Tls;
 pub(crate) use self::{connect::connect, parameter::Parameter};
 use crate::{
     PostgresOptions, SchemaName,
+    connection::connect::connect_timeout,
     fault::{Class, Trouble},
     record::{TOGETHER, expand},
     value::{limit, number},
@@ -35,11 +38,18 @@ pub(crate) use parameters;
 pub(crate) struct Query {
     pub(crate) sql: Cow<'static, str>,
     pub(crate) parameters: Vec<Parameter>,
+    /// Whether it looks at whole tables, so that the server may take long for it.
+    is_long: bool,
 }
 
 impl Query {
-    pub(crate) fn new(sql: &'static str, parameters: Vec<Parameter>) -> Self {
-        Self { sql: Cow::Borrowed(sql), parameters }
+    pub(crate) fn new(sql: impl Into<Cow<'static, str>>, parameters: Vec<Parameter>) -> Self {
+        Self { sql: sql.into(), parameters, is_long: false }
+    }
+
+    /// A statement that looks at whole tables, however large they are.
+    pub(crate) fn of_whole_tables(sql: &'static str, parameters: Vec<Parameter>) -> Self {
+        Self { is_long: true, ..Self::new(sql, parameters) }
     }
 
     /// One statement that does what these do, in no particular order. Each statement costs the server a message of its own
@@ -56,7 +66,7 @@ impl Query {
             parameters.extend(query.parameters);
         }
         parameters.extend(parameters![limit(unchanged), number(blocks)]);
-        Some(Self { sql: Cow::Owned(sql), parameters })
+        Some(Self::new(sql, parameters))
     }
 }
 
@@ -108,17 +118,28 @@ impl Frame {
 
 /// A process that is frozen or cut off between two round trips of a transaction must not keep its rows locked: the server ends
 /// its transaction after this time. Between them the rules run in memory, for milliseconds.
-const END_IDLE_TRANSACTION: &str = "SET idle_in_transaction_session_timeout = '5s'";
+///
+/// A statement outside of a transaction has the isolation level that its role has by default. Each statement must see what the last
+/// holder of a lock has committed that it waited for.
+const SETTINGS: &str = "SET idle_in_transaction_session_timeout = '5s';
+    SET default_transaction_isolation = 'read committed'";
+/// How soon the server looks again whether the connection is there while it works for it.
+const NOTICE_END: &str = "SET client_connection_check_interval = '5s'";
 const BEGIN_POOLED: &str =
     "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'";
+
+/// How many times longer a statement may take that looks at whole tables.
+const LONG: u32 = 20;
 
 /// One connection, used by one thread, with a runtime of its own.
 pub(crate) struct Connection {
     runtime: Runtime,
     client: Client,
+    patience: Patience,
     statements: HashMap<Cow<'static, str>, Known>,
     schema: SchemaName,
     prepares: bool,
+    is_pooled: bool,
     round_trips: u64,
 }
 
@@ -147,25 +168,41 @@ impl Known {
 }
 
 impl Connection {
-    /// Connects. Nothing is read or written.
+    /// Connects. Nothing is read or written. Until [`Self::set_limit`] is called each round trip may take as long as connecting.
     pub(crate) fn open(options: &PostgresOptions) -> Result<Self, Trouble> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Trouble::new(Class::Unavailable, error.to_string()))?;
         let client = runtime.block_on(connect(options, &options.config, None))?;
-        let (schema, prepares) = (options.schema.clone(), options.prepared_statements);
+        let (schema, prepares, is_pooled) =
+            (options.schema.clone(), options.prepared_statements, options.is_pooled());
+        let (patience, statements) = (Patience::new(connect_timeout(&options.config)), HashMap::new());
         let mut connection =
-            Self { runtime, client, statements: HashMap::new(), schema, prepares, round_trips: 0 };
-        if prepares {
-            connection.script(END_IDLE_TRANSACTION)?;
+            Self { runtime, client, patience, statements, schema, prepares, is_pooled, round_trips: 0 };
+        if !is_pooled {
+            connection.script(SETTINGS)?;
+            connection.notice_end();
         }
         Ok(connection)
     }
 
-    /// Whether the connection has ended.
+    /// Lets the server notice the end of this connection although it works for it, so that what waits for a lock does not pile
+    /// up there. Not every server can do that.
+    fn notice_end(&mut self) {
+        if let Err(trouble) = self.script(NOTICE_END) {
+            tracing::debug!(target: "duroxide::providers::postgres", ?trouble, "the server looks for no ended connections");
+        }
+    }
+
+    /// Whether the connection has ended, or was given up.
     pub(crate) fn is_closed(&self) -> bool {
-        self.client.is_closed()
+        self.client.is_closed() || self.patience.is_exhausted()
+    }
+
+    /// Gives the connection up when a round trip takes longer.
+    pub(crate) fn set_limit(&mut self, limit: Duration) {
+        self.patience.set_limit(limit);
     }
 
     /// How many round trips were made.
@@ -175,8 +212,14 @@ impl Connection {
 
     /// Runs statements that need no answers and are not prepared.
     pub(crate) fn script(&mut self, sql: &str) -> Result<(), Trouble> {
+        self.script_within(sql, self.patience.limit())
+    }
+
+    /// The same, with a time limit of its own.
+    pub(crate) fn script_within(&mut self, sql: &str, limit: Duration) -> Result<(), Trouble> {
         self.round_trips += 1;
-        self.runtime.block_on(self.client.batch_execute(sql)).map_err(|error| Trouble::of(&error))
+        let answer = self.client.batch_execute(sql);
+        self.patience.wait(&self.runtime, limit, answer)?.map_err(|error| Trouble::of(&error))
     }
 
     /// Sends all statements at once and waits for all answers: one round trip. If one fails, those behind it fail too, and
@@ -193,11 +236,8 @@ impl Connection {
         frame: Frame,
     ) -> Result<Vec<Vec<Row>>, Trouble> {
         self.prepare(queries)?;
-        self.round_trips += 1;
-        let Self { runtime, client, statements, prepares, .. } = self;
-        let (first, last) = (frame.first(!*prepares), frame.last());
-        let sent = Sent { client, statements, queries, ahead, first, last, behind: &[] };
-        let answers = runtime.block_on(sent.answers());
+        let first = self.first(frame);
+        let answers = self.send(queries, ahead, frame, &[])?;
         let mut rows =
             if frame.commits() { first_failure_of_commit(answers) } else { first_failure(answers) }?;
         if first.is_some() {
@@ -218,11 +258,8 @@ impl Connection {
         let behind = [behind];
         self.prepare(queries)?;
         self.prepare(&behind)?;
-        self.round_trips += 1;
-        let Self { runtime, client, statements, prepares, .. } = self;
-        let (first, last) = (frame.first(!*prepares), frame.last());
-        let sent = Sent { client, statements, queries, ahead: 0, first, last, behind: &behind };
-        let mut answers = runtime.block_on(sent.answers());
+        let first = self.first(frame);
+        let mut answers = self.send(queries, 0, frame, &behind)?;
         let followed = answers.pop().is_some_and(|answer| answer.is_ok());
         let mut rows = first_failure_of_commit(answers)?;
         if first.is_some() {
@@ -232,8 +269,32 @@ impl Connection {
         Ok((rows, followed))
     }
 
+    fn first(&self, frame: Frame) -> Option<&'static str> {
+        frame.first(self.is_pooled)
+    }
+
+    /// Sends prepared statements, and waits for all answers. Nobody knows what became of a commit that was not answered in time.
+    fn send(
+        &mut self,
+        queries: &[Query],
+        ahead: usize,
+        frame: Frame,
+        behind: &[Query],
+    ) -> Result<Vec<Answer>, Trouble> {
+        self.round_trips += 1;
+        let is_long = queries.iter().any(|query| query.is_long);
+        let limit = self.patience.limit().saturating_mul(if is_long { LONG } else { 1 });
+        let (first, last) = (self.first(frame), frame.last());
+        let Self { runtime, client, statements, patience, .. } = self;
+        let sent = Sent { client, statements, queries, ahead, first, last, behind };
+        patience
+            .wait(runtime, limit, sent.answers())
+            .map_err(|trouble| if frame.commits() { trouble.with_open_outcome() } else { trouble })
+    }
+
     /// Prepares what was never used on this connection, in a round trip of its own.
     fn prepare(&mut self, queries: &[Query]) -> Result<(), Trouble> {
+        self.patience.check()?;
         let mut missing: Vec<Cow<'static, str>> = Vec::new();
         for query in queries {
             if !self.statements.contains_key(&query.sql) && !missing.contains(&query.sql) {
@@ -250,8 +311,8 @@ impl Connection {
         }
         self.round_trips += 1;
         let client = &self.client;
-        let prepared =
-            self.runtime.block_on(in_order(texts.iter().map(|text| client.prepare(text)).collect()));
+        let answers = in_order(texts.iter().map(|text| client.prepare(text)).collect());
+        let prepared = self.patience.wait(&self.runtime, self.patience.limit(), answers)?;
         for (sql, statement) in missing.into_iter().zip(prepared) {
             let statement = statement.map_err(|error| Trouble::of(&error))?;
             self.statements.insert(sql, Known::Prepared(statement));

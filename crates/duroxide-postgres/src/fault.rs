@@ -55,8 +55,13 @@ impl Trouble {
             }
             None => Class::Refused,
         };
-        let is_of_tls = std::error::Error::source(error).is_some_and(is_tls);
+        let is_of_tls = error.code().is_none() && error.to_string() == TLS_FAILED;
         Self { class, message: describe(error), code: error.code().cloned(), is_of_tls }
+    }
+
+    /// The same on the connection that listens and holds locks.
+    pub(crate) fn of_session_connection(self) -> Self {
+        Self { message: format!("the session connection: {}", self.message), ..self }
     }
 
     /// A connection cannot be encrypted.
@@ -72,12 +77,22 @@ impl Trouble {
             Some(_) => is_of_commit && trouble.class == Class::Unavailable,
             None => true,
         };
-        if outcome_is_open { Self { class: Class::OutcomeUnknown, ..trouble } } else { trouble }
+        if outcome_is_open { trouble.with_open_outcome() } else { trouble }
+    }
+
+    /// The same in a round trip that may have been a commit.
+    pub(crate) fn with_open_outcome(self) -> Self {
+        Self { class: Class::OutcomeUnknown, ..self }
     }
 
     /// Whether the database reported this code.
     pub(crate) fn has_code(&self, code: &SqlState) -> bool {
         self.code.as_ref() == Some(code)
+    }
+
+    /// Whether the connection ended, or the server did not answer.
+    pub(crate) fn is_lost_connection(&self) -> bool {
+        self.code.is_none() && matches!(self.class, Class::Unavailable | Class::OutcomeUnknown)
     }
 
     /// This trouble as the rules pass it on.
@@ -116,15 +131,9 @@ fn is_io(source: &(dyn std::error::Error + 'static)) -> bool {
     source.is::<std::io::Error>()
 }
 
-/// TLS libraries report a handshake that fails as data that makes no sense, or by an error of their own.
-fn is_tls(source: &(dyn std::error::Error + 'static)) -> bool {
-    #[cfg(feature = "native-tls")]
-    if source.is::<native_tls::Error>() {
-        return true;
-    }
-    let io = source.downcast_ref::<std::io::Error>();
-    io.is_some_and(|error| error.kind() == std::io::ErrorKind::InvalidData)
-}
+/// What `tokio_postgres` says of every connection that cannot be encrypted: by a handshake that fails in any TLS library, and by a
+/// server that offers none. It keeps the kind of its errors to itself, and the causes have no type in common.
+const TLS_FAILED: &str = "error performing TLS handshake";
 
 fn describe(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {

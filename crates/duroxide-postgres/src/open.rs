@@ -2,6 +2,8 @@
 
 mod error;
 
+use std::time::Duration;
+
 pub use self::error::OpenError;
 use crate::{
     PostgresOptions, SchemaName,
@@ -11,7 +13,7 @@ use crate::{
     value::Columns,
 };
 
-/// The oldest major version of PostgreSQL that the tests have met.
+/// The oldest major version of PostgreSQL that has all that statements use. The tests run on the version that is installed.
 const OLDEST_SERVER: i32 = 14;
 /// Migration n brings a schema from version n - 1 to n. Each is a file that is never changed again.
 const MIGRATIONS: [&str; 4] = [
@@ -47,6 +49,7 @@ pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
     let unusable = |trouble: Trouble| OpenError::of_schema(trouble, schema.as_str());
     check_server(&mut connection, schema)?;
     let mut found = find_tables(&mut connection, schema).map_err(unusable)?;
+    connection.set_limit(options.answer_timeout);
     if matches!(found, Found::Nothing) {
         let made = make_tables(&mut connection, schema);
         found = find_tables(&mut connection, schema).map_err(unusable)?;
@@ -135,14 +138,18 @@ pub(crate) fn make_tables(connection: &mut Connection, schema: &SchemaName) -> R
 /// whoever comes second finds nothing to do.
 fn upgrade(connection: &mut Connection, schema: &SchemaName) -> Result<(), Trouble> {
     or_roll_back(connection, |connection| {
-        connection.script(&begin_locked(schema))?;
+        // Whoever upgrades the schema at the same time may take as long as this does: no limit would be long enough.
+        connection.script_within(&begin_locked(schema), Duration::MAX)?;
         let migrations = migrations_from(version(connection)?, schema);
-        connection.script(&format!("{migrations} COMMIT;"))
+        connection.script_within(&format!("{migrations} COMMIT;"), Duration::MAX)
     })
 }
 
 fn begin_locked(schema: &SchemaName) -> String {
-    format!("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('duroxide {schema}', 0))")
+    // Whoever has waited for the lock has to see what its last holder has done.
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(hashtextextended('duroxide {schema}', 0))"
+    )
 }
 
 /// What brings a schema of this version to the current one.

@@ -1,16 +1,22 @@
-//! How a store is opened, and the name of its schema.
+//! How a store is opened.
 
 mod password;
+mod schema_name;
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use duroxide_provider::rules::RuleOptions;
 
-pub use self::password::PasswordSource;
+pub use self::{
+    password::PasswordSource,
+    schema_name::{InvalidSchemaName, SchemaName},
+};
 use crate::Tls;
 
 /// How long to wait for a connection, unless the connection string says otherwise.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for the answer to a round trip.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// A server that is silent for this long is gone, unless the connection string says otherwise.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
@@ -41,6 +47,9 @@ pub struct PostgresOptions {
     pub poll_interval: Duration,
     /// Where the session connection goes, if not where [`Self::config`] leads: if that is a pooler, the server behind it.
     pub session_config: Option<tokio_postgres::Config>,
+    /// Whether [`Self::config`] leads to a pooler that gives each transaction any connection. Nothing is left on a connection then: no
+    /// settings and no locks.
+    pub transaction_pooler: bool,
     /// Whether to prepare statements, which saves the database their planning. Switch it off behind a pooler that gives each
     /// transaction another connection and does not track prepared statements (PgBouncer before `1.21`, or with
     /// `max_prepared_statements = 0`).
@@ -50,6 +59,11 @@ pub struct PostgresOptions {
     /// as an attempt of both, and from then on every attempt of the turn is stored before it runs. Switch it off where a turn
     /// that kills its process must not make an activity run again.
     pub early_turns: bool,
+    /// How long a round trip may take. A server that has not answered by then is taken for dead: the connection is given up, the
+    /// call fails as if the connection had been lost, and the next one makes another connection. Reads of the whole store (a
+    /// snapshot, lists, counts) may take 20 times as long; upgrading a schema and copying a store have no limit. Each round trip
+    /// of opening a store is limited by the `connect_timeout` of [`Self::config`].
+    pub answer_timeout: Duration,
 }
 
 impl PostgresOptions {
@@ -69,8 +83,10 @@ impl PostgresOptions {
             notifications: true,
             poll_interval: Duration::from_millis(200),
             session_config: None,
+            transaction_pooler: false,
             prepared_statements: true,
             early_turns: true,
+            answer_timeout: ANSWER_TIMEOUT,
         })
     }
 
@@ -86,9 +102,25 @@ impl PostgresOptions {
             config: with_limits(pooler.parse()?),
             notifications: session_config.is_some(),
             session_config,
+            transaction_pooler: true,
             prepared_statements: false,
             ..Self::new(pooler)?
         })
+    }
+
+    /// Whether a connection may be another one in the next transaction. Statements that are not prepared are for poolers, too.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.transaction_pooler || !self.prepared_statements
+    }
+
+    /// The same store, past a pooler; `None` if the way there is not known.
+    pub(crate) fn past_pooler(&self) -> Option<Self> {
+        if !self.is_pooled() {
+            return Some(self.clone());
+        }
+        let config = with_planner_settings(self.session_config.clone()?);
+        let (transaction_pooler, prepared_statements) = (false, true);
+        Some(Self { config, transaction_pooler, prepared_statements, ..self.clone() })
     }
 
     /// Where the session connection goes.
@@ -119,72 +151,4 @@ fn with_limits(mut config: tokio_postgres::Config) -> tokio_postgres::Config {
         config.application_name("duroxide");
     }
     config
-}
-
-/// The name of a schema: lowercase letters, digits and underscores, not beginning with a digit, at most 63 characters.
-///
-/// Statements are built with it, so nothing else is let in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaName(String);
-
-impl SchemaName {
-    /// PostgreSQL cuts longer names off.
-    const BYTES_MAX: usize = 63;
-
-    /// Checks a name.
-    ///
-    /// # Errors
-    /// If the name is not as described at the type, or if it is reserved (`pg_…`).
-    pub fn new(name: &str) -> Result<Self, InvalidSchemaName> {
-        let is_letter = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
-        let is_identifier = name.as_bytes().first().is_some_and(is_letter)
-            && name.bytes().all(|byte| is_letter(&byte) || byte.is_ascii_digit());
-        if is_identifier && name.len() <= Self::BYTES_MAX && !name.starts_with("pg_") {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err(InvalidSchemaName { name: name.to_owned() })
-        }
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for SchemaName {
-    fn default() -> Self {
-        Self("duroxide".to_owned())
-    }
-}
-
-impl fmt::Display for SchemaName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// A schema name that is not one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{name:?} is no schema name: use at most 63 lowercase letters, digits and underscores, not a digit first, not \
-     `pg_` first"
-)]
-pub struct InvalidSchemaName {
-    name: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_schema_name_is_a_plain_identifier() {
-        for name in ["duroxide", "_a", "tenant_7", &"a".repeat(63)] {
-            assert_eq!(SchemaName::new(name).unwrap().as_str(), name);
-        }
-        for name in ["", "7a", "Tenant", "a-b", "a\"; DROP TABLE x", "ä", "pg_x", &"a".repeat(64)] {
-            assert!(SchemaName::new(name).is_err(), "{name}");
-        }
-    }
 }

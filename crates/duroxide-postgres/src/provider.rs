@@ -21,7 +21,7 @@ pub use self::{
     intake::{Intake, IntakeError},
 };
 use crate::{
-    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, node_locks::SessionLocks,
+    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, fault::Trouble, node_locks::SessionLocks,
     open::check_existing, reads::health, session::Session,
 };
 
@@ -130,10 +130,7 @@ impl PostgresProvider {
             }
         };
         let session = match options.notifications {
-            true => Some(Arc::new(
-                Session::start(options.clone())
-                    .map_err(|error| OpenError::Connect { message: error.to_string() })?,
-            )),
+            true => Some(Arc::new(start_session(&options)?)),
             false => None,
         };
         let state = session.as_ref().map(|session| session.state());
@@ -176,6 +173,12 @@ impl PostgresProvider {
     pub async fn health(&self) -> Result<PostgresHealth, ProviderError> {
         health::read(&self.options).await
     }
+}
+
+/// Both connections may have the same fault, so the error says which one has it.
+fn start_session(options: &PostgresOptions) -> Result<Session, OpenError> {
+    let refused = |trouble: Trouble| OpenError::of_connection(trouble.of_session_connection(), CONNECTIONS);
+    Session::start(options.clone()).map_err(refused)
 }
 
 /// Why an engine could not be opened on its thread; the store says so without the type.

@@ -154,9 +154,9 @@ pub(crate) fn update_unchanged<'a, R: Record + 'a>(
 ) -> Query {
     let (records, known): (Vec<&R>, Vec<i64>) =
         records.into_iter().map(|(record, known)| (record, number(known))).unzip();
-    let Query { sql, mut parameters } = update(records);
+    let Query { sql, mut parameters, .. } = update(records);
     parameters.extend(parameters![known, number(revision)]);
-    Query { sql, parameters }
+    Query::new(sql, parameters)
 }
 
 /// One statement that inserts these rows, or writes the changing columns of those that are there.
@@ -174,14 +174,14 @@ pub(crate) fn delete<R: Record>(keys: impl IntoIterator<Item = Vec<Value>>) -> Q
 pub(crate) fn delete_unchanged<R: Record>(keys: impl IntoIterator<Item = (Vec<Value>, u64)>) -> Query {
     let (keys, known): (Vec<Vec<Value>>, Vec<i64>) =
         keys.into_iter().map(|(key, known)| (key, number(known))).unzip();
-    let Query { sql, mut parameters } = delete::<R>(keys);
+    let Query { sql, mut parameters, .. } = delete::<R>(keys);
     parameters.extend(parameters![known]);
-    Query { sql, parameters }
+    Query::new(sql, parameters)
 }
 
 /// One statement that finds and locks the rows of these keys that still have the revision that stands beside their key.
 pub(crate) fn verify<R: Record>(keys: impl IntoIterator<Item = (Vec<Value>, u64)>) -> Query {
-    Query { sql: R::VERIFY.into(), ..delete_unchanged::<R>(keys) }
+    Query::new(R::VERIFY, delete_unchanged::<R>(keys).parameters)
 }
 
 fn is_given(role: Role) -> bool {

@@ -27,7 +27,10 @@ use duroxide_provider::store::{FailureClass, StoreFailure, TellOfWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 pub(crate) use self::notification::News;
-use crate::PostgresOptions;
+use crate::{
+    PostgresOptions,
+    fault::{Class, Trouble},
+};
 
 /// How long a caller waits for the thread of the session connection.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -75,15 +78,21 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Starts the thread. It connects by itself, and again whenever the connection is lost.
-    pub(crate) fn start(options: PostgresOptions) -> std::io::Result<Self> {
+    /// Starts the thread, which connects, and reconnects by itself. Returns after the first connection is made, because a wrong
+    /// address or password would otherwise be retried forever.
+    pub(crate) fn start(options: PostgresOptions) -> Result<Self, Trouble> {
         let state = Arc::new(SessionState::new());
         let (commands, received) = unbounded_channel();
+        let (opened, answer) = sync_channel(1);
         let thread = std::thread::Builder::new().name("duroxide-postgres-session".to_owned()).spawn({
             let state = Arc::clone(&state);
-            move || run(options, state, received)
-        })?;
-        Ok(Self { state, commands, thread: Some(thread) })
+            move || run(options, state, received, opened)
+        });
+        let failed = |error: &dyn fmt::Display| Trouble::new(Class::Unavailable, error.to_string());
+        let thread = Some(thread.map_err(|error| failed(&error))?);
+        let session = Self { state, commands, thread };
+        answer.recv().map_err(|error| failed(&error))??;
+        Ok(session)
     }
 
     pub(crate) fn state(&self) -> Arc<SessionState> {
@@ -118,9 +127,14 @@ impl Drop for Session {
     }
 }
 
-fn run(options: PostgresOptions, state: Arc<SessionState>, commands: UnboundedReceiver<Command>) {
+fn run(
+    options: PostgresOptions,
+    state: Arc<SessionState>,
+    commands: UnboundedReceiver<Command>,
+    opened: SyncSender<Result<(), Trouble>>,
+) {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(serve::serve(options, state, commands)),
+        Ok(runtime) => runtime.block_on(serve::serve(options, state, commands, opened)),
         Err(error) => {
             tracing::warn!(target: "duroxide::providers::postgres", %error, "cannot start the session runtime");
         }

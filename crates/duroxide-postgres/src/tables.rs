@@ -83,6 +83,8 @@ pub struct PostgresTables {
     reserve: Numbers,
     clock: DatabaseClock,
     relied_on_cache: bool,
+    /// The longest lease of an instance that a fetch asked for.
+    longest_lease: Duration,
 }
 
 /// The database's clock, as it was last read.
@@ -150,6 +152,7 @@ impl PostgresTables {
             reserve: Numbers::default(),
             clock: DatabaseClock::default(),
             relied_on_cache: false,
+            longest_lease: Duration::ZERO,
         }
     }
 
@@ -199,6 +202,8 @@ impl PostgresTables {
     pub(crate) fn prefetch(&mut self, needs: &Needs<'_>, is_alone: bool) -> Result<Prefetched, Trouble> {
         self.forget();
         self.cache_committed();
+        let leases = needs.instance_fetches.iter().map(|fetch| fetch.lock_timeout);
+        self.longest_lease = leases.fold(self.longest_lease, Duration::max);
         self.relied_on_cache = self.row_cache.is_trusted();
         if let Some(now) = self.recall(needs, is_alone) {
             self.phase = Phase::Recalled;

@@ -1,5 +1,5 @@
 //! What a store costs and says while nothing happens.
-#![allow(clippy::unwrap_used, reason = "this is a test")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "this is a test")]
 
 mod fixture;
 
@@ -8,9 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use duroxide_postgres::PostgresProvider;
-use duroxide_provider::{NodeAnnouncement, Provider, testing::items};
-use fixture::fresh_options;
+use duroxide_postgres::{PostgresProvider, TableHealth};
+use duroxide_provider::{
+    NodeAnnouncement, OrchestrationClaim, Provider,
+    testing::{Turn, items},
+};
+use fixture::{Node, commit, fresh_options, sql::Admin, start};
 use postgres_server::Server;
 
 const NODES: usize = 10;
@@ -31,6 +34,90 @@ async fn a_healthy_store_shows_its_tables_and_how_long_work_waits() {
     let first = store.health().await.unwrap().oldest_ready_instance.unwrap();
     let second = store.health().await.unwrap().oldest_ready_instance.unwrap();
     assert!(first < second && second < Duration::from_secs(600), "{first:?} {second:?}");
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// At least so long, and less than an hour more: the machine may be slow.
+fn assert_about(what: &str, found: Option<Duration>, expected: Duration) {
+    assert!(found.is_some_and(|found| found >= expected && found < expected + HOUR), "{what}: {found:?}");
+}
+
+/// Each age is that of what it is named after. A timer waits since it is due, an activity since it was scheduled, however often its
+/// instance has changed since.
+#[tokio::test]
+async fn the_ages_are_those_of_what_waits() {
+    let Some(server) = Server::own() else { return };
+    let options = fresh_options(&server);
+    let (admin, schema) = (Admin::connect(&server).await, options.schema.to_string());
+    let content = options.clone();
+    let filled = std::thread::spawn(move || {
+        let mut node = Node::open(&content, 1);
+        node.run(vec![start("scheduled"), start("overdue")]);
+        let claimed = node.claim(2).0;
+        let turn = |claim: &OrchestrationClaim| commit(claim, Turn::first(&claim.instance).activity());
+        node.run(vec![turn(&claimed[0])]);
+        node.run(vec![start("fired")]);
+    });
+    let now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+    let hours = |hours: u64| hours * 3_600_000_000;
+    filled.join().unwrap();
+    let store = PostgresProvider::open(options).await.unwrap();
+    // What others have locked is not acted on.
+    let age = format!(
+        "BEGIN; UPDATE {schema}.message SET enqueued_at = {now} - {long}, due_at = {now} - {due} WHERE instance = (SELECT number
+            FROM {schema}.instance WHERE id = 'fired');
+        UPDATE {schema}.history SET data = jsonb_set(data::jsonb, '{{timestamp_ms}}', to_jsonb(({now} - {scheduled}) / 1000))::text;
+        UPDATE {schema}.instance SET wait_until = {now} - {overdue}, look_at = {now} - {overdue} WHERE id = 'overdue'; COMMIT;
+        BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM {schema}.instance WHERE id = 'overdue' FOR UPDATE",
+        long = hours(9),
+        due = hours(2),
+        scheduled = hours(4),
+        overdue = hours(6),
+    );
+    admin.run(&age).await;
+    let began = Instant::now();
+    let health = store.health().await.unwrap();
+    assert_about("instance", health.oldest_ready_instance, 2 * HOUR);
+    assert_about("activity", health.oldest_ready_activity, 4 * HOUR);
+    assert_about("overdue", health.overdue, 6 * HOUR);
+    let (open_for, health) = (began.elapsed(), store.health().await.unwrap());
+    assert_about("transaction", health.oldest_transaction, open_for);
+    admin.run("COMMIT").await;
+}
+
+/// Sizes and dead rows as the server counts them. It does so in the background, so they are waited for.
+#[tokio::test]
+async fn live_and_dead_rows_updates_and_vacuums_are_counted() {
+    let Some(server) = Server::own() else { return };
+    server.configure("autovacuum = off");
+    server.restart_immediately();
+    let options = fresh_options(&server);
+    let store = PostgresProvider::open(options.clone()).await.unwrap();
+    let schema = options.schema.to_string();
+    let rows = format!(
+        "INSERT INTO {schema}.kv SELECT n, 'key', 'value', 0 FROM generate_series(1, 100) AS n;
+        UPDATE {schema}.kv SET value = 'other' WHERE instance <= 10; DELETE FROM {schema}.kv WHERE instance > 60"
+    );
+    // A connection tells its statistics at the latest when it ends.
+    Admin::connect(&server).await.run(&rows).await;
+    let reaches = async |is_counted: fn(&TableHealth) -> bool| loop {
+        let health = store.health().await.unwrap();
+        let table = health.tables.into_iter().find(|table| table.name == "kv").unwrap();
+        if is_counted(&table) {
+            break table;
+        }
+    };
+    let table = reaches(|table| table.dead_rows == 50).await;
+    assert_eq!((table.live_rows, table.updates, table.vacuumed), (60, 10, None), "{table:?}");
+    assert!(
+        table.hot_updates <= table.updates && table.table_bytes > 0 && table.index_bytes > 0,
+        "{table:?}"
+    );
+    assert!((table.dead_share() - 50.0 / 110.0).abs() < 0.001, "{table:?}");
+    Admin::connect(&server).await.run(&format!("VACUUM {schema}.kv")).await;
+    let table = reaches(|table| table.dead_rows == 0).await;
+    assert_about("vacuum", table.vacuumed, Duration::ZERO);
 }
 
 /// Statements in the server's log behind a place, and how many of them look for dead nodes.

@@ -3,11 +3,16 @@
 
 mod fixture;
 
+use std::time::Duration;
+
 use duroxide_core::Timestamp;
 use duroxide_postgres::PostgresEngine;
 use duroxide_provider::{
     HandlerCapability,
-    store::{Answer, BatchPart, FailureClass, Fault, StoreEngine, StoreReader, TransactionSteps},
+    store::{
+        Answer, BatchPart, FailureClass, Fault, InstanceFetch, NodeRow, Op, StoreEngine, StoreReader,
+        TransactionSteps,
+    },
     testing::{Turn, items, scenario},
 };
 use fixture::{Node, claims, commit, fresh_options, ids, send, sql::end_connections, start};
@@ -96,6 +101,23 @@ fn a_number_that_was_drawn_before_its_mailbox_was_locked_is_not_used() {
         ..scenario::batch_fetch(1)
     });
     assert_eq!(next[0].messages, [items::raise("a", "late")]);
+}
+
+/// A process with longer leases than most looks for longer ones.
+#[test]
+fn what_a_dead_node_held_is_found_however_long_its_leases_are() {
+    let Some((mut one, _)) = two_nodes() else { return };
+    for lease in [Duration::from_secs(30), Duration::from_secs(60 * 60 * 24)] {
+        let name = format!("dead after {lease:?}");
+        let row = NodeRow { name: name.clone(), session_owners: Vec::new(), capability: "{}".to_owned() };
+        let Ok(Answer::Joined(dead)) = one.run(vec![Op::JoinNode(row)]).0.answers[0] else { unreachable!() };
+        one.run(vec![start(&name)]);
+        let fetch = InstanceFetch { lock_timeout: lease, node: Some(dead), ..scenario::batch_fetch(1) };
+        assert_eq!(one.claim_with(fetch).len(), 1);
+        assert_eq!(one.claim(1).0.len(), 0);
+        one.run(vec![Op::EndNode { name, blamed: None }]);
+        assert_eq!(one.claim(1).0.len(), 1, "{lease:?}");
+    }
 }
 
 #[test]

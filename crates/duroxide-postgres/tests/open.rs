@@ -6,7 +6,7 @@ mod fixture;
 use std::time::{Duration, Instant};
 
 use duroxide_postgres::{OpenError, PostgresOptions, PostgresProvider, SchemaName};
-use fixture::{fresh_options, sql::Admin};
+use fixture::{fake_server::FakeServer, fresh_options, sql::Admin};
 use postgres_server::Server;
 
 /// More than the time limit of a connection in these tests, by far.
@@ -57,6 +57,19 @@ async fn a_silent_server() {
     assert!(matches!(error, OpenError::Connect { .. }), "{error}");
 }
 
+/// Nothing older is at hand, so a listener speaks as such a server does.
+#[tokio::test]
+async fn a_server_that_is_too_old() {
+    let fake = FakeServer::start(13);
+    let url = format!("host=127.0.0.1 port={} user=postgres sslmode=prefer connect_timeout=2", fake.port);
+    let error = refusal(PostgresOptions::new(&url).unwrap(), "upgrade the server").await;
+    assert_eq!(error, OpenError::TooOld { found: 13, oldest: 14 });
+    let heard = fake.heard();
+    let changes_nothing = |text: &String| text.starts_with("SELECT ") || text.starts_with("SET ");
+    assert!(heard.len() >= 2 && heard.iter().all(changes_nothing), "{heard:?}");
+    assert!(heard.iter().any(|text| text.contains("server_version_num")), "{heard:?}");
+}
+
 #[tokio::test]
 async fn an_unknown_role_or_database() {
     let Some(server) = postgres_server::server() else { return };
@@ -95,6 +108,33 @@ async fn no_connection_is_left() {
     admin.run("ALTER ROLE app CONNECTION LIMIT 5").await;
     drop(PostgresProvider::open(options).await.unwrap());
     assert!(admin.has_schema(&schema).await);
+}
+
+/// The session connection may have an address of its own. What is wrong with it shows when the store is opened, not in a log that
+/// nobody reads.
+#[tokio::test]
+async fn a_session_connection_that_cannot_be_made() {
+    let Some(server) = Server::own() else { return };
+    Admin::connect(&server).await.run("CREATE ROLE app LOGIN PASSWORD 'right'").await;
+    server.ask_for_passwords();
+    let good = PostgresOptions::new(&server.socket_url()).unwrap();
+    let port = server.address().port;
+    let refused = async |session: &str| {
+        let mut options = good.clone();
+        options.session_config =
+            Some(format!("dbname=postgres connect_timeout=2 {session}").parse().unwrap());
+        refusal(options, "the session connection").await
+    };
+    let error = refused("host=127.0.0.1 port=1 user=app").await;
+    assert!(matches!(error, OpenError::Connect { .. }), "{error}");
+    let error = refused(&format!("host=127.0.0.1 port={port} user=app password=wrong")).await;
+    assert!(matches!(error, OpenError::Refused { .. }), "{error}");
+    let error = refused(&format!("host=127.0.0.1 port={port} user=app password=right sslmode=require")).await;
+    assert!(matches!(error, OpenError::Tls { .. }), "{error}");
+    let mut options = good.clone();
+    options.session_config =
+        Some(format!("dbname=postgres host=127.0.0.1 port={port} user=app password=right").parse().unwrap());
+    drop(PostgresProvider::open(options).await.unwrap());
 }
 
 #[tokio::test]
@@ -179,4 +219,22 @@ async fn a_store_that_is_only_looked_at_is_neither_made_nor_upgraded() {
         let older = PostgresProvider::open_existing(options.clone()).await.unwrap_err();
         assert!(matches!(older, OpenError::OlderSchema { found: 1, .. }), "{older}");
     }
+}
+
+/// Names are not quoted in statements, so each word that the server would misread is refused before it is used.
+#[tokio::test]
+async fn a_schema_named_by_a_reserved_word() {
+    let Some(server) = postgres_server::server() else { return };
+    let words = "SELECT word, catcode IN ('R', 'T') FROM pg_get_keywords() ORDER BY word";
+    for row in Admin::connect(server).await.client().query(words, &[]).await.unwrap() {
+        let (word, is_reserved): (&str, bool) = (row.get(0), row.get(1));
+        assert_eq!(SchemaName::new(word).is_err(), is_reserved, "{word}");
+    }
+    let error = SchemaName::new("user").unwrap_err().to_string();
+    assert!(error.contains("no word that SQL reserves"), "{error}");
+    // Other words of SQL will do.
+    let mut options = changed(server, "");
+    options.schema = SchemaName::new("values").unwrap();
+    let store = PostgresProvider::open(options).await.unwrap();
+    assert!(store.snapshot().await.unwrap().instances.is_empty());
 }

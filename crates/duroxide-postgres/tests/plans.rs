@@ -6,7 +6,10 @@ mod fixture;
 
 use duroxide_core::Timestamp;
 use duroxide_postgres::PostgresOptions;
-use duroxide_provider::testing::Turn;
+use duroxide_provider::{
+    store::{Answer, InstanceFetch, NodeRow, Op},
+    testing::{Turn, scenario},
+};
 use fixture::{Node, ack, commit, fresh_options, ids, sql::Admin, start};
 use postgres_server::Server;
 
@@ -96,6 +99,22 @@ fn tour(node: &mut Node, prefix: &str, size: usize) {
     node.run(turns.collect());
 }
 
+/// A node claims instances and activities, and another one ends it.
+fn end_of_a_node(node: &mut Node, prefix: &str, size: usize) {
+    let name = prefix.to_owned();
+    let row = NodeRow { name: name.clone(), session_owners: Vec::new(), capability: "{}".to_owned() };
+    let Ok(Answer::Joined(dead)) = node.run(vec![Op::JoinNode(row)]).0.answers[0] else { unreachable!() };
+    node.run(ids(prefix, size).iter().map(|id| start(id)).collect());
+    let claimed = node.claim_with(InstanceFetch { node: Some(dead), ..scenario::batch_fetch(size) });
+    assert_eq!(claimed.len(), size);
+    node.run(vec![Op::EndNode { name, blamed: None }]);
+    let claimed = node.claim(size).0;
+    assert_eq!(claimed.len(), size, "all are free again");
+    node.run(
+        claimed.iter().map(|claim| commit(claim, Turn::first(&claim.instance).complete("done"))).collect(),
+    );
+}
+
 /// What the server wrote into its log while `act` ran.
 fn logged(server: &Server, act: impl FnOnce()) -> String {
     let before = std::fs::read(server.log()).unwrap().len();
@@ -108,6 +127,7 @@ fn store_with_future_timers(server: &Server) -> PostgresOptions {
     let mut node = Node::open(&options, 1);
     node.run(vec![start("waits")]);
     let claimed = node.claim(1).0;
+    // Later than any lease ends.
     let due = node.at.as_millis() + 3_600_000;
     node.run(vec![commit(&claimed[0], Turn::first("waits").timer(due))]);
     assert!(node.at > Timestamp::ZERO);
@@ -146,7 +166,13 @@ fn check_plans(server: &Server, node: &mut Node, name: &str, tables: &[&str]) {
     for table in tables {
         assert!(steps.iter().any(|step| step.table == *table), "{table} is read: {log}");
     }
-    for step in large {
+    check_steps(&log, tables);
+}
+
+/// No step reads many rows of these tables.
+fn check_steps(log: &str, tables: &[&str]) {
+    let steps = log.lines().filter_map(step);
+    for step in steps.filter(|step| tables.contains(&step.table.as_str())) {
         assert!(!step.is_whole_table, "{}", step.line);
         assert!(step.rows <= ROWS_MAX, "{}", step.line);
     }
@@ -169,6 +195,9 @@ fn timers_that_are_due_later_cost_a_fetch_nothing() {
         tour(&mut node, &format!("warm-up-{warm_up}"), 3);
     }
     check_plans(&server, &mut node, "later", &LARGE);
+    let log = logged(&server, || end_of_a_node(&mut node, "dead", 20));
+    assert!(log.contains("lock_node = "), "the plans are in the log: {log}");
+    check_steps(&log, &LARGE);
 }
 
 /// A store that has done its work for long: a million instances that have ended. Statements that were prepared on the small

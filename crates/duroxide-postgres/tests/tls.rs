@@ -66,6 +66,11 @@ async fn check(system: Tls, trusting: fn(&[u8]) -> Result<Tls, OpenError>) {
             tokio::task::yield_now().await;
         }
     }
+    // Nobody listens: that is not a matter of encryption.
+    let mut elsewhere = PostgresOptions::new("host=127.0.0.1 port=1 user=app sslmode=require").unwrap();
+    elsewhere.tls = trusted.clone();
+    let error = PostgresProvider::open(elsewhere).await.unwrap_err();
+    assert!(matches!(error, OpenError::Connect { .. }), "{error}");
     for (what, refused) in [
         ("an unknown authority", options(&server, "require", &system)),
         ("another name", options_for(&server, "127.0.0.1", "require", &trusted)),
@@ -77,6 +82,7 @@ async fn check(system: Tls, trusting: fn(&[u8]) -> Result<Tls, OpenError>) {
     assert!(matches!(trusting(b"nothing").unwrap_err(), OpenError::Tls { .. }));
     let Some(plain) = postgres_server::server() else { return };
     let error = PostgresProvider::open(options(plain, "require", &trusted)).await.unwrap_err();
+    assert!(matches!(error, OpenError::Tls { .. }), "{error}");
     assert!(error.to_string().contains("server does not support TLS"), "{error}");
 }
 

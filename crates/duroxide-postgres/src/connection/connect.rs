@@ -1,6 +1,6 @@
 //! Making a connection.
 
-use std::{borrow::Cow, future::poll_fn};
+use std::{borrow::Cow, future::poll_fn, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -32,14 +32,18 @@ pub(crate) async fn connect(
         return Err(Trouble::of_tls("sslmode=require, and there is no TLS".to_owned()));
     }
     let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
-    let each = config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
-    let limit = each.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
+    let limit = connect_timeout(config).saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
     let attempt = async {
         let config = with_password(options, config).await?;
         options.tls.connect(&config, notified).await.map_err(|error| Trouble::of(&error))
     };
     let silent = |_| Trouble::new(Class::Unavailable, format!("no answer within {limit:?}"));
     timeout(limit, attempt).await.map_err(silent)?
+}
+
+/// The time limit for connecting to one host.
+pub(super) fn connect_timeout(config: &Config) -> Duration {
+    config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT)
 }
 
 async fn with_password<'a>(

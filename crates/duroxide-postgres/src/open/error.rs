@@ -27,8 +27,8 @@ pub enum OpenError {
     },
     /// The connection cannot be encrypted as `sslmode` asks for.
     #[error(
-        "cannot encrypt the connection to PostgreSQL: {message} (build with the feature postgres-rustls or \
-         postgres-native-tls; sslmode=require needs a certificate that is trusted and for this host: set \
+        "cannot encrypt the connection to PostgreSQL: {message} (the server must offer TLS; build with the feature \
+         postgres-rustls or postgres-native-tls; sslmode=require needs a certificate that is trusted and for this host: set \
          PostgresOptions::tls to trust another one)"
     )]
     Tls {
@@ -154,6 +154,9 @@ impl OpenError {
         let schema = schema.to_owned();
         if trouble.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {
             return Self::ReadOnly;
+        }
+        if trouble.is_lost_connection() {
+            return Self::Connect { message: trouble.into_failure().message };
         }
         let is_denied = trouble.has_code(&SqlState::INSUFFICIENT_PRIVILEGE);
         let is_foreign = trouble.has_code(&SqlState::DUPLICATE_TABLE);

@@ -4,6 +4,8 @@
 //! compared with the source, that schema gets its name. So nobody sees half a copy, and one that was interrupted goes on
 //! behind its last page.
 
+use std::time::Duration;
+
 use duroxide_provider::{
     ProviderError,
     invariant::{self, Violation},
@@ -57,6 +59,11 @@ pub enum CopyError {
         /// Its name.
         schema: String,
     },
+    /// A lock and its copy need a connection of their own, and a pooler has none for them.
+    #[error(
+        "cannot copy through a transaction pooler: give the address of the server itself (PostgresOptions::session_config)"
+    )]
+    Pooled,
     /// Somebody else copies into the same schema.
     #[error("another copy into schema {schema} runs: wait for its end")]
     Busy {
@@ -102,6 +109,7 @@ pub(crate) fn copy(
     options: &PostgresOptions,
     progress: &mut dyn FnMut(CopyProgress),
 ) -> Result<u64, CopyError> {
+    let options = &options.past_pooler().ok_or(CopyError::Pooled)?;
     refuse_schema(options)?;
     let state = source.state()?;
     let mut target = Target::open(options, &state)?;
@@ -143,7 +151,9 @@ impl Target {
         let name = format!("{}{SUFFIX}", options.schema);
         let schema = SchemaName::new(&name)
             .map_err(|error| OpenError::Prepare { schema: name.clone(), message: error.to_string() })?;
-        let options = PostgresOptions { schema: schema.clone(), ..options.clone() };
+        // Histories may be long, and a page has those of many instances.
+        let options =
+            PostgresOptions { schema: schema.clone(), answer_timeout: Duration::MAX, ..options.clone() };
         let mut target = Self { engine: PostgresEngine::open(options)?.with_callers_clock(), schema };
         target.lock()?;
         if !target.continues(state)? {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use duroxide_provider::ProviderError;
+use duroxide_core::Timestamp;
+use duroxide_provider::{ProviderError, store::recorded_at_ms};
+use tokio::time::timeout;
 use tokio_postgres::Row;
 
 use crate::{
@@ -18,10 +20,11 @@ use crate::{
 pub struct PostgresHealth {
     /// All tables of the schema, the largest first.
     pub tables: Vec<TableHealth>,
-    /// How long the oldest message of the instance waits that would be claimed next; `None` if no instance is ready.
+    /// How long the oldest message of the instance waits that would be claimed next, a timer since it was due; `None` if no
+    /// instance is ready.
     pub oldest_ready_instance: Option<Duration>,
-    /// How long ago the instance changed whose activity would be claimed next; `None` if no activity is ready. The activity
-    /// waits at least that long.
+    /// How long ago the activity was scheduled that would be claimed next, earlier attempts included; `None` if no activity is
+    /// ready.
     pub oldest_ready_activity: Option<Duration>,
     /// By how much the earliest timer, lease or delay has passed that nobody has acted on; `None` if there is none.
     pub overdue: Option<Duration>,
@@ -66,21 +69,23 @@ const TABLES: &str = "SELECT relname::text AS name, n_live_tup AS live, n_dead_t
     FROM pg_catalog.pg_stat_user_tables WHERE schemaname = $1
     ORDER BY pg_catalog.pg_total_relation_size(relid) DESC, relname";
 
-/// Each age is found through an index, so the question is cheap however much there is.
+/// Each age is found through an index, so the question is cheap however much there is. The events of the first activities tell when
+/// those were scheduled.
 fn ages(schema: &SchemaName) -> String {
     format!(
         "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
         first_instance AS (SELECT ready.instance FROM {schema}.route CROSS JOIN LATERAL (
             SELECT ready_instance.instance FROM {schema}.ready_instance WHERE ready_instance.route = route.id
             ORDER BY ready_instance.place LIMIT 1) AS ready),
-        first_activity AS (SELECT ready.instance FROM {schema}.lane CROSS JOIN LATERAL (
-            SELECT activity.instance FROM {schema}.activity WHERE activity.lane = lane.id
+        first_activity AS (SELECT ready.* FROM {schema}.lane CROSS JOIN LATERAL (
+            SELECT activity.instance, activity.execution_id, activity.activity_id FROM {schema}.activity WHERE activity.lane = lane.id
                 AND activity.wait_until IS NULL AND activity.session_id IS NULL
             ORDER BY activity.number LIMIT 1) AS ready)
-        SELECT clock.now - (SELECT min(message.enqueued_at) FROM first_instance
+        SELECT clock.now, clock.now - (SELECT min(greatest(message.enqueued_at, message.due_at)) FROM first_instance
                 JOIN {schema}.message ON message.instance = first_instance.instance) AS ready_instance,
-            clock.now - (SELECT min(instance.updated_at) FROM first_activity
-                JOIN {schema}.instance ON instance.number = first_activity.instance) AS ready_activity,
+            ARRAY(SELECT history.data FROM first_activity JOIN {schema}.history
+                ON history.instance = first_activity.instance AND history.execution_id = first_activity.execution_id
+                    AND history.event_id = first_activity.activity_id) AS scheduled,
             clock.now - least(
                 (SELECT wait_until FROM {schema}.instance
                     WHERE look_at <= clock.now AND wait_until <= clock.now ORDER BY look_at LIMIT 1),
@@ -94,8 +99,13 @@ fn ages(schema: &SchemaName) -> String {
 
 /// Asks on a connection of its own, which ends with the answer.
 pub(crate) async fn read(options: &PostgresOptions) -> Result<PostgresHealth, ProviderError> {
-    let failed = |trouble: Trouble| ProviderError::retryable("health", trouble.into_failure().message);
-    ask(options).await.map_err(failed)
+    let failed = |message: String| ProviderError::retryable("health", message);
+    let limit = options.answer_timeout;
+    let silent = |_| failed(format!("no answer within {limit:?}"));
+    timeout(limit, ask(options))
+        .await
+        .map_err(silent)?
+        .map_err(|trouble| failed(trouble.into_failure().message))
 }
 
 async fn ask(options: &PostgresOptions) -> Result<PostgresHealth, Trouble> {
@@ -106,7 +116,7 @@ async fn ask(options: &PostgresOptions) -> Result<PostgresHealth, Trouble> {
     Ok(PostgresHealth {
         tables: tables.iter().map(table).collect::<Result<_, Trouble>>()?,
         oldest_ready_instance: age(&row, "ready_instance")?,
-        oldest_ready_activity: age(&row, "ready_activity")?,
+        oldest_ready_activity: since_scheduled(&row)?,
         // What is due later is not overdue.
         overdue: row
             .column::<Option<i64>>("overdue")?
@@ -128,6 +138,13 @@ fn table(row: &Row) -> Result<TableHealth, Trouble> {
         hot_updates: count("hot_updates")?,
         vacuumed: age(row, "vacuumed")?,
     })
+}
+
+/// How long ago the earliest of the first activities was scheduled.
+fn since_scheduled(row: &Row) -> Result<Option<Duration>, Trouble> {
+    let (now, events) = (row.time("now")?, row.column::<Vec<String>>("scheduled")?);
+    let earliest = events.iter().filter_map(|event| recorded_at_ms(event)).min();
+    Ok(earliest.map(|at| now.saturating_since(Timestamp::from_millis(at))))
 }
 
 /// An age; a clock that was set back makes none negative.

@@ -59,7 +59,9 @@ const PENDING: &str =
 
 impl PostgresEngine {
     pub(super) fn read_ids(&mut self, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {
-        self.read_each(Query::new(IDS, parameters![status.map(str::to_owned)]), |row| row.column("id"))
+        self.read_each(Query::of_whole_tables(IDS, parameters![status.map(str::to_owned)]), |row| {
+            row.column("id")
+        })
     }
 
     pub(super) fn read_info(&mut self, instance: &str) -> Result<Option<InstanceInfo>, StoreFailure> {
@@ -122,7 +124,7 @@ impl PostgresEngine {
 }
 
 fn known_query(query: &InstanceQuery, below: Option<u64>, max: usize) -> Query {
-    Query::new(
+    Query::of_whole_tables(
         KNOWN,
         parameters![
             before_row(below),
@@ -142,7 +144,7 @@ fn known_query(query: &InstanceQuery, below: Option<u64>, max: usize) -> Query {
 }
 
 fn pending_query(query: &InstanceQuery, below: Option<u64>, max: usize) -> Query {
-    Query::new(
+    Query::of_whole_tables(
         PENDING,
         parameters![
             before_row(below),

@@ -78,7 +78,7 @@ const READY_ACTIVITIES: &str =
 
 impl PostgresEngine {
     pub(super) fn read_system_metrics(&mut self) -> Result<SystemMetrics, StoreFailure> {
-        let metrics = self.read_first(Query::new(SYSTEM_METRICS, Vec::new()), |row| {
+        let metrics = self.read_first(Query::of_whole_tables(SYSTEM_METRICS, Vec::new()), |row| {
             Ok(SystemMetrics {
                 total_instances: row.number("instances")?,
                 total_executions: row.number("executions")?,
@@ -92,7 +92,7 @@ impl PostgresEngine {
     }
 
     pub(super) fn read_queue_depths(&mut self) -> Result<QueueDepths, StoreFailure> {
-        let query = Query::new(QUEUE_DEPTHS, parameters![self.time_of_reads().map(micros)]);
+        let query = Query::of_whole_tables(QUEUE_DEPTHS, parameters![self.time_of_reads().map(micros)]);
         let depths = self.read_first(query, |row| {
             Ok(QueueDepths {
                 orchestrator_queue: usize::try_from(row.column::<i64>("messages")?).unwrap_or_default(),
@@ -104,7 +104,8 @@ impl PostgresEngine {
     }
 
     pub(super) fn read_pending(&mut self) -> Result<u64, StoreFailure> {
-        let pending = self.read_first(Query::new(PENDING, Vec::new()), |row| row.number("pending"))?;
+        let pending =
+            self.read_first(Query::of_whole_tables(PENDING, Vec::new()), |row| row.number("pending"))?;
         Ok(pending.unwrap_or_default())
     }
 
@@ -113,7 +114,7 @@ impl PostgresEngine {
     }
 
     pub(super) fn read_running_versions(&mut self) -> Result<Vec<RunningVersion>, StoreFailure> {
-        let versions = self.read_each(Query::new(RUNNING_VERSIONS, Vec::new()), |row| {
+        let versions = self.read_each(Query::of_whole_tables(RUNNING_VERSIONS, Vec::new()), |row| {
             let first_event: Option<String> = row.column("first_event")?;
             Ok(match read_pinned(row)? {
                 Some(pinned) => Some(RunningVersion::Pinned(pinned)),

@@ -150,7 +150,8 @@ impl PostgresEngine {
     /// Everything. What was hidden until now or earlier counts as visible.
     pub(super) fn read_snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {
         let taken_at = self.rules.now();
-        let queries = ALL.into_iter().chain([CONTRADICTIONS]).map(|sql| Query::new(sql, Vec::new()));
+        let queries =
+            ALL.into_iter().chain([CONTRADICTIONS]).map(|sql| Query::of_whole_tables(sql, Vec::new()));
         let mut answers = self.read_all(&queries.collect::<Vec<_>>())?;
         check_contradictions(answers.pop().unwrap_or_default().first()).map_err(Trouble::into_failure)?;
         let content = Content::read(answers).map_err(Trouble::into_failure)?;

@@ -78,9 +78,9 @@ impl PostgresEngine {
         let length = i64::try_from(request.bucket_ms).unwrap_or(i64::MAX).max(1);
         let [from, to] = [request.from_ms, to].map(|ms| micros(Timestamp::from_millis(ms)));
         let answers = self.read_all(&[
-            Query::new(COUNTS, parameters![from, to, length]),
-            Query::new(STARTED, parameters![from, to, length]),
-            Query::new(OLDEST_RUNNING, Vec::new()),
+            Query::of_whole_tables(COUNTS, parameters![from, to, length]),
+            Query::of_whole_tables(STARTED, parameters![from, to, length]),
+            Query::of_whole_tables(OLDEST_RUNNING, Vec::new()),
         ])?;
         summary(&answers, request).map_err(Trouble::into_failure)
     }
@@ -89,11 +89,11 @@ impl PostgresEngine {
         let asked = Query::new(NOW, parameters![self.time_of_reads().map(micros)]);
         let now = self.read_first(asked, |row| row.column::<i64>("now"))?.unwrap_or_default();
         let answers = self.read_all(&[
-            Query::new(READY, Vec::new()),
-            Query::new(LOCKED, parameters![now, span(LEASE_MAX)]),
-            Query::new(WAITING, Vec::new()),
-            Query::new(NEXT_TIMER, parameters![now]),
-            Query::new(LANES, parameters![now]),
+            Query::of_whole_tables(READY, Vec::new()),
+            Query::of_whole_tables(LOCKED, parameters![now, span(LEASE_MAX)]),
+            Query::of_whole_tables(WAITING, Vec::new()),
+            Query::of_whole_tables(NEXT_TIMER, parameters![now]),
+            Query::of_whole_tables(LANES, parameters![now]),
         ])?;
         queues(&answers, time(now)).map_err(Trouble::into_failure)
     }

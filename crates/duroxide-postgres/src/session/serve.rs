@@ -1,6 +1,9 @@
 //! The thread of the session connection: connects, listens, holds locks and checks for dead nodes, until the provider is dropped.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, mpsc::SyncSender},
+    time::Duration,
+};
 
 use duroxide_provider::store::{FailureClass, StoreFailure};
 use tokio::{
@@ -16,7 +19,7 @@ use super::{
     statements::Statements,
     unavailable,
 };
-use crate::{PostgresOptions, connection::connect, provider::INTAKE_NOTIFICATION};
+use crate::{PostgresOptions, connection::connect, fault::Trouble, provider::INTAKE_NOTIFICATION};
 
 /// The longest pause between two attempts to connect; the first is a hundredth of it.
 const RECONNECT_MAX: Duration = Duration::from_secs(5);
@@ -54,18 +57,27 @@ struct Served<'a> {
     check_at: Instant,
 }
 
-/// Serves one connection after the other.
+/// Serves one connection after the other. Tells `opened` of the first one, and ends if there is none.
 pub(super) async fn serve(
     options: PostgresOptions,
     state: Arc<SessionState>,
     mut commands: UnboundedReceiver<Command>,
+    opened: SyncSender<Result<(), Trouble>>,
 ) {
+    let mut opened = Some(opened);
     let statements = Statements::new(&options.schema);
     let mut held = HeldLocks::default();
     let mut pause = RECONNECT_MAX / 100;
     loop {
         let (tell, notified) = unbounded_channel();
-        let end = match connect(&options, options.session_config(), Some(tell)).await {
+        let connected = connect(&options, options.session_config(), Some(tell)).await;
+        if let Some(opened) = opened.take() {
+            let _ = opened.send(connected.as_ref().map(|_| ()).map_err(Clone::clone));
+            if connected.is_err() {
+                return;
+            }
+        }
+        let end = match connected {
             Ok(client) => {
                 let channel = options.schema.to_string();
                 let (state, statements) = (&*state, &statements);

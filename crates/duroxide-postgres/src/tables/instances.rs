@@ -32,7 +32,7 @@ const BULK: &str = "SELECT instance.number, instance.id FROM {s}.instance
 pub(crate) fn bulk_query(filter: &InstanceFilter, running_too: bool) -> Query {
     let before = filter.completed_before.map(|millis| micros(Timestamp::from_millis(millis)));
     let limit = i64::from(filter.limit.unwrap_or(BULK_LIMIT_DEFAULT));
-    Query::new(BULK, parameters![running_too, before, filter.instance_ids.clone(), limit])
+    Query::of_whole_tables(BULK, parameters![running_too, before, filter.instance_ids.clone(), limit])
 }
 
 impl PostgresTables {

@@ -1,6 +1,6 @@
 //! Nodes. They change seldom, so every call is a statement.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     connection::{Query, parameters},
     fault::Trouble,
-    value::{Columns, micros, number},
+    value::{Columns, micros, number, span},
 };
 
 const NODE: &str = "SELECT id, session_owners FROM {s}.node WHERE name = $1 FOR UPDATE";
@@ -31,11 +31,17 @@ const RESTORE: &str = "INSERT INTO {s}.node (id, name, started_at, seen_at, sess
 pub(crate) const ALL: &str = "SELECT id, name, started_at, seen_at, capability FROM {s}.node ORDER BY id";
 const SET_SEEN: &str = "UPDATE {s}.node SET seen_at = $2 WHERE id = $1";
 const DELETE: &str = "DELETE FROM {s}.node WHERE id = $1";
-/// A live lease is what its row waits for, so the index of waiting rows finds it.
+/// A live lease is what its row waits for, so the index of waiting rows finds it, among the timers that are due while a lease can
+/// last. Timers that are due later are not read.
 const CLAIMED_INSTANCES: &str = "SELECT lock_token FROM {s}.instance
-    WHERE look_at IS NOT NULL AND lock_until > $2 AND lock_node = $1 ORDER BY number";
+    WHERE look_at <= $2::bigint + $3::bigint AND lock_until > $2 AND lock_node = $1 ORDER BY number";
 const CLAIMED_ACTIVITIES: &str = "SELECT lock_token FROM {s}.activity
     WHERE wait_until > $2 AND lock_until > $2 AND lock_node = $1 ORDER BY number";
+
+/// A lease of an instance is found if it lasts no longer than this from now, or than [`LEASES`] times the longest that this process asks
+/// for. The processes of a store usually have the same settings. A longer lease of a dead node ends by itself.
+const LEASE_MIN: Duration = Duration::from_secs(60);
+const LEASES: u32 = 2;
 
 impl PostgresTables {
     pub(super) fn node(&mut self, name: &str) -> Result<Option<(NodeId, Vec<String>)>, Trouble> {
@@ -84,9 +90,12 @@ impl PostgresTables {
     }
 
     pub(super) fn claims_of(&mut self, node: NodeId, after: Timestamp) -> Result<Vec<ClaimToken>, Trouble> {
-        let query = |sql| Query::new(sql, parameters![number(node.0), micros(after)]);
+        let lease_max = self.longest_lease.saturating_mul(LEASES).max(LEASE_MIN);
+        let (node, after) = (number(node.0), micros(after));
+        let instances = Query::new(CLAIMED_INSTANCES, parameters![node, after, span(lease_max)]);
+        let activities = Query::new(CLAIMED_ACTIVITIES, parameters![node, after]);
         let mut claims = Vec::new();
-        let answers = self.ask_all(vec![query(CLAIMED_INSTANCES), query(CLAIMED_ACTIVITIES)])?;
+        let answers = self.ask_all(vec![instances, activities])?;
         for (rows, claim) in answers.iter().zip([ClaimToken::Instance, ClaimToken::Activity]) {
             for row in rows {
                 claims.push(claim(row.column("lock_token")?));
