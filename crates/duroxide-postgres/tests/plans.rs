@@ -4,10 +4,11 @@
 
 mod fixture;
 
-use duroxide_core::Timestamp;
-use duroxide_postgres::PostgresOptions;
+use duroxide_core::{Timestamp, WorkItem};
+use duroxide_postgres::{PostgresOptions, PostgresProvider};
 use duroxide_provider::{
-    store::{Answer, InstanceFetch, NodeRow, Op},
+    NodeAnnouncement, Provider as _, SessionFetchConfig,
+    store::{ActivityFetch, Answer, InstanceFetch, NodeRow, Op, StoreReader as _},
     testing::{Turn, scenario},
 };
 use fixture::{Node, ack, commit, fresh_options, ids, sql::Admin, start};
@@ -18,6 +19,9 @@ const FINISHED: i64 = 1_000_000;
 /// No step of a plan may touch more rows of a large table.
 const ROWS_MAX: f64 = 200.0;
 const LARGE: [&str; 4] = ["instance", "message", "execution", "history"];
+/// These are small in the tests, and nobody may read them as a whole either.
+const OTHERS: [&str; 8] =
+    ["activity", "ready_instance", "kv", "kv_change", "custom_status", "removal", "session", "node_lock"];
 
 /// What the copies of an instance have in place of what the original has: table, column, value. `n` counts the copies.
 const COPIED: [(&str, &[(&str, &str)]); 4] = [
@@ -115,6 +119,111 @@ fn end_of_a_node(node: &mut Node, prefix: &str, size: usize) {
     );
 }
 
+/// What happens to few instances: children, sessions, state, timers that are due, renewals, deletes.
+fn rare_tour(node: &mut Node, id: &str) {
+    node.run(vec![start(id)]);
+    let turn = node.claim(1).0;
+    let token = turn[0].lock_token.clone();
+    node.run(vec![Op::RenewInstance { token, extend_for: scenario::LEASE }]);
+    let due = node.at.as_millis() + 50;
+    let first =
+        Turn::first(id).routed_activity(None, Some(id)).child("sub::1").set("key", "value").timer(due);
+    node.run(vec![commit(&turn[0], first.status(Some("busy")))]);
+    let session = Some(SessionFetchConfig { owner_id: id.to_owned(), lock_timeout: scenario::LEASE });
+    let work = node.work_with(ActivityFetch { session, ..scenario::work_fetch(1) }).0;
+    let (owners, token) = (vec![id.to_owned()], work[0].lock_token.clone());
+    let renewal = Op::RenewSessions { owners, extend_for: scenario::LEASE, idle_timeout: scenario::LEASE };
+    node.run(vec![Op::RenewActivity { token, extend_for: scenario::LEASE }, renewal]);
+    node.run(vec![ack(&work[0])]);
+    // Nobody tells that the timer is due: the database's clock decides.
+    let mut fired = false;
+    while !fired {
+        for claim in node.claim(5).0 {
+            fired |= claim.messages.iter().any(|item| matches!(item, WorkItem::TimerFired { .. }));
+            let turn = match claim.instance == id {
+                true => Turn::later(&claim),
+                false => Turn::first_of_child(&claim.instance, id, 1, 3).complete("done"),
+            };
+            node.run(vec![commit(&claim, turn)]);
+        }
+    }
+    read_all(node, id);
+    node.run(vec![Op::DeleteTree { instance: id.to_owned(), force: true }]);
+}
+
+/// What clients and operators ask about one instance.
+fn read_all(node: &mut Node, id: &str) {
+    let (engine, both) = (&mut node.engine, [id.to_owned(), "nobody".to_owned()]);
+    assert!(engine.status(id).unwrap().is_some() && engine.status_or_pending(id).unwrap().is_some());
+    assert_eq!(engine.statuses(&both).unwrap().len(), 2);
+    assert_eq!(engine.descriptors(&both).unwrap().len(), 2);
+    assert_eq!(engine.load_all(&[(id.to_owned(), 1)]).unwrap().len(), 1);
+    assert_eq!(engine.executions(id).unwrap(), [1]);
+    assert_eq!(engine.children(id).unwrap().len(), 1);
+    assert_eq!(engine.kv_values(id).unwrap().len(), 1);
+    assert!(engine.custom_status(id).unwrap().is_some() && engine.stats(id).unwrap().is_some());
+    assert!(engine.history(id, None).unwrap().len() > 4 && engine.last_event_id(id, 1).unwrap().is_some());
+    assert!(engine.instance_info(id).unwrap().is_some());
+    assert!(engine.queued_work(id, Timestamp::ZERO).unwrap().is_some());
+}
+
+/// A caller has written into the intake, and a node that comes takes it over.
+fn take_intake(server: &Server, options: &PostgresOptions, id: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let row = format!(
+        "INSERT INTO {}.intake (kind, instance_id, name, data) VALUES ('start', '{id}', 'Order', '{{}}')",
+        options.schema
+    );
+    runtime.block_on(async { Admin::connect(server).await.run(&row).await });
+    let mut node = Node::open(options, 9);
+    let claimed = node.claim(1).0;
+    assert_eq!(claimed[0].instance, id);
+    node.run(vec![commit(&claimed[0], Turn::first(id).complete("done"))]);
+}
+
+/// A node that hears of what others make ready looks where the lists begin.
+fn look_for_first_ready(options: &PostgresOptions, name: &str) {
+    let mut node = Node::open(options, 10);
+    node.engine = node.engine.hearing_of_ready();
+    tour(&mut node, name, 2);
+}
+
+/// The session connection of a node looks whose lock has ended.
+fn look_for_dead_nodes(server: &Server, options: &PostgresOptions) {
+    let before = std::fs::read(server.log()).unwrap().len();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = PostgresProvider::open(options.clone()).await.unwrap();
+        let node = NodeAnnouncement { name: "looks".to_owned(), ..NodeAnnouncement::default() };
+        let _membership = store.join_node(&node).await.unwrap().unwrap();
+        while !String::from_utf8_lossy(&std::fs::read(server.log()).unwrap()[before..])
+            .contains("AS listeners")
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    });
+}
+
+/// The plans of what happens seldom touch few rows, by indexes.
+fn check_rare_plans(server: &Server, options: &PostgresOptions, node: &mut Node, name: &str) {
+    let log = logged(server, || {
+        rare_tour(node, &format!("{name}-rare"));
+        end_of_a_node(node, &format!("{name}-dead"), 20);
+        take_intake(server, options, &format!("{name}-intake"));
+        look_for_first_ready(options, &format!("{name}-first"));
+        look_for_dead_nodes(server, options);
+    });
+    let tables = [&LARGE[..], &OTHERS[..]].concat();
+    for table in &tables {
+        let is_read = log.lines().filter_map(step).any(|step| step.table == *table);
+        assert!(is_read, "{table} is read: {log}");
+    }
+    for statement in ["lock_node = ", "AS first) AS activities", "AS listeners", "DELETE FROM", "intake"] {
+        assert!(log.contains(statement), "{statement}: {log}");
+    }
+    check_steps(&log, &tables);
+}
+
 /// What the server wrote into its log while `act` ran.
 fn logged(server: &Server, act: impl FnOnce()) -> String {
     let before = std::fs::read(server.log()).unwrap().len();
@@ -195,9 +304,10 @@ fn timers_that_are_due_later_cost_a_fetch_nothing() {
         tour(&mut node, &format!("warm-up-{warm_up}"), 3);
     }
     check_plans(&server, &mut node, "later", &LARGE);
-    let log = logged(&server, || end_of_a_node(&mut node, "dead", 20));
-    assert!(log.contains("lock_node = "), "the plans are in the log: {log}");
-    check_steps(&log, &LARGE);
+    for warm_up in 0..6 {
+        rare_tour(&mut node, &format!("rare-warm-up-{warm_up}"));
+    }
+    check_rare_plans(&server, &options, &mut node, "later");
 }
 
 /// A store that has done its work for long: a million instances that have ended. Statements that were prepared on the small
@@ -215,6 +325,7 @@ fn a_million_finished_instances_cost_a_fetch_a_commit_and_an_ack_nothing() {
     check_plans(&server, &mut early, "early", &LARGE);
     let mut late = Node::open(&options, 2);
     check_plans(&server, &mut late, "late", &LARGE);
+    check_rare_plans(&server, &options, &mut late, "late");
     let mut unprepared = options;
     unprepared.prepared_statements = false;
     unprepared.config.options("-c auto_explain.log_min_duration=0");
