@@ -11,6 +11,7 @@ mod hand_over;
 mod held_back;
 mod lifecycle;
 mod logs;
+mod lost_races;
 mod nodes;
 mod slow_commits;
 mod support;
