@@ -25,10 +25,12 @@ mod faults;
 mod frozen;
 mod intake;
 mod kills;
+mod link;
 mod pooler;
 mod proxy;
 mod roles;
 mod schema;
+mod slow;
 mod takeover;
 mod upgrade;
 
@@ -43,7 +45,7 @@ fn plays_a_role() {
         "worker" => process::play(kills::work(&role.folder)),
         "killed by a turn" => process::play(kills::by_a_turn::work(&role.folder, &role.detail)),
         "owner" => process::play(takeover::work(&role.folder, &role.detail)),
-        "slow" => process::play(frozen::work(&role.folder, &role.detail)),
+        "slow" => process::play(slow::work(&role.folder, &role.detail)),
         "build" => process::play(upgrade::work(&role.folder, &role.detail)),
         "dies before its commit" => process::play(intake::leave_an_order_half_done(&role.folder)),
         other => panic!("no such role: {other}"),
