@@ -13,8 +13,10 @@ use tokio::{
 
 /// A proxy in front of a server.
 pub struct Link {
-    port: u16,
+    pub port: u16,
     is_silent: watch::Sender<bool>,
+    /// How often all connections were cut.
+    cuts: watch::Sender<usize>,
 }
 
 impl Link {
@@ -22,18 +24,30 @@ impl Link {
     pub async fn to(server: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (is_silent, silence) = watch::channel(false);
+        let ((is_silent, silence), (cuts, cut)) = (watch::channel(false), watch::channel(0));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(serve(client, server, silence.clone()));
+                let (served, mut cut) = (serve(client, server, silence.clone()), cut.clone());
+                cut.mark_unchanged();
+                tokio::spawn(async move {
+                    tokio::select! {
+                        served = served => served,
+                        _ = cut.changed() => Ok(()),
+                    }
+                });
             }
         });
-        Self { port, is_silent }
+        Self { port, is_silent, cuts }
     }
 
     /// A connection string that leads through this proxy.
     pub fn url(&self) -> String {
         format!("host=127.0.0.1 port={} user=postgres dbname=postgres", self.port)
+    }
+
+    /// Ends all connections. New ones are passed on.
+    pub fn cut(&self) {
+        self.cuts.send_modify(|cuts| *cuts += 1);
     }
 
     /// Nothing arrives any more, neither bytes nor the end of a connection.

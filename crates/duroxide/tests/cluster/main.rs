@@ -26,6 +26,7 @@ mod frozen;
 mod intake;
 mod kills;
 mod link;
+mod lost_answers;
 mod pooler;
 mod proxy;
 mod roles;
@@ -44,6 +45,7 @@ fn plays_a_role() {
     match role.name.as_str() {
         "worker" => process::play(kills::work(&role.folder)),
         "killed by a turn" => process::play(kills::by_a_turn::work(&role.folder, &role.detail)),
+        "copies" => process::play(copy::failures::work(&role.folder)),
         "owner" => process::play(takeover::work(&role.folder, &role.detail)),
         "slow" => process::play(slow::work(&role.folder, &role.detail)),
         "build" => process::play(upgrade::work(&role.folder, &role.detail)),
