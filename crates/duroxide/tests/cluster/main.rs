@@ -23,6 +23,7 @@ mod exhaustion;
 mod failover;
 mod faults;
 mod frozen;
+mod idle;
 mod intake;
 mod kills;
 mod link;
