@@ -1,6 +1,7 @@
 //! A connection that counts its round trips.
 
 mod connect;
+mod hosts;
 mod parameter;
 mod patience;
 mod tls;

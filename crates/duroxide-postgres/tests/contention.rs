@@ -3,11 +3,14 @@
 
 mod fixture;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
-use duroxide_postgres::PostgresOptions;
+use duroxide_postgres::{PostgresOptions, PostgresProvider};
 use duroxide_provider::{
-    invariant,
+    OrchestrationFetch, Provider, invariant,
     store::{Batch, Done, Fault, Op, StoreEngine, StoreReader},
     testing::{Turn, items, scenario::LEASE},
 };
@@ -189,6 +192,59 @@ async fn wait_for_blocked(admin: &Admin, statements: usize) {
         if count >= statements as i64 {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Waits until a node has locked this row.
+async fn wait_for_locked(admin: &Admin, lock: &str) {
+    let look = format!("{lock} SKIP LOCKED");
+    while !admin.client().query(&look, &[]).await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A provider's transaction that the database ends because of deadlocks is repeated: its caller notices nothing, and nothing is
+/// doubled. The operator looks for deadlocks later than the provider's connection does, so it is always the provider that loses.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_ends_by_deadlocks_is_repeated() {
+    const DEADLOCKS: usize = 4;
+    let Some(server) = postgres_server::server() else { return };
+    let options = fresh_options(server);
+    let schema = options.schema.to_string();
+    let claiming = PostgresProvider::open(options.clone()).await.unwrap();
+    for id in ["a", "b"] {
+        claiming.enqueue_for_orchestrator(items::start(id), None).await.unwrap();
+    }
+    let claims = claiming.fetch_orchestration_items(&OrchestrationFetch::new(LEASE, LEASE)).await.unwrap();
+    assert_eq!(claims[0].instance, "a");
+
+    let (admin, watcher) = (Admin::connect(server).await, Admin::connect(server).await);
+    let lock = |id: &str| format!("SELECT 1 FROM {schema}.instance WHERE id = '{id}' FOR UPDATE");
+    admin.run(&format!("SET deadlock_timeout = '1min'; BEGIN; {}; SAVEPOINT second", lock("b"))).await;
+    // Another provider knows none of the rows, so it locks them one after the other, in the order of their numbers.
+    let store = PostgresProvider::open(options).await.unwrap();
+    let committing = tokio::spawn(async move {
+        let mut round = Turn::first("a").round();
+        round.orchestrator_items.push(items::raise("b", "from a"));
+        (store.commit_round(&claims[0].lock_token, round).await, store)
+    });
+    for _ in 0..DEADLOCKS {
+        // The provider holds the first row and waits for the second.
+        wait_for_locked(&watcher, &lock("a")).await;
+        // The operator gets the first row although it has not let go of the second: the provider's transaction was ended.
+        admin.run(&lock("a")).await;
+        assert!(!committing.is_finished(), "it is repeated");
+        admin.run("ROLLBACK TO second").await;
+    }
+    admin.run("ROLLBACK").await;
+
+    let (committed, store) = committing.await.unwrap();
+    committed.unwrap();
+    assert_eq!(store.read("a").await.unwrap().len(), 1);
+    let snapshot = store.snapshot().await.unwrap();
+    let b = snapshot.instances.iter().find(|instance| instance.instance == "b").unwrap();
+    assert_eq!(b.messages.len(), 2, "its start and one event: {:?}", b.messages);
+    let violations = invariant::check(&snapshot);
+    assert!(violations.is_empty(), "{violations:#?}");
 }

@@ -13,8 +13,9 @@ use std::{collections::BTreeMap, time::Duration};
 use duroxide_core::{Timestamp, WorkItem};
 use duroxide_postgres::{Intake, IntakeError, PostgresOptions, PostgresProvider};
 use duroxide_provider::{
-    Provider,
+    OrchestrationFetch, Provider,
     store::{INTAKE_ROWS_MAX, NextWake, StoreEngine, StoreReader},
+    testing::Turn,
 };
 use fixture::{Node, fresh_options, send, sql::Admin, start};
 use postgres_server::Server;
@@ -121,22 +122,49 @@ fn an_order_and_its_workflow_commit_together_or_not_at_all() {
     assert_eq!((caller.count("message"), caller.count("intake")), (3, 0), "it exists");
 }
 
-/// The statement that the guide shows for other clients.
-#[test]
-fn plain_sql_will_do() {
+/// The transaction that the guide shows for other clients, on this schema.
+fn transaction_of_guide(schema: &str) -> String {
+    let guide = include_str!("../../../docs/in-your-transaction.md");
+    let block = guide.split("```sql").find(|block| block.contains("pg_notify"));
+    let block = block.and_then(|block| block.split("```").next()).unwrap();
+    block.replace("workflows", schema).replace("INTO orders", &format!("INTO {schema}.orders"))
+}
+
+/// Starts, events and messages for queues. A fetch that waits notices each of them long before it would look by itself.
+#[tokio::test]
+async fn plain_sql_will_do() {
     let Some(server) = postgres_server::server() else { return };
     let options = fresh_options(server);
-    let mut node = Node::open(&options, 1);
-    let caller = Caller::connect(server, &options);
-    caller.run(
-        "BEGIN;
-        INSERT INTO {s}.orders VALUES ('order-1');
-        INSERT INTO {s}.intake (kind, instance_id, name, data) VALUES ('start', 'order-1', 'hello', '\"teapot\"');
-        SELECT pg_notify('{s}', 'intake');
-        COMMIT",
-    );
-    take_over(&mut node);
-    assert_eq!(node.claim(1).0[0].instance, "order-1");
+    let schema = options.schema.to_string();
+    let provider = PostgresProvider::open(options).await.unwrap();
+    let admin = Admin::connect(server).await;
+    admin.run(&format!("CREATE TABLE {schema}.orders (id text, item text)")).await;
+    let shown = transaction_of_guide(&schema);
+    let (lease, wait) = (Duration::from_secs(60), Duration::from_secs(20));
+    for kind in ["start", "raise", "enqueue"] {
+        let request = OrchestrationFetch::new(lease, wait);
+        let handed_in = shown.replace("'start'", &format!("'{kind}'"));
+        let (claims, ()) = tokio::join!(provider.fetch_orchestration_items(&request), async {
+            tokio::task::yield_now().await;
+            admin.run(&handed_in).await;
+        });
+        let claims = claims.unwrap();
+        let claim = claims.first().expect("the commit was noticed");
+        assert_eq!(claim.instance, "order-1");
+        let is_kind = match claim.messages.as_slice() {
+            [WorkItem::StartOrchestration { orchestration, input, .. }] => {
+                kind == "start" && orchestration == "Order" && input == "\"teapot\""
+            }
+            [WorkItem::ExternalRaised { name, .. }] => kind == "raise" && name == "Order",
+            [WorkItem::QueueMessage { name, .. }] => kind == "enqueue" && name == "Order",
+            _ => false,
+        };
+        assert!(is_kind, "{kind}: {:?}", claim.messages);
+        let turn = if kind == "start" { Turn::first("order-1") } else { Turn::later(claim) };
+        provider.commit_round(&claim.lock_token, turn.round()).await.unwrap();
+    }
+    let orders = admin.client().query(&format!("SELECT 1 FROM {schema}.orders"), &[]).await.unwrap();
+    assert_eq!(orders.len(), 3);
 }
 
 /// A role that may do nothing else hands in.

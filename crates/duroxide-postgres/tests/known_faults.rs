@@ -19,6 +19,7 @@ use fixture::{
     sql::{Admin, end_connections},
     start,
 };
+use postgres_server::Server;
 
 /// Two nodes on a fresh schema that share a virtual clock.
 struct Pair {
@@ -246,6 +247,78 @@ fn a_clock_that_is_wrong_by_an_hour_changes_nothing() {
         for instance in snapshot.instances.iter().filter(|instance| seen.contains(&instance.instance)) {
             let until = instance.lock.as_ref().unwrap().until;
             assert!(until > at && until <= at.saturating_add(LEASE), "{until:?} at {at:?}");
+        }
+    }
+}
+
+/// The least and the largest value of each column of the schema that says when something happened.
+fn times(server: &Server, schema: &str) -> Vec<(String, i64, i64)> {
+    const COLUMNS: &str = "SELECT table_name::text, column_name::text FROM information_schema.columns
+        WHERE table_schema = $1 AND column_name LIKE '%\\_at' ORDER BY 1, 2";
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let admin = Admin::connect(server).await;
+        let mut times = Vec::new();
+        for column in admin.client().query(COLUMNS, &[&schema]).await.unwrap() {
+            let (table, name): (String, String) = (column.get(0), column.get(1));
+            let sql = format!("SELECT min({name}), max({name}) FROM {schema}.{table} WHERE {name} > 0");
+            let row = admin.client().query_one(&sql, &[]).await.unwrap();
+            if let (Some(least), Some(largest)) = (row.get(0), row.get(1)) {
+                times.push((format!("{table}.{name}"), least, largest));
+            }
+        }
+        times
+    })
+}
+
+/// A node does something of everything.
+fn do_everything(node: &mut Node) {
+    let (name, session_owners) = ("node".to_owned(), vec!["owner".to_owned()]);
+    let join = Op::JoinNode(NodeRow { name, session_owners, capability: "{}".to_owned() });
+    let Ok(Answer::Joined(number)) = node.apply(join) else { panic!("it joins") };
+    node.run(ids("i", 3).iter().map(|id| start(id)).collect());
+    let claims = node.claim(3).0;
+    let [ends, works, waits] = claims.as_slice() else { panic!("{claims:?}") };
+    node.run(vec![
+        commit(ends, Turn::first(&ends.instance).complete("done")),
+        commit(works, Turn::first(&works.instance).routed_activity(None, Some("s")).activity()),
+        commit(waits, Turn::first(&waits.instance)),
+    ]);
+    let session = SessionFetchConfig { owner_id: "owner".to_owned(), lock_timeout: LEASE };
+    let fetch = ActivityFetch { session: Some(session), node: Some(number), ..scenario::work_fetch(2) };
+    assert_eq!(node.work_with(fetch).0.len(), 2);
+    // By a statement of its own, and as any other operation.
+    node.raise(&waits.instance);
+    node.run(vec![send(items::raise(&works.instance, "go")), send(items::raise("unknown", "go"))]);
+}
+
+/// Everything that is stored has the time of the database, whoever stores it.
+#[test]
+fn no_stored_time_is_that_of_a_client() {
+    let Some(server) = postgres_server::server() else { return };
+    let hour = Duration::from_secs(3_600);
+    let wrong: [fn(Timestamp, Duration) -> Timestamp; 2] =
+        [Timestamp::saturating_add, Timestamp::saturating_sub];
+    for clock in wrong {
+        let options = fresh_options(server);
+        let mut node = Node::open(&options, 1);
+        let from = node.run(Vec::new()).0.now;
+        node.clock = clock(from, hour);
+        do_everything(&mut node);
+        let to = node.run(Vec::new()).0.now;
+        let times = times(server, options.schema.as_str());
+        let micros = |time: Timestamp| i64::try_from(time.as_micros()).unwrap();
+        for (column, least, largest) in &times {
+            // When to look again, which is soon.
+            let to = if column == "instance.look_at" { to.saturating_add(hour / 2) } else { to };
+            assert!(*least >= micros(from) && *largest <= micros(to), "{column}: {from:?} {to:?} {times:?}");
+        }
+        let columns: Vec<&str> = times.iter().map(|(column, _, _)| column.as_str()).collect();
+        let instance = ["instance.created_at", "instance.updated_at", "message.enqueued_at"];
+        let others =
+            ["execution.started_at", "execution.completed_at", "node.seen_at", "session.last_activity_at"];
+        for column in instance.into_iter().chain(others) {
+            assert!(columns.contains(&column), "nothing in {column}: {columns:?}");
         }
     }
 }

@@ -3,11 +3,15 @@
 
 mod fixture;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use duroxide_postgres::PostgresProvider;
-use duroxide_provider::{Provider, testing::items};
-use fixture::fresh_options;
+use duroxide_core::WorkItem;
+use duroxide_postgres::{PostgresOptions, PostgresProvider};
+use duroxide_provider::{
+    OrchestrationClaim, OrchestrationFetch, Provider, TagFilter, WorkFetch,
+    testing::{Turn, items},
+};
+use fixture::{fresh_options, sql::Admin};
 use futures_util::future::join_all;
 use postgres_server::Server;
 
@@ -77,4 +81,165 @@ async fn a_transaction_notifies_once_and_only_if_another_node_may_wait() {
     let (notifications, writes) = (together.notifications(&schema), together.writes());
     assert!(writes < STARTS, "{writes} transactions for {STARTS} starts");
     assert!((1..=writes).contains(&notifications), "{notifications} of {writes} transactions");
+}
+
+const LEASE: Duration = Duration::from_secs(60);
+/// Less than a store that listens lets pass until it looks by itself.
+const SOON: Duration = Duration::from_secs(20);
+
+async fn fetch(store: &PostgresProvider, max: usize, wait: Duration) -> Vec<OrchestrationClaim> {
+    store.fetch_orchestration_items(&OrchestrationFetch::new(LEASE, wait).with_max(max, max)).await.unwrap()
+}
+
+/// Starts instances, gives each an activity, completes those, and raises an event for each, which wakes it.
+async fn work(one: &PostgresProvider, other: &PostgresProvider, instances: usize) {
+    start(one, "work", instances).await;
+    let turns = fetch(one, instances, Duration::ZERO).await.into_iter().map(|claim| async move {
+        let round = Turn::first(&claim.instance).activity().round();
+        one.commit_round(&claim.lock_token, round).await.unwrap();
+    });
+    join_all(turns).await;
+    let tags = TagFilter::default();
+    let works = WorkFetch::new(LEASE, Duration::ZERO, &tags).with_max(instances, instances);
+    let works = one.fetch_work_items(&works).await.unwrap();
+    let acks = works.iter().map(|work| {
+        let WorkItem::ActivityExecute { instance, id, .. } = &work.item else { unreachable!("an activity") };
+        one.ack_work_item(&work.lock_token, Some(items::completed(instance, *id)))
+    });
+    join_all(acks).await.into_iter().for_each(Result::unwrap);
+    for claim in fetch(one, instances, Duration::ZERO).await {
+        one.commit_round(&claim.lock_token, Turn::later(&claim).completed(2).round()).await.unwrap();
+        other.enqueue_for_orchestrator(items::raise(&claim.instance, "go"), None).await.unwrap();
+    }
+}
+
+/// For each connection of the server, what it has done of interest, one letter each: `w`rote, or `n`otified.
+fn stories(log: &Log<'_>, schema: &str) -> BTreeMap<String, String> {
+    let text = std::fs::read(log.server.log()).unwrap();
+    let text = String::from_utf8_lossy(text.get(log.behind..).unwrap_or_default()).into_owned();
+    let channel = format!("parameters: $1 = '{schema}', $2 = '");
+    let mut stories: BTreeMap<String, String> = BTreeMap::new();
+    for line in text.lines() {
+        let is_write =
+            line.contains("LOG:  execute ") && (line.contains("WITH part_0") || line.contains("WITH woken"));
+        let is_notification = line.contains(&channel) && !line.contains("'hello ");
+        let letter = if is_write {
+            'w'
+        } else if is_notification {
+            'n'
+        } else {
+            continue;
+        };
+        let connection = line.split(' ').next().unwrap_or_default().to_owned();
+        stories.entry(connection).or_default().push(letter);
+    }
+    stories
+}
+
+/// Turns, acks and events that wake an instance by a statement of their own: no transaction notifies twice.
+#[tokio::test]
+async fn no_transaction_notifies_twice() {
+    const INSTANCES: usize = 30;
+    let Some(server) = Server::own() else { return };
+    server.configure("log_statement = 'all'\nlog_line_prefix = '%c '");
+    server.restart_immediately();
+    let options = fresh_options(&server);
+    let schema = options.schema.to_string();
+    let one = PostgresProvider::open(options.clone()).await.unwrap();
+    let other = PostgresProvider::open(options).await.unwrap();
+    let log = Log::from_now(&server);
+    // Both know of each other when both have notified.
+    for round in 0.. {
+        start(&one, &format!("one-{round}"), 1).await;
+        start(&other, &format!("other-{round}"), 1).await;
+        if stories(&log, &schema).values().filter(|story| story.contains('n')).count() == 2 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    fetch(&one, 1_000, Duration::ZERO).await;
+    let log = Log::from_now(&server);
+    work(&one, &other, INSTANCES).await;
+    let stories = stories(&log, &schema);
+    println!("{stories:#?}");
+    let woken = log.count(|line| line.contains("LOG:  execute ") && line.contains("WITH woken"));
+    assert!(woken >= INSTANCES / 2, "{woken} events woke their instances");
+    assert!(stories.values().filter(|story| story.contains('n')).count() == 2, "{stories:#?}");
+    assert!(stories.values().all(|story| !story.contains("nn")), "{stories:#?}");
+}
+
+/// Ends the session connection of a store: the one that listens.
+async fn end_session(server: &Server, name: &str) {
+    const END: &str =
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = $1
+        AND (query LIKE '%pg_notify%' OR query LIKE '%AS listeners%' OR query LIKE '%LISTEN%')";
+    let admin = Admin::connect(server).await;
+    assert_eq!(admin.client().query(END, &[&name]).await.unwrap().len(), 1, "the session connection");
+}
+
+fn named(options: &PostgresOptions, name: &str) -> PostgresOptions {
+    let mut options = options.clone();
+    options.config.application_name(name);
+    options
+}
+
+/// A store that has lost its session connection listens again, and hears of what others commit then.
+#[tokio::test]
+async fn a_waiting_fetch_is_notified_again_after_its_session_was_lost() {
+    let Some(server) = postgres_server::server() else { return };
+    let options = fresh_options(server);
+    let name = options.schema.to_string();
+    let waiting = PostgresProvider::open(named(&options, &name)).await.unwrap();
+    let other = PostgresProvider::open(named(&options, "other")).await.unwrap();
+    for round in 0..3 {
+        let (claims, ()) = tokio::join!(fetch(&waiting, 1, SOON), async {
+            tokio::task::yield_now().await;
+            end_session(server, &name).await;
+            listens_again(server, &name).await;
+            start(&other, &format!("round-{round}"), 1).await;
+        });
+        assert_eq!(claims.len(), 1, "it was notified");
+    }
+}
+
+/// Waits until the session connection of this name is there, and has looked who listens.
+async fn listens_again(server: &Server, name: &str) {
+    const LISTENS: &str =
+        "SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND query LIKE '%AS listeners%'";
+    let admin = Admin::connect(server).await;
+    while admin.client().query(LISTENS, &[&name]).await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Where no connection can be kept, a store asks for changes.
+#[tokio::test]
+async fn without_notifications_a_waiting_fetch_asks_for_work() {
+    let Some(server) = postgres_server::server() else { return };
+    let quiet = PostgresOptions { notifications: false, ..fresh_options(server) };
+    let waiting = PostgresProvider::open(named(&quiet, quiet.schema.as_str())).await.unwrap();
+    let other = PostgresProvider::open(quiet.clone()).await.unwrap();
+    for round in 0..3 {
+        let (claims, ()) = tokio::join!(fetch(&waiting, 1, SOON), async {
+            tokio::task::yield_now().await;
+            start(&other, &format!("round-{round}"), 1).await;
+        });
+        assert_eq!(claims.len(), 1);
+    }
+    let sql = "SELECT 1 FROM pg_stat_activity WHERE application_name = $1";
+    let connections = Admin::connect(server).await.client().query(sql, &[&quiet.schema.as_str()]).await;
+    assert_eq!(connections.unwrap().len(), 3, "one that writes and two that read");
+}
+
+/// A notification that gets lost delays work, and loses none: a store that listens also looks by itself, every half minute.
+#[tokio::test]
+async fn work_that_nobody_told_of_is_found_by_looking() {
+    let Some(server) = postgres_server::server() else { return };
+    let options = fresh_options(server);
+    let waiting = PostgresProvider::open(options.clone()).await.unwrap();
+    // Such a store tells nobody.
+    let quiet = PostgresOptions { notifications: false, ..options };
+    let silent = PostgresProvider::open(quiet).await.unwrap();
+    let (claims, ()) = tokio::join!(fetch(&waiting, 1, 3 * SOON), start(&silent, "untold", 1));
+    assert_eq!(claims.len(), 1);
 }

@@ -271,7 +271,8 @@ fn messages_renewals_and_repeated_starts() {
     });
 }
 
-/// What a dead node held is given to others at once, however much that is.
+/// What a dead node held is given to others at once, however much that is. The rules ask for the node, its instances, its activities and
+/// its sessions one after the other: nothing of that is known before. It happens once for each process that dies.
 #[test]
 fn the_end_of_a_node() {
     check(7, |node, prefix, size| {
@@ -302,27 +303,35 @@ fn the_end_of_a_node() {
     });
 }
 
-/// Claims in sessions ask for each session; the rest of the life of such an activity costs what others cost.
+/// The life of activities in one session. Returns what their claims took, and what the rest took.
+fn in_a_session(node: &mut Node, prefix: &str, size: usize) -> (Counted, Counted) {
+    let ids = ids(prefix, size);
+    let batch = node.batch(ids.iter().map(|id| start(id)).collect(), size, 0);
+    let claimed = claims(node.transact(&batch).0);
+    let turns = claimed
+        .iter()
+        .map(|claim| commit(claim, Turn::first(&claim.instance).routed_activity(None, Some("session"))));
+    let mut counted = vec![("rounds", node.run(turns.collect()).1)];
+    let session = SessionFetchConfig { owner_id: "me".to_owned(), lock_timeout: scenario::LEASE };
+    let mut fetch = scenario::work_fetch(size);
+    fetch.session = Some(session);
+    let (work, trips) = node.work_with(fetch);
+    assert_eq!(work.len(), size);
+    counted.push(("acks", node.run(work.iter().map(ack).collect()).1));
+    let claimed = node.claim(size).0;
+    let turns = claimed.iter().map(|claim| commit(claim, Turn::later(claim).complete("done")));
+    node.run(turns.collect());
+    (vec![("claims in one session", trips)], counted)
+}
+
+/// The session is looked for and locked, in round trips of their own, however many activities of it are claimed.
+#[test]
+fn claims_in_a_session() {
+    check(4, |node, prefix, size| in_a_session(node, prefix, size).0);
+}
+
+/// Apart from its claim, the life of an activity in a session costs what others cost.
 #[test]
 fn activities_of_a_session() {
-    check(2, |node, prefix, size| {
-        let ids = ids(prefix, size);
-        let batch = node.batch(ids.iter().map(|id| start(id)).collect(), size, 0);
-        let claimed = claims(node.transact(&batch).0);
-        let turns = claimed
-            .iter()
-            .map(|claim| commit(claim, Turn::first(&claim.instance).routed_activity(None, Some("session"))));
-        let mut counted = vec![("rounds", node.run(turns.collect()).1)];
-        let session = SessionFetchConfig { owner_id: "me".to_owned(), lock_timeout: scenario::LEASE };
-        let mut fetch = scenario::work_fetch(size);
-        fetch.session = Some(session);
-        let (work, trips) = node.work_with(fetch);
-        println!("claims in one session: {trips}");
-        assert_eq!(work.len(), size);
-        counted.push(("acks", node.run(work.iter().map(ack).collect()).1));
-        let claimed = node.claim(size).0;
-        let turns = claimed.iter().map(|claim| commit(claim, Turn::later(claim).complete("done")));
-        node.run(turns.collect());
-        counted
-    });
+    check(2, |node, prefix, size| in_a_session(node, prefix, size).1);
 }

@@ -1,6 +1,6 @@
 //! What tests do to a server of their own.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use crate::{
     Server,
@@ -50,7 +50,7 @@ impl Server {
         fs::write(data.join("server.crt"), certificate).expect("a certificate is written");
         fs::write(data.join("server.key"), key).expect("a key is written");
         // The server takes no key that others can read.
-        run(std::process::Command::new("chmod").arg("600").arg(data.join("server.key")));
+        run(Command::new("chmod").arg("600").arg(data.join("server.key")));
         self.configure("ssl = on");
         self.cluster().user.own(&data.join("server.crt"));
         self.cluster().user.own(&data.join("server.key"));
@@ -93,9 +93,45 @@ impl Server {
         run(&mut self.cluster().control("promote"));
     }
 
+    /// Stops all processes of the server where they are. Its connections stay open, and new ones are taken by the system and
+    /// not answered. The server goes on when the returned value is dropped.
+    ///
+    /// # Panics
+    /// If the server was not started by [`Server::own`], or does not run.
+    pub fn freeze(&self) -> Frozen {
+        let file = self.cluster().folder.join("data/postmaster.pid");
+        let text = fs::read_to_string(file).expect("a running server has a file with its id");
+        let postmaster = text.lines().next().unwrap_or_default().to_owned();
+        // First the one that starts the others.
+        signal("STOP", std::slice::from_ref(&postmaster));
+        let children = Command::new("ps").args(["-o", "pid=", "--ppid", &postmaster]).output();
+        let children = String::from_utf8(children.expect("the system has ps").stdout).expect("numbers");
+        let mut processes: Vec<String> = children.split_whitespace().map(str::to_owned).collect();
+        signal("STOP", &processes);
+        processes.push(postmaster);
+        Frozen { processes }
+    }
+
     fn cluster(&self) -> &Cluster {
         self.cluster.as_ref().expect("a server of its own")
     }
+}
+
+/// A server whose processes are stopped.
+#[derive(Debug)]
+pub struct Frozen {
+    processes: Vec<String>,
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        signal("CONT", &self.processes);
+    }
+}
+
+/// Sends a signal. A process that has ended meanwhile needs none.
+fn signal(name: &str, processes: &[String]) {
+    run_quietly(Command::new("kill").arg(format!("-{name}")).args(processes));
 }
 
 /// `pg_basebackup -R` writes a connection string without the name by which the primary knows the standby.

@@ -34,6 +34,7 @@ use std::{
 
 pub use address::Address;
 use cluster::Cluster;
+pub use control::Frozen;
 pub use pooler::Pooler;
 use programs::Programs;
 

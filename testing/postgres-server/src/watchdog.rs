@@ -9,11 +9,13 @@ use std::{
 use crate::{programs::Programs, user::User};
 
 /// Waits until standard input ends, which happens when the test process ends in any way, then stops the server by its
-/// data folder and deletes everything. A signal to the test's process group must not end the watchdog first.
+/// data folder and deletes everything. Processes that a test has frozen would not hear of it. A signal to the test's process group must not end the watchdog first.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 read -r _
 folder=$1; shift
+postmaster=$(head -n 1 "$folder/data/postmaster.pid")
+kill -CONT "$postmaster" $(ps -o pid= --ppid "$postmaster")
 "$@" stop -D "$folder/data" -m immediate
 rm -rf "$folder"
 "#;

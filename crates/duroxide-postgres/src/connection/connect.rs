@@ -9,6 +9,7 @@ use tokio::{
 };
 use tokio_postgres::{AsyncMessage, Client, Config, Connection};
 
+use super::hosts::each_host;
 use crate::{
     PostgresOptions,
     fault::{Class, Trouble},
@@ -22,7 +23,7 @@ pub(super) type Notified = Option<UnboundedSender<String>>;
 /// `notified` by its payload.
 ///
 /// The time limit of the configuration is for reaching a host. A server that takes a connection and then is silent must not
-/// hold us up either, so the whole attempt has a limit: one for each host.
+/// hold us up either, so the whole attempt with a host has that limit. Then the next host is tried.
 pub(crate) async fn connect(
     options: &PostgresOptions,
     config: &Config,
@@ -31,14 +32,21 @@ pub(crate) async fn connect(
     if options.tls.is_missing_for(config) {
         return Err(Trouble::of_tls("sslmode=require, and there is no TLS".to_owned()));
     }
-    let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
-    let limit = connect_timeout(config).saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
-    let attempt = async {
-        let config = with_password(options, config).await?;
-        options.tls.connect(&config, notified).await.map_err(|error| Trouble::of(&error))
-    };
-    let silent = |_| Trouble::new(Class::Unavailable, format!("no answer within {limit:?}"));
-    timeout(limit, attempt).await.map_err(silent)?
+    let limit = connect_timeout(config);
+    let silent = || Trouble::new(Class::Unavailable, format!("no answer within {limit:?}"));
+    let config = timeout(limit, with_password(options, config)).await.map_err(|_| silent())??;
+    let mut last = Err(silent());
+    for host in each_host(&config, duroxide_store::random_nonce()) {
+        let attempt = options.tls.connect(&host, notified.clone());
+        last = match timeout(limit, attempt).await {
+            Ok(answer) => answer.map_err(|error| Trouble::of(&error)),
+            Err(_) => Err(silent()),
+        };
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
 }
 
 /// The time limit for connecting to one host.

@@ -1,5 +1,8 @@
 //! What one failure may take with it, and what it may not.
 
+mod double_failures;
+mod lost_races;
+
 use std::{pin::pin, task::Poll, time::Duration};
 
 use duroxide_core::{Clock, WorkItem};

@@ -5,7 +5,6 @@ mod calls;
 mod clocks;
 mod dead_letters;
 mod delegation;
-mod double_failures;
 mod failures;
 mod hand_over;
 mod held_back;

@@ -1,5 +1,7 @@
 //! A SQLite file is copied into PostgreSQL, with everything that is going on in it.
 
+pub mod failures;
+
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},

@@ -19,6 +19,8 @@ const WORKERS: usize = 3;
 const COPIES: usize = 12;
 const KILLS: usize = 9;
 const SEED: u64 = 7;
+/// So many kills at least hit a worker while instances were running.
+const KILLS_AT_WORK_MIN: usize = 5;
 
 /// The role of a worker process: it works until it is killed.
 pub async fn work(folder: &Path) {
@@ -40,6 +42,7 @@ async fn kills_among_three_processes_lose_nothing_and_repeat_nothing() {
     let mut workers: Vec<Process> =
         (0..WORKERS).map(|_| Process::start("worker", schema.folder(), "")).collect();
 
+    let mut at_work = 0;
     for _ in 0..KILLS {
         let enough = notes.lines().len() + 1 + luck.below(12) as usize;
         // Late in the run there may be too little left to do.
@@ -49,10 +52,14 @@ async fn kills_among_three_processes_lose_nothing_and_repeat_nothing() {
         }
         tokio::time::sleep(Duration::from_micros(luck.below(8_000))).await;
         workers.remove(0).kill();
-        assert_sound(&schema.snapshot());
+        let snapshot = schema.snapshot();
+        assert_sound(&snapshot);
+        at_work += usize::from(is_running(&snapshot));
         workers.push(Process::start("worker", schema.folder(), ""));
     }
 
+    println!("{at_work} of {KILLS} kills while instances were running");
+    assert!(at_work >= KILLS_AT_WORK_MIN, "{at_work} of {KILLS} kills while instances were running");
     mix::completed(&client, COPIES).await;
     workers.into_iter().for_each(Process::kill);
     let snapshot = schema.snapshot();
@@ -65,6 +72,12 @@ async fn kills_among_three_processes_lose_nothing_and_repeat_nothing() {
         let children = snapshot.instances.iter().filter(|child| child.parent.as_deref() == Some(&*family));
         assert_eq!(children.count(), 2, "I17: each child exists once");
     }
+}
+
+/// Whether an instance has begun and has not ended.
+fn is_running(snapshot: &StoreSnapshot) -> bool {
+    let last = snapshot.instances.iter().filter_map(|instance| instance.executions.last());
+    last.into_iter().any(|execution| execution.status == "Running" && !execution.events.is_empty())
 }
 
 /// What is recorded as done was done: the workers' own notes say so.

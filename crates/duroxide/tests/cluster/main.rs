@@ -18,15 +18,11 @@ mod mix;
 mod sound;
 
 mod copy;
-mod cut_off;
-mod exhaustion;
-mod failover;
 mod faults;
-mod frozen;
+mod idle;
 mod intake;
 mod kills;
 mod pooler;
-mod proxy;
 mod roles;
 mod schema;
 mod takeover;
@@ -42,8 +38,9 @@ fn plays_a_role() {
     match role.name.as_str() {
         "worker" => process::play(kills::work(&role.folder)),
         "killed by a turn" => process::play(kills::by_a_turn::work(&role.folder, &role.detail)),
+        "copies" => process::play(copy::failures::work(&role.folder)),
         "owner" => process::play(takeover::work(&role.folder, &role.detail)),
-        "slow" => process::play(frozen::work(&role.folder, &role.detail)),
+        "slow" => process::play(takeover::slow::work(&role.folder, &role.detail)),
         "build" => process::play(upgrade::work(&role.folder, &role.detail)),
         "dies before its commit" => process::play(intake::leave_an_order_half_done(&role.folder)),
         other => panic!("no such role: {other}"),

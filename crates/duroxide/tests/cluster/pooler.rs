@@ -1,13 +1,20 @@
 //! PgBouncer in transaction mode between two nodes and the server: each transaction may have another connection.
 
+use std::time::{Duration, Instant};
+
 use duroxide::{Client, providers::postgres::PostgresOptions};
 use postgres_server::{Pooler, Server};
 
 use crate::{
     faults::{COPIES, Nodes, check},
+    fixture::until,
     mix,
     schema::Schema,
+    sound::assert_finished,
+    takeover::slow::{self, OTHER, SLOW},
 };
+
+const LEASE: Duration = Duration::from_secs(4);
 
 /// Runs a mix of workflows through a pooler.
 async fn runs_through_pooler(reaches_server: bool) {
@@ -36,4 +43,37 @@ async fn workflows_run_through_a_transaction_pooler() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workflows_run_through_a_transaction_pooler_with_a_session_to_the_server() {
     runs_through_pooler(true).await;
+}
+
+/// What the lease of a running activity has left, on the server's clock.
+const LEFT: &str =
+    "SELECT greatest(max(lock_until) - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
+    FROM {s}.activity";
+
+/// D10: nobody behind a pooler hears of the end of a process, so its leases decide: what it held is taken over when they end, and not
+/// before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_is_killed_behind_a_pooler_keeps_its_work_until_its_leases_end() {
+    let Some(server) = postgres_server::server() else { return };
+    let Some(pooler) = tokio::task::block_in_place(|| Pooler::start(server)) else { return };
+    let schema = Schema::on(server, &server.tcp_url());
+    schema.reach_by_pooler(&pooler.url());
+    let client = Client::new(schema.open().await);
+    let admin = schema.admin().await;
+    let killed = slow::start(&schema, SLOW, LEASE);
+    slow::begin(&schema, &client).await;
+    let _other = slow::start(&schema, OTHER, LEASE);
+    schema.reach_nodes(2).await;
+    killed.kill();
+    let killed_at = Instant::now();
+    let left: i64 = admin.query_one(&LEFT.replace("{s}", schema.name()), &[]).await.unwrap().get(0);
+    let left = Duration::from_micros(left.try_into().unwrap());
+    assert!(left > LEASE / 4, "the lease was over when the process was killed");
+    let taken_over = format!("activity begins on {OTHER}, attempt 2");
+    let notes = schema.notes();
+    until("the activity is taken over", async || notes.count(&taken_over) == 1).await;
+    println!("taken over after {:?}; the lease had {left:?} left", killed_at.elapsed());
+    assert!(killed_at.elapsed() >= left, "taken over {:?} after the kill", killed_at.elapsed());
+    slow::taken_over(&client).await;
+    assert_finished(&schema.snapshot());
 }

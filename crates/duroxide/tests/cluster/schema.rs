@@ -16,6 +16,9 @@ use crate::fixture::{notes::Notes, until};
 /// The file that tells child processes where the schema is.
 const PLACE: &str = "place";
 
+/// Stands in front of the connection string of a pooler.
+const POOLED: &str = "pooled ";
+
 /// A schema of its own.
 pub struct Schema {
     name: String,
@@ -42,6 +45,11 @@ impl Schema {
     pub fn reach_by(&self, url: &str) {
         let place = format!("{}\n{url}", self.name);
         std::fs::write(self.folder().join(PLACE), place).expect("the folder is writable");
+    }
+
+    /// Whoever opens the schema from now on reaches the server through this transaction pooler and in no other way.
+    pub fn reach_by_pooler(&self, url: &str) {
+        self.reach_by(&format!("{POOLED}{url}"));
     }
 
     /// The name of the schema. Connections of its providers have it too.
@@ -124,7 +132,11 @@ pub async fn open_in(folder: &Path) -> Arc<dyn Provider> {
 pub fn options_in(folder: &Path) -> PostgresOptions {
     let place = std::fs::read_to_string(folder.join(PLACE)).expect("the folder names a schema");
     let (schema, url) = place.split_once('\n').expect("a name and a connection string");
-    let mut options = PostgresOptions::new(url).expect("a connection string");
+    let options = match url.strip_prefix(POOLED) {
+        Some(pooler) => PostgresOptions::behind_pooler(pooler, None),
+        None => PostgresOptions::new(url),
+    };
+    let mut options = options.expect("a connection string");
     options.schema = SchemaName::new(schema).expect("a schema name");
     options.config.application_name(schema);
     options

@@ -1,6 +1,10 @@
 //! What a killed process held is taken over at once.
 
-use std::{path::Path, time::Duration, time::Instant};
+mod cut_off;
+mod frozen;
+pub mod slow;
+
+use std::{collections::BTreeSet, path::Path, time::Duration, time::Instant};
 
 use duroxide::{
     ActivityContext, Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
@@ -35,10 +39,10 @@ fn options() -> RuntimeOptions {
 /// `Slow` lasts until its process dies, unless it may end at once.
 fn activities(notes: Notes, may_end: bool) -> ActivityRegistry {
     ActivityRegistry::builder()
-        .register("Slow", move |_ctx: ActivityContext, input: String| {
+        .register("Slow", move |ctx: ActivityContext, input: String| {
             let notes = notes.clone();
             async move {
-                notes.add(format!("{} {input}", std::process::id()));
+                notes.add(format!("{input} attempt {}", ctx.attempt()));
                 if !may_end {
                     std::future::pending::<()>().await;
                 }
@@ -87,7 +91,11 @@ async fn a_thousand_activities_of_a_killed_process_are_taken_over_at_once() {
     for number in 0..INSTANCES {
         assert_eq!(output(ended(&client, &format!("i-{number}")).await), ACTIVITIES.to_string());
     }
-    assert_eq!(notes.lines().len(), 2 * IN_FLIGHT, "each ran twice, not more");
+    let lines = notes.lines();
+    assert_eq!(lines.len(), 2 * IN_FLIGHT, "each ran twice, not more");
+    let in_attempt = |attempt: &str| lines.iter().filter(|line| line.ends_with(attempt)).count();
+    assert_eq!((in_attempt(" attempt 1"), in_attempt(" attempt 2")), (IN_FLIGHT, IN_FLIGHT));
+    assert_eq!(lines.iter().collect::<BTreeSet<_>>().len(), 2 * IN_FLIGHT, "each has both attempts");
     schema.reach_nodes(2).await;
     assert_finished(&schema.snapshot());
 }

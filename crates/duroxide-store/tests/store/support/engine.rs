@@ -59,6 +59,10 @@ struct Script {
     numbered: BTreeMap<(Point, usize), FailureClass>,
     /// What each commit does first, such as let time pass.
     during_commit: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// Transactions that lose a race, by their number.
+    lost_races: BTreeSet<usize>,
+    /// Each transaction as it was asked for.
+    asked: Vec<String>,
 }
 
 /// What the engine has done and what it will fail at; shared between a test and its engine.
@@ -81,6 +85,28 @@ impl Plan {
         let mut script = self.0.lock().unwrap();
         let so_far = script.calls.get(&point).copied().unwrap_or(0);
         script.numbered.insert((point, so_far + calls + 1), class);
+    }
+
+    /// Of the transactions from here on these are carried out, lose a race at their commit, and have no effect.
+    pub(crate) fn lose_races(&self, numbers: impl IntoIterator<Item = usize>) {
+        let mut script = self.0.lock().unwrap();
+        script.asked.clear();
+        script.lost_races = numbers.into_iter().collect();
+    }
+
+    /// The transactions since [`Self::lose_races`], as texts.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.0.lock().unwrap().asked.clone()
+    }
+
+    /// Notes a transaction. Returns whether it loses a race.
+    fn ask(&self, batch: &Batch<'_>) -> bool {
+        let mut script = self.0.lock().unwrap();
+        // Each try has a number of its own for its tokens.
+        let asked = Batch { nonce: 0, turns: None, ..batch.clone() };
+        script.asked.push(format!("{asked:?}"));
+        let number = script.asked.len();
+        script.lost_races.remove(&number)
     }
 
     /// Whatever was planned and has not happened does not happen.
@@ -210,7 +236,12 @@ impl EngineLayer for ScriptedEngine {
     }
 
     fn transact(&mut self, batch: &Batch<'_>) -> Result<Done, Fault> {
-        self.transact_in_steps(batch)
+        if !self.plan.ask(batch) {
+            return self.transact_in_steps(batch);
+        }
+        self.plan.fail_next(Point::Commit, FailureClass::Retryable);
+        let Err(fault) = self.transact_in_steps(batch) else { panic!("the commit fails") };
+        Err(Fault::LostRace(fault.failure().clone()))
     }
 
     fn next_wake(&mut self, _now: Timestamp) -> Result<Option<Timestamp>, StoreFailure> {

@@ -1,11 +1,18 @@
 //! A node that was taken for dead, although its process lives.
 
+use std::time::Duration;
+
 use duroxide::{Client, OrchestrationRegistry, runtime::registry::ActivityRegistry};
 
 use crate::{
+    faults::link::Link,
     fixture::{ended, node, output, quick_options, until},
     schema::Schema,
+    takeover::slow::{self, OTHER, SLOW},
 };
+
+/// Longer than a test waits for anything: what is taken over before was not left to a lease.
+const LEASE: Duration = Duration::from_secs(600);
 
 /// The number of the lock by which a node shows that it lives.
 const KEY: &str = "hashtextextended('duroxide node {s} ' || $1::text, 0)";
@@ -60,4 +67,55 @@ async fn a_node_that_was_taken_for_dead_joins_again() {
     client.start_orchestration("i", "Echo", "works").await.unwrap();
     assert_eq!(output(ended(&client, "i").await), "works");
     runtime.shutdown(None).await;
+}
+
+/// What the server has heard of the end of a process that it cannot hear.
+enum Ended {
+    /// All its connections.
+    All,
+    /// Its session connection. The one that writes is there, and what was sent before arrives at last.
+    Session,
+}
+
+/// A process is cut off in the middle of an activity and of a turn, another one takes both over, and the first one is heard again.
+async fn is_cut_off(ended: Ended) {
+    let Some(server) = postgres_server::server() else { return };
+    let schema = Schema::on(server, &server.tcp_url());
+    let client = Client::new(schema.open_named("client").await);
+    let link = Link::to(server.address().port).await;
+    schema.reach_by(&link.url());
+    let _cut_off = slow::start(&schema, SLOW, LEASE);
+    slow::begin(&schema, &client).await;
+    link.fall_silent();
+
+    schema.reach_by(&server.tcp_url());
+    let admin = schema.admin().await;
+    let of_process = "SELECT pid FROM pg_stat_activity WHERE application_name = $1";
+    let of_locks = "SELECT pid FROM pg_locks WHERE locktype = 'advisory'";
+    let chosen = match ended {
+        Ended::All => of_process.to_owned(),
+        Ended::Session => format!("{of_process} INTERSECT {of_locks}"),
+    };
+    let end = format!("SELECT pg_terminate_backend(pid, 10000) FROM ({chosen}) AS chosen");
+    assert!(!admin.query(&end, &[&schema.name()]).await.unwrap().is_empty());
+    let _other = slow::start(&schema, OTHER, LEASE);
+    slow::taken_over(&client).await;
+
+    slow::let_it_end(&schema);
+    slow::has_ended(&schema).await;
+    link.speak_again();
+    slow::assert_refused(&schema, &client).await;
+}
+
+/// D10, I09, 16.1: the server ends the connections of a process that it does not hear, so another one takes over at once. The first
+/// one does not notice; what it hands in later is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_was_cut_off_and_taken_over_cannot_commit() {
+    is_cut_off(Ended::All).await;
+}
+
+/// D10, I09, 16.1: the same for a commit that was on its way all the time, and reaches the server after the takeover.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_arrives_after_the_takeover_is_refused() {
+    is_cut_off(Ended::Session).await;
 }

@@ -17,9 +17,11 @@ use tokio::{
 
 /// A simple query, as it stands between other messages of a pipeline.
 const COMMIT: &[u8] = b"COMMIT\0";
-/// The message that ends a prepared statement, and how the beginning of one looks that writes all its tables.
+/// The message that ends a prepared statement.
 const SYNC: &[u8] = b"S\0\0\0\x04";
-const WRITES: &[u8] = b"\0WITH part_0 AS (";
+/// How statements begin that write: those of batches, and that of an event for an instance that waits for it.
+pub const BATCHES: &[u8] = b"\0WITH part_0 AS (";
+pub const EVENTS: &[u8] = b"\0WITH woken AS ";
 /// What a server says after a statement that writes all its tables, and when it is ready outside and inside a transaction.
 const WROTE: &[u8] = b"SELECT 1\0";
 const IDLE: &[u8] = b"Z\0\0\0\x05I";
@@ -60,25 +62,29 @@ impl Counts {
     }
 }
 
-/// Starts a proxy for the server on this loopback port. Returns its own port.
-pub async fn start(server: u16) -> (u16, Arc<Counts>) {
+/// Starts a proxy for the server on this loopback port, which cuts off commits of statements that begin so. Returns its own port.
+pub async fn start(server: u16, writes: &'static [&[u8]]) -> (u16, Arc<Counts>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let counts = Arc::new(Counts::default());
     let shared = Arc::clone(&counts);
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            tokio::spawn(serve(client, server, Arc::clone(&shared)));
+            tokio::spawn(serve(client, server, Statements::new(writes), Arc::clone(&shared)));
         }
     });
     (port, counts)
 }
 
 /// Passes on what both sides say, until one ends or a commit is cut off. Dropping the streams ends both.
-async fn serve(mut client: TcpStream, port: u16, counts: Arc<Counts>) -> std::io::Result<()> {
+async fn serve(
+    mut client: TcpStream,
+    port: u16,
+    mut statements: Statements,
+    counts: Arc<Counts>,
+) -> std::io::Result<()> {
     let mut server = TcpStream::connect(("127.0.0.1", port)).await?;
     let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-    let mut statements = Statements::default();
     loop {
         tokio::select! {
             read = client.read(&mut asked) => {
@@ -112,19 +118,24 @@ async fn serve(mut client: TcpStream, port: u16, counts: Arc<Counts>) -> std::io
 }
 
 /// The prepared statements of a connection that write. Outside a transaction each of them commits by itself.
-#[derive(Default)]
 struct Statements {
+    writes: &'static [&'static [u8]],
     names: BTreeSet<Vec<u8>>,
     /// Whether one of them is being sent.
     is_writing: bool,
 }
 
 impl Statements {
+    fn new(writes: &'static [&'static [u8]]) -> Self {
+        Self { writes, names: BTreeSet::new(), is_writing: false }
+    }
+
     /// Whether these bytes end a pipeline that writes and commits.
     fn commit_with(&mut self, bytes: &[u8]) -> bool {
-        for at in positions(bytes, WRITES) {
-            let name = bytes[..at].rsplit(|byte| !byte.is_ascii_alphanumeric()).next().unwrap_or_default();
-            self.names.insert(name.to_vec());
+        for at in self.writes.iter().flat_map(|text| positions(bytes, text)) {
+            // The name is an `s` and a number. In front of it stands a length, which may look like anything.
+            let name = bytes[..at].rsplit(|byte| *byte == b's').next().unwrap_or_default();
+            self.names.insert([b"s", name].concat());
         }
         self.is_writing |= self.names.iter().any(|name| is_bound(bytes, name));
         let is_end = bytes.ends_with(SYNC) || bytes.ends_with(COMMIT);

@@ -1,0 +1,105 @@
+//! What nodes with nothing to do cost the server.
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use duroxide::{
+    ActivityContext, Client, EventKind, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
+    runtime::{Runtime, registry::ActivityRegistry},
+};
+use postgres_server::Server;
+
+use crate::{
+    fixture::{node, recorded},
+    schema::Schema,
+};
+
+const NODES: usize = 10;
+const INSTANCES: usize = 5;
+/// Longer than a store that listens lets pass until it looks by itself.
+const WINDOW: Duration = Duration::from_secs(35);
+/// Of one node in a second, `BEGIN` and `COMMIT` included.
+const STATEMENTS_MAX: f64 = 2.0;
+
+/// A node with the options that users have.
+async fn idle_node(schema: &Schema) -> Arc<Runtime> {
+    let store = schema.open().await;
+    let waits = |ctx: OrchestrationContext, _: String| async move {
+        ctx.schedule_activity("Echo", "").await?;
+        let timer = ctx.schedule_timer(Duration::from_secs(3_600));
+        ctx.select2(ctx.schedule_wait("go"), timer).await;
+        Ok(String::new())
+    };
+    let echo = |_: ActivityContext, input: String| async move { Ok(input) };
+    let orchestrations = OrchestrationRegistry::builder().register("Waits", waits).build();
+    let activities = ActivityRegistry::builder().register("Echo", echo).build();
+    node(&store, activities, orchestrations, RuntimeOptions::default()).await
+}
+
+/// What connections have asked of a server, by its log.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// Single statements, and those between a `BEGIN` and its `COMMIT` together.
+    transactions: usize,
+    statements: usize,
+}
+
+fn asked(server: &Server) -> Asked {
+    let log = std::fs::read(server.log()).unwrap();
+    let mut asked = Asked { transactions: 0, statements: 0 };
+    let mut inside = BTreeSet::new();
+    for line in String::from_utf8_lossy(&log).lines() {
+        let Some((connection, statement)) = line.split_once(" LOG:  ") else { continue };
+        if !statement.starts_with("execute ") && !statement.starts_with("statement: ") {
+            continue;
+        }
+        asked.statements += 1;
+        asked.transactions += usize::from(!inside.contains(connection));
+        match statement {
+            begin if begin.contains(": BEGIN") => _ = inside.insert(connection.to_owned()),
+            end if end.contains(": COMMIT") || end.contains(": ROLLBACK") => _ = inside.remove(connection),
+            _ => {}
+        }
+    }
+    asked
+}
+
+/// Ten nodes that wait for work and for instances which wait themselves. Half of what each of them asks is looking for dead nodes; the
+/// rest is a look for what nobody told it, a heartbeat, a search for work that no node can take, and two renewals of sessions in half a
+/// minute. Each of these is a transaction of up to eight statements, which are sent together.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_idle_runtimes_make_fewer_than_one_transaction_per_second_each() {
+    let Some(server) = Server::own() else { return };
+    server.configure("log_statement = 'all'\nlog_line_prefix = '%c '\nmax_connections = 100");
+    tokio::task::block_in_place(|| server.restart_immediately());
+    let schema = Schema::on(&server, &server.tcp_url());
+    let client = Client::new(schema.open_named("client").await);
+    let mut nodes = Vec::new();
+    for _ in 0..NODES {
+        nodes.push(idle_node(&schema).await);
+    }
+    for number in 0..INSTANCES {
+        client.start_orchestration(format!("i-{number}"), "Waits", "").await.unwrap();
+    }
+    for number in 0..INSTANCES {
+        let waits = |event: &duroxide::Event| matches!(event.kind, EventKind::ExternalSubscribed { .. });
+        recorded(&client, &format!("i-{number}"), waits).await;
+    }
+    drop(client);
+    schema.reach_nodes(NODES).await;
+    let (before, begin) = (asked(&server), Instant::now());
+    tokio::time::sleep(WINDOW).await;
+    let (after, seconds) = (asked(&server), begin.elapsed().as_secs_f64());
+    let each = |made: usize| made as f64 / seconds / NODES as f64;
+    let transactions = each(after.transactions - before.transactions);
+    let statements = each(after.statements - before.statements);
+    println!("{transactions:.2} transactions and {statements:.2} statements per second and node");
+    assert!(transactions < 1.0, "{transactions:.2} transactions per second and node");
+    assert!(statements < STATEMENTS_MAX, "{statements:.2} statements per second and node");
+    for node in nodes {
+        node.shutdown(None).await;
+    }
+}
