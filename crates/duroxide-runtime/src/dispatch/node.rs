@@ -68,6 +68,8 @@ pub(crate) struct Node {
     pub turns: Arc<InProgress<String>>,
     /// The activities whose code runs, or whose context is still held by something they started.
     pub activity_code: Arc<InProgress<ActivityRun>>,
+    /// Fires with the first claim of an activity that belongs to a session.
+    pub has_sessions: CancellationToken,
     /// Fires when the node stops fetching.
     pub stopping: CancellationToken,
     /// The dispatch loops and the tasks of claimed items.
@@ -104,6 +106,7 @@ impl Node {
             locks: HeldLocks::default(),
             membership: Membership::new(Arc::clone(&env)),
             quarantine: Arc::default(),
+            has_sessions: CancellationToken::new(),
             stopping: CancellationToken::new(),
             work: Tasks::new(Arc::clone(&env)),
             user_code: Tasks::of_user_code(Arc::clone(&env)),

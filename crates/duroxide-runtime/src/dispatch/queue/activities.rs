@@ -191,6 +191,7 @@ impl WorkQueue for Activities {
     fn receive(&self, claimed: &ClaimedActivity, fetched_for: Option<usize>) -> Option<usize> {
         self.node.metrics.record_worker_dispatcher_items_fetched(1);
         session_of(&claimed.claim.item)?;
+        self.node.has_sessions.cancel();
         let slot = fetched_for.filter(|_| !self.slots_share_sessions())?;
         let options = &self.node.options;
         let kept_for = options.session_idle_timeout.saturating_add(options.session_lock_timeout);
