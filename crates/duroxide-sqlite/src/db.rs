@@ -80,12 +80,6 @@ impl Db {
             .map_err(|error| failure(&error))
     }
 
-    /// Inserts a row; returns its number.
-    pub(crate) fn insert(&self, sql: &'static str, params: impl Params) -> Result<i64, StoreFailure> {
-        self.execute(sql, params)?;
-        Ok(self.last_inserted())
-    }
-
     /// The number of the row that was inserted last.
     pub(crate) fn last_inserted(&self) -> i64 {
         self.conn().last_insert_rowid()
