@@ -13,7 +13,7 @@ use super::listing::stored_time;
 use crate::{
     columns::columns,
     db::{Db, ONLY, TRIPLE, lossy_text, micros, time, triple, unsigned},
-    tables::payloads::whole_data,
+    tables::{instances::stray_route, payloads::whole_data},
 };
 
 // By position, because every instance is read. When an instance ended is looked up only if that may be in the period: a
@@ -26,15 +26,22 @@ columns!(instance as tallied_columns: instance_id, name, version, status, create
 const INSTANCES: &str = concat!("SELECT ", tallied_columns!(), " FROM instance NOT INDEXED WHERE known = 1");
 
 const ROUTES: &str = "SELECT id, name, version, major, minor, patch FROM route";
-const READY_BY_ROUTE: &str = "SELECT route, count(*) AS instances FROM instance INDEXED BY instance_ready
-    WHERE ready IS NOT NULL AND route > 0 GROUP BY route";
+const READY_BY_ROUTE: &str = concat!(
+    "SELECT route, count(*) AS instances FROM instance INDEXED BY instance_ready
+    WHERE ready IS NOT NULL AND route > ",
+    stray_route!(),
+    " GROUP BY route"
+);
 const OLDEST_ON_ROUTE: &str = "SELECT (SELECT min(max(enqueued_at, due_at)) FROM message
         WHERE message.instance = instance.id)
     FROM instance INDEXED BY instance_ready WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT 1";
 /// A locked instance waits for the end of its lease.
-const LOCKED_BY_ROUTE: &str =
-    "SELECT coalesce(route, 0) AS route, count(*) AS instances FROM instance INDEXED BY instance_wake
-    WHERE wake_at > ?1 AND wake_at <= ?2 AND lock_until > ?1 GROUP BY 1";
+const LOCKED_BY_ROUTE: &str = concat!(
+    "SELECT coalesce(route, ",
+    stray_route!(),
+    ") AS route, count(*) AS instances FROM instance INDEXED BY instance_wake
+    WHERE wake_at > ?1 AND wake_at <= ?2 AND lock_until > ?1 GROUP BY 1"
+);
 const WAITING: &str = "SELECT count(*) FROM instance INDEXED BY instance_wake WHERE wake_at IS NOT NULL";
 const NEXT_TIMER: &str = "SELECT wake_at FROM instance INDEXED BY instance_wake
     WHERE wake_at IS NOT NULL AND (lock_until IS NULL OR lock_until <= ?1) ORDER BY wake_at LIMIT 1";

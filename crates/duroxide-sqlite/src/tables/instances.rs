@@ -25,8 +25,15 @@ columns!(instance as instance_columns: id, instance_id, known, name, version, pa
     updated_at, route, ready, wake_at, lock_token, lock_until, lease, node, extent_mark, extent_at, extent_up_to,
     suspect, lost, blamed);
 
-/// Stored as the route of a stray mailbox, which no claim accepts by its route.
-pub(crate) const STRAYS: i64 = 0;
+/// Stored as the route of a stray mailbox, which no claim accepts by its route. Routes proper have higher numbers.
+macro_rules! stray_route {
+    () => {
+        0
+    };
+}
+pub(crate) use stray_route;
+
+pub(crate) const STRAYS: i64 = stray_route!();
 
 const BY_NUMBER: &str = concat!("SELECT ", instance_columns!(), " FROM instance WHERE id = ?1");
 const AFTER: &str =
@@ -48,9 +55,12 @@ const DELETE: &str = "DELETE FROM instance WHERE id = ?1";
 const WAKE: &str = "UPDATE instance SET ready = ?2, wake_at = NULL WHERE id = ?1";
 /// Repeats `after_arrival` of the rules (`rules/readiness.rs`) for an instance that waits on its route for a message; whatever
 /// is unusual about others is left to that function.
-const WAKE_IF_WAITING: &str = "UPDATE instance SET ready = ?3, wake_at = NULL
+const WAKE_IF_WAITING: &str = concat!(
+    "UPDATE instance SET ready = ?3, wake_at = NULL
     WHERE id = ?1 AND instance_id = ?2 AND known = 1 AND status = 'Running' AND ready IS NULL
-      AND lock_token IS NULL AND route > 0";
+      AND lock_token IS NULL AND route > ",
+    stray_route!()
+);
 const CHILDREN: &str = "SELECT id FROM instance WHERE parent = ?1 ORDER BY id";
 /// A live lease is what its row waits for, so the index of waiting rows finds it; what can be claimed is in the other.
 const LEASED_WAITING: &str = concat!(

@@ -26,25 +26,37 @@ macro_rules! held {
 }
 pub(crate) use held;
 
-/// A queue message that an abandon hides: [`QueuedMessage::holds_back`] in SQL.
-const HIDDEN_QUEUE: &str = "SELECT 1 FROM message
-    WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 LIMIT 1";
+/// A message that an abandon hides. `hidden_until` is 0 where none did, and such rows are not in the index.
+macro_rules! is_hidden {
+    () => {
+        "hidden_until > 0 AND hidden_until > ?2"
+    };
+}
+/// The queue messages of those: [`QueuedMessage::holds_back`] in SQL.
+macro_rules! holds_back {
+    () => {
+        concat!("instance = ?1 AND ", is_hidden!(), " AND kind = 2")
+    };
+}
+const HIDDEN_QUEUE: &str = concat!("SELECT 1 FROM message WHERE ", holds_back!(), " LIMIT 1");
 /// The messages that a claim may take: [`QueuedMessage::is_visible`] and not [`QueuedMessage::waits_behind`] in SQL. The subquery for a hidden queue message runs for the first queue message only.
 macro_rules! is_visible {
     () => {
-        "instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2
-      AND (kind <> 2 OR seq < coalesce((SELECT seq FROM message
-        WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 ORDER BY seq LIMIT 1),
-        9223372036854775807))"
+        concat!(
+            "instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2
+      AND (kind <> 2 OR (seq < (SELECT seq FROM message WHERE ",
+            holds_back!(),
+            " ORDER BY seq LIMIT 1)) IS NOT FALSE)"
+        )
     };
 }
 /// With each message, whether a queue message is hidden, behind which others may wait.
 const VISIBLE: &str = concat!(
     "SELECT ",
     message_columns!(),
-    ", EXISTS (SELECT 1 FROM message
-        WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2)
-    FROM message WHERE ",
+    ", EXISTS (SELECT 1 FROM message WHERE ",
+    holds_back!(),
+    ") FROM message WHERE ",
     is_visible!(),
     " ORDER BY due_at, seq"
 );
@@ -71,7 +83,7 @@ const HAS_ATTEMPTED: &str = "SELECT 1 FROM message WHERE instance = ?1 AND attem
 const NEXT_DUE: &str =
     "SELECT due_at FROM message WHERE instance = ?1 AND due_at > ?2 ORDER BY due_at LIMIT 1";
 const NEXT_SHOWN: &str =
-    "SELECT min(hidden_until) FROM message WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2";
+    concat!("SELECT min(hidden_until) FROM message WHERE instance = ?1 AND ", is_hidden!());
 const OLDEST: &str = "SELECT min(max(enqueued_at, due_at)) FROM message WHERE instance = ?1";
 const WAITING_SINCE: &str = concat!(
     "SELECT ",

@@ -6,7 +6,10 @@ use duroxide_provider::{
     store::Readies,
 };
 
-use super::{SqliteTables, instances::STRAYS};
+use super::{
+    SqliteTables,
+    instances::{STRAYS, stray_route},
+};
 use crate::{
     columns::columns,
     db::{Db, limit, micros, number, time, unsigned},
@@ -28,10 +31,15 @@ const READY_STRAYS: &str = "SELECT id FROM instance WHERE route = ?1 AND ready I
 /// one, so those are left to that function.
 macro_rules! is_plainly_ready {
     () => {
-        "known AND lock_token IS NULL AND coalesce(route, 0) <> 0
-        AND status IS NOT 'ContinuedAsNew'
+        concat!(
+            "known AND lock_token IS NULL AND coalesce(route, ",
+            stray_route!(),
+            ") <> ",
+            stray_route!(),
+            " AND status IS NOT 'ContinuedAsNew'
         AND EXISTS (SELECT 1 FROM message WHERE message.instance = instance.id
             AND due_at <= ?1 AND hidden_until <= ?1 AND kind <> 2)"
+        )
     };
 }
 columns!(due as due_columns: id = "id", is_plainly_ready = is_plainly_ready!());
