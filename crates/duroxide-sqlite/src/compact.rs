@@ -8,7 +8,7 @@ use std::{thread, time::Duration};
 
 use rusqlite::Connection;
 
-use crate::{SqliteError, error::sqlite_error};
+use crate::{SqliteError, db::ONLY, error::sqlite_error};
 
 /// Pages that one step moves to the end of the file and cuts off: 1 MiB.
 const STEP: &str = "PRAGMA incremental_vacuum(256)";
@@ -56,5 +56,5 @@ fn run_through(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
 }
 
 fn pragma(conn: &Connection, name: &str) -> rusqlite::Result<i64> {
-    conn.pragma_query_value(None, name, |row| row.get(0))
+    conn.pragma_query_value(None, name, |row| row.get(ONLY))
 }

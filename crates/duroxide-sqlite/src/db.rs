@@ -9,13 +9,19 @@ use std::{
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{VersionTriple, store::StoreFailure};
-use rusqlite::{Connection, Params, Row, Statement, StatementStatus, types::ValueRef};
+use rusqlite::{
+    Connection, Params, Row, RowIndex, Statement, StatementStatus,
+    types::{FromSql, ValueRef},
+};
 
 use crate::{
     SqliteError, StatementTrace,
     error::{failure, sqlite_error},
     statements::PreparedConnection,
 };
+
+/// The column of a query that has one.
+pub(crate) const ONLY: usize = 0;
 
 const BEGIN_READ: &str = "BEGIN";
 const END_READ: &str = "ROLLBACK";
@@ -74,10 +80,9 @@ impl Db {
             .map_err(|error| failure(&error))
     }
 
-    /// Inserts a row; returns its number.
-    pub(crate) fn insert(&self, sql: &'static str, params: impl Params) -> Result<i64, StoreFailure> {
-        self.execute(sql, params)?;
-        Ok(self.conn().last_insert_rowid())
+    /// The number of the row that was inserted last.
+    pub(crate) fn last_inserted(&self) -> i64 {
+        self.conn().last_insert_rowid()
     }
 
     /// The first row of a query.
@@ -88,6 +93,24 @@ impl Db {
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreFailure> {
         self.with_statement(sql, |statement| statement.query(params)?.next()?.map(read).transpose())
+    }
+
+    /// The first row of a query for one column.
+    pub(crate) fn value<T: FromSql>(
+        &self,
+        sql: &'static str,
+        params: impl Params,
+    ) -> Result<Option<T>, StoreFailure> {
+        self.first(sql, params, |row| row.get(ONLY))
+    }
+
+    /// All rows of a query for one column.
+    pub(crate) fn values<T: FromSql>(
+        &self,
+        sql: &'static str,
+        params: impl Params,
+    ) -> Result<Vec<T>, StoreFailure> {
+        self.all(sql, params, |row| row.get(ONLY))
     }
 
     /// Whether a query has a row.
@@ -142,7 +165,7 @@ impl Db {
     /// The value of a PRAGMA on this connection.
     pub(crate) fn pragma(&self, name: &str) -> Result<String, SqliteError> {
         self.conn()
-            .pragma_query_value(None, name, |row| lossy_text(row, 0))
+            .pragma_query_value(None, name, |row| lossy_text(row, ONLY))
             .map_err(|error| sqlite_error(format!("PRAGMA {name}"), &error))
     }
 
@@ -238,24 +261,34 @@ pub(crate) fn count(stored: i64) -> u32 {
     u32::try_from(stored).unwrap_or(u32::MAX)
 }
 
-/// A text column as it is, damaged or not: one corrupt row must not stop the call that meets it.
-pub(crate) fn lossy_text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+/// A text column as it is, damaged or not: one corrupt row must not stop the call that meets it. NULL is an empty text.
+pub(crate) fn lossy_text(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<String> {
+    lossy_text_or_null(row, column).map(Option::unwrap_or_default)
+}
+
+/// Like `lossy_text`, of a column that may be NULL.
+pub(crate) fn lossy_text_or_null(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         // Checking a large text whole is several times faster than looking for damage in it.
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => match std::str::from_utf8(bytes) {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
             Err(_) => String::from_utf8_lossy(bytes).into_owned(),
-        },
-        ValueRef::Integer(number) => number.to_string(),
-        ValueRef::Real(number) => number.to_string(),
-        ValueRef::Null => String::new(),
+        }),
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Null => None,
     })
 }
 
-/// A pinned version out of three columns.
-pub(crate) fn triple(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<VersionTriple>> {
-    let parts: (Option<i64>, Option<i64>, Option<i64>) =
-        (row.get(first)?, row.get(first + 1)?, row.get(first + 2)?);
+/// The columns of a pinned version.
+pub(crate) const TRIPLE: [&str; 3] = ["major", "minor", "patch"];
+
+/// A pinned version out of its three columns.
+pub(crate) fn triple(
+    row: &Row<'_>,
+    [major, minor, patch]: [impl RowIndex; 3],
+) -> rusqlite::Result<Option<VersionTriple>> {
+    let parts: (Option<i64>, Option<i64>, Option<i64>) = (row.get(major)?, row.get(minor)?, row.get(patch)?);
     Ok(match parts {
         (Some(major), Some(minor), Some(patch)) => {
             Some(VersionTriple { major: unsigned(major), minor: unsigned(minor), patch: unsigned(patch) })

@@ -20,37 +20,49 @@ use duroxide_provider::{
     store::{EventRow, RunningVersion, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
 };
 
-use rusqlite::{Row, types::ValueRef};
+use rusqlite::Row;
 
 pub(crate) use self::fullness::Fullness;
 use crate::{
-    db::{Db, lossy_text, micros, number, time, triple, unsigned},
+    columns::columns,
+    db::{Db, TRIPLE, lossy_text, lossy_text_or_null, micros, number, time, triple, unsigned},
     tables::{
-        executions::{first_event, output, output_columns},
+        executions::{OUTPUT, first_event, output, output_columns},
         mailboxes::held,
         payloads::{whole_bytes, whole_data},
         state::{custom_status, key_values},
     },
 };
 
-const KNOWN: &str = "SELECT id, execution_id FROM instance WHERE instance_id = ?1 AND known = 1";
+columns!(instance as known_columns: id, execution_id);
+const KNOWN: &str =
+    concat!("SELECT ", known_columns!(), " FROM instance WHERE instance_id = ?1 AND known = 1");
+columns!(history as event_columns: event_id, data = whole_data!("history"));
 const HISTORY: &str = concat!(
-    "SELECT event_id, ",
-    whole_data!("history"),
+    "SELECT ",
+    event_columns!(),
     " FROM history WHERE instance = ?1 AND execution_id = ?2
       AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2) ORDER BY event_id"
+);
+columns!(status as status_columns:
+    execution_id = "i.execution_id",
+    terminal_event = concat!(
+        "CASE WHEN i.status NOT IN ('Running', 'ContinuedAsNew') THEN
+            (SELECT ",
+        whole_data!("h"),
+        " FROM history h WHERE h.instance = i.id AND h.execution_id = i.execution_id
+             ORDER BY event_id DESC LIMIT 1) END"
+    ),
+    custom_status = "c.status",
+    custom_status_version = "coalesce(c.version, 0)",
 );
 /// What [`read_status`] reads of an instance, whatever else it must be.
 macro_rules! status {
     () => {
         concat!(
-            "SELECT i.execution_id,
-        CASE WHEN i.status NOT IN ('Running', 'ContinuedAsNew') THEN
-            (SELECT ",
-            whole_data!("h"),
-            " FROM history h WHERE h.instance = i.id AND h.execution_id = i.execution_id
-             ORDER BY event_id DESC LIMIT 1) END,
-        c.status, coalesce(c.version, 0)
+            "SELECT ",
+            status_columns!(),
+            "
     FROM instance i LEFT JOIN custom_status c ON c.instance = i.id
     WHERE i.instance_id = ?1 AND "
         )
@@ -65,35 +77,35 @@ const LAST_EVENT_ID: &str = "SELECT event_id FROM history WHERE instance = ?1 AN
       AND NOT EXISTS (SELECT 1 FROM removal WHERE instance = ?1 AND execution_id = ?2)
     ORDER BY event_id DESC LIMIT 1";
 const HISTORY_SIZE: &str = concat!(
-    "SELECT count(*), coalesce(sum(",
+    "SELECT count(*) AS events, coalesce(sum(",
     whole_bytes!("history"),
-    "), 0) FROM history WHERE instance = ?1 AND execution_id = ?2"
+    "), 0) AS bytes FROM history WHERE instance = ?1 AND execution_id = ?2"
 );
 const EXECUTIONS: &str = "SELECT execution_id FROM execution WHERE instance = ?1 ORDER BY execution_id";
 const EXECUTION_INFO: &str = concat!(
     "SELECT status, started_at, completed_at,
-        (SELECT count(*) FROM history WHERE history.instance = ?1 AND history.execution_id = ?2), ",
+        (SELECT count(*) FROM history WHERE history.instance = ?1 AND history.execution_id = ?2) AS event_count, ",
     output_columns!(),
     " FROM execution WHERE instance = ?1 AND execution_id = ?2"
 );
 const SYSTEM_METRICS: &str = "SELECT
-        (SELECT count(*) FROM instance WHERE known = 1),
+        (SELECT count(*) FROM instance WHERE known = 1) AS total_instances,
         (SELECT count(*) FROM execution)
             - (SELECT count(*) FROM removal JOIN execution ON execution.instance = removal.instance
-               WHERE removal.execution_id IS NULL),
-        (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Running'),
-        (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Completed'),
-        (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Failed'),
+               WHERE removal.execution_id IS NULL) AS total_executions,
+        (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Running') AS running_instances,
+        (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Completed') AS completed_instances,
+        (SELECT count(*) FROM instance WHERE known = 1 AND status = 'Failed') AS failed_instances,
         (SELECT count(*) FROM history)
             - (SELECT count(*) FROM removal JOIN history ON history.instance = removal.instance
-               AND history.execution_id = coalesce(removal.execution_id, history.execution_id))";
+               AND history.execution_id = coalesce(removal.execution_id, history.execution_id)) AS total_events";
 const QUEUE_DEPTHS: &str = concat!(
     "SELECT
         (SELECT count(*) FROM message JOIN instance ON instance.id = message.instance
          WHERE NOT ",
     held!(),
-    " OR instance.lock_until IS NULL OR instance.lock_until <= ?1),
-        (SELECT count(*) FROM activity WHERE lock_until IS NULL OR lock_until <= ?1)"
+    " OR instance.lock_until IS NULL OR instance.lock_until <= ?1) AS orchestrator_queue,
+        (SELECT count(*) FROM activity WHERE lock_until IS NULL OR lock_until <= ?1) AS worker_queue"
 );
 const CHILDREN: &str = "SELECT instance_id FROM instance WHERE parent = ?1 ORDER BY id";
 const RUNNING_VERSIONS: &str = concat!(
@@ -102,7 +114,7 @@ const RUNNING_VERSIONS: &str = concat!(
             (SELECT ",
     whole_data!("history"),
     " FROM history WHERE history.instance = instance.id
-             AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1) END
+             AND history.execution_id = instance.execution_id ORDER BY event_id LIMIT 1) END AS first_event
     FROM instance LEFT JOIN execution ON execution.instance = instance.id
         AND execution.execution_id = instance.execution_id
     WHERE known = 1 AND instance.status = 'Running' ORDER BY id"
@@ -116,17 +128,22 @@ struct Known {
 }
 
 fn known(db: &Db, instance: &str) -> Result<Option<Known>, StoreFailure> {
-    db.first(KNOWN, [instance], |row| Ok(Known { id: row.get(0)?, execution_id: unsigned(row.get(1)?) }))
+    db.first(KNOWN, [instance], |row| {
+        Ok(Known { id: row.get(instance::id)?, execution_id: unsigned(row.get(instance::execution_id)?) })
+    })
 }
 
 /// When the store was last written.
 pub(crate) fn written_at(db: &Db) -> Result<Timestamp, StoreFailure> {
-    Ok(db.first(WRITTEN_AT, [], |row| row.get(0))?.map(time).unwrap_or_default())
+    Ok(db.value(WRITTEN_AT, [])?.map(time).unwrap_or_default())
 }
 
 pub(crate) fn events(db: &Db, id: i64, execution_id: u64) -> Result<Vec<EventRow>, StoreFailure> {
     db.all(HISTORY, (id, number(execution_id)), |row| {
-        Ok(EventRow { event_id: unsigned(row.get(0)?), data: lossy_text(row, 1)? })
+        Ok(EventRow {
+            event_id: unsigned(row.get(history::event_id)?),
+            data: lossy_text(row, history::data)?,
+        })
     })
 }
 
@@ -162,12 +179,11 @@ pub(crate) fn status_or_pending(db: &Db, instance: &str) -> Result<Option<Stored
 }
 
 fn read_status(row: &Row<'_>) -> rusqlite::Result<StoredStatus> {
-    let ended = row.get_ref(1)? != ValueRef::Null;
     Ok(StoredStatus {
-        execution_id: unsigned(row.get(0)?),
-        terminal_event: ended.then(|| lossy_text(row, 1)).transpose()?,
-        custom_status: row.get(2)?,
-        custom_status_version: unsigned(row.get(3)?),
+        execution_id: unsigned(row.get(status::execution_id)?),
+        terminal_event: lossy_text_or_null(row, status::terminal_event)?,
+        custom_status: row.get(status::custom_status)?,
+        custom_status_version: unsigned(row.get(status::custom_status_version)?),
     })
 }
 
@@ -179,7 +195,7 @@ pub(crate) fn descriptor(db: &Db, instance: &str) -> Result<Option<StoredDescrip
 
 pub(crate) fn last_event_id(db: &Db, instance: &str, execution_id: u64) -> Result<Option<u64>, StoreFailure> {
     let Some(row) = known(db, instance)? else { return Ok(None) };
-    Ok(db.first(LAST_EVENT_ID, (row.id, number(execution_id)), |row| row.get(0))?.map(unsigned))
+    Ok(db.value(LAST_EVENT_ID, (row.id, number(execution_id)))?.map(unsigned))
 }
 
 pub(crate) fn custom_status(db: &Db, instance: &str) -> Result<Option<(Option<String>, u64)>, StoreFailure> {
@@ -206,7 +222,7 @@ pub(crate) fn kv_values(db: &Db, instance: &str) -> Result<BTreeMap<String, Stri
 pub(crate) fn stats(db: &Db, instance: &str) -> Result<Option<SystemStats>, StoreFailure> {
     let Some(row) = known(db, instance)? else { return Ok(None) };
     let columns = (row.id, number(row.execution_id));
-    let sizes = db.first(HISTORY_SIZE, columns, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let sizes = db.first(HISTORY_SIZE, columns, |row| Ok((row.get("events")?, row.get("bytes")?)))?;
     let (events, bytes) = sizes.unwrap_or_default();
     let values = key_values::values(db, row.id)?;
     Ok(Some(SystemStats {
@@ -220,7 +236,7 @@ pub(crate) fn stats(db: &Db, instance: &str) -> Result<Option<SystemStats>, Stor
 
 pub(crate) fn executions(db: &Db, instance: &str) -> Result<Vec<u64>, StoreFailure> {
     match known(db, instance)? {
-        Some(row) => db.all(EXECUTIONS, [row.id], |row| Ok(unsigned(row.get(0)?))),
+        Some(row) => Ok(db.values(EXECUTIONS, [row.id])?.into_iter().map(unsigned).collect()),
         None => Ok(Vec::new()),
     }
 }
@@ -252,11 +268,11 @@ pub(crate) fn execution_info(
     db.first(EXECUTION_INFO, (known.id, number(execution_id)), |row| {
         Ok(ExecutionInfo {
             execution_id,
-            status: row.get(0)?,
-            output: output(row, 4)?,
-            started_at: time(row.get(1)?).as_millis(),
-            completed_at: row.get::<_, Option<i64>>(2)?.map(|at| time(at).as_millis()),
-            event_count: usize::try_from(row.get::<_, i64>(3)?).unwrap_or_default(),
+            status: row.get("status")?,
+            output: output(row, OUTPUT)?,
+            started_at: time(row.get("started_at")?).as_millis(),
+            completed_at: row.get::<_, Option<i64>>("completed_at")?.map(|at| time(at).as_millis()),
+            event_count: usize::try_from(row.get::<_, i64>("event_count")?).unwrap_or_default(),
         })
     })
 }
@@ -264,12 +280,12 @@ pub(crate) fn execution_info(
 pub(crate) fn system_metrics(db: &Db) -> Result<SystemMetrics, StoreFailure> {
     let metrics = db.first(SYSTEM_METRICS, [], |row| {
         Ok(SystemMetrics {
-            total_instances: unsigned(row.get(0)?),
-            total_executions: unsigned(row.get(1)?),
-            running_instances: unsigned(row.get(2)?),
-            completed_instances: unsigned(row.get(3)?),
-            failed_instances: unsigned(row.get(4)?),
-            total_events: unsigned(row.get(5)?),
+            total_instances: unsigned(row.get("total_instances")?),
+            total_executions: unsigned(row.get("total_executions")?),
+            running_instances: unsigned(row.get("running_instances")?),
+            completed_instances: unsigned(row.get("completed_instances")?),
+            failed_instances: unsigned(row.get("failed_instances")?),
+            total_events: unsigned(row.get("total_events")?),
         })
     })?;
     Ok(metrics.unwrap_or_default())
@@ -279,8 +295,8 @@ pub(crate) fn system_metrics(db: &Db) -> Result<SystemMetrics, StoreFailure> {
 pub(crate) fn queue_depths(db: &Db, now: Timestamp) -> Result<QueueDepths, StoreFailure> {
     let depths = db.first(QUEUE_DEPTHS, [micros(now)], |row| {
         Ok(QueueDepths {
-            orchestrator_queue: usize::try_from(row.get::<_, i64>(0)?).unwrap_or_default(),
-            worker_queue: usize::try_from(row.get::<_, i64>(1)?).unwrap_or_default(),
+            orchestrator_queue: usize::try_from(row.get::<_, i64>("orchestrator_queue")?).unwrap_or_default(),
+            worker_queue: usize::try_from(row.get::<_, i64>("worker_queue")?).unwrap_or_default(),
             timer_queue: 0,
         })
     })?;
@@ -288,16 +304,16 @@ pub(crate) fn queue_depths(db: &Db, now: Timestamp) -> Result<QueueDepths, Store
 }
 
 pub(crate) fn children(db: &Db, instance: &str) -> Result<Vec<String>, StoreFailure> {
-    db.all(CHILDREN, [instance], |row| row.get(0))
+    db.values(CHILDREN, [instance])
 }
 
 pub(crate) fn running_versions(db: &Db) -> Result<Vec<RunningVersion>, StoreFailure> {
     let versions = db.all(RUNNING_VERSIONS, [], |row| {
-        Ok(match triple(row, 0)? {
+        Ok(match triple(row, TRIPLE)? {
             Some(pinned) => Some(RunningVersion::Pinned(pinned)),
-            None => {
-                row.get::<_, Option<String>>(3)?.map(|first_event| RunningVersion::Unpinned { first_event })
-            }
+            None => row
+                .get::<_, Option<String>>("first_event")?
+                .map(|first_event| RunningVersion::Unpinned { first_event }),
         })
     })?;
     Ok(versions.into_iter().flatten().collect())

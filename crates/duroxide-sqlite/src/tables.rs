@@ -80,7 +80,7 @@ impl SqliteTables {
 
     /// How often other connections have changed the store.
     pub(crate) fn data_version(&self) -> Rows<i64> {
-        Ok(self.db.first(DATA_VERSION, [], |row| row.get(0))?.unwrap_or_default())
+        Ok(self.db.value(DATA_VERSION, [])?.unwrap_or_default())
     }
 
     /// Somebody else, another process or somebody with a tool, may have changed rows that are cached.

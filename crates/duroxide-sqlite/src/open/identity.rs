@@ -9,8 +9,9 @@ use crate::SqliteError;
 pub(super) const APPLICATION_ID: i32 = 0x6475_7235;
 
 /// One statement, so that nobody can make the tables while it is read.
-const IDENTITY: &str = "SELECT (SELECT application_id FROM pragma_application_id),
-    (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)";
+const IDENTITY: &str = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id,
+    (SELECT user_version FROM pragma_user_version) AS user_version,
+    (SELECT count(*) FROM sqlite_schema) AS objects";
 
 /// The header fields and tables that identify a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,11 @@ pub(super) enum Verdict {
 impl Identity {
     pub(super) fn read(conn: &Connection) -> rusqlite::Result<Self> {
         conn.query_row(IDENTITY, [], |row| {
-            Ok(Self { application_id: row.get(0)?, user_version: row.get(1)?, objects: row.get(2)? })
+            Ok(Self {
+                application_id: row.get("application_id")?,
+                user_version: row.get("user_version")?,
+                objects: row.get("objects")?,
+            })
         })
     }
 

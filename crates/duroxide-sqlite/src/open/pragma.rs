@@ -8,7 +8,11 @@ use std::{
 use rusqlite::{Connection, ErrorCode};
 
 use super::{Location, Role};
-use crate::{SqliteError, SqliteOptions, SqliteSynchronous, db::lossy_text, error::sqlite_error};
+use crate::{
+    SqliteError, SqliteOptions, SqliteSynchronous,
+    db::{ONLY, lossy_text},
+    error::sqlite_error,
+};
 
 /// A setting: its PRAGMA, the word it is set to, and the value that must be read back.
 type Setting = (&'static str, &'static str, &'static str);
@@ -111,7 +115,7 @@ fn set(conn: &Connection, (pragma, word, expected): Setting) -> Result<(), Pragm
     // Some PRAGMAs answer with a row and some do not; a batch takes both.
     conn.execute_batch(&format!("PRAGMA {pragma} = {word}")).map_err(PragmaError::Sqlite)?;
     let read_back =
-        conn.pragma_query_value(None, pragma, |row| lossy_text(row, 0)).map_err(PragmaError::Sqlite)?;
+        conn.pragma_query_value(None, pragma, |row| lossy_text(row, ONLY)).map_err(PragmaError::Sqlite)?;
     if read_back.eq_ignore_ascii_case(expected) { Ok(()) } else { Err(PragmaError::NotTaken { read_back }) }
 }
 

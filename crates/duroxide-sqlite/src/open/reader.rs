@@ -45,7 +45,7 @@ impl SqliteReader {
 
     /// Whether another connection has committed since this was last asked.
     pub(super) fn saw_commits(&mut self) -> Result<bool, StoreFailure> {
-        let version = self.db.first(DATA_VERSION, [], |row| row.get(0))?.unwrap_or_default();
+        let version = self.db.value(DATA_VERSION, [])?.unwrap_or_default();
         Ok(std::mem::replace(&mut self.data_version, version) != version)
     }
 

@@ -3,7 +3,7 @@
 use duroxide_provider::store::{IntakeRow, InvalidIntake};
 use rusqlite::Connection;
 
-use crate::tables::intake::INSERT;
+use crate::columns::insert;
 
 /// Starts instances and sends to them in a transaction of the caller, on the store's own file: rows of the caller and what
 /// it asks for here commit together, or neither does.
@@ -109,8 +109,16 @@ impl<'c> Intake<'c> {
     }
 
     fn insert(&self, row: &IntakeRow) -> Result<(), IntakeError> {
-        let columns = (&row.kind, &row.instance_id, &row.name, &row.version, &row.data);
-        self.connection.execute(INSERT, columns)?;
+        insert!(
+            self.connection,
+            intake {
+                kind: &row.kind,
+                instance_id: &row.instance_id,
+                name: &row.name,
+                version: &row.version,
+                data: &row.data,
+            }
+        )?;
         Ok(())
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn select(
 ) -> Result<Vec<Selected>, StoreFailure> {
     let before = filter.completed_before.map(|millis| micros(Timestamp::from_millis(millis)));
     let limit = filter.limit.unwrap_or(BULK_LIMIT_DEFAULT);
-    let read = |row: &Row<'_>| Ok((unsigned(row.get(0)?), row.get(1)?));
+    let read = |row: &Row<'_>| Ok((unsigned(row.get("id")?), row.get("instance_id")?));
     let Some(ids) = &filter.instance_ids else {
         return db.all(ALL, (running_too, before, limit), read);
     };

@@ -137,11 +137,11 @@ fn is_forgotten(seen_at: Timestamp) -> bool {
 
 impl CopySource for SqliteExport {
     fn state(&mut self) -> Result<String, StoreFailure> {
-        Ok(self.tables.db.first(STATE, [], |row| row.get(0))?.unwrap_or_default())
+        Ok(self.tables.db.value(STATE, [])?.unwrap_or_default())
     }
 
     fn instance_count(&mut self) -> Result<u64, StoreFailure> {
-        Ok(unsigned(self.tables.db.first(COUNT, [], |row| row.get(0))?.unwrap_or_default()))
+        Ok(unsigned(self.tables.db.value(COUNT, [])?.unwrap_or_default()))
     }
 
     fn instances_after(&mut self, number: u64, max: usize) -> Result<Vec<StoredInstance>, StoreFailure> {
@@ -166,7 +166,7 @@ impl CopySource for SqliteExport {
     }
 
     fn next_number(&mut self) -> Result<u64, StoreFailure> {
-        Ok(unsigned(self.tables.db.first(NEXT_NUMBER, [], |row| row.get(0))?.unwrap_or_default()))
+        Ok(unsigned(self.tables.db.value(NEXT_NUMBER, [])?.unwrap_or_default()))
     }
 
     fn snapshot(&mut self) -> Result<StoreSnapshot, StoreFailure> {

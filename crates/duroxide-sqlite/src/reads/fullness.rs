@@ -4,13 +4,18 @@ use std::collections::HashMap;
 
 use duroxide_provider::store::StoreFailure;
 
-use crate::db::{Db, unsigned};
+use crate::{
+    columns::columns,
+    db::{Db, unsigned},
+};
 
 const NUMBER: &str = "SELECT id FROM instance WHERE instance_id = ?1";
+columns!(span as span_columns:
+    first = "(SELECT seq FROM message WHERE instance = ?1 AND due_at = 0 ORDER BY seq LIMIT 1)",
+    last = "(SELECT seq FROM message WHERE instance = ?1 AND due_at = 0 ORDER BY seq DESC LIMIT 1)",
+);
 /// The lowest and the highest number of the messages that were visible at once.
-const SPAN: &str = "SELECT
-        (SELECT seq FROM message WHERE instance = ?1 AND due_at = 0 ORDER BY seq LIMIT 1),
-        (SELECT seq FROM message WHERE instance = ?1 AND due_at = 0 ORDER BY seq DESC LIMIT 1)";
+const SPAN: &str = concat!("SELECT ", span_columns!());
 /// Messages of clients behind a number, up to a limit.
 const COUNT_BEHIND: &str = "SELECT count(*) FROM (SELECT 1 FROM message
     WHERE instance = ?1 AND due_at = 0 AND seq > ?2 AND kind > 1 AND key IS NULL LIMIT ?3)";
@@ -43,7 +48,7 @@ impl Fullness {
         if at_least == 0 {
             return Ok(true);
         }
-        match db.first(NUMBER, [instance], |row| row.get(0))? {
+        match db.value(NUMBER, [instance])? {
             Some(id) => self.is_at_least_of(db, id, at_least),
             None => Ok(false),
         }
@@ -59,7 +64,7 @@ impl Fullness {
             return Ok(true);
         }
         let span: Option<(Option<i64>, Option<i64>)> =
-            db.first(SPAN, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            db.first(SPAN, [id], |row| Ok((row.get(span::first)?, row.get(span::last)?)))?;
         let Some((Some(first), Some(last))) = span else { return Ok(false) };
         if numbers_between(first - 1, last) < at_least {
             return Ok(false);
@@ -101,5 +106,5 @@ fn numbers_between(before: i64, last: i64) -> u64 {
 
 fn count_behind(db: &Db, id: i64, before: i64, at_most: u64) -> Result<u64, StoreFailure> {
     let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
-    Ok(db.first(COUNT_BEHIND, (id, before, limit), |row| row.get(0))?.map(unsigned).unwrap_or_default())
+    Ok(db.value(COUNT_BEHIND, (id, before, limit))?.map(unsigned).unwrap_or_default())
 }

@@ -8,12 +8,12 @@ use duroxide_provider::{
     InstanceInfo, InstanceQuery,
     store::{SelectedInstance, StoreFailure},
 };
-use rusqlite::{Row, types::ValueRef};
+use rusqlite::Row;
 
 use crate::{
-    db::{Db, lossy_text, time, unsigned},
+    db::{Db, ONLY, lossy_text, lossy_text_or_null, time, unsigned},
     reads,
-    tables::executions::output,
+    tables::executions::{OUTPUT, output},
 };
 use criteria::Criteria;
 pub(super) use index_choice::stored_time;
@@ -24,11 +24,11 @@ macro_rules! columns {
     () => {
         "id, instance_id, execution_id, name, version, status, created_at, updated_at, parent,
         (SELECT output FROM execution
-            WHERE execution.instance = instance.id AND execution.execution_id = instance.execution_id),
+            WHERE execution.instance = instance.id AND execution.execution_id = instance.execution_id) AS output,
         (SELECT payload.data FROM execution JOIN history ON history.instance = execution.instance
             AND history.execution_id = execution.execution_id AND history.event_id = execution.output_event
             JOIN payload ON payload.id = history.payload
-            WHERE execution.instance = instance.id AND execution.execution_id = instance.execution_id)"
+            WHERE execution.instance = instance.id AND execution.execution_id = instance.execution_id) AS event_output"
     };
 }
 
@@ -39,7 +39,7 @@ const BY_ID: &str = concat!("SELECT ", columns!(), " FROM instance WHERE instanc
 pub(crate) fn ids(db: &Db, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {
     let mut query = InstanceQuery::default();
     query.status = status.map(str::to_owned);
-    Criteria::new(db, &query)?.rows(db, "instance_id", |row| lossy_text(row, 0))
+    Criteria::new(db, &query)?.rows(db, "instance_id", |row| lossy_text(row, ONLY))
 }
 
 /// Describes one instance.
@@ -102,21 +102,22 @@ struct Found {
 }
 
 impl Found {
+    /// One damaged text must not hide a whole page.
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let name = text(row, 3)?;
+        let name = lossy_text_or_null(row, "name")?;
         Ok(Self {
-            id: row.get(0)?,
+            id: row.get("id")?,
             is_named: name.is_some(),
             info: InstanceInfo {
-                instance_id: lossy_text(row, 1)?,
+                instance_id: lossy_text(row, "instance_id")?,
                 orchestration_name: name.unwrap_or_default(),
-                orchestration_version: text(row, 4)?.unwrap_or_default(),
-                current_execution_id: unsigned(row.get(2)?),
-                status: text(row, 5)?.unwrap_or_default(),
-                output: output(row, 9)?,
-                created_at: time(row.get(6)?).as_millis(),
-                updated_at: time(row.get(7)?).as_millis(),
-                parent_instance_id: text(row, 8)?,
+                orchestration_version: lossy_text_or_null(row, "version")?.unwrap_or_default(),
+                current_execution_id: unsigned(row.get("execution_id")?),
+                status: lossy_text_or_null(row, "status")?.unwrap_or_default(),
+                output: output(row, OUTPUT)?,
+                created_at: time(row.get("created_at")?).as_millis(),
+                updated_at: time(row.get("updated_at")?).as_millis(),
+                parent_instance_id: lossy_text_or_null(row, "parent")?,
             },
         })
     }
@@ -131,12 +132,4 @@ impl Found {
         }
         Ok(SelectedInstance { row: unsigned(id), info })
     }
-}
-
-/// A text column that may be NULL. One damaged text must not hide a whole page.
-fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
-    if row.get_ref(column)? == ValueRef::Null {
-        return Ok(None);
-    }
-    lossy_text(row, column).map(Some)
 }

@@ -10,7 +10,7 @@ use duroxide_provider::{
 };
 
 use crate::{
-    db::{Db, number, triple, unsigned},
+    db::{Db, TRIPLE, number, triple, unsigned},
     tables::{activities, dead_letters, instances, mailboxes, nodes, sessions},
 };
 
@@ -28,7 +28,9 @@ pub(crate) fn read(db: &Db, instance: &str, now: Timestamp) -> Result<Option<Que
     let id = row.number;
     let activities = with_lanes(db, activities::first(db, id, QueuedWork::LIMIT)?)?;
     let rows = WorkRows {
-        pinned: db.first(PINNED, [row.number, row.execution_id].map(number), |row| triple(row, 0))?.flatten(),
+        pinned: db
+            .first(PINNED, [row.number, row.execution_id].map(number), |row| triple(row, TRIPLE))?
+            .flatten(),
         messages: first_messages(db, id)?,
         messages_total: total(db, MESSAGES, id)?,
         sessions: sessions_of(db, &activities)?,
@@ -57,7 +59,7 @@ fn first_messages(db: &Db, instance: u64) -> Result<Vec<QueuedMessage>, StoreFai
 }
 
 fn total(db: &Db, sql: &'static str, instance: u64) -> Result<u64, StoreFailure> {
-    Ok(db.first(sql, [number(instance)], |row| row.get(0))?.map(unsigned).unwrap_or_default())
+    Ok(db.value(sql, [number(instance)])?.map(unsigned).unwrap_or_default())
 }
 
 fn sessions_of(db: &Db, activities: &[(QueuedActivity, Lane)]) -> Result<Vec<SessionRow>, StoreFailure> {
@@ -72,8 +74,9 @@ fn sessions_of(db: &Db, activities: &[(QueuedActivity, Lane)]) -> Result<Vec<Ses
 
 fn with_lanes(db: &Db, activities: Vec<QueuedActivity>) -> Result<Vec<(QueuedActivity, Lane)>, StoreFailure> {
     let in_lane = |activity: QueuedActivity| {
-        let lane = db
-            .first(LANE, [number(activity.lane.0)], |row| Ok(Lane { tag: row.get(0)?, name: row.get(1)? }))?;
+        let lane = db.first(LANE, [number(activity.lane.0)], |row| {
+            Ok(Lane { tag: row.get("tag")?, name: row.get("activity_name")? })
+        })?;
         Ok((activity, lane.unwrap_or_default()))
     };
     activities.into_iter().map(in_lane).collect()

@@ -5,7 +5,9 @@ use duroxide_provider::{
     store::{CANCELLATION, InstanceNeeds, ReadyActivity, ReadyInstance, StoreFailure},
 };
 
-use crate::db::{Db, time, triple, unsigned};
+use rusqlite::Row;
+
+use crate::db::{Db, TRIPLE, limit, time, triple, unsigned};
 
 const ROUTES: &str = "SELECT id, name, version, major, minor, patch FROM route";
 const ON_ROUTE: &str = "SELECT ready, id, instance_id FROM instance
@@ -28,13 +30,18 @@ pub(crate) fn instances(
     max: usize,
 ) -> Result<Vec<ReadyInstance>, StoreFailure> {
     let routes: Vec<(i64, InstanceNeeds)> = db.all(ROUTES, [], |row| {
-        Ok((row.get(0)?, InstanceNeeds { name: row.get(1)?, version: row.get(2)?, pinned: triple(row, 3)? }))
+        let needs = InstanceNeeds {
+            name: row.get("name")?,
+            version: row.get("version")?,
+            pinned: triple(row, TRIPLE)?,
+        };
+        Ok((row.get("id")?, needs))
     })?;
-    let limit = i64::try_from(max).unwrap_or(i64::MAX);
     let mut found: Vec<(i64, i64, String, InstanceNeeds)> = Vec::new();
     for (route, needs) in routes.into_iter().filter(|(_, needs)| wanted(needs)) {
-        let on_route = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, needs.clone()));
-        found.extend(db.all(ON_ROUTE, (route, limit), on_route)?);
+        let on_route =
+            |row: &Row<'_>| Ok((row.get("ready")?, row.get("id")?, row.get("instance_id")?, needs.clone()));
+        found.extend(db.all(ON_ROUTE, (route, limit(max)), on_route)?);
     }
     found.sort_unstable_by_key(|(ready, ..)| *ready);
     found.truncate(max);
@@ -42,7 +49,7 @@ pub(crate) fn instances(
 }
 
 fn describe(db: &Db, id: i64, instance: String, needs: InstanceNeeds) -> Result<ReadyInstance, StoreFailure> {
-    let since: Option<Option<i64>> = db.first(SINCE, [id], |row| row.get(0))?;
+    let since: Option<Option<i64>> = db.value(SINCE, [id])?;
     Ok(ReadyInstance {
         instance,
         needs,
@@ -58,20 +65,19 @@ pub(crate) fn activities(
     max: usize,
 ) -> Result<Vec<ReadyActivity>, StoreFailure> {
     let lanes: Vec<(i64, Option<String>, String)> =
-        db.all(LANES, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let limit = i64::try_from(max).unwrap_or(i64::MAX);
+        db.all(LANES, [], |row| Ok((row.get("id")?, row.get("tag")?, row.get("activity_name")?)))?;
     let mut found: Vec<(i64, ReadyActivity)> = Vec::new();
     for (lane, tag, name) in lanes.into_iter().filter(|(_, tag, name)| wanted(name, tag.as_deref())) {
-        let in_lane = |row: &rusqlite::Row<'_>| {
+        let in_lane = |row: &Row<'_>| {
             let id = ScheduledActivityIdentifier {
-                instance: row.get(1)?,
-                execution_id: unsigned(row.get(2)?),
-                activity_id: unsigned(row.get(3)?),
+                instance: row.get("instance_id")?,
+                execution_id: unsigned(row.get("execution_id")?),
+                activity_id: unsigned(row.get("activity_id")?),
             };
-            Ok((row.get(0)?, ReadyActivity { id, name: name.clone(), tag: tag.clone() }))
+            Ok((row.get("id")?, ReadyActivity { id, name: name.clone(), tag: tag.clone() }))
         };
         for sql in [IN_LANE, IN_LANE_OF_SESSIONS] {
-            found.extend(db.all(sql, (lane, limit), in_lane)?);
+            found.extend(db.all(sql, (lane, limit(max)), in_lane)?);
         }
     }
     found.sort_unstable_by_key(|(row, _)| *row);

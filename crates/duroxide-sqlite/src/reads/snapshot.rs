@@ -8,11 +8,11 @@ use duroxide_provider::store::{
 use rusqlite::Row;
 
 use crate::{
-    db::{Db, count, lossy_text, time, triple, unsigned},
+    db::{Db, TRIPLE, count, lossy_text, time, triple, unsigned},
     reads,
     tables::{
         dead_letters,
-        executions::{output, output_columns},
+        executions::{OUTPUT, output, output_columns},
         mailboxes::held,
         payloads::whole_data,
         state::{custom_status, key_values},
@@ -29,32 +29,32 @@ const EXECUTIONS: &str = concat!(
 const MESSAGES: &str = concat!(
     "SELECT due_at, hidden_until, attempt_count + ",
     held!(),
-    ", ",
+    " AS attempts, ",
     held!(),
-    ", key, ",
+    " AS held, key, ",
     whole_data!("message"),
-    " FROM message JOIN instance ON instance.id = message.instance
+    " AS whole_data FROM message JOIN instance ON instance.id = message.instance
     WHERE message.instance = ?1 ORDER BY due_at, seq"
 );
 const ACTIVITIES: &str = concat!(
     "SELECT execution_id, activity_id, hidden_until, attempt_count, lock_token, lock_until, claimed, stop_requested, ",
     whole_data!("activity"),
-    " FROM activity WHERE instance = ?1 ORDER BY id"
+    " AS whole_data FROM activity WHERE instance = ?1 ORDER BY id"
 );
 
 /// Everything. What was hidden until `now` or earlier counts as visible.
 pub(crate) fn take(db: &Db, now: Timestamp) -> Result<StoreSnapshot, StoreFailure> {
     let rows = db.all(INSTANCES, [], |row| {
         let instance = InstanceSnapshot {
-            instance: row.get(1)?,
-            name: row.get(2)?,
-            version: row.get(3)?,
-            parent: row.get(4)?,
-            execution_id: unsigned(row.get(5)?),
-            lock: lock(row, 6)?,
+            instance: row.get("instance_id")?,
+            name: row.get("name")?,
+            version: row.get("version")?,
+            parent: row.get("parent")?,
+            execution_id: unsigned(row.get("execution_id")?),
+            lock: lock(row)?,
             ..InstanceSnapshot::default()
         };
-        Ok((row.get(0)?, instance))
+        Ok((row.get("id")?, instance))
     })?;
     let mut instances = Vec::with_capacity(rows.len());
     for (id, instance) in rows {
@@ -83,11 +83,11 @@ fn complete(
 fn executions(db: &Db, id: i64) -> Result<Vec<ExecutionSnapshot>, StoreFailure> {
     let mut executions = db.all(EXECUTIONS, [id], |row| {
         Ok(ExecutionSnapshot {
-            execution_id: unsigned(row.get(0)?),
-            status: row.get(1)?,
-            output: output(row, 6)?,
-            pinned: triple(row, 2)?,
-            turns: unsigned(row.get(5)?),
+            execution_id: unsigned(row.get("execution_id")?),
+            status: row.get("status")?,
+            output: output(row, OUTPUT)?,
+            pinned: triple(row, TRIPLE)?,
+            turns: unsigned(row.get("turns")?),
             events: Vec::new(),
         })
     })?;
@@ -99,25 +99,25 @@ fn executions(db: &Db, id: i64) -> Result<Vec<ExecutionSnapshot>, StoreFailure> 
 
 fn message(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<MessageSnapshot> {
     Ok(MessageSnapshot {
-        due_at_ms: time(row.get(0)?).as_millis(),
-        hidden_until: still_hidden(row.get(1)?, now),
-        attempt_count: count(row.get(2)?),
-        locked: row.get(3)?,
-        key: row.get(4)?,
-        data: lossy_text(row, 5)?,
+        due_at_ms: time(row.get("due_at")?).as_millis(),
+        hidden_until: still_hidden(row.get("hidden_until")?, now),
+        attempt_count: count(row.get("attempts")?),
+        locked: row.get("held")?,
+        key: row.get("key")?,
+        data: lossy_text(row, "whole_data")?,
     })
 }
 
 fn activity(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<ActivitySnapshot> {
     Ok(ActivitySnapshot {
-        execution_id: unsigned(row.get(0)?),
-        activity_id: unsigned(row.get(1)?),
-        hidden_until: still_hidden(row.get(2)?, now),
-        attempt_count: count(row.get(3)?),
-        lock: lock(row, 4)?,
-        claimed: row.get(6)?,
-        stop_requested: row.get(7)?,
-        data: lossy_text(row, 8)?,
+        execution_id: unsigned(row.get("execution_id")?),
+        activity_id: unsigned(row.get("activity_id")?),
+        hidden_until: still_hidden(row.get("hidden_until")?, now),
+        attempt_count: count(row.get("attempt_count")?),
+        lock: lock(row)?,
+        claimed: row.get("claimed")?,
+        stop_requested: row.get("stop_requested")?,
+        data: lossy_text(row, "whole_data")?,
     })
 }
 
@@ -125,8 +125,8 @@ fn still_hidden(until: i64, now: Timestamp) -> Timestamp {
     Some(time(until)).filter(|until| *until > now).unwrap_or_default()
 }
 
-/// A lock out of two columns.
-fn lock(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<LockSnapshot>> {
-    let Some(token) = row.get(first)? else { return Ok(None) };
-    Ok(Some(LockSnapshot { token, until: time(row.get(first + 1)?) }))
+/// The lock of an instance or activity.
+fn lock(row: &Row<'_>) -> rusqlite::Result<Option<LockSnapshot>> {
+    let Some(token) = row.get("lock_token")? else { return Ok(None) };
+    Ok(Some(LockSnapshot { token, until: time(row.get("lock_until")?) }))
 }

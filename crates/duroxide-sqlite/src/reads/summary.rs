@@ -7,43 +7,56 @@ use duroxide_provider::{
     InstanceSummary, LaneSummary, QueueSummary, RouteSummary, SummaryRequest,
     store::{InstanceTally, StoreFailure, recorded_at_ms},
 };
+use rusqlite::Row;
 
 use super::listing::stored_time;
 use crate::{
-    db::{Db, micros, time, triple, unsigned},
-    tables::payloads::whole_data,
+    columns::columns,
+    db::{Db, ONLY, TRIPLE, lossy_text, micros, time, triple, unsigned},
+    tables::{instances::stray_route, payloads::whole_data},
 };
 
-/// One pass over the table, in its order: by an index each row would be looked up, and SQLite would sort to group. When an
-/// instance ended is looked up only if that may be in the period: a round that ends an instance changes it.
-const INSTANCES: &str = "SELECT instance_id, name, version, status, created_at,
-        CASE WHEN updated_at >= ?1 AND status IN ('Completed', 'Failed') THEN
+// By position, because every instance is read. When an instance ended is looked up only if that may be in the period: a
+// round that ends an instance changes it.
+columns!(instance as tallied_columns: instance_id, name, version, status, created_at,
+    ended_at = "CASE WHEN updated_at >= ?1 AND status IN ('Completed', 'Failed') THEN
             (SELECT completed_at FROM execution WHERE execution.instance = instance.id
-                AND execution.execution_id = instance.execution_id) END
-    FROM instance NOT INDEXED WHERE known = 1";
+                AND execution.execution_id = instance.execution_id) END");
+/// One pass over the table, in its order: by an index each row would be looked up, and SQLite would sort to group.
+const INSTANCES: &str = concat!("SELECT ", tallied_columns!(), " FROM instance NOT INDEXED WHERE known = 1");
 
 const ROUTES: &str = "SELECT id, name, version, major, minor, patch FROM route";
-const READY_BY_ROUTE: &str = "SELECT route, count(*) FROM instance INDEXED BY instance_ready
-    WHERE ready IS NOT NULL AND route > 0 GROUP BY route";
+const READY_BY_ROUTE: &str = concat!(
+    "SELECT route, count(*) AS instances FROM instance INDEXED BY instance_ready
+    WHERE ready IS NOT NULL AND route > ",
+    stray_route!(),
+    " GROUP BY route"
+);
 const OLDEST_ON_ROUTE: &str = "SELECT (SELECT min(max(enqueued_at, due_at)) FROM message
         WHERE message.instance = instance.id)
     FROM instance INDEXED BY instance_ready WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT 1";
 /// A locked instance waits for the end of its lease.
-const LOCKED_BY_ROUTE: &str = "SELECT coalesce(route, 0), count(*) FROM instance INDEXED BY instance_wake
-    WHERE wake_at > ?1 AND wake_at <= ?2 AND lock_until > ?1 GROUP BY 1";
+const LOCKED_BY_ROUTE: &str = concat!(
+    "SELECT coalesce(route, ",
+    stray_route!(),
+    ") AS route, count(*) AS instances FROM instance INDEXED BY instance_wake
+    WHERE wake_at > ?1 AND wake_at <= ?2 AND lock_until > ?1 GROUP BY 1"
+);
 const WAITING: &str = "SELECT count(*) FROM instance INDEXED BY instance_wake WHERE wake_at IS NOT NULL";
 const NEXT_TIMER: &str = "SELECT wake_at FROM instance INDEXED BY instance_wake
     WHERE wake_at IS NOT NULL AND (lock_until IS NULL OR lock_until <= ?1) ORDER BY wake_at LIMIT 1";
 
 const LANES: &str = "SELECT id, tag, activity_name FROM lane";
-const READY_BY_LANE: &str = "SELECT lane, count(*), min(id) FROM activity INDEXED BY activity_ready
+const READY_BY_LANE: &str =
+    "SELECT lane, count(*) AS ready, min(id) AS first FROM activity INDEXED BY activity_ready
     WHERE ready IS NOT NULL AND session_id IS NULL GROUP BY lane";
 const READY_BY_SESSION_LANE: &str =
-    "SELECT lane, count(*), min(id) FROM activity INDEXED BY activity_session_ready
+    "SELECT lane, count(*) AS ready, min(id) AS first FROM activity INDEXED BY activity_session_ready
     WHERE ready IS NOT NULL AND session_id IS NOT NULL GROUP BY lane";
 /// Activities that run or are hidden; what became due a moment ago is ready.
-const WAITING_BY_LANE: &str = "SELECT lane, sum(coalesce(lock_until, 0) > ?1),
-        sum(coalesce(lock_until, 0) <= ?1 AND wake_at > ?1), sum(wake_at <= ?1), min(CASE WHEN wake_at <= ?1 THEN id END)
+const WAITING_BY_LANE: &str = "SELECT lane, sum(coalesce(lock_until, 0) > ?1) AS running,
+        sum(coalesce(lock_until, 0) <= ?1 AND wake_at > ?1) AS delayed, sum(wake_at <= ?1) AS due,
+        min(CASE WHEN wake_at <= ?1 THEN id END) AS first
     FROM activity INDEXED BY activity_wake WHERE wake_at IS NOT NULL GROUP BY lane";
 const SCHEDULE: &str = concat!(
     "SELECT ",
@@ -60,9 +73,10 @@ pub(crate) fn instances(db: &Db, request: &SummaryRequest) -> Result<InstanceSum
     let mut tally = InstanceTally::new(request);
     db.all(INSTANCES, [stored_time(request.from_ms)], |row| {
         let text = |column| row.get_ref(column).map(|value| value.as_str().unwrap_or_default());
-        let ended_at = row.get::<_, Option<i64>>(5)?.map(|at| time(at).as_millis());
-        let created_at = time(row.get(4)?).as_millis();
-        tally.add(text(0)?, [text(1)?, text(2)?, text(3)?], created_at, ended_at);
+        let ended_at = row.get::<_, Option<i64>>(instance::ended_at)?.map(|at| time(at).as_millis());
+        let created_at = time(row.get(instance::created_at)?).as_millis();
+        let handler = [text(instance::name)?, text(instance::version)?, text(instance::status)?];
+        tally.add(text(instance::instance_id)?, handler, created_at, ended_at);
         Ok(())
     })?;
     Ok(tally.into_summary())
@@ -71,8 +85,8 @@ pub(crate) fn instances(db: &Db, request: &SummaryRequest) -> Result<InstanceSum
 pub(crate) fn queues(db: &Db, now: Timestamp) -> Result<QueueSummary, StoreFailure> {
     let orchestrations = routes(db, now)?;
     let locked: u64 = orchestrations.iter().map(|route| route.locked).sum();
-    let waiting: u64 = db.first(WAITING, [], |row| row.get(0))?.map(unsigned).unwrap_or_default();
-    let next: Option<i64> = db.first(NEXT_TIMER, [micros(now)], |row| row.get(0))?;
+    let waiting: u64 = db.value(WAITING, [])?.map(unsigned).unwrap_or_default();
+    let next: Option<i64> = db.value(NEXT_TIMER, [micros(now)])?;
     Ok(QueueSummary {
         now_ms: now.as_millis(),
         orchestrations,
@@ -84,18 +98,20 @@ pub(crate) fn queues(db: &Db, now: Timestamp) -> Result<QueueSummary, StoreFailu
 
 fn routes(db: &Db, now: Timestamp) -> Result<Vec<RouteSummary>, StoreFailure> {
     let mut routes: BTreeMap<i64, RouteSummary> = BTreeMap::new();
-    for (route, count) in db.all(READY_BY_ROUTE, [], |row| Ok((row.get(0)?, unsigned(row.get(1)?))))? {
-        let oldest: Option<Option<i64>> = db.first(OLDEST_ON_ROUTE, [route], |row| row.get(0))?;
+    let by_route = |row: &Row<'_>| Ok((row.get::<_, i64>("route")?, unsigned(row.get("instances")?)));
+    for (route, count) in db.all(READY_BY_ROUTE, [], by_route)? {
+        let oldest: Option<Option<i64>> = db.value(OLDEST_ON_ROUTE, [route])?;
         let oldest_ready_ms = oldest.flatten().map(|since| time(since).as_millis());
         routes.insert(route, RouteSummary { ready: count, oldest_ready_ms, ..RouteSummary::default() });
     }
     let leases = (micros(now), micros(now.saturating_add(LEASE_MAX)));
-    for (route, count) in db.all(LOCKED_BY_ROUTE, leases, |row| Ok((row.get(0)?, unsigned(row.get(1)?))))? {
+    for (route, count) in db.all(LOCKED_BY_ROUTE, leases, by_route)? {
         routes.entry(route).or_default().locked = count;
     }
-    for (id, name, version, pinned) in
-        db.all(ROUTES, [], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, triple(row, 3)?)))?
-    {
+    let named = db.all(ROUTES, [], |row| {
+        Ok((row.get::<_, i64>("id")?, row.get("name")?, row.get("version")?, triple(row, TRIPLE)?))
+    })?;
+    for (id, name, version, pinned) in named {
         if let Some(summary) = routes.get_mut(&id) {
             let pinned = pinned.map(|pinned| pinned.to_string());
             *summary = RouteSummary { name, version, pinned, ..std::mem::take(summary) };
@@ -123,21 +139,22 @@ impl Lane {
 fn lanes(db: &Db, now: Timestamp) -> Result<Vec<LaneSummary>, StoreFailure> {
     let mut lanes: BTreeMap<i64, Lane> = BTreeMap::new();
     for sql in [READY_BY_LANE, READY_BY_SESSION_LANE] {
-        let ready = db.all(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let ready = db.all(sql, [], |row| Ok((row.get("lane")?, row.get("ready")?, row.get("first")?)))?;
         for (lane, count, first) in ready {
             lanes.entry(lane).or_default().add_ready(count, first);
         }
     }
     let waiting = db.all(WAITING_BY_LANE, [micros(now)], |row| {
-        Ok((row.get(0)?, (row.get(1)?, row.get(2)?), row.get(3)?, row.get(4)?))
+        Ok((row.get("lane")?, (row.get("running")?, row.get("delayed")?), row.get("due")?, row.get("first")?))
     })?;
     for (lane, (running, delayed), due, first) in waiting {
         let lane = lanes.entry(lane).or_default();
         (lane.summary.running, lane.summary.delayed) = (unsigned(running), unsigned(delayed));
         lane.add_ready(due, first);
     }
-    let named =
-        db.all(LANES, [], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, String>(2)?)))?;
+    let named = db.all(LANES, [], |row| {
+        Ok((row.get::<_, i64>("id")?, row.get("tag")?, row.get::<_, String>("activity_name")?))
+    })?;
     let mut summaries = Vec::new();
     for (id, tag, name) in named {
         let Some(Lane { summary, first }) = lanes.remove(&id) else { continue };
@@ -149,6 +166,6 @@ fn lanes(db: &Db, now: Timestamp) -> Result<Vec<LaneSummary>, StoreFailure> {
 }
 
 fn scheduled_at_ms(db: &Db, activity: i64) -> Result<Option<u64>, StoreFailure> {
-    let event = db.first(SCHEDULE, [activity], |row| crate::db::lossy_text(row, 0))?;
+    let event = db.first(SCHEDULE, [activity], |row| lossy_text(row, ONLY))?;
     Ok(event.and_then(|event| recorded_at_ms(&event)))
 }

@@ -8,21 +8,20 @@ use duroxide_provider::{
     rules::{ActivityItem, ActivityTable, Lane, LaneId, Lease, QueuedActivity, Rows},
     store::ActivityRow,
 };
-use rusqlite::{Row, ToSql};
+use rusqlite::Row;
 
 use super::{SqliteTables, payloads::whole_data};
 use crate::{
-    columns::columns,
-    db::{Db, count, length, limit, lossy_text, micros, number, time, unsigned},
+    columns::{columns, insert, update},
+    db::{Db, ONLY, count, length, limit, lossy_text, micros, number, time, unsigned},
 };
 
 columns!(activity as activity_columns: id, instance, execution_id, activity_id, lane, session_id, hidden_until,
     lock_token, lock_until, lease, node, attempt_count, claimed, stop_requested, lost, blamed, wake_at);
 
-const INSERT: &str =
-    "INSERT INTO activity (id, instance, execution_id, activity_id, lane, session_id, ready, data, payload)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8)
-    ON CONFLICT (instance, execution_id, activity_id) DO NOTHING";
+/// `ready` of an activity that is; it is NULL in the others.
+const READY: i64 = 1;
+
 const SELECT: &str = concat!("SELECT ", activity_columns!(), " FROM activity WHERE id = ?1");
 const SELECT_WITH_DATA: &str =
     concat!("SELECT ", activity_columns!(), ", ", whole_data!("activity"), " FROM activity WHERE id = ?1");
@@ -40,12 +39,6 @@ const FIRST: &str = concat!(
 );
 const DATA: usize = activity::COUNT;
 const FIND: &str = "SELECT id FROM activity WHERE instance = ?1 AND execution_id = ?2 AND activity_id = ?3";
-/// An activity that is not ready has a time at which it becomes ready.
-const UPDATE: &str =
-    "UPDATE activity SET hidden_until = ?2, lock_token = ?3, lock_until = ?4, lease = ?5, node = ?6,
-        attempt_count = ?7, claimed = ?8, stop_requested = ?9, lost = ?10, blamed = ?11, wake_at = ?12,
-        ready = CASE WHEN ?12 IS NULL THEN 1 END
-    WHERE id = ?1";
 const DELETE: &str = "DELETE FROM activity WHERE id = ?1";
 const DELETE_OF_INSTANCE: &str = "DELETE FROM activity WHERE instance = ?1";
 const OF_INSTANCE: &str = "SELECT 1 FROM activity WHERE instance = ?1 LIMIT 1";
@@ -133,7 +126,7 @@ pub(super) fn any_ready(db: &Db) -> Rows<bool> {
 }
 
 pub(super) fn tokens_of(db: &Db, node: NodeId, after: Timestamp) -> Rows<Vec<String>> {
-    db.all(TOKENS_OF_NODE, (number(node.0), micros(after)), |row| row.get(0))
+    db.values(TOKENS_OF_NODE, (number(node.0), micros(after)))
 }
 
 impl ActivityTable for SqliteTables {
@@ -147,17 +140,18 @@ impl ActivityTable for SqliteTables {
 
     fn insert_activity(&mut self, activity: &QueuedActivity, prepared: &ActivityRow) -> Rows<bool> {
         let split = self.payloads.split_queued(&mut self.sequence, activity.instance, &prepared.data);
-        let columns = (
-            number(activity.number),
-            number(activity.instance),
-            number(activity.execution_id),
-            number(activity.activity_id),
-            number(activity.lane.0),
-            &activity.session_id,
-            &*split.data,
-            split.payload,
-        );
-        let is_new = self.db.execute(INSERT, columns)? > 0;
+        let inserted = insert!(self.db, activity {
+            id: number(activity.number),
+            instance: number(activity.instance),
+            execution_id: number(activity.execution_id),
+            activity_id: number(activity.activity_id),
+            lane: number(activity.lane.0),
+            session_id: &activity.session_id,
+            ready: READY,
+            data: &*split.data,
+            payload: split.payload,
+        } "ON CONFLICT (instance, execution_id, activity_id) DO NOTHING");
+        let is_new = inserted? > 0;
         if is_new {
             self.payloads.insert(&self.db, activity.instance, &split)?;
             self.cache.put_activity(activity.clone(), Some(prepared));
@@ -183,27 +177,28 @@ impl ActivityTable for SqliteTables {
 
     fn find_activity(&mut self, instance: u64, execution_id: u64, activity_id: u64) -> Rows<Option<u64>> {
         let key = (number(instance), number(execution_id), number(activity_id));
-        self.db.first(FIND, key, |row| row.get(0).map(unsigned))
+        Ok(self.db.value(FIND, key)?.map(unsigned))
     }
 
     fn update_activity(&mut self, activity: &QueuedActivity) -> Rows<()> {
         self.cache.activity_written(activity);
         let lease = activity.lock.as_ref();
-        let columns: [&dyn ToSql; 12] = [
-            &number(activity.number),
-            &micros(activity.hidden_until),
-            &lease.map(|lease| &lease.token),
-            &lease.map(|lease| micros(lease.until)),
-            &lease.map(|lease| length(lease.length)),
-            &lease.and_then(|lease| lease.node).map(|node| number(node.0)),
-            &activity.attempts,
-            &activity.claimed,
-            &activity.stop_requested,
-            &activity.losses.lost,
-            &activity.losses.blamed,
-            &activity.waits_until.map(micros),
-        ];
-        self.db.execute(UPDATE, columns.as_slice()).map(|_| ())
+        let written = update!(self.db, activity [id: number(activity.number)] {
+            hidden_until: micros(activity.hidden_until),
+            lock_token: lease.map(|lease| &lease.token),
+            lock_until: lease.map(|lease| micros(lease.until)),
+            lease: lease.map(|lease| length(lease.length)),
+            node: lease.and_then(|lease| lease.node).map(|node| number(node.0)),
+            attempt_count: activity.attempts,
+            claimed: activity.claimed,
+            stop_requested: activity.stop_requested,
+            lost: activity.losses.lost,
+            blamed: activity.losses.blamed,
+            wake_at: activity.waits_until.map(micros),
+            // An activity that is not ready has a time at which it becomes ready.
+            ready: activity.waits_until.is_none().then_some(READY),
+        });
+        written.map(|_| ())
     }
 
     fn delete_activity(&mut self, id: u64) -> Rows<()> {
@@ -221,15 +216,15 @@ impl ActivityTable for SqliteTables {
     }
 
     fn wake_due_activities(&mut self, now: Timestamp) -> Rows<()> {
-        let woken: Vec<u64> = self.db.all(WAKE_DUE, [micros(now)], |row| row.get(0).map(unsigned))?;
-        woken.into_iter().for_each(|id| self.cache.activity_woken(id));
+        let woken = self.db.values(WAKE_DUE, [micros(now)])?;
+        woken.into_iter().map(unsigned).for_each(|id| self.cache.activity_woken(id));
         Ok(())
     }
 
     fn ready_lanes(&mut self) -> Rows<Vec<LaneId>> {
         let mut lanes = Vec::new();
         let mut last = i64::MIN;
-        while let Some(next) = self.db.first(NEXT_READY_LANE, [last], |row| row.get(0))? {
+        while let Some(next) = self.db.value(NEXT_READY_LANE, [last])? {
             lanes.push(LaneId(unsigned(next)));
             last = next;
         }
@@ -237,27 +232,27 @@ impl ActivityTable for SqliteTables {
     }
 
     fn ready_in_lane(&mut self, lane: LaneId, max: usize) -> Rows<Vec<u64>> {
-        self.db.all(READY_IN_LANE, (number(lane.0), limit(max)), |row| row.get(0).map(unsigned))
+        self.db.all(READY_IN_LANE, (number(lane.0), limit(max)), |row| row.get(ONLY).map(unsigned))
     }
 
     fn ready_session_lanes(&mut self) -> Rows<Vec<(String, LaneId)>> {
         let db = &self.db;
         let mut lanes = Vec::new();
-        let mut next = db.first(FIRST_READY_SESSION, [], |row| row.get::<_, String>(0))?;
+        let mut next = db.value::<String>(FIRST_READY_SESSION, [])?;
         while let Some(session) = next {
             let mut last = i64::MIN;
-            while let Some(lane) = db.first(NEXT_READY_SESSION_LANE, (&session, last), |row| row.get(0))? {
+            while let Some(lane) = db.value(NEXT_READY_SESSION_LANE, (&session, last))? {
                 lanes.push((session.clone(), LaneId(unsigned(lane))));
                 last = lane;
             }
-            next = db.first(NEXT_READY_SESSION, [&session], |row| row.get(0))?;
+            next = db.value(NEXT_READY_SESSION, [&session])?;
         }
         Ok(lanes)
     }
 
     fn ready_in_session_lane(&mut self, session: &str, lane: LaneId, max: usize) -> Rows<Vec<u64>> {
         let columns = (session, number(lane.0), limit(max));
-        self.db.all(READY_IN_SESSION_LANE, columns, |row| row.get(0).map(unsigned))
+        self.db.all(READY_IN_SESSION_LANE, columns, |row| row.get(ONLY).map(unsigned))
     }
 
     fn leased_activities(&mut self, after: Timestamp) -> Rows<Vec<QueuedActivity>> {

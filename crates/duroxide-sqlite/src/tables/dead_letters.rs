@@ -12,20 +12,17 @@ use super::{
     mailboxes::{kind_number, kind_of},
 };
 use crate::{
-    columns::columns,
-    db::{Db, count, lossy_text, micros, number, time, unsigned},
+    columns::{columns, insert},
+    db::{Db, count, limit, lossy_text, micros, number, time, unsigned},
 };
 
 columns!(dead_letter as dead_letter_columns: id, queue, instance_id, payload, reason, attempt_count, dead_lettered_at,
     kind, key, execution_id, activity_id, lane, session_id);
 
-const INSERT_MESSAGE: &str = "INSERT INTO dead_letter
-        (queue, instance_id, payload, reason, attempt_count, dead_lettered_at, kind, key)
-    VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-const INSERT_ACTIVITY: &str = "INSERT INTO dead_letter
-        (queue, instance_id, payload, reason, attempt_count, dead_lettered_at, execution_id, activity_id, lane,
-         session_id)
-    VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+/// `queue` of a message, and of an activity.
+const ORCHESTRATOR: i64 = 0;
+const WORKER: i64 = 1;
+
 const SELECT: &str = concat!("SELECT ", dead_letter_columns!(), " FROM dead_letter WHERE id = ?1");
 const ALL: &str = concat!("SELECT ", dead_letter_columns!(), " FROM dead_letter ORDER BY id");
 const LIST: &str = concat!("SELECT ", dead_letter_columns!(), " FROM dead_letter ORDER BY id LIMIT ?1");
@@ -36,29 +33,6 @@ const LIST_OF_INSTANCE: &str = concat!(
 );
 const DELETE: &str = "DELETE FROM dead_letter WHERE id = ?1";
 const DELETE_OF_INSTANCE: &str = "DELETE FROM dead_letter WHERE instance_id = ?1";
-
-pub(super) fn insert(db: &Db, row: &DeadLetterRow) -> Rows<u64> {
-    let shared = (&row.instance_id, &row.payload, &row.reason, row.attempts, micros(row.dead_lettered_at));
-    let id = match &row.origin {
-        Origin::Message { kind, key } => {
-            let columns = (shared.0, shared.1, shared.2, shared.3, shared.4, kind_number(*kind), key);
-            db.insert(INSERT_MESSAGE, columns)?
-        }
-        Origin::Activity { execution_id, activity_id, lane, session_id } => {
-            let schedule = (number(*execution_id), number(*activity_id), number(lane.0));
-            let columns = (
-                shared.0, shared.1, shared.2, shared.3, shared.4, schedule.0, schedule.1, schedule.2,
-                session_id,
-            );
-            db.insert(INSERT_ACTIVITY, columns)?
-        }
-    };
-    Ok(unsigned(id))
-}
-
-pub(super) fn get(db: &Db, id: u64) -> Rows<Option<DeadLetterRow>> {
-    db.first(SELECT, [number(id)], read)
-}
 
 fn read(row: &Row<'_>) -> rusqlite::Result<DeadLetterRow> {
     Ok(DeadLetterRow {
@@ -91,14 +65,6 @@ fn read_origin(row: &Row<'_>) -> rusqlite::Result<Origin> {
     })
 }
 
-pub(super) fn delete(db: &Db, id: u64) -> Rows<()> {
-    db.execute(DELETE, [number(id)]).map(|_| ())
-}
-
-pub(super) fn delete_of_instance(db: &Db, id: &str) -> Rows<()> {
-    db.execute(DELETE_OF_INSTANCE, [id]).map(|_| ())
-}
-
 /// All dead letters, with their numbers.
 pub(crate) fn all(db: &Db) -> Rows<Vec<(u64, DeadLetterRow)>> {
     db.all(ALL, [], |row| Ok((unsigned(row.get(dead_letter::id)?), read(row)?)))
@@ -106,13 +72,15 @@ pub(crate) fn all(db: &Db) -> Rows<Vec<(u64, DeadLetterRow)>> {
 
 /// Dead letters as operators see them, oldest first.
 pub(crate) fn list(db: &Db, limit: Option<u32>) -> Rows<Vec<DeadLetter>> {
-    let limit = limit.map_or(-1, i64::from);
-    db.all(LIST, [limit], show)
+    match limit {
+        Some(limit) => db.all(LIST, [limit], show),
+        None => db.all(ALL, [], show),
+    }
 }
 
 /// The dead letters of an instance, oldest first.
 pub(crate) fn of_instance(db: &Db, id: &str, max: usize) -> Rows<Vec<DeadLetter>> {
-    db.all(LIST_OF_INSTANCE, (id, i64::try_from(max).unwrap_or(i64::MAX)), show)
+    db.all(LIST_OF_INSTANCE, (id, limit(max)), show)
 }
 
 fn show(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
@@ -128,23 +96,46 @@ fn show(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
 }
 
 fn queue_of(number: i64) -> DeadLetterQueue {
-    if number == 0 { DeadLetterQueue::Orchestrator } else { DeadLetterQueue::Worker }
+    if number == ORCHESTRATOR { DeadLetterQueue::Orchestrator } else { DeadLetterQueue::Worker }
 }
 
 impl DeadLetterTable for SqliteTables {
     fn insert_dead_letter(&mut self, row: &DeadLetterRow) -> Rows<u64> {
-        insert(&self.db, row)
+        let (kind, key, activity) = match &row.origin {
+            Origin::Message { kind, key } => (Some(kind_number(*kind)), key.as_ref(), None),
+            Origin::Activity { execution_id, activity_id, lane, session_id } => {
+                (None, None, Some((number(*execution_id), number(*activity_id), number(lane.0), session_id)))
+            }
+        };
+        insert!(
+            self.db,
+            dead_letter {
+                queue: if activity.is_some() { WORKER } else { ORCHESTRATOR },
+                instance_id: &row.instance_id,
+                payload: &row.payload,
+                reason: &row.reason,
+                attempt_count: row.attempts,
+                dead_lettered_at: micros(row.dead_lettered_at),
+                kind: kind,
+                key: key,
+                execution_id: activity.map(|(execution_id, ..)| execution_id),
+                activity_id: activity.map(|(_, activity_id, ..)| activity_id),
+                lane: activity.map(|(_, _, lane, _)| lane),
+                session_id: activity.and_then(|(.., session_id)| session_id.as_ref()),
+            }
+        )?;
+        Ok(unsigned(self.db.last_inserted()))
     }
 
-    fn dead_letter(&mut self, number: u64) -> Rows<Option<DeadLetterRow>> {
-        get(&self.db, number)
+    fn dead_letter(&mut self, id: u64) -> Rows<Option<DeadLetterRow>> {
+        self.db.first(SELECT, [number(id)], read)
     }
 
-    fn delete_dead_letter(&mut self, number: u64) -> Rows<()> {
-        delete(&self.db, number)
+    fn delete_dead_letter(&mut self, id: u64) -> Rows<()> {
+        self.db.execute(DELETE, [number(id)]).map(|_| ())
     }
 
     fn delete_dead_letters_of(&mut self, id: &str) -> Rows<()> {
-        delete_of_instance(&self.db, id)
+        self.db.execute(DELETE_OF_INSTANCE, [id]).map(|_| ())
     }
 }

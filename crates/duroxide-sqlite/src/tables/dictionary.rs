@@ -5,7 +5,10 @@ use std::{collections::HashMap, hash::Hash};
 
 use duroxide_provider::rules::{Lane, Route, Rows};
 
-use crate::db::{Db, number, triple, triple_columns, unsigned};
+use crate::{
+    columns::insert,
+    db::{Db, TRIPLE, number, triple, triple_columns, unsigned},
+};
 
 /// A value that is stored once.
 pub(super) trait Entry: Clone + Eq + Hash {
@@ -72,42 +75,44 @@ const FIND_ROUTE: &str = "SELECT id FROM route
     WHERE coalesce(name, 0) = coalesce(?1, 0) AND coalesce(version, 0) = coalesce(?2, 0)
       AND coalesce(major, '') = coalesce(?3, '') AND coalesce(minor, '') = coalesce(?4, '')
       AND coalesce(patch, '') = coalesce(?5, '')";
-const INSERT_ROUTE: &str =
-    "INSERT INTO route (name, version, major, minor, patch) VALUES (?1, ?2, ?3, ?4, ?5)";
 const LOAD_ROUTE: &str = "SELECT name, version, major, minor, patch FROM route WHERE id = ?1";
 
 impl Entry for Route {
     fn find(&self, db: &Db) -> Rows<Option<i64>> {
         let [major, minor, patch] = triple_columns(self.pinned);
-        db.first(FIND_ROUTE, (&self.name, &self.version, major, minor, patch), |row| row.get(0))
+        db.value(FIND_ROUTE, (&self.name, &self.version, major, minor, patch))
     }
 
     fn insert(&self, db: &Db) -> Rows<i64> {
         let [major, minor, patch] = triple_columns(self.pinned);
-        db.insert(INSERT_ROUTE, (&self.name, &self.version, major, minor, patch))
+        insert!(
+            db,
+            route { name: &self.name, version: &self.version, major: major, minor: minor, patch: patch }
+        )?;
+        Ok(db.last_inserted())
     }
 
     fn load(db: &Db, key: i64) -> Rows<Option<Self>> {
         db.first(LOAD_ROUTE, [key], |row| {
-            Ok(Self { name: row.get(0)?, version: row.get(1)?, pinned: triple(row, 2)? })
+            Ok(Self { name: row.get("name")?, version: row.get("version")?, pinned: triple(row, TRIPLE)? })
         })
     }
 }
 
 const FIND_LANE: &str = "SELECT id FROM lane WHERE coalesce(tag, 0) = coalesce(?1, 0) AND activity_name = ?2";
-const INSERT_LANE: &str = "INSERT INTO lane (tag, activity_name) VALUES (?1, ?2)";
 const LOAD_LANE: &str = "SELECT tag, activity_name FROM lane WHERE id = ?1";
 
 impl Entry for Lane {
     fn find(&self, db: &Db) -> Rows<Option<i64>> {
-        db.first(FIND_LANE, (&self.tag, &self.name), |row| row.get(0))
+        db.value(FIND_LANE, (&self.tag, &self.name))
     }
 
     fn insert(&self, db: &Db) -> Rows<i64> {
-        db.insert(INSERT_LANE, (&self.tag, &self.name))
+        insert!(db, lane { tag: &self.tag, activity_name: &self.name })?;
+        Ok(db.last_inserted())
     }
 
     fn load(db: &Db, key: i64) -> Rows<Option<Self>> {
-        db.first(LOAD_LANE, [key], |row| Ok(Self { tag: row.get(0)?, name: row.get(1)? }))
+        db.first(LOAD_LANE, [key], |row| Ok(Self { tag: row.get("tag")?, name: row.get("activity_name")? }))
     }
 }

@@ -4,59 +4,56 @@ use duroxide_provider::{
     rules::{ExecutionAge, ExecutionRow, HistoryTable, Rows},
     store::EventRow,
 };
-use rusqlite::{Row, types::ValueRef};
+use rusqlite::{Row, RowIndex, types::ValueRef};
 
 use super::{
     SqliteTables,
     payloads::{Payloads, output_of, whole_data},
 };
 use crate::{
-    columns::columns,
-    db::{Db, lossy_text, micros, number, time, triple, triple_columns, unsigned},
+    columns::{columns, insert_into, upsert},
+    db::{Db, ONLY, lossy_text, lossy_text_or_null, micros, number, time, triple, triple_columns, unsigned},
 };
 
-// The columns of an `ExecutionRow`; those of its output follow.
-columns!(execution as execution_columns: status, major, minor, patch, last_event_id, turns, started_at, completed_at);
-
-pub(super) use execution_columns as columns_of_execution;
-/// The output of an execution in a statement: two columns, of which one has it, for [`output`].
-macro_rules! output_columns {
+/// The output of an execution that is stored with its last event.
+macro_rules! event_output {
     () => {
-        "execution.output, CASE WHEN execution.output_event IS NOT NULL THEN
+        "CASE WHEN execution.output_event IS NOT NULL THEN
             (SELECT payload.data FROM history JOIN payload ON payload.id = history.payload
              WHERE history.instance = execution.instance AND history.execution_id = execution.execution_id
                AND history.event_id = execution.output_event) END"
     };
 }
-pub(crate) use output_columns;
+/// The output of an execution in a statement, whose columns are [`OUTPUT`].
+macro_rules! output_columns {
+    () => {
+        concat!(
+            "execution.output AS output, ",
+            crate::tables::executions::event_output!(),
+            " AS event_output"
+        )
+    };
+}
+pub(crate) use {event_output, output_columns};
 
-const OUTPUT: usize = execution::COUNT;
-/// How many columns an execution has in a statement.
-pub(super) const COLUMNS: usize = OUTPUT + 2;
+/// The two columns of an output, of which one has it, for [`output`].
+pub(crate) const OUTPUT: [&str; 2] = ["output", "event_output"];
 
-const SELECT: &str = concat!(
-    "SELECT ",
-    execution_columns!(),
-    ", ",
-    output_columns!(),
-    " FROM execution WHERE instance = ?1 AND execution_id = ?2"
-);
+columns!(execution as execution_columns: status, major, minor, patch, last_event_id, turns, started_at, completed_at,
+    output, event_output = crate::tables::executions::event_output!());
+pub(super) use execution_columns as columns_of_execution;
+
+const SELECT: &str =
+    concat!("SELECT ", execution_columns!(), " FROM execution WHERE instance = ?1 AND execution_id = ?2");
 const IDS: &str = "SELECT execution_id FROM execution WHERE instance = ?1 ORDER BY execution_id";
-const UPSERT: &str = "INSERT INTO execution (instance, execution_id, status, output, major, minor, patch,
-        last_event_id, turns, started_at, completed_at, output_event)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-    ON CONFLICT (instance, execution_id) DO UPDATE SET status = ?3, output = ?4, major = ?5, minor = ?6,
-        patch = ?7, last_event_id = ?8, turns = ?9, completed_at = ?11, output_event = ?12";
 const DELETE: &str = "DELETE FROM execution WHERE instance = ?1 AND execution_id = ?2";
 const NTH_NEWEST: &str = "SELECT execution_id FROM execution WHERE instance = ?1
     ORDER BY execution_id DESC LIMIT 1 OFFSET ?2 - 1";
 const BETWEEN: &str = "SELECT execution_id, status, completed_at FROM execution
     WHERE instance = ?1 AND execution_id > ?2 AND execution_id < ?3 ORDER BY execution_id LIMIT ?4";
 const HAS_EVENT: &str = "SELECT 1 FROM history WHERE instance = ?1 AND execution_id = ?2 AND event_id = ?3";
-const INSERT_EVENT: &str =
-    "INSERT INTO history (instance, execution_id, event_id, data) VALUES (?1, ?2, ?3, ?4)";
-const INSERT_SPLIT_EVENT: &str =
-    "INSERT INTO history (instance, execution_id, event_id, data, payload) VALUES (?1, ?2, ?3, ?4, ?5)";
+const INSERT_EVENT: &str = insert_into!(history: instance, execution_id, event_id, data);
+const INSERT_SPLIT_EVENT: &str = insert_into!(history: instance, execution_id, event_id, data, payload);
 const FIRST_EVENT: &str = concat!(
     "SELECT ",
     whole_data!("history"),
@@ -75,8 +72,11 @@ impl ExecutionColumns {
         let first = self.first;
         Ok(ExecutionRow {
             status: row.get(first + execution::status)?,
-            output: output(row, first + OUTPUT)?,
-            pinned: triple(row, first + execution::major)?,
+            output: output(row, [first + execution::output, first + execution::event_output])?,
+            pinned: triple(
+                row,
+                [execution::major, execution::minor, execution::patch].map(|part| first + part),
+            )?,
             last_event_id: unsigned(row.get(first + execution::last_event_id)?),
             turns: unsigned(row.get(first + execution::turns)?),
             started_at: time(row.get(first + execution::started_at)?),
@@ -86,22 +86,19 @@ impl ExecutionColumns {
 
     /// The execution of a joined row, if there is one.
     pub(super) fn read_joined(&self, row: &Row<'_>) -> rusqlite::Result<Option<ExecutionRow>> {
-        let is_joined = row.get_ref(self.first)? != ValueRef::Null;
+        let is_joined = row.get_ref(self.first + execution::status)? != ValueRef::Null;
         is_joined.then(|| self.read(row)).transpose()
     }
 }
 
-/// The output of an execution, by the first of its two columns.
-pub(crate) fn output(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<String>> {
-    let text = |column| match row.get_ref(column)? {
-        ValueRef::Null => Ok(None),
-        ValueRef::Text(_) | ValueRef::Blob(_) | ValueRef::Integer(_) | ValueRef::Real(_) => {
-            lossy_text(row, column).map(Some)
-        }
-    };
-    match text(first + 1)? {
+/// The output of an execution, by its two columns.
+pub(crate) fn output(
+    row: &Row<'_>,
+    [output, event_output]: [impl RowIndex; 2],
+) -> rusqlite::Result<Option<String>> {
+    match lossy_text_or_null(row, event_output)? {
         Some(literal) => Ok(Some(output_of(&literal))),
-        None => text(first),
+        None => lossy_text_or_null(row, output),
     }
 }
 
@@ -112,14 +109,14 @@ fn get(db: &Db, instance: u64, execution_id: u64) -> Rows<Option<ExecutionRow>> 
 
 /// All executions of an instance, with their numbers.
 pub(crate) fn all(db: &Db, instance: u64) -> Rows<Vec<(u64, ExecutionRow)>> {
-    let ids: Vec<u64> = db.all(IDS, [number(instance)], |row| row.get(0).map(unsigned))?;
-    let rows = ids.into_iter().map(|id| Ok(get(db, instance, id)?.map(|row| (id, row))));
+    let ids = db.values(IDS, [number(instance)])?;
+    let rows = ids.into_iter().map(unsigned).map(|id| Ok(get(db, instance, id)?.map(|row| (id, row))));
     rows.filter_map(Rows::transpose).collect()
 }
 
 /// The first event of an execution.
 pub(crate) fn first_event(db: &Db, instance: i64, execution_id: u64) -> Rows<Option<String>> {
-    db.first(FIRST_EVENT, (instance, number(execution_id)), |row| lossy_text(row, 0))
+    db.first(FIRST_EVENT, (instance, number(execution_id)), |row| lossy_text(row, ONLY))
 }
 
 impl HistoryTable for SqliteTables {
@@ -132,21 +129,18 @@ impl HistoryTable for SqliteTables {
         let output = execution.output.as_deref();
         let event = output.and_then(|output| self.payloads.event_of_output(instance, execution_id, output));
         let [major, minor, patch] = triple_columns(execution.pinned);
-        let columns = (
-            number(instance),
-            number(execution_id),
-            &execution.status,
-            execution.output.as_ref().filter(|_| event.is_none()),
-            major,
-            minor,
-            patch,
-            number(execution.last_event_id),
-            number(execution.turns),
-            micros(execution.started_at),
-            execution.completed_at.map(micros),
-            event.map(number),
-        );
-        self.db.execute(UPSERT, columns).map(|_| ())
+        let written = upsert!(self.db, execution [instance: number(instance), execution_id: number(execution_id)] {
+            status: &execution.status,
+            output: output.filter(|_| event.is_none()),
+            major: major,
+            minor: minor,
+            patch: patch,
+            last_event_id: number(execution.last_event_id),
+            turns: number(execution.turns),
+            completed_at: execution.completed_at.map(micros),
+            output_event: event.map(number),
+        } once { started_at: micros(execution.started_at) });
+        written.map(|_| ())
     }
 
     fn has_event(&mut self, instance: u64, execution_id: u64, event_id: u64) -> Rows<bool> {
@@ -177,7 +171,7 @@ impl HistoryTable for SqliteTables {
     }
 
     fn nth_newest_execution(&mut self, instance: u64, nth: u32) -> Rows<Option<u64>> {
-        self.db.first(NTH_NEWEST, (number(instance), nth), |row| row.get(0).map(unsigned))
+        Ok(self.db.value(NTH_NEWEST, (number(instance), nth))?.map(unsigned))
     }
 
     fn executions_between(
@@ -190,9 +184,9 @@ impl HistoryTable for SqliteTables {
         let columns = (number(instance), number(after), number(below), crate::db::limit(limit));
         self.db.all(BETWEEN, columns, |row| {
             Ok(ExecutionAge {
-                execution_id: unsigned(row.get(0)?),
-                status: row.get(1)?,
-                completed_at: row.get::<_, Option<i64>>(2)?.map(time),
+                execution_id: unsigned(row.get("execution_id")?),
+                status: row.get("status")?,
+                completed_at: row.get::<_, Option<i64>>("completed_at")?.map(time),
             })
         })
     }

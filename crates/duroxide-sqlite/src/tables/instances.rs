@@ -10,23 +10,30 @@ use duroxide_provider::{
         Readiness, RouteId, Rows,
     },
 };
-use rusqlite::{Row, ToSql, params_from_iter};
+use rusqlite::Row;
 
 use super::{
     SqliteTables,
-    executions::{self, ExecutionColumns, columns_of_execution, output_columns},
+    executions::{ExecutionColumns, columns_of_execution, execution},
 };
 use crate::{
-    columns::columns,
-    db::{Db, count, length, micros, number, time, unsigned},
+    columns::{columns, insert, update_up_to},
+    db::{Db, count, length, limit, micros, number, time, unsigned},
 };
 
 columns!(instance as instance_columns: id, instance_id, known, name, version, parent, status, execution_id, created_at,
     updated_at, route, ready, wake_at, lock_token, lock_until, lease, node, extent_mark, extent_at, extent_up_to,
     suspect, lost, blamed);
 
-/// Stored as the route of a stray mailbox, which no claim accepts by its route.
-pub(crate) const STRAYS: i64 = 0;
+/// Stored as the route of a stray mailbox, which no claim accepts by its route. Routes proper have higher numbers.
+macro_rules! stray_route {
+    () => {
+        0
+    };
+}
+pub(crate) use stray_route;
+
+pub(crate) const STRAYS: i64 = stray_route!();
 
 const BY_NUMBER: &str = concat!("SELECT ", instance_columns!(), " FROM instance WHERE id = ?1");
 const AFTER: &str =
@@ -37,24 +44,23 @@ const WITH_EXECUTION: &str = concat!(
     instance_columns!(),
     ", ",
     columns_of_execution!(),
-    ", ",
-    output_columns!(),
     ", NOT EXISTS (SELECT 1 FROM custom_status WHERE custom_status.instance = instance.id)
     FROM instance
     LEFT JOIN execution ON execution.instance = instance.id AND execution.execution_id = instance.execution_id
     WHERE instance.id = ?1"
 );
 const EXECUTION: ExecutionColumns = ExecutionColumns { first: instance::COUNT };
-const CUSTOM_STATUS_UNSET: usize = instance::COUNT + executions::COLUMNS;
-const INSERT: &str = "INSERT INTO instance (id, instance_id, created_at, updated_at, route, ready)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (instance_id) DO NOTHING";
+const CUSTOM_STATUS_UNSET: usize = instance::COUNT + execution::COUNT;
 const DELETE: &str = "DELETE FROM instance WHERE id = ?1";
 const WAKE: &str = "UPDATE instance SET ready = ?2, wake_at = NULL WHERE id = ?1";
 /// Repeats `after_arrival` of the rules (`rules/readiness.rs`) for an instance that waits on its route for a message; whatever
 /// is unusual about others is left to that function.
-const WAKE_IF_WAITING: &str = "UPDATE instance SET ready = ?3, wake_at = NULL
+const WAKE_IF_WAITING: &str = concat!(
+    "UPDATE instance SET ready = ?3, wake_at = NULL
     WHERE id = ?1 AND instance_id = ?2 AND known = 1 AND status = 'Running' AND ready IS NULL
-      AND lock_token IS NULL AND route > 0";
+      AND lock_token IS NULL AND route > ",
+    stray_route!()
+);
 const CHILDREN: &str = "SELECT id FROM instance WHERE parent = ?1 ORDER BY id";
 /// A live lease is what its row waits for, so the index of waiting rows finds it; what can be claimed is in the other.
 const LEASED_WAITING: &str = concat!(
@@ -70,45 +76,9 @@ const LEASED_READY: &str = concat!(
 const TOKENS_OF_NODE: &str = "SELECT lock_token FROM instance INDEXED BY instance_wake
     WHERE wake_at IS NOT NULL AND lock_until > ?2 AND node = ?1 ORDER BY id";
 
-macro_rules! set_readiness {
-    () => {
-        "route = ?2, ready = ?3, wake_at = ?4"
-    };
-}
-macro_rules! set_lock {
-    () => {
-        concat!(
-            set_readiness!(),
-            ", lock_token = ?5, lock_until = ?6, lease = ?7, node = ?8, extent_mark = ?9, extent_at = ?10,
-            extent_up_to = ?11, suspect = ?12, lost = ?13, blamed = ?14"
-        )
-    };
-}
-macro_rules! set_round {
-    () => {
-        concat!(set_lock!(), ", execution_id = ?15, updated_at = ?16")
-    };
-}
-/// A statement for each [`InstanceChange`], with the number of its parameters: columns that lists are indexed by are left
-/// alone unless they changed.
-const UPDATE_READINESS: (&str, usize) =
-    (concat!("UPDATE instance SET ", set_readiness!(), " WHERE id = ?1"), 4);
-const UPDATE_LOCK: (&str, usize) = (concat!("UPDATE instance SET ", set_lock!(), " WHERE id = ?1"), 14);
-const UPDATE_ROUND: (&str, usize) = (concat!("UPDATE instance SET ", set_round!(), " WHERE id = ?1"), 16);
-const UPDATE_STATUS: (&str, usize) =
-    (concat!("UPDATE instance SET status = ?17, ", set_round!(), " WHERE id = ?1"), 17);
-const UPDATE_DESCRIPTION: (&str, usize) = (
-    concat!(
-        "UPDATE instance SET status = ?17, known = ?18, name = ?19, version = ?20, parent = ?21, created_at = ?22, ",
-        set_round!(),
-        " WHERE id = ?1"
-    ),
-    22,
-);
-
 /// Instances with a higher number, in the order of their numbers.
 pub(crate) fn after(db: &Db, id: u64, max: usize) -> Rows<Vec<InstanceRow>> {
-    db.all(AFTER, (number(id), i64::try_from(max).unwrap_or(i64::MAX)), read)
+    db.all(AFTER, (number(id), limit(max)), read)
 }
 
 pub(crate) fn by_id(db: &Db, id: &str) -> Rows<Option<InstanceRow>> {
@@ -119,42 +89,36 @@ fn update(db: &Db, row: &InstanceRow, change: InstanceChange) -> Rows<()> {
     let (route, ready, wake_at) = stored_readiness(row);
     let lease = row.lock.as_ref().map(|lock| &lock.lease);
     let (mark, at, up_to) = stored_extent(row.lock.as_ref().map(|lock| &lock.extent));
-    let columns: [&dyn ToSql; 22] = [
-        &number(row.number),
-        &route,
-        &ready,
-        &wake_at,
-        &lease.map(|lease| &lease.token),
-        &lease.map(|lease| micros(lease.until)),
-        &lease.map(|lease| length(lease.length)),
-        &lease.and_then(|lease| lease.node).map(|node| number(node.0)),
-        &mark,
-        &at,
-        &up_to,
-        &row.suspect,
-        &row.losses.lost,
-        &row.losses.blamed,
-        &number(row.execution_id),
-        &micros(row.updated_at),
-        &row.status,
-        &row.known,
-        &row.name,
-        &row.version,
-        &row.parent,
-        &micros(row.created_at),
-    ];
-    let (statement, parameters) = match change {
-        InstanceChange::Readiness => UPDATE_READINESS,
-        InstanceChange::Lock => UPDATE_LOCK,
-        InstanceChange::Round => UPDATE_ROUND,
-        InstanceChange::Status => UPDATE_STATUS,
-        InstanceChange::Description => UPDATE_DESCRIPTION,
-    };
-    db.execute(statement, params_from_iter(columns.into_iter().take(parameters))).map(|_| ())
+    // Columns that lists are indexed by are left alone unless they changed.
+    let written = update_up_to!(db, instance [id: number(row.number)], change, InstanceChange {
+        Readiness { route: route, ready: ready, wake_at: wake_at }
+        Lock {
+            lock_token: lease.map(|lease| &lease.token),
+            lock_until: lease.map(|lease| micros(lease.until)),
+            lease: lease.map(|lease| length(lease.length)),
+            node: lease.and_then(|lease| lease.node).map(|node| number(node.0)),
+            extent_mark: mark,
+            extent_at: at,
+            extent_up_to: up_to,
+            suspect: row.suspect,
+            lost: row.losses.lost,
+            blamed: row.losses.blamed,
+        }
+        Round { execution_id: number(row.execution_id), updated_at: micros(row.updated_at) }
+        Status { status: row.status }
+        Description {
+            known: row.known,
+            name: row.name,
+            version: row.version,
+            parent: row.parent,
+            created_at: micros(row.created_at),
+        }
+    });
+    written.map(|_| ())
 }
 
 pub(super) fn tokens_of(db: &Db, node: NodeId, after: Timestamp) -> Rows<Vec<String>> {
-    db.all(TOKENS_OF_NODE, (number(node.0), micros(after)), |row| row.get(0))
+    db.values(TOKENS_OF_NODE, (number(node.0), micros(after)))
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<InstanceRow> {
@@ -269,9 +233,15 @@ impl InstanceTable for SqliteTables {
 
     fn insert_instance(&mut self, row: &InstanceRow) -> Rows<bool> {
         let (route, ready, _) = stored_readiness(row);
-        let times = (micros(row.created_at), micros(row.updated_at));
-        let columns = (number(row.number), &row.id, times.0, times.1, route, ready);
-        let is_new = self.db.execute(INSERT, columns)? > 0;
+        let inserted = insert!(self.db, instance {
+            id: number(row.number),
+            instance_id: &row.id,
+            created_at: micros(row.created_at),
+            updated_at: micros(row.updated_at),
+            route: route,
+            ready: ready,
+        } "ON CONFLICT (instance_id) DO NOTHING");
+        let is_new = inserted? > 0;
         if is_new {
             self.cache.inserted(row);
         }
@@ -302,7 +272,7 @@ impl InstanceTable for SqliteTables {
     }
 
     fn children(&mut self, id: &str) -> Rows<Vec<u64>> {
-        self.db.all(CHILDREN, [id], |row| row.get(0).map(unsigned))
+        Ok(self.db.values(CHILDREN, [id])?.into_iter().map(unsigned).collect())
     }
 
     fn leased_instances(&mut self, after: Timestamp) -> Rows<Vec<InstanceRow>> {

@@ -5,17 +5,15 @@ use duroxide_provider::{
     store::{INTAKE_BYTES_MAX, IntakeRow},
 };
 
-use rusqlite::{Row, types::ValueRef};
+use rusqlite::Row;
 
 use crate::{
     columns::columns,
-    db::{Db, lossy_text},
+    db::{Db, limit, lossy_text, lossy_text_or_null},
 };
 
 columns!(intake as intake_columns: number, kind, instance_id, name, version, data);
 
-pub(crate) const INSERT: &str =
-    "INSERT INTO intake (kind, instance_id, name, version, data) VALUES (?1, ?2, ?3, ?4, ?5)";
 const HAS_ROWS: &str = "SELECT 1 FROM intake WHERE number > 0 LIMIT 1";
 const OLDEST: &str = concat!("SELECT ", intake_columns!(), " FROM intake ORDER BY number LIMIT ?1");
 const DELETE_UP_TO: &str = "DELETE FROM intake WHERE number <= ?1";
@@ -26,9 +24,8 @@ pub(crate) fn has_rows(db: &Db) -> Rows<bool> {
 
 /// The oldest rows, up to [`INTAKE_BYTES_MAX`] bytes, and the number of the last of them.
 pub(crate) fn oldest(db: &Db, max: usize) -> Rows<(i64, Vec<IntakeRow>)> {
-    let max = i64::try_from(max).unwrap_or(i64::MAX);
     let (mut last, mut bytes) = (i64::MIN, 0_usize);
-    let rows = db.all_while(OLDEST, [max], |row| {
+    let rows = db.all_while(OLDEST, [limit(max)], |row| {
         if bytes >= INTAKE_BYTES_MAX {
             return Ok(None);
         }
@@ -42,7 +39,7 @@ pub(crate) fn oldest(db: &Db, max: usize) -> Rows<(i64, Vec<IntakeRow>)> {
 
 /// All rows, oldest first.
 pub(crate) fn all(db: &Db) -> Rows<Vec<IntakeRow>> {
-    db.all(OLDEST, [i64::MAX], read)
+    db.all(OLDEST, [limit(usize::MAX)], read)
 }
 
 /// Somebody may have written texts that are not UTF-8.
@@ -51,10 +48,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IntakeRow> {
         kind: lossy_text(row, intake::kind)?,
         instance_id: lossy_text(row, intake::instance_id)?,
         name: lossy_text(row, intake::name)?,
-        version: match row.get_ref(intake::version)? == ValueRef::Null {
-            true => None,
-            false => Some(lossy_text(row, intake::version)?),
-        },
+        version: lossy_text_or_null(row, intake::version)?,
         data: lossy_text(row, intake::data)?,
     })
 }

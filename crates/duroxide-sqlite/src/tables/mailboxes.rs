@@ -9,24 +9,12 @@ use rusqlite::Row;
 
 use super::{SqliteTables, payloads::whole_data, row_cache::Taken};
 use crate::{
-    columns::columns,
-    db::{Db, count, lossy_text, micros, number, time, unsigned},
+    columns::{columns, insert, update},
+    db::{Db, ONLY, count, lossy_text, micros, number, time, unsigned},
 };
 
-/// `ON CONFLICT` names its index: `INSERT OR IGNORE` would also swallow real errors.
-const INSERT: &str = "INSERT INTO message (instance, due_at, seq, kind, key, enqueued_at, data, payload)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-    ON CONFLICT (instance, key) WHERE key IS NOT NULL DO NOTHING";
-
-columns!(message as row_columns: seq, due_at, kind, key, enqueued_at, hidden_until, attempt_count, mark);
-
-/// The columns of a [`QueuedMessage`]; its text comes last, wherever it is stored.
-macro_rules! message_columns {
-    () => {
-        concat!(row_columns!(), ", ", whole_data!("message"))
-    };
-}
-const DATA: usize = message::COUNT;
+columns!(message as message_columns: seq, due_at, kind, key, enqueued_at, hidden_until, attempt_count, mark,
+    data = whole_data!("message"));
 
 /// Whether the lock of its instance holds a message, ended or not: [`Extent::holds`] in SQL.
 macro_rules! held {
@@ -38,29 +26,41 @@ macro_rules! held {
 }
 pub(crate) use held;
 
-/// A queue message that an abandon hides: [`QueuedMessage::holds_back`] in SQL.
-const HIDDEN_QUEUE: &str = "SELECT 1 FROM message
-    WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 LIMIT 1";
+/// A message that an abandon hides. `hidden_until` is 0 where none did, and such rows are not in the index.
+macro_rules! is_hidden {
+    () => {
+        "hidden_until > 0 AND hidden_until > ?2"
+    };
+}
+/// The queue messages of those: [`QueuedMessage::holds_back`] in SQL.
+macro_rules! holds_back {
+    () => {
+        concat!("instance = ?1 AND ", is_hidden!(), " AND kind = 2")
+    };
+}
+const HIDDEN_QUEUE: &str = concat!("SELECT 1 FROM message WHERE ", holds_back!(), " LIMIT 1");
 /// The messages that a claim may take: [`QueuedMessage::is_visible`] and not [`QueuedMessage::waits_behind`] in SQL. The subquery for a hidden queue message runs for the first queue message only.
 macro_rules! is_visible {
     () => {
-        "instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2
-      AND (kind <> 2 OR seq < coalesce((SELECT seq FROM message
-        WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2 ORDER BY seq LIMIT 1),
-        9223372036854775807))"
+        concat!(
+            "instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2
+      AND (kind <> 2 OR (seq < (SELECT seq FROM message WHERE ",
+            holds_back!(),
+            " ORDER BY seq LIMIT 1)) IS NOT FALSE)"
+        )
     };
 }
 /// With each message, whether a queue message is hidden, behind which others may wait.
 const VISIBLE: &str = concat!(
     "SELECT ",
     message_columns!(),
-    ", EXISTS (SELECT 1 FROM message
-        WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2 AND kind = 2)
-    FROM message WHERE ",
+    ", EXISTS (SELECT 1 FROM message WHERE ",
+    holds_back!(),
+    ") FROM message WHERE ",
     is_visible!(),
     " ORDER BY due_at, seq"
 );
-const HIDES_A_QUEUE: usize = DATA + 1;
+const HIDES_A_QUEUE: usize = message::COUNT;
 const HAS_VISIBLE: &str = concat!("SELECT 1 FROM message WHERE ", is_visible!(), " LIMIT 1");
 /// Names its index: by the primary key SQLite would look at every message that is no start.
 const HAS_VISIBLE_START: &str = "SELECT 1 FROM message INDEXED BY message_start
@@ -83,7 +83,7 @@ const HAS_ATTEMPTED: &str = "SELECT 1 FROM message WHERE instance = ?1 AND attem
 const NEXT_DUE: &str =
     "SELECT due_at FROM message WHERE instance = ?1 AND due_at > ?2 ORDER BY due_at LIMIT 1";
 const NEXT_SHOWN: &str =
-    "SELECT min(hidden_until) FROM message WHERE instance = ?1 AND hidden_until > 0 AND hidden_until > ?2";
+    concat!("SELECT min(hidden_until) FROM message WHERE instance = ?1 AND ", is_hidden!());
 const OLDEST: &str = "SELECT min(max(enqueued_at, due_at)) FROM message WHERE instance = ?1";
 const WAITING_SINCE: &str = concat!(
     "SELECT ",
@@ -94,8 +94,6 @@ const WAITING_SINCE: &str = concat!(
 pub(crate) const ALL: &str =
     concat!("SELECT ", message_columns!(), " FROM message WHERE instance = ?1 ORDER BY due_at, seq");
 const MARK: &str = "UPDATE message SET mark = ?4 WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
-const UPDATE: &str = "UPDATE message SET kind = ?4, hidden_until = ?5, attempt_count = ?6, mark = ?7
-    WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
 const DELETE: &str = "DELETE FROM message WHERE instance = ?1 AND due_at = ?2 AND seq = ?3";
 const DELETE_BY_KEY: &str = "DELETE FROM message WHERE instance = ?1 AND key = ?2";
 /// The first two conditions are those of the index.
@@ -174,7 +172,7 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<QueuedMessage> {
         hidden_until: time(row.get(message::hidden_until)?),
         attempts: count(row.get(message::attempt_count)?),
         mark: row.get::<_, Option<i64>>(message::mark)?.map(unsigned),
-        data: lossy_text(row, DATA)?,
+        data: lossy_text(row, message::data)?,
         item: None,
     })
 }
@@ -206,17 +204,18 @@ fn visible(db: &Db, instance: u64, now: Timestamp, bound: BatchBound) -> Rows<Vi
 impl MailboxTable for SqliteTables {
     fn insert_message(&mut self, instance: u64, message: &NewMessage<'_>) -> Rows<bool> {
         let split = self.payloads.split_queued(&mut self.sequence, instance, &message.prepared.data);
-        let columns = (
-            number(instance),
-            micros(message.due_at),
-            number(message.number),
-            kind_number(message.prepared.kind),
-            &message.prepared.key,
-            micros(message.enqueued_at),
-            &*split.data,
-            split.payload,
-        );
-        let is_new = self.db.execute(INSERT, columns)? > 0;
+        // `ON CONFLICT` names its index: `INSERT OR IGNORE` would also swallow real errors.
+        let inserted = insert!(self.db, message {
+            instance: number(instance),
+            due_at: micros(message.due_at),
+            seq: number(message.number),
+            kind: kind_number(message.prepared.kind),
+            key: &message.prepared.key,
+            enqueued_at: micros(message.enqueued_at),
+            data: &*split.data,
+            payload: split.payload,
+        } "ON CONFLICT (instance, key) WHERE key IS NOT NULL DO NOTHING");
+        let is_new = inserted? > 0;
         if is_new {
             self.payloads.insert(&self.db, instance, &split)?;
             self.cache.message_arrived(instance, message);
@@ -248,7 +247,7 @@ impl MailboxTable for SqliteTables {
     }
 
     fn first_start(&mut self, instance: u64) -> Rows<Option<String>> {
-        self.db.first(FIRST_START, [number(instance)], |row| lossy_text(row, 0))
+        self.db.first(FIRST_START, [number(instance)], |row| lossy_text(row, ONLY))
     }
 
     fn holds_of_clients(&mut self, instance: u64, at_least: u64) -> Rows<bool> {
@@ -285,13 +284,13 @@ impl MailboxTable for SqliteTables {
 
     fn next_visible(&mut self, instance: u64, now: Timestamp) -> Rows<Option<Timestamp>> {
         let columns = (number(instance), micros(now));
-        let due: Option<i64> = self.db.first(NEXT_DUE, columns, |row| row.get(0))?;
-        let shown: Option<i64> = self.db.first(NEXT_SHOWN, columns, |row| row.get(0))?.flatten();
+        let due: Option<i64> = self.db.value(NEXT_DUE, columns)?;
+        let shown: Option<i64> = self.db.value(NEXT_SHOWN, columns)?.flatten();
         Ok(due.into_iter().chain(shown).min().map(time))
     }
 
     fn oldest_message(&mut self, instance: u64) -> Rows<Option<Timestamp>> {
-        let oldest = self.db.first(OLDEST, [number(instance)], |row| row.get::<_, Option<i64>>(0))?;
+        let oldest = self.db.value::<Option<i64>>(OLDEST, [number(instance)])?;
         Ok(oldest.flatten().map(time))
     }
 
@@ -366,16 +365,13 @@ impl MailboxTable for SqliteTables {
     fn update_message(&mut self, instance: u64, message: &QueuedMessage) -> Rows<()> {
         self.cache.mailbox_changed(instance);
         let (instance, due_at, seq) = key(instance, message);
-        let columns = (
-            instance,
-            due_at,
-            seq,
-            kind_number(message.kind),
-            micros(message.hidden_until),
-            message.attempts,
-            message.mark.map(number),
-        );
-        self.db.execute(UPDATE, columns).map(|_| ())
+        let written = update!(self.db, message [instance: instance, due_at: due_at, seq: seq] {
+            kind: kind_number(message.kind),
+            hidden_until: micros(message.hidden_until),
+            attempt_count: message.attempts,
+            mark: message.mark.map(number),
+        });
+        written.map(|_| ())
     }
 
     fn delete_message(&mut self, instance: u64, message: &QueuedMessage) -> Rows<()> {
@@ -391,8 +387,8 @@ impl MailboxTable for SqliteTables {
     fn calls_of(&mut self, parent: &str) -> Rows<Vec<(u64, String)>> {
         // The character behind the slash ends the range.
         let range = (format!("ST/{parent}/"), format!("ST/{parent}0"));
-        let mut calls: Vec<(u64, String)> =
-            self.db.all(CALLS_IN_RANGE, range, |row| Ok((unsigned(row.get(0)?), row.get(1)?)))?;
+        let read = |row: &Row<'_>| Ok((unsigned(row.get("instance")?), row.get("key")?));
+        let mut calls: Vec<(u64, String)> = self.db.all(CALLS_IN_RANGE, range, read)?;
         calls.retain(|(_, call)| calling_parent(call) == Some(parent));
         Ok(calls)
     }

@@ -9,7 +9,7 @@ use duroxide_provider::{
 
 use super::{SqliteTables, activities, instances};
 use crate::{
-    columns::columns,
+    columns::{columns, insert, update},
     db::{Db, micros, number, time, unsigned},
 };
 
@@ -17,51 +17,11 @@ columns!(node as node_columns: id, name, started_at, seen_at, capability);
 
 const ALL: &str = concat!("SELECT ", node_columns!(), " FROM node ORDER BY id");
 const FIND: &str = "SELECT id, session_owners FROM node WHERE name = ?1";
-const REPLACE: &str = "UPDATE node SET started_at = ?2, seen_at = ?2, session_owners = ?3, capability = ?4
-    WHERE name = ?1";
-const INSERT: &str = "INSERT INTO node (name, started_at, seen_at, session_owners, capability)
-    VALUES (?1, ?2, ?2, ?3, ?4)";
-const RESTORE: &str = "INSERT INTO node (id, name, started_at, seen_at, session_owners, capability)
-    VALUES (?1, ?2, ?3, ?3, ?4, ?5)";
-const TOUCH: &str = "UPDATE node SET seen_at = ?2 WHERE name = ?1";
-const SET_SEEN: &str = "UPDATE node SET seen_at = ?2 WHERE id = ?1";
 const DELETE: &str = "DELETE FROM node WHERE id = ?1";
-
-pub(super) fn find(db: &Db, name: &str) -> Rows<Option<(NodeId, Vec<String>)>> {
-    db.first(FIND, [name], |row| {
-        let owners = serde_json::from_str(&row.get::<_, String>(1)?).unwrap_or_default();
-        Ok((NodeId(unsigned(row.get(0)?)), owners))
-    })
-}
-
-pub(super) fn write(db: &Db, row: &NodeRow, now: Timestamp) -> Rows<NodeId> {
-    let columns = (&row.name, micros(now), owners(row), &row.capability);
-    if db.execute(REPLACE, columns.clone())? == 0 {
-        db.insert(INSERT, columns)?;
-    }
-    Ok(find(db, &row.name)?.map_or(NodeId(0), |(id, _)| id))
-}
-
-pub(super) fn touch(db: &Db, name: &str, now: Timestamp) -> Rows<bool> {
-    Ok(db.execute(TOUCH, (name, micros(now)))? > 0)
-}
-
-pub(super) fn restore(db: &Db, id: NodeId, row: &NodeRow, now: Timestamp) -> Rows<()> {
-    let columns = (number(id.0), &row.name, micros(now), owners(row), &row.capability);
-    db.execute(RESTORE, columns).map(|_| ())
-}
 
 /// A list of texts: `serde_json` cannot fail.
 fn owners(row: &NodeRow) -> String {
     serde_json::to_string(&row.session_owners).unwrap_or_default()
-}
-
-pub(super) fn set_seen(db: &Db, id: NodeId, seen_at: Timestamp) -> Rows<()> {
-    db.execute(SET_SEEN, (number(id.0), micros(seen_at))).map(|_| ())
-}
-
-pub(super) fn delete(db: &Db, id: NodeId) -> Rows<()> {
-    db.execute(DELETE, [number(id.0)]).map(|_| ())
 }
 
 /// The nodes that have joined and not ended.
@@ -79,19 +39,53 @@ pub(crate) fn list(db: &Db) -> Rows<Vec<StoredNode>> {
 
 impl NodeTable for SqliteTables {
     fn node(&mut self, name: &str) -> Rows<Option<(NodeId, Vec<String>)>> {
-        find(&self.db, name)
+        self.db.first(FIND, [name], |row| {
+            let owners = serde_json::from_str(&row.get::<_, String>("session_owners")?).unwrap_or_default();
+            Ok((NodeId(unsigned(row.get("id")?)), owners))
+        })
     }
 
     fn write_node(&mut self, row: &NodeRow, now: Timestamp) -> Rows<NodeId> {
-        write(&self.db, row, now)
+        let found = self.node(&row.name)?.map(|(node, _)| node);
+        if let Some(node) = found {
+            update!(self.db, node [id: number(node.0)] {
+                started_at: micros(now),
+                seen_at: micros(now),
+                session_owners: owners(row),
+                capability: &row.capability,
+            })?;
+            return Ok(node);
+        }
+        insert!(
+            self.db,
+            node {
+                name: &row.name,
+                started_at: micros(now),
+                seen_at: micros(now),
+                session_owners: owners(row),
+                capability: &row.capability,
+            }
+        )?;
+        Ok(NodeId(unsigned(self.db.last_inserted())))
     }
 
     fn touch_node(&mut self, name: &str, now: Timestamp) -> Rows<bool> {
-        touch(&self.db, name, now)
+        Ok(update!(self.db, node [name: name] { seen_at: micros(now) })? > 0)
     }
 
     fn restore_node(&mut self, node: NodeId, row: &NodeRow, now: Timestamp) -> Rows<()> {
-        restore(&self.db, node, row, now)
+        let inserted = insert!(
+            self.db,
+            node {
+                id: number(node.0),
+                name: &row.name,
+                started_at: micros(now),
+                seen_at: micros(now),
+                session_owners: owners(row),
+                capability: &row.capability,
+            }
+        );
+        inserted.map(|_| ())
     }
 
     fn nodes(&mut self) -> Rows<Vec<StoredNode>> {
@@ -99,11 +93,11 @@ impl NodeTable for SqliteTables {
     }
 
     fn set_node_seen(&mut self, node: NodeId, seen_at: Timestamp) -> Rows<()> {
-        set_seen(&self.db, node, seen_at)
+        update!(self.db, node [id: number(node.0)] { seen_at: micros(seen_at) }).map(|_| ())
     }
 
     fn delete_node(&mut self, node: NodeId) -> Rows<()> {
-        delete(&self.db, node)
+        self.db.execute(DELETE, [number(node.0)]).map(|_| ())
     }
 
     fn claims_of(&mut self, node: NodeId, after: Timestamp) -> Rows<Vec<ClaimToken>> {

@@ -19,7 +19,10 @@ use duroxide_provider::rules::Rows;
 
 use self::{literal::longest_literal, stored::StoredTexts};
 use super::sequence::Sequence;
-use crate::db::{Db, number, unsigned};
+use crate::{
+    columns::{columns, insert},
+    db::{Db, number, unsigned},
+};
 
 /// From this many bytes on a text is stored apart: below, a second row costs more than writing one twice. The tests of this
 /// module share all texts.
@@ -27,19 +30,25 @@ const SHARED_BYTES_MIN: usize = if cfg!(test) { 1 } else { 2 << 10 };
 /// Stands in a row for the text that is stored apart.
 const MARK: &str = "\u{1}";
 
-const INSERT: &str = "INSERT INTO payload (id, data) VALUES (?1, ?2)";
 const DELETE: &str = "DELETE FROM payload WHERE id = ?1";
-const LOOK: &str = "SELECT (SELECT min(rowid) FROM released_payload), (SELECT max(id) FROM payload)";
+columns!(look as look_columns: released = "(SELECT min(rowid) FROM released_payload)",
+    stored = "(SELECT max(id) FROM payload)");
+const LOOK: &str = concat!("SELECT ", look_columns!());
+columns!(released as released_columns: payload, instance);
 /// Most have gone into the history, which has an index. For the others the queued rows of their instances are looked at, once
 /// for all of them; an index there would be opened with every message. (SQLite evaluates a CASE in order.)
-const UNUSED: &str = "SELECT released.payload, released.instance FROM released_payload AS released
+const UNUSED: &str = concat!(
+    "SELECT ",
+    released_columns!(),
+    " FROM released_payload AS released
     WHERE CASE
         WHEN EXISTS (SELECT 1 FROM history WHERE history.payload = released.payload) THEN 0
         WHEN released.payload IN (SELECT message.payload FROM message
             WHERE message.instance IN (SELECT instance FROM released_payload) AND message.payload IS NOT NULL) THEN 0
         WHEN released.payload IN (SELECT activity.payload FROM activity
             WHERE activity.instance IN (SELECT instance FROM released_payload) AND activity.payload IS NOT NULL) THEN 0
-        ELSE 1 END";
+        ELSE 1 END"
+);
 const FORGET_RELEASED: &str = "DELETE FROM released_payload";
 
 /// The text of a row in a statement, wherever it is stored. The argument is the row's table or its alias.
@@ -203,7 +212,7 @@ impl Payloads {
     pub(super) fn insert(&mut self, db: &Db, instance: u64, split: &Split<'_>) -> Rows<()> {
         if let (Some(id), Some(text)) = (split.payload, split.new) {
             self.known_to_be_none = false;
-            db.execute(INSERT, (id, text))?;
+            insert!(db, payload { id: id, data: text })?;
             self.known.put(instance, unsigned(id), text);
         }
         Ok(())
@@ -214,13 +223,14 @@ impl Payloads {
         if self.known_to_be_none {
             return Ok(());
         }
-        let look = db.first(LOOK, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let look = db.first(LOOK, [], |row| Ok((row.get(look::released)?, row.get(look::stored)?)))?;
         let (released, stored): (Option<i64>, Option<i64>) = look.unwrap_or_default();
         self.known_to_be_none = stored.is_none();
         if released.is_none() {
             return Ok(());
         }
-        let unused: Vec<(i64, i64)> = db.all(UNUSED, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let unused: Vec<(i64, i64)> =
+            db.all(UNUSED, [], |row| Ok((row.get(released::payload)?, row.get(released::instance)?)))?;
         for (id, instance) in unused {
             db.execute(DELETE, [id])?;
             self.known.forget(unsigned(instance), unsigned(id));

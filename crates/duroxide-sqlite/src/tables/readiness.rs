@@ -6,33 +6,56 @@ use duroxide_provider::{
     store::Readies,
 };
 
-use super::{SqliteTables, instances::STRAYS};
-use crate::db::{Db, limit, micros, number, time, unsigned};
+use super::{
+    SqliteTables,
+    instances::{STRAYS, stray_route},
+};
+use crate::{
+    columns::columns,
+    db::{Db, limit, micros, number, time, unsigned},
+};
 
 /// The next route on which something is ready: routes without ready instances are never visited.
 const NEXT_READY_ROUTE: &str =
     "SELECT route FROM instance WHERE ready IS NOT NULL AND route > ?1 ORDER BY route LIMIT 1";
-const READY_ON_ROUTE: &str =
-    "SELECT ready, id FROM instance WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT ?2";
+columns!(instance as ready_columns: ready, id);
+const READY_ON_ROUTE: &str = concat!(
+    "SELECT ",
+    ready_columns!(),
+    " FROM instance WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT ?2"
+);
 const ANY_READY: &str = "SELECT 1 FROM instance WHERE ready IS NOT NULL LIMIT 1";
 const READY_STRAYS: &str = "SELECT id FROM instance WHERE route = ?1 AND ready IS NOT NULL";
-/// Due instances, and whether each is ready without a closer look, which repeats `decide` of the rules (`rules/readiness.rs`): it is
+/// Whether a due instance is ready without a closer look, which repeats `decide` of the rules (`rules/readiness.rs`): it is
 /// not locked, waited on its route for a message, and that message is visible now. A queue message may be held back by an older
 /// one, so those are left to that function.
-const DUE: &str = "SELECT id, known AND lock_token IS NULL AND coalesce(route, 0) <> 0
-        AND status IS NOT 'ContinuedAsNew'
+macro_rules! is_plainly_ready {
+    () => {
+        concat!(
+            "known AND lock_token IS NULL AND coalesce(route, ",
+            stray_route!(),
+            ") <> ",
+            stray_route!(),
+            " AND status IS NOT 'ContinuedAsNew'
         AND EXISTS (SELECT 1 FROM message WHERE message.instance = instance.id
-            AND due_at <= ?1 AND hidden_until <= ?1 AND kind <> 2)
-    FROM instance WHERE wake_at <= ?1 ORDER BY wake_at, id";
-/// Four seeks in one statement, since it runs after every transaction. A session counts if a queued activity may wait for
-/// the end of its lease.
-const NEXT_DUE: &str = "SELECT
-    (SELECT wake_at FROM instance WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
-    (SELECT wake_at FROM activity WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
-    (SELECT lock_until FROM session WHERE lock_until > ?1
+            AND due_at <= ?1 AND hidden_until <= ?1 AND kind <> 2)"
+        )
+    };
+}
+columns!(due as due_columns: id = "id", is_plainly_ready = is_plainly_ready!());
+const DUE: &str =
+    concat!("SELECT ", due_columns!(), " FROM instance WHERE wake_at <= ?1 ORDER BY wake_at, id");
+// A session counts if a queued activity may wait for the end of its lease.
+columns!(next as next_columns:
+    of_instance = "(SELECT wake_at FROM instance WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1)",
+    of_activity = "(SELECT wake_at FROM activity WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1)",
+    of_session = "(SELECT lock_until FROM session WHERE lock_until > ?1
         AND EXISTS (SELECT 1 FROM activity WHERE activity.session_id = session.session_id)
-     ORDER BY lock_until LIMIT 1),
-    (SELECT remove_at FROM removal_task ORDER BY remove_at LIMIT 1)";
+     ORDER BY lock_until LIMIT 1)",
+    of_removal = "(SELECT remove_at FROM removal_task ORDER BY remove_at LIMIT 1)",
+);
+/// Four seeks in one statement, since it runs after every transaction.
+const NEXT_DUE: &str = concat!("SELECT ", next_columns!());
 
 /// The first route on which something is ready. Every claim asks for stray mailboxes before it asks for routes, and one
 /// seek answers both, as long as nothing was written in between.
@@ -58,7 +81,7 @@ impl FirstRoute {
 }
 
 fn next_ready_route(db: &Db, after: i64) -> Rows<Option<i64>> {
-    db.first(NEXT_READY_ROUTE, [after], |row| row.get(0))
+    db.value(NEXT_READY_ROUTE, [after])
 }
 
 impl ReadyIndex for SqliteTables {
@@ -85,29 +108,35 @@ impl ReadyIndex for SqliteTables {
 
     fn ready_on_route(&mut self, route: RouteId, max: usize) -> Rows<Vec<(u64, u64)>> {
         let columns = (number(route.0), limit(max));
-        self.db.all(READY_ON_ROUTE, columns, |row| Ok((unsigned(row.get(0)?), unsigned(row.get(1)?))))
+        self.db.all(READY_ON_ROUTE, columns, |row| {
+            Ok((unsigned(row.get(instance::ready)?), unsigned(row.get(instance::id)?)))
+        })
     }
 
     fn stray_instances(&mut self) -> Rows<Vec<u64>> {
         if !self.first_route.look(&self.db)? {
             return Ok(Vec::new());
         }
-        let mut strays: Vec<u64> = self.db.all(READY_STRAYS, [STRAYS], |row| row.get(0).map(unsigned))?;
+        let mut strays: Vec<_> = self.db.values(READY_STRAYS, [STRAYS])?.into_iter().map(unsigned).collect();
         strays.sort_unstable();
         Ok(strays)
     }
 
     fn due_instances(&mut self, now: Timestamp) -> Rows<Vec<DueInstance>> {
         self.db.all(DUE, [micros(now)], |row| {
-            Ok(DueInstance { number: unsigned(row.get(0)?), is_plainly_ready: row.get(1)? })
+            Ok(DueInstance {
+                number: unsigned(row.get(due::id)?),
+                is_plainly_ready: row.get(due::is_plainly_ready)?,
+            })
         })
     }
 
     fn next_due(&mut self, sessions_after: Timestamp) -> Rows<Option<Timestamp>> {
         let columns = [micros(sessions_after)];
-        let times: Option<[Option<i64>; 4]> = self
-            .db
-            .first(NEXT_DUE, columns, |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
+        let times: Option<[Option<i64>; next::COUNT]> = self.db.first(NEXT_DUE, columns, |row| {
+            let (instance, activity) = (row.get(next::of_instance)?, row.get(next::of_activity)?);
+            Ok([instance, activity, row.get(next::of_session)?, row.get(next::of_removal)?])
+        })?;
         Ok(times.into_iter().flatten().flatten().min().map(time))
     }
 

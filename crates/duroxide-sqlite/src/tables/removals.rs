@@ -5,80 +5,52 @@ use duroxide_provider::rules::{Removal, RemovalBudget, RemovalTable, RemovedRows
 use rusqlite::Row;
 
 use super::{SqliteTables, payloads::whole_bytes};
-use crate::db::{Db, limit, micros, number, unsigned};
+use crate::{
+    columns::{columns, insert, upsert},
+    db::{Db, limit, micros, number, unsigned},
+};
 
-const WRITE_TASK: &str = "INSERT INTO removal_task (id, remove_at) VALUES (?1, ?2)
-    ON CONFLICT (id) DO UPDATE SET remove_at = excluded.remove_at";
+columns!(removal as removal_columns: id, instance, execution_id);
+
 const DELETE_TASK: &str = "DELETE FROM removal_task WHERE id = ?1";
 const DUE_TASK: &str = "SELECT id FROM removal_task WHERE remove_at <= ?1 ORDER BY remove_at LIMIT 1";
-const INSERT: &str = "INSERT INTO removal (id, task, instance, execution_id) VALUES (?1, ?2, ?3, ?4)";
-const FIRST: &str = "SELECT id, instance, execution_id FROM removal WHERE task = ?1 ORDER BY id LIMIT 1";
+const FIRST: &str =
+    concat!("SELECT ", removal_columns!(), " FROM removal WHERE task = ?1 ORDER BY id LIMIT 1");
 const DELETE: &str = "DELETE FROM removal WHERE id = ?1";
 
-const EVENTS: &str = concat!(
-    "SELECT ",
-    whole_bytes!("history"),
-    ", execution_id, event_id FROM history WHERE instance = ?1 ORDER BY execution_id, event_id LIMIT ?2"
-);
+/// The first rows of an instance: their sizes and keys, at the positions below. More conditions may follow the table.
+macro_rules! sized_rows {
+    ($bytes:expr, $key:literal $(, $key_rest:literal)?; $table:literal $(, $and:literal)?) => {
+        concat!(
+            "SELECT ", $bytes, ", ", $key $(, ", ", $key_rest)?,
+            " FROM ", $table, " WHERE instance = ?1" $(, $and)?,
+            " ORDER BY ", $key $(, ", ", $key_rest)?, " LIMIT ?2"
+        )
+    };
+}
+const BYTES: usize = 0;
+const KEY: usize = BYTES + 1;
+const KEY_REST: usize = KEY + 1;
+
+const EVENTS: &str = sized_rows!(whole_bytes!("history"), "execution_id", "event_id"; "history");
 const DELETE_EVENTS: &str =
     "DELETE FROM history WHERE instance = ?1 AND (execution_id, event_id) <= (?2, ?3)";
-const EVENTS_OF_EXECUTION: &str = concat!(
-    "SELECT ",
-    whole_bytes!("history"),
-    ", event_id FROM history WHERE instance = ?1 AND execution_id = ?3 ORDER BY event_id LIMIT ?2"
-);
+const EVENTS_OF_EXECUTION: &str =
+    sized_rows!(whole_bytes!("history"), "event_id"; "history", " AND execution_id = ?3");
 const DELETE_EVENTS_OF_EXECUTION: &str =
     "DELETE FROM history WHERE instance = ?1 AND execution_id = ?2 AND event_id <= ?3";
-const MESSAGES: &str = concat!(
-    "SELECT ",
-    whole_bytes!("message"),
-    ", due_at, seq FROM message WHERE instance = ?1 ORDER BY due_at, seq LIMIT ?2"
-);
+const MESSAGES: &str = sized_rows!(whole_bytes!("message"), "due_at", "seq"; "message");
 const DELETE_MESSAGES: &str = "DELETE FROM message WHERE instance = ?1 AND (due_at, seq) <= (?2, ?3)";
-const EXECUTIONS: &str = "SELECT octet_length(output), execution_id FROM execution
-    WHERE instance = ?1 ORDER BY execution_id LIMIT ?2";
+const EXECUTIONS: &str = sized_rows!("octet_length(output)", "execution_id"; "execution");
 const DELETE_EXECUTIONS: &str = "DELETE FROM execution WHERE instance = ?1 AND execution_id <= ?2";
-const KEYS: &str = "SELECT octet_length(value), key FROM kv WHERE instance = ?1 ORDER BY key LIMIT ?2";
+const KEYS: &str = sized_rows!("octet_length(value)", "key"; "kv");
 const DELETE_KEYS: &str = "DELETE FROM kv WHERE instance = ?1 AND key <= ?2";
-const CHANGED_KEYS: &str =
-    "SELECT octet_length(value), key FROM kv_change WHERE instance = ?1 ORDER BY key LIMIT ?2";
+const CHANGED_KEYS: &str = sized_rows!("octet_length(value)", "key"; "kv_change");
 const DELETE_CHANGED_KEYS: &str = "DELETE FROM kv_change WHERE instance = ?1 AND key <= ?2";
 const DELETE_CUSTOM_STATUS: &str = "DELETE FROM custom_status WHERE instance = ?1";
 
-pub(super) fn insert(db: &Db, task: u64, removal: &Removal) -> Rows<()> {
-    let columns =
-        (number(removal.number), number(task), number(removal.instance), removal.execution_id.map(number));
-    db.execute(INSERT, columns).map(|_| ())
-}
-
-pub(super) fn first(db: &Db, task: u64) -> Rows<Option<Removal>> {
-    db.first(FIRST, [number(task)], |row| {
-        Ok(Removal {
-            number: unsigned(row.get(0)?),
-            instance: unsigned(row.get(1)?),
-            execution_id: row.get::<_, Option<i64>>(2)?.map(unsigned),
-        })
-    })
-}
-
-pub(super) fn delete(db: &Db, removal: &Removal) -> Rows<()> {
-    db.execute(DELETE, [number(removal.number)]).map(|_| ())
-}
-
-pub(super) fn write_task(db: &Db, task: u64, remove_at: Timestamp) -> Rows<()> {
-    db.execute(WRITE_TASK, (number(task), micros(remove_at))).map(|_| ())
-}
-
-pub(super) fn delete_task(db: &Db, task: u64) -> Rows<()> {
-    db.execute(DELETE_TASK, [number(task)]).map(|_| ())
-}
-
-pub(super) fn due_task(db: &Db, now: Timestamp) -> Rows<Option<u64>> {
-    db.first(DUE_TASK, [micros(now)], |row| row.get(0).map(unsigned))
-}
-
 /// Removes rows within a budget, table by table.
-pub(super) fn remove_rows(db: &Db, removal: &Removal, budget: &mut RemovalBudget) -> Rows<RemovedRows> {
+fn remove_rows(db: &Db, removal: &Removal, budget: &mut RemovalBudget) -> Rows<RemovedRows> {
     let id = number(removal.instance);
     let mut removed = RemovedRows::default();
     if let Some(execution_id) = removal.execution_id {
@@ -97,7 +69,7 @@ pub(super) fn remove_rows(db: &Db, removal: &Removal, budget: &mut RemovalBudget
 
 fn remove_events_of(db: &Db, id: i64, execution_id: i64, budget: &mut RemovalBudget) -> Rows<u64> {
     let columns = (id, limit(budget.rows()), execution_id);
-    let last = last_admitted(db, EVENTS_OF_EXECUTION, columns, budget, |row| row.get::<_, i64>(1))?;
+    let last = last_admitted(db, EVENTS_OF_EXECUTION, columns, budget, |row| row.get::<_, i64>(KEY))?;
     let Some(event_id) = last else { return Ok(0) };
     Ok(db.execute(DELETE_EVENTS_OF_EXECUTION, (id, execution_id, event_id))? as u64)
 }
@@ -109,14 +81,14 @@ fn remove_pairs(
     id: i64,
     budget: &mut RemovalBudget,
 ) -> Rows<u64> {
-    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
+    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(KEY)?, row.get::<_, i64>(KEY_REST)?));
     let last = last_admitted(db, select, (id, limit(budget.rows())), budget, read)?;
     let Some(last) = last else { return Ok(0) };
     Ok(db.execute(delete, (id, last.0, last.1))? as u64)
 }
 
 fn remove_executions(db: &Db, id: i64, budget: &mut RemovalBudget) -> Rows<u64> {
-    let read = |row: &Row<'_>| row.get::<_, i64>(1);
+    let read = |row: &Row<'_>| row.get::<_, i64>(KEY);
     let last = last_admitted(db, EXECUTIONS, (id, limit(budget.rows())), budget, read)?;
     let Some(execution_id) = last else { return Ok(0) };
     Ok(db.execute(DELETE_EXECUTIONS, (id, execution_id))? as u64)
@@ -129,13 +101,13 @@ fn remove_keys(
     id: i64,
     budget: &mut RemovalBudget,
 ) -> Rows<()> {
-    let read = |row: &Row<'_>| row.get::<_, String>(1);
+    let read = |row: &Row<'_>| row.get::<_, String>(KEY);
     let last = last_admitted(db, select, (id, limit(budget.rows())), budget, read)?;
     let Some(key) = last else { return Ok(()) };
     db.execute(delete, (id, key)).map(|_| ())
 }
 
-/// The key of the last row that fits into the budget. The size of a row comes first in its columns.
+/// The key of the last row that fits into the budget.
 fn last_admitted<K>(
     db: &Db,
     select: &'static str,
@@ -144,7 +116,7 @@ fn last_admitted<K>(
     mut key: impl FnMut(&Row<'_>) -> rusqlite::Result<K>,
 ) -> Rows<Option<K>> {
     let admitted = db.all_while(select, columns, |row| {
-        let bytes: Option<i64> = row.get(0)?;
+        let bytes: Option<i64> = row.get(BYTES)?;
         let bytes = usize::try_from(bytes.unwrap_or_default()).unwrap_or_default();
         if budget.spend(bytes) { key(row).map(Some) } else { Ok(None) }
     })?;
@@ -153,27 +125,42 @@ fn last_admitted<K>(
 
 impl RemovalTable for SqliteTables {
     fn insert_removal(&mut self, task: u64, removal: &Removal) -> Rows<()> {
-        insert(&self.db, task, removal)
+        let inserted = insert!(
+            self.db,
+            removal {
+                id: number(removal.number),
+                task: number(task),
+                instance: number(removal.instance),
+                execution_id: removal.execution_id.map(number),
+            }
+        );
+        inserted.map(|_| ())
     }
 
     fn first_removal(&mut self, task: u64) -> Rows<Option<Removal>> {
-        first(&self.db, task)
+        self.db.first(FIRST, [number(task)], |row| {
+            Ok(Removal {
+                number: unsigned(row.get(removal::id)?),
+                instance: unsigned(row.get(removal::instance)?),
+                execution_id: row.get::<_, Option<i64>>(removal::execution_id)?.map(unsigned),
+            })
+        })
     }
 
     fn delete_removal(&mut self, removal: &Removal) -> Rows<()> {
-        delete(&self.db, removal)
+        self.db.execute(DELETE, [number(removal.number)]).map(|_| ())
     }
 
     fn write_removal_task(&mut self, task: u64, remove_at: Timestamp) -> Rows<()> {
-        write_task(&self.db, task, remove_at)
+        upsert!(self.db, removal_task [id: number(task)] { remove_at: micros(remove_at) }).map(|_| ())
     }
 
     fn delete_removal_task(&mut self, task: u64) -> Rows<()> {
-        delete_task(&self.db, task)
+        self.db.execute(DELETE_TASK, [number(task)]).map(|_| ())
     }
 
     fn due_removal_task(&mut self, now: Timestamp) -> Rows<Option<u64>> {
-        due_task(&self.db, now)
+        Ok(self.db.value(DUE_TASK, [micros(now)])?.map(unsigned))
     }
 
     fn remove_rows(&mut self, removal: &Removal, budget: &mut RemovalBudget) -> Rows<RemovedRows> {

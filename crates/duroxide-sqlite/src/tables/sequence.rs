@@ -16,7 +16,7 @@ pub(crate) struct Sequence {
 
 impl Sequence {
     pub(crate) fn read(&mut self, db: &Db) -> Result<(), StoreFailure> {
-        let next: Option<i64> = db.first(READ, [], |row| row.get(0))?;
+        let next: Option<i64> = db.value(READ, [])?;
         self.next = next.ok_or_else(|| {
             StoreFailure::new(FailureClass::Permanent, "the row of table sequence is missing")
         })?;

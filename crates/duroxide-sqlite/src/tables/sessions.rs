@@ -8,17 +8,13 @@ use rusqlite::Row;
 
 use super::SqliteTables;
 use crate::{
-    columns::columns,
+    columns::{columns, update, upsert},
     db::{Db, length, micros, time, unsigned},
 };
 
 columns!(session as session_columns: session_id, owner, lock_until, lease, last_activity_at);
 
 const SELECT: &str = concat!("SELECT ", session_columns!(), " FROM session WHERE session_id = ?1");
-const UPSERT: &str =
-    "INSERT INTO session (session_id, owner, lock_until, lease, last_activity_at) VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT (session_id) DO UPDATE SET owner = ?2, lock_until = ?3, lease = ?4, last_activity_at = ?5";
-const TOUCH: &str = "UPDATE session SET last_activity_at = ?2 WHERE session_id = ?1";
 const LEASED: &str = concat!("SELECT ", session_columns!(), " FROM session WHERE lock_until > ?1");
 const LEASED_TO: &str =
     concat!("SELECT ", session_columns!(), " FROM session WHERE owner = ?2 AND lock_until > ?1");
@@ -39,52 +35,35 @@ pub(crate) fn get(db: &Db, id: &str) -> Rows<Option<SessionRow>> {
     db.first(SELECT, [id], read)
 }
 
-pub(super) fn write(db: &Db, session: &SessionRow) -> Rows<()> {
-    let columns = (
-        &session.id,
-        &session.owner,
-        micros(session.until),
-        length(session.length),
-        micros(session.last_activity_at),
-    );
-    db.execute(UPSERT, columns).map(|_| ())
-}
-
-pub(super) fn touch(db: &Db, id: &str, now: Timestamp) -> Rows<()> {
-    db.execute(TOUCH, (id, micros(now))).map(|_| ())
-}
-
-pub(super) fn leased(db: &Db, owner: Option<&str>, after: Timestamp) -> Rows<Vec<SessionRow>> {
-    let mut leased = match owner {
-        Some(owner) => db.all(LEASED_TO, (micros(after), owner), read)?,
-        None => db.all(LEASED, [micros(after)], read)?,
-    };
-    leased.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-    Ok(leased)
-}
-
-pub(super) fn delete_ended(db: &Db, now: Timestamp) -> Rows<usize> {
-    db.execute(DELETE_ENDED, [micros(now)])
-}
-
 impl SessionTable for SqliteTables {
     fn session(&mut self, id: &str) -> Rows<Option<SessionRow>> {
         get(&self.db, id)
     }
 
     fn write_session(&mut self, session: &SessionRow) -> Rows<()> {
-        write(&self.db, session)
+        let written = upsert!(self.db, session [session_id: &session.id] {
+            owner: &session.owner,
+            lock_until: micros(session.until),
+            lease: length(session.length),
+            last_activity_at: micros(session.last_activity_at),
+        });
+        written.map(|_| ())
     }
 
     fn touch_session(&mut self, id: &str, now: Timestamp) -> Rows<()> {
-        touch(&self.db, id, now)
+        update!(self.db, session [session_id: id] { last_activity_at: micros(now) }).map(|_| ())
     }
 
     fn leased_sessions(&mut self, owner: Option<&str>, after: Timestamp) -> Rows<Vec<SessionRow>> {
-        leased(&self.db, owner, after)
+        let mut leased = match owner {
+            Some(owner) => self.db.all(LEASED_TO, (micros(after), owner), read)?,
+            None => self.db.all(LEASED, [micros(after)], read)?,
+        };
+        leased.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        Ok(leased)
     }
 
     fn delete_ended_sessions(&mut self, now: Timestamp) -> Rows<usize> {
-        delete_ended(&self.db, now)
+        self.db.execute(DELETE_ENDED, [micros(now)])
     }
 }

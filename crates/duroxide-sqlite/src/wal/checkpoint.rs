@@ -10,7 +10,10 @@ use duroxide_provider::store::{FailureClass, StoreFailure};
 use rusqlite::Connection;
 
 use self::mark::{LogFile, Mark};
-use crate::{db::Db, open::Location};
+use crate::{
+    db::{Db, ONLY},
+    open::Location,
+};
 
 /// From this many bytes on the log is checkpointed.
 pub(crate) const LOG_BYTES_DUE: u64 = 4 << 20;
@@ -40,7 +43,7 @@ pub(crate) struct Log {
 impl Log {
     /// The log of a connection to a store.
     pub(crate) fn of(conn: &Connection, location: &Location) -> rusqlite::Result<Self> {
-        let page_bytes: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        let page_bytes: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(ONLY))?;
         let page_bytes = u64::try_from(page_bytes).unwrap_or_default();
         let frames = |bytes: u64| bytes.checked_div(page_bytes).unwrap_or(u64::MAX);
         Ok(Self {
@@ -104,7 +107,8 @@ struct Progress {
 }
 
 fn run(db: &Db, sql: &'static str) -> Result<Progress, StoreFailure> {
-    let progress =
-        db.first(sql, [], |row| Ok(Progress { busy: row.get(0)?, length: row.get(1)?, done: row.get(2)? }))?;
+    let progress = db.first(sql, [], |row| {
+        Ok(Progress { busy: row.get("busy")?, length: row.get("log")?, done: row.get("checkpointed")? })
+    })?;
     Ok(progress.unwrap_or(Progress { busy: false, length: 0, done: 0 }))
 }

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use duroxide_provider::store::{StoreEngine, StoreReader, TellOfWrite};
+use duroxide_provider::{
+    NodeId,
+    store::{Answer, NodeRow, Op, StoreEngine, StoreReader, TellOfWrite},
+};
 
 use crate::fixture::*;
 
@@ -29,6 +32,20 @@ fn two_writers_share_locks_and_attempts() {
     assert!(second.commit(&claim.lock_token, first_round("order-1")).is_err());
     first.commit(&taken_over.lock_token, first_round("order-1")).unwrap();
     assert_eq!(second.event_ids("order-1"), [1, 2]);
+}
+
+fn join(store: &mut Store, name: &str) -> NodeId {
+    let row = NodeRow { name: name.to_owned(), session_owners: Vec::new(), capability: String::new() };
+    let Answer::Joined(node) = store.apply(&Op::JoinNode(row)) else { panic!("it joins") };
+    node
+}
+
+#[test]
+fn a_node_that_joins_again_has_its_number_and_others_have_their_own() {
+    let mut store = Store::in_memory();
+    let (one, other) = (join(&mut store, "one"), join(&mut store, "other"));
+    assert_ne!(one, other);
+    assert_eq!((join(&mut store, "one"), join(&mut store, "other")), (one, other));
 }
 
 /// Routes and lanes that another writer made are found by their number.

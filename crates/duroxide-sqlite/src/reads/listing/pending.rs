@@ -25,7 +25,7 @@ macro_rules! with_start {
 const SELECT: &str = concat!(
     "SELECT instance.id, instance_id, created_at, updated_at, (SELECT ",
     whole_data!("message"),
-    " FROM message WHERE message.instance = instance.id AND kind <= 1 ORDER BY kind, due_at, seq LIMIT 1)
+    " FROM message WHERE message.instance = instance.id AND kind <= 1 ORDER BY kind, due_at, seq LIMIT 1) AS first_start
     FROM ",
     with_start!(),
     " AND start.instance < ?1 AND instance_id >= ?2 AND (?3 IS NULL OR instance_id < ?3)
@@ -82,12 +82,17 @@ fn rows(
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<SelectedInstance> {
-    let (created_at, updated_at) = (time(row.get(2)?), time(row.get(3)?));
-    let info = pending_info(lossy_text(row, 1)?, &lossy_text(row, 4)?, created_at, updated_at);
-    Ok(SelectedInstance { row: unsigned(row.get(0)?), info })
+    let (created_at, updated_at) = (time(row.get("created_at")?), time(row.get("updated_at")?));
+    let info = pending_info(
+        lossy_text(row, "instance_id")?,
+        &lossy_text(row, "first_start")?,
+        created_at,
+        updated_at,
+    );
+    Ok(SelectedInstance { row: unsigned(row.get("id")?), info })
 }
 
 /// How many instances are pending.
 pub(crate) fn count(db: &Db) -> Result<u64, StoreFailure> {
-    Ok(db.first(COUNT, [], |row| row.get(0))?.map(unsigned).unwrap_or_default())
+    Ok(db.value(COUNT, [])?.map(unsigned).unwrap_or_default())
 }
