@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The pause between two sweeps, unless the options ask for more frequent ones.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// The shortest pause between two sweeps.
 const SWEEP_INTERVAL_MIN: Duration = Duration::from_millis(50);
 /// The longest pause if the sweeper has to end cancelled instances.
