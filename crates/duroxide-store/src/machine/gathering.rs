@@ -18,6 +18,8 @@ const WAIT_MAX: Duration = Duration::from_millis(5);
 /// The store stops waiting if nothing came for a quarter of the wait, but for at least `GAP_MIN` and at most `GAP_MAX`.
 const GAP_MIN: Duration = Duration::from_micros(200);
 const GAP_MAX: Duration = Duration::from_millis(1);
+/// The next fetch of a caller is waited for only after a commit that took this long. A quicker one costs less than the wait.
+const FETCH_COMMIT_MIN: Duration = Duration::from_millis(2);
 
 /// The results that are expected after the last commit.
 #[derive(Debug, Default)]
@@ -28,6 +30,8 @@ pub(super) struct Gathering {
     until: Timestamp,
     gap: Duration,
     arrived_at: Timestamp,
+    /// Whether the last commit took so long that a fetch is worth a wait.
+    waits_for_fetch: bool,
 }
 
 impl Gathering {
@@ -37,7 +41,8 @@ impl Gathering {
         let expected = claims + self.expected.saturating_sub(operations) / 2;
         let wait = if expected < CLAIMS_MIN { Duration::ZERO } else { (took / 2).min(WAIT_MAX) };
         let (until, gap) = (now.saturating_add(wait), (wait / 4).clamp(GAP_MIN, GAP_MAX));
-        *self = Self { expected, until, gap, arrived_at: now };
+        let waits_for_fetch = took >= FETCH_COMMIT_MIN;
+        *self = Self { expected, until, gap, arrived_at: now, waits_for_fetch };
     }
 
     /// Notes that a request came in.
@@ -55,7 +60,7 @@ impl Gathering {
         now: Timestamp,
     ) -> Option<Timestamp> {
         let until = self.until.min(self.arrived_at.saturating_add(self.gap));
-        let is_worth_it = lacks_fetch || waiting < self.expected / PART;
+        let is_worth_it = (lacks_fetch && self.waits_for_fetch) || waiting < self.expected / PART;
         (is_worth_it && now < until).then_some(until)
     }
 
@@ -97,6 +102,7 @@ mod tests {
         assert_eq!(gathering.goes_on_until(25, true, at(10)), Some(at(500)));
         assert_eq!(gathering.goes_on_until(25, true, at(500)), None, "it does not come");
         assert_eq!(Gathering::default().goes_on_until(25, true, at(0)), None, "nothing was handed out");
+        assert_eq!(after_commit(100, MS).goes_on_until(25, true, at(0)), None, "the commit was quick");
     }
 
     /// The clock was set back: a time of before may be far away.

@@ -45,7 +45,10 @@ impl<'a> Measured<'a> {
         if self.runs_of(side).next().is_none() {
             return String::new();
         }
-        let Some(sample) = self.sample(side, line) else { return "error".to_owned() };
+        let Some(sample) = self.sample(side, line) else {
+            let has_failed = self.runs_of(side).any(Result::is_err);
+            return if has_failed { "error".to_owned() } else { String::new() };
+        };
         let failed: u64 = self.runs_of(side).flatten().map(|report| report.failed).sum();
         let mut text = number(sample.median);
         if sample.min < sample.max {
