@@ -174,16 +174,21 @@ impl PostgresEngine {
             self.hears_of_ready || self.session.as_ref().is_some_and(|session| session.is_listening());
         self.tables().floors().switch(hears);
         if !hears {
-            self.tables().forget_ready();
+            self.tables().forget_ready(News::ANYTHING.readies());
         }
         let is_alone = self.session.as_ref().is_none_or(|session| !session.has_peers());
         if batch.operations.iter().any(|submitted| matches!(*submitted.op, Op::EndNode { .. })) {
             self.tables().floors().forget_due();
         }
+        if batch.promote && self.due.take_left() {
+            self.tables().forget_ready(Readies { instances: true, activities: false });
+        }
         let prefetched = self
             .tables()
             .prefetch(&Needs::of(batch, now), is_alone)
             .map_err(|trouble| fault_of(trouble, None))?;
+        let listening = self.session.as_ref().filter(|session| session.is_listening());
+        self.rules.share_new_instances(listening.map_or(1, |session| session.claiming_processes()));
         self.rules.begin(prefetched.now).map_err(|failure| {
             let trouble = self.tables().take_trouble();
             fault_of(trouble.unwrap_or_else(|| Trouble::new(Class::Refused, failure.message)), None)
@@ -230,6 +235,11 @@ impl PostgresEngine {
     fn commit(&mut self, batch: &Batch<'_>, mut done: Done, began: Instant) -> Result<Done, Fault> {
         let news = self.news_of(&done);
         let notification = self.notification(news);
+        let left: Vec<u64> = self.rules.left_to_others().collect();
+        if !left.is_empty() {
+            self.due.leave_to_others(began);
+        }
+        self.tables().leave_to_others(left);
         let asks = self.clock == Clock::Caller || self.due.is_asked_by(batch);
         let committed = match self.tables().commit_and_look(done.now, asks, notification) {
             Ok(committed) => committed,
@@ -237,7 +247,7 @@ impl PostgresEngine {
         };
         self.rules.committed();
         self.note_told(committed.was_told);
-        done.next_wake = NextWake::Known(match committed.due {
+        let due = match committed.due {
             Looked::Asked(next) => {
                 self.due.learn(began, next.map(|at| at.saturating_since(done.now)));
                 next.map(|at| on_callers_clock(at, done.now, batch.now))
@@ -246,7 +256,9 @@ impl PostgresEngine {
                 self.due.add(began, earliest.map(|at| at.saturating_since(done.now)));
                 self.due.on_clock(began, batch.now)
             }
-        });
+        };
+        let left = self.due.left_on_clock(began, batch.now);
+        done.next_wake = NextWake::Known(due.into_iter().chain(left).min());
         Ok(done)
     }
 
@@ -297,8 +309,9 @@ impl StoreEngine for PostgresEngine {
             return Ok(Some(now));
         }
         let asked_at = Instant::now();
+        let left = self.due.left_on_clock(asked_at, now);
         if self.clock == Clock::Database && self.due.is_fresh() {
-            return Ok(self.due.on_clock(asked_at, now));
+            return Ok(self.due.on_clock(asked_at, now).into_iter().chain(left).min());
         }
         let next = self.rules.next_wake()?;
         let here = match self.clock {
@@ -306,7 +319,7 @@ impl StoreEngine for PostgresEngine {
             Clock::Caller => now,
         };
         self.due.learn(asked_at, next.map(|at| at.saturating_since(here)));
-        Ok(next.map(|at| on_callers_clock(at, here, now)))
+        Ok(next.map(|at| on_callers_clock(at, here, now)).into_iter().chain(left).min())
     }
 
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
@@ -324,7 +337,7 @@ impl StoreEngine for PostgresEngine {
         self.polled_at = Instant::now();
         let told = self.told.unwrap_or(News::ANYTHING);
         self.tables().floors().lower(told);
-        self.tables().forget_ready();
+        self.tables().forget_ready(told.readies());
         Ok(true)
     }
 

@@ -16,7 +16,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::{SyncSender, sync_channel},
     },
     thread::JoinHandle,
@@ -46,6 +46,8 @@ pub(crate) struct SessionState {
     listening: AtomicBool,
     /// Whether another process listens.
     has_peers: AtomicBool,
+    /// How many processes have nodes, this one included.
+    claiming_processes: AtomicUsize,
     tell: Mutex<Option<TellOfWrite>>,
     /// Dead nodes that were found; the session connection holds their locks.
     gone: Mutex<Vec<String>>,
@@ -153,6 +155,7 @@ impl SessionState {
             intake: AtomicBool::new(false),
             listening: AtomicBool::new(false),
             has_peers: AtomicBool::new(false),
+            claiming_processes: AtomicUsize::new(1),
             tell: Mutex::new(None),
             gone: Mutex::new(Vec::new()),
             interrupted: AtomicBool::new(false),
@@ -171,6 +174,11 @@ impl SessionState {
     /// Whether another process receives notifications.
     pub(crate) fn has_peers(&self) -> bool {
         self.has_peers.load(Ordering::SeqCst)
+    }
+
+    /// How many processes have nodes, this one included.
+    pub(crate) fn claiming_processes(&self) -> usize {
+        self.claiming_processes.load(Ordering::SeqCst)
     }
 
     /// What other processes have committed since the last call.
@@ -223,6 +231,10 @@ impl SessionState {
 
     fn set_peers(&self, has_peers: bool) {
         self.has_peers.store(has_peers, Ordering::SeqCst);
+    }
+
+    fn set_claiming_processes(&self, processes: usize) {
+        self.claiming_processes.store(processes, Ordering::SeqCst);
     }
 
     fn note_gone(&self, node: String) {

@@ -19,7 +19,10 @@ mod working_set;
 use std::time::{Duration, Instant};
 
 use duroxide_core::Timestamp;
-use duroxide_provider::{rules::InstanceRow, store::StoreFailure};
+use duroxide_provider::{
+    rules::InstanceRow,
+    store::{Readies, StoreFailure},
+};
 use tokio_postgres::Row;
 
 pub(crate) use self::{
@@ -79,6 +82,7 @@ pub struct PostgresTables {
     row_cache: RowCache,
     /// What the last committed transaction has left for the row cache.
     committed: Option<WorkingSet>,
+    left_to_others: Vec<u64>,
     /// Numbers that were drawn and not used, after everything was loaded that this node has in memory.
     reserve: Numbers,
     clock: DatabaseClock,
@@ -149,6 +153,7 @@ impl PostgresTables {
             floors: Floors::default(),
             row_cache: RowCache::default(),
             committed: None,
+            left_to_others: Vec::new(),
             reserve: Numbers::default(),
             clock: DatabaseClock::default(),
             relied_on_cache: false,
@@ -245,10 +250,10 @@ impl PostgresTables {
         self.relied_on_cache
     }
 
-    /// Others may have made something ready.
-    pub(crate) fn forget_ready(&mut self) {
+    /// Others may have made something ready in these queues.
+    pub(crate) fn forget_ready(&mut self, queues: Readies) {
         self.cache_committed();
-        self.row_cache.forget_ready();
+        self.row_cache.forget_ready(queues);
     }
 
     /// Lets the row cache take what the last transaction has left. That can wait until the callers of the transaction are
@@ -256,7 +261,14 @@ impl PostgresTables {
     pub(crate) fn cache_committed(&mut self) {
         if let Some(set) = self.committed.take() {
             self.row_cache.take(set);
+            self.row_cache.forget_instances(std::mem::take(&mut self.left_to_others));
         }
+    }
+
+    /// The committed transaction left these ready instances to other processes. The row cache forgets them, so that it need not
+    /// be verified for every claim whether they are still there.
+    pub(crate) fn leave_to_others(&mut self, instances: Vec<u64>) {
+        self.left_to_others = instances;
     }
 
     fn rollback(&mut self) {

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 use duroxide_core::WorkItem;
 use duroxide_postgres::{PostgresOptions, PostgresProvider};
 use duroxide_provider::{
-    OrchestrationClaim, OrchestrationFetch, Provider, TagFilter, WorkFetch,
+    NodeAnnouncement, OrchestrationClaim, OrchestrationFetch, Provider, TagFilter, WorkFetch,
     testing::{Turn, items},
 };
 use fixture::{fresh_options, sql::Admin};
@@ -242,4 +242,41 @@ async fn work_that_nobody_told_of_is_found_by_looking() {
     let silent = PostgresProvider::open(quiet).await.unwrap();
     let (claims, ()) = tokio::join!(fetch(&waiting, 1, 3 * SOON), start(&silent, "untold", 1));
     assert_eq!(claims.len(), 1);
+}
+
+/// A process that stores many starts leaves a share of them to the others. What those do not claim, it claims itself a moment
+/// later: they may lack the handler, or have no free slot.
+#[tokio::test]
+async fn new_instances_are_left_to_another_process_and_claimed_if_it_does_not() {
+    let Some(server) = postgres_server::server() else { return };
+    let options = fresh_options(server);
+    let one = PostgresProvider::open(options.clone()).await.unwrap();
+    let other = PostgresProvider::open(options).await.unwrap();
+    let mut memberships = Vec::new();
+    for (store, name) in [(&one, "one"), (&other, "other")] {
+        let node = NodeAnnouncement { name: name.to_owned(), ..NodeAnnouncement::default() };
+        memberships.push(store.join_node(&node).await.unwrap().unwrap());
+    }
+    for round in 0.. {
+        let name = format!("left-{round}");
+        let (own, ()) = tokio::join!(fetch(&one, STARTS, SOON), start(&one, &name, STARTS));
+        let left = fetch(&other, STARTS, Duration::ZERO).await;
+        if !left.is_empty() {
+            assert!(!own.is_empty());
+            break;
+        }
+        // The first has not noticed the other yet, or has claimed all of it by now.
+        assert!(round < 200, "nothing was left");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    while !fetch(&one, STARTS, Duration::from_secs(1)).await.is_empty() {}
+    let claim_all = async {
+        let mut claimed = 0;
+        while claimed < STARTS {
+            claimed += fetch(&one, STARTS, SOON).await.len();
+        }
+        claimed
+    };
+    let all = tokio::time::timeout(SOON, async { tokio::join!(claim_all, start(&one, "all", STARTS)) });
+    assert_eq!(all.await.unwrap().0, STARTS);
 }

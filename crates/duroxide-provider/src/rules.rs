@@ -16,6 +16,8 @@
 //!   [`CLAIM_BYTES_MAX`](crate::store::bounds::CLAIM_BYTES_MAX) bytes (at least one row), and beyond that adds the first
 //!   visible start and the first visible `ContinueAsNew`. What was selected is delivered in the order in which it became
 //!   visible: [`sort_for_delivery`](crate::store::sort_for_delivery). An abandon changes neither order.
+//! * **Shares.** Where several processes claim, the claims of a transaction take an equal share of the instances that it
+//!   begins, those with the lowest numbers, and at least one. Later transactions of any process take the others.
 //! * **Undecodable rows** are counted, hidden and left out; they count towards the bounds of a claim. If nothing is
 //!   left, or an unknown instance is left without its start, the instance is not locked and no other row of it is
 //!   counted, and the claim goes on with what is visible behind them. A hidden row that cannot be decoded holds no queue
@@ -118,6 +120,10 @@ pub struct Rules<T> {
     early_messages: BTreeSet<u64>,
     /// The instances of the rounds that this transaction commits.
     rounds_of: BTreeSet<u64>,
+    /// Instances that the transaction has begun.
+    begun: BTreeSet<u64>,
+    /// How many processes claim from this store.
+    claiming_processes: usize,
 }
 
 /// Settings of the rules.
@@ -149,6 +155,8 @@ impl<T> Rules<T> {
             is_first_attempt: false,
             early_messages: BTreeSet::new(),
             rounds_of: BTreeSet::new(),
+            begun: BTreeSet::new(),
+            claiming_processes: 1,
         }
     }
 
@@ -171,6 +179,18 @@ impl<T> Rules<T> {
     /// process, so the result of a later attempt has an attempt when it is sent.
     pub fn count_early_turns(&mut self) {
         self.early_turns = true;
+    }
+
+    /// So many processes claim from this store, as far as its engine knows; 1 if it does not know. Of the instances that a
+    /// transaction begins, its own claims take an equal share.
+    pub fn share_new_instances(&mut self, claiming_processes: usize) {
+        self.claiming_processes = claiming_processes.max(1);
+    }
+
+    /// The instances that the transaction has begun and leaves to other processes, lowest number first.
+    pub fn left_to_others(&self) -> impl Iterator<Item = u64> + '_ {
+        let own = self.begun.len().div_ceil(self.claiming_processes);
+        self.begun.iter().skip(own).copied()
     }
 
     /// The store was opened anew: leases are checked again by the next transaction.
@@ -204,6 +224,7 @@ impl<T: Tables> TransactionSteps for Rules<T> {
         self.promoted_before = self.promoted_at;
         self.early_messages.clear();
         self.rounds_of.clear();
+        self.begun.clear();
         if !self.leases_checked {
             self.shorten_leases()?;
         }

@@ -262,6 +262,8 @@ impl Served<'_> {
         let row = within(self.client.query_one(check, &[&self.held.nodes()])).await?;
         self.check_at = Instant::now() + self.pause(&row)?;
         self.state.set_peers(row.try_get::<_, i64>("listeners")? > 1);
+        let claiming = usize::try_from(row.try_get::<_, i64>("takers")?).unwrap_or(1);
+        self.state.set_claiming_processes(claiming.max(1));
         let gone: Vec<String> = row.try_get("gone")?;
         let may_end = self.held.has_own();
         for node in gone {

@@ -10,7 +10,10 @@ use proptest::prelude::*;
 
 use super::MemoryEngine;
 use crate::{
-    store::{DeadLetterReason, MessageKind, MessageSnapshot, Op, StoreSnapshot, bounds::CLAIM_MESSAGES_MAX},
+    store::{
+        Batch, DeadLetterReason, MessageKind, MessageRow, MessageSnapshot, Op, StoreEngine, StoreSnapshot,
+        Submitted, WaitingFetch, bounds::CLAIM_MESSAGES_MAX,
+    },
     testing::{
         Driver, ModelEngine, Observation, Scenario, Step, Subject, check_invariants, compare,
         items::{self, NONSENSE},
@@ -52,6 +55,27 @@ fn a_claim_goes_on_behind_rows_that_it_cannot_decode() {
         let claimed = s.claim_all(&batch_fetch(2)).items;
         let counts: Vec<_> = claimed.iter().map(|claim| (&*claim.instance, claim.messages.len())).collect();
         assert_eq!(counts, [("new", CLAIM_MESSAGES_MAX + 1), ("known", 1)]);
+    }
+}
+
+/// Other processes would have nothing to do if the one that stores all starts claimed them, too.
+#[test]
+fn a_transaction_claims_its_share_of_the_instances_that_it_begins() {
+    for (processes, shares) in [(1, [7, 0]), (2, [4, 3]), (3, [3, 4]), (9, [1, 6])] {
+        let mut engine = MemoryEngine::default();
+        engine.rules().share_new_instances(processes);
+        let message = |number: u32| MessageRow::new(items::start(&number.to_string()), None).unwrap();
+        let starts: Vec<Op> = (0..7).map(message).map(Op::EnqueueMessage).collect();
+        let claimed = |engine: &mut MemoryEngine, starts: &[Op], nonce| {
+            let operations = starts.iter().map(Submitted::now).collect();
+            let fetch = batch_fetch(100);
+            let instance_fetches = vec![WaitingFetch::new(&fetch)];
+            let batch = Batch { operations, instance_fetches, nonce, ..Batch::default() };
+            let mut done = engine.transact(&batch).unwrap();
+            done.instances.remove(0).unwrap().items.len()
+        };
+        let first = claimed(&mut engine, &starts, 1);
+        assert_eq!([first, claimed(&mut engine, &[], 2)], shares, "{processes} processes");
     }
 }
 

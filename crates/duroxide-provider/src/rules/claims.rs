@@ -101,6 +101,9 @@ impl<T: Tables> Rules<T> {
                 None => found.extend(self.tables.ready_on_route(id, limit)?),
             }
         }
+        // A process that stores many starts would otherwise claim all of them, while other processes have nothing to do.
+        let left: BTreeSet<u64> = self.left_to_others().collect();
+        found.retain(|(_, number)| !left.contains(number));
         found.sort_unstable();
         found.truncate(limit);
         Ok(found.into_iter().map(|(_, number)| number).collect())

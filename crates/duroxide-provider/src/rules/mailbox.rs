@@ -47,7 +47,11 @@ impl<T: Tables> Rules<T> {
         let (number, ready) = (self.tables.next_number()?, self.tables.next_number()?);
         let mut row = InstanceRow::mailbox(number, &message.instance, self.now);
         row.ready_for_start(route, ready);
-        Ok(self.tables.insert_instance(&row)? && self.insert_message(number, message)?)
+        let is_new = self.tables.insert_instance(&row)? && self.insert_message(number, message)?;
+        if is_new && self.claiming_processes > 1 {
+            self.begun.insert(number);
+        }
+        Ok(is_new)
     }
 
     /// Queues a message of this instance.

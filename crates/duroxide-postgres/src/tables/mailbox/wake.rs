@@ -1,7 +1,7 @@
 //! One statement that stores a message and makes the instance ready that waits for it.
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::MessageRow;
+use duroxide_provider::store::{MessageRow, Readies};
 
 use crate::{
     connection::{Frame, Query, parameters},
@@ -65,7 +65,7 @@ impl PostgresTables {
             self.connection.trip(&[query], Frame::Single).inspect_err(|_| self.row_cache.distrust())?;
         let Some(row) = answers.first().and_then(|rows| rows.first()) else { return Ok(None) };
         // The row cache knows nothing of it.
-        self.forget_ready();
+        self.forget_ready(Readies { instances: true, activities: false });
         // What was drawn before would stand in front of this instance, although it becomes ready later.
         let first = row.number("first")?;
         self.reserve.replace(vec![first]);

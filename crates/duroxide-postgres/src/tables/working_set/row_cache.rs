@@ -14,7 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use duroxide_provider::rules::{InstanceRow, LaneId, Readiness, RouteId};
+use duroxide_provider::{
+    rules::{InstanceRow, LaneId, Readiness, RouteId},
+    store::Readies,
+};
 
 pub(in crate::tables) use self::recall::Accepted;
 use super::{Mailbox, WorkingSet};
@@ -112,10 +115,14 @@ impl RowCache {
         *self = Self { is_only_writer: self.is_only_writer, pause: self.pause, ..Self::default() };
     }
 
-    /// Others may have made something ready.
-    pub(in crate::tables) fn forget_ready(&mut self) {
-        self.all_ready_instances = AllReady(None);
-        self.all_ready_activities = AllReady(None);
+    /// Others may have made something ready in these queues.
+    pub(in crate::tables) fn forget_ready(&mut self, queues: Readies) {
+        if queues.instances {
+            self.all_ready_instances = AllReady(None);
+        }
+        if queues.activities {
+            self.all_ready_activities = AllReady(None);
+        }
     }
 
     /// Where a transaction has read all rows that can be claimed, those that become ready from now on are written by this
@@ -153,7 +160,9 @@ impl RowCache {
 
     /// Compares the first rows of the store with the first ones here.
     pub(in crate::tables) fn compare_first(&mut self, first: Option<FirstReady>) {
-        let Some(first) = first.filter(|first| !first.has_others) else { return self.forget_ready() };
+        let Some(first) = first.filter(|first| !first.has_others) else {
+            return self.forget_ready(Readies { instances: true, activities: true });
+        };
         let instance = self.ready_instances.iter().map(|(_, place, _)| *place).min();
         self.all_ready_instances.compare(first.instance == instance);
         let activity = self.ready_activities.iter().map(|(_, number)| *number).min();
@@ -201,6 +210,11 @@ impl RowCache {
         self.bytes += cached.bytes;
         self.numbers.insert(cached.row.id.clone(), number);
         self.instances.insert(number, cached);
+    }
+
+    /// Forgets instances, wherever they are now.
+    pub(in crate::tables) fn forget_instances(&mut self, numbers: Vec<u64>) {
+        numbers.into_iter().for_each(|number| self.remove_instance(number));
     }
 
     fn remove_instance(&mut self, number: u64) {
