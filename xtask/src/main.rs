@@ -53,6 +53,11 @@ enum Command {
     /// The packages stand below `testing/beside`, each with its own versions. `test` runs the part with the oldest
     /// rusqlite.
     Beside,
+    /// Run the PostgreSQL tests on other major versions of the server, 14 and 18 unless told otherwise.
+    ///
+    /// The newest release of each is fetched with npm into `target/postgres`, for Linux on x86-64. A version that is too old for
+    /// a store must be refused: of 13 only that is tested. Needs nextest.
+    TestPostgresVersions(postgres::versions::Options),
     /// Run the timing-sensitive tests again and again and report every failure.
     ///
     /// These are all tests of the crates that know a clock, a thread or a process; the pure crates cannot be
@@ -99,6 +104,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Citations => citations::check_repository(),
         Command::Tidy => tidy::check_workspace(),
         Command::Beside => beside::run(),
+        Command::TestPostgresVersions(options) => postgres::versions::run(&options),
         Command::Repeat(options) => repeat::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Measure(options) => measure::run(&options),

@@ -1,5 +1,7 @@
 //! PostgreSQL, PgBouncer and OpenSSL for the tests of `duroxide-postgres`.
 
+pub(crate) mod versions;
+
 use std::path::Path;
 
 use crate::step::answers;

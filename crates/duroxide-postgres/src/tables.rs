@@ -87,8 +87,6 @@ pub struct PostgresTables {
     reserve: Numbers,
     clock: DatabaseClock,
     relied_on_cache: bool,
-    /// The longest lease of an instance that a fetch asked for.
-    longest_lease: Duration,
 }
 
 /// The database's clock, as it was last read.
@@ -157,7 +155,6 @@ impl PostgresTables {
             reserve: Numbers::default(),
             clock: DatabaseClock::default(),
             relied_on_cache: false,
-            longest_lease: Duration::ZERO,
         }
     }
 
@@ -207,8 +204,6 @@ impl PostgresTables {
     pub(crate) fn prefetch(&mut self, needs: &Needs<'_>, is_alone: bool) -> Result<Prefetched, Trouble> {
         self.forget();
         self.cache_committed();
-        let leases = needs.instance_fetches.iter().map(|fetch| fetch.lock_timeout);
-        self.longest_lease = leases.fold(self.longest_lease, Duration::max);
         self.relied_on_cache = self.row_cache.is_trusted();
         if let Some(now) = self.recall(needs, is_alone) {
             self.phase = Phase::Recalled;

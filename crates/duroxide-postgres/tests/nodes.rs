@@ -103,21 +103,53 @@ fn a_number_that_was_drawn_before_its_mailbox_was_locked_is_not_used() {
     assert_eq!(next[0].messages, [items::raise("a", "late")]);
 }
 
-/// A process with longer leases than most looks for longer ones.
+/// D10: the process that ends the node need not know how long its leases are. The instance waits for a timer that is due before its
+/// lease ends, or later, or has just been started.
 #[test]
 fn what_a_dead_node_held_is_found_however_long_its_leases_are() {
-    let Some((mut one, _)) = two_nodes() else { return };
-    for lease in [Duration::from_secs(30), Duration::from_secs(60 * 60 * 24)] {
-        let name = format!("dead after {lease:?}");
-        let row = NodeRow { name: name.clone(), session_owners: Vec::new(), capability: "{}".to_owned() };
-        let Ok(Answer::Joined(dead)) = one.run(vec![Op::JoinNode(row)]).0.answers[0] else { unreachable!() };
-        one.run(vec![start(&name)]);
-        let fetch = InstanceFetch { lock_timeout: lease, node: Some(dead), ..scenario::batch_fetch(1) };
-        assert_eq!(one.claim_with(fetch).len(), 1);
-        assert_eq!(one.claim(1).0.len(), 0);
-        one.run(vec![Op::EndNode { name, blamed: None }]);
-        assert_eq!(one.claim(1).0.len(), 1, "{lease:?}");
+    let Some((mut dead, mut heir)) = two_nodes() else { return };
+    for lease in [Duration::from_secs(30), Duration::from_secs(600), Duration::from_secs(60 * 60 * 24)] {
+        for timer in [None, Some(Duration::from_secs(300)), Some(Duration::from_secs(60 * 60))] {
+            let name = format!("dead after {lease:?}, {timer:?}");
+            let row = NodeRow { name: name.clone(), session_owners: Vec::new(), capability: "{}".to_owned() };
+            let joined = dead.run(vec![Op::JoinNode(row)]).0;
+            let Ok(Answer::Joined(node)) = joined.answers[0] else { unreachable!() };
+            dead.run(vec![start(&name)]);
+            if let Some(timer) = timer {
+                let claimed = dead.claim(1).0;
+                let due = dead.at.saturating_add(timer).as_millis();
+                dead.run(vec![commit(&claimed[0], Turn::first(&name).timer(due))]);
+                dead.raise(&name);
+            }
+            let fetch = InstanceFetch { lock_timeout: lease, node: Some(node), ..scenario::batch_fetch(1) };
+            assert_eq!(dead.claim_with(fetch).len(), 1);
+            assert_eq!(heir.claim(1).0.len(), 0);
+            heir.run(vec![Op::EndNode { name: name.clone(), blamed: None }]);
+            let again = heir.claim(1).0;
+            assert_eq!(again.len(), 1, "{name}");
+            heir.run(vec![commit(&again[0], Turn::later(&again[0]).complete("done"))]);
+        }
     }
+}
+
+/// D10: the same for a lease that has lasted for a while, and was looked at meanwhile.
+#[test]
+fn what_a_dead_node_held_is_found_after_minutes() {
+    let Some(server) = postgres_server::server() else { return };
+    let mut node = Node::open_in_virtual_time(&fresh_options(server), 1);
+    let row = NodeRow { name: "dead".to_owned(), session_owners: Vec::new(), capability: "{}".to_owned() };
+    let Ok(Answer::Joined(dead)) = node.run(vec![Op::JoinNode(row)]).0.answers[0] else { unreachable!() };
+    node.run(vec![start("a")]);
+    let lease = Duration::from_secs(600);
+    let fetch = InstanceFetch { lock_timeout: lease, node: Some(dead), ..scenario::batch_fetch(1) };
+    assert_eq!(node.claim_with(fetch).len(), 1);
+    for _ in 0..5 {
+        node.clock = node.clock.saturating_add(Duration::from_secs(100));
+        assert_eq!(node.claim(1).0.len(), 0);
+    }
+    node.run(vec![Op::EndNode { name: "dead".to_owned(), blamed: None }]);
+    assert_eq!(node.claim(1).0.len(), 1);
+    assert!(node.engine.snapshot().is_ok());
 }
 
 #[test]

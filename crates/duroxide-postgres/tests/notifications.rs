@@ -280,3 +280,39 @@ async fn new_instances_are_left_to_another_process_and_claimed_if_it_does_not() 
     let all = tokio::time::timeout(SOON, async { tokio::join!(claim_all, start(&one, "all", STARTS)) });
     assert_eq!(all.await.unwrap().0, STARTS);
 }
+
+/// D10: a process that is alone checks for dead nodes seldom. From the moment another one comes it checks as often as both have to, so
+/// that it would notice the death of the other within two seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_was_alone_checks_often_once_another_one_has_come() {
+    let Some(server) = Server::own() else { return };
+    server.configure("log_statement = 'all'\nlog_line_prefix = '%a '");
+    server.restart_immediately();
+    let checks = || {
+        let log = std::fs::read(server.log()).unwrap();
+        let log = String::from_utf8_lossy(&log).into_owned();
+        log.lines()
+            .filter(|line| {
+                line.starts_with("first ")
+                    && line.contains(": SELECT (SELECT count(*) FROM pg_catalog.pg_locks")
+            })
+            .count()
+    };
+    let reach = async |count: usize| {
+        while checks() < count {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let mut options = fresh_options(&server);
+    options.config.application_name("first");
+    let first = PostgresProvider::open(options.clone()).await.unwrap();
+    let node = |name: &str| NodeAnnouncement { name: name.to_owned(), ..NodeAnnouncement::default() };
+    let _first = first.join_node(&node("first")).await.unwrap().unwrap();
+    // One when its connection was made, and one when it joined.
+    tokio::time::timeout(Duration::from_secs(20), reach(2)).await.unwrap();
+    options.config.application_name("second");
+    let second = PostgresProvider::open(options).await.unwrap();
+    let before = checks();
+    let _second = second.join_node(&node("second")).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(7), reach(before + 3)).await.expect("it checks often");
+}

@@ -57,7 +57,25 @@ async fn a_silent_server() {
     assert!(matches!(error, OpenError::Connect { .. }), "{error}");
 }
 
-/// Nothing older is at hand, so a listener speaks as such a server does.
+/// The server of `cargo xtask test-postgres-versions 13`, which runs this test only.
+#[tokio::test]
+async fn a_real_server_that_is_too_old() {
+    let Some(server) = postgres_server::server() else { return };
+    let admin = Admin::connect(server).await;
+    let number = admin.client().query_one("SHOW server_version_num", &[]).await.unwrap();
+    let major = number.get::<_, &str>(0).parse::<i32>().unwrap() / 10_000;
+    if major >= 14 {
+        println!("SKIPPED: the server has version {major}");
+        return;
+    }
+    let options = changed(server, "");
+    let schema = options.schema.to_string();
+    let error = refusal(options, "upgrade the server").await;
+    assert_eq!(error, OpenError::TooOld { found: major, oldest: 14 });
+    assert!(!admin.has_schema(&schema).await);
+}
+
+/// The installed server is not that old, so a listener speaks as such a server does.
 #[tokio::test]
 async fn a_server_that_is_too_old() {
     let fake = FakeServer::start(13);

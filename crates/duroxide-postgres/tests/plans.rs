@@ -14,7 +14,7 @@ use duroxide_provider::{
 use fixture::{Node, ack, commit, fresh_options, ids, sql::Admin, start};
 use postgres_server::Server;
 
-const FUTURE_TIMERS: i64 = 100_000;
+const FUTURE_TIMERS: i64 = 1_000_000;
 const FINISHED: i64 = 1_000_000;
 /// No step of a plan may touch more rows of a large table.
 const ROWS_MAX: f64 = 200.0;

@@ -123,7 +123,7 @@ fn template(programs: &Programs, user: User) -> PathBuf {
     user.own(&made);
     let mut initdb = user.command(programs.path("initdb"));
     initdb.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
-    initdb.args(["--no-sync", "--no-instructions", "--wal-segsize=4", "-D"]).arg(&made);
+    initdb.args(["--no-sync", "--wal-segsize=4", "-D"]).arg(&made);
     run(initdb.current_dir("/"));
     copy(&made, &copied);
     fs::remove_dir_all(&made).ok();
@@ -134,7 +134,7 @@ fn template(programs: &Programs, user: User) -> PathBuf {
     template
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     run(Command::new("cp").arg("-a").arg(from).arg(to));
 }
 

@@ -1,10 +1,10 @@
 //! What tests do to a server of their own.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, process::Command};
 
 use crate::{
     Server,
-    cluster::Cluster,
+    cluster::{Cluster, copy},
     user::{run, run_quietly},
 };
 
@@ -67,21 +67,25 @@ impl Server {
         run(&mut self.cluster().control("reload"));
     }
 
-    /// A standby that follows this server. From here on this server answers a commit only when the standby has it.
+    /// A standby that follows this server. From here on this server answers a commit only when the standby has it. This server is
+    /// stopped meanwhile: a copy of its files then makes a standby, without a tool that not every installation has.
     ///
     /// # Panics
     /// If the server was not started by [`Server::own`], or the standby does not start.
     pub fn synchronous_standby(&self) -> Self {
         let primary = self.cluster();
         let source = format!("{} application_name={STANDBY}", self.socket_url());
-        let standby = Cluster::start_on(primary.programs.clone(), |programs, user, data| {
-            let mut backup = user.command(programs.path("pg_basebackup"));
-            backup.args(["-d", &source, "-X", "stream", "-c", "fast", "--no-sync", "-R", "-D"]).arg(data);
-            run(backup.current_dir("/"));
-            follow_under_a_name(data, &source);
+        run(primary.control("stop").args(["-m", "fast"]));
+        let standby = Cluster::start_on(primary.programs.clone(), |_, _, data| {
+            copy(&self.folder().join("data"), data);
+            fs::write(data.join("standby.signal"), "").expect("a standby is marked");
+            let file = data.join("postgresql.auto.conf");
+            let before = fs::read_to_string(&file).expect("a server has settings");
+            fs::write(&file, format!("{before}\nprimary_conninfo = '{source}'\n"))
+                .expect("settings are written");
         });
         self.configure(&format!("synchronous_standby_names = '{STANDBY}'"));
-        run(&mut primary.control("reload"));
+        assert!(primary.try_start(), "the server does not start: {}", primary.log());
         Self::of(standby)
     }
 
@@ -132,13 +136,6 @@ impl Drop for Frozen {
 /// Sends a signal. A process that has ended meanwhile needs none.
 fn signal(name: &str, processes: &[String]) {
     run_quietly(Command::new("kill").arg(format!("-{name}")).args(processes));
-}
-
-/// `pg_basebackup -R` writes a connection string without the name by which the primary knows the standby.
-fn follow_under_a_name(data: &Path, source: &str) {
-    let file = data.join("postgresql.auto.conf");
-    let before = fs::read_to_string(&file).expect("a standby has settings");
-    fs::write(&file, format!("{before}\nprimary_conninfo = '{source}'\n")).expect("settings are written");
 }
 
 impl Drop for Server {

@@ -5,7 +5,8 @@
 //! Unix socket in its own folder and on a free loopback port, so servers run beside each other. A watchdog process stops
 //! the server and deletes its folder when the process that started it ends, however that ends.
 //!
-//! The installed programs are used (`/usr/lib/postgresql/*/bin`, or those in `PATH`). Where PostgreSQL is not installed,
+//! The installed programs are used (`/usr/lib/postgresql/*/bin`, or those in `PATH`), or those in the folder that
+//! `DUROXIDE_TEST_POSTGRES_PROGRAMS` names. Where PostgreSQL is not installed,
 //! [`server`] returns `None` and the test skips itself with a message, unless `CI=true`: there a missing server fails the
 //! test.
 #![expect(

@@ -8,6 +8,9 @@ use std::{
 /// Debian keeps the programs of each major version in a folder of their own.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
+/// The environment variable that names the folder of the programs, to test another version than the installed one.
+const CHOSEN: &str = "DUROXIDE_TEST_POSTGRES_PROGRAMS";
+
 /// The folder with `initdb`, `pg_ctl` and `postgres`.
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
@@ -15,8 +18,13 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// The newest version that is installed.
+    /// The programs that the environment names, else the newest version that is installed.
     pub(crate) fn find() -> Option<Self> {
+        if let Some(folder) = std::env::var_os(CHOSEN) {
+            let programs = Self { folder: folder.into() };
+            assert!(programs.are_complete(), "{CHOSEN} has no server: {}", programs.folder.display());
+            return Some(programs);
+        }
         let in_path = std::env::var_os("PATH").unwrap_or_default();
         let folders = debian_folders().into_iter().chain(std::env::split_paths(&in_path));
         folders.map(|folder| Self { folder }).find(Self::are_complete)

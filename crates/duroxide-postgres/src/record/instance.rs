@@ -15,17 +15,39 @@ use crate::{
 const VISIBLE: &str = "visible";
 const MARKED: &str = "marked";
 
+/// The time at which to look at a row. A lease began its length before its end. (`least` skips what is NULL.)
+macro_rules! look_at {
+    ($row:literal) => {
+        concat!(
+            "CASE WHEN ",
+            $row,
+            "wait_until IS NOT NULL THEN least(",
+            $row,
+            "wait_until, ",
+            $row,
+            "lock_until - ",
+            $row,
+            "lock_length + 60000000) END"
+        )
+    };
+}
+
 /// When to look at an instance: at `wait_until`, or earlier. An index has this column, so what happens with every turn does not change
 /// it: a lease that ends later, and a wait without an end. A timer is written as it is, and so is the end of an instance
-/// (`is_end_of_instance` of the rules).
+/// (`is_end_of_instance` of the rules). A locked instance is looked at within `LOCK_LOOK` (`tables/nodes.rs`), which is the minute
+/// in here: so the locks of a dead node are found among the instances of the next minute, however long their leases are.
 const LOOK_AT: Computed = Computed {
     name: "look_at",
-    inserted: "wait_until",
-    updated: "CASE WHEN instance.look_at > (extract(epoch FROM now()) * 1000000)::bigint
+    inserted: look_at!(""),
+    updated: concat!(
+        "CASE WHEN instance.look_at > (extract(epoch FROM now()) * 1000000)::bigint
             AND coalesce(given.status, 'Running') IN ('Running', 'ContinuedAsNew')
-            AND (given.wait_until IS NULL
-                OR given.lock_token IS NOT NULL AND given.wait_until >= instance.look_at)
-        THEN instance.look_at ELSE given.wait_until END",
+            AND (given.wait_until IS NULL OR given.lock_token IS NOT NULL AND ",
+        look_at!("given."),
+        " >= instance.look_at) THEN instance.look_at ELSE ",
+        look_at!("given."),
+        " END"
+    ),
 };
 
 record!(InstanceRow, "instance", computed LOOK_AT, |row| {

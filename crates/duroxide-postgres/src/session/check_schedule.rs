@@ -9,6 +9,8 @@ const TURN: Duration = Duration::from_millis(325);
 const TURNS_MIN: u64 = 4;
 /// How often a process without nodes checks: it ends no dead nodes, and only has to know whether other processes listen.
 pub(super) const WITHOUT_NODES: Duration = Duration::from_secs(10);
+/// How often a process checks that no other process listens beside. Nobody can die but itself; one that comes says so at once.
+pub(super) const ALONE: Duration = Duration::from_secs(10);
 
 /// This process's rank in the rotation.
 #[derive(Debug, Clone, Copy)]

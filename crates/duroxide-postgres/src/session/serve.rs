@@ -14,7 +14,7 @@ use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
 use super::{
     Command, News, SessionState,
-    check_schedule::{RotationRank, WITHOUT_NODES},
+    check_schedule::{ALONE, RotationRank, WITHOUT_NODES},
     held_locks::HeldLocks,
     statements::Statements,
     unavailable,
@@ -180,10 +180,14 @@ impl Served<'_> {
         Ok(())
     }
 
-    fn note(&self, payload: &str) {
+    fn note(&mut self, payload: &str) {
         match payload.strip_prefix(HELLO) {
             Some(id) if id == self.state.id() => {}
-            Some(_) => self.state.set_peers(true),
+            Some(_) => {
+                self.state.set_peers(true);
+                // A process that was alone has to check more often from now on.
+                self.check_at = Instant::now();
+            }
             None if payload == INTAKE_NOTIFICATION => self.state.note_intake(),
             None => {
                 let (sender, news) = News::parse(payload);
@@ -290,6 +294,11 @@ impl Served<'_> {
     fn pause(&self, row: &Row) -> Result<Duration, End> {
         if !self.takes_turns {
             return Ok(WITHOUT_NODES);
+        }
+        let is_alone = row.try_get::<_, i64>("listeners")? <= 1 && row.try_get::<_, i64>("takers")? <= 1;
+        // A check also takes lost locks again.
+        if is_alone && self.held.lost().is_empty() {
+            return Ok(ALONE);
         }
         let number =
             |name| row.try_get::<_, i64>(name).map(|number| u64::try_from(number).unwrap_or_default());

@@ -31,17 +31,15 @@ const RESTORE: &str = "INSERT INTO {s}.node (id, name, started_at, seen_at, sess
 pub(crate) const ALL: &str = "SELECT id, name, started_at, seen_at, capability FROM {s}.node ORDER BY id";
 const SET_SEEN: &str = "UPDATE {s}.node SET seen_at = $2 WHERE id = $1";
 const DELETE: &str = "DELETE FROM {s}.node WHERE id = $1";
-/// A live lease is what its row waits for, so the index of waiting rows finds it, among the timers that are due while a lease can
-/// last. Timers that are due later are not read.
+/// The index of waiting rows finds the locked ones among the timers of the next minute. Timers that are due later are not read.
 const CLAIMED_INSTANCES: &str = "SELECT lock_token FROM {s}.instance
     WHERE look_at <= $2::bigint + $3::bigint AND lock_until > $2 AND lock_node = $1 ORDER BY number";
 const CLAIMED_ACTIVITIES: &str = "SELECT lock_token FROM {s}.activity
     WHERE wait_until > $2 AND lock_until > $2 AND lock_node = $1 ORDER BY number";
 
-/// A lease of an instance is found if it lasts no longer than this from now, or than [`LEASES`] times the longest that this process asks
-/// for. The processes of a store usually have the same settings. A longer lease of a dead node ends by itself.
-const LEASE_MIN: Duration = Duration::from_secs(60);
-const LEASES: u32 = 2;
+/// A locked instance is looked at within this time, again and again while its lease lasts. The statements that write `look_at` say the
+/// same in microseconds.
+const LOCK_LOOK: Duration = Duration::from_secs(60);
 
 impl PostgresTables {
     pub(super) fn node(&mut self, name: &str) -> Result<Option<(NodeId, Vec<String>)>, Trouble> {
@@ -90,9 +88,8 @@ impl PostgresTables {
     }
 
     pub(super) fn claims_of(&mut self, node: NodeId, after: Timestamp) -> Result<Vec<ClaimToken>, Trouble> {
-        let lease_max = self.longest_lease.saturating_mul(LEASES).max(LEASE_MIN);
         let (node, after) = (number(node.0), micros(after));
-        let instances = Query::new(CLAIMED_INSTANCES, parameters![node, after, span(lease_max)]);
+        let instances = Query::new(CLAIMED_INSTANCES, parameters![node, after, span(LOCK_LOOK)]);
         let activities = Query::new(CLAIMED_ACTIVITIES, parameters![node, after]);
         let mut claims = Vec::new();
         let answers = self.ask_all(vec![instances, activities])?;
