@@ -38,6 +38,7 @@ pub(crate) struct Needs<'a> {
     pub(crate) custom_status: BTreeSet<u64>,
     /// Instances whose first event tells how they were started.
     pub(crate) first_events: BTreeSet<String>,
+    pub(crate) ending_nodes: BTreeSet<String>,
     pub(crate) routes: BTreeSet<Route>,
     pub(crate) lanes: BTreeSet<Lane>,
     /// How many numbers are drawn, about.
@@ -115,8 +116,8 @@ impl<'a> Needs<'a> {
             | Op::RetryDeadLetter { .. }
             | Op::DiscardDeadLetter { .. }
             | Op::JoinNode(_)
-            | Op::RenewNodes { .. }
-            | Op::EndNode { .. } => {}
+            | Op::RenewNodes { .. } => {}
+            Op::EndNode { name, .. } => drop(self.ending_nodes.insert(name.clone())),
         }
     }
 

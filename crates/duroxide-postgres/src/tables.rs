@@ -87,6 +87,8 @@ pub struct PostgresTables {
     reserve: Numbers,
     clock: DatabaseClock,
     relied_on_cache: bool,
+    /// The time of the transaction, if the caller has set it.
+    given_time: Option<Timestamp>,
 }
 
 /// The database's clock, as it was last read.
@@ -155,6 +157,7 @@ impl PostgresTables {
             reserve: Numbers::default(),
             clock: DatabaseClock::default(),
             relied_on_cache: false,
+            given_time: None,
         }
     }
 
@@ -204,6 +207,7 @@ impl PostgresTables {
     pub(crate) fn prefetch(&mut self, needs: &Needs<'_>, is_alone: bool) -> Result<Prefetched, Trouble> {
         self.forget();
         self.cache_committed();
+        self.given_time = needs.now;
         self.relied_on_cache = self.row_cache.is_trusted();
         if let Some(now) = self.recall(needs, is_alone) {
             self.phase = Phase::Recalled;

@@ -10,12 +10,12 @@ use duroxide_postgres::PostgresEngine;
 use duroxide_provider::{
     HandlerCapability,
     store::{
-        Answer, BatchPart, FailureClass, Fault, InstanceFetch, NodeRow, Op, StoreEngine, StoreReader,
-        TransactionSteps,
+        ActivityFetch, Answer, BatchPart, FailureClass, Fault, InstanceFetch, NodeRow, Op, StoreEngine,
+        StoreReader, TransactionSteps,
     },
     testing::{Turn, items, scenario},
 };
-use fixture::{Node, claims, commit, fresh_options, ids, send, sql::end_connections, start};
+use fixture::{Node, ack, claims, commit, fresh_options, ids, send, sql::end_connections, start};
 
 /// Two nodes on a fresh schema, with their connections warmed up by whatever they do first.
 fn two_nodes() -> Option<(Node, Node)> {
@@ -185,4 +185,29 @@ fn the_time_of_a_transaction_is_that_of_the_database() {
     let (first, _) = one.run(Vec::new());
     let (second, _) = other.run(Vec::new());
     assert!(first.now > Timestamp::ZERO && first.now <= second.now);
+}
+
+/// A node that joins and ends in one transaction is gone, and what its last transaction ended is not ended again.
+#[test]
+fn a_node_ends_behind_other_operations_of_its_transaction() {
+    let Some((mut node, mut other)) = two_nodes() else { return };
+    let row = |name: &str| NodeRow {
+        name: name.to_owned(),
+        session_owners: vec![format!("owner of {name}")],
+        capability: "{}".to_owned(),
+    };
+    let end = |name: &str| Op::EndNode { name: name.to_owned(), blamed: None };
+    let Ok(Answer::Joined(dead)) = node.run(vec![Op::JoinNode(row("dead"))]).0.answers[0] else {
+        unreachable!()
+    };
+    node.run(vec![start("a")]);
+    let turn = node.claim(1).0;
+    node.run(vec![commit(&turn[0], Turn::first("a").activity())]);
+    let work = node.work_with(ActivityFetch { node: Some(dead), ..scenario::work_fetch(1) }).0;
+    let join = || Op::JoinNode(row("brief"));
+    let (done, _) = other.run(vec![ack(&work[0]), end("dead"), end("dead"), join(), end("brief")]);
+    assert_eq!(other.work(1).0.len(), 0, "it was done");
+    assert_eq!(other.claim(1).0[0].messages.len(), 1);
+    // A node that is there keeps its number.
+    assert_ne!(format!("{:?}", other.run(vec![join()]).0.answers[0]), format!("{:?}", done.answers[3]));
 }

@@ -41,9 +41,13 @@ impl<'a> Log<'a> {
 
     /// How many statements have notified of work. A process that begins to listen says hello.
     fn notifications(&self, schema: &str) -> usize {
-        let channel = format!("parameters: $1 = '{schema}', $2 = '");
-        self.count(|line| line.contains(&channel) && !line.contains("'hello "))
+        self.count(|line| is_notification(line, schema))
     }
+}
+
+/// Whether a line has the parameters of a notification. (Their title is spelled differently from version to version.)
+fn is_notification(line: &str, schema: &str) -> bool {
+    line.contains(&format!(": $1 = '{schema}', $2 = '")) && !line.contains("'hello ")
 }
 
 async fn start(store: &PostgresProvider, prefix: &str, count: usize) {
@@ -117,15 +121,13 @@ async fn work(one: &PostgresProvider, other: &PostgresProvider, instances: usize
 fn stories(log: &Log<'_>, schema: &str) -> BTreeMap<String, String> {
     let text = std::fs::read(log.server.log()).unwrap();
     let text = String::from_utf8_lossy(text.get(log.behind..).unwrap_or_default()).into_owned();
-    let channel = format!("parameters: $1 = '{schema}', $2 = '");
     let mut stories: BTreeMap<String, String> = BTreeMap::new();
     for line in text.lines() {
         let is_write =
             line.contains("LOG:  execute ") && (line.contains("WITH part_0") || line.contains("WITH woken"));
-        let is_notification = line.contains(&channel) && !line.contains("'hello ");
         let letter = if is_write {
             'w'
-        } else if is_notification {
+        } else if is_notification(line, schema) {
             'n'
         } else {
             continue;

@@ -271,13 +271,14 @@ fn messages_renewals_and_repeated_starts() {
     });
 }
 
-/// What a dead node held is given to others at once, however much that is. The rules ask for the node, its instances, its activities and
-/// its sessions one after the other: nothing of that is known before. It happens once for each process that dies.
+/// What a dead node held is given to others at once, however much that is, and so are its sessions: the node and its claims are found,
+/// their rows are locked, and all is written.
 #[test]
 fn the_end_of_a_node() {
-    check(7, |node, prefix, size| {
+    check(3, |node, prefix, size| {
         let name = prefix.to_owned();
-        let row = NodeRow { name: name.clone(), session_owners: Vec::new(), capability: "{}".to_owned() };
+        let session_owners = vec![format!("{name} 1"), format!("{name} 2")];
+        let row = NodeRow { name: name.clone(), session_owners, capability: "{}".to_owned() };
         let (done, _) = node.run(vec![Op::JoinNode(row)]);
         let Ok(Answer::Joined(dead)) = done.answers[0] else { unreachable!() };
         let ids = ids(prefix, size);
@@ -303,35 +304,32 @@ fn the_end_of_a_node() {
     });
 }
 
-/// The life of activities in one session. Returns what their claims took, and what the rest took.
-fn in_a_session(node: &mut Node, prefix: &str, size: usize) -> (Counted, Counted) {
+/// The life of activities in the sessions of their instances.
+fn in_sessions(node: &mut Node, prefix: &str, size: usize, session_of: fn(&str) -> String) -> Counted {
     let ids = ids(prefix, size);
     let batch = node.batch(ids.iter().map(|id| start(id)).collect(), size, 0);
     let claimed = claims(node.transact(&batch).0);
-    let turns = claimed
-        .iter()
-        .map(|claim| commit(claim, Turn::first(&claim.instance).routed_activity(None, Some("session"))));
+    let turns = claimed.iter().map(|claim| {
+        let session = session_of(&claim.instance);
+        commit(claim, Turn::first(&claim.instance).routed_activity(None, Some(&session)))
+    });
     let mut counted = vec![("rounds", node.run(turns.collect()).1)];
     let session = SessionFetchConfig { owner_id: "me".to_owned(), lock_timeout: scenario::LEASE };
     let mut fetch = scenario::work_fetch(size);
     fetch.session = Some(session);
     let (work, trips) = node.work_with(fetch);
     assert_eq!(work.len(), size);
+    counted.push(("claims in sessions", trips));
     counted.push(("acks", node.run(work.iter().map(ack).collect()).1));
     let claimed = node.claim(size).0;
     let turns = claimed.iter().map(|claim| commit(claim, Turn::later(claim).complete("done")));
     node.run(turns.collect());
-    (vec![("claims in one session", trips)], counted)
+    counted
 }
 
-/// The session is looked for and locked, in round trips of their own, however many activities of it are claimed.
+/// All sessions and their activities are locked at once, whether they are many or one.
 #[test]
-fn claims_in_a_session() {
-    check(4, |node, prefix, size| in_a_session(node, prefix, size).0);
-}
-
-/// Apart from its claim, the life of an activity in a session costs what others cost.
-#[test]
-fn activities_of_a_session() {
-    check(2, |node, prefix, size| in_a_session(node, prefix, size).1);
+fn activities_of_sessions() {
+    check(2, |node, prefix, size| in_sessions(node, prefix, size, |_| "session".to_owned()));
+    check(2, |node, prefix, size| in_sessions(node, prefix, size, str::to_owned));
 }

@@ -8,7 +8,7 @@ use duroxide_provider::{
 
 use super::{
     PostgresTables,
-    load::{Meaning, Request},
+    load::{Meaning, Request, given_time},
 };
 use crate::{
     connection::{Query, parameters},
@@ -23,10 +23,12 @@ const DELETE_ALL: &str = "DELETE FROM {s}.activity WHERE instance = $1 RETURNING
 const LEASED: &str = "SELECT {head activity} FROM {s}.activity
     WHERE activity.lock_until > $1 ORDER BY activity.number FOR UPDATE";
 /// Whoever holds a row changes it; the next promotion finds it. In this order the index of waiting rows has them.
-const DUE: &str = "SELECT {columns activity} FROM {s}.activity
-    WHERE activity.wait_until <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint)
-        AND activity.wait_until >= $2::bigint
-    ORDER BY activity.wait_until, activity.number FOR UPDATE SKIP LOCKED";
+const DUE: &str = concat!(
+    "SELECT {columns activity} FROM {s}.activity WHERE activity.wait_until <= ",
+    given_time!("$1"),
+    " AND activity.wait_until >= $2::bigint
+    ORDER BY activity.wait_until, activity.number FOR UPDATE SKIP LOCKED"
+);
 
 impl Request {
     /// Activities that are due at this time, or when the transaction began.

@@ -29,6 +29,14 @@ macro_rules! named {
     };
 }
 
+/// The time that a caller has set, else the database's.
+macro_rules! given_time {
+    ($parameter:literal) => {
+        concat!("coalesce(", $parameter, "::bigint, (extract(epoch FROM now()) * 1000000)::bigint)")
+    };
+}
+pub(super) use given_time;
+
 /// In the order of their numbers, so that two nodes never wait for each other in a circle.
 const LOCK_INSTANCES: &str = concat!(
     "SELECT {columns instance} FROM {s}.instance WHERE instance.number = ANY (ARRAY(",
@@ -153,6 +161,14 @@ pub(super) enum Meaning {
     ReadyActivities(Vec<LaneId>, usize),
     DueActivities(Option<Timestamp>),
     SessionsOfActivities(BTreeSet<u64>),
+    /// All leased sessions of these owners.
+    SessionsOfOwners(Vec<String>),
+    /// The sessions of all ready activities: what is not there does not exist.
+    SessionsOfReady,
+    /// Ready activities of sessions, at most so many of each session and lane.
+    ReadyInSessions(usize),
+    /// A node of this name.
+    EndingNode(String),
     /// All changed keys of these instances.
     SettingChanges(BTreeSet<u64>),
     /// All keys under which these instances have a value.

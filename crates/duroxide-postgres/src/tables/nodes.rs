@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 
 use super::{
     PostgresTables,
-    load::{Named, Request},
+    load::{Meaning, Named, Request, given_time},
 };
 use crate::{
     connection::{Query, parameters},
@@ -19,7 +19,26 @@ use crate::{
     value::{Columns, micros, number, span},
 };
 
-const NODE: &str = "SELECT id, session_owners FROM {s}.node WHERE name = $1 FOR UPDATE";
+/// A node that ends, and what it has claimed: each claim in a row of its own, and one row without a claim if there is none. The index
+/// of waiting rows finds locked instances among the timers of the next minute. Timers that are due later are not read.
+const ENDING: &str = concat!(
+    "SELECT node.id, node.session_owners, held.is_activity, held.lock_token
+    FROM (SELECT id, session_owners FROM {s}.node WHERE name = $1 FOR UPDATE) AS node
+    LEFT JOIN LATERAL (
+        SELECT false AS is_activity, instance.number, instance.lock_token FROM {s}.instance
+        WHERE instance.look_at <= ",
+    given_time!("$2"),
+    " + $3::bigint AND instance.lock_until > ",
+    given_time!("$2"),
+    " AND instance.lock_node = node.id
+        UNION ALL
+        SELECT true, activity.number, activity.lock_token FROM {s}.activity WHERE activity.wait_until > ",
+    given_time!("$2"),
+    " AND activity.lock_until > ",
+    given_time!("$2"),
+    " AND activity.lock_node = node.id) AS held ON true
+    ORDER BY held.is_activity, held.number"
+);
 const WRITE: &str = "INSERT INTO {s}.node (name, started_at, seen_at, session_owners, capability)
     VALUES ($1, $2, $2, $3, $4)
     ON CONFLICT (name) DO UPDATE SET started_at = excluded.started_at, seen_at = excluded.seen_at,
@@ -30,26 +49,58 @@ const RESTORE: &str = "INSERT INTO {s}.node (id, name, started_at, seen_at, sess
     OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $3, $4, $5)";
 pub(crate) const ALL: &str = "SELECT id, name, started_at, seen_at, capability FROM {s}.node ORDER BY id";
 const SET_SEEN: &str = "UPDATE {s}.node SET seen_at = $2 WHERE id = $1";
-const DELETE: &str = "DELETE FROM {s}.node WHERE id = $1";
-/// The index of waiting rows finds the locked ones among the timers of the next minute. Timers that are due later are not read.
-const CLAIMED_INSTANCES: &str = "SELECT lock_token FROM {s}.instance
-    WHERE look_at <= $2::bigint + $3::bigint AND lock_until > $2 AND lock_node = $1 ORDER BY number";
-const CLAIMED_ACTIVITIES: &str = "SELECT lock_token FROM {s}.activity
-    WHERE wait_until > $2 AND lock_until > $2 AND lock_node = $1 ORDER BY number";
-
 /// A locked instance is looked at within this time, again and again while its lease lasts. The statements that write `look_at` say the
 /// same in microseconds.
 const LOCK_LOOK: Duration = Duration::from_secs(60);
 
+/// A node as it was found, and the tokens of what it had claimed.
+#[derive(Debug)]
+pub(super) struct EndingNode {
+    id: NodeId,
+    session_owners: Vec<String>,
+    claims: Vec<ClaimToken>,
+}
+
+impl Request {
+    /// Locks a node that ends, and finds what it has claimed at a time, or now.
+    pub(super) fn ending_node(name: &str, at: Option<Timestamp>) -> Self {
+        let parameters = parameters![name.to_owned(), at.map(micros), span(LOCK_LOOK)];
+        Self::new(Meaning::EndingNode(name.to_owned()), ENDING, parameters)
+    }
+}
+
 impl PostgresTables {
     pub(super) fn node(&mut self, name: &str) -> Result<Option<(NodeId, Vec<String>)>, Trouble> {
-        let rows = self.ask(Query::new(NODE, parameters![name.to_owned()]))?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let owners: String = row.column("session_owners")?;
-        Ok(Some((NodeId(row.number("id")?), serde_json::from_str(&owners).unwrap_or_default())))
+        if !self.set.ending_nodes.contains_key(name) {
+            self.ask_requests([Request::ending_node(name, self.given_time)])?;
+        }
+        let found = self.set.ending_nodes.get(name).and_then(Option::as_ref);
+        Ok(found.map(|node| (node.id, node.session_owners.clone())))
+    }
+
+    pub(super) fn take_ending_node(&mut self, name: String, rows: &[Row]) -> Result<(), Trouble> {
+        let mut found = None;
+        if let Some(row) = rows.first() {
+            let owners: String = row.column("session_owners")?;
+            let session_owners = serde_json::from_str(&owners).unwrap_or_default();
+            found = Some(EndingNode { id: NodeId(row.number("id")?), session_owners, claims: Vec::new() });
+        }
+        for row in rows {
+            let token: Option<String> = row.column("lock_token")?;
+            let (Some(node), Some(token)) = (&mut found, token) else { continue };
+            let is_activity: bool = row.column("is_activity")?;
+            node.claims.push(if is_activity {
+                ClaimToken::Activity(token)
+            } else {
+                ClaimToken::Instance(token)
+            });
+        }
+        self.set.ending_nodes.insert(name, found);
+        Ok(())
     }
 
     pub(super) fn write_node(&mut self, node: &NodeRow, now: Timestamp) -> Result<NodeId, Trouble> {
+        self.set.ending_nodes.remove(&node.name);
         let parameters = parameters![node.name.clone(), micros(now), owners(node), node.capability.clone()];
         let rows = self.ask(Query::new(WRITE, parameters))?;
         let id = rows.first().map(|row| row.number("id")).transpose()?;
@@ -67,6 +118,7 @@ impl PostgresTables {
         row: &NodeRow,
         now: Timestamp,
     ) -> Result<(), Trouble> {
+        self.set.ending_nodes.remove(&row.name);
         let (name, capability) = (row.name.clone(), row.capability.clone());
         self.execute(Query::new(
             RESTORE,
@@ -83,27 +135,25 @@ impl PostgresTables {
         self.execute(Query::new(SET_SEEN, parameters![number(node.0), micros(seen_at)]))
     }
 
+    /// It is deleted with the next round trip.
     pub(super) fn delete_node(&mut self, node: NodeId) -> Result<(), Trouble> {
-        self.execute(Query::new(DELETE, parameters![number(node.0)]))
+        self.set.ending_nodes.values_mut().for_each(|found| _ = found.take_if(|found| found.id == node));
+        self.set.deleted_nodes.insert(node.0);
+        Ok(())
     }
 
+    /// Its rows are loaded at once, and so are the sessions that end with it: whoever ends a node asks for each of them. A claim that
+    /// has ended since its token was read is left out.
     pub(super) fn claims_of(&mut self, node: NodeId, after: Timestamp) -> Result<Vec<ClaimToken>, Trouble> {
-        let (node, after) = (number(node.0), micros(after));
-        let instances = Query::new(CLAIMED_INSTANCES, parameters![node, after, span(LOCK_LOOK)]);
-        let activities = Query::new(CLAIMED_ACTIVITIES, parameters![node, after]);
-        let mut claims = Vec::new();
-        let answers = self.ask_all(vec![instances, activities])?;
-        for (rows, claim) in answers.iter().zip([ClaimToken::Instance, ClaimToken::Activity]) {
-            for row in rows {
-                claims.push(claim(row.column("lock_token")?));
-            }
-        }
-        self.load_claimed(&claims)?;
+        let found = self.set.ending_nodes.values().flatten().find(|found| found.id == node);
+        let (mut claims, owners) =
+            found.map(|found| (found.claims.clone(), found.session_owners.clone())).unwrap_or_default();
+        self.load_claimed(&claims, owners)?;
+        claims.retain(|claim| self.is_claimed(claim, after));
         Ok(claims)
     }
 
-    /// Loads all rows behind claims at once: whoever ends a node asks for each of them.
-    fn load_claimed(&mut self, claims: &[ClaimToken]) -> Result<(), Trouble> {
+    fn load_claimed(&mut self, claims: &[ClaimToken], owners: Vec<String>) -> Result<(), Trouble> {
         let (mut instances, mut activities) = (BTreeSet::new(), BTreeSet::new());
         for claim in claims {
             match claim {
@@ -113,13 +163,38 @@ impl PostgresTables {
         }
         instances.retain(|number| !self.set.instances.knows(number));
         activities.retain(|number| !self.set.activities.knows(number));
+        let mut requests = Vec::new();
         if !instances.is_empty() {
-            self.load_instances(&Named { numbers: instances, ..Named::default() })?;
+            let named = Named { numbers: instances, ..Named::default() };
+            requests.extend(Request::instances(&named, self.mailbox_loaded_max));
         }
         if !activities.is_empty() {
-            self.load(vec![Request::activities(&activities)])?;
+            requests.push(Request::activities(&activities));
+        }
+        if !owners.is_empty() {
+            requests.push(Request::sessions_of_owners(owners, self.given_time));
+        }
+        if !requests.is_empty() {
+            // Numbers are drawn behind the locks.
+            requests.push(Request::numbers(1));
+            self.load(requests)?;
         }
         Ok(())
+    }
+
+    /// Whether the row of a claim, which was loaded, has a lease by this token after a time.
+    fn is_claimed(&self, claim: &ClaimToken, after: Timestamp) -> bool {
+        let (token, lease) = match claim {
+            ClaimToken::Instance(token) => {
+                let row = token_row(token).and_then(|number| self.set.instances.get(&number));
+                (token, row.and_then(|row| row.lock.as_ref()).map(|lock| &lock.lease))
+            }
+            ClaimToken::Activity(token) => {
+                let row = token_row(token).and_then(|number| self.set.activities.get(&number));
+                (token, row.and_then(|row| row.queued.lock.as_ref()))
+            }
+        };
+        lease.is_some_and(|lease| lease.token == *token && lease.until > after)
     }
 }
 

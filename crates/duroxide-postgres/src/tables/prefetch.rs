@@ -2,7 +2,7 @@
 
 mod intake;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -193,11 +193,19 @@ impl PostgresTables {
         let (accepted, from) = (self.accepted_lanes(needs), self.floors.activities());
         requests.push(Request::lane_counts(accepted.at_most, from));
         if !accepted.keys.is_empty() && self.habits.ready_activities {
-            let lanes: Vec<LaneId> = accepted.keys.into_iter().collect();
+            let lanes: Vec<LaneId> = accepted.keys.iter().copied().collect();
             requests.push(Request::ready_activities(&lanes, accepted.at_most, from));
         }
-        if needs.activity_fetches.iter().any(|fetch| fetch.session.is_some()) {
+        let owners =
+            needs.activity_fetches.iter().filter_map(|fetch| Some(&fetch.session.as_ref()?.owner_id));
+        let owners: BTreeSet<&String> = owners.collect();
+        if !owners.is_empty() {
             requests.push(Request::session_lanes());
+            if self.habits.sessions {
+                let lanes: Vec<LaneId> = accepted.keys.iter().copied().collect();
+                let owners = owners.into_iter().cloned().collect();
+                requests.extend(Request::ready_in_sessions(owners, &lanes, accepted.at_most, needs.now));
+            }
         }
     }
 }
@@ -235,6 +243,7 @@ impl PostgresTables {
             let meaning = Meaning::FirstEvents(needs.first_events.clone());
             requests.push(Request::new(meaning, FIRST_EVENTS, parameters![ids]));
         }
+        requests.extend(needs.ending_nodes.iter().map(|name| Request::ending_node(name, needs.now)));
         requests
     }
 }

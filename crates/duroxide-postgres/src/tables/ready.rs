@@ -7,7 +7,7 @@
 mod floors;
 mod requests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -239,6 +239,20 @@ impl PostgresTables {
         let here = here.filter(|queued| queued.waits_until.is_none());
         let here = here.filter_map(|queued| Some((queued.session_id.clone()?, queued.lane)));
         Ok(stored.chain(here).collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    /// What was not found is not known to be missing: another node may have it locked, or its session.
+    pub(super) fn take_ready_in_sessions(&mut self, at_most: usize, rows: &[Row]) -> Result<(), Trouble> {
+        let mut found: BTreeMap<(String, LaneId), Vec<u64>> = BTreeMap::new();
+        for number in self.take_activities(rows)? {
+            let activity = self.set.activities.get(&number).map(|activity| &activity.queued);
+            if let Some(key) = activity.and_then(|queued| Some((queued.session_id.clone()?, queued.lane))) {
+                found.entry(key).or_default().push(number);
+            }
+        }
+        let read = found.into_iter().map(|(key, numbers)| (key, read_up_to(&numbers, at_most)));
+        self.set.ready_session_lanes.extend(read);
+        Ok(())
     }
 
     pub(super) fn ready_in_session_lane(

@@ -5,7 +5,7 @@ use duroxide_provider::rules::{Removal, RemovalBudget, RemovedRows};
 
 use super::{
     PostgresTables,
-    load::{Meaning, Request},
+    load::{Meaning, Request, given_time},
 };
 use crate::{
     connection::{Query, parameters},
@@ -20,9 +20,11 @@ const DELETE: &str = "DELETE FROM {s}.removal WHERE number = $1";
 const WRITE_TASK: &str = "INSERT INTO {s}.removal_task (number, remove_at) VALUES ($1, $2)
     ON CONFLICT (number) DO UPDATE SET remove_at = excluded.remove_at";
 const DELETE_TASK: &str = "DELETE FROM {s}.removal_task WHERE number = $1";
-const DUE_TASK: &str = "SELECT number FROM {s}.removal_task
-    WHERE remove_at <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint)
-    ORDER BY remove_at, number LIMIT 1 FOR UPDATE SKIP LOCKED";
+const DUE_TASK: &str = concat!(
+    "SELECT number FROM {s}.removal_task WHERE remove_at <= ",
+    given_time!("$1"),
+    " ORDER BY remove_at, number LIMIT 1 FOR UPDATE SKIP LOCKED"
+);
 const DELETE_CUSTOM_STATUS: &str = "DELETE FROM {s}.custom_status WHERE instance = $1";
 
 /// Deletes the first rows of an instance in a table, at most `$3` of them and so many that all but the last have less than

@@ -3,7 +3,10 @@
 use duroxide_core::Timestamp;
 use duroxide_provider::rules::SessionRow;
 
-use super::PostgresTables;
+use super::{
+    PostgresTables,
+    load::{Meaning, Request, given_time},
+};
 use crate::{
     connection::{Query, parameters},
     fault::Trouble,
@@ -14,9 +17,22 @@ use crate::{
 const SESSION: &str = "SELECT {columns session} FROM {s}.session WHERE session.id = $1 FOR UPDATE";
 const LEASED: &str = "SELECT {columns session} FROM {s}.session
     WHERE session.lock_until > $1 AND ($2::text IS NULL OR session.owner = $2) ORDER BY session.id FOR UPDATE";
+const OF_OWNERS: &str = concat!(
+    "SELECT {columns session} FROM {s}.session WHERE session.lock_until > ",
+    given_time!("$2"),
+    " AND session.owner = ANY ($1::text[]) ORDER BY session.id FOR UPDATE"
+);
 const DELETE_ENDED: &str = "DELETE FROM {s}.session WHERE lock_until <= $1
       AND NOT EXISTS (SELECT 1 FROM {s}.activity WHERE activity.session_id = session.id)
     RETURNING id";
+
+impl Request {
+    /// Locks the sessions that these owners hold at a time, or now.
+    pub(super) fn sessions_of_owners(owners: Vec<String>, at: Option<Timestamp>) -> Self {
+        let parameters = parameters![owners.clone(), at.map(micros)];
+        Self::new(Meaning::SessionsOfOwners(owners), OF_OWNERS, parameters)
+    }
+}
 
 impl PostgresTables {
     pub(super) fn session(&mut self, id: &str) -> Result<Option<SessionRow>, Trouble> {
@@ -49,6 +65,13 @@ impl PostgresTables {
         owner: Option<&str>,
         after: Timestamp,
     ) -> Result<Vec<SessionRow>, Trouble> {
+        if let Some(owner) = owner.filter(|owner| self.set.session_owners.contains(*owner)) {
+            let sessions = self.set.sessions.rows().map(|session| &session.0);
+            let leased = sessions.filter(|session| session.owner == owner && session.until > after);
+            let mut leased: Vec<SessionRow> = leased.cloned().collect();
+            leased.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+            return Ok(leased);
+        }
         let rows = self.ask(Query::new(LEASED, parameters![micros(after), owner.map(str::to_owned)]))?;
         let sessions: Vec<Session> = read_all(&rows)?;
         for session in &sessions {

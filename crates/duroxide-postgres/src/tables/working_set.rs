@@ -16,10 +16,14 @@ use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 pub(crate) use self::commit::Looked;
 pub(super) use self::row_cache::{Accepted, FirstReady, RowCache};
 use self::writes::{Part, Writes, together};
-use super::ready::{ready_on, waits_until};
+use super::{
+    nodes::EndingNode,
+    numbers,
+    ready::{ready_on, waits_until},
+};
 use crate::{
     cache::Cache,
-    connection::Query,
+    connection::{Query, parameters},
     record::{
         Activity, CustomStatus, Event, Execution, Letter, Message, ReadyInstance, Session, Setting,
         SettingChange, delete, insert,
@@ -104,6 +108,12 @@ pub(super) struct WorkingSet {
     pub(super) changed_elsewhere: BTreeSet<u64>,
     pub(super) activity_keys: HashMap<(u64, u64, u64), Option<u64>>,
     pub(super) sessions: Cache<String, Session>,
+    /// Owners of whom all leased sessions are in `sessions`.
+    pub(super) session_owners: BTreeSet<String>,
+    /// Nodes that end, by name, and `None` if there is no such node.
+    pub(super) ending_nodes: BTreeMap<String, Option<EndingNode>>,
+    /// Nodes that were deleted, and the database was not told.
+    pub(super) deleted_nodes: BTreeSet<u64>,
     pub(super) settings: Cache<(u64, String), Setting>,
     /// Instances of which all keys are in `settings`.
     pub(super) whole_settings: HashSet<u64>,
@@ -131,6 +141,8 @@ pub(super) struct WorkingSet {
 pub(super) struct Numbers {
     blocks: Vec<Range<u64>>,
 }
+
+const DELETE_NODES: &str = "DELETE FROM {s}.node WHERE id = ANY ($1::bigint[])";
 
 /// A transaction that changes no more rows of instances, messages and activities writes them by one statement.
 const SMALL_ROWS: usize = 8;
@@ -194,7 +206,10 @@ impl WorkingSet {
         rare.upserts(&self.setting_changes.changes(), |key| vec![key.0.into(), (&key.1).into()]);
         rare.upserts(&self.custom_status.changes(), |key| vec![Value::from(*key)]);
         rare.changes(&self.letters.changes(), |key| vec![Value::from(*key)]);
-        let mut queries: Vec<Query> = rare.parts.into_iter().map(|part| part.query).collect();
+        let deleted_nodes = (!self.deleted_nodes.is_empty())
+            .then(|| Query::new(DELETE_NODES, parameters![numbers(&self.deleted_nodes)]));
+        let mut queries: Vec<Query> =
+            deleted_nodes.into_iter().chain(rare.parts.into_iter().map(|part| part.query)).collect();
         let (inserts, others): (Vec<Part>, Vec<Part>) =
             usual.parts.into_iter().partition(|part| part.is_insert && !self.is_small());
         let (first_draws, last_draws) = if inserts.is_empty() { (blocks, 0) } else { (0, blocks) };
@@ -300,6 +315,7 @@ impl WorkingSet {
     pub(super) fn sent(&mut self) {
         self.unverified_instances.clear();
         self.unverified_activities.clear();
+        self.deleted_nodes.clear();
         let revision = self.revision.unwrap_or_default();
         let instances = self.instances.unsent().map(|row| (row.number, revision));
         self.instance_revisions.extend(instances);

@@ -77,6 +77,13 @@ impl PostgresTables {
                 self.set.due_activities_read_at = Some(at.unwrap_or(Timestamp::MAX));
             }
             Meaning::SessionsOfActivities(asked) => self.take_sessions_of(&asked, rows)?,
+            Meaning::SessionsOfOwners(owners) => {
+                self.take_sessions(rows)?;
+                self.set.session_owners.extend(owners);
+            }
+            Meaning::SessionsOfReady => self.take_sessions_of_ready(rows)?,
+            Meaning::ReadyInSessions(at_most) => self.take_ready_in_sessions(at_most, rows)?,
+            Meaning::EndingNode(name) => self.take_ending_node(name, rows)?,
             Meaning::SettingChanges(instances) => self.take_setting_changes(instances, rows)?,
             Meaning::SettingKeys(instances) => self.take_setting_keys(instances, rows)?,
             Meaning::CustomStatus(instances) => self.take_custom_statuses(instances, rows)?,
@@ -242,10 +249,22 @@ impl PostgresTables {
             .collect())
     }
 
-    fn take_sessions_of(&mut self, activities: &BTreeSet<u64>, rows: &[Row]) -> Result<(), Trouble> {
+    fn take_sessions(&mut self, rows: &[Row]) -> Result<(), Trouble> {
         for session in read_all::<Session>(rows)? {
             self.set.sessions.learn(session.0.id.clone(), Some(session));
         }
+        Ok(())
+    }
+
+    fn take_sessions_of_ready(&mut self, rows: &[Row]) -> Result<(), Trouble> {
+        self.take_sessions(rows)?;
+        let asked = self.set.session_lanes.iter().flatten();
+        asked.for_each(|(session, _)| self.set.sessions.learn(session.clone(), None));
+        Ok(())
+    }
+
+    fn take_sessions_of(&mut self, activities: &BTreeSet<u64>, rows: &[Row]) -> Result<(), Trouble> {
+        self.take_sessions(rows)?;
         let asked = activities.iter().filter_map(|number| self.set.activities.get(number));
         let ids: Vec<String> = asked.filter_map(|activity| activity.queued.session_id.clone()).collect();
         ids.into_iter().for_each(|id| self.set.sessions.learn(id, None));

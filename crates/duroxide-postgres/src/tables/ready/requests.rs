@@ -5,7 +5,7 @@ use duroxide_provider::rules::{LaneId, RouteId};
 
 use crate::{
     connection::parameters,
-    tables::load::{DATA_BYTES_MAX, Meaning, Request, belongings},
+    tables::load::{DATA_BYTES_MAX, Meaning, Request, belongings, given_time},
     value::{limit, micros, number},
 };
 
@@ -28,12 +28,12 @@ macro_rules! ready_instances {
 /// The condition that an instance may be due. `$1` is the time; NULL: when the transaction began. Nothing is due before `$2`.
 macro_rules! may_be_due {
     () => {
-        "instance.look_at <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint) AND instance.look_at >= $2::bigint"
+        concat!("instance.look_at <= ", given_time!("$1"), " AND instance.look_at >= $2::bigint")
     };
 }
 macro_rules! is_due {
     () => {
-        "coalesce(instance.wait_until <= coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint), false)"
+        concat!("coalesce(instance.wait_until <= ", given_time!("$1"), ", false)")
     };
 }
 /// Instances that are due.
@@ -59,7 +59,9 @@ const BELONGINGS_OF_READY: &str =
 /// (`LOCK_LOOK`). Nobody has to know: it does not change them.
 const CORRECT_LOOKS: &str = concat!(
     "UPDATE {s}.instance SET look_at = CASE WHEN lock_token IS NULL OR wait_until IS NULL THEN wait_until
-        ELSE least(wait_until, coalesce($1, (extract(epoch FROM now()) * 1000000)::bigint) + 60000000) END FROM (SELECT instance.number FROM {s}.instance WHERE ",
+        ELSE least(wait_until, ",
+    given_time!("$1"),
+    " + 60000000) END FROM (SELECT instance.number FROM {s}.instance WHERE ",
     may_be_due!(),
     " AND NOT ",
     is_due!(),
@@ -88,6 +90,23 @@ const READY_ACTIVITIES: &str = "SELECT {columns activity} FROM unnest($1::bigint
         ORDER BY activity.number LIMIT $2 FOR UPDATE SKIP LOCKED) AS activity";
 const SESSION_LANES: &str = "SELECT DISTINCT session_id, lane FROM {s}.activity
     WHERE wait_until IS NULL AND session_id IS NOT NULL";
+const SESSIONS_OF_READY: &str = "SELECT {columns session} FROM {s}.session
+    WHERE session.id IN (SELECT activity.session_id FROM {s}.activity
+        WHERE activity.wait_until IS NULL AND activity.session_id IS NOT NULL)
+    ORDER BY session.id FOR UPDATE OF session";
+/// Ready activities of sessions that nobody else holds. Only a forecast: the rules decide who may take them.
+const READY_IN_SESSIONS: &str = concat!(
+    "SELECT {columns activity} FROM (SELECT DISTINCT session_id, lane FROM {s}.activity
+        WHERE wait_until IS NULL AND session_id IS NOT NULL) AS wanted
+    CROSS JOIN LATERAL (
+        SELECT * FROM {s}.activity WHERE activity.session_id = wanted.session_id AND activity.lane = wanted.lane
+            AND activity.wait_until IS NULL AND activity.session_id IS NOT NULL
+        ORDER BY activity.number LIMIT $3 FOR UPDATE SKIP LOCKED) AS activity
+    WHERE wanted.lane = ANY ($2::bigint[]) AND NOT EXISTS (SELECT 1 FROM {s}.session
+        WHERE session.id = wanted.session_id AND session.owner <> ALL ($1::text[]) AND session.lock_until > ",
+    given_time!("$4"),
+    ")"
+);
 pub(super) const READY_IN_SESSION: &str = "SELECT {columns activity} FROM {s}.activity
     WHERE activity.session_id = $1 AND activity.lane = $2 AND activity.wait_until IS NULL
         AND activity.session_id IS NOT NULL
@@ -157,6 +176,21 @@ impl Request {
         let accepted: Vec<i64> = lanes.iter().map(|lane| number(lane.0)).collect();
         let meaning = Meaning::ReadyActivities(lanes.to_vec(), at_most);
         Self::new(meaning, READY_ACTIVITIES, parameters![accepted, limit(at_most), from])
+    }
+
+    /// Locks sessions of ready activities, and those of the activities that these owners may take.
+    pub(in crate::tables) fn ready_in_sessions(
+        owners: Vec<String>,
+        lanes: &[LaneId],
+        at_most: usize,
+        at: Option<Timestamp>,
+    ) -> [Self; 2] {
+        let accepted: Vec<i64> = lanes.iter().map(|lane| number(lane.0)).collect();
+        let parameters = parameters![owners, accepted, limit(at_most), at.map(micros)];
+        [
+            Self::new(Meaning::SessionsOfReady, SESSIONS_OF_READY, Vec::new()),
+            Self::new(Meaning::ReadyInSessions(at_most), READY_IN_SESSIONS, parameters),
+        ]
     }
 
     pub(in crate::tables) fn session_lanes() -> Self {
