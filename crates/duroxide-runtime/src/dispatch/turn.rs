@@ -50,23 +50,17 @@ pub(crate) struct InstanceWork {
 }
 
 impl InstanceWork {
-    pub(crate) fn new(
-        node: Arc<Node>,
-        claimed: ClaimedInstance,
-        received: Moment,
-        slot: SlotGuard,
-    ) -> Box<Self> {
+    pub(crate) fn new(node: Arc<Node>, claimed: ClaimedInstance, received: Moment, slot: SlotGuard) -> Self {
         let ClaimedInstance { claim, suspect } = claimed;
         let lease =
             Lease::new(Arc::clone(&node), LockKind::Instance, claim.lock_token.clone(), received, None);
-        Box::new(Self { node, claim, lease, slot, suspect })
+        Self { node, claim, lease, slot, suspect }
     }
 
     /// Processes the claim until it is committed, abandoned, or left to its lease.
     ///
-    /// Every claim allocates this future. Large values and rare paths are boxed, so that it stays below 1 KiB: larger
-    /// allocations bypass the allocator's per-thread cache.
-    pub(crate) async fn run(mut self: Box<Self>) {
+    /// Rare paths are boxed, so that the future, which the tasks of a pool keep, stays small.
+    pub(crate) async fn run(mut self) {
         let Some(next) = self.next_turn().await else { return };
         let Some(result) = self.run_turn(next).await else { return };
         let result = if self.node.options.audit.fraction > 0.0 {
@@ -285,17 +279,5 @@ impl InstanceWork {
             }
         };
         self.abandon(Some(delay), false).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::InstanceWork;
-    use crate::fixture::{CACHED_ALLOCATION_MAX, future_size};
-
-    #[test]
-    fn the_future_of_a_claimed_instance_fits_into_the_allocators_cache() {
-        let size = future_size(InstanceWork::run);
-        assert!(size <= CACHED_ALLOCATION_MAX, "{size}");
     }
 }

@@ -23,6 +23,10 @@ use crate::{
 /// How often a batch that lost a race is tried again at once.
 const LOST_RACES_MAX: u32 = 16;
 
+/// Up to this many operations are answered before the claims of their transaction are handed over: answered later, each of their
+/// callers would wake the executor once more. More answers would delay the work of the claims.
+const ANSWERED_FIRST_MAX: usize = 16;
+
 /// The result of a committed transaction, before its callers are answered.
 #[derive(Debug)]
 pub(super) struct Outcome {
@@ -183,8 +187,10 @@ impl StoreDriver {
         let (operations, claims) =
             (outcome.answers.len(), outcome.instances.len() + outcome.activities.len());
         self.machine.handed_out(operations, claims, took, self.clock.now());
-        // Claims are answered first, because their work starts now, while the callers of operations have finished theirs. Each
-        // wake-up of another thread delays the answers behind it.
+        let mut answers = jobs.into_iter().zip(outcome.answers);
+        if operations <= ANSWERED_FIRST_MAX {
+            self.answer_all(answers.by_ref());
+        }
         let submitter = &self.submitter;
         self.machine
             .instances
@@ -192,12 +198,16 @@ impl StoreDriver {
         self.machine
             .activities
             .settle(outcome.activities, |claims| Delivery::new(claims, Arc::clone(submitter)));
-        for (job, answer) in jobs.into_iter().zip(outcome.answers) {
-            self.answer(job, answer.map_err(ApplyError::Refused));
-        }
+        self.answer_all(answers);
         outcome.dead_letters.iter().for_each(|note| log::dead_letter(&self.name, note));
         log::held_back(outcome.held_back);
         self.maintain();
+    }
+
+    fn answer_all(&mut self, answers: impl Iterator<Item = (Job, Result<Answer, Refusal>)>) {
+        for (job, answer) in answers {
+            self.answer(job, answer.map_err(ApplyError::Refused));
+        }
     }
 
     fn answer(&mut self, job: Job, answer: Result<Answer, ApplyError>) {

@@ -44,7 +44,7 @@ impl ActivityWork {
     }
 
     /// Fails an activity that no node can run, naming what is missing.
-    pub(crate) async fn fail_stranded(mut self: Box<Self>, missing: &MissingCapability) {
+    pub(crate) async fn fail_stranded(mut self, missing: &MissingCapability) {
         let Some(call) = self.call.take() else { return self.dead_letter().await };
         let details = ErrorDetails::Configuration {
             kind: ConfigErrorKind::UnsupportedVersion,
