@@ -16,8 +16,8 @@
 //!   [`CLAIM_BYTES_MAX`](crate::store::bounds::CLAIM_BYTES_MAX) bytes (at least one row), and beyond that adds the first
 //!   visible start and the first visible `ContinueAsNew`. What was selected is delivered in the order in which it became
 //!   visible: [`sort_for_delivery`](crate::store::sort_for_delivery). An abandon changes neither order.
-//! * **Shares.** Where several processes claim, the claims of a transaction take an equal share of the instances that it
-//!   begins, those with the lowest numbers, and at least one. Later transactions of any process take the others.
+//! * **Shares.** Where several processes claim, the claims of a transaction take half as many of the instances that it begins as
+//!   each other process gets, those with the lowest numbers, and at least one. Later transactions of any process take the others.
 //! * **Undecodable rows** are counted, hidden and left out; they count towards the bounds of a claim. If nothing is
 //!   left, or an unknown instance is left without its start, the instance is not locked and no other row of it is
 //!   counted, and the claim goes on with what is visible behind them. A hidden row that cannot be decoded holds no queue
@@ -182,14 +182,15 @@ impl<T> Rules<T> {
     }
 
     /// So many processes claim from this store, as far as its engine knows; 1 if it does not know. Of the instances that a
-    /// transaction begins, its own claims take an equal share.
+    /// transaction begins, its own claims take half a share: its process also serves those who start them.
     pub fn share_new_instances(&mut self, claiming_processes: usize) {
         self.claiming_processes = claiming_processes.max(1);
     }
 
     /// The instances that the transaction has begun and leaves to other processes, lowest number first.
     pub fn left_to_others(&self) -> impl Iterator<Item = u64> + '_ {
-        let own = self.begun.len().div_ceil(self.claiming_processes);
+        let half_shares = 2 * self.claiming_processes - 1;
+        let own = self.begun.len().div_ceil(half_shares);
         self.begun.iter().skip(own).copied()
     }
 

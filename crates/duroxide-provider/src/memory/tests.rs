@@ -61,7 +61,7 @@ fn a_claim_goes_on_behind_rows_that_it_cannot_decode() {
 /// Other processes would have nothing to do if the one that stores all starts claimed them, too.
 #[test]
 fn a_transaction_claims_its_share_of_the_instances_that_it_begins() {
-    for (processes, shares) in [(1, [7, 0]), (2, [4, 3]), (3, [3, 4]), (9, [1, 6])] {
+    for (processes, shares) in [(1, [7, 0]), (2, [3, 4]), (3, [2, 5]), (9, [1, 6])] {
         let mut engine = MemoryEngine::default();
         engine.rules().share_new_instances(processes);
         let message = |number: u32| MessageRow::new(items::start(&number.to_string()), None).unwrap();
