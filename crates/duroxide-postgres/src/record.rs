@@ -8,6 +8,7 @@ mod statement;
 
 use tokio_postgres::Row;
 
+pub(crate) use self::instance::lock_look_micros;
 pub(crate) use self::statement::{TOGETHER, expand};
 pub(crate) use self::{
     activity::{Activity, ActivityKey},

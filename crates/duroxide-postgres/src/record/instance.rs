@@ -15,6 +15,15 @@ use crate::{
 const VISIBLE: &str = "visible";
 const MARKED: &str = "marked";
 
+/// A locked instance is looked at within this many microseconds, again and again while its lease lasts. So the locks of a dead
+/// node are found among the instances of the next minute, however long their leases are.
+macro_rules! lock_look_micros {
+    () => {
+        60_000_000
+    };
+}
+pub(crate) use lock_look_micros;
+
 /// The time at which to look at a row. A lease began its length before its end. (`least` skips what is NULL.)
 macro_rules! look_at {
     ($row:literal) => {
@@ -27,15 +36,16 @@ macro_rules! look_at {
             $row,
             "lock_until - ",
             $row,
-            "lock_length + 60000000) END"
+            "lock_length + ",
+            lock_look_micros!(),
+            ") END"
         )
     };
 }
 
 /// When to look at an instance: at `wait_until`, or earlier. An index has this column, so what happens with every turn does not change
 /// it: a lease that ends later, and a wait without an end. A timer is written as it is, and so is the end of an instance
-/// (`is_end_of_instance` of the rules). A locked instance is looked at within `LOCK_LOOK` (`tables/nodes.rs`), which is the minute
-/// in here: so the locks of a dead node are found among the instances of the next minute, however long their leases are.
+/// (`is_end_of_instance` of the rules).
 const LOOK_AT: Computed = Computed {
     name: "look_at",
     inserted: look_at!(""),

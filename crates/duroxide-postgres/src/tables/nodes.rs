@@ -16,6 +16,7 @@ use super::{
 use crate::{
     connection::{Query, parameters},
     fault::Trouble,
+    record::lock_look_micros,
     value::{Columns, micros, number, span},
 };
 
@@ -49,9 +50,7 @@ const RESTORE: &str = "INSERT INTO {s}.node (id, name, started_at, seen_at, sess
     OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $3, $4, $5)";
 pub(crate) const ALL: &str = "SELECT id, name, started_at, seen_at, capability FROM {s}.node ORDER BY id";
 const SET_SEEN: &str = "UPDATE {s}.node SET seen_at = $2 WHERE id = $1";
-/// A locked instance is looked at within this time, again and again while its lease lasts. The statements that write `look_at` say the
-/// same in microseconds.
-const LOCK_LOOK: Duration = Duration::from_secs(60);
+const LOCK_LOOK: Duration = Duration::from_micros(lock_look_micros!());
 
 /// A node as it was found, and the tokens of what it had claimed.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use duroxide_provider::rules::{LaneId, RouteId};
 
 use crate::{
     connection::parameters,
+    record::lock_look_micros,
     tables::load::{DATA_BYTES_MAX, Meaning, Request, belongings, given_time},
     value::{limit, micros, number},
 };
@@ -55,13 +56,15 @@ const READY: &str = ready_instances!("{columns instance}");
 /// messages are those of the locked rows. Instances that are not in both answers are left to the next claim.
 const BELONGINGS_OF_READY: &str =
     belongings!(ready_instances!("instance.number, instance.execution_id"), "$4", "$5::bigint");
-/// Writes when instances are due that would be looked at too early; those that are locked are looked at again within a minute
-/// (`LOCK_LOOK`). Nobody has to know: it does not change them.
+/// Writes when instances are due that would be looked at too early; those that are locked are looked at again within a minute.
+/// Nobody has to know: it does not change them.
 const CORRECT_LOOKS: &str = concat!(
     "UPDATE {s}.instance SET look_at = CASE WHEN lock_token IS NULL OR wait_until IS NULL THEN wait_until
         ELSE least(wait_until, ",
     given_time!("$1"),
-    " + 60000000) END FROM (SELECT instance.number FROM {s}.instance WHERE ",
+    " + ",
+    lock_look_micros!(),
+    ") END FROM (SELECT instance.number FROM {s}.instance WHERE ",
     may_be_due!(),
     " AND NOT ",
     is_due!(),
