@@ -6,7 +6,14 @@ pub mod link;
 mod lost_answers;
 pub mod proxy;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use duroxide::{
     Client, OrchestrationStatus,
@@ -55,14 +62,7 @@ impl Nodes {
     }
 }
 
-/// Waits until all instances have completed. A call that fails meanwhile says nothing.
-async fn all_completed(client: &Client) {
-    for copy in 0..COPIES {
-        copy_completed(client, copy).await;
-    }
-}
-
-/// Waits until one instance of each kind has completed.
+/// Waits until one instance of each kind has completed. A call that fails meanwhile says nothing.
 pub async fn copy_completed(client: &Client, copy: usize) {
     for (kind, expected) in mix::KINDS {
         let instance = format!("{kind}-{copy}");
@@ -82,11 +82,17 @@ pub async fn copy_completed(client: &Client, copy: usize) {
 
 /// Nothing was lost, nothing was doubled.
 pub async fn check(schema: &Schema, client: &Client, nodes: Nodes) {
-    all_completed(client).await;
+    check_copies(schema, client, nodes, COPIES).await;
+}
+
+async fn check_copies(schema: &Schema, client: &Client, nodes: Nodes, copies: usize) {
+    for copy in 0..copies {
+        copy_completed(client, copy).await;
+    }
     nodes.shut_down().await;
     let snapshot = schema.snapshot();
     assert_finished(&snapshot);
-    assert_ran_at_least_once(&snapshot, &schema.notes().lines(), COPIES);
+    assert_ran_at_least_once(&snapshot, &schema.notes().lines(), copies);
 }
 
 /// S4.20, 23.2: `pg_terminate_backend` of connections that write, read or listen, at any moment.
@@ -95,20 +101,33 @@ async fn connections_that_are_ended_at_any_moment_lose_nothing() {
     const ENDED_MIN: usize = 15;
     let Some(schema) = Schema::new() else { return };
     let client = Client::new(schema.open_named("client").await);
-    mix::start(&client, COPIES).await;
     let nodes = Nodes::start(&schema).await;
-    let mut ended = 0;
-    tokio::select! {
-        () = all_completed(&client) => {}
-        () = end_connections(&schema, &mut ended) => {}
+    let ended = AtomicUsize::new(0);
+    let copies = tokio::select! {
+        copies = work_until(&client, || ended.load(Ordering::Relaxed) >= ENDED_MIN) => copies,
+        never = end_connections(&schema, &ended) => match never {},
+    };
+    println!("{ended:?} connections were ended during {copies} copies");
+    check_copies(&schema, &client, nodes, copies).await;
+}
+
+/// Gives the nodes so much at a time until there were faults enough, however fast they are. Returns how many copies that were.
+async fn work_until(client: &Client, enough: impl Fn() -> bool) -> usize {
+    let mut copies = 0;
+    while !enough() {
+        for copy in copies..copies + COPIES {
+            mix::start_copy(client, copy).await;
+        }
+        for copy in copies..copies + COPIES {
+            copy_completed(client, copy).await;
+        }
+        copies += COPIES;
     }
-    println!("{ended} connections were ended");
-    assert!(ended >= ENDED_MIN, "only {ended} connections were ended while there was work");
-    check(&schema, &client, nodes).await;
+    copies
 }
 
 /// Ends one connection of the nodes after the other, any of them.
-async fn end_connections(schema: &Schema, ended: &mut usize) {
+async fn end_connections(schema: &Schema, ended: &AtomicUsize) -> Infallible {
     let admin = schema.admin().await;
     let mut luck = Luck::new(11);
     loop {
@@ -118,7 +137,7 @@ async fn end_connections(schema: &Schema, ended: &mut usize) {
         if let Some(row) = alive.get(luck.below(8) as usize) {
             let pid: i32 = row.get(0);
             admin.execute("SELECT pg_terminate_backend($1)", &[&pid]).await.unwrap();
-            *ended += 1;
+            ended.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
