@@ -13,6 +13,9 @@ use tempfile::TempDir;
 /// The key under which WebDriver names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
+/// How long to wait for what the page does by itself.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// Keys that have no character.
 pub mod key {
     /// Tab.
@@ -61,6 +64,27 @@ impl Page {
         text(&self.on_fresh(css, |element| self.try_get(&format!("element/{element}/text"))))
     }
 
+    /// Waits until the first element that fits shows this text. A click that leads to another page may return while the old one is
+    /// still there.
+    ///
+    /// # Panics
+    /// If it does not within 15 seconds.
+    pub fn wait_for_text(&self, css: &str, expected: &str) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let found = self.text_of(css);
+            if found.contains(expected) {
+                return;
+            }
+            assert!(
+                Instant::now() < until,
+                "{css} on {} shows {found:?} instead of {expected:?}",
+                self.url()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Clicks the first element that fits. Waits for it.
     pub fn click(&self, css: &str) {
         self.on_fresh(css, |element| self.try_post(&format!("element/{element}/click"), &json!({})));
@@ -106,7 +130,7 @@ impl Page {
     /// # Panics
     /// If it does not within 15 seconds.
     pub fn wait_for(&self, condition: &str) {
-        let until = Instant::now() + Duration::from_secs(15);
+        let until = Instant::now() + PATIENCE;
         while self.script(&format!("return Boolean({condition})")) != Value::Bool(true) {
             assert!(
                 Instant::now() < until,

@@ -13,7 +13,7 @@ fn every_action_of_an_instance() {
     page.click(".actions details:nth-of-type(1) summary");
     page.fill("#raise-data", "by Ada");
     page.click("form[action$=raise] button");
-    assert!(page.text_of(".notice").contains("Event sent"));
+    page.wait_for_text(".notice", "Event sent");
     let OrchestrationStatus::Completed { output, .. } = visit.ended("order-1") else { panic!() };
     assert!(output.contains("by Ada"), "{output}");
 
@@ -22,23 +22,23 @@ fn every_action_of_an_instance() {
     page.fill("#enqueue-name", "inbox");
     page.fill("#enqueue-data", "hello");
     page.click("form[action$=enqueue] button");
-    assert!(page.text_of(".notice").contains("added to the queue"));
+    page.wait_for_text(".notice", "added to the queue");
     page.click(".actions details:nth-of-type(3) summary");
     page.fill("#cancel-reason", "not wanted");
     page.click("form[action$=cancel] button");
-    assert!(page.text_of(".notice").contains("Cancellation requested"));
+    page.wait_for_text(".notice", "Cancellation requested");
     let OrchestrationStatus::Failed { details, .. } = visit.ended("order-2") else { panic!() };
     assert_eq!(details.display_message(), "canceled: not wanted");
 
     visit.go("/instance?id=order-2");
     page.click(".actions details:nth-of-type(1) summary");
     page.click("form[action$=start-again] button");
-    assert_eq!(page.text_of("h1"), "order-2-again-1");
+    page.wait_for_text("h1", "order-2-again-1");
     visit.go("/instance?id=order-2");
     page.click(".actions details:nth-of-type(2) summary");
     page.click("form[action$=delete] input[name=sure]");
     page.click("form[action$=delete] button");
-    assert!(page.text_of(".notice").contains("Deleted"));
+    page.wait_for_text(".notice", "Deleted");
     assert!(visit.tokio.block_on(visit.shop.client.get_instance_info("order-2")).is_err());
     visit.end();
 }
@@ -54,10 +54,10 @@ fn bulk_actions_show_first_what_they_hit() {
     visit.go("/instances?prefix=bulk-");
     page.click("#pick-all");
     page.click("button[value=cancel]");
-    assert!(page.text_of("h1").contains("Cancel: 2 instances"));
-    assert!(page.text().contains("has ended already"));
+    page.wait_for_text("h1", "Cancel: 2 instances");
+    page.wait_for_text("body", "has ended already");
     page.click("#confirm");
-    assert!(page.text_of(".notice").contains("Cancellation requested"));
+    page.wait_for_text(".notice", "Cancellation requested");
     for id in ["bulk-1", "bulk-2"] {
         assert!(matches!(visit.ended(id), OrchestrationStatus::Failed { .. }));
     }
@@ -65,16 +65,16 @@ fn bulk_actions_show_first_what_they_hit() {
     page.click("input[name=all]");
     page.click("button[value=retry]");
     page.click("#confirm");
-    assert!(page.text_of(".notice").contains("started again"));
+    page.wait_for_text(".notice", "started again");
     assert!(matches!(visit.ended("bulk-3-again-1"), OrchestrationStatus::Failed { .. }));
     visit.go("/instances?prefix=bulk-");
     page.click("input[name=all]");
     page.click("button[value=delete]");
-    assert!(page.text_of("h1").contains("Delete: 4 instances"));
+    page.wait_for_text("h1", "Delete: 4 instances");
     page.click("#confirm");
-    assert!(page.text_of(".notice").contains("were deleted"));
+    page.wait_for_text(".notice", "were deleted");
     visit.go("/instances?prefix=bulk-");
-    assert!(page.text().contains("No instance matches"));
+    page.wait_for_text("body", "No instance matches");
     visit.end();
 }
 
@@ -86,10 +86,10 @@ fn dead_letters_are_retried_and_discarded() {
     visit.go("/failures");
     assert_eq!(page.count("form[action$=discard-dead-letter]"), 2);
     page.click("form[action$=discard-dead-letter] button");
-    assert!(page.text_of(".notice").contains("Discarded"));
+    page.wait_for_text(".notice", "Discarded");
     assert_eq!(page.count("form[action$=retry-dead-letter]"), 1);
     page.click("form[action$=retry-dead-letter] button");
-    assert!(page.text_of(".notice").contains("Put back"));
+    page.wait_for_text(".notice", "Put back");
     visit.end();
 }
 
@@ -127,7 +127,7 @@ fn the_keyboard_is_enough() {
     page.press("typed");
     page.press(key::TAB);
     page.press(key::SPACE);
-    assert!(page.text_of(".notice").contains("Event sent"));
+    page.wait_for_text(".notice", "Event sent");
     let OrchestrationStatus::Completed { output, .. } = visit.ended("keys-1") else { panic!() };
     assert!(output.contains("typed"), "{output}");
     visit.end();

@@ -60,11 +60,11 @@ fn everything_can_be_read_without_scripts() {
     visit.page.text_of("#prefix[value='order-1']");
     assert!(visit.page.url().contains("prefix=order-1"));
     visit.page.click("tbody th a");
-    assert!(visit.page.text_of(".explain").contains("Why it does not move"));
+    visit.page.wait_for_text(".explain", "Why it does not move");
     visit.page.click(".history .when a");
-    assert!(visit.page.text_of("main > section.card").contains("Order 2.0.0 started"));
+    visit.page.wait_for_text("main > section.card", "Order 2.0.0 started");
     visit.page.click(".aside button:not([hidden])");
-    assert!(visit.page.text_of(".alone").contains("You are signed out"));
+    visit.page.wait_for_text(".alone", "You are signed out");
     visit.page.disable_scripts(false);
     visit.page.requests();
     visit.page.complaints();
@@ -129,13 +129,13 @@ fn a_page_follows_its_instance_until_it_is_paused() {
     visit.go("/instance?id=order-2");
     visit.page.wait_for("document.getElementById('pause').dataset.state === 'live'");
     visit.page.click("#pause");
-    assert_eq!(visit.page.text_of("#pause"), "Paused · resume");
+    visit.page.wait_for_text("#pause", "Paused · resume");
     visit.tokio.block_on(visit.shop.client.raise_event("order-2", "Approval", "yes")).unwrap();
     visit.ended("order-2");
-    assert_eq!(visit.page.text_of(".title .pill"), "Running");
+    visit.page.wait_for_text(".title .pill", "Running");
     visit.page.click("#pause");
     visit.go("/instance?id=order-2");
-    assert_eq!(visit.page.text_of(".title .pill"), "Completed");
+    visit.page.wait_for_text(".title .pill", "Completed");
     visit.end();
 }
 
