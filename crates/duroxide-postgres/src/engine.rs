@@ -20,6 +20,7 @@ use duroxide_provider::{
 
 use crate::{
     OpenError, PostgresOptions, PostgresTables,
+    clock::NodeClock,
     connection::{Query, parameters},
     fault::{Class, Trouble, fault_of, fault_of_part},
     needs::Needs,
@@ -70,7 +71,7 @@ impl PostgresEngine {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(options: PostgresOptions) -> Result<Self, OpenError> {
-        let tables = PostgresTables::new(open(&options)?);
+        let tables = PostgresTables::new(open(&options)?, Arc::default());
         let mut rules = Rules::new(tables, options.rules);
         // The database's clock decides, and nobody sets it back unnoticed while leases are long.
         rules.committed();
@@ -125,6 +126,12 @@ impl PostgresEngine {
     #[must_use]
     pub(crate) fn counting_early_turns(mut self) -> Self {
         self.rules.count_early_turns();
+        self
+    }
+
+    /// Sets this clock of nodes by what the database's clock shows.
+    pub(crate) fn with_node_clock(mut self, clock: Arc<NodeClock>) -> Self {
+        self.tables().node_clock = clock;
         self
     }
 
@@ -367,7 +374,8 @@ impl StoreEngine for PostgresEngine {
     fn reopen(&mut self) -> Result<(), StoreFailure> {
         let connection = open(&self.options)
             .map_err(|error| StoreFailure::new(FailureClass::Retryable, error.to_string()))?;
-        *self.tables() = PostgresTables::new(connection);
+        let node_clock = Arc::clone(&self.tables().node_clock);
+        *self.tables() = PostgresTables::new(connection, node_clock);
         self.intake_due = true;
         self.due = Due::default();
         Ok(())

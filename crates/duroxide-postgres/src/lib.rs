@@ -21,6 +21,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod cache;
+mod clock;
 mod connection;
 mod engine;
 mod fault;

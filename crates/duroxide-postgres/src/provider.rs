@@ -10,7 +10,7 @@ use std::{
 
 use duroxide_provider::{
     ProviderError,
-    store::{CopySource, StoreSnapshot},
+    store::{CopySource, StoreFailure, StoreSnapshot},
 };
 use duroxide_store::{StoreBuilder, StoreOptions, StoreProvider, impl_provider_by_delegation};
 
@@ -21,8 +21,8 @@ pub use self::{
     intake::{Intake, IntakeError},
 };
 use crate::{
-    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, fault::Trouble, node_locks::SessionLocks,
-    open::check_existing, reads::health, session::Session,
+    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, clock::NodeClock, fault::Trouble,
+    node_locks::SessionLocks, open::check_existing, reads::health, session::Session,
 };
 
 /// Connections that read beside the one that writes.
@@ -120,8 +120,12 @@ impl PostgresProvider {
 
     /// Blocks: an engine connects on the thread that uses it.
     fn start(options: PostgresOptions) -> Result<Self, OpenError> {
-        // Typed errors, and a schema that is there, before any thread is started.
-        drop(PostgresEngine::open(options.clone())?);
+        // Typed errors, a schema that is there, and the time, before any thread is started.
+        let clock = Arc::<NodeClock>::default();
+        let mut first = PostgresEngine::open(options.clone())?.with_node_clock(Arc::clone(&clock));
+        let silent = |failure: StoreFailure| OpenError::Connect { message: failure.message };
+        first.tables().database_time().map_err(silent)?;
+        drop(first);
         let failures = Failures::default();
         let refused = {
             let failures = failures.clone();
@@ -135,8 +139,8 @@ impl PostgresProvider {
         };
         let state = session.as_ref().map(|session| session.state());
         let mut builder = {
-            let open = failures.noting(&options);
-            StoreBuilder::opening(move || Ok(open()?.with_session(state)))
+            let (open, clock) = (failures.noting(&options), Arc::clone(&clock));
+            StoreBuilder::opening(move || Ok(open()?.with_session(state).with_node_clock(clock)))
         };
         for _ in 0..READERS {
             builder = builder.with_reader(failures.noting(&options));
@@ -148,6 +152,7 @@ impl PostgresProvider {
         let early_turns = options.early_turns;
         let store = builder
             .named("postgres", env!("CARGO_PKG_VERSION"))
+            .with_recorded_clock(clock)
             .with_options(StoreOptions { check_interval, early_turns, ..StoreOptions::default() })
             .start()
             .map_err(refused)?;

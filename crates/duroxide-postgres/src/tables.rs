@@ -16,7 +16,7 @@ mod removals;
 mod sessions;
 mod working_set;
 
-use std::time::{Duration, Instant};
+use std::{sync::Arc, time::Instant};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -39,6 +39,7 @@ use self::{
     working_set::{Numbers, RowCache, WorkingSet},
 };
 use crate::{
+    clock::{NodeClock, TransactionClock},
     connection::{Connection, Frame, Query},
     fault::Trouble,
     needs::Needs,
@@ -85,30 +86,11 @@ pub struct PostgresTables {
     left_to_others: Vec<u64>,
     /// Numbers that were drawn and not used, after everything was loaded that this node has in memory.
     reserve: Numbers,
-    clock: DatabaseClock,
+    clock: TransactionClock,
+    pub(crate) node_clock: Arc<NodeClock>,
     relied_on_cache: bool,
     /// The time of the transaction, if the caller has set it.
     given_time: Option<Timestamp>,
-}
-
-/// The database's clock, as it was last read.
-#[derive(Debug, Default)]
-pub(crate) struct DatabaseClock(Option<(Instant, Timestamp)>);
-
-impl DatabaseClock {
-    /// How long a reading is used: two clocks drift apart.
-    const FRESH: Duration = Duration::from_secs(1);
-
-    fn learn(&mut self, now: Timestamp) {
-        self.0 = Some((Instant::now(), now));
-    }
-
-    /// What it shows, or a moment less: the answer was on its way for a time that is not known.
-    fn now(&self) -> Option<Timestamp> {
-        let (read_at, time) = self.0?;
-        let passed = read_at.elapsed();
-        (passed < Self::FRESH).then(|| time.saturating_add(passed))
-    }
 }
 
 /// What batches of this store turned out to need beside what all of them need. Each statement costs every batch that
@@ -139,7 +121,8 @@ impl Default for Habits {
 }
 
 impl PostgresTables {
-    pub(crate) fn new(connection: Connection) -> Self {
+    /// `node_clock` is set by what the database's clock shows.
+    pub(crate) fn new(connection: Connection, node_clock: Arc<NodeClock>) -> Self {
         Self {
             connection,
             phase: Phase::Closed,
@@ -155,7 +138,8 @@ impl PostgresTables {
             committed: None,
             left_to_others: Vec::new(),
             reserve: Numbers::default(),
-            clock: DatabaseClock::default(),
+            clock: TransactionClock::default(),
+            node_clock,
             relied_on_cache: false,
             given_time: None,
         }
@@ -338,6 +322,12 @@ impl PostgresTables {
     }
 
     // ---- numbers and times -------------------------------------------------------------------------------------
+
+    /// The database was asked at `asked_at` what its clock shows, and has answered.
+    fn learn_time(&mut self, asked_at: Instant, time: Timestamp) {
+        self.clock.learn(time);
+        self.node_clock.learn(asked_at, time);
+    }
 
     fn next_number(&mut self) -> Result<u64, Trouble> {
         if let Some(number) = self.set.numbers.next() {

@@ -7,10 +7,10 @@ pub(crate) mod methods;
 pub use layer::ProviderLayer;
 pub use methods::{operation_of, signatures};
 
-use std::{any::Any, collections::HashMap, time::Duration};
+use std::{any::Any, collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use duroxide_core::{Event, EventKind, OrchestrationDescriptor, SystemStats, WorkItem};
+use duroxide_core::{Clock, Event, EventKind, OrchestrationDescriptor, SystemStats, WorkItem};
 
 use crate::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
@@ -341,6 +341,12 @@ pub trait Provider: Any + Send + Sync {
     /// Watches an instance. `None` if the provider cannot tell; then the client polls.
     fn watch(&self, instance: &str) -> Option<Box<dyn InstanceWatch>> {
         let _ = instance;
+        None
+    }
+
+    /// The clock that decides when timers are due, if that is not the clock of this machine. Nodes take the times from it that
+    /// they record.
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
     }
 }

@@ -15,7 +15,7 @@ use std::{
     fmt,
     future::Future,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -76,7 +76,8 @@ pub trait Timer: Send + Sync + 'static {
     }
 }
 
-/// The environment of a runtime. As a [`Clock`] it returns the wall-clock time that executions see.
+/// The environment of a runtime. As a [`Clock`] it returns the wall-clock time that executions see, unless the store has a
+/// clock of its own.
 pub trait Env: Clock + Timer {
     /// Spawns a task.
     fn spawn(&self, task: BoxFuture);
@@ -130,11 +131,6 @@ impl dyn Env {
     pub(crate) fn sleep(&self, delay: Duration) -> BoxFuture {
         self.sleep_until(self.moment().after(delay))
     }
-}
-
-/// This environment as the clock of executions.
-pub(crate) fn clock_of(env: &Arc<dyn Env>) -> Arc<dyn Clock> {
-    Arc::clone(env) as Arc<dyn Clock>
 }
 
 /// Waits until `condition` holds. Whoever changes it must call `notify_waiters`.

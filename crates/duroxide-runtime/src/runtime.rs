@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use duroxide_core::{OrchestrationDescriptor, current_build_version};
+use duroxide_core::{Clock, OrchestrationDescriptor, current_build_version};
 use duroxide_provider::Provider;
 use duroxide_store::MemoryProvider;
 use tracing::{error, info, warn};
@@ -16,7 +16,7 @@ use tracing::{error, info, warn};
 use crate::{
     ActivityRegistry, MetricsSnapshot, ObservabilityHandle, OrchestrationRegistry, RuntimeOptions,
     dispatch::{self, Node, NodeParts, describe_ranges, provider_call},
-    env::{Env, RealEnv, clock_of},
+    env::{Env, RealEnv},
     instrumented::InstrumentedProvider,
     observability::MetricsProvider,
     registry::with_builtins,
@@ -81,11 +81,18 @@ impl Runtime {
         options.assert_valid();
         let (observability, metrics) = observe(&options);
         let bits = Arc::clone(&env);
+        // Timers are due by the clock of the store, so what nodes record must be of the same clock.
+        let clock = store.clock().unwrap_or_else(|| Arc::clone(&env) as Arc<dyn Clock>);
         let node = Arc::new(Node::new(NodeParts {
             store: Arc::new(InstrumentedProvider::new(store, Some(Arc::clone(&metrics)))),
-            activities: with_builtins(&activities.into(), clock_of(&env), Arc::new(move || bits.random())),
+            activities: with_builtins(
+                &activities.into(),
+                Arc::clone(&clock),
+                Arc::new(move || bits.random()),
+            ),
             orchestrations: orchestrations.into(),
             env,
+            clock,
             options,
             metrics,
         }));

@@ -30,6 +30,7 @@ pub struct StoreBuilder {
     readers: Vec<OpenReader>,
     clock: Arc<dyn Clock>,
     steady_clock: SteadyClock,
+    recorded_clock: Option<Arc<dyn Clock>>,
     nonces: Nonces,
     name: String,
     version: String,
@@ -52,6 +53,7 @@ impl StoreBuilder {
             readers: Vec::new(),
             clock: Arc::new(SystemClock),
             steady_clock: Box::new(steady_time),
+            recorded_clock: None,
             nonces: Box::new(random_nonce),
             name: "store".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -94,6 +96,14 @@ impl StoreBuilder {
     #[must_use]
     pub fn with_steady_clock(mut self, clock: impl Fn() -> Duration + Send + 'static) -> Self {
         self.steady_clock = Box::new(clock);
+        self
+    }
+
+    /// Sets the clock that nodes take recorded times from, see [`Provider::clock`](duroxide_provider::Provider::clock): for an
+    /// engine whose database has a clock that decides.
+    #[must_use]
+    pub fn with_recorded_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.recorded_clock = Some(clock);
         self
     }
 
@@ -160,6 +170,7 @@ impl StoreBuilder {
             watchers: Arc::clone(&watchers),
             name: Arc::clone(&name),
             version: self.version,
+            recorded_clock: self.recorded_clock,
             node_locks: self.node_locks.clone(),
         });
         let driver = DriverParts {

@@ -9,7 +9,7 @@ mod watchers;
 
 use std::{fmt, sync::Arc, thread::JoinHandle};
 
-use duroxide_core::Event;
+use duroxide_core::{Clock, Event};
 use duroxide_provider::{
     LoadedExecution, OrchestrationClaim, OrchestrationItem, ProviderError, Round,
     store::{Op, PreparedRound, StoreEngine, StoreFailure, StoreReader, StoreSnapshot},
@@ -35,6 +35,7 @@ pub struct StoreProvider {
     watchers: Arc<Watchers>,
     name: Arc<str>,
     version: String,
+    recorded_clock: Option<Arc<dyn Clock>>,
     joining: Joining,
     thread: Option<JoinHandle<()>>,
 }
@@ -45,6 +46,7 @@ pub(crate) struct ProviderParts {
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) name: Arc<str>,
     pub(crate) version: String,
+    pub(crate) recorded_clock: Option<Arc<dyn Clock>>,
     pub(crate) node_locks: Option<Arc<dyn NodeLocks>>,
 }
 
@@ -61,6 +63,7 @@ impl StoreProvider {
             watchers: parts.watchers,
             name: parts.name,
             version: parts.version,
+            recorded_clock: parts.recorded_clock,
             joining: Joining::new(parts.node_locks),
             thread: None,
         }

@@ -2,6 +2,7 @@
 //!
 //! A store of your own implements [`Provider`], and [`ProviderAdmin`] if it can be managed.
 
+pub use duroxide_core::{Clock, Timestamp};
 pub use duroxide_provider::{
     ActivityStop, ClaimToken, DeadLetter, DeadLetterQueue, DeleteInstanceResult, Demand, DequeuedItem,
     DispatcherCapabilityFilter, ExecutionInfo, ExecutionMetadata, HandlerCapability, InstanceCount,

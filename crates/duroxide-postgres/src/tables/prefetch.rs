@@ -2,7 +2,10 @@
 
 mod intake;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -76,11 +79,15 @@ impl PostgresTables {
 
     /// What the database's clock shows.
     pub(crate) fn database_time(&mut self) -> Result<Timestamp, StoreFailure> {
+        let asked_at = Instant::now();
         let read = |tables: &mut Self| {
             let rows = tables.ask(Query::new(CLOCK, Vec::new()))?;
             time_in(rows.first().ok_or_else(no_time)?, "now")
         };
         let time = read(self).map_err(|trouble| self.remember(trouble));
+        if let Ok(time) = time {
+            self.learn_time(asked_at, time);
+        }
         self.rollback();
         time
     }
@@ -88,6 +95,7 @@ impl PostgresTables {
     fn send_first(&mut self, requests: Vec<Request>, ahead: usize) -> Result<Prefetched, Trouble> {
         let (queries, meanings): (Vec<_>, Vec<_>) =
             requests.into_iter().map(|request| (request.query, request.meaning)).unzip();
+        let asked_at = Instant::now();
         let answers = self.send_with_ahead(&queries, ahead)?;
         // The last statement draws numbers and tells the time.
         let now = time_in(answers.last().and_then(|rows| rows.last()).ok_or_else(no_time)?, "now")?;
@@ -96,7 +104,7 @@ impl PostgresTables {
             let numbers = std::mem::take(&mut self.set.changed_elsewhere);
             self.load_instances(&Named { numbers, ..Named::default() })?;
         }
-        self.clock.learn(now);
+        self.learn_time(asked_at, now);
         self.set.is_loaded = true;
         Ok(Prefetched { now })
     }

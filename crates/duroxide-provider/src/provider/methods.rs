@@ -7,11 +7,12 @@
 pub mod signatures {
     pub use std::{
         collections::{BTreeMap, HashMap},
+        sync::Arc,
         time::Duration,
     };
 
     pub use async_trait::async_trait;
-    pub use duroxide_core::{Event, OrchestrationDescriptor, SystemStats, WorkItem};
+    pub use duroxide_core::{Clock, Event, OrchestrationDescriptor, SystemStats, WorkItem};
 
     pub use crate::{
         DeadLetter, DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, ExecutionMetadata,
@@ -50,6 +51,7 @@ macro_rules! provider_methods {
                 fn serves_batches() -> bool;
                 fn set_max_attempts(max_attempts: u32) -> ();
                 fn watch(instance: &str) -> Option<Box<dyn InstanceWatch>>;
+                fn clock() -> Option<Arc<dyn Clock>>;
             }
             required {
                 fn fetch_orchestration_item(

@@ -10,7 +10,7 @@ pub(crate) use in_progress::InProgressGuard;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use duroxide_core::{OrchestrationHandlerRef, Timestamp};
+use duroxide_core::{Clock, OrchestrationHandlerRef, Timestamp};
 use duroxide_provider::{DispatcherCapabilityFilter, HandlerCapability, Provider, SemverRange};
 use semver::Version;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +38,7 @@ use in_progress::InProgress;
 /// The parts that a node is built from.
 pub(crate) struct NodeParts {
     pub env: Arc<dyn Env>,
+    pub clock: Arc<dyn Clock>,
     pub store: Arc<dyn Provider>,
     pub options: RuntimeOptions,
     pub orchestrations: OrchestrationRegistry,
@@ -48,6 +49,8 @@ pub(crate) struct NodeParts {
 /// A running node: everything its loops and tasks share.
 pub(crate) struct Node {
     pub env: Arc<dyn Env>,
+    /// The clock of all recorded times.
+    pub clock: Arc<dyn Clock>,
     pub store: Arc<dyn Provider>,
     pub options: RuntimeOptions,
     pub orchestrations: OrchestrationRegistry,
@@ -89,7 +92,7 @@ pub(crate) struct LeaseTerms {
 
 impl Node {
     pub(crate) fn new(parts: NodeParts) -> Self {
-        let NodeParts { env, store, options, orchestrations, activities, metrics } = parts;
+        let NodeParts { env, clock, store, options, orchestrations, activities, metrics } = parts;
         Self {
             client: Client::with_limits(Arc::clone(&store), options.limits.clone())
                 .with_timer(Arc::clone(&env) as Arc<dyn Timer>),
@@ -112,6 +115,7 @@ impl Node {
             user_code: Tasks::of_user_code(Arc::clone(&env)),
             background: Tasks::new(Arc::clone(&env)),
             env,
+            clock,
             store,
             options,
             orchestrations,
@@ -121,7 +125,7 @@ impl Node {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.env.now()
+        self.clock.now()
     }
 
     pub(crate) fn lease_terms(&self, kind: LockKind) -> LeaseTerms {

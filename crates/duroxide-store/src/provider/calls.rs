@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use duroxide_core::{Event, OrchestrationDescriptor, SystemStats, WorkItem};
+use duroxide_core::{Clock, Event, OrchestrationDescriptor, SystemStats, WorkItem};
 use duroxide_provider::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
     NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider, ProviderAdmin,
@@ -380,6 +380,10 @@ impl Provider for StoreProvider {
         // Makes the store thread poll for changes by other processes.
         self.submitter.send(Request::Watched);
         Some(Box::new(watch))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.recorded_clock.clone()
     }
 }
 

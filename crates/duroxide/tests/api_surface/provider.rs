@@ -6,7 +6,7 @@ mod fs;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-use std::{any::Any, collections::HashMap, time::Duration};
+use std::{any::Any, collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use duroxide::{
@@ -14,12 +14,12 @@ use duroxide::{
     InstanceSummary, PruneOptions, PruneResult, QueueDepths, QueueSummary, QueuedWork, SummaryRequest,
     SystemMetrics, SystemStats,
     providers::{
-        ClaimToken, DequeuedItem, DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, JoinedNode,
-        LoadedExecution, MissingCapability, NextExecution, NodeAnnouncement, NodeCapability, NodeId,
-        NodeMembership, OpenRound, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, Provider,
-        ProviderAdmin, ProviderError, RawEvent, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier,
-        SessionFetchConfig, StartOutcome, StatusSnapshot, StrandedWork, TagFilter, WorkClaim, WorkFetch,
-        WorkItem, run_round,
+        ClaimToken, Clock, DequeuedItem, DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch,
+        JoinedNode, LoadedExecution, MissingCapability, NextExecution, NodeAnnouncement, NodeCapability,
+        NodeId, NodeMembership, OpenRound, OrchestrationClaim, OrchestrationFetch, OrchestrationItem,
+        Provider, ProviderAdmin, ProviderError, RawEvent, Round, ScheduledActivityIdentifier,
+        ScheduledTimerIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot, StrandedWork, TagFilter,
+        Timestamp, WorkClaim, WorkFetch, WorkItem, run_round,
     },
 };
 
@@ -269,6 +269,8 @@ async fn added_fetches_reads_and_renewals_have_default_bodies() {
     assert!(history.is_empty() && history_error.is_none() && kv_snapshot.is_empty());
     assert!(!provider.renew_work_item("token", lease).await.unwrap().stop_requested);
     let _: fn(&dyn Provider) -> Option<Box<dyn InstanceWatch>> = |provider| provider.watch("i");
+    let _: fn(&dyn Provider) -> Option<Arc<dyn Clock>> = |provider| provider.clock();
+    let _: fn(&dyn Clock) -> Timestamp = |clock| clock.now();
 }
 
 /// What a provider that knows its nodes is told and tells.

@@ -17,6 +17,7 @@ mod mix;
 #[allow(dead_code, reason = "shared with the tests of crashes")]
 mod sound;
 
+mod clocks;
 mod copy;
 mod faults;
 mod idle;

@@ -110,6 +110,7 @@ impl PostgresTables {
             (Phase::Unsent | Phase::Recalled, _) => Frame::BeginAndCommit,
             (Phase::Closed | Phase::Prefetched | Phase::Sent, _) => Frame::Commit,
         };
+        let asked_at = Instant::now();
         // Whatever comes of it, the transaction is over unless `rollback` is called, which is harmless then.
         let finished = match notification {
             Some(notification) => self.connection.trip_with_behind(&queries, notification, frame),
@@ -117,19 +118,19 @@ impl PostgresTables {
         };
         let (mut answers, was_told) = finished.inspect_err(|_| self.row_cache.distrust())?;
         let asked = answers.split_off(writes);
-        self.keep_written(answers.last().and_then(|rows| rows.first()))?;
+        self.keep_written(answers.last().and_then(|rows| rows.first()), asked_at)?;
         Ok((asked, was_told))
     }
 
     /// The transaction was committed: what it wrote is for the row cache.
-    fn keep_written(&mut self, outcome: Option<&Row>) -> Result<(), Trouble> {
+    fn keep_written(&mut self, outcome: Option<&Row>, asked_at: Instant) -> Result<(), Trouble> {
         self.routes.keep();
         self.lanes.keep();
         self.set.sent();
         self.close();
         if let Some(outcome) = outcome.filter(|row| has_outcome(row)) {
             self.reserve.add(outcome.column::<Vec<i64>>("firsts")?.into_iter().map(unsigned));
-            self.clock.learn(outcome.column("now").map(time)?);
+            self.learn_time(asked_at, outcome.column("now").map(time)?);
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ use crate::{
         measure::{End, Facts},
         quarantine::{RunPermit, SUSPECT_RETRY_DELAY, StartGuard},
     },
-    env::{Env, RunningTurn, clock_of},
+    env::{Env, RunningTurn},
     observability::{TurnOf, turn_outcome, turn_span},
 };
 
@@ -179,7 +179,7 @@ impl InstanceWork {
     pub(super) fn setup(&self, handler: OrchestrationHandlerRef, kv: BTreeMap<String, KvEntry>) -> Setup {
         Setup {
             handler,
-            clock: clock_of(&self.node.env),
+            clock: Arc::clone(&self.node.clock),
             limits: self.node.options.limits.clone(),
             worker_id: Some(format!("orch-{}-{}", self.slot.number(), self.node.id)),
             kv,
