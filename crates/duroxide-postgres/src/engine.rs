@@ -24,7 +24,7 @@ use crate::{
     connection::{Query, parameters},
     fault::{Class, Trouble, fault_of, fault_of_part},
     needs::Needs,
-    open::{make_tables, open},
+    open::{make_tables, open, open_existing},
     session::{News, SessionState},
     tables::Looked,
 };
@@ -371,8 +371,10 @@ impl StoreEngine for PostgresEngine {
         Ok(())
     }
 
+    /// A server that has no such schema is not the one that was opened, or it has lost its data. To go on with an empty
+    /// store would hide that.
     fn reopen(&mut self) -> Result<(), StoreFailure> {
-        let connection = open(&self.options)
+        let connection = open_existing(&self.options)
             .map_err(|error| StoreFailure::new(FailureClass::Retryable, error.to_string()))?;
         let node_clock = Arc::clone(&self.tables().node_clock);
         *self.tables() = PostgresTables::new(connection, node_clock);

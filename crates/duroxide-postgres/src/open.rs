@@ -41,15 +41,11 @@ enum Found {
     Foreign,
 }
 
-/// Connects and makes the tables if they are missing.
+/// Connects, makes the tables if they are missing, and brings an older schema up to date.
 pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
-    let mut connection =
-        Connection::open(options).map_err(|trouble| OpenError::of_connection(trouble, CONNECTIONS))?;
     let schema = &options.schema;
     let unusable = |trouble: Trouble| OpenError::of_schema(trouble, schema.as_str());
-    check_server(&mut connection, schema)?;
-    let mut found = find_tables(&mut connection, schema).map_err(unusable)?;
-    connection.set_limit(options.answer_timeout);
+    let (mut connection, mut found) = connect(options)?;
     if matches!(found, Found::Nothing) {
         let made = make_tables(&mut connection, schema);
         found = find_tables(&mut connection, schema).map_err(unusable)?;
@@ -59,35 +55,51 @@ pub(crate) fn open(options: &PostgresOptions) -> Result<Connection, OpenError> {
             (Err(trouble), Found::Nothing | Found::Foreign) => return Err(unusable(trouble)),
         }
     }
-    if matches!(found, Found::Foreign) {
-        let message = "a table meta of another shape".to_owned();
-        return Err(OpenError::ForeignSchema { schema: schema.to_string(), message });
-    }
-    let found = version(&mut connection).map_err(unusable)?;
-    check_schema(found, schema)?;
-    if found < SCHEMA_VERSION {
+    if known_version(&mut connection, schema, &found)? < SCHEMA_VERSION {
         upgrade(&mut connection, schema).map_err(unusable)?;
     }
     Ok(connection)
 }
 
-/// Refuses a schema that is missing or not of this release, and leaves it as it is.
-pub(crate) fn check_existing(options: &PostgresOptions) -> Result<(), OpenError> {
+/// Connects to a schema of this release, and leaves it as it is: one that is missing or older is an error.
+pub(crate) fn open_existing(options: &PostgresOptions) -> Result<Connection, OpenError> {
+    let schema = &options.schema;
+    let (mut connection, found) = connect(options)?;
+    let found = known_version(&mut connection, schema, &found)?;
+    if found < SCHEMA_VERSION {
+        return Err(OpenError::OlderSchema { schema: schema.to_string(), found, known: SCHEMA_VERSION });
+    }
+    Ok(connection)
+}
+
+/// Connects to a server that will do, and finds out what its schema holds.
+fn connect(options: &PostgresOptions) -> Result<(Connection, Found), OpenError> {
     let mut connection =
         Connection::open(options).map_err(|trouble| OpenError::of_connection(trouble, CONNECTIONS))?;
     let schema = &options.schema;
-    let unusable = |trouble: Trouble| OpenError::of_schema(trouble, schema.as_str());
     check_server(&mut connection, schema)?;
-    if let Found::Nothing = find_tables(&mut connection, schema).map_err(unusable)? {
-        return Err(OpenError::Missing { schema: schema.to_string() });
+    let found = find_tables(&mut connection, schema)
+        .map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))?;
+    connection.set_limit(options.answer_timeout);
+    Ok((connection, found))
+}
+
+/// The version of a schema that this build can use, or upgrade.
+fn known_version(connection: &mut Connection, schema: &SchemaName, found: &Found) -> Result<i64, OpenError> {
+    let of = schema.to_string();
+    match found {
+        Found::Ours => {}
+        Found::Nothing => return Err(OpenError::Missing { schema: of }),
+        Found::Foreign => {
+            let message = "a table meta of another shape".to_owned();
+            return Err(OpenError::ForeignSchema { schema: of, message });
+        }
     }
-    // Tables of another program are refused when the store is opened, which changes nothing in them either.
-    let Ok(found) = version(&mut connection) else { return Ok(()) };
-    if found < SCHEMA_VERSION {
-        let schema = schema.to_string();
-        return Err(OpenError::OlderSchema { schema, found, known: SCHEMA_VERSION });
+    let found = version(connection).map_err(|trouble| OpenError::of_schema(trouble, schema.as_str()))?;
+    if found > SCHEMA_VERSION {
+        return Err(OpenError::NewerSchema { schema: of, found, known: SCHEMA_VERSION });
     }
-    Ok(())
+    Ok(found)
 }
 
 fn check_server(connection: &mut Connection, schema: &SchemaName) -> Result<(), OpenError> {
@@ -173,14 +185,6 @@ const HAS_SCHEMA: &str = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 
 pub(crate) fn has_schema(connection: &mut Connection, schema: &SchemaName) -> Result<bool, Trouble> {
     let query = Query::new(HAS_SCHEMA, parameters![schema.as_str().to_owned()]);
     Ok(connection.trip(&[query], Frame::Plain)?.iter().any(|rows| !rows.is_empty()))
-}
-
-fn check_schema(found: i64, schema: &SchemaName) -> Result<(), OpenError> {
-    if found > SCHEMA_VERSION {
-        let schema = schema.to_string();
-        return Err(OpenError::NewerSchema { schema, found, known: SCHEMA_VERSION });
-    }
-    Ok(())
 }
 
 fn version(connection: &mut Connection) -> Result<i64, Trouble> {

@@ -22,7 +22,7 @@ pub use self::{
 };
 use crate::{
     OpenError, PostgresEngine, PostgresHealth, PostgresOptions, clock::NodeClock, fault::Trouble,
-    node_locks::SessionLocks, open::check_existing, reads::health, session::Session,
+    node_locks::SessionLocks, open::open_existing, reads::health, session::Session,
 };
 
 /// Connections that read beside the one that writes.
@@ -69,7 +69,7 @@ impl PostgresProvider {
     /// # Errors
     /// See [`OpenError`]. Nothing is written then.
     pub async fn open_existing(options: PostgresOptions) -> Result<Self, OpenError> {
-        Self::open_on_a_thread(move || check_existing(&options).and_then(|()| Self::start(options))).await
+        Self::open_on_a_thread(move || open_existing(&options).and_then(|_| Self::start(options))).await
     }
 
     /// The whole content, for the checks of [`duroxide_provider::invariant`]. All of it is held in memory.

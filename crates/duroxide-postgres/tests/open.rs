@@ -6,6 +6,7 @@ mod fixture;
 use std::time::{Duration, Instant};
 
 use duroxide_postgres::{OpenError, PostgresOptions, PostgresProvider, SchemaName};
+use duroxide_provider::Provider as _;
 use fixture::{fake_server::FakeServer, fresh_options, sql::Admin};
 use postgres_server::Server;
 
@@ -149,9 +150,15 @@ async fn a_session_connection_that_cannot_be_made() {
     assert!(matches!(error, OpenError::Refused { .. }), "{error}");
     let error = refused(&format!("host=127.0.0.1 port={port} user=app password=right sslmode=require")).await;
     assert!(matches!(error, OpenError::Tls { .. }), "{error}");
+    let right = format!("host=127.0.0.1 port={port} user=app password=right");
+    let error = refused(&right).await;
+    assert!(matches!(error, OpenError::Refused { .. }), "it may not use the schema: {error}");
+    let schema = &good.schema;
+    let rights =
+        format!("GRANT USAGE ON SCHEMA {schema} TO app; GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO app");
+    Admin::connect(&server).await.run(&rights).await;
     let mut options = good.clone();
-    options.session_config =
-        Some(format!("dbname=postgres host=127.0.0.1 port={port} user=app password=right").parse().unwrap());
+    options.session_config = Some(format!("dbname=postgres {right}").parse().unwrap());
     drop(PostgresProvider::open(options).await.unwrap());
 }
 
@@ -236,6 +243,52 @@ async fn a_store_that_is_only_looked_at_is_neither_made_nor_upgraded() {
     for _ in 0..2 {
         let older = PostgresProvider::open_existing(options.clone()).await.unwrap_err();
         assert!(matches!(older, OpenError::OlderSchema { found: 1, .. }), "{older}");
+    }
+}
+
+/// The session connection may lead elsewhere: to a database without the schema, or to a standby.
+#[tokio::test]
+async fn a_session_connection_that_leads_to_another_server() {
+    let Some(primary) = Server::own() else { return };
+    let standby = primary.synchronous_standby();
+    let with_session = |url: &str| {
+        let mut options = fresh_options(&primary);
+        options.session_config = Some(url.parse().unwrap());
+        options
+    };
+    let other_database = primary.tcp_url().replace("dbname=postgres", "dbname=template1");
+    let error = refusal(with_session(&other_database), "the session connection").await;
+    assert!(matches!(error, OpenError::Refused { .. }), "{error}");
+    assert!(error.to_string().contains("check user, password, dbname"), "{error}");
+    assert_eq!(
+        refusal(with_session(&standby.tcp_url()), "connect to the primary").await,
+        OpenError::ReadOnly
+    );
+}
+
+/// A server without the schema is not the one that was opened, or has lost its data: to go on with an empty store would hide it.
+#[tokio::test]
+async fn a_store_whose_schema_is_gone_is_not_made_again() {
+    let Some(server) = postgres_server::server() else { return };
+    let options = fresh_options(server);
+    let (schema, application) =
+        (options.schema.to_string(), options.config.get_application_name().unwrap().to_owned());
+    let store = PostgresProvider::open(options).await.unwrap();
+    let admin = Admin::connect(server).await;
+    admin.run(&format!("ALTER SCHEMA {schema} RENAME TO {schema}_elsewhere")).await;
+    let end = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = $1";
+    assert!(!admin.client().query(end, &[&application]).await.unwrap().is_empty());
+    let item = duroxide_provider::testing::items::start("a");
+    let write = || store.enqueue_for_orchestrator(item.clone(), None);
+    let mut error = write().await.unwrap_err();
+    while !error.message.contains("no duroxide store") {
+        error = write().await.unwrap_err();
+    }
+    assert!(error.is_retryable(), "the schema may come back: {error}");
+    assert!(!admin.has_schema(&schema).await);
+    admin.run(&format!("ALTER SCHEMA {schema}_elsewhere RENAME TO {schema}")).await;
+    while let Err(error) = write().await {
+        assert!(error.is_retryable(), "{error}");
     }
 }
 

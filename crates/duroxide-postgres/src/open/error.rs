@@ -43,6 +43,15 @@ pub enum OpenError {
         /// What the server says.
         message: String,
     },
+    /// A pooler does not pass the settings of a connection on.
+    #[error(
+        "a pooler refuses the connection: {message} (open the store with PostgresOptions::behind_pooler, or connect to \
+         the server itself)"
+    )]
+    Pooler {
+        /// What the pooler says.
+        message: String,
+    },
     /// The server takes no more connections.
     #[error(
         "PostgreSQL takes no more connections: {message} (a provider needs {needed}: raise max_connections, run fewer \
@@ -136,13 +145,20 @@ impl OpenError {
             SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
             SqlState::INVALID_CATALOG_NAME,
             SqlState::INSUFFICIENT_PRIVILEGE,
+            // The session connection leads to another database than the others.
+            SqlState::UNDEFINED_TABLE,
         ];
+        if trouble.has_code(&SqlState::READ_ONLY_SQL_TRANSACTION) {
+            return Self::ReadOnly;
+        }
         let is_refused = refused.iter().any(|code| trouble.has_code(code));
         let is_full = trouble.has_code(&SqlState::TOO_MANY_CONNECTIONS);
+        let is_of_pooler = trouble.has_code(&SqlState::PROTOCOL_VIOLATION);
         let is_of_tls = trouble.is_of_tls;
         let message = trouble.into_failure().message;
         match (is_refused, is_full) {
             _ if is_of_tls => Self::Tls { message },
+            _ if is_of_pooler => Self::Pooler { message },
             (true, _) => Self::Refused { message },
             (_, true) => Self::TooManyConnections { message, needed },
             _ => Self::Connect { message },
