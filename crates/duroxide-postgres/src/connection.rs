@@ -1,6 +1,7 @@
 //! A connection that counts its round trips.
 
 mod connect;
+mod frame;
 mod hosts;
 mod parameter;
 mod patience;
@@ -13,10 +14,13 @@ use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
 use self::patience::Patience;
 pub use self::tls::Tls;
-pub(crate) use self::{connect::connect, parameter::Parameter};
+pub(crate) use self::{
+    connect::{connect, connect_timeout},
+    frame::Frame,
+    parameter::Parameter,
+};
 use crate::{
     PostgresOptions, SchemaName,
-    connection::connect::connect_timeout,
     fault::{Class, Trouble},
     record::{TOGETHER, expand},
     value::{limit, number},
@@ -77,46 +81,6 @@ impl fmt::Debug for Query {
     }
 }
 
-/// How a round trip stands to a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Frame {
-    /// Its statements are inside or outside of one, as before.
-    Plain,
-    /// It begins one that writes.
-    Begin,
-    /// It ends one.
-    Commit,
-    /// It is a whole one, begun and committed.
-    BeginAndCommit,
-    /// It is a whole one of a single statement, which needs neither a beginning nor an end.
-    Single,
-    /// It is a whole one that reads one state.
-    Read,
-}
-
-impl Frame {
-    /// How it begins. Behind a pooler a setting of the connection would be somebody else's, so each transaction has its own.
-    fn first(self, is_pooled: bool) -> Option<&'static str> {
-        match self {
-            Self::Plain | Self::Commit | Self::Single => None,
-            Self::Begin | Self::BeginAndCommit if is_pooled => Some(BEGIN_POOLED),
-            Self::Begin | Self::BeginAndCommit => Some("BEGIN ISOLATION LEVEL READ COMMITTED"),
-            Self::Read => Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
-        }
-    }
-
-    fn last(self) -> Option<&'static str> {
-        match self {
-            Self::Plain | Self::Begin | Self::Single => None,
-            Self::Commit | Self::BeginAndCommit | Self::Read => Some("COMMIT"),
-        }
-    }
-
-    fn commits(self) -> bool {
-        matches!(self, Self::Commit | Self::BeginAndCommit | Self::Single)
-    }
-}
-
 /// A process that is frozen or cut off between two round trips of a transaction must not keep its rows locked: the server ends
 /// its transaction after this time. Between them the rules run in memory, for milliseconds.
 ///
@@ -126,8 +90,6 @@ const SETTINGS: &str = "SET idle_in_transaction_session_timeout = '5s';
     SET default_transaction_isolation = 'read committed'";
 /// How soon the server looks again whether the connection is there while it works for it.
 const NOTICE_END: &str = "SET client_connection_check_interval = '5s'";
-const BEGIN_POOLED: &str =
-    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'";
 
 /// How many times longer a statement may take that looks at whole tables.
 const LONG: u32 = 20;
@@ -285,7 +247,7 @@ impl Connection {
         self.round_trips += 1;
         let is_long = queries.iter().any(|query| query.is_long);
         let limit = self.patience.limit().saturating_mul(if is_long { LONG } else { 1 });
-        let (first, last) = (self.first(frame), frame.last());
+        let (first, last) = (self.first(frame), frame.last(self.is_pooled));
         let Self { runtime, client, statements, patience, .. } = self;
         let sent = Sent { client, statements, queries, ahead, first, last, behind };
         patience

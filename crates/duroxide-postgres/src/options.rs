@@ -61,8 +61,8 @@ pub struct PostgresOptions {
     pub early_turns: bool,
     /// How long a round trip may take. A server that has not answered by then is taken for dead: the connection is given up, the
     /// call fails as if the connection had been lost, and the next one makes another connection. Reads of the whole store (a
-    /// snapshot, lists, counts) may take 20 times as long; upgrading a schema and copying a store have no limit. Each round trip
-    /// of opening a store is limited by the `connect_timeout` of [`Self::config`].
+    /// snapshot, lists, counts) may take 20 times as long; upgrading a schema and copying a store have no limit. Until the schema
+    /// was found, each round trip of opening a store is limited by the `connect_timeout` of [`Self::config`].
     pub answer_timeout: Duration,
 }
 
@@ -146,7 +146,9 @@ fn with_limits(mut config: tokio_postgres::Config) -> tokio_postgres::Config {
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(SILENCE_MAX);
     }
-    config.keepalives_idle(SILENCE_MAX / 2);
+    if config.get_keepalives_idle() == tokio_postgres::Config::new().get_keepalives_idle() {
+        config.keepalives_idle(SILENCE_MAX / 2);
+    }
     if config.get_application_name().is_none() {
         config.application_name("duroxide");
     }

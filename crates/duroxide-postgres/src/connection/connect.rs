@@ -50,7 +50,7 @@ pub(crate) async fn connect(
 }
 
 /// The time limit for connecting to one host.
-pub(super) fn connect_timeout(config: &Config) -> Duration {
+pub(crate) fn connect_timeout(config: &Config) -> Duration {
     config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT)
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::fixture::{Node, fresh_options, sql::Admin, start};
-use duroxide_postgres::{CopyError, PostgresOptions, PostgresProvider, SchemaName};
+use duroxide_postgres::{CopyError, OpenError, PostgresOptions, PostgresProvider, SchemaName};
 use duroxide_sqlite::{SqliteExport, SqliteProvider};
 use postgres_server::{Pooler, Server};
 
@@ -29,10 +29,22 @@ fn each_transaction_has_its_own_settings_with_and_without_prepared_statements() 
         options.schema = SchemaName::new(&server.fresh_schema()).unwrap();
         options.prepared_statements = prepared_statements;
         let pooled = told(&server, &options);
-        assert!(pooled.contains(&format!("; SET LOCAL {SETTING}")), "{pooled}");
+        for setting in [SETTING, "enable_seqscan = off", "plan_cache_mode = force_generic_plan"] {
+            assert!(pooled.contains(&format!("SET LOCAL {setting}")), "{setting}: {pooled}");
+        }
         let of_session = pooled.lines().filter(|line| line.contains("statement: SET "));
         assert_eq!(of_session.count(), 0, "{pooled}");
     }
+}
+
+/// PgBouncer refuses a connection with settings.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_that_is_taken_for_the_server_is_named() {
+    let Some(server) = Server::own() else { return };
+    let Some(pooler) = tokio::task::block_in_place(|| Pooler::start(&server)) else { return };
+    let error = PostgresProvider::new(&pooler.url()).await.unwrap_err();
+    assert!(matches!(error, OpenError::Pooler { .. }), "{error}");
+    assert!(error.to_string().contains("behind_pooler"), "{error}");
 }
 
 /// A copy holds a lock of its connection. Through the pooler the lock would stay on any of its connections, and protect nothing.
