@@ -10,6 +10,7 @@ mod held_locks;
 mod notification;
 mod serve;
 mod statements;
+mod unlocked;
 
 use std::{
     collections::BTreeSet,

@@ -1,6 +1,7 @@
 //! The thread of the session connection: connects, listens, holds locks and checks for dead nodes, until the provider is dropped.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, mpsc::SyncSender},
     time::Duration,
 };
@@ -18,10 +19,18 @@ use super::{
     held_locks::HeldLocks,
     statements::Statements,
     unavailable,
+    unlocked::UnlockedNodes,
 };
-use crate::{PostgresOptions, connection::connect, fault::Trouble, provider::INTAKE_NOTIFICATION};
+use crate::{
+    PostgresOptions,
+    connection::{connect, connect_timeout},
+    fault::{Class, Trouble},
+    provider::INTAKE_NOTIFICATION,
+    value::Columns,
+};
 
-/// The longest pause between two attempts to connect; the first is a hundredth of it.
+/// The first pause between two attempts to connect, and the longest.
+const RECONNECT_MIN: Duration = Duration::from_millis(50);
 const RECONNECT_MAX: Duration = Duration::from_secs(5);
 /// A statement that takes longer counts as a lost connection.
 const STATEMENT_WITHIN: Duration = Duration::from_secs(10);
@@ -33,12 +42,18 @@ enum End {
     /// The provider was dropped.
     Closed,
     /// The connection was lost.
-    Lost(String),
+    Lost(Trouble),
+}
+
+impl From<Trouble> for End {
+    fn from(trouble: Trouble) -> Self {
+        Self::Lost(trouble)
+    }
 }
 
 impl From<Error> for End {
     fn from(error: Error) -> Self {
-        Self::Lost(error.to_string())
+        Self::Lost(Trouble::of(&error))
     }
 }
 
@@ -49,56 +64,40 @@ struct Served<'a> {
     state: &'a SessionState,
     statements: &'a Statements,
     channel: String,
-    held: HeldLocks,
+    held: &'a mut HeldLocks,
     /// Checks for dead nodes. Prepared, because it is repeated for ever.
-    check: Option<Statement>,
+    check: Statement,
     /// Whether this process is in the rotation of those that check for dead nodes.
     takes_turns: bool,
     check_at: Instant,
+    unlocked: UnlockedNodes,
 }
 
-/// Serves one connection after the other. Tells `opened` of the first one, and ends if there is none.
+/// Serves one connection after the other. Tells `opened` of the first one, and ends if that cannot be used.
 pub(super) async fn serve(
     options: PostgresOptions,
     state: Arc<SessionState>,
     mut commands: UnboundedReceiver<Command>,
     opened: SyncSender<Result<(), Trouble>>,
 ) {
-    let mut opened = Some(opened);
     let statements = Statements::new(&options.schema);
     let mut held = HeldLocks::default();
-    let mut pause = RECONNECT_MAX / 100;
+    let mut opened = Some(opened);
+    let (mut pause, mut spares_until) = (RECONNECT_MIN, Instant::now());
     loop {
-        let (tell, notified) = unbounded_channel();
-        let connected = connect(&options, options.session_config(), Some(tell)).await;
+        let begun = Served::begin(&options, &state, &statements, &mut held, spares_until).await;
         if let Some(opened) = opened.take() {
-            let _ = opened.send(connected.as_ref().map(|_| ()).map_err(Clone::clone));
-            if connected.is_err() {
+            let _ = opened.send(begun.as_ref().map(|_| ()).map_err(Clone::clone));
+            if begun.is_err() {
                 return;
             }
         }
-        let end = match connected {
-            Ok(client) => {
-                let channel = options.schema.to_string();
-                let (state, statements) = (&*state, &statements);
-                let (check, takes_turns, check_at) = (None, false, Instant::now());
-                let mut served = Served {
-                    client,
-                    notified,
-                    state,
-                    statements,
-                    channel,
-                    held,
-                    check,
-                    takes_turns,
-                    check_at,
-                };
-                let end = served.run(&mut commands).await.err().unwrap_or(End::Closed);
-                held = served.held;
-                pause = RECONNECT_MAX / 100;
-                end
+        let end = match begun {
+            Ok(mut served) => {
+                pause = RECONNECT_MIN;
+                served.run(&mut commands).await
             }
-            Err(trouble) => End::Lost(trouble.into_failure().message),
+            Err(trouble) => End::Lost(trouble),
         };
         state.set_listening(false);
         // A process must not end a node after losing its lock: the node may hold it again.
@@ -106,7 +105,8 @@ pub(super) async fn serve(
         state.take_gone();
         match end {
             End::Closed => return,
-            End::Lost(error) => {
+            End::Lost(trouble) => {
+                let error = trouble.into_failure().message;
                 tracing::warn!(target: "duroxide::providers::postgres", error, "the session connection is lost");
             }
         }
@@ -114,7 +114,14 @@ pub(super) async fn serve(
             return;
         }
         pause = (pause * 2).min(RECONNECT_MAX);
+        spares_until = Instant::now() + spare_after_loss(&options);
     }
+}
+
+/// For how long a process that lost its session connection ends no nodes after it has another one. A restart of the server ends
+/// the connections and locks of all processes at the same time, and each of them needs so long at most to come back.
+fn spare_after_loss(options: &PostgresOptions) -> Duration {
+    connect_timeout(options.session_config()) + RECONNECT_MAX
 }
 
 /// Answers commands while there is no connection. Returns whether to connect again.
@@ -137,39 +144,65 @@ async fn refuse_until(at: Instant, commands: &mut UnboundedReceiver<Command>, he
     }
 }
 
-impl Served<'_> {
-    async fn run(&mut self, commands: &mut UnboundedReceiver<Command>) -> Result<(), End> {
-        self.set_up().await?;
-        self.state.set_listening(true);
-        loop {
-            tokio::select! {
-                payload = self.notified.recv() => match payload {
-                    Some(payload) => self.note(&payload),
-                    None => return Err(End::Lost("the server has closed it".to_owned())),
-                },
-                command = commands.recv() => match command {
-                    None | Some(Command::Stop) => return Ok(()),
-                    Some(command) => self.carry_out(command).await?,
-                },
-                () = sleep_until(self.check_at) => self.check().await?,
-            }
-        }
+impl<'a> Served<'a> {
+    /// Connects, listens, and takes the locks again that were held on an earlier connection.
+    async fn begin(
+        options: &PostgresOptions,
+        state: &'a SessionState,
+        statements: &'a Statements,
+        held: &'a mut HeldLocks,
+        spares_until: Instant,
+    ) -> Result<Self, Trouble> {
+        let (tell, notified) = unbounded_channel();
+        let client = connect(options, options.session_config(), Some(tell)).await?;
+        within(client.batch_execute(&statements.set_up)).await?;
+        let check = within(client.prepare(&statements.check)).await?;
+        let mut served = Self {
+            client,
+            notified,
+            state,
+            statements,
+            channel: options.schema.to_string(),
+            held,
+            check,
+            takes_turns: false,
+            check_at: Instant::now(),
+            unlocked: UnlockedNodes::new(spares_until),
+        };
+        served.hold_again().await?;
+        let hello = format!("{HELLO}{}", served.state.id());
+        within(served.client.execute(served.statements.hello, &[&served.channel, &hello])).await?;
+        served.state.set_listening(true);
+        Ok(served)
     }
 
-    /// Listens, and takes the locks again that were held on an earlier connection.
-    async fn set_up(&mut self) -> Result<(), End> {
-        within(self.client.batch_execute(&self.statements.set_up)).await?;
-        self.check = Some(within(self.client.prepare(&self.statements.check)).await?);
-        self.hold_again().await?;
-        let hello = format!("{HELLO}{}", self.state.id());
-        within(self.client.execute(self.statements.hello, &[&self.channel, &hello])).await?;
-        Ok(())
+    /// Serves commands and notifications until the connection is lost or the provider is dropped.
+    async fn run(&mut self, commands: &mut UnboundedReceiver<Command>) -> End {
+        loop {
+            let done = tokio::select! {
+                payload = self.notified.recv() => match payload {
+                    Some(payload) => {
+                        self.note(&payload);
+                        Ok(())
+                    }
+                    None => return End::Lost(unreachable_server("the server has closed it")),
+                },
+                command = commands.recv() => match command {
+                    None => return End::Closed,
+                    Some(command) => self.carry_out(command).await,
+                },
+                () = sleep_until(self.check_at) => self.check().await.map_err(End::Lost),
+            };
+            if let Err(end) = done {
+                return end;
+            }
+        }
     }
 
     /// Takes locks again that were lost with a connection. Another process may have taken such a node for dead meanwhile, so
     /// the store renews its row. While another process ends the node, or while the server has not noticed the end of the old
     /// connection, the lock cannot be taken; the next check tries again.
-    async fn hold_again(&mut self) -> Result<(), End> {
+    async fn hold_again(&mut self) -> Result<(), Trouble> {
         for node in self.held.lost() {
             self.touch(&node).await?;
             if self.try_hold(&node).await? {
@@ -202,12 +235,12 @@ impl Served<'_> {
         match command {
             Command::Hold { node, reply } => {
                 let held = self.hold(node).await;
-                let lost = held.as_ref().err().and_then(lost_connection);
+                let lost = held.as_ref().err().and_then(Refused::lost_connection);
                 let _ = reply.send(held.map_err(Refused::into_failure));
-                lost.map_or(Ok(()), Err)
+                lost.map_or(Ok(()), |trouble| Err(End::Lost(trouble)))
             }
-            Command::NoteJoinAttempt { node } => self.touch(&node).await,
-            Command::Release { node } => self.release(&node).await,
+            Command::NoteJoinAttempt { node } => Ok(self.touch(&node).await?),
+            Command::Release { node } => Ok(self.release(&node).await?),
             Command::Discard { node } => {
                 within(self.client.execute(&self.statements.discard, &[&node])).await?;
                 Ok(())
@@ -216,7 +249,7 @@ impl Served<'_> {
                 let joined: Vec<String> = joined.into_iter().collect();
                 let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
                 let row = self.first(&self.statements.joining, &[&joined, &micros]).await?;
-                let _ = reply.send(row.try_get("joining")?);
+                let _ = reply.send(row.column("joining")?);
                 Ok(())
             }
             Command::Stop => Err(End::Closed),
@@ -236,7 +269,7 @@ impl Served<'_> {
     }
 
     /// Releases a lock. A process without nodes of its own ends no dead nodes, so it releases those that it has found, too.
-    async fn release(&mut self, node: &str) -> Result<(), End> {
+    async fn release(&mut self, node: &str) -> Result<(), Trouble> {
         let mut released = vec![node.to_owned()];
         self.held.remove(node);
         if !self.held.has_own() {
@@ -249,29 +282,38 @@ impl Served<'_> {
         Ok(())
     }
 
-    async fn try_hold(&self, node: &str) -> Result<bool, End> {
-        Ok(self.first(&self.statements.hold, &[&node]).await?.try_get("held")?)
+    async fn try_hold(&self, node: &str) -> Result<bool, Trouble> {
+        self.first(&self.statements.hold, &[&node]).await?.column("held")
     }
 
-    async fn touch(&self, node: &str) -> Result<(), End> {
+    async fn touch(&self, node: &str) -> Result<(), Trouble> {
         within(self.client.execute(&self.statements.touch, &[&node])).await?;
         Ok(())
     }
 
-    /// Finds nodes whose lock has ended, and takes the locks, so that no two processes end the same node.
-    async fn check(&mut self) -> Result<(), End> {
+    /// Finds out who else is there, and which nodes have no lock.
+    async fn check(&mut self) -> Result<(), Trouble> {
         self.hold_again().await?;
         self.join_or_leave_turns().await?;
-        let Some(check) = &self.check else { return Ok(()) };
-        let row = within(self.client.query_one(check, &[&self.held.nodes()])).await?;
+        let row = within(self.client.query_one(&self.check, &[&self.held.nodes()])).await?;
         self.check_at = Instant::now() + self.pause(&row)?;
-        self.state.set_peers(row.try_get::<_, i64>("listeners")? > 1);
-        let claiming = usize::try_from(row.try_get::<_, i64>("takers")?).unwrap_or(1);
+        self.state.set_peers(row.column::<i64>("listeners")? > 1);
+        let claiming = usize::try_from(row.column::<i64>("takers")?).unwrap_or(1);
         self.state.set_claiming_processes(claiming.max(1));
-        let gone: Vec<String> = row.try_get("gone")?;
-        let may_end = self.held.has_own();
-        for node in gone {
-            if may_end && self.try_hold(&node).await? {
+        self.end_dead(row.column::<Vec<String>>("unlocked")?.into_iter().collect()).await
+    }
+
+    /// Ends the dead ones of these nodes. Takes their locks first, so that no two processes end the same node.
+    async fn end_dead(&mut self, unlocked: BTreeSet<String>) -> Result<(), Trouble> {
+        if !self.held.has_own() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let dead = self.unlocked.dead_of(unlocked, now);
+        let confirm_at = self.unlocked.confirm_at().filter(|at| *at > now);
+        self.check_at = confirm_at.map_or(self.check_at, |at| self.check_at.min(at));
+        for node in dead {
+            if self.try_hold(&node).await? {
                 self.held.add_ending(node.clone());
                 self.state.note_gone(node);
             }
@@ -280,7 +322,7 @@ impl Served<'_> {
     }
 
     /// Joins the rotation while this process has nodes.
-    async fn join_or_leave_turns(&mut self) -> Result<(), End> {
+    async fn join_or_leave_turns(&mut self) -> Result<(), Trouble> {
         if self.held.has_own() != self.takes_turns {
             self.takes_turns = self.held.has_own();
             let change =
@@ -291,37 +333,40 @@ impl Served<'_> {
     }
 
     /// How long until the next check.
-    fn pause(&self, row: &Row) -> Result<Duration, End> {
+    fn pause(&self, row: &Row) -> Result<Duration, Trouble> {
         if !self.takes_turns {
             return Ok(WITHOUT_NODES);
         }
-        let is_alone = row.try_get::<_, i64>("listeners")? <= 1 && row.try_get::<_, i64>("takers")? <= 1;
+        let is_alone = row.column::<i64>("listeners")? <= 1 && row.column::<i64>("takers")? <= 1;
         // A check also takes lost locks again.
         if is_alone && self.held.lost().is_empty() {
             return Ok(ALONE);
         }
-        let number =
-            |name| row.try_get::<_, i64>(name).map(|number| u64::try_from(number).unwrap_or_default());
+        let number = |name| row.column::<i64>(name).map(|number| u64::try_from(number).unwrap_or_default());
         let rank = RotationRank { rank: number("rank")?, processes: number("takers")? };
         Ok(rank.next_turn(Duration::from_micros(number("now")?)))
     }
 
-    async fn first(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, End> {
+    async fn first(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, Trouble> {
         within(self.client.query_one(sql, parameters)).await
     }
 }
 
-async fn within<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, End> {
+async fn within<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
     match timeout(STATEMENT_WITHIN, statement).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(End::Lost("the server does not answer".to_owned())),
+        Ok(answer) => answer.map_err(|error| Trouble::of(&error)),
+        Err(_) => Err(unreachable_server("the server does not answer")),
     }
+}
+
+fn unreachable_server(message: &str) -> Trouble {
+    Trouble::new(Class::Unavailable, message)
 }
 
 /// Why a node's lock was not taken.
 enum Refused {
     HeldElsewhere(String),
-    Lost(End),
+    Lost(Trouble),
 }
 
 impl Refused {
@@ -331,16 +376,14 @@ impl Refused {
                 let message = format!("another process runs as node {node}");
                 StoreFailure::new(FailureClass::Retryable, message)
             }
-            Self::Lost(End::Lost(message)) => unavailable(message),
-            Self::Lost(End::Closed) => unavailable("the store is closed"),
+            Self::Lost(trouble) => unavailable(trouble.into_failure().message),
         }
     }
-}
 
-fn lost_connection(refused: &Refused) -> Option<End> {
-    match refused {
-        Refused::Lost(End::Lost(message)) => Some(End::Lost(message.clone())),
-        Refused::Lost(End::Closed) => Some(End::Closed),
-        Refused::HeldElsewhere(_) => None,
+    fn lost_connection(&self) -> Option<Trouble> {
+        match self {
+            Self::Lost(trouble) => Some(trouble.clone()),
+            Self::HeldElsewhere(_) => None,
+        }
     }
 }

@@ -40,7 +40,15 @@ impl Statements {
         // Held, shared, by all processes that take turns in checking for dead nodes.
         let turns = key(&format!("'duroxide turns {schema}'"));
         Self {
-            set_up: format!("LISTEN {schema}; SELECT pg_advisory_lock_shared({listener})"),
+            // A node on a machine that lost its power or its network is dead when the server notices the end of this connection.
+            // Unless it is told to, it asks an idle connection after hours, and sends notifications again for a quarter of an
+            // hour. A database without our tables is another one.
+            set_up: format!(
+                "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
+                SET tcp_user_timeout = '11s';
+                LISTEN {schema}; SELECT schema_version FROM {schema}.meta;
+                SELECT pg_advisory_lock_shared({listener})"
+            ),
             hello: "SELECT pg_notify($1, $2)",
             hold: format!("SELECT pg_try_advisory_lock({of_parameter}) AS held"),
             release: format!("SELECT pg_advisory_unlock({of_parameter})"),
@@ -54,7 +62,7 @@ impl Statements {
             check: format!(
                 "SELECT (SELECT count(*) {listeners}) AS listeners, (SELECT count(*) {takers}) AS takers,
                 (SELECT count(*) {takers} AND held.pid < pg_backend_pid()) AS rank, {now} AS now,
-                ARRAY(SELECT name FROM {schema}.node_lock WHERE name <> ALL ($1::text[]) AND NOT {held}) AS gone",
+                ARRAY(SELECT name FROM {schema}.node_lock WHERE name <> ALL ($1::text[]) AND NOT {held}) AS unlocked",
                 listeners = holders(&listener),
                 takers = holders(&turns),
             ),

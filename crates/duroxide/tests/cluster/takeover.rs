@@ -2,6 +2,7 @@
 
 mod cut_off;
 mod frozen;
+mod restarted;
 pub mod slow;
 
 use std::{collections::BTreeSet, path::Path, time::Duration, time::Instant};
