@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use duroxide_core::Timestamp;
+use duroxide_core::{Clock as _, Timestamp};
 use duroxide_provider::{
     rules::{ReadyIndex, Rules},
     store::{
@@ -322,7 +322,7 @@ impl StoreEngine for PostgresEngine {
         }
         let next = self.rules.next_wake()?;
         let here = match self.clock {
-            Clock::Database => self.tables().database_time()?,
+            Clock::Database => self.tables().node_clock.now(),
             Clock::Caller => now,
         };
         self.due.learn(asked_at, next.map(|at| at.saturating_since(here)));

@@ -134,7 +134,7 @@ impl PostgresProvider {
             }
         };
         let session = match options.notifications {
-            true => Some(Arc::new(start_session(&options)?)),
+            true => Some(Arc::new(start_session(&options, Arc::clone(&clock))?)),
             false => None,
         };
         let state = session.as_ref().map(|session| session.state());
@@ -181,9 +181,9 @@ impl PostgresProvider {
 }
 
 /// Both connections may have the same fault, so the error says which one has it.
-fn start_session(options: &PostgresOptions) -> Result<Session, OpenError> {
+fn start_session(options: &PostgresOptions, clock: Arc<NodeClock>) -> Result<Session, OpenError> {
     let refused = |trouble: Trouble| OpenError::of_connection(trouble.of_session_connection(), CONNECTIONS);
-    Session::start(options.clone()).map_err(refused)
+    Session::start(options.clone(), clock).map_err(refused)
 }
 
 /// Why an engine could not be opened on its thread; the store says so without the type.

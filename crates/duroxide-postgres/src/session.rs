@@ -30,6 +30,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 pub(crate) use self::notification::News;
 use crate::{
     PostgresOptions,
+    clock::NodeClock,
     fault::{Class, Trouble},
 };
 
@@ -40,6 +41,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) struct SessionState {
     /// Names this process in the notifications that it sends.
     id: String,
+    clock: Arc<NodeClock>,
     /// What other processes have committed since the last [`Self::take_news`].
     news: Mutex<Option<News>>,
     /// Whether the intake may have been written since the last [`Self::take_intake`].
@@ -83,8 +85,10 @@ pub(crate) struct Session {
 impl Session {
     /// Starts the thread, which connects, and reconnects by itself. Returns after the first connection is made, because a wrong
     /// address or password would otherwise be retried forever.
-    pub(crate) fn start(options: PostgresOptions) -> Result<Self, Trouble> {
-        let state = Arc::new(SessionState::new());
+    ///
+    /// Each check for dead nodes also sets `clock`.
+    pub(crate) fn start(options: PostgresOptions, clock: Arc<NodeClock>) -> Result<Self, Trouble> {
+        let state = Arc::new(SessionState::new(clock));
         let (commands, received) = unbounded_channel();
         let (opened, answer) = sync_channel(1);
         let thread = std::thread::Builder::new().name("duroxide-postgres-session".to_owned()).spawn({
@@ -149,8 +153,9 @@ pub(crate) fn unavailable(message: impl Into<String>) -> StoreFailure {
 }
 
 impl SessionState {
-    fn new() -> Self {
+    fn new(clock: Arc<NodeClock>) -> Self {
         Self {
+            clock,
             id: format!("{:032x}", duroxide_store::random_nonce()),
             news: Mutex::new(None),
             intake: AtomicBool::new(false),

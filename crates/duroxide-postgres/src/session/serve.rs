@@ -295,7 +295,9 @@ impl<'a> Served<'a> {
     async fn check(&mut self) -> Result<(), Trouble> {
         self.hold_again().await?;
         self.join_or_leave_turns().await?;
+        let asked_at = std::time::Instant::now();
         let row = within(self.client.query_one(&self.check, &[&self.held.nodes()])).await?;
+        self.state.clock.learn(asked_at, row.time("now")?);
         self.check_at = Instant::now() + self.pause(&row)?;
         self.state.set_peers(row.column::<i64>("listeners")? > 1);
         let claiming = usize::try_from(row.column::<i64>("takers")?).unwrap_or(1);
