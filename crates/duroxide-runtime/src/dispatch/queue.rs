@@ -56,9 +56,9 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
 
     fn slots(&self) -> usize;
 
-    /// How many items may run without a slot while items are quick. Only for a queue whose user code is bounded by
-    /// something else than slots.
-    fn overflow_max(&self) -> usize;
+    /// Slots beside these that quick items may take. Only for a queue whose user code is bounded by something else than
+    /// slots.
+    fn extra_slots(&self) -> usize;
 
     /// Whether one fetch serves all slots that have no fetch of their own.
     fn has_shared_fetch(&self) -> bool;
@@ -120,7 +120,7 @@ pub(crate) fn start<Q: WorkQueue>(queue: Q) {
     }
     let queue = Arc::new(queue);
     let node = Arc::clone(queue.node());
-    let slots = SharedSlots::new(Slots::new(queue.slots(), queue.overflow_max()), &node.env);
+    let slots = SharedSlots::new(Slots::new(queue.slots(), queue.extra_slots()), &node.env);
     node.work.spawn(Q::NAME, async move {
         let node = queue.node();
         while AssertUnwindSafe(QueueLoop::new(Arc::clone(&queue), Arc::clone(&slots)).run())

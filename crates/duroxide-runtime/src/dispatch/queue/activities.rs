@@ -130,7 +130,7 @@ impl WorkQueue for Activities {
     }
 
     /// Only the slots bound how many activities run at once.
-    fn overflow_max(&self) -> usize {
+    fn extra_slots(&self) -> usize {
         0
     }
 

@@ -16,8 +16,8 @@ use crate::{
     env::{BoxFuture, Moment},
 };
 
-/// Quick turns that may wait for a turn thread. Enough to keep the threads busy until the dispatch loop runs again.
-const OVERFLOW_MAX: usize = 64;
+/// Slots of quick turns that wait for a turn thread. Enough to keep the threads busy until the dispatch loop runs again.
+const EXTRA_SLOTS: usize = 64;
 
 pub(crate) struct Orchestrations {
     node: Arc<Node>,
@@ -69,8 +69,8 @@ impl WorkQueue for Orchestrations {
     }
 
     /// There are as many turn threads as slots, so the threads bound how many turns run at once.
-    fn overflow_max(&self) -> usize {
-        OVERFLOW_MAX
+    fn extra_slots(&self) -> usize {
+        EXTRA_SLOTS
     }
 
     fn has_shared_fetch(&self) -> bool {
