@@ -106,7 +106,7 @@ impl ActivityWork {
     /// Processes the claim until it is acked, abandoned, or left to its lease.
     ///
     /// Rare paths are boxed, so that the future, which the tasks of a pool keep, stays small.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn process(mut self) {
         if self.in_session.is_none() {
             let delay = Some(SESSION_RACE_DELAY);
             return self.node.abandon(LockKind::Activity, &self.token, delay, true).await;

@@ -60,7 +60,7 @@ impl InstanceWork {
     /// Processes the claim until it is committed, abandoned, or left to its lease.
     ///
     /// Rare paths are boxed, so that the future, which the tasks of a pool keep, stays small.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn process(mut self) {
         let Some(next) = self.next_turn().await else { return };
         let Some(result) = self.run_turn(next).await else { return };
         let result = if self.node.options.audit.fraction > 0.0 {

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc};
 
 use duroxide_provider::{Demand, OrchestrationClaim, OrchestrationFetch, ProviderError, Wanted};
 
-use super::{WorkQueue, slot_guard::SlotGuard, slots::Slots};
+use super::{Started, WorkQueue, slots::Slots};
 use crate::{
     dispatch::{
         locks::LockKind,
@@ -13,7 +13,7 @@ use crate::{
         quarantine::{ClaimRecord, Suspect},
         turn::InstanceWork,
     },
-    env::{BoxFuture, Moment},
+    env::BoxFuture,
 };
 
 /// Slots of quick turns that wait for a turn thread. Enough to keep the threads busy until the dispatch loop runs again.
@@ -115,12 +115,11 @@ impl WorkQueue for Orchestrations {
         None
     }
 
-    fn run(
+    fn process(
         self: Arc<Self>,
-        claimed: ClaimedInstance,
-        received: Moment,
-        slot: SlotGuard,
+        started: Started<ClaimedInstance>,
     ) -> impl Future<Output = ()> + Send + 'static {
-        InstanceWork::new(Arc::clone(&self.node), claimed, received, slot).run()
+        let Started { claim, received, slot } = started;
+        InstanceWork::new(Arc::clone(&self.node), claim, received, slot).process()
     }
 }
