@@ -15,7 +15,7 @@ mod tests;
 use std::fmt;
 
 use duroxide_core::{
-    Event, EventKind, OrchestrationHandlerRef, WorkItem, current_build_version,
+    Event, EventKind, EventRole, OrchestrationHandlerRef, WorkItem, current_build_version,
     engine::{Ending, Seed, cancels},
 };
 use duroxide_provider::{JoinedNode, SemverRange, VersionTriple};
@@ -226,13 +226,21 @@ pub(crate) enum ExecutionState {
 }
 
 pub(crate) fn execution_state(history: &[Event]) -> ExecutionState {
-    match history.last().map(|event| &event.kind) {
-        None => ExecutionState::New,
-        Some(EventKind::OrchestrationContinuedAsNew { .. }) => ExecutionState::Continued,
-        Some(EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. }) => {
-            ExecutionState::Ended
-        }
-        Some(_) => ExecutionState::Running,
+    let Some(last) = history.last() else { return ExecutionState::New };
+    if matches!(last.kind, EventKind::OrchestrationContinuedAsNew { .. }) {
+        return ExecutionState::Continued;
+    }
+    match last.kind.role() {
+        EventRole::End => ExecutionState::Ended,
+        EventRole::Start
+        | EventRole::CancelRequest
+        | EventRole::Call(_)
+        | EventRole::Completion(_)
+        | EventRole::GivenUp { .. }
+        | EventRole::Message
+        | EventRole::DetachedStart
+        | EventRole::CustomStatus(_)
+        | EventRole::KeyValues(_) => ExecutionState::Running,
     }
 }
 
