@@ -237,13 +237,9 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         while self.next_stale().is_some_and(|stale| stale <= now)
             && let Some(queued) = self.queued.pop_front()
         {
-            self.release(queued.claim);
+            let node = self.queue.node();
+            node.work.spawn(Q::NAME, release::<Q>(Arc::clone(node), queued.claim));
         }
-    }
-
-    fn release(&self, claim: Q::Claim) {
-        let node = self.queue.node();
-        node.work.spawn(Q::NAME, release::<Q>(Arc::clone(node), claim));
     }
 
     /// When the item that has waited longest is abandoned.

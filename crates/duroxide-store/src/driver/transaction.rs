@@ -88,7 +88,7 @@ impl StoreDriver {
             self.note_duration(took);
             match result {
                 Ok(outcome) => {
-                    self.finish(jobs, outcome, took, now);
+                    self.finish_transaction(jobs, outcome, took, now);
                     return self.maintain();
                 }
                 Err(Failed::WithoutPart) => {}
@@ -137,7 +137,7 @@ impl StoreDriver {
             }
             self.note_duration(took);
             match result {
-                Ok(outcome) => self.finish(vec![job], outcome, took, now),
+                Ok(outcome) => self.finish_transaction(vec![job], outcome, took, now),
                 Err(Failed::Unknown { failure, .. }) => {
                     return self.lose(std::iter::once(job).chain(jobs).collect(), failure, Vec::new(), now);
                 }
@@ -160,7 +160,7 @@ impl StoreDriver {
     }
 
     /// Reports a commit to the machine, and answers all callers of its transaction.
-    fn finish(&mut self, jobs: Vec<Job>, outcome: Outcome, took: Duration, now: Timestamp) {
+    fn finish_transaction(&mut self, jobs: Vec<Job>, outcome: Outcome, took: Duration, now: Timestamp) {
         self.machine.committed(outcome.promoted.then_some(now), outcome.changed_leases, outcome.next_wake);
         self.machine.early_turns.note_commit(took.saturating_sub(self.waited_for_turns));
         let (operations, claims) =
