@@ -172,7 +172,7 @@ impl StoreDriver {
 
     fn poll_for_changes(&mut self, now: Timestamp) {
         // Before the poll: the engine notifies of what is written after this call.
-        let notifies = self.machine.is_quiet(now) && self.notifies_of_writes();
+        let notifies = self.machine.polling.is_quiet(now) && self.notifies_of_writes();
         match self.call("changed_elsewhere", |engine| engine.changed_elsewhere()) {
             Ok(changed) => {
                 self.machine.polled_for_changes(changed, notifies, now);
@@ -185,7 +185,7 @@ impl StoreDriver {
             }
             Err(failure) => {
                 log::upkeep_failed(&self.name, "changed_elsewhere", &failure);
-                self.machine.poll_failed(now);
+                self.machine.polling.failed(now);
             }
         }
     }

@@ -86,14 +86,14 @@ pub(crate) struct Machine {
     reads_had_their_turn: bool,
     pub(crate) instances: WaitingFetches<InstanceFetch>,
     pub(crate) activities: WaitingFetches<ActivityFetch>,
-    gathering: Gathering,
+    pub(crate) gathering: Gathering,
     pub(crate) early_turns: EarlyTurnsPolicy,
     /// Whether something came in since the time was last noted.
     has_arrivals: bool,
     wake: NextWake,
     /// Until when due rows are left alone, because they were just promoted or could not be.
     promote_not_before: Timestamp,
-    polling: ChangePolling,
+    pub(crate) polling: ChangePolling,
     watched: bool,
     /// When to tend to nodes next, while some have joined through this store.
     tend_nodes_at: Option<Timestamp>,
@@ -240,10 +240,13 @@ impl Machine {
         match (self.reads.is_empty(), self.wants_transaction(now)) {
             (false, true) if self.reads_had_their_turn => Step::Transact,
             (false, _) => Step::Read,
-            (true, true) => match self.gathering.goes_on_until(self.backlog.len(), self.lacks_fetch(), now) {
-                Some(until) => Step::Gather(until),
-                None => Step::Transact,
-            },
+            (true, true) => {
+                let lacks_fetch = self.instances.awaits_next_fetch || self.activities.awaits_next_fetch;
+                match self.gathering.goes_on_until(self.backlog.len(), lacks_fetch, now) {
+                    Some(until) => Step::Gather(until),
+                    None => Step::Transact,
+                }
+            }
             (true, false) => Step::Sleep(self.next_due()),
         }
     }
@@ -295,7 +298,8 @@ impl Machine {
     /// Takes the operations of the next transaction.
     pub(crate) fn take_batch(&mut self) -> Vec<Job> {
         self.reads_had_their_turn = false;
-        self.end_awaits();
+        self.instances.awaits_next_fetch = false;
+        self.activities.awaits_next_fetch = false;
         self.tried_again.drain(..).for_each(|job| self.backlog.push(job));
         self.backlog.take_batch(&self.options)
     }
@@ -319,18 +323,24 @@ impl Machine {
         self.wake = NextWake::Known(Some(now.saturating_add(UPKEEP_PAUSE)));
     }
 
-    /// A transaction was committed. `promoted_at` is its time, if it promoted due rows.
-    pub(crate) fn committed(&mut self, promoted_at: Option<Timestamp>) {
-        self.wake = NextWake::Unknown;
+    /// A transaction was committed. `promoted_at` is its time, if it promoted due rows; `changed_leases` says whether it
+    /// adjusted leases to the clock.
+    pub(crate) fn committed(
+        &mut self,
+        promoted_at: Option<Timestamp>,
+        changed_leases: bool,
+        next_wake: NextWake,
+    ) {
         if let Some(at) = promoted_at {
             self.promote_not_before = at.saturating_add(PROMOTE_PAUSE);
         }
-    }
-
-    /// A commit of this many operations, which ended `now` and took this long, has handed out claims. Their results will come
-    /// in.
-    pub(crate) fn handed_out(&mut self, operations: usize, claims: usize, took: Duration, now: Timestamp) {
-        self.gathering.begin(operations, claims, took, now);
+        if changed_leases {
+            self.lease_change = None;
+        }
+        match next_wake {
+            NextWake::Known(wake) => self.learned_next_wake(wake),
+            NextWake::Unknown => self.wake = NextWake::Unknown,
+        }
     }
 
     /// Due rows could not be promoted. The promotion is tried again later, so that it does not delay other work.
@@ -339,11 +349,6 @@ impl Machine {
             self.promote_not_before = now.saturating_add(UPKEEP_PAUSE);
             self.wake = NextWake::Known(Some(self.promote_not_before));
         }
-    }
-
-    /// Leases were adjusted to the clock.
-    pub(crate) fn changed_leases(&mut self) {
-        self.lease_change = None;
     }
 
     /// Leases could not be changed. The change is tried again later, so that it does not delay other work.
@@ -376,11 +381,6 @@ impl Machine {
         self.polling.polled(changed, told, now, &self.options);
     }
 
-    /// Whether no process has used the store for a while.
-    pub(crate) fn is_quiet(&self, now: Timestamp) -> bool {
-        self.polling.is_quiet(now)
-    }
-
     /// Notes whether nodes have joined through this store. The first one causes a check for dead nodes at once, so that their
     /// claims are released.
     pub(crate) fn has_nodes(&mut self, any: bool) {
@@ -390,10 +390,5 @@ impl Machine {
     /// Nodes were tended; `next` is the next time.
     pub(crate) fn tended_nodes(&mut self, next: Timestamp) {
         self.tend_nodes_at = self.tend_nodes_at.map(|_| next);
-    }
-
-    /// Polling for changes by other processes failed.
-    pub(crate) fn poll_failed(&mut self, now: Timestamp) {
-        self.polling.poll_at(now.saturating_add(UPKEEP_PAUSE));
     }
 }

@@ -92,7 +92,10 @@ impl Submitter {
     ) -> (Arc<Self>, mpsc::Receiver<Request>) {
         let (requests, inbox) = mpsc::channel();
         let (teller, wake) = (requests.clone(), on_request.clone());
-        let tell_of_demand = Arc::new(move || hand_in(&teller, wake.as_ref(), Request::DemandRose));
+        let tell_of_demand = Arc::new(move || {
+            let _ = teller.send(Request::DemandRose);
+            wake.iter().for_each(|wake| wake());
+        });
         let enqueue_limit = EnqueueLimit::new(options);
         (Arc::new(Self { requests, clock, on_request, tell_of_demand, enqueue_limit }), inbox)
     }
@@ -128,12 +131,7 @@ impl Submitter {
     ) -> Result<Answer, ProviderError> {
         let op = op.map_err(|refusal| refusal.into_provider_error(operation))?;
         let (mut job, answer) = Job::new(op, self.clock.now());
-        let permit = match self.enqueue_limit.try_acquire(job.bytes()) {
-            Some(permit) => permit,
-            // Boxed, so that the future of an enqueue that need not wait stays small.
-            None => Box::pin(self.enqueue_limit.acquire(job.bytes())).await,
-        };
-        job.hold_permit(permit);
+        job.hold_permit(self.enqueue_limit.acquire(job.bytes()).await);
         self.send(Request::Job(job));
         answer_of(operation, answer).await
     }
@@ -163,15 +161,8 @@ impl Submitter {
 
     /// Sends a request. A store that has ended drops the request with its reply channel, which the caller notices.
     pub(crate) fn send(&self, request: Request) {
-        hand_in(&self.requests, self.on_request.as_ref(), request);
-    }
-}
-
-/// Sends a request, and wakes the task that runs a stepped store.
-fn hand_in(requests: &mpsc::Sender<Request>, on_request: Option<&OnRequest>, request: Request) {
-    let _ = requests.send(request);
-    if let Some(on_request) = on_request {
-        on_request();
+        let _ = self.requests.send(request);
+        self.on_request.iter().for_each(|wake| wake());
     }
 }
 
@@ -255,23 +246,23 @@ impl EnqueueLimit {
         }
     }
 
-    /// Returns a permit if one is free and no caller waits for it.
-    fn try_acquire(&self, bytes: usize) -> Option<EnqueuePermit> {
-        let operation = Arc::clone(&self.operations).try_acquire_owned().ok()?;
-        let bytes = Arc::clone(&self.bytes).try_acquire_many_owned(self.counted(bytes)).ok()?;
-        Some(EnqueuePermit { _operation: Some(operation), _bytes: Some(bytes) })
-    }
-
-    /// Waits for a permit.
+    /// A permit: at once if one is free and no caller waits for it, otherwise in order of arrival.
     async fn acquire(&self, bytes: usize) -> EnqueuePermit {
-        // Acquiring fails only for a semaphore that was closed, and nobody closes these.
-        let operation = Arc::clone(&self.operations).acquire_owned().await.ok();
-        let bytes = Arc::clone(&self.bytes).acquire_many_owned(self.counted(bytes)).await.ok();
-        EnqueuePermit { _operation: operation, _bytes: bytes }
-    }
-
-    /// An operation that is larger than the limit takes all of it, and so waits until it is alone.
-    fn counted(&self, bytes: usize) -> u32 {
-        u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max)
+        // An operation that is larger than the limit takes all of it, and so waits until it is alone.
+        let count = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max);
+        let (operations, bytes) = (&self.operations, &self.bytes);
+        if let Ok(operation) = Arc::clone(operations).try_acquire_owned()
+            && let Ok(bytes) = Arc::clone(bytes).try_acquire_many_owned(count)
+        {
+            return EnqueuePermit { _operation: Some(operation), _bytes: Some(bytes) };
+        }
+        // Boxed, so that the future of an enqueue that need not wait stays small.
+        Box::pin(async move {
+            // Acquiring fails only for a closed semaphore, and these are never closed.
+            let operation = Arc::clone(operations).acquire_owned().await.ok();
+            let bytes = Arc::clone(bytes).acquire_many_owned(count).await.ok();
+            EnqueuePermit { _operation: operation, _bytes: bytes }
+        })
+        .await
     }
 }

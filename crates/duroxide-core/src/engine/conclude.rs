@@ -42,7 +42,7 @@ impl Execution {
         }
         match end {
             None => self.keep_running(draft, &drops),
-            Some(end) => self.finish(draft, &drops, end),
+            Some(end) => self.end_execution(draft, &drops, end),
         }
     }
 
@@ -167,7 +167,7 @@ impl Execution {
     }
 
     /// Ends a turn that ends the execution: hands out only detached starts, and cancels open work.
-    fn finish(&mut self, mut draft: Draft, drops: &BTreeSet<(CallKind, u64)>, end: End) -> Turn {
+    fn end_execution(&mut self, mut draft: Draft, drops: &BTreeSet<(CallKind, u64)>, end: End) -> Turn {
         let base = draft.base;
         let earlier =
             |ids: &mut dyn Iterator<Item = u64>| -> Vec<u64> { ids.filter(|id| *id <= base).collect() };

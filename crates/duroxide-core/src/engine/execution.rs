@@ -89,7 +89,7 @@ impl Execution {
     /// An execution whose start is not stored yet. Its first turn's delta begins with the seed's events.
     pub fn start(seed: Seed, setup: Setup) -> Self {
         let events = seed.into_events(setup.clock.now());
-        let mut execution = Self::begin(events.clone(), setup);
+        let mut execution = Self::of_events(events.clone(), setup);
         execution.unstored = events;
         execution
     }
@@ -144,7 +144,7 @@ impl Execution {
     }
 
     /// An execution that has its seed and was not polled yet.
-    pub(super) fn begin(seed: Vec<Event>, setup: Setup) -> Self {
+    pub(super) fn of_events(seed: Vec<Event>, setup: Setup) -> Self {
         let Setup { handler, clock, limits, worker_id, kv } = setup;
         let mut seed = seed.into_iter();
         let first = seed.next();

@@ -23,12 +23,12 @@ impl Execution {
     pub(super) fn replay_history(history: Vec<Event>, setup: Setup, has_ended: bool) -> Self {
         let seed_len = seed_len(&history);
         if history.len() <= seed_len && !has_ended {
-            return Self::begin(history, setup);
+            return Self::of_events(history, setup);
         }
         let mut history = VecDeque::from(history);
         let times = recorded_set_times(&history);
         let first = history.pop_front().into_iter().collect();
-        let mut execution = Self::begin(first, setup);
+        let mut execution = Self::of_events(first, setup);
         {
             let mut state = execution.shared.lock();
             state.kv.recorded_times = times;

@@ -106,14 +106,14 @@ impl ActivityWork {
     /// Processes the claim until it is acked, abandoned, or left to its lease.
     ///
     /// Rare paths are boxed, so that the future, which the tasks of a pool keep, stays small.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn process(mut self) {
         if self.in_session.is_none() {
             let delay = Some(SESSION_RACE_DELAY);
             return self.node.abandon(LockKind::Activity, &self.token, delay, true).await;
         }
         let Some(mut call) = self.call.take() else { return Box::pin(self.dead_letter()).await };
         if self.stop.is_cancelled() {
-            return Box::pin(self.complete_unstarted(&call)).await;
+            return Box::pin(self.ack_unstarted(&call)).await;
         }
         if self.attempt_count > self.node.options.max_attempts {
             return Box::pin(self.poison(call)).await;
@@ -141,7 +141,7 @@ impl ActivityWork {
             return self.node.locks.remove(&self.token);
         }
         if self.stop.is_cancelled() {
-            return Box::pin(self.complete_unstarted(&call)).await;
+            return Box::pin(self.ack_unstarted(&call)).await;
         }
         let span = context.span(self.attempt_count, call.trace.as_ref());
         let starting = permit.as_mut().and_then(RunPermit::starting);
@@ -151,13 +151,13 @@ impl ActivityWork {
         let outcome = outcome.limited(self.node.options.limits.max_payload_bytes);
         span.record("outcome", outcome.label());
         drop(span);
-        self.finish(&call, outcome, ran).await;
+        self.handle_outcome(&call, outcome, ran).await;
     }
 
     /// Acts on the outcome of a run.
-    async fn finish(&mut self, call: &Call, outcome: RunOutcome, ran: Duration) {
+    async fn handle_outcome(&mut self, call: &Call, outcome: RunOutcome, ran: Duration) {
         match outcome {
-            RunOutcome::Finished(result) => self.complete(call, &call.completion(result), ran).await,
+            RunOutcome::Finished(result) => self.ack(call, &call.completion(result), ran).await,
             RunOutcome::Cancelled => {
                 debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, "activity cancelled");
                 self.node.locks.remove(&self.token);
@@ -175,8 +175,8 @@ impl ActivityWork {
         }
     }
 
-    /// Records the outcome. The slot is free while the ack is on its way.
-    async fn complete(&mut self, call: &Call, completion: &WorkItem, ran: Duration) {
+    /// Records the result. The slot is free while the ack is on its way.
+    async fn ack(&mut self, call: &Call, completion: &WorkItem, ran: Duration) {
         self.slot.submit(item_bytes(completion));
         let (store, token) = (&self.node.store, &self.token);
         let ack = || store.ack_work_item(token, Some(completion.clone()));
@@ -260,7 +260,7 @@ impl Call {
         Some(Self { instance, execution_id, id, name, input, options, trace, session_id, tag })
     }
 
-    /// The message that brings the instance this outcome.
+    /// The message that brings the instance this result.
     fn completion(&self, result: Result<String, ErrorDetails>) -> WorkItem {
         let (instance, execution_id, id) = (self.instance.clone(), self.execution_id, self.id);
         match result {

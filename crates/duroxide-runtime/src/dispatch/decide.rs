@@ -15,7 +15,7 @@ mod tests;
 use std::fmt;
 
 use duroxide_core::{
-    Event, EventKind, OrchestrationHandlerRef, WorkItem, current_build_version,
+    Event, EventKind, EventRole, OrchestrationHandlerRef, WorkItem, current_build_version,
     engine::{Ending, Seed, cancels},
 };
 use duroxide_provider::{JoinedNode, SemverRange, VersionTriple};
@@ -205,14 +205,14 @@ pub(crate) fn decide(claim: Claimed<'_>, policy: &Policy<'_>) -> Decision {
         ExecutionState::Ended => Decision::DropEnded,
         execution_state if exhausted => poison(claim, policy, execution_state),
         ExecutionState::Continued => match successor_item(claim.messages) {
-            Some(item) => begin(claim, policy, item, claim.execution_id + 1),
+            Some(item) => decide_start(claim, policy, item, claim.execution_id + 1),
             None => Decision::Abandon(Unprocessable::WaitingForSuccessor),
         },
         ExecutionState::New => match start_item(claim.messages) {
-            Some(item) => begin(claim, policy, item, claim.execution_id),
+            Some(item) => decide_start(claim, policy, item, claim.execution_id),
             None => Decision::DropUnknown,
         },
-        ExecutionState::Running => resume(claim, policy),
+        ExecutionState::Running => decide_running(claim, policy),
     }
 }
 
@@ -226,18 +226,26 @@ pub(crate) enum ExecutionState {
 }
 
 pub(crate) fn execution_state(history: &[Event]) -> ExecutionState {
-    match history.last().map(|event| &event.kind) {
-        None => ExecutionState::New,
-        Some(EventKind::OrchestrationContinuedAsNew { .. }) => ExecutionState::Continued,
-        Some(EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. }) => {
-            ExecutionState::Ended
-        }
-        Some(_) => ExecutionState::Running,
+    let Some(last) = history.last() else { return ExecutionState::New };
+    if matches!(last.kind, EventKind::OrchestrationContinuedAsNew { .. }) {
+        return ExecutionState::Continued;
+    }
+    match last.kind.role() {
+        EventRole::End => ExecutionState::Ended,
+        EventRole::Start
+        | EventRole::CancelRequest
+        | EventRole::Call(_)
+        | EventRole::Completion(_)
+        | EventRole::GivenUp { .. }
+        | EventRole::Message
+        | EventRole::DetachedStart
+        | EventRole::CustomStatus(_)
+        | EventRole::KeyValues(_) => ExecutionState::Running,
     }
 }
 
-/// Starts an execution without history.
-fn begin(claim: Claimed<'_>, policy: &Policy<'_>, item: &WorkItem, execution_id: u64) -> Decision {
+/// Decides for an execution without history.
+fn decide_start(claim: Claimed<'_>, policy: &Policy<'_>, item: &WorkItem, execution_id: u64) -> Decision {
     let Some((name, asked)) = wanted_handler(item) else { return Decision::DropUnknown };
     match policy.handlers.find(name, asked) {
         Some((version, handler)) => match Seed::from_item(item.clone(), execution_id, version.clone()) {
@@ -260,8 +268,8 @@ fn begin(claim: Claimed<'_>, policy: &Policy<'_>, item: &WorkItem, execution_id:
     }
 }
 
-/// Continues an execution that has history.
-fn resume(claim: Claimed<'_>, policy: &Policy<'_>) -> Decision {
+/// Decides for an execution that has history.
+fn decide_running(claim: Claimed<'_>, policy: &Policy<'_>) -> Decision {
     // A history without a start event names no handler. Any handler will do, because replay reports the error.
     let (name, version) =
         recorded_handler(claim.history).map_or((claim.name, None), |(name, version)| (name, Some(version)));

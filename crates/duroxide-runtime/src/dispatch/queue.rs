@@ -38,7 +38,7 @@ use crate::env::{BoxFuture, Env, Moment};
 
 use slot_guard::SharedSlots;
 use slots::Slots;
-use task_pool::{TaskPool, Work};
+use task_pool::TaskPool;
 
 /// One of the two queues, as its dispatch loop sees it.
 pub(crate) trait WorkQueue: Send + Sync + 'static {
@@ -56,9 +56,9 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
 
     fn slots(&self) -> usize;
 
-    /// How many items may run without a slot while items are quick. Only for a queue whose user code is bounded by
-    /// something else than slots.
-    fn overflow_max(&self) -> usize;
+    /// Slots beside these that quick items may take. Only for a queue whose user code is bounded by something else than
+    /// slots.
+    fn extra_slots(&self) -> usize;
 
     /// Whether one fetch serves all slots that have no fetch of their own.
     fn has_shared_fetch(&self) -> bool;
@@ -89,28 +89,16 @@ pub(crate) trait WorkQueue: Send + Sync + 'static {
     /// Prepares a claim that is about to run, before more is fetched.
     fn start(&self, _claim: &mut Self::Claim) {}
 
-    /// Processes a claim that was fetched at `received`.
-    fn run(
-        self: Arc<Self>,
-        claim: Self::Claim,
-        received: Moment,
-        slot: SlotGuard,
-    ) -> impl Future<Output = ()> + Send + 'static;
+    /// Processes a claim until it is committed, abandoned, or left to its lease.
+    fn process(self: Arc<Self>, started: Started<Self::Claim>) -> impl Future<Output = ()> + Send + 'static;
 }
 
 /// A claim that has its slot.
-struct Started<C> {
+pub(crate) struct Started<C> {
     claim: C,
+    /// When its fetch was answered.
     received: Moment,
     slot: SlotGuard,
-}
-
-impl<Q: WorkQueue> Work for Q {
-    type Item = Started<Q::Claim>;
-
-    fn run(self: Arc<Self>, item: Started<Q::Claim>) -> impl Future<Output = ()> + Send {
-        WorkQueue::run(self, item.claim, item.received, item.slot)
-    }
 }
 
 /// Starts the loop of a queue, and restarts it if it panics. The slots outlive the restart.
@@ -120,10 +108,10 @@ pub(crate) fn start<Q: WorkQueue>(queue: Q) {
     }
     let queue = Arc::new(queue);
     let node = Arc::clone(queue.node());
-    let slots = SharedSlots::new(Slots::new(queue.slots(), queue.overflow_max()), &node.env);
+    let slots = SharedSlots::new(Slots::new(queue.slots(), queue.extra_slots()), &node.env);
     node.work.spawn(Q::NAME, async move {
         let node = queue.node();
-        while AssertUnwindSafe(QueueLoop::new(Arc::clone(&queue), Arc::clone(&slots)).run())
+        while AssertUnwindSafe(QueueLoop::new(Arc::clone(&queue), Arc::clone(&slots)).dispatch())
             .catch_unwind()
             .await
             .is_err()
@@ -160,7 +148,7 @@ struct Fetched<C> {
 impl<Q: WorkQueue> QueueLoop<Q> {
     fn new(queue: Arc<Q>, slots: Arc<SharedSlots>) -> Self {
         slots.lock().end_all_fetches();
-        let tasks = TaskPool::new(Arc::clone(&queue), queue.node().work.clone(), Q::NAME);
+        let tasks = TaskPool::new(Arc::clone(&queue), queue.node().work.clone());
         Self {
             queue,
             slots,
@@ -172,7 +160,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     }
 
     /// Runs until the node stops. Then drops the waiting fetches and abandons the items that have not started.
-    async fn run(mut self) {
+    async fn dispatch(mut self) {
         let node = Arc::clone(self.queue.node());
         let (queue, slots) = (Arc::clone(&self.queue), Arc::clone(&self.slots));
         loop {
@@ -186,7 +174,11 @@ impl<Q: WorkQueue> QueueLoop<Q> {
                 () = node.stopping.cancelled() => break,
                 Some(fetched) = self.fetches.next(), if !self.fetches.is_empty() => {
                     self.receive(fetched);
-                    self.submit_fetches();
+                    // Polling the fetches once sends new ones to the store. Starting the received items takes time, in
+                    // which the store should have a fetch to serve.
+                    while let Some(Some(fetched)) = self.fetches.next().now_or_never() {
+                        self.receive(fetched);
+                    }
                 }
                 () = slots.changed() => {}
                 () = queue.changed() => {}
@@ -197,36 +189,24 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         join_all(self.queued.drain(..).map(|queued| release::<Q>(Arc::clone(&node), queued.claim))).await;
     }
 
+    /// Queues the items of a fetch, and starts the next shared fetch.
     fn receive(&mut self, fetched: Fetched<Q::Claim>) {
-        self.enqueue(fetched.claims, fetched.slot);
+        let node = self.queue.node();
+        let received = node.env.moment();
+        for claim in fetched.claims {
+            node.locks.insert(Q::lock_token(&claim), Q::LOCK);
+            let bound = self.queue.receive(&claim, fetched.slot);
+            let queued = Queued { claim, received, bound };
+            // Its slot was free at the fetch, so the item need not wait behind items for other slots.
+            if bound.is_some() { self.queued.push_front(queued) } else { self.queued.push_back(queued) }
+        }
         let mut slots = self.slots.lock();
         slots.set_queued(self.queued.len());
         match fetched.slot {
             Some(slot) => slots.end_reservation(slot),
             None => slots.end_shared_fetch(),
         }
-        drop(slots);
-        self.start_shared_fetch();
-    }
-
-    /// Polls the fetches once, which sends new ones to the store. Starting the received items takes time, in which the store
-    /// should have a fetch to serve.
-    fn submit_fetches(&mut self) {
-        while let Some(Some(fetched)) = self.fetches.next().now_or_never() {
-            self.receive(fetched);
-        }
-    }
-
-    fn enqueue(&mut self, claims: Vec<Q::Claim>, slot: Option<usize>) {
-        let node = self.queue.node();
-        let received = node.env.moment();
-        for claim in claims {
-            node.locks.insert(Q::lock_token(&claim), Q::LOCK);
-            let bound = self.queue.receive(&claim, slot);
-            let queued = Queued { claim, received, bound };
-            // Its slot was free at the fetch, so the item need not wait behind items for other slots.
-            if bound.is_some() { self.queued.push_front(queued) } else { self.queued.push_back(queued) }
-        }
+        self.start_shared_fetch(&mut slots);
     }
 
     /// Starts the queued items that get a slot. Items behind one that waits for its own slot may start before it.
@@ -243,7 +223,7 @@ impl<Q: WorkQueue> QueueLoop<Q> {
             match slot {
                 Some(slot) => {
                     self.queue.start(&mut queued.claim);
-                    self.tasks.run(Started { claim: queued.claim, received: queued.received, slot });
+                    self.tasks.spawn(Started { claim: queued.claim, received: queued.received, slot });
                 }
                 None => skipped.push(queued),
             }
@@ -257,13 +237,9 @@ impl<Q: WorkQueue> QueueLoop<Q> {
         while self.next_stale().is_some_and(|stale| stale <= now)
             && let Some(queued) = self.queued.pop_front()
         {
-            self.release(queued.claim);
+            let node = self.queue.node();
+            node.work.spawn(Q::NAME, release::<Q>(Arc::clone(node), queued.claim));
         }
-    }
-
-    fn release(&self, claim: Q::Claim) {
-        let node = self.queue.node();
-        node.work.spawn(Q::NAME, release::<Q>(Arc::clone(node), claim));
     }
 
     /// When the item that has waited longest is abandoned.
@@ -273,72 +249,58 @@ impl<Q: WorkQueue> QueueLoop<Q> {
     }
 
     /// Keeps a fetch waiting for every free slot, and prefetches.
-    fn start_fetches(&mut self) {
-        self.slots.lock().set_queued(self.queued.len());
-        self.start_own_fetches();
-        self.start_shared_fetch();
-        let mut slots = self.slots.lock();
-        let lacks_own_fetch = self.queue.lacks_own_fetch(&slots);
-        slots.sleep(lacks_own_fetch);
-    }
-
-    fn start_own_fetches(&self) {
+    fn start_fetches(&self) {
         let now = self.queue.node().env.moment();
         let mut slots = self.slots.lock();
+        slots.set_queued(self.queued.len());
         let Wanted { max, free_slots } = slots.wanted(now);
         let ahead = if self.queue.has_shared_fetch() { 0 } else { (max - free_slots) / slots.free().max(1) };
         let mut own = self.queue.slots_with_own_fetch(&slots);
         own.retain(|slot| !slots.is_reserved(*slot));
         for slot in own.into_iter().take(free_slots) {
             slots.reserve(slot);
-            self.fetch(Some(slot), Wanted { max: 1 + ahead, free_slots: 1 });
+            self.start_fetch(Some(slot), Wanted { max: 1 + ahead, free_slots: 1 });
         }
+        self.start_shared_fetch(&mut slots);
+        let lacks_own_fetch = self.queue.lacks_own_fetch(&slots);
+        slots.sleep(lacks_own_fetch);
     }
 
-    fn start_shared_fetch(&self) {
-        let now = self.queue.node().env.moment();
+    fn start_shared_fetch(&self, slots: &mut Slots) {
         if self.queue.has_shared_fetch()
-            && let Some(wanted) = self.slots.lock().begin_shared_fetch(now)
+            && let Some(wanted) = slots.begin_shared_fetch(self.queue.node().env.moment())
         {
-            self.fetch(None, wanted);
+            self.start_fetch(None, wanted);
         }
     }
 
-    fn fetch(&self, slot: Option<usize>, wanted: Wanted) {
+    /// Starts a fetch. It sleeps after an error, and after an empty answer that came before the long poll ended.
+    fn start_fetch(&self, slot: Option<usize>, wanted: Wanted) {
         // The items of a slot's own fetch may be for no other slot, so that others becoming free change nothing.
         let demand = slot.is_none().then(|| Arc::clone(&self.slots) as Arc<dyn Demand>);
         let fetch = self.queue.fetch(slot, wanted, demand);
-        let (queue, failures) = (Arc::clone(&self.queue), Arc::clone(&self.failures));
+        let (node, failures) = (Arc::clone(self.queue.node()), Arc::clone(&self.failures));
         self.fetches.push(Box::pin(async move {
-            Fetched { slot, claims: with_backoff(queue, failures, fetch).await }
+            let asked = node.env.moment();
+            let claims = match fetch.await {
+                Ok(claims) => {
+                    failures.store(0, Ordering::Relaxed);
+                    let early = node.env.moment().since(asked) < node.options.dispatcher_long_poll_timeout;
+                    if claims.is_empty() && early {
+                        node.env.sleep(node.options.dispatcher_min_poll_interval).await;
+                    }
+                    claims
+                }
+                Err(error) => {
+                    let failures = failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+                    let pause = fetch_backoff(failures, error.is_retryable());
+                    warn!(target: "duroxide::runtime", queue = Q::NAME, %error, failures, "fetch failed");
+                    node.env.sleep(pause).await;
+                    Vec::new()
+                }
+            };
+            Fetched { slot, claims }
         }));
-    }
-}
-
-/// Waits for a fetch, and sleeps after an error and after an empty answer that came before the long poll ended.
-async fn with_backoff<Q: WorkQueue>(
-    queue: Arc<Q>,
-    failures: Arc<AtomicU32>,
-    fetch: impl Future<Output = Result<Vec<Q::Claim>, ProviderError>>,
-) -> Vec<Q::Claim> {
-    let node = queue.node();
-    let asked = node.env.moment();
-    match fetch.await {
-        Ok(claims) => {
-            failures.store(0, Ordering::Relaxed);
-            let early = node.env.moment().since(asked) < node.options.dispatcher_long_poll_timeout;
-            if claims.is_empty() && early {
-                node.env.sleep(node.options.dispatcher_min_poll_interval).await;
-            }
-            claims
-        }
-        Err(error) => {
-            let failures = failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-            let pause = fetch_backoff(failures, error.is_retryable());
-            warn!(target: "duroxide::runtime", queue = Q::NAME, %error, failures, "fetch failed");
-            node.env.sleep(pause).await;
-            Vec::new()
-        }
     }
 }
 

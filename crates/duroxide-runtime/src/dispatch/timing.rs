@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// A prefetched item that has not started by then is abandoned.
+/// A prefetched item, or one in an extra slot, that has not started by then is abandoned.
 pub(crate) const UNSTARTED_MAX: Duration = Duration::from_millis(100);
-/// An item that has a slot may wait longer for a thread: on a machine that busy, abandoning it costs more.
+/// An item in a regular slot may wait longer for a thread: on a machine that busy, abandoning it costs more.
 pub(crate) const UNSTARTED_IN_SLOT_MAX: Duration = Duration::from_secs(2);
 
 /// The shortest time between two renewals.

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{cache::Lookup, env::Moment};
 
-use run::NextTurn;
+use run::{NextTurn, Source};
 
 /// The delay of an abandoned claim that this node cannot read or replay.
 const UNREADABLE_DELAY: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ impl InstanceWork {
     /// Processes the claim until it is committed, abandoned, or left to its lease.
     ///
     /// Rare paths are boxed, so that the future, which the tasks of a pool keep, stays small.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn process(mut self) {
         let Some(next) = self.next_turn().await else { return };
         let Some(result) = self.run_turn(next).await else { return };
         let result = if self.node.options.audit.fraction > 0.0 {
@@ -76,7 +76,14 @@ impl InstanceWork {
     async fn next_turn(&mut self) -> Option<NextTurn> {
         let exhausted = self.claim.attempt_count > self.node.options.max_attempts;
         match self.cached().await {
-            Lookup::Live(live) if !exhausted => return Some(self.resume(live)),
+            Lookup::Live(live) if !exhausted => {
+                let collisions = self.refuse_starts(None, live.execution.parent());
+                return Some(NextTurn {
+                    first_turn: live.turns == 0,
+                    source: Source::Live(live),
+                    collisions,
+                });
+            }
             Lookup::Live(unused) | Lookup::Stale(unused) => self.node.drop_on_turn_thread([*unused]),
             Lookup::Absent => {}
         }
@@ -89,7 +96,7 @@ impl InstanceWork {
         let joined = if exhausted { Box::pin(joined_nodes(&self.node)).await } else { Vec::new() };
         let decision = decide(self.claimed(&loaded, ended), &self.policy(&joined));
         match decision {
-            Decision::Run(run) => return Some(self.begin(run, loaded)),
+            Decision::Run(run) => return Some(self.cold_turn(run, loaded)),
             Decision::Abandon(reason) => Box::pin(self.abandon_unprocessable(reason)).await,
             Decision::End(termination) => Box::pin(self.terminate(termination, loaded)).await,
             Decision::DropEnded => {

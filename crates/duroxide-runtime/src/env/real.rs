@@ -71,7 +71,7 @@ impl Env for RealEnv {
     }
 
     fn run_turn(&self, job: TurnJob) -> Box<dyn RunningTurn> {
-        Box::new(self.turns.run(job))
+        Box::new(self.turns.queue_turn(job))
     }
 
     fn sleep_off_executor(&self, delay: Duration) -> BoxFuture {

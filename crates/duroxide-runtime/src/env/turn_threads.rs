@@ -92,7 +92,7 @@ impl TurnThreads {
     }
 
     /// Queues a turn for the next free thread.
-    pub(super) fn run(&self, run: TurnJob) -> TurnHandle {
+    pub(super) fn queue_turn(&self, run: TurnJob) -> TurnHandle {
         let phase = Arc::new(Mutex::new(Phase::Queued));
         let job = Job { run, dispatch: dispatcher::get_default(Clone::clone), phase: Arc::clone(&phase) };
         let mut state = lock(&self.shared.state);
@@ -273,13 +273,13 @@ mod tests {
         let threads = threads(1);
         let (release, stuck) = mpsc::channel::<()>();
         let (began, running) = mpsc::channel();
-        let ticket = threads.run(Box::new(move || {
+        let ticket = threads.queue_turn(Box::new(move || {
             began.send(()).unwrap();
             let _ = stuck.recv();
         }));
         running.recv().unwrap();
         let (done, next) = tokio::sync::oneshot::channel();
-        let _second = threads.run(Box::new(move || done.send(()).unwrap()));
+        let _second = threads.queue_turn(Box::new(move || done.send(()).unwrap()));
         assert!(ticket.give_up());
         next.await.unwrap();
         assert_eq!(lock(&threads.shared.state).given_up, 1);
@@ -296,12 +296,12 @@ mod tests {
         let stuck = Arc::new(Mutex::new(stuck));
         for _ in 0..cores + 2 {
             let stuck = Arc::clone(&stuck);
-            let _ticket = threads.run(Box::new(move || {
+            let _ticket = threads.queue_turn(Box::new(move || {
                 let _ = lock(&stuck).recv();
             }));
         }
         let (done, next) = tokio::sync::oneshot::channel();
-        let _last = threads.run(Box::new(move || done.send(()).unwrap()));
+        let _last = threads.queue_turn(Box::new(move || done.send(()).unwrap()));
         next.await.unwrap();
         drop(release);
         threads.close().await;
@@ -317,7 +317,7 @@ mod tests {
         let stuck = Arc::new(Mutex::new(stuck));
         for _ in 0..awake_max + 10 {
             let stuck = Arc::clone(&stuck);
-            let _ticket = threads.run(Box::new(move || {
+            let _ticket = threads.queue_turn(Box::new(move || {
                 let _ = lock(&stuck).recv();
             }));
         }
@@ -329,9 +329,9 @@ mod tests {
     #[tokio::test]
     async fn a_panic_in_a_turn_costs_neither_the_thread_nor_the_next_turn() {
         let threads = threads(1);
-        let _first = threads.run(Box::new(|| panic!("user code")));
+        let _first = threads.queue_turn(Box::new(|| panic!("user code")));
         let (done, next) = tokio::sync::oneshot::channel();
-        let _second = threads.run(Box::new(move || done.send(()).unwrap()));
+        let _second = threads.queue_turn(Box::new(move || done.send(()).unwrap()));
         next.await.unwrap();
         assert_eq!(lock(&threads.shared.state).alive, 1);
     }
@@ -340,11 +340,11 @@ mod tests {
     async fn a_turn_taken_back_before_it_began_never_runs() {
         let threads = threads(1);
         let (release, stuck) = mpsc::channel::<()>();
-        let _first = threads.run(Box::new(move || {
+        let _first = threads.queue_turn(Box::new(move || {
             let _ = stuck.recv();
         }));
         let (ran, never) = tokio::sync::oneshot::channel::<()>();
-        let second = threads.run(Box::new(move || {
+        let second = threads.queue_turn(Box::new(move || {
             let _ = ran.send(());
         }));
         assert!(second.withdraw());
@@ -358,14 +358,14 @@ mod tests {
         for take_back in [TurnHandle::withdraw, TurnHandle::give_up] {
             let threads = threads(1);
             let (release, stuck) = mpsc::channel::<()>();
-            let _first = threads.run(Box::new(move || {
+            let _first = threads.queue_turn(Box::new(move || {
                 let _ = stuck.recv();
             }));
-            let second = threads.run(Box::new(|| {}));
+            let second = threads.queue_turn(Box::new(|| {}));
             assert!(take_back(&second));
             drop(release);
             let (done, next) = tokio::sync::oneshot::channel();
-            let _third = threads.run(Box::new(move || done.send(()).unwrap()));
+            let _third = threads.queue_turn(Box::new(move || done.send(()).unwrap()));
             next.await.unwrap();
             assert_eq!(lock(&threads.shared.state).given_up, 0);
             threads.close().await;
@@ -378,7 +378,7 @@ mod tests {
         let (done, count) = mpsc::channel();
         for _ in 0..5 {
             let done = done.clone();
-            let _ticket = threads.run(Box::new(move || done.send(()).unwrap()));
+            let _ticket = threads.queue_turn(Box::new(move || done.send(()).unwrap()));
         }
         threads.close().await;
         assert_eq!(count.try_iter().count(), 5);
@@ -392,7 +392,7 @@ mod tests {
         let threads = threads(1);
         let (seen, inside) = tokio::sync::oneshot::channel();
         let _ticket = dispatcher::with_default(&dispatch, || {
-            threads.run(Box::new(move || {
+            threads.queue_turn(Box::new(move || {
                 let is_no_op = dispatcher::get_default(|current| current.is::<NoSubscriber>());
                 seen.send(is_no_op).unwrap();
             }))

@@ -87,7 +87,10 @@ impl StoreDriver {
             }
             self.note_duration(took);
             match result {
-                Ok(outcome) => return self.settle(jobs, outcome, took, now),
+                Ok(outcome) => {
+                    self.finish_transaction(jobs, outcome, took, now);
+                    return self.maintain();
+                }
                 Err(Failed::WithoutPart) => {}
                 Err(Failed::LostRace(_)) if lost_races < LOST_RACES_MAX => lost_races += 1,
                 Err(Failed::Operation(failure)) if jobs.is_empty() => return self.fail(jobs, &failure, now),
@@ -119,14 +122,22 @@ impl StoreDriver {
         let mut jobs = jobs.into_iter();
         while let Some(job) = jobs.next() {
             let began = (self.steady_clock)();
-            let result = self.run_alone_until_settled(&job, now);
+            let mut lost_races = 0;
+            let result = loop {
+                match self.run_batch(slice::from_ref(&job), None, now).0 {
+                    // Again, without the change of leases.
+                    Err(Failed::WithoutPart) => {}
+                    Err(Failed::LostRace(_)) if lost_races < LOST_RACES_MAX => lost_races += 1,
+                    result => break result,
+                }
+            };
             let took = (self.steady_clock)().saturating_sub(began);
             if let Ok(outcome) = &result {
                 self.renew_late_leases(slice::from_ref(&job), outcome, took, now);
             }
             self.note_duration(took);
             match result {
-                Ok(outcome) => self.settle_alone(job, outcome),
+                Ok(outcome) => self.finish_transaction(vec![job], outcome, took, now),
                 Err(Failed::Unknown { failure, .. }) => {
                     return self.lose(std::iter::once(job).chain(jobs).collect(), failure, Vec::new(), now);
                 }
@@ -148,66 +159,28 @@ impl StoreDriver {
         self.maintain();
     }
 
-    /// Runs an operation alone. Repeats it if it lost a race, or without the change of leases if that failed.
-    fn run_alone_until_settled(&mut self, job: &Job, now: Timestamp) -> Result<Outcome, Failed> {
-        let mut lost_races = 0;
-        loop {
-            match self.run_batch(slice::from_ref(job), None, now).0 {
-                Err(Failed::WithoutPart) => {}
-                Err(Failed::LostRace(_)) if lost_races < LOST_RACES_MAX => lost_races += 1,
-                result => return result,
-            }
-        }
-    }
-
-    fn settle_alone(&mut self, job: Job, outcome: Outcome) {
-        self.note_commit(&outcome, self.clock.now());
-        let Some(answer) = outcome.answers.into_iter().next() else { return };
-        if answer.is_ok() {
-            self.machine.made_ready(job.op().readies());
-        }
-        self.answer(job, answer.map_err(ApplyError::Refused));
-    }
-
-    /// Reports a commit to the machine.
-    fn note_commit(&mut self, outcome: &Outcome, now: Timestamp) {
-        self.machine.committed(outcome.promoted.then_some(now));
-        if outcome.changed_leases {
-            self.machine.changed_leases();
-        }
-        if let NextWake::Known(wake) = outcome.next_wake {
-            self.machine.learned_next_wake(wake);
-        }
-    }
-
-    /// Answers all callers of a committed transaction.
-    fn settle(&mut self, jobs: Vec<Job>, outcome: Outcome, took: Duration, now: Timestamp) {
-        self.note_commit(&outcome, now);
+    /// Reports a commit to the machine, and answers all callers of its transaction.
+    fn finish_transaction(&mut self, jobs: Vec<Job>, outcome: Outcome, took: Duration, now: Timestamp) {
+        self.machine.committed(outcome.promoted.then_some(now), outcome.changed_leases, outcome.next_wake);
         self.machine.early_turns.note_commit(took.saturating_sub(self.waited_for_turns));
         let (operations, claims) =
             (outcome.answers.len(), outcome.instances.len() + outcome.activities.len());
-        self.machine.handed_out(operations, claims, took, self.clock.now());
-        let mut answers = jobs.into_iter().zip(outcome.answers);
+        self.machine.gathering.expect_results(operations, claims, took, self.clock.now());
+        let answers = outcome.answers.into_iter().map(|answer| answer.map_err(ApplyError::Refused));
+        let mut answers = jobs.into_iter().zip(answers);
         if operations <= ANSWERED_FIRST_MAX {
-            self.answer_all(answers.by_ref());
+            answers.by_ref().for_each(|(job, answer)| self.answer(job, answer));
         }
         let submitter = &self.submitter;
         self.machine
             .instances
-            .settle(outcome.instances, |claims| Delivery::new(claims, Arc::clone(submitter)));
+            .deliver(outcome.instances, |claims| Delivery::new(claims, Arc::clone(submitter)));
         self.machine
             .activities
-            .settle(outcome.activities, |claims| Delivery::new(claims, Arc::clone(submitter)));
-        self.answer_all(answers);
+            .deliver(outcome.activities, |claims| Delivery::new(claims, Arc::clone(submitter)));
+        answers.for_each(|(job, answer)| self.answer(job, answer));
         outcome.dead_letters.iter().for_each(|note| log::dead_letter(&self.name, note));
         log::held_back(outcome.held_back);
-        self.maintain();
-    }
-
-    fn answer_all(&mut self, answers: impl Iterator<Item = (Job, Result<Answer, Refusal>)>) {
-        for (job, answer) in answers {
-            self.answer(job, answer.map_err(ApplyError::Refused));
-        }
     }
 
     fn answer(&mut self, job: Job, answer: Result<Answer, ApplyError>) {

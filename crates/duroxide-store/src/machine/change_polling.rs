@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use duroxide_core::Timestamp;
 
+use super::UPKEEP_PAUSE;
 use crate::StoreOptions;
 
 /// How long polls are frequent after a change by another process.
@@ -20,7 +21,7 @@ const QUIET_FACTOR: u32 = 4;
 const NOTIFIED_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
-pub(super) struct ChangePolling {
+pub(crate) struct ChangePolling {
     /// When to poll next.
     at: Timestamp,
     alert_until: Timestamp,
@@ -40,8 +41,9 @@ impl ChangePolling {
         self.at = Timestamp::ZERO;
     }
 
-    pub(super) fn poll_at(&mut self, at: Timestamp) {
-        self.at = at;
+    /// A poll failed.
+    pub(crate) fn failed(&mut self, now: Timestamp) {
+        self.at = now.saturating_add(UPKEEP_PAUSE);
     }
 
     /// Notes that a caller used the store.
@@ -50,7 +52,7 @@ impl ChangePolling {
     }
 
     /// Whether nothing has happened for a while.
-    pub(super) fn is_quiet(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_quiet(&self, now: Timestamp) -> bool {
         self.alert_until.max(self.busy_at.saturating_add(QUIET)) <= now
     }
 

@@ -23,7 +23,7 @@ const FETCH_COMMIT_MIN: Duration = Duration::from_millis(2);
 
 /// The results that are expected after the last commit.
 #[derive(Debug, Default)]
-pub(super) struct Gathering {
+pub(crate) struct Gathering {
     /// Claims that were handed out and are likely to come back soon.
     expected: usize,
     /// When to stop waiting for them.
@@ -36,7 +36,13 @@ pub(super) struct Gathering {
 
 impl Gathering {
     /// A commit of this many operations that ended `now` and took this long handed out claims.
-    pub(super) fn begin(&mut self, operations: usize, claims: usize, took: Duration, now: Timestamp) {
+    pub(crate) fn expect_results(
+        &mut self,
+        operations: usize,
+        claims: usize,
+        took: Duration,
+        now: Timestamp,
+    ) {
         // An item whose result does not come within a few commits runs for long.
         let expected = claims + self.expected.saturating_sub(operations) / 2;
         let wait = if expected < CLAIMS_MIN { Duration::ZERO } else { (took / 2).min(WAIT_MAX) };
@@ -82,7 +88,7 @@ mod tests {
 
     fn after_commit(claims: usize, took: Duration) -> Gathering {
         let mut gathering = Gathering::default();
-        gathering.begin(0, claims, took, at(0));
+        gathering.expect_results(0, claims, took, at(0));
         gathering
     }
 
@@ -129,11 +135,11 @@ mod tests {
     fn what_does_not_come_back_within_a_few_commits_is_not_waited_for() {
         let mut gathering = after_commit(100, MS);
         for expected in [50, 25, 12] {
-            gathering.begin(0, 0, MS, at(0));
+            gathering.expect_results(0, 0, MS, at(0));
             assert!(gathering.goes_on_until(expected / PART - 1, false, at(0)).is_some());
             assert_eq!(gathering.goes_on_until(expected / PART, false, at(0)), None);
         }
-        gathering.begin(0, 0, MS, at(0));
+        gathering.expect_results(0, 0, MS, at(0));
         assert_eq!(gathering.goes_on_until(0, false, at(0)), None, "they run for long");
     }
 

@@ -33,15 +33,4 @@ impl Machine {
         self.instances.fail_wanting(failure);
         self.activities.fail_wanting(failure);
     }
-
-    /// Whether the last transaction answered the only fetch of a queue, whose caller is about to make the next one.
-    pub(super) fn lacks_fetch(&self) -> bool {
-        self.instances.awaits_next_fetch() || self.activities.awaits_next_fetch()
-    }
-
-    /// A transaction begins: no fetch is awaited for it any more.
-    pub(super) fn end_awaits(&mut self) {
-        self.instances.end_await();
-        self.activities.end_await();
-    }
 }

@@ -148,9 +148,9 @@ fn transact_on(machine: &mut Machine, refreshed: bool, mut store: Empty) -> usiz
     let instance_fetches = Asked::waiting(&instance_fetches);
     let batch = Batch { promote: refreshed, instance_fetches, ..Batch::default() };
     let done = store.transact_in_steps(&batch).unwrap();
-    machine.committed(None);
+    machine.committed(None, false, NextWake::Unknown);
     let served = numbers.served(done.instances, done.readies.instances);
-    machine.instances.settle(served, |_| panic!("nothing was claimed"));
+    machine.instances.deliver(served, |_| panic!("nothing was claimed"));
     machine.learned_next_wake(None);
     store.claims
 }
@@ -166,7 +166,7 @@ fn an_operation_is_taken_at_once() {
     machine.accept(ack());
     assert_eq!(machine.next_step(at(0)), Step::Transact);
     assert_eq!(machine.take_batch().len(), 1);
-    machine.committed(None);
+    machine.committed(None, false, NextWake::Unknown);
     assert_eq!(machine.next_step(at(0)), Step::AskNextWake);
 }
 
@@ -175,7 +175,7 @@ fn an_operation_is_taken_at_once() {
 fn the_first_result_after_many_claims_waits_for_others() {
     let mut machine = idle_machine();
     machine.observe(at(10), SECOND, false);
-    machine.handed_out(0, 100, Duration::from_millis(8), at(10));
+    machine.gathering.expect_results(0, 100, Duration::from_millis(8), at(10));
     machine.accept(ack());
     machine.observe(at(11), SECOND, false);
     assert_eq!(machine.next_step(at(11)), Step::Gather(at(12)));
@@ -195,7 +195,7 @@ fn operations_wait_for_the_fetch_that_a_dispatch_loop_is_about_to_make() {
     let demand = Some(Arc::clone(&caller) as Arc<dyn Demand>);
     let answer = |machine: &mut Machine, demand| {
         machine.observe(at(10), SECOND, false);
-        machine.handed_out(0, 8, Duration::from_millis(8), at(10));
+        machine.gathering.expect_results(0, 8, Duration::from_millis(8), at(10));
         machine.instances.await_fetch_after(&InstanceFetch { demand, ..request(8, 8) });
         (0..8).for_each(|_| machine.accept(ack()));
     };
@@ -270,7 +270,7 @@ fn nothing_is_claimed_for_a_caller_who_has_gone_away() {
 #[test]
 fn due_rows_are_promoted_when_they_are_due() {
     let mut machine = idle_machine();
-    machine.committed(None);
+    machine.committed(None, false, NextWake::Unknown);
     machine.learned_next_wake(Some(at(700)));
     assert_eq!(machine.next_step(at(699)), Step::Sleep(Some(at(700))));
     assert_eq!(machine.next_step(at(700)), Step::Transact);
@@ -280,7 +280,7 @@ fn due_rows_are_promoted_when_they_are_due() {
 #[test]
 fn rows_that_stay_due_do_not_make_the_store_spin() {
     let mut machine = idle_machine();
-    machine.committed(Some(at(700)));
+    machine.committed(Some(at(700)), false, NextWake::Unknown);
     machine.learned_next_wake(Some(at(3)));
     assert_eq!(machine.next_step(at(700)), Step::Sleep(Some(at(701))));
 }
@@ -336,7 +336,7 @@ fn a_clock_that_was_set_wants_a_transaction_of_its_own() {
     machine.postpone_lease_change(at(30_000));
     assert_eq!(machine.next_step(at(30_000)), Step::Sleep(Some(at(31_000))), "it failed");
     assert_eq!(machine.next_step(at(31_000)), Step::Transact);
-    machine.changed_leases();
+    machine.committed(None, true, NextWake::Known(None));
     assert_eq!(machine.next_step(at(31_000)), Step::Sleep(None));
 }
 

@@ -30,7 +30,8 @@ pub(crate) struct WaitingFetches<F: QueueFetch> {
     /// Fetches that were answered while the transaction that serves them is open.
     answered_early: Vec<(u64, Arc<F>)>,
     /// Whether the fetch of a dispatch loop was answered since the last transaction, and the loop has not made the next one.
-    awaits_next_fetch: bool,
+    /// The next transaction waits for it a moment, and resets this.
+    pub(super) awaits_next_fetch: bool,
 }
 
 /// A waiting fetch.
@@ -131,19 +132,9 @@ impl<F: QueueFetch> WaitingFetches<F> {
         self.waiting.push_back(Waiting { request, deadline, reply, number, tried: false, behind_ops });
     }
 
-    /// Whether a dispatch loop is about to make its next fetch, because its last one was just answered.
-    pub(crate) fn awaits_next_fetch(&self) -> bool {
-        self.awaits_next_fetch
-    }
-
     /// This fetch is answered. A dispatch loop makes the next one at once; others may never.
     pub(super) fn await_fetch_after(&mut self, answered: &F) {
         self.awaits_next_fetch |= answered.demand().is_some();
-    }
-
-    /// A transaction begins, for which no fetch is awaited any more.
-    pub(crate) fn end_await(&mut self) {
-        self.awaits_next_fetch = false;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -273,15 +264,15 @@ impl<F: QueueFetch> WaitingFetches<F> {
         (fetches, numbers)
     }
 
-    /// The transaction that claimed for these fetches is committed: hands the claims over.
-    pub(crate) fn settle(&mut self, served: Served<F>, deliver: impl Fn(Vec<F::Claim>) -> Delivery<F>) {
+    /// Answers the fetches whose claims are committed.
+    pub(crate) fn deliver(&mut self, served: Served<F>, delivery: impl Fn(Vec<F::Claim>) -> Delivery<F>) {
         if served.readied {
             self.refresh();
         }
         let answered_early = std::mem::take(&mut self.answered_early);
         for (number, claimed) in served.claims {
             if let Some((_, request)) = answered_early.iter().find(|(answered, _)| *answered == number) {
-                self.settle_answered(request, claimed.unwrap_or_default(), &deliver);
+                self.deliver_rest(request, claimed.unwrap_or_default(), &delivery);
                 continue;
             }
             let Some(place) = self.waiting.iter().position(|fetch| fetch.number == number) else { continue };
@@ -295,7 +286,7 @@ impl<F: QueueFetch> WaitingFetches<F> {
             {
                 self.await_fetch_after(&fetch.request);
                 // If the caller has gone away meanwhile, the delivery is dropped unread and releases its claims.
-                let _ = fetch.reply.send(Ok(deliver(claimed.items)));
+                let _ = fetch.reply.send(Ok(delivery(claimed.items)));
             }
             if claimed.took_all {
                 self.note_exhausted(request);

@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use duroxide_provider::{
     InstanceWatch, StatusSnapshot,
-    store::{Answer, Op, PreparedRound, StoredStatus},
+    store::{Answer, Op, StoredStatus},
 };
 use tokio::sync::Notify;
 
@@ -63,7 +63,17 @@ impl Watchers {
     /// Notifies the watchers of the instances that a committed operation changed.
     pub(crate) fn tell_of(&self, op: &Op, answer: &Answer) {
         match op {
-            Op::CommitRound(round) => self.tell_of_round(round, answer),
+            Op::CommitRound(round) => {
+                // Most rounds change nothing that a client can wait for, and each notified client reads the store.
+                if let Answer::RoundCommitted { instance, ended } = answer
+                    && round.is_worth_telling()
+                {
+                    match ended {
+                        Some(ended) => self.tell_end(instance, || round.status_after(ended)),
+                        None => self.tell(instance),
+                    }
+                }
+            }
             Op::EnqueueMessage(start) | Op::StartIfNew(start) => {
                 if matches!(answer, Answer::Begun) {
                     self.note_begun(&start.instance);
@@ -91,18 +101,6 @@ impl Watchers {
             | Op::JoinNode(_)
             | Op::RenewNodes { .. }
             | Op::EndNode { .. } => {}
-        }
-    }
-
-    /// Most rounds change nothing that a client can wait for, and each notified client reads the store.
-    fn tell_of_round(&self, round: &PreparedRound, answer: &Answer) {
-        let Answer::RoundCommitted { instance, ended } = answer else { return };
-        if !round.is_worth_telling() {
-            return;
-        }
-        match ended {
-            Some(ended) => self.tell_end(instance, || round.status_after(ended)),
-            None => self.tell(instance),
         }
     }
 

@@ -15,13 +15,13 @@ use crate::dispatch::{
 };
 
 impl ActivityWork {
-    /// Records an outcome without running the activity, because it was asked to stop before this claim could start it.
-    pub(super) async fn complete_unstarted(&mut self, call: &Call) {
+    /// Records a result without running the activity, because it was asked to stop before this claim could start it.
+    pub(super) async fn ack_unstarted(&mut self, call: &Call) {
         let started = self.claimed_before;
         debug!(target: "duroxide::runtime", instance = call.instance, id = call.id, started, "activity asked to stop");
         let details =
             if started { ErrorDetails::activity_stopped() } else { ErrorDetails::activity_never_started() };
-        self.complete(call, &call.completion(Err(details)), Duration::ZERO).await;
+        self.ack(call, &call.completion(Err(details)), Duration::ZERO).await;
     }
 
     /// Abandons an activity without a handler here: another node, or a later deployment, may have it (semantics 16.8).
@@ -51,7 +51,7 @@ impl ActivityWork {
             resource: call.name.clone(),
             message: Some(format!("activity could not be processed on any node: {missing}")),
         };
-        self.complete(&call, &call.completion(Err(details)), Duration::ZERO).await;
+        self.ack(&call, &call.completion(Err(details)), Duration::ZERO).await;
     }
 
     /// Fails an activity that was attempted too often (semantics 16.7).
@@ -68,7 +68,7 @@ impl ActivityWork {
             },
             message: poisoned_json(Arc::clone(&self.node), call.clone()).await,
         };
-        self.complete(&call, &call.completion(Err(details)), Duration::ZERO).await;
+        self.ack(&call, &call.completion(Err(details)), Duration::ZERO).await;
     }
 
     /// Moves an item that is not an activity to the dead letters (semantics 16.10).

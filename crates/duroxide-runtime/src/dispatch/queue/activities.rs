@@ -8,9 +8,8 @@ use duroxide_provider::{
 };
 
 use super::{
-    WorkQueue,
+    Started, WorkQueue,
     sessions::{InFlight, SessionOwners, SessionsInFlight},
-    slot_guard::SlotGuard,
     slots::Slots,
 };
 use crate::{
@@ -21,7 +20,7 @@ use crate::{
         provider_call,
         quarantine::{ClaimRecord, Suspect},
     },
-    env::{BoxFuture, Moment},
+    env::BoxFuture,
 };
 
 /// The poll timeout of a fetch without sessions, used while the node runs as many sessions as it may. One of them may
@@ -130,7 +129,7 @@ impl WorkQueue for Activities {
     }
 
     /// Only the slots bound how many activities run at once.
-    fn overflow_max(&self) -> usize {
+    fn extra_slots(&self) -> usize {
         0
     }
 
@@ -204,13 +203,12 @@ impl WorkQueue for Activities {
         claimed.in_session = self.sessions.enter(session, self.node.options.max_sessions_per_runtime);
     }
 
-    fn run(
+    fn process(
         self: Arc<Self>,
-        claimed: ClaimedActivity,
-        received: Moment,
-        slot: SlotGuard,
+        started: Started<ClaimedActivity>,
     ) -> impl Future<Output = ()> + Send + 'static {
-        ActivityWork::new(Arc::clone(&self.node), claimed, received, slot).run()
+        let Started { claim, received, slot } = started;
+        ActivityWork::new(Arc::clone(&self.node), claim, received, slot).process()
     }
 }
 

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc};
 
 use duroxide_provider::{Demand, OrchestrationClaim, OrchestrationFetch, ProviderError, Wanted};
 
-use super::{WorkQueue, slot_guard::SlotGuard, slots::Slots};
+use super::{Started, WorkQueue, slots::Slots};
 use crate::{
     dispatch::{
         locks::LockKind,
@@ -13,11 +13,11 @@ use crate::{
         quarantine::{ClaimRecord, Suspect},
         turn::InstanceWork,
     },
-    env::{BoxFuture, Moment},
+    env::BoxFuture,
 };
 
-/// Quick turns that may wait for a turn thread. Enough to keep the threads busy until the dispatch loop runs again.
-const OVERFLOW_MAX: usize = 64;
+/// Slots of quick turns that wait for a turn thread. Enough to keep the threads busy until the dispatch loop runs again.
+const EXTRA_SLOTS: usize = 64;
 
 pub(crate) struct Orchestrations {
     node: Arc<Node>,
@@ -69,8 +69,8 @@ impl WorkQueue for Orchestrations {
     }
 
     /// There are as many turn threads as slots, so the threads bound how many turns run at once.
-    fn overflow_max(&self) -> usize {
-        OVERFLOW_MAX
+    fn extra_slots(&self) -> usize {
+        EXTRA_SLOTS
     }
 
     fn has_shared_fetch(&self) -> bool {
@@ -115,12 +115,11 @@ impl WorkQueue for Orchestrations {
         None
     }
 
-    fn run(
+    fn process(
         self: Arc<Self>,
-        claimed: ClaimedInstance,
-        received: Moment,
-        slot: SlotGuard,
+        started: Started<ClaimedInstance>,
     ) -> impl Future<Output = ()> + Send + 'static {
-        InstanceWork::new(Arc::clone(&self.node), claimed, received, slot).run()
+        let Started { claim, received, slot } = started;
+        InstanceWork::new(Arc::clone(&self.node), claim, received, slot).process()
     }
 }

@@ -106,16 +106,15 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::dispatch::queue::slots::Placement;
 
     #[test]
     fn one_slot_looks_for_sessions_and_another_only_when_it_is_taken() {
         let owners = SessionOwners::default();
         let mut slots = Slots::new(3, 0);
-        let take = |slots: &mut Slots, slot| slots.start(Some(slot)).map(Placement::Slot).unwrap();
+        let take = |slots: &mut Slots, slot| slots.take(Some(slot)).unwrap();
         let third = take(&mut slots, 2);
         assert_eq!(owners.session_finder(&slots), Some(1), "the last that is free");
-        slots.end_without_result(third);
+        slots.release(third);
         assert_eq!(owners.session_finder(&slots), Some(1), "it stays the same");
         take(&mut slots, 1);
         assert_eq!(owners.session_finder(&slots), Some(2));
@@ -142,12 +141,12 @@ mod tests {
         assert!(owners.lack_fetch(&slots, now), "nobody looks for sessions");
         slots.reserve(2);
         assert!(!owners.lack_fetch(&slots, now));
-        slots.start(Some(0)).unwrap();
+        slots.take(Some(0)).unwrap();
         assert!(!owners.lack_fetch(&slots, now), "it owns no session");
         owners.note(0, Moment::new(Duration::from_secs(60)));
         assert!(owners.lack_fetch(&slots, now));
-        slots.start(Some(1)).unwrap();
-        slots.start(Some(2)).unwrap();
+        slots.take(Some(1)).unwrap();
+        slots.take(Some(2)).unwrap();
         assert!(SessionOwners::default().lack_fetch(&slots, now), "all are busy");
     }
 

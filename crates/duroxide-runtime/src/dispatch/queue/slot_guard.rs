@@ -9,7 +9,7 @@ use std::{
 use duroxide_provider::{Demand, TellOfDemand, Wanted};
 use tokio::sync::Notify;
 
-use super::slots::{Placement, Slots};
+use super::slots::Slots;
 use crate::{
     dispatch::timing::{UNSTARTED_IN_SLOT_MAX, UNSTARTED_MAX},
     env::{Env, Moment, lock},
@@ -43,18 +43,14 @@ impl SharedSlots {
         self.changed.notified().await;
     }
 
-    /// Takes a slot, or starts the item without one: see [`Slots::start`] and [`Slots::start_overflow`].
+    /// Takes a slot for an item: see [`Slots::take`].
     pub(super) fn take(self: &Arc<Self>, bound: Option<usize>) -> Option<SlotGuard> {
-        let placement = {
-            let mut slots = self.lock();
-            match slots.start(bound) {
-                Some(slot) => Placement::Slot(slot),
-                None if bound.is_none() && slots.start_overflow() => Placement::Overflow,
-                None => return None,
-            }
-        };
+        let mut slots = self.lock();
+        let slot = slots.take(bound)?;
+        let is_extra = slots.is_extra(slot);
+        drop(slots);
         let taken = self.env.moment();
-        Some(SlotGuard { slots: Arc::clone(self), placement, taken, phase: SlotPhase::Running })
+        Some(SlotGuard { slots: Arc::clone(self), slot, is_extra, taken, phase: SlotPhase::Running })
     }
 
     /// Notifies the loop that a slot may have become free if the loop waits for one, and the store if its waiting fetch
@@ -91,10 +87,11 @@ impl fmt::Debug for SharedSlots {
     }
 }
 
-/// The slot of one item, or its permission to run without one. Dropping the guard frees the slot.
+/// The slot of one item. Dropping the guard frees the slot.
 pub(crate) struct SlotGuard {
     slots: Arc<SharedSlots>,
-    placement: Placement,
+    slot: usize,
+    is_extra: bool,
     taken: Moment,
     phase: SlotPhase,
 }
@@ -111,20 +108,14 @@ impl SlotGuard {
         SharedSlots::new(Slots::new(1, 0), env).take(None)
     }
 
-    /// The slot's number. Items that run without a slot report slot 0.
+    /// The slot's number.
     pub(crate) fn number(&self) -> usize {
-        match self.placement {
-            Placement::Slot(slot) => slot,
-            Placement::Overflow => 0,
-        }
+        self.slot
     }
 
     /// How long the item may wait for a thread.
     pub(crate) fn unstarted_max(&self) -> Duration {
-        match self.placement {
-            Placement::Slot(_) => UNSTARTED_IN_SLOT_MAX,
-            Placement::Overflow => UNSTARTED_MAX,
-        }
+        if self.is_extra { UNSTARTED_MAX } else { UNSTARTED_IN_SLOT_MAX }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -136,7 +127,7 @@ impl SlotGuard {
         if let SlotPhase::Running = self.phase {
             self.phase = SlotPhase::Committing { bytes };
             let now = self.slots.env.moment();
-            self.slots.lock().submit(self.placement, bytes, now.since(self.taken), now);
+            self.slots.lock().submit(self.slot, bytes, now.since(self.taken), now);
             self.slots.tell_of_change();
         }
     }
@@ -147,7 +138,7 @@ impl Drop for SlotGuard {
         let mut slots = self.slots.lock();
         let is_news = match self.phase {
             SlotPhase::Running => {
-                slots.end_without_result(self.placement);
+                slots.release(self.slot);
                 true
             }
             // The slot has been free since the result was submitted.

@@ -25,14 +25,19 @@ const PREFETCH_WINDOW: Duration = Duration::from_millis(25);
 const PREFETCH_RUN_TIME_MAX: Duration = Duration::from_millis(10);
 /// Prefetches more items than were finished, so that the number grows while the store has work.
 const PREFETCH_GROWTH: usize = 2;
-/// Items run without a slot only after an item that ran at most this long.
+/// Extra slots are used only after an item that ran at most this long.
 const QUICK_MAX: Duration = Duration::from_millis(5);
 
 /// The slots of one queue. A slot is the permission to run user code. It is free again as soon as the result is
 /// submitted to the store, so that few slots can fill a group commit.
 #[derive(Debug)]
 pub(crate) struct Slots {
+    /// Free regular slots.
     free: BTreeSet<usize>,
+    /// The number of regular slots. Extra slots have the numbers from here on.
+    regular: usize,
+    /// Free extra slots.
+    free_extra: Vec<usize>,
     /// Slots with a waiting fetch of their own: its items run there.
     reserved: BTreeSet<usize>,
     /// Fetched items that wait for a slot.
@@ -41,9 +46,6 @@ pub(crate) struct Slots {
     asked: Option<Wanted>,
     /// Whether the dispatch loop has something to do when a slot becomes free.
     is_slot_awaited: bool,
-    /// Items that may run without a slot while items are quick.
-    overflow_max: usize,
-    overflow: usize,
     committing: usize,
     committing_bytes: usize,
     /// When items were finished, within the last window.
@@ -53,24 +55,16 @@ pub(crate) struct Slots {
     last_run_time: Duration,
 }
 
-/// How an item runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Placement {
-    Slot(usize),
-    /// Without a slot, see [`Slots::start_overflow`].
-    Overflow,
-}
-
 impl Slots {
-    pub(crate) fn new(size: usize, overflow_max: usize) -> Self {
+    pub(crate) fn new(regular: usize, extra: usize) -> Self {
         Self {
-            free: (0..size).collect(),
+            free: (0..regular).collect(),
+            regular,
+            free_extra: (regular..regular + extra).rev().collect(),
             reserved: BTreeSet::new(),
             queued: 0,
             asked: None,
             is_slot_awaited: true,
-            overflow_max,
-            overflow: 0,
             committing: 0,
             committing_bytes: 0,
             finished: VecDeque::new(),
@@ -79,7 +73,7 @@ impl Slots {
         }
     }
 
-    /// The number of free slots.
+    /// The number of free regular slots.
     pub(crate) fn free(&self) -> usize {
         self.free.len()
     }
@@ -88,7 +82,7 @@ impl Slots {
         self.free.contains(&slot)
     }
 
-    /// The free slots, lowest first.
+    /// The free regular slots, lowest first.
     pub(crate) fn free_ids(&self) -> impl DoubleEndedIterator<Item = usize> {
         self.free.iter().copied()
     }
@@ -114,47 +108,43 @@ impl Slots {
         self.asked = None;
     }
 
-    /// Takes the slot `wanted`, or any free slot that is not reserved. `None` if there is none, or if too many results
+    /// Takes the slot `bound`, or any free slot that is not reserved. `None` if there is none, or if too many results
     /// are on their way to the store.
-    pub(crate) fn start(&mut self, wanted: Option<usize>) -> Option<usize> {
+    ///
+    /// While items are quick, they also get extra slots: so they keep the turn threads busy without a round trip through
+    /// the dispatch loop. Slow items wait for a regular slot, so that they can be abandoned.
+    pub(crate) fn take(&mut self, bound: Option<usize>) -> Option<usize> {
         if self.is_waiting_for_the_store() {
             return None;
         }
-        let slot = wanted.or_else(|| self.unreserved().next())?;
-        self.free.take(&slot)
+        let unreserved = || self.free_ids().find(|slot| !self.is_reserved(*slot));
+        match bound.or_else(unreserved) {
+            Some(slot) => self.free.take(&slot),
+            None if self.last_run_time <= QUICK_MAX => self.free_extra.pop(),
+            None => None,
+        }
     }
 
-    fn unreserved(&self) -> impl Iterator<Item = usize> {
-        self.free_ids().filter(|slot| !self.is_reserved(*slot))
-    }
-
-    /// Starts an item without a slot, for a queue whose user code is bounded by turn threads. Quick items keep the turn
-    /// threads busy that way without a round trip through the dispatch loop. Slow items wait for a slot, so that they
-    /// can be abandoned.
-    pub(crate) fn start_overflow(&mut self) -> bool {
-        let starts = self.overflow < self.overflow_max
-            && self.last_run_time <= QUICK_MAX
-            && !self.is_waiting_for_the_store();
-        self.overflow += usize::from(starts);
-        starts
+    pub(crate) fn is_extra(&self, slot: usize) -> bool {
+        slot >= self.regular
     }
 
     fn is_waiting_for_the_store(&self) -> bool {
         self.committing >= COMMITTING_MAX || self.committing_bytes >= COMMITTING_BYTES_MAX
     }
 
-    fn release(&mut self, placement: Placement) {
-        match placement {
-            Placement::Slot(slot) => {
-                self.free.insert(slot);
-            }
-            Placement::Overflow => self.overflow = self.overflow.saturating_sub(1),
+    /// Frees a slot.
+    pub(crate) fn release(&mut self, slot: usize) {
+        if self.is_extra(slot) {
+            self.free_extra.push(slot);
+        } else {
+            self.free.insert(slot);
         }
     }
 
     /// Records that the item's result was submitted to the store, and frees its slot.
-    pub(crate) fn submit(&mut self, placement: Placement, bytes: usize, took: Duration, now: Moment) {
-        self.release(placement);
+    pub(crate) fn submit(&mut self, slot: usize, bytes: usize, took: Duration, now: Moment) {
+        self.release(slot);
         self.committing += 1;
         self.committing_bytes = self.committing_bytes.saturating_add(bytes);
         self.last_run_time = took;
@@ -170,11 +160,6 @@ impl Slots {
         self.committing = self.committing.saturating_sub(1);
         self.committing_bytes = self.committing_bytes.saturating_sub(bytes);
         was_waiting && !self.is_waiting_for_the_store()
-    }
-
-    /// Frees the slot of an item that ended without a result.
-    pub(crate) fn end_without_result(&mut self, placement: Placement) {
-        self.release(placement);
     }
 
     /// The dispatch loop runs, and wants to know of slots that become free meanwhile.

@@ -26,7 +26,7 @@ use crate::{
         measure::{End, Facts},
         quarantine::{RunPermit, SUSPECT_RETRY_DELAY, StartGuard},
     },
-    env::{Env, RunningTurn},
+    env::RunningTurn,
     observability::{TurnOf, turn_outcome, turn_span},
 };
 
@@ -102,16 +102,6 @@ impl Source {
             Self::Cold(_) => "new",
         }
     }
-
-    /// Runs user code, so it must be called on a turn thread.
-    pub(super) fn run(self, messages: Vec<WorkItem>, env: &dyn Env) -> (Box<CachedExecution>, Turn) {
-        let mut live = match self {
-            Self::Live(live) => live,
-            Self::Cold(cold) => Box::new(cold.build()),
-        };
-        let turn = run_with_steps(&mut live, messages, env);
-        (live, turn)
-    }
 }
 
 impl Cold {
@@ -120,7 +110,8 @@ impl Cold {
         self.run.seed.is_none() && !is_seed_only(&self.history)
     }
 
-    fn build(self) -> CachedExecution {
+    /// The execution, which has not run yet. Runs user code, so it must be called on a turn thread.
+    pub(super) fn build(self) -> CachedExecution {
         let Run { seed, name, version, unreadable_pin, replayable, .. } = self.run;
         let execution = match seed {
             Some(seed) => Execution::start(seed, self.setup),
@@ -142,15 +133,8 @@ impl Cold {
 }
 
 impl InstanceWork {
-    /// The next turn of a cached execution.
-    pub(super) fn resume(&self, live: Box<CachedExecution>) -> NextTurn {
-        let collisions = self.refuse_starts(None, live.execution.parent());
-        let first_turn = live.turns == 0;
-        NextTurn { source: Source::Live(live), first_turn, collisions }
-    }
-
     /// The next turn of an execution that is built from its start or its history.
-    pub(super) fn begin(&self, run: Run, loaded: LoadedExecution) -> NextTurn {
+    pub(super) fn cold_turn(&self, run: Run, loaded: LoadedExecution) -> NextTurn {
         let accepted = run.seed.is_some().then(|| start_item(&self.claim.messages)).flatten();
         let recorded =
             run.seed.as_ref().map_or_else(|| recorded_parent(&loaded.history), |seed| seed.parent.clone());
@@ -286,7 +270,7 @@ impl InstanceWork {
             if let Some(starting) = &starting {
                 starting.begin();
             }
-            let (live, mut turn) = span.in_scope(|| source.run(messages, env.as_ref()));
+            let (live, mut turn) = span.in_scope(|| run_with_steps(source, messages, env.as_ref()));
             drop(starting);
             carry_trace(&mut turn, live.trace.as_ref(), &span);
             span.record("outcome", turn_outcome(&turn.outcome));

@@ -92,11 +92,19 @@ impl RunningSteps {
 }
 
 /// Runs a turn and the steps that it leads to, as long as they are quick. Must be called on a turn thread.
-pub(super) fn run_with_steps(live: &mut CachedExecution, messages: Vec<WorkItem>, env: &dyn Env) -> Turn {
+pub(super) fn run_with_steps(
+    source: Source,
+    messages: Vec<WorkItem>,
+    env: &dyn Env,
+) -> (Box<CachedExecution>, Turn) {
+    let mut live = match source {
+        Source::Live(live) => live,
+        Source::Cold(cold) => Box::new(cold.build()),
+    };
     let mut turn = live.execution.turn(messages);
     live.steps.drop_given_up(&live.execution);
     if !live.execution.has_open_steps() {
-        return turn;
+        return (live, turn);
     }
     let begun = env.moment();
     while turn.outcome == Outcome::Running && live.execution.has_open_steps() {
@@ -113,7 +121,7 @@ pub(super) fn run_with_steps(live: &mut CachedExecution, messages: Vec<WorkItem>
         turn = turn.followed_by(live.execution.steps_ended(ended));
         live.steps.drop_given_up(&live.execution);
     }
-    turn
+    (live, turn)
 }
 
 impl InstanceWork {

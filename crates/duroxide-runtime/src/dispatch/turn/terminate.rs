@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duroxide_core::{EventKind, ParentLink, engine::end_without_code};
+use duroxide_core::{ParentLink, engine::end_without_code};
 use duroxide_provider::LoadedExecution;
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     ending::{call_in_history, link_of_automatic_id, record_of},
 };
 use crate::dispatch::{
-    decide::{EndTarget, Termination, recorded_parent, start_item, successor_item},
+    decide::{EndTarget, Termination, recorded_handler, recorded_parent, start_item, successor_item},
     failure_log::RuntimeEnd,
     measure::{End, Facts},
     provider_call,
@@ -53,27 +53,23 @@ impl InstanceWork {
 
     fn facts_of(&self, target: &EndTarget, loaded: &LoadedExecution) -> Facts {
         let claim = &self.claim;
-        let first = loaded.history.first();
-        let (name, version) = match (target, first.map(|event| &event.kind)) {
-            (EndTarget::Unstarted(seed), _) => (seed.name.clone(), seed.version.clone()),
-            (_, Some(EventKind::OrchestrationStarted { name, version, .. })) => {
-                (name.clone(), version.clone())
+        let (name, version, unstarted) = match target {
+            EndTarget::Unstarted(seed) => (&*seed.name, &*seed.version, Some(seed.execution_id)),
+            EndTarget::Stored | EndTarget::Unreadable => {
+                let claimed = (&*claim.orchestration_name, &*claim.version);
+                let (name, version) = recorded_handler(&loaded.history).unwrap_or(claimed);
+                (name, version, None)
             }
-            _ => (claim.orchestration_name.clone(), claim.version.clone()),
-        };
-        let unstarted = match target {
-            EndTarget::Unstarted(seed) => Some(seed.execution_id),
-            EndTarget::Stored | EndTarget::Unreadable => None,
         };
         let earlier_turns =
             claim.position.filter(|_| unstarted.is_none()).map_or(0, |position| position.turns);
         let started_at_ms = match unstarted {
             Some(_) => Some(self.node.now().as_millis()),
-            None => first.map(|event| event.timestamp_ms),
+            None => loaded.history.first().map(|event| event.timestamp_ms),
         };
         Facts {
-            name,
-            version,
+            name: name.to_owned(),
+            version: version.to_owned(),
             execution_id: unstarted.unwrap_or(claim.execution_id),
             first_turn: unstarted.is_some(),
             end: None,

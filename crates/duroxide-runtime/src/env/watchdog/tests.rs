@@ -53,7 +53,7 @@ fn slow_turns(threads: &TurnThreads, count: usize) -> (mpsc::Sender<()>, Vec<Tur
     let stuck = Arc::new(Mutex::new(stuck));
     let turn = || {
         let stuck = Arc::clone(&stuck);
-        threads.run(Box::new(move || {
+        threads.queue_turn(Box::new(move || {
             let _ = lock(&stuck).recv();
         }))
     };
@@ -69,7 +69,7 @@ async fn stalled_turns_are_noticed_although_the_thread_runs_for_activities() {
     let threads = TurnThreads::new(cores + 3, Handle::current(), watchdog.clone());
     let (release, _turns) = slow_turns(&threads, cores + 2);
     let (done, last) = tokio::sync::oneshot::channel();
-    let _last = threads.run(Box::new(move || done.send(()).unwrap()));
+    let _last = threads.queue_turn(Box::new(move || done.send(()).unwrap()));
     last.await.unwrap();
     drop(release);
     threads.close().await;
@@ -84,7 +84,7 @@ async fn a_closed_watchdog_ends_after_the_last_queued_turn() {
     let threads = TurnThreads::new(cores + 3, Handle::current(), watchdog.clone());
     let (release, _turns) = slow_turns(&threads, cores + 2);
     let (done, last) = tokio::sync::oneshot::channel();
-    let _last = threads.run(Box::new(move || done.send(()).unwrap()));
+    let _last = threads.queue_turn(Box::new(move || done.send(()).unwrap()));
     let (turns_ended, watchdog_ended) = (threads.close(), watchdog.close());
     last.await.unwrap();
     watchdog_ended.await;

@@ -8,16 +8,16 @@ use super::{Waiting, WaitingFetches};
 use crate::{fetch::QueueFetch, submit::Delivery};
 
 impl<F: QueueFetch> WaitingFetches<F> {
-    /// Settles a fetch that was answered early, after the commit of its transaction. The other claims for that fetch go to the next fetch of the
-    /// same caller; if there is none, the delivery is dropped and releases them.
-    pub(super) fn settle_answered(
+    /// Delivers the claims for a fetch that was answered early, without those it was answered with, after the commit of its
+    /// transaction. They go to the next fetch of the same caller; if there is none, the delivery is dropped and releases them.
+    pub(super) fn deliver_rest(
         &mut self,
         request: &Arc<F>,
         claimed: Claimed<F::Claim>,
-        deliver: impl Fn(Vec<F::Claim>) -> Delivery<F>,
+        delivery: impl Fn(Vec<F::Claim>) -> Delivery<F>,
     ) {
         if !claimed.items.is_empty() {
-            let delivery = deliver(claimed.items);
+            let delivery = delivery(claimed.items);
             let next = self.waiting.iter().position(|fetch| fetch.comes_from_caller_of(request));
             if let Some(fetch) = next.and_then(|place| self.waiting.remove(place)) {
                 self.await_fetch_after(&fetch.request);

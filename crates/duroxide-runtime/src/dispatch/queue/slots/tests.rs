@@ -13,33 +13,38 @@ const fn at(millis: u64) -> Moment {
 #[test]
 fn a_slot_is_free_as_soon_as_its_result_is_handed_in() {
     let mut slots = Slots::new(2, 0);
-    assert_eq!(slots.start(None), Some(0));
-    assert_eq!(slots.start(None), Some(1));
-    assert_eq!(slots.start(None), None);
-    slots.submit(Placement::Slot(0), 10, ms(1), at(0));
-    assert_eq!(slots.start(None), Some(0));
+    assert_eq!(slots.take(None), Some(0));
+    assert_eq!(slots.take(None), Some(1));
+    assert_eq!(slots.take(None), None);
+    slots.submit(0, 10, ms(1), at(0));
+    assert_eq!(slots.take(None), Some(0));
 }
 
 #[test]
 fn a_bound_item_waits_for_its_own_slot() {
     let mut slots = Slots::new(2, 0);
-    assert_eq!(slots.start(Some(1)), Some(1));
-    assert_eq!(slots.start(Some(1)), None);
-    slots.end_without_result(Placement::Slot(1));
-    assert_eq!(slots.start(Some(1)), Some(1));
+    assert_eq!(slots.take(Some(1)), Some(1));
+    assert_eq!(slots.take(Some(1)), None);
+    slots.release(1);
+    assert_eq!(slots.take(Some(1)), Some(1));
 }
 
 #[test]
-fn quick_items_pass_beyond_the_slots_and_slow_ones_do_not() {
+fn quick_items_get_extra_slots_and_slow_ones_do_not() {
     let mut slots = Slots::new(1, 2);
-    assert!(!slots.start_overflow(), "nobody knows yet how long they take");
-    assert_eq!(slots.start(None), Some(0));
-    slots.submit(Placement::Slot(0), 1, ms(1), at(0));
-    assert!(slots.start_overflow() && slots.start_overflow());
-    assert!(!slots.start_overflow(), "no more than allowed");
-    slots.submit(Placement::Overflow, 1, ms(6), at(0));
-    assert!(!slots.start_overflow(), "the last one was slow");
-    assert_eq!(slots.free(), 1);
+    assert_eq!(slots.take(None), Some(0));
+    assert_eq!(slots.take(None), None, "it is not known yet how long they take");
+    slots.submit(0, 1, ms(1), at(0));
+    assert_eq!([(); 3].map(|()| slots.take(None)), [Some(0), Some(1), Some(2)], "the regular slot first");
+    assert_eq!(slots.take(None), None, "no more than allowed");
+    assert_eq!([0, 1, 2].map(|slot| slots.is_extra(slot)), [false, true, true]);
+    slots.submit(2, 1, ms(6), at(0));
+    assert_eq!(slots.take(None), None, "the last one was slow");
+    slots.submit(0, 1, ms(6), at(0));
+    assert_eq!((slots.free(), slots.take(None)), (1, Some(0)));
+    slots.submit(1, 1, ms(1), at(0));
+    assert_eq!(slots.wanted(at(0)).free_slots, 0, "extra slots are not fetched for");
+    assert_eq!(slots.take(Some(0)), None, "an extra slot is no substitute for the bound one");
 }
 
 #[test]
@@ -47,35 +52,35 @@ fn a_reserved_slot_is_left_to_what_is_bound_to_it() {
     let mut slots = Slots::new(2, 0);
     slots.reserve(0);
     assert_eq!(slots.wanted(at(0)), Wanted { max: 1, free_slots: 1 });
-    assert_eq!(slots.start(None), Some(1));
-    assert_eq!(slots.start(None), None);
-    assert_eq!(slots.start(Some(0)), Some(0));
-    slots.end_without_result(Placement::Slot(0));
+    assert_eq!(slots.take(None), Some(1));
+    assert_eq!(slots.take(None), None);
+    assert_eq!(slots.take(Some(0)), Some(0));
+    slots.release(0);
     slots.end_reservation(0);
-    assert_eq!(slots.start(None), Some(0));
+    assert_eq!(slots.take(None), Some(0));
 }
 
 #[test]
 fn nothing_starts_while_too_much_is_on_its_way_to_the_store() {
     let mut slots = Slots::new(1, 0);
     for _ in 0..COMMITTING_MAX {
-        let slot = slots.start(None).unwrap();
-        slots.submit(Placement::Slot(slot), 1, ms(1), at(0));
+        let slot = slots.take(None).unwrap();
+        slots.submit(slot, 1, ms(1), at(0));
     }
-    assert_eq!(slots.start(None), None);
+    assert_eq!(slots.take(None), None);
     assert!(slots.committed(1), "this is what everyone waited for");
     assert!(!slots.committed(1), "nobody waits any more");
-    assert_eq!(slots.start(None), Some(0));
+    assert_eq!(slots.take(None), Some(0));
 }
 
 #[test]
 fn a_result_above_the_byte_bound_goes_alone() {
     let mut slots = Slots::new(2, 0);
-    let slot = slots.start(None).unwrap();
-    slots.submit(Placement::Slot(slot), COMMITTING_BYTES_MAX + 1, ms(1), at(0));
-    assert_eq!(slots.start(None), None);
+    let slot = slots.take(None).unwrap();
+    slots.submit(slot, COMMITTING_BYTES_MAX + 1, ms(1), at(0));
+    assert_eq!(slots.take(None), None);
     assert!(slots.committed(COMMITTING_BYTES_MAX + 1));
-    assert_eq!(slots.start(None), Some(0));
+    assert_eq!(slots.take(None), Some(0));
 }
 
 #[test]
@@ -83,8 +88,8 @@ fn short_work_is_fetched_ahead_and_long_work_never() {
     let mut slots = Slots::new(2, 0);
     assert_eq!(slots.wanted(at(0)), Wanted { max: 2, free_slots: 2 });
     for _ in 0..5 {
-        let slot = slots.start(None).unwrap();
-        slots.submit(Placement::Slot(slot), 1, ms(1), at(100));
+        let slot = slots.take(None).unwrap();
+        slots.submit(slot, 1, ms(1), at(100));
     }
     assert_eq!(slots.wanted(at(105)), Wanted { max: 2 + 5 * PREFETCH_GROWTH, free_slots: 2 });
     slots.set_queued(3);
@@ -99,8 +104,8 @@ fn short_work_is_fetched_ahead_and_long_work_never() {
     slots.begin_shared_fetch(at(126)).unwrap();
     slots.end_shared_fetch();
     assert_eq!(slots.wanted(at(126)), Wanted { max: 2, free_slots: 2 }, "the window has passed");
-    let slot = slots.start(None).unwrap();
-    slots.submit(Placement::Slot(slot), 1, ms(11), at(126));
+    let slot = slots.take(None).unwrap();
+    slots.submit(slot, 1, ms(11), at(126));
     assert_eq!(slots.wanted(at(126)), Wanted { max: 2, free_slots: 2 }, "the last one took long");
 }
 
@@ -108,8 +113,8 @@ fn short_work_is_fetched_ahead_and_long_work_never() {
 fn no_more_than_a_bounded_number_is_fetched_ahead() {
     let mut slots = Slots::new(1, 0);
     for _ in 0..PREFETCH_MAX + 10 {
-        let slot = slots.start(None).unwrap();
-        slots.submit(Placement::Slot(slot), 0, ms(0), at(0));
+        let slot = slots.take(None).unwrap();
+        slots.submit(slot, 0, ms(0), at(0));
         slots.committed(0);
     }
     assert_eq!(slots.wanted(at(0)).max, 1 + PREFETCH_MAX);
@@ -120,9 +125,9 @@ fn one_shared_fetch_waits_and_asks_for_what_is_wanted_when_it_is_served() {
     let mut slots = Slots::new(2, 0);
     assert_eq!(slots.begin_shared_fetch(at(0)), Some(Wanted { max: 2, free_slots: 2 }));
     assert_eq!(slots.begin_shared_fetch(at(0)), None, "one waits");
-    slots.start(None).unwrap();
+    slots.take(None).unwrap();
     assert_eq!(slots.ask(at(0)), Wanted { max: 1, free_slots: 1 });
-    slots.start(None).unwrap();
+    slots.take(None).unwrap();
     assert_eq!(slots.ask(at(0)), Wanted { max: 0, free_slots: 0 });
     slots.end_shared_fetch();
     assert_eq!(slots.begin_shared_fetch(at(0)), None, "nothing is wanted");
@@ -134,12 +139,12 @@ fn a_free_slot_is_news_for_a_fetch_that_was_told_of_none() {
     assert!(!slots.demand_has_risen(at(0)), "no fetch waits");
     slots.begin_shared_fetch(at(0)).unwrap();
     assert!(!slots.demand_has_risen(at(0)), "it knows of both");
-    slots.start(None).unwrap();
-    slots.start(None).unwrap();
+    slots.take(None).unwrap();
+    slots.take(None).unwrap();
     assert!(!slots.demand_has_risen(at(0)));
     slots.ask(at(0));
     assert!(!slots.demand_has_risen(at(0)), "none is free");
-    slots.end_without_result(Placement::Slot(0));
+    slots.release(0);
     assert!(slots.demand_has_risen(at(0)));
     assert!(!slots.demand_has_risen(at(0)), "it was told");
 }

@@ -5,34 +5,90 @@ use tokio::{
     task::yield_now,
 };
 
+use duroxide_provider::{Demand, ProviderError, Wanted};
+
 use super::*;
-use crate::env::{BoxFuture, RealEnv};
+use crate::{
+    dispatch::{
+        locks::LockKind,
+        node::Node,
+        queue::{SlotGuard, slots::Slots},
+    },
+    env::{BoxFuture, Env, RealEnv},
+};
 
-/// Runs items that are futures.
-struct RunFutures;
+/// A queue whose claims are futures.
+struct Futures;
 
-impl Work for RunFutures {
-    type Item = BoxFuture;
+impl WorkQueue for Futures {
+    type Claim = BoxFuture;
 
-    async fn run(self: Arc<Self>, item: BoxFuture) {
-        item.await;
+    const NAME: &'static str = "futures";
+    const LOCK: LockKind = LockKind::Activity;
+
+    async fn process(self: Arc<Self>, started: Started<BoxFuture>) {
+        started.claim.await;
+    }
+
+    fn lock_token(_: &BoxFuture) -> &str {
+        unreachable!("the pool only processes claims")
+    }
+
+    fn node(&self) -> &Arc<Node> {
+        unreachable!("the pool only processes claims")
+    }
+
+    fn slots(&self) -> usize {
+        0
+    }
+
+    fn extra_slots(&self) -> usize {
+        0
+    }
+
+    fn has_shared_fetch(&self) -> bool {
+        false
+    }
+
+    fn slots_with_own_fetch(&self, _: &Slots) -> Vec<usize> {
+        Vec::new()
+    }
+
+    fn lacks_own_fetch(&self, _: &Slots) -> bool {
+        false
+    }
+
+    fn fetch(
+        &self,
+        _: Option<usize>,
+        _: Wanted,
+        _: Option<Arc<dyn Demand>>,
+    ) -> BoxFuture<Result<Vec<BoxFuture>, ProviderError>> {
+        unreachable!("the pool only processes claims")
+    }
+
+    fn receive(&self, _: &BoxFuture, _: Option<usize>) -> Option<usize> {
+        None
     }
 }
 
 struct Fixture {
+    env: Arc<dyn Env>,
     tasks: Tasks,
-    pool: TaskPool<RunFutures>,
+    pool: TaskPool<Futures>,
 }
 
 impl Fixture {
     fn new() -> Self {
-        let tasks = Tasks::new(Arc::new(RealEnv::new(1)));
-        let pool = TaskPool::new(Arc::new(RunFutures), tasks.clone(), "item");
-        Self { tasks, pool }
+        let env: Arc<dyn Env> = Arc::new(RealEnv::new(1));
+        let tasks = Tasks::new(Arc::clone(&env));
+        let pool = TaskPool::new(Arc::new(Futures), tasks.clone());
+        Self { env, tasks, pool }
     }
 
-    fn run(&self, item: impl Future<Output = ()> + Send + 'static) {
-        self.pool.run(Box::pin(item));
+    fn run(&self, claim: impl Future<Output = ()> + Send + 'static) {
+        let (claim, received) = (Box::pin(claim), self.env.moment());
+        self.pool.spawn(Started { claim, received, slot: SlotGuard::detached(&self.env).unwrap() });
     }
 
     /// Runs an item to its end.
@@ -105,10 +161,9 @@ async fn a_bounded_number_of_tasks_waits() {
 
 #[tokio::test]
 async fn waiting_tasks_end_with_the_pool() {
-    let Fixture { tasks, pool } = Fixture::new();
-    let (done, ended) = oneshot::channel();
-    pool.run(Box::pin(async move { done.send(()).unwrap() }));
-    ended.await.unwrap();
+    let fixture = Fixture::new();
+    fixture.run_one().await;
+    let Fixture { tasks, pool, .. } = fixture;
     drop(pool);
     tasks.ended().await;
 }
@@ -122,7 +177,7 @@ async fn items_run_although_their_pool_was_dropped() {
     let (by_new_task, second) = oneshot::channel();
     fixture.run(async move { by_waiting_task.send(()).unwrap() });
     fixture.run(async move { by_new_task.send(()).unwrap() });
-    let Fixture { tasks, pool } = fixture;
+    let Fixture { tasks, pool, .. } = fixture;
     drop(pool);
     first.await.unwrap();
     second.await.unwrap();
