@@ -17,7 +17,7 @@ pub fn encode<T: Serialize>(value: &T) -> Result<String, String> {
     if let Value::String(text) = value { Ok(text) } else { Ok(value.to_string()) }
 }
 
-/// How many bytes [`encode`] would make of a value, without making them.
+/// The length in bytes of the text that [`encode`] returns for a value, without allocating it.
 ///
 /// # Errors
 /// The `serde_json` text if the value has no JSON form.

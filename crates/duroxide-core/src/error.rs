@@ -144,7 +144,7 @@ impl ErrorDetails {
     }
 
     /// The failure of an activity that was asked to stop and ended without an outcome: it was dropped after its grace
-    /// period, or its worker is gone.
+    /// period, or its worker died.
     pub fn activity_stopped() -> Self {
         Self::cancelled("the activity was stopped")
     }

@@ -16,7 +16,7 @@ use crate::{
 /// A recorded step that has not resolved yet.
 ///
 /// Dropping it before it resolved asks the work to stop and waits for nothing: an activity is taken off its queue or, if
-/// it runs, told through its token, a timer is removed, a child is cancelled. To wait for an activity that is asked to
+/// it runs, its token is cancelled; a timer is removed; a child is cancelled. To wait for an activity that is asked to
 /// stop, use [`cancel_and_wait`](crate::OrchestrationContext::cancel_and_wait).
 #[must_use = "dropping a durable future asks its work to stop"]
 pub struct DurableFuture<T> {
@@ -25,7 +25,7 @@ pub struct DurableFuture<T> {
     convert: Option<Box<dyn FnOnce(Value) -> T + Send>>,
 }
 
-/// What a [`DurableFuture`] waits for.
+/// The call that a [`DurableFuture`] waits for.
 #[derive(Debug, Clone)]
 pub enum ScheduleKind {
     /// An activity.

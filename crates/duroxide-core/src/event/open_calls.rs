@@ -8,7 +8,7 @@ use crate::engine::CANCEL_AND_WAIT;
 /// The calls of an execution that are neither completed nor given up, and the events that arrived without a wait.
 ///
 /// A history does not record that code gave up a timer, so a timer that lost a select is still among the open calls. Its
-/// message is gone from the mailbox of the instance.
+/// message is no longer in the mailbox of the instance.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpenCalls<'a> {
     /// The open calls, in the order of their events.

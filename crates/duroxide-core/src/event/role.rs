@@ -1,4 +1,4 @@
-//! [`EventRole`]: sorts the event kinds by what they mean for an execution.
+//! [`EventRole`]: sorts the event kinds by their meaning for an execution.
 //!
 //! The match in [`EventKind::role`] names every kind, so a new kind does not compile until it is sorted.
 

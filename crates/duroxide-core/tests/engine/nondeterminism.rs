@@ -1,4 +1,4 @@
-//! Code that does not fit its history is told so, with both sides of the mismatch (4.5, B11).
+//! Code that does not fit its history fails with both sides of the mismatch (4.5, B11).
 
 mod divergence;
 
@@ -245,7 +245,7 @@ fn corrupted_histories_are_reported() {
     }
 }
 
-/// 6.6: even then the parent is known and what is open is taken back.
+/// 6.6: even then the parent is known and open work is cancelled.
 #[test]
 fn a_nondeterministic_end_takes_open_work_back() {
     let mut story = Story::new(waits_after_the_activity, Mode::Live);

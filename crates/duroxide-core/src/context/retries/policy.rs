@@ -41,7 +41,7 @@ impl RetryPolicy {
     /// An activity that runs longer is asked to stop (its token fires), is dropped after
     /// `activity_cancellation_grace_period`, and the attempt has failed with
     /// `timeout: activity attempt timed out after {n} ms`, which is retried as the policy says. An activity that blocks
-    /// its thread cannot be dropped and may still run beside the next attempt.
+    /// its thread cannot be dropped and may still run during the next attempt.
     #[must_use]
     pub fn with_attempt_timeout(self, timeout: Duration) -> RetryOptions {
         RetryOptions::from(self).with_attempt_timeout(timeout)
@@ -66,8 +66,8 @@ impl Default for RetryPolicy {
     }
 }
 
-/// A [`RetryPolicy`] with a bound on how long each attempt runs: what
-/// [`RetryPolicy::with_attempt_timeout`] returns, and what the retrying calls accept.
+/// A [`RetryPolicy`] with a bound on the duration of each attempt. [`RetryPolicy::with_attempt_timeout`] returns it, and the
+/// retrying calls accept it.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RetryOptions {

@@ -1,4 +1,4 @@
-//! Code that asks to be told of a request to cancel its instance.
+//! Code that subscribes to requests to cancel its instance.
 
 use std::{future::pending, time::Duration};
 
@@ -31,9 +31,9 @@ fn assert_cancelled(turn: &Turn, reason: &str) {
     assert_eq!(*kind, AppErrorKind::Cancelled { reason: reason.into() });
 }
 
-/// 6.1: code that asked is told, cleans up, and ends as it likes.
+/// 6.1: code that has subscribed gets the request, cleans up, and ends with a result of its own.
 #[test]
-fn code_that_asked_is_told_and_cleans_up() {
+fn a_subscription_gets_the_request_and_the_code_cleans_up() {
     tell(order, |story| {
         story.start();
         story.turn([activity_completed(3, "")]);
@@ -52,9 +52,9 @@ fn code_that_asked_is_told_and_cleans_up() {
     });
 }
 
-/// A question that nobody polls yet is enough: it is open from its call on.
+/// A subscription is open from its call on, also if its future was not polled yet.
 #[test]
-fn code_is_told_while_it_waits_for_something_else() {
+fn an_unpolled_subscription_gets_the_request() {
     tell(order, |story| {
         story.start();
         assert_eq!(story.turn([cancel("early")]).outcome, Outcome::Running);
@@ -72,7 +72,7 @@ fn code_is_told_while_it_waits_for_something_else() {
     });
 }
 
-/// 6.2: a second request ends the instance, with what is open.
+/// 6.2: a second request ends the instance, with its open calls.
 #[test]
 fn a_second_request_ends_it() {
     tell(order, |story| {
@@ -113,7 +113,7 @@ fn code_that_did_not_ask_is_ended() {
     );
 }
 
-/// The other way around in one batch: the request comes first, and the code is told.
+/// The other way around in one batch: the request comes first, and is delivered to the code.
 #[test]
 fn the_order_of_the_batch_decides() {
     tell(order, |story| {
@@ -154,9 +154,9 @@ async fn rest(ctx: OrchestrationContext, how: String) -> Result<String, String> 
     }
 }
 
-/// Code that was told ends as cancelled if it says so, if it continues as new, or if it waits for nothing.
+/// Code that got a request ends as cancelled if it says so, if it continues as new, or if it waits for nothing.
 #[test]
-fn code_that_was_told_can_end_as_cancelled() {
+fn code_with_a_request_can_end_as_cancelled() {
     for how in ["ends", "continues", "waits"] {
         tell(rest, |story| {
             story.seed.input = how.into();
@@ -173,14 +173,14 @@ fn code_that_was_told_can_end_as_cancelled() {
 }
 
 #[test]
-fn only_code_that_was_told_can_end_as_cancelled() {
+fn only_code_with_a_request_can_end_as_cancelled() {
     let code = |ctx: OrchestrationContext, _| async move { ctx.end_as_cancelled().await };
     tell(code, |story| assert!(failure(&story.start()).contains("cancel_requested() told")));
 }
 
-/// An event cannot pass for a request, whatever its name.
+/// An event is never taken for a request, also under the reserved name.
 #[test]
-fn an_event_with_the_reserved_name_tells_nobody() {
+fn an_event_with_the_reserved_name_is_no_request() {
     let code = |ctx: OrchestrationContext, _| async move { Ok(ctx.cancel_requested().await) };
     tell(code, |story| {
         story.start();
@@ -196,7 +196,7 @@ fn waiting_to_be_cancelled_is_no_foreign_wait() {
     tell(code, |story| assert_eq!(story.start().outcome, Outcome::Running));
 }
 
-/// 4.1, 4.5: the question is matched like every other call.
+/// 4.1, 4.5: a replay compares the subscription like every other call.
 #[test]
 fn code_that_no_longer_asks_does_not_match() {
     let asks = |ctx: OrchestrationContext, _| async move {
@@ -215,7 +215,7 @@ fn code_that_no_longer_asks_does_not_match() {
     assert!(text.contains("vs event=CancellationSubscribed (event 2)"), "{text}");
 }
 
-/// 6.1, 6.2: a node that has no code of the instance can tell from the history whether a request ends it.
+/// 6.1, 6.2: a node without the code of the instance sees in the history whether a request ends it.
 #[test]
 fn a_history_tells_which_request_ends_its_instance() {
     let mut story = Story::new(order, Mode::Live);

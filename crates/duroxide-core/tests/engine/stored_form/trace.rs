@@ -125,7 +125,7 @@ fn check(text: &str, expected: &[String; 4]) {
     assert_eq!(serde_json::from_str::<Event>(event).unwrap(), started(text));
 }
 
-/// The bytes of stores from before, and of all that nobody traces.
+/// The bytes of older stores, and of work without a trace context.
 #[test]
 fn without_a_context_every_byte_is_as_before() {
     check("x", &json("x", ""));
@@ -133,7 +133,7 @@ fn without_a_context_every_byte_is_as_before() {
 }
 
 #[test]
-fn a_context_is_a_field_beside_the_plain_input() {
+fn a_context_is_a_field_next_to_the_plain_input() {
     check(&traced("{\"n\":1}"), &json("{\"n\":1}", &format!(r#","trace_context":"{STORED}""#)));
 }
 
