@@ -20,7 +20,7 @@ const RUN: &str = "test --quiet --profile measure -p duroxide --features postgre
 /// Tells `held_transaction` for how long.
 const SECONDS: &str = "DUROXIDE_MEASURE_SECONDS";
 
-/// What to measure.
+/// The options of a measurement.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Only measurements whose name contains this text.

@@ -104,7 +104,8 @@ pub enum EventKind {
         /// The category and the text of the failure.
         details: ErrorDetails,
     },
-    /// An activity was asked to stop: its future was dropped, the code waits for its end, or the execution ended while it was open.
+    /// An activity was asked to stop: its future was dropped, the code waits for its end, or the execution ended while it
+    /// was open.
     ActivityCancelRequested {
         /// `dropped_future`, `cancel_and_wait`, or `orchestration_terminal_` with the way in which the execution ended.
         reason: String,

@@ -38,7 +38,7 @@ pub enum FsError {
     Damaged {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The defect of the file.
         message: String,
     },
     /// The operating system refused an operation on a file.
@@ -52,7 +52,7 @@ pub enum FsError {
     /// The store could not be served.
     #[error("{message}")]
     Store {
-        /// What went wrong.
+        /// The error of the thread that serves the store.
         message: String,
     },
 }

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use syn::{LitStr, Result, meta::ParseNestedMeta, parse::Parser};
 
-/// What an attribute was given.
+/// The arguments of an attribute.
 #[derive(Default)]
 pub(crate) struct Args {
     pub(crate) name: Option<LitStr>,

@@ -74,7 +74,7 @@ impl Guard {
         self.allowed = before;
     }
 
-    /// The tokens of a macro, which may be no expressions: looks for paths.
+    /// Searches the tokens of a macro, which may be no expressions, for paths.
     fn check_tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut span = None;
@@ -179,7 +179,7 @@ impl VisitMut for Guard {
         if call.method != "step" {
             return visit_mut::visit_expr_method_call_mut(self, call);
         }
-        // The work of `ctx.step(name, || …)` is not replayed, so it may do what it likes.
+        // The work of `ctx.step(name, || …)` is not replayed, so everything is allowed in it.
         self.visit_expr_mut(&mut call.receiver);
         for argument in &mut call.args {
             let before = self.allowed;
@@ -190,7 +190,7 @@ impl VisitMut for Guard {
     }
 }
 
-/// A `select!` that chooses at random, with what to use instead.
+/// A `select!` that chooses at random, with its replacement.
 fn unbiased_select(called: &Macro) -> Option<&'static str> {
     let path: Vec<String> = called.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
     if path.last()? != "select" {

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_passes() {
+    fn existing_functions_pass() {
         assert_eq!(findings("`store/job.rs`: `answer`, `Job::answer_all`"), Vec::<String>::new());
     }
 

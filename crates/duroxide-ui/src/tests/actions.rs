@@ -118,7 +118,7 @@ async fn a_running_instance_is_deleted_only_by_force() {
 }
 
 #[tokio::test]
-async fn a_preview_changes_nothing_and_the_action_hits_what_it_showed() {
+async fn an_action_changes_exactly_the_instances_of_its_preview() {
     let fixture = Fixture::new(tokens()).await;
     let cookie = fixture.sign_in(OPERATOR).await;
     for id in ["a-1", "a-2"] {

@@ -193,7 +193,7 @@ async fn every_route_answers_everybody_as_the_table_says() {
 }
 
 #[tokio::test]
-async fn every_change_that_somebody_known_tries_is_written_down() {
+async fn every_change_that_a_known_user_tries_is_audited() {
     let walker = Walker::new().await;
     let changes = || ROUTES.iter().filter(|route| route.access == Access::Change);
     for route in changes() {
@@ -233,7 +233,7 @@ async fn a_read_only_console_refuses_every_change_and_shows_no_form() {
 }
 
 #[tokio::test]
-async fn a_layer_decides_who_somebody_is_and_nobody_is_let_in_without_it() {
+async fn a_layer_identifies_users_and_requests_without_one_are_refused() {
     let fixture = Fixture::new(Auth::layer()).await;
     let answer = fixture.send(Request::get("/").body(Body::empty()).unwrap()).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);

@@ -1,4 +1,4 @@
-//! `dead-letters`: messages that nobody could process.
+//! `dead-letters`: messages that no node could process.
 
 use clap::{Args, Subcommand};
 use duroxide::{

@@ -1,4 +1,4 @@
-//! How long a fetch may wait, and what ends the wait.
+//! How long a fetch may wait, and which events end the wait.
 //!
 //! A provider may ignore the poll timeout and return at once. If it waits, a message that becomes visible must end the
 //! wait.

@@ -336,7 +336,7 @@ pub async fn test_original_worker_reclaims_expired_session<F: ProviderFactory + 
     expect_nothing(&fixture, &owner("B"), "A owns the session again").await;
 }
 
-/// An activity whose lock ended is delivered to the owner of its live session again, and to nobody else (13.1, 16.1).
+/// An activity whose lock ended is delivered to the owner of its live session again, and to no other worker (13.1, 16.1).
 pub async fn test_activity_lock_expires_session_lock_valid_same_worker_refetches<
     F: ProviderFactory + ?Sized,
 >(
