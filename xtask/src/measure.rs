@@ -10,7 +10,7 @@ const MEASUREMENTS: &[&str] = &[
     "cache_memory::ten_thousand_small_instances_cost_about_what_they_are_taken_to_cost",
     "held_transaction::a_transaction_left_open_leaves_most_of_the_speed",
     "recovery::activities_after_two_kills",
-    "recovery::innocents_beside_a_killer_after_two_kills",
+    "recovery::innocents_with_a_killer_after_two_kills",
     "recovery::instances_that_bounced_three_times",
     "verify::ten_thousand_open_instances_with_new_code",
 ];

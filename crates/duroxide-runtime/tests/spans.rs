@@ -138,7 +138,7 @@ async fn every_turn_and_every_activity_has_a_span_that_carries_its_ids() {
 }
 
 #[tokio::test]
-async fn what_user_code_logs_and_opens_stands_inside_its_span() {
+async fn logs_and_spans_of_user_code_are_inside_its_span() {
     let scene = Scene::new(RuntimeOptions::default()).await;
     let all = scene.spans.clone();
     let spans = scene.run("g-1", "Greeting", "Ada").await;

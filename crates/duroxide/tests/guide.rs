@@ -92,7 +92,7 @@ fn the_guide_says_how_unregistered_handlers_end() {
 
 /// S3.29, S3.43: how executions are drained that no node takes. S2.11, S2.12: what a breaking engine change is.
 #[test]
-fn the_guide_says_how_to_drain_and_what_breaks() {
+fn the_guide_says_how_to_drain_and_names_breaking_changes() {
     assert_says(
         "versioning.md",
         &[
@@ -107,7 +107,7 @@ fn the_guide_says_how_to_drain_and_what_breaks() {
 
 /// S3.5: the limits of filtering.
 #[test]
-fn the_guide_says_what_filtering_does_not_do() {
+fn the_guide_names_the_limits_of_filtering() {
     assert_says(
         "versioning.md",
         &[
