@@ -37,7 +37,7 @@ impl Consent {
         }
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Err(Failure::refused(format!(
-                "{question}: nobody is there to ask, so nothing was changed"
+                "{question}: there is no terminal to ask on, so nothing was changed"
             ))
             .advise("add --yes to do it, or --dry-run to see what would be done"));
         }

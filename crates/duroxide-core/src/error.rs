@@ -18,11 +18,11 @@ pub use reason::shortened_reason;
 pub enum ErrorDetails {
     /// The platform failed: a provider call, a commit, the engine itself.
     Infrastructure {
-        /// The operation that failed.
+        /// The name of the failed operation, such as `commit_round`.
         operation: String,
         /// What went wrong.
         message: String,
-        /// Whether doing it again may help.
+        /// Whether a retry may succeed.
         retryable: bool,
     },
     /// The deployment does not fit: changed code, or a version no node can replay.
@@ -40,7 +40,7 @@ pub enum ErrorDetails {
         kind: AppErrorKind,
         /// The error text of user code.
         message: String,
-        /// Whether doing it again may help.
+        /// Whether a retry may succeed.
         retryable: bool,
     },
     /// A message was fetched too often without ever being processed.

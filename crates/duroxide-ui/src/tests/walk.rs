@@ -204,12 +204,12 @@ async fn every_change_that_a_known_user_tries_is_audited() {
     let audit = walker.fixture.audit.lock().unwrap().clone();
     for route in changes() {
         let action = route.path.trim_start_matches('/').replace("bulk", "bulk cancel");
-        let told: Vec<_> = audit
+        let audited: Vec<_> = audit
             .iter()
             .filter(|entry| entry.action == action)
             .map(|entry| (entry.who.as_str(), entry.outcome == AuditOutcome::Refused))
             .collect();
-        assert_eq!(told, [("eyes", true), ("ops", false), ("ops", true), ("ops", true)], "{action}");
+        assert_eq!(audited, [("eyes", true), ("ops", false), ("ops", true), ("ops", true)], "{action}");
     }
     assert!(audit.iter().all(|entry| entry.subjects == ["x"]), "{audit:?}");
     walker.fixture.end().await;

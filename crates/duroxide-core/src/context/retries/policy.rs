@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How an activity call is retried by `schedule_activity_with_retry`.
 #[derive(Debug, Clone)]
 pub struct RetryPolicy {
-    /// Attempts in all, the first included.
+    /// The maximum number of attempts, the first included.
     pub max_attempts: u32,
     /// How long to wait between attempts.
     pub backoff: BackoffStrategy,
@@ -71,7 +71,7 @@ impl Default for RetryPolicy {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RetryOptions {
-    /// How often and after which waits the activity is called.
+    /// The attempts and the delays between them.
     pub policy: RetryPolicy,
     /// How long each attempt may run, from the moment a worker starts it.
     pub attempt_timeout: Option<Duration>,
