@@ -161,7 +161,7 @@ async fn a_turn_that_replays_says_so_and_repeats_no_trace() {
 }
 
 #[tokio::test]
-async fn spans_say_how_turns_and_activities_came_out() {
+async fn spans_have_the_outcome_of_turns_and_activities() {
     let turn = "orchestration_turn";
     for (input, activity, end) in
         [("Ada", "success", "completed"), ("nobody", "app_error", "failed"), ("panic", "app_error", "failed")]

@@ -253,7 +253,7 @@ fn run_until(store: &mut StoreDriver, clock: &ManualClock, end: Timestamp) {
 /// D9: while its time stands still a store does not poll for changes by other processes; the system notifies it.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_store_that_waits_hears_of_work_from_another_process() {
+fn a_waiting_store_is_notified_of_work_from_another_process() {
     let file = File::new();
     let clock = Arc::new(ManualClock(AtomicU64::new(1_000_000_000_000)));
     let on_file = || {

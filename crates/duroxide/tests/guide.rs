@@ -90,7 +90,7 @@ fn the_guide_says_how_unregistered_handlers_end() {
     );
 }
 
-/// S3.29, S3.43: how executions are drained that no node takes. S2.11, S2.12: what a breaking engine change is.
+/// S3.29, S3.43: how executions are drained that no node takes. S2.11, S2.12: the definition of a breaking engine change.
 #[test]
 fn the_guide_says_how_to_drain_and_names_breaking_changes() {
     assert_says(

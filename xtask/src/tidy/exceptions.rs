@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_stands_for_everything_below_it() {
+    fn a_folder_includes_all_files_below_it() {
         let exceptions = [exception(Rule::ModuleDoc, "a/", 1)];
         let undocumented = |place| Finding::new(Rule::ModuleDoc, place, "has no doc");
         assert_eq!(

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_and_a_file_that_are_gone_are_found() {
+    fn missing_functions_and_files_are_found() {
         let found = findings("`store/job.rs`: `answ`, `store/gone.rs`: `answer`");
         assert_eq!(
             found,

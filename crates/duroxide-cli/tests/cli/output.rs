@@ -21,7 +21,7 @@ async fn long_payloads_are_folded_unless_all_of_them_is_wanted() {
 
 /// Ids, names and payloads are untrusted input.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_that_strangers_wrote_reaches_a_terminal_as_it_is() {
+async fn text_of_a_store_reaches_a_terminal_escaped() {
     let mut shop = Shop::open().await;
     let hostile = "\x1b[2J\x07evil\u{202e}\r\n";
     shop.client.start_orchestration(hostile, "Echo", hostile).await.unwrap();

@@ -9,7 +9,7 @@ use crate::story::*;
 /// 6.1, 6.2, 3.4, 2.4.4: the code runs once more, its result does not count; open work is removed, children are cancelled. Of two
 /// cancellations the first is recorded.
 #[test]
-fn cancelling_ends_the_instance_and_tells_its_children() {
+fn cancelling_ends_the_instance_and_cancels_its_children() {
     tell(
         |ctx, _| async move {
             let activity = ctx.schedule_activity("a", "");

@@ -1,4 +1,4 @@
-//! What the engine logs: once, when it happens, and not again when it is replayed.
+//! The log lines of the engine: once, when the event happens, and not again when it is replayed.
 
 mod traces;
 

@@ -70,7 +70,7 @@ fn unchanged_code_passes() {
 
 /// B11 (2)
 #[test]
-fn key_and_status_changes_that_are_gone_are_found() {
+fn missing_key_and_status_changes_are_found() {
     let wait = |ctx: OrchestrationContext, _| async move { Ok(ctx.schedule_wait("w").await) };
     let sets_key = |ctx: OrchestrationContext, _| async move {
         ctx.set_kv_value("k", "v");
@@ -138,7 +138,7 @@ fn another_child_version_is_not_compared() {
 
 /// 4.4
 #[test]
-fn a_drop_that_is_gone_is_found() {
+fn a_missing_drop_is_found() {
     let drops = |ctx: OrchestrationContext, _| async move {
         drop(ctx.schedule_activity("a", ""));
         Ok(ctx.schedule_wait("w").await)

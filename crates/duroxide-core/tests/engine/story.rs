@@ -131,7 +131,7 @@ impl Story {
         turn
     }
 
-    /// What the execution says it holds between two turns.
+    /// The bytes that the execution counts as held between two turns.
     pub(crate) fn held_bytes(&self) -> usize {
         self.live.as_ref().map_or_else(|| self.load().held_bytes(), Execution::held_bytes)
     }

@@ -47,7 +47,7 @@ async fn an_event_that_is_raised_arrives() {
 
 /// A closed tab must leave neither half a change nor an unaudited one.
 #[tokio::test]
-async fn a_change_is_made_and_written_down_although_its_browser_goes_away() {
+async fn a_change_is_made_and_audited_although_its_browser_disconnects() {
     let fixture = Fixture::new(tokens()).await;
     fixture.waiting_order("a").await;
     fixture.waiting_order("b").await;

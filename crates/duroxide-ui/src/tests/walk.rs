@@ -159,7 +159,7 @@ impl Walker {
 }
 
 #[tokio::test]
-async fn every_route_answers_everybody_as_the_table_says() {
+async fn every_route_answers_each_user_as_the_table_says() {
     let walker = Walker::new().await;
     let mut walked = 0;
     for route in ROUTES {

@@ -124,7 +124,7 @@ fn assert_ended_by(history: &[Event], text: &str) {
 }
 
 /// B7, 15.1, 15.2, 6.6
-async fn every_limit_fails_the_child_and_tells_its_parent(store: Arc<dyn Provider>) {
+async fn every_limit_fails_the_child_and_its_parent_gets_the_error(store: Arc<dyn Provider>) {
     let runtime = node(&store, activities(), orchestrations(), options()).await;
     let client = Client::new(Arc::clone(&store));
     for (limit, text) in LIMITS {
@@ -158,14 +158,14 @@ async fn every_limit_fails_the_child_and_tells_its_parent(store: Arc<dyn Provide
 }
 
 #[tokio::test]
-async fn in_memory_every_limit_fails_the_child_and_tells_its_parent() {
-    every_limit_fails_the_child_and_tells_its_parent(Arc::new(MemoryProvider::new())).await;
+async fn in_memory_every_limit_fails_the_child_and_its_parent_gets_the_error() {
+    every_limit_fails_the_child_and_its_parent_gets_the_error(Arc::new(MemoryProvider::new())).await;
 }
 
 #[tokio::test]
-async fn on_sqlite_every_limit_fails_the_child_and_tells_its_parent() {
+async fn on_sqlite_every_limit_fails_the_child_and_its_parent_gets_the_error() {
     let file = File::new();
-    every_limit_fails_the_child_and_tells_its_parent(file.open().await).await;
+    every_limit_fails_the_child_and_its_parent_gets_the_error(file.open().await).await;
 }
 
 /// Makes every abandoned item visible at once.

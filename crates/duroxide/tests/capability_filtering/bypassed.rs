@@ -156,7 +156,7 @@ async fn unsupported_pinned_runtime_version_bounces_then_poison() {
     assert_eq!(snapshot.provider_errors, 0, "S2.15: it is no error of the provider");
 }
 
-/// S3.16, 2.14: a node whose range leaves out its own build cannot go on with what it started, whether it still has
+/// S3.16, 2.14: a node whose range leaves out its own build cannot go on with executions that it started, whether it still has
 /// the execution in memory or not.
 #[tokio::test]
 async fn executions_that_a_node_started_itself_are_checked_too() {

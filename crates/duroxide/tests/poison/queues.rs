@@ -102,7 +102,7 @@ async fn unreadable_history(file: &File, store: &Arc<dyn Provider>, client: &Cli
 /// B6: undecodable rows are first in each queue and in the batch of a running instance. They become dead letters, never
 /// deleted; mended by an operator they are processed; one that is of no use is discarded.
 #[tokio::test]
-async fn undecodable_rows_are_put_aside_and_can_be_mended() {
+async fn undecodable_rows_become_dead_letters_and_can_be_repaired() {
     let file = File::new();
     let store = file.open().await;
     let client = Client::new(Arc::clone(&store));

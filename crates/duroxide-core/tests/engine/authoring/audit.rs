@@ -17,7 +17,7 @@ use futures::future::BoxFuture;
 
 use crate::story::{ManualClock, Mode, Story, activity_completed, cancel, raised, timer_fired};
 
-/// What a replay does otherwise.
+/// The difference that a replay finds.
 fn audited<F>(history: &[Event], code: F) -> Result<(), String>
 where
     F: Fn(OrchestrationContext, String) -> BoxFuture<'static, Result<String, String>> + Send + Sync + 'static,

@@ -74,7 +74,7 @@ fn an_unpolled_subscription_gets_the_request() {
 
 /// 6.2: a second request ends the instance, with its open calls.
 #[test]
-fn a_second_request_ends_it() {
+fn a_second_request_ends_the_instance() {
     tell(order, |story| {
         story.start();
         story.turn([activity_completed(3, ""), cancel("first")]);
@@ -89,9 +89,9 @@ fn a_second_request_ends_it() {
     });
 }
 
-/// 6.1: without the question a request ends the instance, and so it does after the question was dropped.
+/// 6.1: without the subscription a request ends the instance, and so it does after the subscription was dropped.
 #[test]
-fn code_that_did_not_ask_is_ended() {
+fn code_without_a_subscription_is_ended() {
     let drops = |ctx: OrchestrationContext, _| async move {
         drop(ctx.cancel_requested());
         Ok(ctx.schedule_wait("w").await)
@@ -100,7 +100,7 @@ fn code_that_did_not_ask_is_ended() {
         story.start();
         assert_cancelled(&story.turn([cancel("enough")]), "enough");
     });
-    // The question is dropped in the very turn that brings the request, before the request is applied.
+    // The subscription is dropped in the very turn that brings the request, before the request is applied.
     tell(
         |ctx: OrchestrationContext, _| async move {
             ctx.select2(ctx.schedule_wait("w"), ctx.cancel_requested()).await;
@@ -126,7 +126,7 @@ fn the_order_of_the_batch_decides() {
 }
 
 #[test]
-fn every_question_is_answered_and_later_ones_at_once() {
+fn every_subscription_gets_the_request_and_later_ones_at_once() {
     let code = |ctx: OrchestrationContext, _| async move {
         let (first, second) = (ctx.cancel_requested(), ctx.cancel_requested());
         let reasons = ctx.join(vec![first, second]).await;
@@ -136,7 +136,7 @@ fn every_question_is_answered_and_later_ones_at_once() {
     tell(code, |story| {
         story.start();
         assert_eq!(story.turn([cancel("x")]).outcome, completed("xxx"));
-        assert_eq!(story.history.len(), 5, "the later question is not recorded: {:?}", story.lines());
+        assert_eq!(story.history.len(), 5, "the later subscription is not recorded: {:?}", story.lines());
     });
 }
 
@@ -228,9 +228,9 @@ fn a_history_tells_which_request_ends_its_instance() {
     assert_eq!(cancels(&story.history, ["second"]), Some("second"));
 }
 
-/// 6.1: a question that was dropped counts for nothing.
+/// 6.1: a subscription that was dropped has no effect.
 #[test]
-fn a_history_tells_that_the_code_no_longer_asks() {
+fn a_history_shows_that_the_subscription_was_dropped() {
     let drops = |ctx: OrchestrationContext, _| async move {
         ctx.select2(ctx.schedule_wait("w"), ctx.cancel_requested()).await;
         Ok(ctx.schedule_wait("w").await)

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_comes_back_as_it_was() {
+    fn a_url_is_printed_as_it_was_given() {
         let query = "prefix=order%2F&status=Failed&name=a%20b&version=1.0.0&parent=p&from=2026-11-17T07%3A38&roots=yes&limit=20&cursor=c%3D";
         assert_eq!(filter(query).to_query(), query);
         assert_eq!(filter("status=&name=+").to_query(), "");
