@@ -49,7 +49,7 @@ pub enum Action {
         version: Option<String>,
         /// The child's instance id; empty asks for an automatic one.
         instance: String,
-        /// Its input.
+        /// The plain input of the child.
         input: String,
     },
     /// Start another instance without waiting for it.
@@ -62,7 +62,7 @@ pub enum Action {
         version: Option<String>,
         /// The new instance's id.
         instance: String,
-        /// Its input.
+        /// The plain input of the other instance.
         input: String,
     },
     /// End this execution and start the next one.
@@ -79,16 +79,16 @@ pub enum Action {
     },
     /// Set a key.
     SetKeyValue {
-        /// The key.
+        /// The key that is set.
         key: String,
-        /// The value.
+        /// The new value.
         value: String,
-        /// When it was set.
+        /// When the key is set, in milliseconds since the Unix epoch.
         last_updated_at_ms: u64,
     },
     /// Remove a key.
     ClearKeyValue {
-        /// The key.
+        /// The key that is removed.
         key: String,
     },
     /// Remove all keys.

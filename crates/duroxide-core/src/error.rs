@@ -86,27 +86,27 @@ pub enum AppErrorKind {
 pub enum PoisonMessageType {
     /// A batch of orchestrator messages.
     Orchestration {
-        /// The instance whose batch it was.
+        /// The instance that should have received the batch.
         instance: String,
-        /// Its execution.
+        /// The execution that should have received the batch.
         execution_id: u64,
     },
     /// One activity.
     Activity {
         /// The instance that scheduled it.
         instance: String,
-        /// Its execution.
+        /// The execution that scheduled it.
         execution_id: u64,
-        /// The activity's name.
+        /// The name under which the activity is registered.
         activity_name: String,
         /// The event id that scheduled it.
         activity_id: u64,
     },
     /// An execution whose history cannot be decoded.
     FailedDeserialization {
-        /// The instance.
+        /// The instance with the damaged history.
         instance: String,
-        /// Its execution.
+        /// The execution with the damaged history.
         execution_id: u64,
         /// The decode error.
         error: String,

@@ -143,7 +143,7 @@ pub enum EventKind {
     },
     /// The future of a wait was dropped, or the execution ended while it was open.
     ExternalSubscribedCancelled {
-        /// Why.
+        /// `dropped_future` or `orchestration_terminal`.
         reason: String,
     },
     /// Code reads from an event queue.
@@ -163,7 +163,7 @@ pub enum EventKind {
     /// The future of a read was dropped, or the execution ended while it was open.
     #[serde(rename = "ExternalSubscribedPersistentCancelled")]
     QueueSubscriptionCancelled {
-        /// Why.
+        /// `dropped_future` or `orchestration_terminal`.
         reason: String,
     },
     /// Code started another instance without waiting for it.
@@ -196,7 +196,7 @@ pub enum EventKind {
     },
     /// The future of a child was dropped.
     SubOrchestrationCancelRequested {
-        /// Why.
+        /// `dropped_future`.
         reason: String,
     },
     /// Code set or reset the custom status.

@@ -30,19 +30,19 @@ pub struct DurableFuture<T> {
 pub enum ScheduleKind {
     /// An activity.
     Activity {
-        /// Its name.
+        /// The name under which the activity is registered.
         name: String,
     },
     /// A timer.
     Timer,
     /// An external event.
     ExternalWait {
-        /// Its name.
+        /// The name for which the code waits.
         event_name: String,
     },
     /// A message of an event queue.
     QueueDequeue {
-        /// The queue's name.
+        /// The queue from which the code reads.
         event_name: String,
     },
     /// A child.
