@@ -175,7 +175,7 @@ fn code_with_a_request_can_end_as_cancelled() {
 #[test]
 fn only_code_with_a_request_can_end_as_cancelled() {
     let code = |ctx: OrchestrationContext, _| async move { ctx.end_as_cancelled().await };
-    tell(code, |story| assert!(failure(&story.start()).contains("cancel_requested() told")));
+    tell(code, |story| assert!(failure(&story.start()).contains("that cancel_requested() has returned")));
 }
 
 /// An event is never taken for a request, also under the reserved name.
