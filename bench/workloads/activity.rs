@@ -1,4 +1,4 @@
-//! The activity that counts, used wherever an activity only has to be there.
+//! The activity that counts, for workloads that only need some activity.
 
 use duroxide::{ActivityContext, OrchestrationContext};
 

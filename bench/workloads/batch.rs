@@ -10,10 +10,10 @@ use super::{node::Node, outcome::Outcome, process::MachineUsage, scratch::Scratc
 /// How many calls of the client are under way at the same time while instances are started or woken.
 const CALLERS: usize = 64;
 
-/// How many results are awaited at the same time. Few, so that clients that poll do not drown the store.
+/// How many results are awaited at the same time. Few, so that clients that poll do not overload the store.
 const WAITERS: usize = 16;
 
-/// What the instance with this number gets or gives.
+/// The input or the output of the instance with this number.
 pub type Text = Box<dyn Fn(u64) -> String + Send + Sync>;
 
 /// Instances of one orchestration whose inputs and outputs follow from their number.
@@ -44,7 +44,7 @@ impl Batch {
         }
     }
 
-    /// Starts all. A start that is refused shows later as an instance that has no result.
+    /// Starts all instances. A refused start shows later as an instance without a result.
     pub async fn start(&self, client: &Client) {
         stream::iter(0..self.instances)
             .for_each_concurrent(CALLERS, |number| async move {
@@ -68,7 +68,7 @@ impl Batch {
             .await;
     }
 
-    /// Waits for every result and compares it. The figures count from `begin` to the last right result: what fails or
+    /// Waits for every result and compares it. The figures count from `begin` to the last right result: an instance that fails or
     /// hangs is counted, but does not lengthen the time.
     pub async fn outcome(&self, client: &Client, begin: Instant, limit: Duration) -> Outcome {
         let (mut outcome, mut total) = (Outcome::default(), Duration::ZERO);

@@ -1,7 +1,7 @@
 //! The workloads: one source, compiled against each implementation through the API they share.
 //!
 //! A run executes one workload, checks every result while it measures, and prints one line of JSON. Everything that
-//! differs between implementations stands in the package's `adapter`.
+//! differs between implementations is in the package's `adapter`.
 
 mod activity;
 mod batch;
@@ -40,7 +40,7 @@ use report::Report;
 use scratch::Scratch;
 use setting::Setting;
 
-/// Runs one workload and prints what it measured as one line of JSON.
+/// Runs one workload and prints its measurements as one line of JSON.
 #[derive(Debug, Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -143,7 +143,7 @@ fn measure(workload: &Workload) -> Result<Outcome, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no tokio runtime: {error}"))?;
     let mut outcome = runtime.block_on(workload.run(&scratch))?;
-    // What is still running belongs to a measurement that is over.
+    // Tasks that still run belong to a measurement that is over.
     runtime.shutdown_background();
     outcome.journal_mode = scratch.journal_mode();
     Ok(outcome)

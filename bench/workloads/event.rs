@@ -21,7 +21,7 @@ const GO: &str = "go";
 /// When the orchestration went on.
 static RESUMED: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Says that it listens, waits, and notes when it goes on.
+/// Reports that it listens, waits for the event, and records when it goes on.
 pub async fn listen(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
     ctx.set_custom_status("listening");
     let data = ctx.schedule_wait(GO).await;

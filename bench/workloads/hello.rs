@@ -24,7 +24,7 @@ pub async fn greet(_ctx: ActivityContext, name: String) -> Result<String, String
     Ok(greeting(&name))
 }
 
-/// What comes out for a name.
+/// The output for a name.
 pub fn greeting(name: &str) -> String {
     format!("Hello, {name}!")
 }

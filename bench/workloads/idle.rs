@@ -1,4 +1,4 @@
-//! Instances that wait, and what waiting costs.
+//! Instances that wait, and the cost of waiting.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -32,12 +32,12 @@ pub async fn wait(ctx: OrchestrationContext, _input: String) -> Result<String, S
     Ok(event.await)
 }
 
-/// Instances that wait for an event: what they cost while nothing happens, and how long it takes to wake them all.
+/// Instances that wait for an event: their cost while nothing happens, and how long it takes to wake them all.
 #[derive(Debug, clap::Args)]
 pub struct Idle {
     #[command(flatten)]
     pub setting: Setting,
-    /// How many instances; with 0 there is nothing to do at all.
+    /// How many instances; 0 measures an idle node.
     #[arg(long, default_value_t = 10_000)]
     instances: u64,
     /// For how many seconds the cost of waiting is measured.

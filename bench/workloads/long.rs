@@ -11,7 +11,7 @@ use super::{
 pub const LONG: &str = "Long";
 pub const STEP: &str = "Step";
 
-/// How many steps around a number stand for it.
+/// How many steps around a number are averaged for it.
 const WINDOW: usize = 100;
 
 /// When each activity ran.

@@ -7,7 +7,7 @@ use duroxide::{Client, runtime::Runtime};
 use super::{handlers, setting::Setting};
 use crate::adapter;
 
-/// One process's share in the work: an open store with a runtime on it.
+/// The node of this process: an open store with a runtime on it.
 pub struct Node {
     pub client: Client,
     runtime: Arc<Runtime>,
@@ -28,7 +28,7 @@ impl Node {
         Ok(Self { client, runtime })
     }
 
-    /// Stops the runtime; what it was doing is left for the next one.
+    /// Stops the runtime; its unfinished work is left for the next one.
     pub async fn stop(self) {
         self.runtime.shutdown(Some(1_000)).await;
     }

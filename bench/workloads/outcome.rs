@@ -1,11 +1,11 @@
-//! What a workload found: figures, and whether every result was right.
+//! The outcome of a workload: figures, and whether every result was right.
 
 use std::collections::BTreeMap;
 
-/// How many problems are told in full; the others are only counted.
+/// How many problems are reported in full; the others are only counted.
 const PROBLEMS_SHOWN_MAX: usize = 5;
 
-/// What was measured, and what went wrong meanwhile.
+/// The figures of a workload, and its problems.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub instances: u64,
@@ -27,7 +27,7 @@ impl Outcome {
         }
     }
 
-    /// Adds a figure, whose name ends with its unit. What is no number, because nothing was measured, is left out.
+    /// Adds a figure, whose name ends with its unit. A figure that is no number, because nothing was measured, is left out.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: f64) -> Self {
         if value.is_finite() {

@@ -1,4 +1,4 @@
-//! What this process uses, and other processes of this program.
+//! The resources that this process uses, and other processes of this program.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What each thread of the process had used by some moment, as the kernel counts it.
+/// The CPU time of each thread of the process at some moment, as the kernel counts it.
 #[derive(Debug)]
 pub struct Usage {
     at: Instant,
@@ -29,7 +29,7 @@ impl Usage {
         let at = Instant::now();
         let threads = fs::read_dir("/proc/self/task").map_err(|error| error.to_string())?;
         let threads = threads.flatten().filter_map(|thread| {
-            // A thread that ends meanwhile has no more to say.
+            // A thread that ends meanwhile is left out.
             let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
             Some((thread.file_name(), ThreadUsage::parse(&text)))
         });
@@ -48,7 +48,7 @@ impl Usage {
         switches as f64 / self.at.duration_since(earlier.at).as_secs_f64()
     }
 
-    /// What each thread used since then. One that has ended takes with it what it had used before, so that sums over all
+    /// The CPU time of each thread since then. The time of a thread that has ended is lost, so that sums over all
     /// threads would not do.
     fn since(&self, earlier: &Self) -> impl Iterator<Item = ThreadUsage> {
         self.threads.iter().map(|(thread, now)| {
@@ -69,7 +69,7 @@ impl ThreadUsage {
     }
 }
 
-/// How much all cores of the machine had worked by some moment, whatever process they worked for.
+/// The time that all cores of the machine had worked by some moment, for any process.
 #[derive(Debug)]
 pub struct MachineUsage {
     busy: u64,
@@ -129,7 +129,7 @@ impl Sibling {
 
 impl Drop for Sibling {
     fn drop(&mut self) {
-        // It is gone already, or nothing more can be done about it.
+        // It has ended already, or it cannot be killed.
         let _ = self.0.kill().and_then(|()| self.0.wait());
     }
 }

@@ -42,7 +42,7 @@ pub struct Replay {
     /// How many instances.
     #[arg(long, default_value_t = 5)]
     instances: u64,
-    /// How many activities stand in each history, with two events each.
+    /// How many activities each history has, with two events each.
     #[arg(long, default_value_t = 5_000)]
     activities: u64,
 }

@@ -13,7 +13,7 @@ use std::{
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes the folder below this one, or beside the program: temporary folders are often kept in memory, where a
+    /// Makes the folder below this one, or next to the program: temporary folders are often kept in memory, where a
     /// sync costs nothing, while build output is on a disk.
     pub fn below(folder: Option<&Path>) -> io::Result<Self> {
         let parent = match folder {

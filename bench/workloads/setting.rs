@@ -1,4 +1,4 @@
-//! What all workloads can be told: where data goes, how many slots there are, when to give up.
+//! The settings of all workloads: the folder of the data, the number of slots, the time limit.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -22,10 +22,10 @@ pub struct Setting {
     /// if not given.
     #[arg(long)]
     poll_ms: Option<u64>,
-    /// Where a fresh folder for the data is made; beside this program if not given. It is removed at the end.
+    /// Where a new folder for the data is made; next to this program if not given. It is removed at the end.
     #[arg(long)]
     pub folder: Option<PathBuf>,
-    /// After how many seconds to give up: what has not completed by then has failed.
+    /// The time limit in seconds: an instance that has not completed by then has failed.
     #[arg(long, default_value_t = 120)]
     limit_s: u64,
 }
@@ -54,7 +54,7 @@ impl Setting {
     pub fn sibling_args(&self, role: &str, scratch: &Scratch) -> Vec<String> {
         let mut args = vec![role.to_owned(), "--store".to_owned(), self.store.clone()];
         args.extend(["--file".to_owned(), scratch.file().display().to_string()]);
-        // What a killed process leaves behind is removed with the scratch folder of the one that started it.
+        // The files of a killed process are removed with the scratch folder of the process that started it.
         args.extend(["--folder".to_owned(), scratch.folder().display().to_string()]);
         if let Some(slots) = self.slots {
             args.extend(["--slots".to_owned(), slots.to_string()]);

@@ -15,7 +15,7 @@ const CALL: &str = "duroxide_provider_operation_duration_seconds";
 pub struct StoreCalls(Arc<AtomicU64>);
 
 impl StoreCalls {
-    /// Begins to count. What was counted elsewhere before stays there, so there is one of these per process.
+    /// Begins to count. A second counter would not see the calls of the first, so there is one per process.
     pub fn count() -> Result<Self, String> {
         let calls = Self::default();
         metrics::set_global_recorder(calls.clone()).map_err(|error| error.to_string())?;

@@ -49,7 +49,7 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// Works until the process that started it is gone.
+    /// Works until the process that started it has ended.
     pub async fn run(&self) -> Result<Outcome, String> {
         let node = Node::start(&self.setting, &self.file).await?;
         println!("{READY}");

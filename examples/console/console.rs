@@ -1,4 +1,4 @@
-//! A service with its own routes that brings the console along, below `/duroxide`.
+//! A service with its own routes and the console below `/duroxide`.
 //!
 //! ```text
 //! CONSOLE_TOKEN=$(openssl rand -hex 32) cargo run -p console-example --example console
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let token = env::var("CONSOLE_TOKEN").unwrap_or_else(|_| made_up_token());
     let auth = Auth::token("operators", &token, Role::Operator)?;
     let console = Console::new(client.clone(), auth)
-        // Card numbers are nobody's business.
+        // The console never shows card numbers.
         .redact(|payload| (payload.name == "Charge").then(|| "a payment".to_owned()))
         .audit(|entry| {
             println!("audit: {} {} {:?}: {}", entry.who, entry.action, entry.subjects, entry.outcome);

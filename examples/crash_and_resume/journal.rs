@@ -1,6 +1,6 @@
-//! What happened outside the store: every run of an activity, and what the supervisor did.
+//! Events outside of the store: every run of an activity, and the actions of the supervisor.
 //!
-//! The store records results; the journal records that somebody really worked. It is a file to which all processes
+//! The store records results; the journal records every run of an activity. It is a file to which all processes
 //! append, one line per entry.
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// One line: who did what, when.
+/// One line: a process, its action and the time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) at_ms: u64,
@@ -39,7 +39,7 @@ impl Journal {
         Self { file: folder.join("journal.jsonl"), who: who.to_owned() }
     }
 
-    /// Appends a line. One small write to a file opened for appending is not torn apart by other processes.
+    /// Appends a line. One small write to a file opened for appending does not mix with writes of other processes.
     pub(crate) fn note(&self, what: &str, detail: impl Into<String>) -> io::Result<()> {
         let at_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let entry = Entry { at_ms, who: self.who.clone(), what: what.to_owned(), detail: detail.into() };

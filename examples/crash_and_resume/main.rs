@@ -1,9 +1,9 @@
-//! An order workflow whose worker is killed in the middle, and which finishes all the same.
+//! An order workflow that finishes although its worker is killed in the middle.
 //!
 //! The program starts itself as a worker process on a SQLite file, kills it with SIGKILL while an activity is running
 //! and a timer is pending, starts a second worker, approves the order, and prints what happened when. At the end it
-//! checks that nothing that was recorded ran again; if anything is off it says so and fails. It keeps the store, and says
-//! how to look into it.
+//! checks that no recorded step ran again, and fails with the difference otherwise. It keeps the store, and prints
+//! the commands that inspect it.
 //!
 //! ```text
 //! cargo run --release --example crash_and_resume
@@ -75,7 +75,7 @@ async fn supervise() -> Result<(), Box<dyn Error>> {
     let timeline = Timeline::collect(&journal, &client).await?;
     println!("{timeline}\nResult: {output}\n");
     println!("{}\n", verdict::check(&timeline, &output)?);
-    // Kept, so that its reader can look at it with the command line.
+    // Kept, so that the user can inspect it with the command line.
     let store = folder.keep().join(worker::STORE);
     println!(
         "The store is kept. Look into it, with `cargo run -p duroxide-cli --` for `duroxide` if that is not installed:"

@@ -32,12 +32,12 @@ async fn place_order(ctx: OrchestrationContext, order: Order) -> Result<String, 
         RetryPolicy::new(3).with_backoff(BackoffStrategy::Fixed { delay: Duration::from_millis(200) });
     let receipt = ctx.schedule_activity_with_retry("ChargeCard", order.euros.to_string(), policy).await?;
 
-    // A durable timer beside a slow activity: here the worker is killed.
+    // A durable timer and a slow activity at the same time: here the worker is killed.
     let fraud_check = ctx.schedule_activity("FraudCheck", &receipt);
     let (verdict, ()) = ctx.join2(fraud_check, ctx.schedule_timer(COOLING_OFF)).await;
     verdict?;
 
-    // Subscribe first, then ask: an answer that nobody waits for is not kept.
+    // Subscribe first, then ask: an answer without an open wait is not kept.
     let approval = ctx.schedule_wait("Approval");
     ctx.schedule_activity("AskManager", &receipt).await?;
     let decision = approval.await;

@@ -10,9 +10,9 @@ use crate::{
 };
 
 pub(crate) struct Timeline {
-    /// What processes did.
+    /// The lines of the journal.
     pub(crate) journal: Vec<Entry>,
-    /// What the store recorded, of the order and then of its child.
+    /// The recorded events, of the order and then of its child.
     pub(crate) histories: Vec<Vec<Event>>,
 }
 
@@ -41,7 +41,7 @@ impl Timeline {
     }
 }
 
-/// Prints the recorded steps and, between them, who really worked.
+/// Prints the recorded steps and, between them, the runs of activities.
 impl fmt::Display for Timeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = self.lines();

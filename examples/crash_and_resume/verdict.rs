@@ -1,4 +1,4 @@
-//! What must be true at the end.
+//! The checks at the end.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,7 +6,7 @@ use duroxide::prelude::*;
 
 use crate::{timeline::Timeline, worker::LEASE};
 
-/// How often each piece of work may have run: once, except where the story says otherwise.
+/// How often each piece of work may have run: once, except for the activities that fail or are killed.
 const EXPECTED_RUNS: &[(&str, &str, usize, &str)] = &[
     ("ReserveStock", "teapot", 1, "recorded before the crash, not run again"),
     ("ReserveStock", "kettle", 1, "recorded before the crash, not run again"),
@@ -18,7 +18,7 @@ const EXPECTED_RUNS: &[(&str, &str, usize, &str)] = &[
     ("BookCourier", "parcel of teapot, kettle, cups", 1, "first reached after the crash"),
 ];
 
-/// The summary, or what is off.
+/// The summary, or the difference.
 pub(crate) fn check(timeline: &Timeline, output: &str) -> Result<String, String> {
     expect(output == "99 euros charged, approved, tracking number 4711", "the result is wrong")?;
     check_records(timeline)?;
@@ -33,7 +33,7 @@ pub(crate) fn check(timeline: &Timeline, output: &str) -> Result<String, String>
     Ok(summary + &check_takeover(timeline)?)
 }
 
-/// The second worker did not wait for the leases of the first: their owner was plainly dead.
+/// The second worker did not wait for the leases of the first, because it saw that the first was dead.
 fn check_takeover(timeline: &Timeline) -> Result<String, String> {
     let at = |who: &str, what: &str| {
         timeline.journal.iter().find(|entry| entry.is(who, what)).map(|entry| entry.at_ms)

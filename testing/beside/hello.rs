@@ -1,4 +1,4 @@
-//! What each of these programs does with duroxide.
+//! The orchestration that each of these programs runs.
 
 use std::{error::Error, path::Path, sync::Arc, time::Duration};
 

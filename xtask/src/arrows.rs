@@ -4,7 +4,7 @@
 //! core <- provider <- store ; store <- {sqlite, postgres, peek-lock, runtime} ; peek-lock <- fs ; runtime <- {conformance, testing} ; sqlite <- testing ; all <- duroxide <- ui <- cli
 //! ```
 //!
-//! Only normal dependencies count: a crate's tests may use whatever they like.
+//! Only normal dependencies count: a crate's tests may depend on any crate.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::step::announce;
 
-/// What each crate may depend on. A crate that is not listed is an error, so that a new one gets its place here.
+/// The allowed dependencies of each crate. A crate that is not listed is an error, so that a new one gets its line here.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("duroxide-core", &[]),
     ("duroxide-macros", &[]),
@@ -61,7 +61,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// Crates that know no clock, no randomness, no I/O and no async runtime, not even through a dependency.
 const PURE: &[&str] = &["duroxide-core", "duroxide-provider"];
 
-/// What would make a crate impure.
+/// Dependencies that would make a crate impure.
 const IMPURE: &[&str] = &[
     "tokio",
     "tokio-util",
@@ -74,7 +74,7 @@ const IMPURE: &[&str] = &[
     "fastrand",
 ];
 
-/// What a program gets with a feature of `duroxide` only: a library must not choose its program's logger.
+/// Dependencies that only a feature of `duroxide` may add: a library must not choose its program's logger.
 const ONLY_BY_FEATURE: &[&str] = &["tracing-subscriber"];
 
 /// Packages, and features of packages, that the README's first command must not compile.
@@ -100,15 +100,15 @@ pub(crate) fn check_workspace() -> Result<(), String> {
     Err(format!("dependency arrows (see ARCHITECTURE.md)\n        {}", violations.join("\n        ")))
 }
 
-/// What `cargo tree` prints of a program that adds `duroxide` with its default features: a package per line.
+/// The output of `cargo tree` for a program that adds `duroxide` with its default features: a package per line.
 fn default_tree() -> Result<String, String> {
     cargo_tree(&["--package", "duroxide", "--edges", "normal"])
 }
 
-/// What `cargo tree` prints of the default members, with the features that cargo gives to their examples: a package per
+/// The output of `cargo tree` for the default members, with the features that cargo gives to their examples: a package per
 /// line, its features behind a bar.
 fn first_build_tree() -> Result<String, String> {
-    // Cargo selects the default members for the workspace's own manifest, in whatever folder it runs.
+    // Cargo selects the default members for the workspace's own manifest, in any working directory.
     let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
     cargo_tree(&["--manifest-path", workspace, "--edges", "normal,build,dev", "--format", "{p} |{f}"])
 }
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_example_compiles_only_what_it_needs() {
+    fn the_first_example_compiles_no_needless_crate() {
         let tree = first_build_tree().unwrap();
         assert!(tree.lines().any(|line| line.starts_with("crash-and-resume-example v")), "{tree}");
         assert_eq!(too_much(&tree), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the workloads of `bench/`, ours beside published crates, in one run.
+//! `cargo xtask bench`: the workloads of `bench/`, on ours and on published crates, in one run.
 
 mod build;
 mod chart;
@@ -29,7 +29,7 @@ const RESULTS_FOLDER: &str = "bench/results";
 /// Where the workloads keep their data: on the disk that holds the build output, never in memory.
 const SCRATCH_FOLDER: &str = "bench/target/scratch";
 
-/// What to measure.
+/// The options of a measurement.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Small sizes and few stores, in less than 5 minutes once the packages are built. This is the default.
@@ -50,7 +50,7 @@ pub(crate) struct Options {
     /// Put the table and the chart into PERFORMANCE.md.
     #[arg(long, conflicts_with_all = ["only", "skip_published"])]
     update: bool,
-    /// Measure on a throw-away PostgreSQL server instead, ours beside `duroxide-pg` and `durare`.
+    /// Measure on a throw-away PostgreSQL server instead: ours, `duroxide-pg` and `durare`.
     #[arg(long, conflicts_with_all = ["quick", "full", "update"])]
     postgres: bool,
 }
@@ -140,7 +140,7 @@ fn write(results: &Results) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// The folder below which workloads make theirs; removed at the end, whatever a killed workload has left there.
+/// The folder below which workloads make theirs; removed at the end, with the files of killed workloads.
 struct Scratch(PathBuf);
 
 impl Scratch {

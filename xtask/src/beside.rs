@@ -36,7 +36,7 @@ fn run_programs(built: &[&str]) -> Result<(), String> {
     SQLITE_TESTS.run()
 }
 
-/// The packages stand outside the workspace, but are formatted like it.
+/// The packages are outside of the workspace, but are formatted like it.
 pub(crate) fn formatting_steps() -> impl Iterator<Item = Step> {
     PROGRAMS.iter().map(|name| {
         let folder = format!("{FOLDER}/{name}");

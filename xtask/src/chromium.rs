@@ -35,7 +35,7 @@ pub(crate) fn measure(options: &MeasureOptions) -> Result<(), String> {
     .run()
 }
 
-/// What to measure.
+/// The options of a measurement.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MeasureOptions {
     /// How many instances the store has.

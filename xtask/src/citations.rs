@@ -1,7 +1,7 @@
 //! `cargo xtask citations`: every cited id exists, and a test cites every id.
 //!
 //! Comments cite rules, requirements, pitfalls and guarantees by id (`16.11`, `S3.T14`, `B7`, `I05`). The ids are defined in
-//! [`DOCUMENTS`], as list items that begin with the id in bold. `id.rs` says what an id looks like, `source.rs` where in a
+//! [`DOCUMENTS`], as list items that begin with the id in bold. `id.rs` parses ids, `source.rs` finds where in a
 //! file one counts as a citation and which files are tests.
 
 mod document;
@@ -30,7 +30,7 @@ pub(crate) fn check_repository() -> Result<(), String> {
     Err(format!("citations (see CONTRIBUTING.md)\n        {}", violations.join("\n        ")))
 }
 
-/// What is defined and what is cited below this folder.
+/// The definitions and the citations below this folder.
 fn read_repository(root: &Path) -> Result<(Definitions, Vec<Citation>), String> {
     let read = |path: &str| {
         fs::read_to_string(root.join(path)).map_err(|error| format!("cannot read {path}: {error}"))
@@ -63,7 +63,7 @@ fn violations(definitions: &Definitions, cited: &[Citation]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// What is wrong if the document, a product file and a test file have these texts.
+    /// The findings if the document, a product file and a test file have these texts.
     fn check(document: &str, product: &str, test: &str) -> Vec<String> {
         let mut definitions = Definitions::default();
         definitions.add("rules.md", document);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn this_repository_cites_what_exists_and_tests_what_it_promises() {
+    fn this_repository_cites_defined_ids_and_tests_all_of_them() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let (definitions, cited) = read_repository(&root).unwrap();
         assert_eq!(violations(&definitions, &cited), Vec::<String>::new());
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cited_id_that_nobody_defined_is_found() {
+    fn a_cited_id_without_a_definition_is_found() {
         let found = check("- **2.1** A rule.", "//! First.\n//! (S0.9)", "/// 2.1 and 2.2");
         assert_eq!(
             found,
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_elsewhere_needs_no_test() {
+    fn an_id_that_is_shown_elsewhere_needs_no_test() {
         assert!(check("- **S1.1** Fast (shown by `cargo xtask bench`).", "", "").is_empty());
     }
 

@@ -30,7 +30,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Check everything a change must pass: formatting, dependency arrows, citations, tidiness, clippy, docs, doctests, all
-    /// tests, and that we fit beside other crates that link SQLite, the oldest rusqlite among them.
+    /// tests, and builds with other crates that link SQLite, the oldest rusqlite among them.
     ///
     /// Needs only Rust and a C compiler; missing rustfmt and clippy components are installed through rustup, a missing
     /// PostgreSQL through apt-get if that is allowed, and skipped if not. Stops at the first step that fails and prints its
@@ -50,10 +50,10 @@ enum Command {
     /// Build and run duroxide in one program with other crates that link SQLite, and run the SQLite tests with the
     /// oldest rusqlite it takes.
     ///
-    /// The packages stand below `testing/beside`, each with its own versions. `test` runs the part with the oldest
+    /// The packages are below `testing/beside`, each with its own versions. `test` runs the part with the oldest
     /// rusqlite.
     Beside,
-    /// Run the PostgreSQL tests on other major versions of the server, 14 and 18 unless told otherwise.
+    /// Run the PostgreSQL tests on other major versions of the server, by default 14 and 18.
     ///
     /// The newest release of each is fetched with npm into `target/postgres`, for Linux on x86-64. A version that is too old for
     /// a store must be refused: of 13 only that is tested. Needs nextest.
@@ -64,23 +64,23 @@ enum Command {
     /// timing-sensitive. The test programs are built once. No failure is retried: one failed run fails the command,
     /// after all runs are done, and its output is kept below `target/repeat`.
     Repeat(repeat::Options),
-    /// Measure the workloads of `bench/`: ours beside the published crate, in one run.
+    /// Measure the workloads of `bench/` on ours and on the published crate, in one run.
     ///
     /// Builds both packages, lets the implementations take turns, prints a table with medians, spread, ratios and
     /// targets, and writes it below `bench/results` as Markdown, JSON and a chart. Progress goes to stderr.
     Bench(bench::Options),
-    /// Measure what is promised as a bound: memory of cached executions, recovery after crashes, what a bulk delete costs.
+    /// Check promised bounds: memory of cached executions, recovery after crashes, the cost of a bulk delete.
     ///
-    /// Each measurement prints what it found and fails beyond its bound. They are no part of `test`, because a busy machine
+    /// Each measurement prints its figures and fails beyond its bound. They are no part of `test`, because a busy machine
     /// can spoil them.
     Measure(measure::Options),
-    /// Measure the console on a SQLite store with a million instances, beside a load: how fast its pages answer (under 100 ms at
-    /// p99), and what it costs the load (less than 5 %). On a machine that does nothing else.
+    /// Measure the console on a SQLite store with a million instances, under load: how fast its pages answer (under 100 ms at
+    /// p99), and how much it slows the load (less than 5 %). On a machine that does nothing else.
     ///
     /// Prints each figure with its bound and whether it is kept. A bound that is missed is not an error, because a busy machine
     /// spoils the figures.
     MeasureConsole(chromium::MeasureOptions),
-    /// Make the pictures of the console that stand in the documents, below `docs/pictures`. Needs Chromium.
+    /// Make the pictures of the console for the documents, below `docs/pictures`. Needs Chromium.
     Screenshots,
 }
 

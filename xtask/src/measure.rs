@@ -4,13 +4,13 @@ use crate::step::Step;
 
 /// Each runs in a process of its own, because peaks of memory are those of the whole process.
 const MEASUREMENTS: &[&str] = &[
-    "bulk_delete::a_hello_beside_a_bulk_delete",
+    "bulk_delete::a_hello_during_a_bulk_delete",
     "cache_memory::a_thousand_large_instances_stay_within_one_and_a_half_times_the_bound",
     "cache_memory::five_hundred_large_instances_stay_within_one_and_a_half_times_the_bound",
-    "cache_memory::ten_thousand_small_instances_cost_about_what_they_are_taken_to_cost",
+    "cache_memory::ten_thousand_small_instances_cost_about_their_estimate",
     "held_transaction::a_transaction_left_open_leaves_most_of_the_speed",
     "recovery::activities_after_two_kills",
-    "recovery::innocents_beside_a_killer_after_two_kills",
+    "recovery::innocents_with_a_killer_after_two_kills",
     "recovery::instances_that_bounced_three_times",
     "verify::ten_thousand_open_instances_with_new_code",
 ];
@@ -20,7 +20,7 @@ const RUN: &str = "test --quiet --profile measure -p duroxide --features postgre
 /// Tells `held_transaction` for how long.
 const SECONDS: &str = "DUROXIDE_MEASURE_SECONDS";
 
-/// What to measure.
+/// The options of a measurement.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Only measurements whose name contains this text.

@@ -12,14 +12,14 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 const POOLER: &str = "/usr/sbin/pgbouncer";
 
 /// Installs Debian's packages if they are missing and apt-get may. Without a server the tests skip themselves, which is
-/// said here once more, because nobody reads the output of a passed test. (With `CI=true` they fail instead.)
+/// said here once more, because the output of a passed test is not shown. (With `CI=true` they fail instead.)
 pub(crate) fn set_up() {
     set_up_one("PostgreSQL", &["postgresql"], has_server);
     set_up_one("PgBouncer", &["pgbouncer"], has_pooler);
     set_up_one("OpenSSL for `native-tls`", &["pkg-config", "libssl-dev"], has_openssl);
 }
 
-/// Installs Debian's packages of one program if it is missing, and says what becomes of it.
+/// Installs Debian's packages of one program if it is missing, and prints the outcome.
 pub(crate) fn set_up_one(name: &str, packages: &[&str], is_installed: fn() -> bool) {
     if is_installed() {
         println!("    {name} is there");

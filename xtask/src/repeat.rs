@@ -13,13 +13,13 @@ use crate::{
     time_limit::run_within,
 };
 
-/// Crates whose tests know a clock, a thread or a process.
+/// Crates whose tests depend on a clock, a thread or a process.
 const TIMING_SENSITIVE: &[&str] = &["duroxide-store", "duroxide-sqlite", "duroxide-runtime", "duroxide"];
 
 /// Where the output of failed runs is kept.
 const LOG_FOLDER: &str = "target/repeat";
 
-/// What to repeat, and how often.
+/// The tests to repeat, and how often.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// How many runs.

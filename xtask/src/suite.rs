@@ -44,7 +44,7 @@ fn set_up() -> Result<(), String> {
     Ok(())
 }
 
-/// The benchmark's packages stand outside the workspace. They are formatted like it, but not built here: the published
+/// The benchmark's packages are outside of the workspace. They are formatted like it, but not built here: the published
 /// crate and a release build would cost more than all the rest.
 fn formatting_steps() -> [Step; 3] {
     [

@@ -60,7 +60,7 @@ fn test_program(message: &str) -> Option<TestProgram> {
     })
 }
 
-/// What cargo says about something it built. Its other messages lack these fields.
+/// A message of cargo about a built target. Its other messages lack these fields.
 #[derive(Debug, Deserialize)]
 struct Artifact {
     manifest_path: PathBuf,

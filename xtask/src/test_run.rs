@@ -51,7 +51,7 @@ impl TestRun {
     }
 }
 
-/// Runs all programs, whatever fails.
+/// Runs all programs, also after a failure.
 fn failures_of(programs: &[TestProgram], files: Option<&MemoryFolder>) -> Result<Vec<String>, String> {
     let mut failures = Vec::new();
     for program in programs {

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Between two looks at a program that runs.
+/// The interval between two checks of a running program.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// How a program ended.

@@ -11,7 +11,7 @@ use duroxide_pg::PostgresProvider;
 
 use crate::bench;
 
-/// Who is measured.
+/// The name of the measured implementation.
 pub const IMPLEMENTATION: &str = "duroxide-pg";
 
 /// The stores that can be chosen.
@@ -20,7 +20,7 @@ pub const STORES: &[&str] = &["postgres"];
 /// Says where the database is, as a URL.
 const POSTGRES_URL: &str = "DUROXIDE_BENCH_POSTGRES";
 
-/// Opens a schema for each file: whoever opens the same file opens the same store.
+/// Opens a schema for each file: the same file is the same store.
 pub async fn open(_store: &str, file: &Path) -> Result<Arc<dyn Provider>, String> {
     let url =
         std::env::var(POSTGRES_URL).map_err(|_| format!("{POSTGRES_URL} must say where the database is"))?;
@@ -33,7 +33,7 @@ pub async fn open(_store: &str, file: &Path) -> Result<Arc<dyn Provider>, String
     }
 }
 
-/// What the server says about durability.
+/// The durability settings of the server.
 pub fn synchronous(_store: &str) -> &'static str {
     "as the server is set"
 }

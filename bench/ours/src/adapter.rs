@@ -16,7 +16,7 @@ use duroxide::{
 };
 use duroxide_store::MemoryProvider;
 
-/// Who is measured.
+/// The name of the measured implementation.
 pub const IMPLEMENTATION: &str = "ours";
 
 /// The stores that can be chosen; the first one is the default.
@@ -36,7 +36,7 @@ pub async fn open(store: &str, file: &Path) -> Result<Arc<dyn Provider>, String>
     }
 }
 
-/// What `synchronous` is. Opening sets it and fails if it does not read back as it was set, so the name is the proof.
+/// The value of `synchronous`. Opening sets it and fails if it reads back another value, so the name is the proof.
 pub fn synchronous(store: &str) -> &'static str {
     match store {
         "full" => "FULL (read back when opened)",
@@ -60,7 +60,7 @@ async fn sqlite(file: &Path, synchronous: SqliteSynchronous) -> Result<Arc<dyn P
     }
 }
 
-/// A schema for each file: whoever opens the same file opens the same store.
+/// A schema for each file: the same file is the same store.
 async fn postgres(file: &Path) -> Result<Arc<dyn Provider>, String> {
     let url =
         std::env::var(POSTGRES_URL).map_err(|_| format!("{POSTGRES_URL} must say where the database is"))?;

@@ -9,7 +9,7 @@ use duroxide::{
 
 use crate::bench;
 
-/// Who is measured.
+/// The name of the measured implementation.
 pub const IMPLEMENTATION: &str = "published";
 
 /// The stores that can be chosen; the first one is the default.
@@ -32,7 +32,7 @@ pub async fn open(store: &str, file: &Path) -> Result<Arc<dyn Provider>, String>
     }
 }
 
-/// What `synchronous` is. The public API neither sets nor shows it; count the syncs with `strace` instead.
+/// The value of `synchronous`. The public API neither sets nor shows it; count the syncs with `strace` instead.
 pub fn synchronous(store: &str) -> &'static str {
     match store {
         "default" => "as it comes (not readable)",

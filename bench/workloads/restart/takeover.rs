@@ -1,4 +1,4 @@
-//! One of three processes is killed, and the others take over what it held.
+//! One of three processes is killed, and the others take over its claims.
 
 use std::time::Instant;
 

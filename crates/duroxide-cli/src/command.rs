@@ -23,7 +23,7 @@ use crate::{
     store::{Access, Address, Store},
 };
 
-/// What can be asked.
+/// All commands, with their arguments.
 #[derive(Debug, Subcommand)]
 #[non_exhaustive]
 pub enum Command {
@@ -49,14 +49,14 @@ pub enum Command {
     Delete(delete::Delete),
     /// Remove old executions of instances that continue as new
     Prune(prune::Prune),
-    /// Messages that nobody could process
+    /// List, retry or discard messages that no node could process
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLetters),
-    /// Show the nodes and what each of them can do
+    /// Show the nodes and their capabilities
     Nodes(nodes::Nodes),
     /// Show which versions run, and which nodes support them
     Versions(versions::Versions),
-    /// Show what waits in the queues, and since when
+    /// Show the waiting work in the queues, and since when it waits
     Queues(queues::Queues),
     /// Show counts over the whole store
     Stats(stats::Stats),

@@ -15,7 +15,7 @@ pub(crate) struct Consent {
     /// Do it without asking
     #[arg(long, short)]
     yes: bool,
-    /// Show what would be done, and do nothing
+    /// Show the changes without making them
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
 }
@@ -30,14 +30,14 @@ impl Consent {
         if self.dry_run { Access::Read } else { Access::Write }
     }
 
-    /// Asks the user, unless `--yes` was given. Without a terminal nobody can answer, which counts as no.
+    /// Asks the user, unless `--yes` was given. Without a terminal the answer is no.
     pub(crate) fn ask(self, question: &str) -> Outcome<()> {
         if self.yes {
             return Ok(());
         }
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Err(Failure::refused(format!(
-                "{question}: nobody is there to ask, so nothing was changed"
+                "{question}: there is no terminal to ask on, so nothing was changed"
             ))
             .advise("add --yes to do it, or --dry-run to see what would be done"));
         }

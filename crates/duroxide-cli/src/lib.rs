@@ -64,10 +64,10 @@ struct Guide;
 #[derive(Debug, Args)]
 #[non_exhaustive]
 pub struct Cli {
-    /// What all commands have in common.
+    /// The options that all commands have.
     #[command(flatten)]
     pub options: Options,
-    /// What is to be done.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Box<Command>,
 }
@@ -94,7 +94,7 @@ pub async fn run(cli: Cli, handlers: impl Into<Option<Handlers>>) -> Exit {
 }
 
 fn tell(failure: &Failure) {
-    // After a closed pipe there is nobody to report to.
+    // After a closed pipe no report can be printed.
     if failure.exit != Exit::Done {
         note(&format!("error: {failure}"));
     }

@@ -16,7 +16,7 @@ pub struct Options {
     /// The schema of a PostgreSQL database, if it is not `duroxide`
     #[arg(long, global = true, env = "DUROXIDE_SCHEMA")]
     pub schema: Option<String>,
-    /// The form of what is printed
+    /// The format of the output
     #[arg(long, short, global = true, value_enum, default_value_t, value_name = "FORM")]
     pub output: Format,
     /// Show payloads whole instead of their first 80 characters

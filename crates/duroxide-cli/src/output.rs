@@ -1,4 +1,4 @@
-//! Prints the results of commands. A command returns an [`Answer`]; this module decides how it looks.
+//! Prints the results of commands. A command returns an [`Answer`]; this module formats it.
 
 mod text;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) use self::text::{Line, Table, Text, Tone, clean, fold};
 use crate::exit::Outcome;
 
-/// The form of what is printed.
+/// The format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 #[non_exhaustive]
 pub enum Format {

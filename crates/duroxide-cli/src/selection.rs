@@ -10,7 +10,7 @@ use crate::{
     time::Moment,
 };
 
-/// The argument that stands for ids on stdin.
+/// The argument that means ids on stdin.
 const STDIN: &str = "-";
 /// Instances per page of a listing.
 const PAGE: u32 = 500;
@@ -53,11 +53,11 @@ fn lines(input: impl io::BufRead) -> io::Result<Vec<String>> {
 pub(crate) enum Status {
     /// Its start was accepted, and no node has begun it.
     Pending,
-    /// It has begun and not ended.
+    /// A node has begun it, and it has not ended.
     Running,
-    /// It returned.
+    /// Its code returned `Ok`.
     Completed,
-    /// It failed or was cancelled.
+    /// Its code returned `Err`, or it was cancelled or failed otherwise.
     Failed,
 }
 
@@ -85,13 +85,13 @@ pub(crate) struct Filter {
     /// Only instances whose current execution has this handler version
     #[arg(long, value_name = "VERSION")]
     handler_version: Option<String>,
-    /// Only instances whose id begins like this
+    /// Only instances whose id begins with this text
     #[arg(long)]
     prefix: Option<String>,
     /// Only children of this instance
     #[arg(long, value_name = "INSTANCE")]
     parent: Option<String>,
-    /// Only instances that are nobody's child
+    /// Only instances without a parent
     #[arg(long)]
     roots: bool,
     /// Created at this time or later: 2026-11-17T07:38:21Z, or an age such as 2h

@@ -1,4 +1,4 @@
-//! The conformance suite of duroxide: what a provider must do, as executable checks.
+//! The conformance suite of duroxide: executable checks of the rules of a provider.
 //!
 //! A third party checks its provider in a few lines:
 //!

@@ -48,7 +48,7 @@ pub(crate) fn status_updated(
     event(instance, execution_id, event_id, kind)
 }
 
-/// A key that is set. Its time is the event id in seconds, so that tests can tell sets apart.
+/// A key that is set. Its time is the event id in seconds, so that tests can distinguish sets.
 pub(crate) fn kv_set(instance: &str, execution_id: u64, event_id: u64, key: &str, value: &str) -> Event {
     let kind = EventKind::KeyValueSet {
         key: key.to_owned(),

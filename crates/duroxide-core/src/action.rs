@@ -1,4 +1,4 @@
-//! [`Action`]: what orchestration code asks the engine to do.
+//! [`Action`]: a request of orchestration code to the engine.
 
 /// A request of orchestration code to the engine. Each action except `ContinueAsNew` becomes one event.
 #[derive(Debug, Clone)]
@@ -7,27 +7,27 @@ pub enum Action {
     CallActivity {
         /// Event id of the schedule; 0 until it is recorded.
         scheduling_event_id: u64,
-        /// The activity's name.
+        /// The name under which the activity is registered.
         name: String,
-        /// Its input.
+        /// The plain input.
         input: String,
-        /// Session the activity belongs to.
+        /// The session whose owner runs the activity.
         session_id: Option<String>,
-        /// Routing tag.
+        /// The tag that a worker must take; `None` for workers that take untagged activities.
         tag: Option<String>,
     },
     /// Start a durable timer.
     CreateTimer {
         /// Event id of the schedule; 0 until it is recorded.
         scheduling_event_id: u64,
-        /// When it fires.
+        /// When the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// Wait for an external event.
     WaitExternal {
         /// Event id of the schedule; 0 until it is recorded.
         scheduling_event_id: u64,
-        /// The event's name.
+        /// The name for which the code waits.
         name: String,
     },
     /// Receive requests to cancel the instance.
@@ -36,7 +36,7 @@ pub enum Action {
     DequeueEvent {
         /// Event id of the schedule; 0 until it is recorded.
         scheduling_event_id: u64,
-        /// The queue's name.
+        /// The queue from which the code reads.
         name: String,
     },
     /// Start a child and wait for its result.
@@ -49,7 +49,7 @@ pub enum Action {
         version: Option<String>,
         /// The child's instance id; empty asks for an automatic one.
         instance: String,
-        /// Its input.
+        /// The plain input of the child.
         input: String,
     },
     /// Start another instance without waiting for it.
@@ -62,7 +62,7 @@ pub enum Action {
         version: Option<String>,
         /// The new instance's id.
         instance: String,
-        /// Its input.
+        /// The plain input of the other instance.
         input: String,
     },
     /// End this execution and start the next one.
@@ -79,16 +79,16 @@ pub enum Action {
     },
     /// Set a key.
     SetKeyValue {
-        /// The key.
+        /// The key that is set.
         key: String,
-        /// The value.
+        /// The new value.
         value: String,
-        /// When it was set.
+        /// When the key is set, in milliseconds since the Unix epoch.
         last_updated_at_ms: u64,
     },
     /// Remove a key.
     ClearKeyValue {
-        /// The key.
+        /// The key that is removed.
         key: String,
     },
     /// Remove all keys.

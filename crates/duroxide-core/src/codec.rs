@@ -1,9 +1,9 @@
 //! The codec of every `_typed` method.
 //!
 //! JSON, except that a value whose JSON form is a string is written as the bare string, so that typed and plain
-//! calls can talk to each other. That loses something: a text that is JSON itself is read as that JSON first. The string
-//! `7` and the number 7 are the same text, and so are the string `null` and `None`: an `Option<String>` or an untagged enum may
-//! come back as another value. The calls of [`typed`](crate::typed) always write JSON.
+//! calls can be mixed. But a text that is JSON itself is read as that JSON first: the string
+//! `7` and the number 7 are the same text, and so are the string `null` and `None`. An `Option<String>` or an untagged enum may
+//! be read as another value. The calls of [`typed`](crate::typed) always write JSON.
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub fn encode<T: Serialize>(value: &T) -> Result<String, String> {
     if let Value::String(text) = value { Ok(text) } else { Ok(value.to_string()) }
 }
 
-/// How many bytes [`encode`] would make of a value, without making them.
+/// The length in bytes of the text that [`encode`] returns for a value, without allocating it.
 ///
 /// # Errors
 /// The `serde_json` text if the value has no JSON form.

@@ -46,7 +46,7 @@ pub struct OrchestrationContext {
 
 impl OrchestrationContext {
     /// A context that belongs to no execution, for tests of handlers: calls are accepted and never resolve. Its
-    /// clock stands at the last event of `history`.
+    /// clock always shows the time of the last event of `history`.
     pub fn new(
         history: Vec<Event>,
         execution_id: u64,
@@ -72,17 +72,17 @@ impl OrchestrationContext {
         Self { shared }
     }
 
-    /// The instance.
+    /// The id of the instance.
     pub fn instance_id(&self) -> String {
         self.shared.identity.instance.clone()
     }
 
-    /// The execution, from 1; continue-as-new starts the next.
+    /// The number of the execution, from 1; continue-as-new starts the next.
     pub fn execution_id(&self) -> u64 {
         self.shared.identity.execution_id
     }
 
-    /// The orchestration's name.
+    /// The name under which the orchestration is registered.
     pub fn orchestration_name(&self) -> String {
         self.shared.identity.name.clone()
     }
@@ -115,7 +115,7 @@ impl OrchestrationContext {
         DurableFuture::call(Arc::clone(&self.shared), token, schedule, convert)
     }
 
-    /// [`Self::call_at`] where this is called.
+    /// [`Self::call_at`] with the location of the caller.
     #[track_caller]
     fn call<T>(
         &self,

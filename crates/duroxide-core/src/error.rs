@@ -18,11 +18,11 @@ pub use reason::shortened_reason;
 pub enum ErrorDetails {
     /// The platform failed: a provider call, a commit, the engine itself.
     Infrastructure {
-        /// The operation that failed.
+        /// The name of the failed operation, such as `commit_round`.
         operation: String,
         /// What went wrong.
         message: String,
-        /// Whether doing it again may help.
+        /// Whether a retry may succeed.
         retryable: bool,
     },
     /// The deployment does not fit: changed code, or a version no node can replay.
@@ -40,7 +40,7 @@ pub enum ErrorDetails {
         kind: AppErrorKind,
         /// The error text of user code.
         message: String,
-        /// Whether doing it again may help.
+        /// Whether a retry may succeed.
         retryable: bool,
     },
     /// A message was fetched too often without ever being processed.
@@ -86,27 +86,27 @@ pub enum AppErrorKind {
 pub enum PoisonMessageType {
     /// A batch of orchestrator messages.
     Orchestration {
-        /// The instance whose batch it was.
+        /// The instance that should have received the batch.
         instance: String,
-        /// Its execution.
+        /// The execution that should have received the batch.
         execution_id: u64,
     },
     /// One activity.
     Activity {
         /// The instance that scheduled it.
         instance: String,
-        /// Its execution.
+        /// The execution that scheduled it.
         execution_id: u64,
-        /// The activity's name.
+        /// The name under which the activity is registered.
         activity_name: String,
         /// The event id that scheduled it.
         activity_id: u64,
     },
     /// An execution whose history cannot be decoded.
     FailedDeserialization {
-        /// The instance.
+        /// The instance with the damaged history.
         instance: String,
-        /// Its execution.
+        /// The execution with the damaged history.
         execution_id: u64,
         /// The decode error.
         error: String,
@@ -144,7 +144,7 @@ impl ErrorDetails {
     }
 
     /// The failure of an activity that was asked to stop and ended without an outcome: it was dropped after its grace
-    /// period, or its worker is gone.
+    /// period, or its worker died.
     pub fn activity_stopped() -> Self {
         Self::cancelled("the activity was stopped")
     }

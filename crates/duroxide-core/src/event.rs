@@ -1,4 +1,4 @@
-//! Events and their stored form. The envelope never changes; kinds are only added.
+//! Events and their stored form. The fields of [`Event`] never change; kinds are only added.
 
 mod open_calls;
 mod role;
@@ -18,13 +18,13 @@ pub struct Event {
     pub event_id: u64,
     /// The schedule event that this one completes or cancels.
     pub source_event_id: Option<u64>,
-    /// The instance.
+    /// The instance to whose history the event belongs.
     pub instance_id: String,
-    /// Its execution.
+    /// The execution of the instance, from 1.
     pub execution_id: u64,
-    /// When the event was made.
+    /// When the event was made, in milliseconds since the Unix epoch.
     pub timestamp_ms: u64,
-    /// The duroxide version that made it.
+    /// The duroxide version of the node that made the event.
     pub duroxide_version: String,
     /// What happened.
     #[serde(flatten)]
@@ -37,18 +37,18 @@ pub struct Event {
 pub enum EventKind {
     /// The execution began. Always the first event.
     OrchestrationStarted {
-        /// The orchestration's name.
+        /// The name under which the orchestration is registered.
         name: String,
         /// The handler version chosen for the whole execution.
         version: String,
-        /// Its input, with its trace context: see [`TracedInput`](crate::TracedInput).
+        /// The input with its trace context: see [`TracedInput`](crate::TracedInput).
         #[serde(flatten, with = "crate::work_item::traced_input")]
         input: String,
-        /// The parent, if this is a child.
+        /// The instance id of the parent; `None` unless this is a child.
         parent_instance: Option<String>,
-        /// The event id of the parent's call.
+        /// The event id of the parent's call; `None` unless this is a child.
         parent_id: Option<u64>,
-        /// The parent's execution that made the call.
+        /// The parent's execution that made the call; `None` in data of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
         /// Queue messages (name, data) that the previous execution left unread.
@@ -60,12 +60,12 @@ pub enum EventKind {
     },
     /// The execution returned. Terminal.
     OrchestrationCompleted {
-        /// What it returned.
+        /// The `Ok` value of the code.
         output: String,
     },
     /// The execution failed. Terminal.
     OrchestrationFailed {
-        /// Why.
+        /// The category and the text of the failure.
         details: ErrorDetails,
     },
     /// The execution ended and the next one begins. Terminal.
@@ -75,7 +75,7 @@ pub enum EventKind {
     },
     /// A client or the parent asked to cancel the instance.
     OrchestrationCancelRequested {
-        /// Why.
+        /// The text that the client gave, or the reason of the parent.
         reason: String,
     },
     /// Code subscribes to requests to cancel the instance. The first request is delivered to the code instead of ending the
@@ -83,119 +83,120 @@ pub enum EventKind {
     CancellationSubscribed,
     /// Code called an activity.
     ActivityScheduled {
-        /// The activity's name.
+        /// The name under which the activity is registered.
         name: String,
-        /// Its input.
+        /// The plain input, without a trace context.
         input: String,
-        /// The session it belongs to.
+        /// The session whose owner runs the activity.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
-        /// Its routing tag.
+        /// The tag that a worker must take; `None` for workers that take untagged activities.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tag: Option<String>,
     },
     /// An activity returned.
     ActivityCompleted {
-        /// What it returned.
+        /// The `Ok` value of the activity.
         result: String,
     },
     /// An activity failed.
     ActivityFailed {
-        /// Why.
+        /// The category and the text of the failure.
         details: ErrorDetails,
     },
-    /// Code gave an activity up.
+    /// An activity was asked to stop: its future was dropped, the code waits for its end, or the execution ended while it
+    /// was open.
     ActivityCancelRequested {
-        /// Why.
+        /// `dropped_future`, `cancel_and_wait`, or `orchestration_terminal_` with the way in which the execution ended.
         reason: String,
     },
     /// A step that ran in place ended.
     StepEnded {
         /// The position of the step among all steps of the execution, from 1.
         step: u64,
-        /// Its name.
+        /// The name in the call, which a replay compares.
         name: String,
-        /// What it returned.
+        /// The value or the error that the step returned.
         result: Result<String, ErrorDetails>,
     },
     /// Code created a timer.
     TimerCreated {
-        /// When it fires.
+        /// When the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// A timer fired.
     TimerFired {
-        /// When it was due.
+        /// When the timer was due, in milliseconds since the Unix epoch; it may have fired later.
         fire_at_ms: u64,
     },
     /// Code waits for an external event.
     ExternalSubscribed {
-        /// The event's name.
+        /// The name for which the code waits.
         name: String,
     },
     /// An external event arrived.
     ExternalEvent {
-        /// Its name.
+        /// The name under which the event was raised.
         name: String,
-        /// Its data.
+        /// The data that the client sent.
         data: String,
     },
-    /// Code gave a wait up.
+    /// The future of a wait was dropped, or the execution ended while it was open.
     ExternalSubscribedCancelled {
-        /// Why.
+        /// `dropped_future` or `orchestration_terminal`.
         reason: String,
     },
     /// Code reads from an event queue.
     #[serde(rename = "ExternalSubscribedPersistent")]
     QueueSubscribed {
-        /// The queue's name.
+        /// The queue from which the code reads.
         name: String,
     },
     /// A queue message arrived.
     #[serde(rename = "ExternalEventPersistent")]
     QueueEventDelivered {
-        /// The queue's name.
+        /// The queue to which the message was sent.
         name: String,
-        /// Its data.
+        /// The data that the client sent.
         data: String,
     },
-    /// Code gave a read up.
+    /// The future of a read was dropped, or the execution ended while it was open.
     #[serde(rename = "ExternalSubscribedPersistentCancelled")]
     QueueSubscriptionCancelled {
-        /// Why.
+        /// `dropped_future` or `orchestration_terminal`.
         reason: String,
     },
     /// Code started another instance without waiting for it.
     OrchestrationChained {
-        /// The orchestration's name.
+        /// The name of the other instance's orchestration.
         name: String,
-        /// The new instance.
+        /// The id of the other instance.
         instance: String,
-        /// Its input.
+        /// The plain input of the other instance.
         input: String,
     },
     /// Code called a child.
     SubOrchestrationScheduled {
-        /// The child's orchestration name.
+        /// The name of the child's orchestration.
         name: String,
-        /// The child's id; the suffix of an automatic one.
+        /// The id of the child; of an automatic id only the suffix.
         instance: String,
-        /// Its input.
+        /// The plain input of the child.
         input: String,
     },
     /// A child returned.
     SubOrchestrationCompleted {
-        /// What it returned.
+        /// The output of the child.
         result: String,
     },
     /// A child failed.
     SubOrchestrationFailed {
-        /// Why.
+        /// The category and the text of the failure.
         details: ErrorDetails,
     },
-    /// Code gave a child up.
+    /// The future of a child was dropped.
     SubOrchestrationCancelRequested {
-        /// Why.
+        /// `dropped_future`.
         reason: String,
     },
     /// Code set or reset the custom status.
@@ -205,17 +206,17 @@ pub enum EventKind {
     },
     /// Code set a key.
     KeyValueSet {
-        /// The key.
+        /// The key that was set.
         key: String,
-        /// The value.
+        /// The new value.
         value: String,
-        /// When it was set; 0 in older data.
+        /// When the key was set, in milliseconds since the Unix epoch; 0 in older data.
         #[serde(default)]
         last_updated_at_ms: u64,
     },
     /// Code removed a key.
     KeyValueCleared {
-        /// The key.
+        /// The key that was removed.
         key: String,
     },
     /// Code removed all keys.

@@ -16,7 +16,7 @@ use crate::{
 /// A recorded step that has not resolved yet.
 ///
 /// Dropping it before it resolved asks the work to stop and waits for nothing: an activity is taken off its queue or, if
-/// it runs, told through its token, a timer is removed, a child is cancelled. To wait for an activity that is asked to
+/// it runs, its token is cancelled; a timer is removed; a child is cancelled. To wait for an activity that is asked to
 /// stop, use [`cancel_and_wait`](crate::OrchestrationContext::cancel_and_wait).
 #[must_use = "dropping a durable future asks its work to stop"]
 pub struct DurableFuture<T> {
@@ -25,24 +25,24 @@ pub struct DurableFuture<T> {
     convert: Option<Box<dyn FnOnce(Value) -> T + Send>>,
 }
 
-/// What a [`DurableFuture`] waits for.
+/// The call that a [`DurableFuture`] waits for.
 #[derive(Debug, Clone)]
 pub enum ScheduleKind {
     /// An activity.
     Activity {
-        /// Its name.
+        /// The name under which the activity is registered.
         name: String,
     },
     /// A timer.
     Timer,
     /// An external event.
     ExternalWait {
-        /// Its name.
+        /// The name for which the code waits.
         event_name: String,
     },
     /// A message of an event queue.
     QueueDequeue {
-        /// The queue's name.
+        /// The queue from which the code reads.
         event_name: String,
     },
     /// A child.

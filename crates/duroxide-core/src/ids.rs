@@ -4,9 +4,9 @@
 pub const INITIAL_EXECUTION_ID: u64 = 1;
 /// The first event of an execution.
 pub const INITIAL_EVENT_ID: u64 = 1;
-/// How the suffix of an automatic child id starts.
+/// The prefix of the suffix of an automatic child id.
 pub const SUB_ORCH_AUTO_PREFIX: &str = "sub::";
-/// How the names of built-in activities start.
+/// The prefix of the names of built-in activities.
 pub const SYSCALL_ACTIVITY_PREFIX: &str = "__duroxide_syscall:";
 /// The built-in activity behind `new_guid`.
 pub const SYSCALL_NEW_GUID: &str = "__duroxide_syscall:new_guid";

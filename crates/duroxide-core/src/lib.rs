@@ -1,11 +1,11 @@
 //! The pure engine of duroxide.
 //!
-//! This crate knows events, actions and user code, and nothing else: no clock, no randomness, no I/O, no async
-//! runtime. Time comes in through a [`Clock`], stored events and queued messages come in as values, and what a
-//! turn decided goes out as a value.
+//! This crate contains only events, actions and the execution of user code: no clock, no randomness, no I/O, no async
+//! runtime. It reads time from a [`Clock`], takes stored events and queued messages as values, and returns the decisions of a
+//! turn as a value.
 //!
 //! Start reading at [`engine::Execution`]: one live run of an orchestration. [`OrchestrationContext`] and
-//! [`DurableFuture`] are what orchestration code sees of it.
+//! [`DurableFuture`] are its interface to orchestration code.
 
 // No wildcard arm hides a new event kind, action or work item: see docs/adding-an-event-kind.md.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

@@ -1,6 +1,6 @@
 //! Every limit of the engine, in one place.
 
-/// Kept so that code that names it compiles; every unread message is carried over continue-as-new.
+/// Not used: every unread message is carried over continue-as-new. Kept for code that names it.
 pub const MAX_CARRY_FORWARD_EVENTS: usize = 100;
 /// Bytes of a custom status.
 pub const MAX_CUSTOM_STATUS_BYTES: usize = 262_144;

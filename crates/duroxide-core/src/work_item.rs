@@ -14,20 +14,20 @@ use crate::ErrorDetails;
 
 /// A message in one of the two queues.
 ///
-/// `ActivityExecute` goes to the worker queue; everything else goes to the inbox of an instance. `id` and
+/// `ActivityExecute` goes to the worker queue; all others go to the mailbox of an instance. `id` and
 /// `parent_id` are the event id of the schedule the message belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WorkItem {
     /// Start an instance, or wake a continued one.
     StartOrchestration {
-        /// The new instance.
+        /// The id of the new instance.
         instance: String,
-        /// The orchestration's name.
+        /// The name under which the orchestration is registered.
         orchestration: String,
-        /// Its input, with its trace context: see [`TracedInput`](crate::TracedInput).
+        /// The input with its trace context: see [`TracedInput`](crate::TracedInput).
         #[serde(flatten, with = "traced_input")]
         input: String,
-        /// The version asked for.
+        /// The version that the start asks for; `None` leaves the choice to the node.
         version: Option<String>,
         /// The parent, if this is a child.
         parent_instance: Option<String>,
@@ -43,19 +43,19 @@ pub enum WorkItem {
     ActivityExecute {
         /// The instance that scheduled it.
         instance: String,
-        /// Its execution.
+        /// The execution that scheduled it.
         execution_id: u64,
         /// The event id of the schedule.
         id: u64,
-        /// The activity's name.
+        /// The name under which the activity is registered.
         name: String,
-        /// Its input, with its trace context: see [`TracedInput`](crate::TracedInput).
+        /// The input with its trace context: see [`TracedInput`](crate::TracedInput).
         #[serde(flatten, with = "traced_input")]
         input: String,
-        /// The session it belongs to.
+        /// The session whose owner runs the activity.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
-        /// Its routing tag.
+        /// The tag that a worker must take; `None` for workers that take untagged activities.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tag: Option<String>,
     },
@@ -63,92 +63,92 @@ pub enum WorkItem {
     ActivityCompleted {
         /// The instance that scheduled it.
         instance: String,
-        /// Its execution.
+        /// The execution that scheduled it.
         execution_id: u64,
         /// The event id of the schedule.
         id: u64,
-        /// What it returned.
+        /// The `Ok` value of the activity.
         result: String,
     },
     /// An activity failed.
     ActivityFailed {
         /// The instance that scheduled it.
         instance: String,
-        /// Its execution.
+        /// The execution that scheduled it.
         execution_id: u64,
         /// The event id of the schedule.
         id: u64,
-        /// Why.
+        /// The category and the text of the failure.
         details: ErrorDetails,
     },
     /// A timer is due.
     TimerFired {
         /// The instance that created it.
         instance: String,
-        /// Its execution.
+        /// The execution that created it.
         execution_id: u64,
         /// The event id of the schedule.
         id: u64,
-        /// When it becomes visible.
+        /// When the timer is due and the message becomes visible, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// An external event for an open wait.
     ExternalRaised {
         /// The receiving instance.
         instance: String,
-        /// The event's name.
+        /// The name under which the event is raised.
         name: String,
-        /// Its data.
+        /// The data that the client sends.
         data: String,
     },
     /// A message for an event queue.
     QueueMessage {
         /// The receiving instance.
         instance: String,
-        /// The queue's name.
+        /// The queue to which the message is sent.
         name: String,
-        /// Its data.
+        /// The data that the client sends.
         data: String,
     },
     /// A child returned.
     SubOrchCompleted {
-        /// The parent.
+        /// The id of the parent, which receives the message.
         parent_instance: String,
         /// The parent's execution that made the call.
         parent_execution_id: u64,
         /// The event id of the call.
         parent_id: u64,
-        /// What the child returned.
+        /// The output of the child.
         result: String,
     },
     /// A child failed.
     SubOrchFailed {
-        /// The parent.
+        /// The id of the parent, which receives the message.
         parent_instance: String,
         /// The parent's execution that made the call.
         parent_execution_id: u64,
         /// The event id of the call.
         parent_id: u64,
-        /// Why.
+        /// The category and the text of the failure.
         details: ErrorDetails,
     },
     /// End an instance as cancelled.
     CancelInstance {
-        /// The instance.
+        /// The instance to cancel.
         instance: String,
-        /// Why.
+        /// The text that the client gave, or the reason of the parent.
         reason: String,
     },
     /// Start the next execution of an instance, where a round could not hold it.
     ContinueAsNew {
-        /// The instance.
+        /// The instance that continues.
         instance: String,
-        /// The orchestration's name.
+        /// The name under which the orchestration is registered.
         orchestration: String,
         /// The next execution's input, with its trace context.
         #[serde(flatten, with = "traced_input")]
         input: String,
-        /// The version asked for.
+        /// The version that the code asks for; `None` leaves the choice to the node.
         version: Option<String>,
         /// The parent, if this is a child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,7 +171,7 @@ pub enum WorkItem {
 /// The call of a parent that started a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParentLink {
-    /// The parent.
+    /// The id of the parent.
     pub instance: String,
     /// The event id of the call.
     pub event_id: u64,

@@ -14,21 +14,21 @@ pub enum FsError {
     /// Another process, or another provider of this one, uses the store.
     #[error("the store in {folder} is in use")]
     InUse {
-        /// The folder.
+        /// The folder of the store.
         folder: String,
     },
     /// The folder is not empty and is not a store.
     #[error("{folder} is not empty and holds no store")]
     NotAStore {
-        /// The folder.
+        /// The folder that was to be opened.
         folder: String,
     },
     /// The store was written by a newer version of this crate.
     #[error("the store in {folder} has format {found}; this version reads format {known}")]
     UnknownFormat {
-        /// The folder.
+        /// The folder of the store.
         folder: String,
-        /// Its format.
+        /// The format that the store has.
         found: u64,
         /// The format that this version reads and writes.
         known: u64,
@@ -36,15 +36,15 @@ pub enum FsError {
     /// A file of the store cannot be decoded. Nothing was changed.
     #[error("{file} is damaged: {message}")]
     Damaged {
-        /// The file.
+        /// The path of the damaged file.
         file: String,
-        /// What is wrong with it.
+        /// The defect of the file.
         message: String,
     },
     /// The operating system refused an operation on a file.
     #[error("{file}: {message}")]
     Io {
-        /// The file.
+        /// The path of the file or folder.
         file: String,
         /// The error of the operating system.
         message: String,
@@ -52,7 +52,7 @@ pub enum FsError {
     /// The store could not be served.
     #[error("{message}")]
     Store {
-        /// What went wrong.
+        /// The error of the thread that serves the store.
         message: String,
     },
 }

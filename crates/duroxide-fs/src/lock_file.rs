@@ -22,7 +22,7 @@ impl LockFile {
             TryLockError::WouldBlock => FsError::InUse { folder: root.display().to_string() },
             TryLockError::Error(error) => io(error),
         })?;
-        // The process id is for people who look at the file; the file lock decides.
+        // The process id is for people who read the file; the file lock decides.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self { _held: file })
     }

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 const ORPHAN_MESSAGE_TTL: Duration = Duration::from_millis(300);
 const NONSENSE: &str = r#"{"Nonsense":1}"#;
 
-/// Opens a store in a new folder, and damages its files as somebody with an editor would.
+/// Opens a store in a new folder, and damages its files as an editor would.
 #[derive(Default)]
 struct FsFactory {
     stores: Mutex<Vec<(TempDir, Arc<FsProvider>)>>,

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use syn::{LitStr, Result, meta::ParseNestedMeta, parse::Parser};
 
-/// What an attribute was given.
+/// The arguments of an attribute.
 #[derive(Default)]
 pub(crate) struct Args {
     pub(crate) name: Option<LitStr>,
@@ -63,7 +63,7 @@ fn set(slot: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Catches the usual slips where they are made. The registry checks the rest when the handler is registered.
+/// Refuses common mistakes at compile time. The registry checks the rest when the handler is registered.
 fn check_version(version: &LitStr) -> Result<()> {
     let text = version.value();
     let core = text.split(['-', '+']).next().unwrap_or_default();

@@ -39,7 +39,7 @@ impl ToTokens for Function {
     }
 }
 
-/// The type that stands for a handler. An empty enum leaves the function's name in the value namespace alone.
+/// The type of a handler. An empty enum does not use the function's name in the value namespace.
 pub(crate) fn marker_type(attrs: &[Attribute], vis: &Visibility, ident: &Ident) -> TokenStream {
     let docs = attrs.iter().filter(|attr| attr.path().is_ident("doc"));
     let cfgs = cfgs(attrs);

@@ -1,7 +1,7 @@
 //! Refuses known sources of nondeterminism in the body of an orchestration.
 //!
 //! The guard reads tokens: it recognizes paths by how they are written, and sees neither types nor the code of functions
-//! that the body calls. What it finds is almost certainly wrong; what it does not find may be wrong all the same.
+//! that the body calls. Its findings are almost certainly mistakes; it does not find all mistakes.
 
 mod allow;
 mod maps;
@@ -19,7 +19,7 @@ use syn::{
 
 use maps::Maps;
 
-/// How one place is allowed, for every message.
+/// The hint at the end of every message: how to allow one place.
 const HOW_TO_ALLOW: &str = "if it cannot change what the orchestration does: `#[duroxide(allow_nondeterminism = \"reason\")]` on the statement";
 
 /// Checks the body of an orchestration and removes the attributes that allow something.
@@ -58,7 +58,7 @@ impl Guard {
         self.check_segments(&segments, path.span());
     }
 
-    /// Visits something that an attribute may allow.
+    /// Visits a statement or an expression that an attribute may allow.
     fn visit_allowed(&mut self, attrs: Option<&mut Vec<syn::Attribute>>, visit: impl FnOnce(&mut Self)) {
         let allowed = match attrs.map(allow::take) {
             Some(Ok(allowed)) => allowed,
@@ -74,7 +74,7 @@ impl Guard {
         self.allowed = before;
     }
 
-    /// The tokens of a macro, which may be no expressions: looks for paths.
+    /// Searches the tokens of a macro, which may be no expressions, for paths.
     fn check_tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut span = None;
@@ -179,7 +179,7 @@ impl VisitMut for Guard {
         if call.method != "step" {
             return visit_mut::visit_expr_method_call_mut(self, call);
         }
-        // The work of `ctx.step(name, || …)` is not replayed, so it may do what it likes.
+        // The work of `ctx.step(name, || …)` is not replayed, so everything is allowed in it.
         self.visit_expr_mut(&mut call.receiver);
         for argument in &mut call.args {
             let before = self.allowed;
@@ -190,7 +190,7 @@ impl VisitMut for Guard {
     }
 }
 
-/// A `select!` that chooses at random, with what to use instead.
+/// A `select!` that chooses at random, with its replacement.
 fn unbiased_select(called: &Macro) -> Option<&'static str> {
     let path: Vec<String> = called.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
     if path.last()? != "select" {

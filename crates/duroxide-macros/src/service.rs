@@ -87,7 +87,7 @@ fn take_args(attrs: &mut Vec<Attribute>) -> Result<Option<Args>> {
     Ok(Some(args))
 }
 
-/// Whether a method is an activity. One that only looks like it is refused: it would silently not be registered.
+/// Whether a method is an activity. A method that resembles one is refused: it would silently not be registered.
 fn is_activity(method: &ImplItemFn) -> Result<bool> {
     let mut inputs = method.sig.inputs.iter();
     let Some(FnArg::Receiver(receiver)) = inputs.next() else { return Ok(false) };

@@ -1,4 +1,4 @@
-//! [`Shape`]: what a handler's signature says about its input and its result.
+//! [`Shape`]: the input and the result in a handler's signature.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -117,7 +117,7 @@ impl Shape {
         }
     }
 
-    /// Names the types of a declaration without a body, which would otherwise look like unused imports.
+    /// Names the types of a declaration without a body, which the compiler would otherwise report as unused imports.
     fn used_context(&self) -> TokenStream {
         let context = &self.context;
         quote!(const _: ::core::marker::PhantomData<#context> = ::core::marker::PhantomData;)

@@ -1,14 +1,14 @@
-//! Code that does not compile, and what the compiler says about it: the words of each message stand beside the code.
+//! Code that does not compile: each file has the message of the compiler in a comment next to the code.
 //!
 //! `TRYBUILD=overwrite cargo test -p duroxide-macros --test refused` writes them anew.
 
 use std::process::Command;
 
-/// The compiler whose words are beside the code in `by_compiler`. Another one may say the same in another way.
+/// The compiler whose messages are in the files of `by_compiler`. Another one may word them differently.
 const WORDS_OF: &str = "rustc 1.95.";
 
 #[test]
-fn what_does_not_compile_says_why() {
+fn refused_code_gets_its_message() {
     let cases = trybuild::TestCases::new();
     cases.compile_fail("tests/refused/by_macro/*.rs");
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());

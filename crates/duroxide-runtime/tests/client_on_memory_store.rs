@@ -127,7 +127,7 @@ async fn exactly_one_of_several_starts_creates_the_instance() {
 
 /// 20.2
 #[tokio::test]
-async fn a_waiting_client_is_told_of_the_end() {
+async fn a_waiting_client_is_notified_of_the_end() {
     let store = memory_store();
     let client = Client::new(Arc::clone(&store));
     client.start_orchestration("order", "Order", "apples").await.unwrap();
@@ -252,7 +252,7 @@ async fn dead_letters_that_do_not_exist_are_an_error() {
 
 /// A user interface passes cursors on from outside, so a wrong one is the caller's mistake, not the store's failure.
 #[tokio::test]
-async fn instances_are_paged_and_a_cursor_of_nobody_is_refused() {
+async fn instances_are_paged_and_an_unknown_cursor_is_refused() {
     let store = memory_store();
     let client = Client::new(Arc::clone(&store));
     for instance in ["first", "second", "third"] {

@@ -138,7 +138,7 @@ async fn every_turn_and_every_activity_has_a_span_that_carries_its_ids() {
 }
 
 #[tokio::test]
-async fn what_user_code_logs_and_opens_stands_inside_its_span() {
+async fn logs_and_spans_of_user_code_are_inside_its_span() {
     let scene = Scene::new(RuntimeOptions::default()).await;
     let all = scene.spans.clone();
     let spans = scene.run("g-1", "Greeting", "Ada").await;
@@ -161,7 +161,7 @@ async fn a_turn_that_replays_says_so_and_repeats_no_trace() {
 }
 
 #[tokio::test]
-async fn spans_say_how_turns_and_activities_came_out() {
+async fn spans_have_the_outcome_of_turns_and_activities() {
     let turn = "orchestration_turn";
     for (input, activity, end) in
         [("Ada", "success", "completed"), ("nobody", "app_error", "failed"), ("panic", "app_error", "failed")]

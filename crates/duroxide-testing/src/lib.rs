@@ -2,7 +2,7 @@
 //!
 //! * [`TestCluster`]: the real runtime on a real store, on one thread and in virtual time, with crashes and faults on
 //!   request and all random numbers from one seed. [`for_seeds`] tries a crash at every await.
-//! * [`Mock`], [`TextMock`]: stand-ins for activities. [`TestActivity`]: contexts for unit tests of activities.
+//! * [`Mock`], [`TextMock`]: mocks of activities. [`TestActivity`]: contexts for unit tests of activities.
 //! * [`MockClient`]: a client for tests of code that starts orchestrations.
 //! * [`replay_dir`]: replays recorded histories with the current code.
 //! * [`verify_open_instances`]: replays every running instance of a store with new code before it is deployed.

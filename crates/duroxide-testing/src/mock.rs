@@ -1,4 +1,4 @@
-//! [`Mock`] and [`TextMock`]: stand-ins for activities.
+//! [`Mock`] and [`TextMock`]: mocks of activities.
 
 use std::{
     fmt,

@@ -18,7 +18,7 @@ use semver::Version;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// The code does not do what the history records.
+    /// The code does not make the calls of the history.
     Diverges(Box<Divergence>),
     /// No handler has this name and version.
     NoHandler {
@@ -107,7 +107,7 @@ fn replay_file(path: &Path, orchestrations: &OrchestrationRegistry) -> Result<()
     replay(history, orchestrations)
 }
 
-/// A clock that stands at the last event of a history.
+/// A clock that always shows the time of the last event of a history.
 struct ClockOf(Timestamp);
 
 impl ClockOf {

@@ -49,7 +49,7 @@ pub enum VerifyError {
 
 /// Replays every running instance of the store with these handlers, and reports the instances that cannot go on.
 ///
-/// The check only reads, so it may run beside nodes with the old code. Each instance is checked as it stands when it is
+/// The check only reads, so it may run while nodes run the old code. Each instance is checked as it is when it is
 /// read; instances that end meanwhile are left out. Only a few histories are in memory at a time. Call this function in
 /// a tokio runtime; replays use its blocking threads.
 ///

@@ -64,7 +64,7 @@
 
   document.addEventListener("htmx:beforeSwap", keep);
   document.addEventListener("htmx:afterSwap", () => { restore(); connect(); });
-  // After a failed read the page stays as it is, and the reader is told.
+  // After a failed read the page stays as it is, and shows that the read failed.
   document.addEventListener("htmx:responseError", () => { disconnect(); show("off"); });
   document.addEventListener("click", (event) => {
     if (event.target.id === "pause") {

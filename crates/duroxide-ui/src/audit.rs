@@ -1,4 +1,4 @@
-//! [`AuditEntry`]: who changed what, and when.
+//! [`AuditEntry`]: a change, its user and its time.
 
 use std::{
     fmt,
@@ -47,7 +47,7 @@ impl fmt::Display for AuditOutcome {
 
 pub(crate) type AuditHook = Arc<dyn Fn(&AuditEntry) + Send + Sync>;
 
-/// Writes an entry to the log, and hands it to the program's hook.
+/// Writes an entry to the log, and calls the program's hook with it.
 pub(crate) fn write(entry: &AuditEntry, hook: Option<&AuditHook>) {
     let at_ms = entry.at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     tracing::info!(

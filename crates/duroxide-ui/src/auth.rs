@@ -1,4 +1,4 @@
-//! [`Auth`]: who may use the console, and for what.
+//! [`Auth`]: the users of the console and their permissions.
 
 mod session;
 mod tokens;
@@ -16,7 +16,7 @@ pub(crate) use tokens::{SignIn, Tokens};
 /// The permissions of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// May look at everything and change nothing.
+    /// May read everything and change nothing.
     Viewer,
     /// May also raise, enqueue, cancel, delete and retry.
     Operator,
@@ -108,7 +108,7 @@ impl Auth {
         Self(Kind::Layer)
     }
 
-    /// Lets in everybody who can reach the address, as an operator. Only for a network whose users may do everything.
+    /// Lets in every user who can reach the address, as an operator. Only for a network whose users may do everything.
     pub fn trust_this_network() -> Self {
         Self(Kind::TrustThisNetwork)
     }
@@ -137,7 +137,7 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// The user who sent a request, and what the tokens of the user's forms are bound to.
+/// The user who sent a request, and the session that the tokens of the user's forms are bound to.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub(crate) principal: Principal,

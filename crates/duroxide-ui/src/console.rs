@@ -62,7 +62,7 @@ impl Console {
         }
     }
 
-    /// Refuses all changes, whatever the user's role.
+    /// Refuses all changes, also those of operators.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;

@@ -19,7 +19,7 @@
 //!
 //! # Security
 //!
-//! Nothing is open by default: the constructor takes an [`Auth`], which has no default. Viewers look, operators change.
+//! Nothing is open by default: the constructor takes an [`Auth`], which has no default. Viewers read, operators also change.
 //! Changes carry a token of their session and are refused from other sites, pages have a content security policy
 //! without inline script, payloads are escaped and can be hidden ([`Console::redact`]), and every change is audited
 //! ([`AuditEntry`]).

@@ -19,7 +19,7 @@ pub struct Limits {
     pub streams_max: usize,
     /// Lifetime of a live stream. The browser opens the next one, which checks the credentials again.
     pub stream_lifetime: Duration,
-    /// Interval at which a live stream looks for changes.
+    /// Interval at which a live stream reads the store for changes.
     pub stream_interval: Duration,
 }
 

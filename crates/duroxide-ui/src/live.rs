@@ -1,4 +1,4 @@
-//! Live pages: a stream of server-sent events that tells a page to load itself again.
+//! Live pages: a stream of server-sent events that makes a page reload itself.
 //!
 //! The stream carries no content: the page requests itself again, and the request passes all checks.
 

@@ -1,4 +1,4 @@
-//! A request on its way in and out: its guard, what handlers know of it, and how it is answered.
+//! A request on its way in and out: its guard, its form for handlers, and its response.
 
 pub(crate) mod changed;
 pub(crate) mod csrf;

@@ -20,7 +20,7 @@ use crate::{
     response::complete,
 };
 
-/// Who may use a route.
+/// The users who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Everybody: the login, and files that are the same in every console.

@@ -102,8 +102,8 @@ pub async fn serve(client: Client, options: &ServeOptions) -> Result<Served, Ser
     let random = || Key::random().map(|key| key.to_text()).map_err(|_| ServeError::NoRandomSource);
     let (secret, code) = (random()?, random()?);
     // A random key is long enough for a token.
-    let auth = Auth::token("whoever has the link", secret, Role::Operator)
-        .map_err(|_| ServeError::NoRandomSource)?;
+    let auth =
+        Auth::token("holder of the link", secret, Role::Operator).map_err(|_| ServeError::NoRandomSource)?;
     if let Kind::Tokens(tokens) = &auth.0 {
         tokens.add_link(&code);
     }

@@ -1,6 +1,6 @@
 //! Activities: plain, typed, and with a retry policy and a timeout per attempt.
 //!
-//! Orchestration code is replayed, so it must not touch the world itself. Activities do that: they run at least
+//! Orchestration code is replayed, so it must have no side effects. Activities have them: they run at least
 //! once, and their results are recorded exactly once.
 
 use std::{

@@ -1,4 +1,4 @@
-//! Cancellation: of an instance, down to its children, and of activities that cooperate.
+//! Cancellation: of an instance with its children, and of activities that cooperate.
 //!
 //! A cancelled orchestration ends; its open children are cancelled too; a running activity learns of it through its
 //! token and may clean up. Dropping a durable future cancels just that piece of work.
@@ -26,7 +26,7 @@ async fn impatient(ctx: OrchestrationContext, input: String) -> Result<String, S
     }
 }
 
-/// Says when it begins and when it was told to stop.
+/// Prints a line when it begins and when it was asked to stop.
 fn activities(report: UnboundedSender<String>) -> ActivityRegistry {
     ActivityRegistry::builder()
         .register("Download", move |ctx: ActivityContext, file| {

@@ -1,7 +1,7 @@
-//! Capability routing: each node gets the work it has handlers for, and what nobody can do does not wait for ever.
+//! Capability routing: each node gets the work it has handlers for, and work that no node can do does not wait for ever.
 //!
 //! With `handler_capability_filter` a node announces to the store which handlers it has. The store compares before it
-//! locks anything, so work for others costs a node nothing. What no node can take is found by the sweeper, and ended if
+//! locks an item, so work for other nodes costs a node nothing. The sweeper finds work that no node can take, and ends it if
 //! `sweep_unsupported_after` says so.
 
 use std::{
@@ -44,7 +44,7 @@ async fn start_till(store: Arc<dyn Provider>) -> Arc<Runtime> {
     Runtime::start_with_options(store, activities, orchestrations, options).await
 }
 
-/// Also ends what no node could take for a while. A real fleet says hours here: time enough for a deployment.
+/// Also ends work that no node could take for a while. A real fleet sets hours here: enough for a deployment.
 async fn start_warehouse(store: Arc<dyn Provider>) -> Arc<Runtime> {
     let pack = |_ctx, what: String| async move { Ok(format!("{what} packed in the warehouse")) };
     let activities = ActivityRegistry::builder().register("Pack", pack).build();
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let store = open(folder.path()).await?;
     let client = Client::new(store.clone());
 
-    // The till sells; it leaves alone what it cannot do.
+    // The till sells; it does not fetch work that it has no handler for.
     let till = start_till(open(folder.path()).await?).await;
     client.start_orchestration("order-1", "Ship", "a lamp").await?;
     client.start_orchestration("order-2", "Shpi", "a chair").await?;
@@ -77,7 +77,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("{} waits: {}", work.instance, work.missing);
     }
 
-    // The warehouse takes what it has handlers for, and the rest of its order comes back to the till's printer.
+    // The warehouse takes the work that it has handlers for, and the rest of its order comes back to the till's printer.
     let warehouse = start_warehouse(open(folder.path()).await?).await;
     println!("order-1: {}", client.wait_for_orchestration_typed::<String>("order-1", PATIENCE).await??);
     if let OrchestrationStatus::Failed { details, .. } =
@@ -86,7 +86,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("order-2: {}", details.display_message());
     }
 
-    // Nobody ever took a lock on what it could not do, so nothing was given back.
+    // No node locked work without a handler, so none was given back.
     println!("given back by the till: {}", stop(till).await?);
     println!("given back by the warehouse: {}", stop(warehouse).await?);
     Ok(())

@@ -1,6 +1,6 @@
 //! Continue-as-new: a loop that may run for years without its history growing.
 //!
-//! The end of one execution and the start of the next are one commit, so nothing falls in between.
+//! The end of one execution and the start of the next are one commit, so no message is lost between them.
 
 use std::{error::Error, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Custom status: a running instance says how far it is, and whoever watches is told.
+//! Custom status: a running instance shows its progress, and watching clients are notified.
 //!
 //! Each round that changes the status raises its version. A watcher passes the version it has seen and gets the newest
 //! status as soon as there is another one. Both belong to the instance, so they outlive continue-as-new.

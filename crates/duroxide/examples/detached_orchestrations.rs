@@ -1,7 +1,7 @@
-//! Detached orchestrations: started and left alone.
+//! Detached orchestrations: started without waiting for them.
 //!
 //! The start is part of the round that asked for it, so it happens exactly once. The starter has no result to wait
-//! for; whoever knows the id can ask the client.
+//! for; a client can read it by the id.
 
 use std::{error::Error, sync::Arc, time::Duration};
 

@@ -1,7 +1,7 @@
-//! Event queues: messages in order, kept until they are read, however many executions that takes.
+//! Event queues: messages in order, kept until they are read, also over several executions.
 //!
-//! Unlike an external event, a message may arrive long before anybody asks for it. Each queue name is first in, first
-//! out, and what an execution leaves unread goes with continue-as-new to the next one.
+//! Unlike an external event, a message may arrive long before the code reads it. Each queue name is first in, first
+//! out, and continue-as-new passes unread messages to the next execution.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ async fn cafe(ctx: OrchestrationContext, mut days: Vec<String>) -> Result<Vec<St
         ctx.continue_as_new_typed(&days).await?; // does not return
     }
 
-    // Asked for together, these still get the messages in the order of the questions.
+    // Reads that wait at the same time get the messages in the order of the calls.
     let complaints = vec![ctx.dequeue_event("complaints"), ctx.dequeue_event("complaints")];
     days.extend(ctx.join(complaints).await);
     Ok(days)

@@ -1,7 +1,7 @@
 //! External events: an orchestration waits for the outside world, with a deadline.
 //!
-//! An event goes to the oldest open wait of its name; one that nobody waits for yet is not kept. So subscribe first,
-//! and only then ask the world for the answer.
+//! An event goes to the oldest open wait of its name; without such a wait it is not kept. So subscribe first,
+//! and only then ask for the answer.
 
 use std::{error::Error, sync::Arc, time::Duration};
 

@@ -1,6 +1,6 @@
-//! Key-value store: what an instance wants to remember and to show, without a database of its own.
+//! Key-value store: data that an instance keeps and shows, without a database of its own.
 //!
-//! Every change is recorded, so replay sees it again. Clients read along while the instance runs and after it has
+//! Every change is recorded, so replay sees it again. Clients read the values while the instance runs and after it has
 //! ended, other instances ask for a key with a recorded read, and the keys outlive continue-as-new.
 
 use std::{
@@ -33,7 +33,7 @@ async fn cart(ctx: OrchestrationContext, _input: String) -> Result<String, Strin
     let label = format!("{} {}", address.number, address.street);
     ctx.clear_kv_value("coupon");
 
-    // Prune goes by when a key was last set: "address" and "customer" are older than this moment, "label" is not.
+    // Pruning compares the time when a key was last set: "address" and "customer" are older than this moment, "label" is not.
     ctx.schedule_timer(Duration::from_millis(20)).await;
     let now = ctx.utc_now().await?.duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
     ctx.set_kv_value("label", label);

@@ -1,4 +1,4 @@
-//! Management: find instances, look into them, remove what is no longer needed, see what could not be delivered.
+//! Management: find and inspect instances, remove old ones, see messages that could not be delivered.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -75,7 +75,7 @@ async fn clean_up(client: &Client, instance: &str) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// A message for an instance that nobody starts is kept aside, to be retried or discarded.
+/// A message for an instance that is never started becomes a dead letter, to be retried or discarded.
 async fn dead_letter(client: &Client) -> Result<(), ClientError> {
     client.raise_event("imprt-a", "Stop", "").await?;
     let letter = loop {

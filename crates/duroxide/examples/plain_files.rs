@@ -1,6 +1,6 @@
-//! A store of plain files, to look at: one folder per instance, one line per event.
+//! A store of plain files, for inspection: one folder per instance, one line per event.
 //!
-//! Needs the feature `fs`. Leave the folder where it is, stop the program in the middle, look into the files, start it again:
+//! Needs the feature `fs`. Stop the program in the middle, read the files, and start it again on the same folder:
 //! nothing is lost. One process at a time uses such a store.
 
 use std::{error::Error, fs, path::Path, sync::Arc, time::Duration};

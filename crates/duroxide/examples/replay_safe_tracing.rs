@@ -1,4 +1,4 @@
-//! Replay-safe tracing: each line comes out once, however often the code is replayed.
+//! Replay-safe tracing: each line is logged once, also if the code is replayed.
 //!
 //! The runtime here keeps no live executions, so every turn runs the code again from its first line. `println!` would
 //! repeat itself; the trace methods of the contexts do not.

@@ -1,7 +1,7 @@
-//! Sessions: activities that belong together run on one worker, where the first of them left its data.
+//! Sessions: activities of one session run on one worker, where the first of them has loaded its data.
 //!
-//! Here two runtimes share a store, as two machines would. Each keeps what it has loaded in a memory of its own, so a
-//! question that came to the other one would find nothing. If a worker dies, another takes its sessions over: code that
+//! Here two runtimes share a store, as two machines would. Each keeps its loaded data in a memory of its own, so a
+//! question to the other runtime would find no data. If a worker dies, another takes its sessions over: code that
 //! must not fail then loads again.
 
 use std::{

@@ -1,6 +1,6 @@
 //! Sub-orchestrations: an orchestration calls another one and waits for its result.
 //!
-//! A child is an instance of its own, with its own history. Its id is made from the parent's, or given.
+//! A child is an instance of its own, with its own history. Its id is derived from the parent's, or given by the code.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ async fn parent(ctx: OrchestrationContext, _input: String) -> Result<String, Str
     let again: u32 = ctx.schedule_sub_orchestration_with_id_typed("Area", "child-c", &rectangle).await?;
     lines.push(format!("areas {area} and {again}"));
 
-    // Children run in parallel like anything else, and their failures are values.
+    // Children can run in parallel, and their failures are values.
     let calls = (1..=3).map(|n| ctx.schedule_sub_orchestration("OnlyOdd", n.to_string())).collect();
     lines.push(format!("{:?}", ctx.join(calls).await));
     Ok(lines.join("\n"))

@@ -1,7 +1,7 @@
 //! System values: random ids and the time of day, recorded so that replay sees the same ones.
 //!
 //! `Uuid::new_v4()` or `SystemTime::now()` in orchestration code would give other values on every replay. These calls
-//! ask once and remember the answer. The runtime here keeps no live executions, so every turn is a replay.
+//! are made once and recorded. The runtime here keeps no live executions, so every turn is a replay.
 
 use std::{error::Error, sync::Arc, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Tags: an activity runs where its hardware is.
 //!
 //! A worker takes only what its tag filter accepts. The default filter accepts activities without a tag; the second
-//! machine here accepts nothing but `gpu`. What no worker accepts waits and blocks nothing.
+//! machine here accepts only `gpu`. An activity that no worker accepts waits and blocks nothing.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use duroxide::{TagFilter, prelude::*};
 async fn film(ctx: OrchestrationContext, _input: String) -> Result<Vec<String>, String> {
     let render = ctx.schedule_activity("Render", "the film").with_tag("gpu");
 
-    // Not held up by the tagged activity, which nobody can run yet.
+    // Not blocked by the tagged activity, which no machine can run yet.
     let mut log = vec![ctx.schedule_activity("WriteTitles", "the titles").await?];
     ctx.set_custom_status("waiting for a machine with a gpu");
 

@@ -1,6 +1,6 @@
 //! Durable timers: a pause that survives a restart.
 //!
-//! The time at which a timer fires is recorded. Here the runtime that started the timer is gone when it comes due,
+//! The time at which a timer fires is recorded. Here the runtime that started the timer has ended when it is due,
 //! and another one carries on; it could be in another process, a month later.
 
 use std::{error::Error, sync::Arc, time::Duration};

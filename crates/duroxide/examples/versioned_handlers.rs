@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = Client::new(store);
     let patience = Duration::from_secs(30);
 
-    // Begins under the policy of now, and stays with version 1.
+    // Begins under the current policy, and keeps version 1.
     client.start_orchestration("old", "Price", "").await?;
     wait_until_subscribed(&client, "old").await;
 

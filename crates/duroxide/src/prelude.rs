@@ -1,4 +1,4 @@
-//! What most programs need: `use duroxide::prelude::*;`.
+//! The items that most programs need: `use duroxide::prelude::*;`.
 
 pub use crate::{
     ActivityContext, ActivityOutcome, BackoffStrategy, CallError, Client, ClientError, DecodeError,

@@ -45,7 +45,7 @@ pub mod postgres {
 /// there are.
 ///
 /// It refuses while nodes run on the file, and the schema must not exist. See
-/// [`PostgresProvider::copy_from`](postgres::PostgresProvider::copy_from) for what is promised.
+/// [`PostgresProvider::copy_from`](postgres::PostgresProvider::copy_from) for its guarantees.
 ///
 /// # Errors
 /// See [`CopyError`](postgres::CopyError).

@@ -1,7 +1,7 @@
 //! Typed authoring: handlers and calls that the compiler checks.
 //!
 //! [`macro@crate::activity`] and [`macro@crate::orchestration`] leave a function as it is and add a type of the same name,
-//! which says under which name the handler is recorded and what goes in and out. Calls name that type, so a wrong
+//! which has the name under which the handler is recorded and the types of its values. Calls name that type, so a wrong
 //! input, a wrong output and a misspelt name do not compile:
 //!
 //! ```
@@ -45,7 +45,7 @@
 //! # Errors
 //!
 //! The error type of a handler is any type that is serializable and has a text. It is recorded as JSON inside the error
-//! text, and the caller gets it back as [`CallError::Failed`], next to what else can happen: see [`CallError`].
+//! text, and the caller gets it back as [`CallError::Failed`]; other failures have variants of their own: see [`CallError`].
 
 #[cfg(feature = "macros")]
 pub(crate) mod attributes;

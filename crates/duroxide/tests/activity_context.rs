@@ -46,7 +46,7 @@ async fn who_calls(ctx: ActivityContext, input: String) -> Result<String, String
     Ok(format!("{}@{} #{input}", ctx.orchestration_name(), ctx.orchestration_version()))
 }
 
-/// B21, 7.6: name and version are known without a look into the history.
+/// B21, 7.6: name and version are known without reading the history.
 #[tokio::test]
 async fn two_hundred_activities_read_no_history() {
     let file = File::new();
@@ -77,10 +77,10 @@ async fn ask(ctx: OrchestrationContext, input: String) -> Result<String, String>
     ctx.schedule_activity("WhoCalls", input).await
 }
 
-/// 7.6, 19.1: what a node remembers of an instance does not outlive it. Another node started its successor under the same
+/// 7.6, 19.1: a node forgets the name of a deleted instance. Another node started its successor under the same
 /// id, so this one has not seen a turn of it.
 #[tokio::test]
-async fn an_activity_is_told_the_orchestration_that_called_it_and_not_a_deleted_one_of_the_same_id() {
+async fn an_activity_gets_the_orchestration_that_called_it_and_not_a_deleted_one_of_the_same_id() {
     let file = File::new();
     let store = file.open().await;
     let client = Client::new(store.clone());

@@ -1,4 +1,4 @@
-//! What users must be told.
+//! The changelog states what changes for users.
 
 /// S0.47, S0.48: the change against immediate failure is stated, with its mitigations.
 #[test]

@@ -30,7 +30,7 @@ use crate::fixture::{
 };
 
 const CLIENTS: usize = 4;
-/// 1,000 executions. Each is handed all that are unread (8.3), so that most of the time goes into carrying them.
+/// 1,000 executions. Each gets all unread messages (8.3), so most of the time is spent on carrying them.
 const MESSAGES_EACH: u32 = 250;
 /// Turns and crashes between the starts of two executions, roughly.
 const COMMITS_BETWEEN_STARTS: u64 = 4;
@@ -70,9 +70,9 @@ async fn reader(ctx: OrchestrationContext, mut read: Read) -> Result<String, Str
 /// Which methods the provider has, of those that it need not have.
 #[derive(Debug, Clone, Copy)]
 enum Methods {
-    /// All that the store has: batches, whole rounds, and nodes that are known. A node that is gone holds nothing.
+    /// All methods of the store: batches, whole rounds, and nodes. The locks of a dead node end at once.
     All,
-    /// None. What a node held when it crashed is free when its lease has ended.
+    /// None. The locks of a crashed node end with their leases.
     RequiredOnly,
 }
 
@@ -165,7 +165,7 @@ async fn send(client: Client, number_of_client: usize) -> Duration {
     slowest
 }
 
-/// Sends all messages while somebody deletes whatever has ended, and lets the reader end when it has read them. Returns how
+/// Sends all messages while another task deletes ended instances, and lets the reader end when it has read them. Returns how
 /// long the slowest call took.
 async fn act_from_outside(client: &Client, announced: &Notify) -> Duration {
     let sending = async {
@@ -241,7 +241,7 @@ async fn the_same_holds_for_a_provider_without_rounds() {
     nothing_falls_between(Methods::RequiredOnly).await;
 }
 
-/// Counts in three ways what goes on from one execution to the next: by its input, its key-value store and its queue.
+/// Counts executions in three ways: by the input, the key-value store and the queue.
 async fn heir(ctx: OrchestrationContext, count: u32) -> Result<String, String> {
     let kept = ctx.get_kv_value("count");
     let message: u32 = ctx.dequeue_event_typed("numbers").await;
@@ -289,7 +289,7 @@ async fn reads_of_a_chain(options: RuntimeOptions) -> u64 {
 }
 
 /// 2.14, 8.1, 8.3: the node that has committed the start of an execution knows it, and gives it to the next turn as it would
-/// be read. Commits are answered before what they made ready is handed out, so on one thread it is always there in time.
+/// be read. Commits are answered before the items that they made ready are claimed, so on one thread it is always there in time.
 #[tokio::test]
 async fn a_successor_is_not_read_back_by_the_node_that_began_it() {
     assert_eq!(reads_of_a_chain(quick_options()).await, 0);

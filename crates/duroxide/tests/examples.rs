@@ -1,4 +1,4 @@
-//! Every example runs, and prints what it promises.
+//! Every example runs, and prints the expected output.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
@@ -328,7 +328,7 @@ fn replay_safe_tracing() {
     }
 }
 
-/// The main job: the example itself checks what ran how often and fails if anything is off.
+/// The example itself counts the runs of each activity and fails if a count is wrong.
 #[test]
 fn crash_and_resume() {
     let output = run("crash_and_resume");

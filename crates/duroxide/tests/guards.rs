@@ -1,10 +1,10 @@
-//! What work costs the store, counted in statements and commits, which no busy machine changes.
+//! The cost of work for the store, counted in statements and commits, which do not depend on the load of the machine.
 //!
-//! Each number is a guard: it was measured, and is raised only with a reason. What a machine does between two counts can
+//! Each number is a guard: it was measured, and is raised only with a reason. Events between two counts can
 //! only add to them (a fetch that comes too late for a hand-over costs a transaction more), so the cheapest of several
 //! rounds counts.
 //!
-//! Guards that stand elsewhere: history reads of a turn on a cached execution (`history_reads`), polls of a fan-in
+//! Guards in other suites: history reads of a turn on a cached execution (`history_reads`), polls of a fan-in
 //! child (`duroxide-core`), statements of a claim, a commit and a due timer (`duroxide-sqlite`, `plans` and `timers`).
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
@@ -37,18 +37,18 @@ use fixture::{File, ended, final_snapshot, node, output};
 
 /// One activity, alone: start, first turn, activity, last turn.
 const COMMITS_PER_HELLO: usize = 4;
-/// The same, with everything that a client waiting for the end reads, and with looks for changes by other processes, of
+/// The same, with all reads of a client that waits for the end, and with polls for changes by other processes, of
 /// which a slow machine makes some more.
 const STATEMENTS_PER_HELLO: usize = 64;
-/// Its first and its last.
+/// The first and the last turn.
 const TURNS_PER_HELLO: usize = 2;
-/// Whoever started it here and waits for it is told the end, with all that a look would show.
+/// The notification of the end has the status that a read would return, if the process started the instance itself.
 const STATUS_READS_PER_HELLO: usize = 0;
 /// One more activity of a running orchestration: it is claimed and acknowledged, and its result is a turn.
 const STATEMENTS_PER_ACTIVITY: usize = 35;
 const COMMITS_PER_ACTIVITY: usize = 2;
-/// A node that waits for work on a file that others may write: word that it lives, and looks for their changes, which are
-/// rare where the system tells of writes. Its own are told too, six in a minute, and nine looks follow each.
+/// A node that waits for work on a file that other processes may write: heartbeats, and polls for their changes, which are
+/// rare where the system reports writes. It also reports the six writes of this node in a minute, each followed by nine polls.
 const STATEMENTS_PER_IDLE_MINUTE: usize = if cfg!(target_os = "linux") { 195 } else { 345 };
 
 /// A store on a file whose statements are kept. It has no readers of its own, so reads are kept too.
@@ -58,7 +58,7 @@ struct Traced {
     _file: File,
 }
 
-/// What was done since the last look.
+/// The statements and commits since the last count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cost {
     statements: usize,
@@ -157,15 +157,15 @@ async fn a_hello_costs_four_commits_and_a_fixed_number_of_statements() {
     let cost = cheapest(&costs);
     assert!(cost.commits <= COMMITS_PER_HELLO, "{cost:?} of {costs:?}");
     assert!(cost.statements <= STATEMENTS_PER_HELLO, "{cost:?} of {costs:?}");
-    // On a busy machine someone may look before it is told.
+    // On a busy machine a client may read before it is notified.
     costs.sort_unstable_by_key(|cost| cost.status_reads);
     assert_eq!(costs[costs.len() / 2].status_reads, STATUS_READS_PER_HELLO, "{costs:?}");
     final_snapshot(runtime).await;
 }
 
-/// B22: that holds for many at once too, whose ends are committed together.
+/// B22: the same for many instances at once, whose ends are committed together.
 #[tokio::test(flavor = "multi_thread")]
-async fn many_who_wait_read_nothing() {
+async fn many_waiting_clients_read_no_status() {
     const MANY: usize = 100;
     let traced = Traced::new();
     let runtime = traced.node().await;
@@ -174,7 +174,7 @@ async fn many_who_wait_read_nothing() {
         let statements = traced.hellos(round, MANY).await;
         reads.push(statements.iter().filter(|sql| sql.contains("JOIN custom_status")).count());
     }
-    // A machine that is busy for seconds lets some look again.
+    // On a machine that is busy for seconds some clients read again.
     assert!(reads.contains(&(STATUS_READS_PER_HELLO * MANY)), "{reads:?} reads of {MANY}");
     final_snapshot(runtime).await;
 }
@@ -202,7 +202,7 @@ async fn of_many_at_once_each_turn_is_claimed_once() {
     final_snapshot(runtime).await;
 }
 
-/// B21: a turn late in a long history costs what an early one costs, and reads none of it.
+/// B21: a turn late in a long history costs the same as an early one, and reads no event.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_costs_a_fixed_number_of_statements_whatever_the_history() {
     const SHORT: usize = 5;
@@ -250,10 +250,10 @@ fn run_until(store: &mut StoreDriver, clock: &ManualClock, end: Timestamp) {
     }
 }
 
-/// D9: while its time stands still a store does not look by itself for what others did; it is told.
+/// D9: while its time stands still a store does not poll for changes by other processes; the system notifies it.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_store_that_waits_hears_of_work_from_another_process() {
+fn a_waiting_store_is_notified_of_work_from_another_process() {
     let file = File::new();
     let clock = Arc::new(ManualClock(AtomicU64::new(1_000_000_000_000)));
     let on_file = || {

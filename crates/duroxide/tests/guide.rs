@@ -1,4 +1,4 @@
-//! The guide in `docs/` says what it must say, and its links lead somewhere. Its snippets are doctests of the library.
+//! The guide in `docs/` states required facts, and its links lead somewhere. Its snippets are doctests of the library.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
@@ -74,7 +74,7 @@ fn every_link_leads_somewhere() {
     }
 }
 
-/// S0.47, S0.48: the change against immediate failure, and what to do about it.
+/// S0.47, S0.48: an unregistered handler no longer fails at once, and how to find it sooner.
 #[test]
 fn the_guide_says_how_unregistered_handlers_end() {
     assert_says(
@@ -90,24 +90,24 @@ fn the_guide_says_how_unregistered_handlers_end() {
     );
 }
 
-/// S3.29, S3.43: how executions are drained that no node takes. S2.11, S2.12: what a breaking engine change is.
+/// S3.29, S3.43: how executions are drained that no node takes. S2.11, S2.12: the definition of a breaking engine change.
 #[test]
-fn the_guide_says_how_to_drain_and_what_breaks() {
+fn the_guide_says_how_to_drain_and_names_breaking_changes() {
     assert_says(
         "versioning.md",
         &[
             "Widen the range of one node.",
-            "What it cannot decode is given back each second and ends after `max_attempts` as poison",
-            "A range above the own build is logged as a WARN at start.",
+            "An execution whose history cannot be decoded is given back each second, too, and ends after `max_attempts` as poison",
+            "A range that ends above the node's own version is logged as a WARN at start.",
             "how timers, selects, joins or events are matched",
             "Deploy node by node.",
         ],
     );
 }
 
-/// S3.5: what filtering does not aim at.
+/// S3.5: the limits of filtering.
 #[test]
-fn the_guide_says_what_filtering_does_not_do() {
+fn the_guide_names_the_limits_of_filtering() {
     assert_says(
         "versioning.md",
         &[
@@ -125,8 +125,8 @@ fn the_guide_says_which_rules_an_execution_keeps() {
         "versioning.md",
         &[
             "Executions that an older version started retry such an error as they always did",
-            "may go by rules that the node does not know",
-            "the versions are stored beside the executions, so no history is read",
+            "may follow rules that the node does not know",
+            "the versions are stored with the executions, so no history is read",
         ],
     );
 }
@@ -137,14 +137,14 @@ fn the_guide_says_how_to_undo_work_and_who_installs_a_logger() {
     assert_says(
         "writing-orchestrations.md",
         &[
-            "A compensation that is started at once then runs beside the work that it undoes",
+            "A compensation that is started at once then runs at the same time as the work that it undoes",
             "cancel_and_wait",
         ],
     );
     assert_says("operating.md", &["leaves the choice of a subscriber to the program"]);
 }
 
-/// S3.39: both requirements of filtering are told to authors of providers, with how they are tested.
+/// S3.39: the page for authors of providers has both requirements of filtering, with their tests.
 #[test]
 fn the_provider_page_says_filter_first_and_surface_decode_errors() {
     assert_says(

@@ -12,12 +12,12 @@ use serde::{Serialize, Serializer, ser::SerializeSeq as _};
 
 const MIB: usize = 1 << 20;
 
-/// A gigabyte that nobody has written to, so that it occupies next to nothing itself.
+/// A gigabyte of untouched memory, which occupies almost none itself.
 fn gigabyte() -> String {
     String::from_utf8(vec![0; 1 << 30]).expect("NUL is a character")
 }
 
-/// A value whose text would have 32 MiB, made of one piece again and again.
+/// A value whose text would have 32 MiB, made of one repeated piece.
 struct Repeated;
 
 impl Serialize for Repeated {

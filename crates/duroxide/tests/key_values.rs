@@ -72,7 +72,7 @@ async fn the_key_limit_counts_over_turns_and_executions() {
     runtime.shutdown(None).await;
 }
 
-/// Prunes what is older than now, in the turn that sets a key, and in the same turn again.
+/// Prunes keys that are older than now, in the turn that sets a key, and in the same turn again.
 async fn prunes(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
     ctx.set_kv_value("a", "1");
     ctx.schedule_timer(Duration::from_millis(50)).await;

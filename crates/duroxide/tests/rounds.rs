@@ -1,4 +1,4 @@
-//! S4: rounds are all or nothing, whatever fails around them.
+//! S4: rounds are all or nothing, for every failure around them.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 #![allow(unreachable_pub, reason = "the fixture is shared with other tests")]
@@ -101,7 +101,7 @@ impl Intercept for Fails {
     }
 }
 
-/// Runs the workflow under this failure and checks what is recorded.
+/// Runs the workflow under this failure and checks its history.
 async fn survives(method: &'static str, side: Side, first: u32, times: u32) {
     let file = File::new();
     let inner = file.open().await;
@@ -193,7 +193,7 @@ async fn waits_twice(ctx: OrchestrationContext, _input: String) -> Result<String
     Ok(first)
 }
 
-/// S4.12, S4.18, S4.28, S4.31, S4.42, C14, C15: early and late events are recorded and reach nobody; each raise counts.
+/// S4.12, S4.18, S4.28, S4.31, S4.42, C14, C15: early and late events are recorded but not delivered; each raise counts.
 #[tokio::test]
 async fn early_late_and_duplicate_events() {
     let file = File::new();

@@ -1,4 +1,4 @@
-//! Sessions, seen from outside: who runs their activities, how many at once, and how they change hands (13).
+//! Sessions end to end: the worker of their activities, their number, and how they change owners (13).
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 #![allow(unreachable_pub, reason = "the fixture is shared with other tests")]
@@ -29,7 +29,7 @@ use fixture::{
 };
 use tokio::sync::{Notify, watch};
 
-/// Who ran what: session, worker.
+/// The runs of activities: session, worker.
 type Visits = Arc<Mutex<Vec<(String, String)>>>;
 
 fn noting(visits: &Visits) -> ActivityRegistry {
@@ -167,7 +167,7 @@ impl House {
     }
 }
 
-/// 13.3: a node has no more sessions in flight than it may. At the limit it still takes what has no session.
+/// 13.3: a node has no more sessions in flight than it may. At the limit it still takes activities without a session.
 #[tokio::test]
 async fn capacity_bounds_sessions_and_holds_up_nothing_else() {
     for (store, _file) in all_stores().await {
@@ -246,7 +246,7 @@ fn short_leases(name: &str, tags: TagFilter) -> RuntimeOptions {
     }
 }
 
-/// 13.2: a session that nobody uses is not renewed for ever, although its owner lives. Until it is idle it stays with him.
+/// 13.2: an unused session is not renewed for ever, although its owner lives. Until it is idle its owner keeps it.
 async fn an_idle_session_is_released_to_others(store: Arc<dyn Provider>) {
     let visits = Visits::default();
     let began = Instant::now();

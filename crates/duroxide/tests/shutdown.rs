@@ -34,7 +34,7 @@ struct Blocking {
 }
 
 impl Blocking {
-    /// `spawned` blocks a thread of tokio's pool for blocking code, which nobody can abort; otherwise the activity's own task
+    /// `spawned` blocks a thread of tokio's pool for blocking code, which cannot be aborted; otherwise the activity's own task
     /// blocks.
     fn new(spawned: bool) -> Self {
         let (began, begins) = unbounded_channel();
@@ -139,7 +139,7 @@ fn a_shutdown_with_a_timeout_waits_for_an_activity_that_blocks_its_thread_too() 
     shut_down_blocked(false, 1, 1);
 }
 
-/// What an activity handed its context to belongs to the node as well.
+/// A task that has the context of an activity belongs to the node as well.
 #[test]
 fn a_shutdown_waits_for_blocking_code_that_holds_the_context_of_its_activity() {
     shut_down_blocked(true, 0, 1);

@@ -1,4 +1,4 @@
-//! Trace contexts in the store: who gets one, who gets a plain input, and what is stored without one.
+//! Trace contexts in the store: which rows have one, which inputs are plain, and the bytes without one.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "this is a test")]
 
@@ -27,7 +27,7 @@ struct Node {
 }
 
 impl Node {
-    /// Each handler hands its input on, so that the output shows what reached the last of them.
+    /// Each handler passes its input on, so that the output shows the input of the last one.
     async fn start() -> Self {
         let activities = ActivityRegistry::builder()
             .register("Echo", |_ctx, input: String| async move { Ok(input) })
@@ -49,7 +49,7 @@ impl Node {
         Self { client: Client::new(store.clone()), store, runtime }
     }
 
-    /// Runs `Root` and the detached orchestration. Both must return what they were given.
+    /// Runs `Root` and the detached orchestration. Both must return their input.
     async fn run(&self, client: &Client, input: &str) {
         client.start_orchestration("root", "Root", input).await.unwrap();
         for instance in ["root", "detached"] {
@@ -81,7 +81,7 @@ async fn every_execution_records_the_callers_context_and_all_code_gets_the_plain
     for (instance, execution_id) in EXECUTIONS {
         let stored = node.stored_context(instance, execution_id).await;
         assert_eq!(stored.as_deref(), Some(format!("{PARENT},rojo=1").as_str()), "{instance} {execution_id}");
-        // What clients read is what the code got.
+        // Clients read the input that the code got.
         let history = node.client.read_execution_history(instance, execution_id).await.unwrap();
         let EventKind::OrchestrationStarted { input, .. } = &history.first().unwrap().kind else { panic!() };
         assert_eq!(input, "in");
@@ -127,7 +127,7 @@ async fn an_input_that_looks_like_a_trace_is_an_input() {
     node.runtime.shutdown(None).await;
 }
 
-/// The same with a context: the input is nobody else's.
+/// The same with a context, which must not change the input.
 #[tokio::test]
 async fn a_traced_input_that_looks_like_a_trace_keeps_both() {
     let node = Node::start().await;

@@ -1,4 +1,4 @@
-//! A disk in memory: files, what of them is durable, and what goes wrong.
+//! A disk in memory: files, their durable content, and injected faults.
 
 mod content;
 mod handle;
@@ -26,7 +26,7 @@ pub struct Disk {
     vfs: String,
 }
 
-/// What a power cut leaves of that which was not synced.
+/// The unsynced changes that a power cut leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Survival {
     /// Nothing.
@@ -77,7 +77,7 @@ impl Disk {
         self.state.lock().power
     }
 
-    /// Has operations fail. Replaces what was injected before.
+    /// Lets operations fail. Replaces the faults that were injected before.
     pub fn inject(&self, fault: Fault) {
         let mut state = self.state.lock();
         state.fault = Some(fault);
@@ -126,7 +126,7 @@ impl fmt::Debug for Disk {
 pub(crate) struct SharedState(pub(crate) Arc<Mutex<State>>);
 
 impl SharedState {
-    /// A test that panicked elsewhere leaves the disk as it was; what it shows is still true.
+    /// Ignores a poisoned lock: a test that panicked elsewhere leaves the content of the disk consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,7 +136,7 @@ impl SharedState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HandleId(u64);
 
-/// A file, whatever its name. Numbers are not used again.
+/// Identifies a file independently of its name. Numbers are not used again.
 type FileId = usize;
 
 pub(crate) struct State {
@@ -159,7 +159,7 @@ struct File {
     shared_memory: SharedMemory,
 }
 
-/// What becomes of an operation that was not refused.
+/// The outcome of an operation that was not refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Happens,
@@ -184,7 +184,7 @@ impl Default for State {
 }
 
 impl State {
-    /// Counts an operation and decides what becomes of it.
+    /// Counts an operation and decides its outcome.
     fn attempt(&mut self, operation: Operation) -> Result<Fate, DiskError> {
         self.check_power()?;
         self.operations += 1;

@@ -15,7 +15,7 @@ pub enum Operation {
     Delete,
 }
 
-/// How an operation fails. It then has no effect, except that what a failed sync was to make durable never will be.
+/// How an operation fails. It then has no effect, except that the changes of a failed sync never become durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskError {
     /// `SQLITE_IOERR_*`.
@@ -38,7 +38,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The n-th operation from now on fails, whatever it is.
+    /// The n-th operation from now on fails, of any kind.
     pub fn once_at(nth: u64, error: DiskError) -> Self {
         Self { on: None, nth, times: Some(1), error }
     }

@@ -1,10 +1,10 @@
 //! Disks for SQLite that lose power, fail and run full where a test says so.
 //!
-//! A [`Disk`] is a flat directory of files in memory, registered with SQLite as a VFS of its own. It keeps what has
-//! been synced apart from what has only been written:
+//! A [`Disk`] is a flat directory of files in memory, registered with SQLite as a VFS of its own. It keeps the bytes that have
+//! been synced apart from those that have only been written:
 //!
 //! * [`Disk::cut_power_at`] ends everything at the n-th operation that would change the disk, and
-//!   [`Disk::after_power_cut`] gives a new disk with what survived: exactly what was synced, or beside it an arbitrary
+//!   [`Disk::after_power_cut`] gives a new disk with the surviving bytes: exactly the synced ones, or in addition an arbitrary
 //!   part of the rest, torn at the bounds of sectors and inside them;
 //! * [`Disk::inject`] fails an operation, once or from then on, with an I/O error or a full disk.
 //!

@@ -27,7 +27,7 @@ use crate::{
 
 const PATH_BYTES_MAX: c_int = 512;
 
-/// What a VFS knows of its disk. The registration lives as long as the process, because a connection may outlive the
+/// The reference of a VFS to its disk. The registration lives as long as the process, because a connection may outlive the
 /// disk; the disk's content does not.
 type Registered = Weak<std::sync::Mutex<State>>;
 

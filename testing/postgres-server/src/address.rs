@@ -1,4 +1,4 @@
-//! Where a server listens, as one process tells another.
+//! The address of a server, passed from one process to another.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ impl Address {
         Some(Self::parse(&text).unwrap_or_else(|| panic!("{OF_TEST_RUN} is no address: {text}")))
     }
 
-    /// The environment variable that tells child processes of this server.
+    /// The environment variable with the address, for child processes.
     pub fn variable(&self) -> (&'static str, String) {
         (OF_TEST_RUN, format!("{}:{}", self.port, self.folder.display()))
     }

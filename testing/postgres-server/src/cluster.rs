@@ -26,7 +26,7 @@ log_min_messages = warning
 deadlock_timeout = 200ms
 ";
 
-/// Another process may take the port between our look and the start.
+/// Another process may take the port between our check and the start.
 const PORT_ATTEMPTS: usize = 5;
 
 #[derive(Debug)]

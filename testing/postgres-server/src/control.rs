@@ -1,4 +1,4 @@
-//! What tests do to a server of their own.
+//! Controls a test's own server: stop, restart, promote and the like.
 
 use std::{fs, process::Command};
 
@@ -57,7 +57,7 @@ impl Server {
         self.restart_immediately();
     }
 
-    /// Lets nobody in over TCP without a password. The socket stays open to everybody.
+    /// Requires a password over TCP. The socket stays open without one.
     ///
     /// # Panics
     /// If the server was not started by [`Server::own`].

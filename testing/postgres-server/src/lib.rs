@@ -2,7 +2,7 @@
 //!
 //! [`server`] gives the server that the program `postgres-server` has started for a whole test run, or starts one for this
 //! test process. [`Server::own`] starts another one, for tests that stop, restart or promote it. A server listens on a
-//! Unix socket in its own folder and on a free loopback port, so servers run beside each other. A watchdog process stops
+//! Unix socket in its own folder and on a free loopback port, so several servers can run at the same time. A watchdog process stops
 //! the server and deletes its folder when the process that started it ends, however that ends.
 //!
 //! The installed programs are used (`/usr/lib/postgresql/*/bin`, or those in `PATH`), or those in the folder that
@@ -98,7 +98,7 @@ impl Server {
         format!("host=127.0.0.1 port={} user=postgres dbname=postgres", self.address.port)
     }
 
-    /// A schema name that no other test uses, in this process or in another one. Nobody has made the schema.
+    /// A schema name that no other test uses, in this process or in another one. The schema does not exist yet.
     pub fn fresh_schema(&self) -> String {
         static MADE: AtomicU64 = AtomicU64::new(0);
         // A process id may be given again in a long test run, but not within a millisecond.

@@ -10,7 +10,7 @@ fn main() -> ExitCode {
         eprintln!("usage: postgres-server <command> [arguments]");
         return ExitCode::FAILURE;
     };
-    // Where PostgreSQL is missing, the tests themselves say what that means.
+    // Where PostgreSQL is missing, the tests themselves skip or fail.
     let server = postgres_server::Server::own();
     let mut command = Command::new(program);
     command.args(words).envs(server.as_ref().map(|server| server.address().variable()));

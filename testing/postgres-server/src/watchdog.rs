@@ -9,7 +9,8 @@ use std::{
 use crate::{programs::Programs, user::User};
 
 /// Waits until standard input ends, which happens when the test process ends in any way, then stops the server by its
-/// data folder and deletes everything. Processes that a test has frozen would not hear of it. A signal to the test's process group must not end the watchdog first.
+/// data folder and deletes everything. It resumes processes that a test has stopped, because they would ignore the request.
+/// A signal to the test's process group must not end the watchdog first.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 read -r _

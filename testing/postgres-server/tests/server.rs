@@ -59,7 +59,7 @@ fn a_killed_process_leaves_no_server() {
     let pid = postmaster.lines().next().unwrap().to_owned();
     process.kill().unwrap();
     process.wait().unwrap();
-    // Nobody tells of the end of a process that is not our child, so it is looked for.
+    // There is no notification of the end of a process that is not our child, so the test polls.
     let begin = Instant::now();
     while Path::new(&folder).exists() || Path::new("/proc").join(&pid).exists() {
         assert!(begin.elapsed() < Duration::from_secs(60), "server {pid} is still there: {folder}");

@@ -7,7 +7,7 @@ use super::program::Programs;
 pub(super) const DURARE: &str =
     "build --release --locked --manifest-path bench/durare/Cargo.toml --target-dir bench/target";
 
-/// Builds what is needed, into one shared target folder.
+/// Builds the needed packages, into one shared target folder.
 pub(super) fn programs(with_published: bool) -> Result<Programs, String> {
     Step::cargo(
         "Building the workloads against ours",

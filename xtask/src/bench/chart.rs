@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worse_points_to_the_other_side() {
+    fn a_worse_figure_points_to_the_other_side() {
         let svg = draw("t", &[bar(0.5, None)]);
         assert!(svg.contains("class=\"worse\""), "{svg}");
         assert_eq!(Scale::over(&[bar(0.5, None)]).powers(), -1..=1);

@@ -1,4 +1,4 @@
-//! The place in `PERFORMANCE.md` where a run's table stands.
+//! The place of a run's table in `PERFORMANCE.md`.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ pub(super) fn update(results: &Results) -> Result<(), String> {
     fs::write(DOCUMENT, text).map_err(|error| format!("cannot write {DOCUMENT}: {error}"))
 }
 
-/// Replaces what stands between a profile's two marks.
+/// Replaces the text between a profile's two marks.
 fn fill(text: &str, profile: &str, content: &str) -> Result<String, String> {
     let (begin, end) = (format!("<!-- {profile}: begin -->\n"), format!("<!-- {profile}: end -->"));
     let missing = || format!("{DOCUMENT} has no marks for {profile}");

@@ -1,4 +1,4 @@
-//! What each store promises, and how often it really asks the disk to sync.
+//! The durability of each store, and how often it really asks the disk to sync.
 
 use std::{
     fmt, fs,

@@ -13,11 +13,11 @@ pub(super) struct Machine {
     pub(super) file_system: String,
     pub(super) rustc: String,
     pub(super) commit: String,
-    /// How many tasks wanted a core in the minute before: what else the machine was doing.
+    /// The load average of the minute before: other work of the machine.
     pub(super) load_before: String,
 }
 
-/// Asks the system; what it does not tell is unknown.
+/// Asks the system; a missing answer is shown as unknown.
 pub(super) fn describe() -> Machine {
     Machine {
         cores: thread::available_parallelism().map_or(0, usize::from),

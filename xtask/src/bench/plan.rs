@@ -1,4 +1,4 @@
-//! What is measured: rows of a table, each a workload with its sizes.
+//! The plan of a run: rows of a table, each a workload with its sizes.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::verdict::Target;
 
 mod rows;
 
-/// Whose figures stand in a column.
+/// The implementation whose figures a column has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Side {
@@ -46,7 +46,7 @@ impl Side {
         }
     }
 
-    /// Whether these are figures of another crate, beside which ours are shown.
+    /// Whether these are figures of another crate, with which ours are compared.
     pub(super) fn is_other_crate(self) -> bool {
         match self {
             Self::Published | Self::Durare | Self::DurareFull => true,
@@ -96,7 +96,7 @@ pub(super) struct Row {
     /// The name by which `--only` chooses it; several rows may share one.
     pub(super) name: &'static str,
     pub(super) title: String,
-    /// What is run for us, and for the published crate where that differs.
+    /// The arguments for ours, and for the published crate where they differ.
     pub(super) sizes: &'static str,
     pub(super) lines: Vec<Line>,
     pub(super) repeat: usize,
@@ -106,7 +106,7 @@ pub(super) struct Row {
 /// A figure of a workload as the table shows it.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Line {
-    /// What this line adds to the row's title.
+    /// The suffix of this line to the row's title.
     pub(super) label: &'static str,
     pub(super) figure: Figure,
     pub(super) target: Option<Target>,
@@ -135,7 +135,7 @@ impl Line {
     }
 }
 
-/// What is run for one column of a row.
+/// The arguments for one column of a row.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct SideRun {
     pub(super) side: Side,

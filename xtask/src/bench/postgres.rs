@@ -1,4 +1,4 @@
-//! `cargo xtask bench --postgres`: ours beside two registry crates on one PostgreSQL server.
+//! `cargo xtask bench --postgres`: ours and two registry crates on one PostgreSQL server.
 
 mod cases;
 mod delay;
@@ -22,7 +22,7 @@ const RESULTS: &str = "bench/results/postgres.md";
 const ROUNDS: usize = 3;
 /// Tells a workload where the database is.
 const URL: &str = "DUROXIDE_BENCH_POSTGRES";
-/// Only commits that wait for the disk are compared. The rest is what an operator gives a server first.
+/// Only commits that wait for the disk are compared. The other settings are the usual ones of a production server.
 const SETTINGS: &str = "shared_buffers = 256MB
 max_connections = 100
 max_wal_size = 2GB

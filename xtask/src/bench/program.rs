@@ -1,4 +1,4 @@
-//! Running a workload as a process of its own and reading what it prints.
+//! Runs a workload as a process of its own and reads its output.
 
 use std::{
     io::Read,
@@ -32,7 +32,7 @@ impl Programs {
         })
     }
 
-    /// Runs a workload once. What goes wrong is its result, so that one workload never ends the whole run.
+    /// Runs a workload once. A failure is a result, so that one workload never ends the whole run.
     pub(super) fn run(&self, side: Side, args: &str, scratch: &Path) -> Result<Report, String> {
         settle_disk();
         let mut command = Command::new(self.path(side));
@@ -42,14 +42,14 @@ impl Programs {
     }
 }
 
-/// What the run before left for the system to write must not be what this one's syncs wait for: an implementation that
+/// The syncs of a run must not wait for data that the run before left unwritten: an implementation that
 /// does not sync would be measured without its writes, and the next one with them. Where there is no such command the
 /// figures are only less steady.
 fn settle_disk() {
     let _ = Command::new("sync").status();
 }
 
-/// What a workload was called with, without the folder: that is this machine's, and no part of what is measured.
+/// The arguments of a workload without the folder, which differs between machines and is not measured.
 fn portable(command: String, scratch: &Path) -> String {
     match command.strip_suffix(&format!(" --folder {}", scratch.display())) {
         Some(portable) => portable.to_owned(),
@@ -95,12 +95,12 @@ fn wait(child: &mut Child) -> Result<String, String> {
     }
 }
 
-/// Reads a pipe to its end beside the waiting, because a full pipe would stop the child.
+/// Reads a pipe to its end during the wait, because a full pipe would stop the child.
 fn collect(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before an error is still worth reading.
+            // Output before an error is kept.
             let _ = pipe.read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()

@@ -1,4 +1,4 @@
-//! What was measured, as it is kept.
+//! The stored results of a run.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ impl Measured {
         line.target.as_ref()?.judge(ours, self.ratio(line))
     }
 
-    /// What a line is called in the table and the chart.
+    /// The title of a line in the table and the chart.
     pub(super) fn title(&self, line: &Line) -> String {
         if line.label.is_empty() {
             self.row.title.clone()
@@ -95,14 +95,14 @@ impl Cell {
         self.reports().map(|report| report.failed).sum()
     }
 
-    /// What went wrong, run by run.
+    /// The errors, run by run.
     pub(super) fn problems(&self) -> impl Iterator<Item = &str> {
         let errors = self.runs.iter().filter_map(|run| run.as_ref().err().map(String::as_str));
         errors.chain(self.reports().flat_map(|report| report.problems.iter().map(String::as_str)))
     }
 }
 
-/// What a workload says about one run. The other end is `bench/workloads/report.rs`.
+/// The JSON line of one run, written by `bench/workloads/report.rs`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) implementation: String,

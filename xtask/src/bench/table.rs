@@ -8,7 +8,7 @@ use super::{
     sample::Sample,
 };
 
-/// The whole report: the table, what went wrong, and under which conditions it was measured.
+/// The whole report: the table, the errors, and the conditions of the measurement.
 pub(super) fn render(results: &Results) -> String {
     let mut text = String::new();
     text += "| workload | size | unit | other crate | ours FULL | ratio | target | | ours NORMAL | ours memory |\n";
@@ -62,7 +62,7 @@ fn spread(sample: &Sample) -> String {
     format!("{} ({}–{})", number(sample.median), number(sample.min), number(sample.max))
 }
 
-/// What failed first in each cell, by the command that shows it again; the table has the numbers.
+/// The first failure in each cell, with the command that repeats it; the table has the numbers.
 fn problems(results: &Results) -> String {
     let mut text = String::new();
     for measured in &results.rows {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_instances_stand_beside_the_figure() {
+    fn failed_instances_are_shown_with_the_figure() {
         let text = render(&fixture::results());
         assert!(text.contains("2.00, 3 of 1,000 failed"), "{text}");
     }

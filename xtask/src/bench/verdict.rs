@@ -1,4 +1,4 @@
-//! What we want to reach, and whether we did.
+//! Targets, and whether they were met.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::table::number;
 
-/// What the row is to reach at FULL.
+/// The target of the row at FULL.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) enum Target {
     /// At least so many times better than the published crate.
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_judged() {
+    fn a_missing_figure_gets_no_verdict() {
         assert_eq!(Target::Times(50.0).judge(Some(1.0), None), None);
         assert_eq!(Target::Below(3.0).judge(None, None), None);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::id::{is_id, parent};
 
-/// What stands in the text of an item that a benchmark or a document shows instead of a test.
+/// The mark in the text of an item that a benchmark or a document shows instead of a test.
 const SHOWN_ELSEWHERE: &str = "(shown by ";
 
 /// All defined ids. An id is defined by a list item that begins with the id in bold.
@@ -53,7 +53,7 @@ impl Definitions {
         needed.map(|(id, definition)| (id.as_str(), definition.path.as_str()))
     }
 
-    /// What is wrong with the documents themselves.
+    /// The errors in the documents themselves.
     pub(super) fn repeated(&self) -> impl Iterator<Item = String> {
         self.repeated.iter().map(|(path, id)| format!("{path} defines {id} a second time"))
     }

@@ -5,10 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What cites: sources and documents.
+/// Extensions of files with citations: sources and documents.
 const KINDS: [&str; 3] = ["rs", "sql", "md"];
 
-/// Folders with what tools have made.
+/// Folders of generated files.
 const MADE_BY_TOOLS: [&str; 2] = ["target", "mutants.out"];
 
 /// The paths of all sources and documents below a folder, relative to it, sorted.

@@ -1,4 +1,4 @@
-//! What an id looks like, and where a text has one.
+//! The forms of ids, and finding them in a text.
 //!
 //! | Form | What |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `A11`, `A17.3` | areas of the public API |
 //! | `B7`, `C4`, `D8`, `I05`, `L1`, `Q1` | pitfalls, readings, mechanisms, guarantees |
 //!
-//! Numbers that are no ids: `0.9` (there is no section 0), `1.5 s` and other measures, and what stands in backticks. A number
+//! Numbers that are no ids: `0.9` (there is no section 0), `1.5 s` and other measures, and text in backticks. A number
 //! of three parts is a version unless the documents say otherwise.
 
 /// Letters of the ids that consist of a letter and one number.
@@ -66,7 +66,7 @@ pub(super) fn parent(id: &str) -> Option<&str> {
     (is_rule(id) && rule.contains('.')).then_some(rule)
 }
 
-/// What follows the `S`.
+/// The text after the `S`.
 fn is_requirement(rest: &str) -> bool {
     let Some((document, number)) = rest.split_once('.') else { return false };
     is_digits(document) && is_number(number.strip_prefix(['A', 'T']).unwrap_or(number))

@@ -51,7 +51,7 @@ fn in_rust(line: &str) -> Vec<&str> {
     messages.chain(comment.map(ids).unwrap_or_default()).collect()
 }
 
-/// The ids in front of a message's colon, if nothing else stands there.
+/// The ids in front of a message's colon, if there is no other text.
 fn at_start_of_message(message: &str) -> Vec<&str> {
     let Some((front, _)) = message.split_once(": ") else { return Vec::new() };
     let words: Vec<&str> = front.split(", ").collect();
@@ -88,7 +88,7 @@ enum Part {
 }
 
 impl Part {
-    /// Tests are what is below a folder `tests` or `testing` (the storage stories too), `tests.rs`, and the
+    /// Tests are files below a folder `tests` or `testing` (the storage stories too), `tests.rs`, and the
     /// validations of providers.
     fn of_file(path: &str) -> Self {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_told_by_their_place() {
+    fn tests_are_recognised_by_their_path() {
         for (path, is_test) in [
             ("crates/duroxide/tests/rounds.rs", true),
             ("crates/duroxide-runtime/src/client/tests/wait.rs", true),

@@ -1,7 +1,7 @@
 //! A folder in memory for the files of tests.
 //!
-//! A disk that stalls for half a second ends the short leases that tests wait for. What happens to a store whose disk is
-//! slow, full, failing or without power is told by tests of their own, which do not leave it to the disk of the machine.
+//! A disk that stalls for half a second ends the short leases that tests wait for. Slow, full and failing disks and power
+//! failures have tests of their own, which do not depend on the disk of the machine.
 
 use std::{
     env, fs,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a check can object to. The limits stand here.
+/// The rules of the checks, with their limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// A source file that ARCHITECTURE.md does not name, or a name in it without a file.

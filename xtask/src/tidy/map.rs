@@ -54,7 +54,7 @@ fn named_paths(architecture: &str) -> BTreeMap<&str, BTreeSet<String>> {
         if line.starts_with('#') {
             section = line.strip_prefix("### `crates/").and_then(|rest| rest.split('`').next());
         } else if let Some(name) = section {
-            // Every second part stands between two backticks.
+            // Every second part is between two backticks.
             let quoted = line.split('`').skip(1).step_by(2);
             let paths = quoted.filter(|text| text.ends_with(".rs") || text.ends_with('/'));
             named.entry(name).or_default().extend(paths.flat_map(expand));

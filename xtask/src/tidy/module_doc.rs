@@ -1,4 +1,4 @@
-//! Every file says in its first line what it is for.
+//! The first line of every file is its `//!` documentation.
 
 use super::{
     finding::{Finding, Rule},

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-/// Where our source stands.
+/// The folders of our source.
 const ROOTS: &[&str] = &["bench", "crates", "examples", "testing", "xtask"];
 
 /// A source file with its text.
@@ -22,7 +22,7 @@ impl SourceFile {
         (!inner.split('/').any(is_test)).then_some((name, inner))
     }
 
-    /// The folder that the file stands in.
+    /// The folder of the file.
     pub(crate) fn folder(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }

@@ -62,12 +62,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_passes() {
+    fn existing_functions_pass() {
         assert_eq!(findings("`store/job.rs`: `answer`, `Job::answer_all`"), Vec::<String>::new());
     }
 
     #[test]
-    fn a_function_and_a_file_that_are_gone_are_found() {
+    fn missing_functions_and_files_are_found() {
         let found = findings("`store/job.rs`: `answ`, `store/gone.rs`: `answer`");
         assert_eq!(
             found,

@@ -1,5 +1,5 @@
 //! Every product crate asks clippy to refuse wildcard arms over enums, so that a new kind of event, action or work item
-//! cannot be overlooked. Only the compiler knows the type of what is matched; here it is only checked that it is asked.
+//! cannot be overlooked. Only the compiler knows the type of a matched value; this check only requires the lint.
 
 use super::{
     finding::{Finding, Rule},
@@ -8,7 +8,7 @@ use super::{
 
 const LINT: &str = "#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]";
 
-/// Crates that know no events, actions or work items. What these match is the syntax of Rust, which nobody lists in full.
+/// Crates without events, actions or work items. They match the syntax of Rust, which cannot be listed in full.
 const WITHOUT_KINDS: &[&str] = &["crates/duroxide-macros/src/lib.rs"];
 
 pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {

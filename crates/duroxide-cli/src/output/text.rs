@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// How many characters of a payload are shown.
 const FOLD_CHARS: usize = 80;
 
-/// What a piece of text means to its reader; a terminal shows it as a colour.
+/// The meaning of a piece of text; a terminal shows it as a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Tone {
     #[default]

@@ -120,7 +120,7 @@ async fn old_executions_are_pruned() {
     shop.cli(&["prune", "nobody", "--keep-last", "2", "--yes"]).ended(3, "there is no instance");
 }
 
-/// A message for an instance that nobody starts becomes a dead letter.
+/// A message for an instance that is never started becomes a dead letter.
 async fn dead_letter(shop: &Shop, instance: &str) -> String {
     let options = SqliteOptions { orphan_message_ttl: Duration::from_millis(1), ..Default::default() };
     let store = Arc::new(SqliteProvider::new(&shop.url(), Some(options)).await.unwrap());

@@ -1,4 +1,4 @@
-//! A store with instances of every kind, made by a real runtime, and the program that looks at it.
+//! A store with instances of every kind, made by a real runtime, and the program that reads it.
 
 use std::{
     future::Future,

@@ -40,7 +40,7 @@ async fn instances_are_listed_by_criteria_and_page_by_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_is_shown_with_what_is_known_of_it() {
+async fn an_instance_is_shown_with_executions_values_and_payloads() {
     let shop = Shop::closed().await;
     shop.cli(&["show", "waiting-1"]).printed(&[
         "waiting-1",
@@ -142,7 +142,7 @@ async fn a_family_is_drawn_as_a_tree() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_instance_waits_for_is_explained() {
+async fn explain_names_the_reason_and_the_next_command() {
     let shop = Shop::closed().await;
     shop.client.raise_event("waiting-1", "approval", "").await.unwrap();
     shop.cli(&["explain", "waiting-1"])

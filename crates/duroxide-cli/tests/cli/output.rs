@@ -21,7 +21,7 @@ async fn long_payloads_are_folded_unless_all_of_them_is_wanted() {
 
 /// Ids, names and payloads are untrusted input.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_that_strangers_wrote_reaches_a_terminal_as_it_is() {
+async fn text_of_a_store_reaches_a_terminal_escaped() {
     let mut shop = Shop::open().await;
     let hostile = "\x1b[2J\x07evil\u{202e}\r\n";
     shop.client.start_orchestration(hostile, "Echo", hostile).await.unwrap();
@@ -45,7 +45,7 @@ async fn nothing_that_strangers_wrote_reaches_a_terminal_as_it_is() {
         let is_harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!all.contains(is_harmful), "{command:?}: {ran:?}");
     }
-    // An id with a line break would look like two ids to a program that reads lines.
+    // A program that reads lines would read an id with a line break as two ids.
     let ids = shop.cli(&["list", "-o", "ids"]);
     ids.ended(0, "left out an id with a line break");
     assert!(!ids.stdout.contains("evil"), "{ids:?}");

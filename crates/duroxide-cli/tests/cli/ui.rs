@@ -55,7 +55,7 @@ impl Drop for Console {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_console_lets_in_whoever_follows_the_link_first() {
+async fn the_link_of_the_console_works_once() {
     let shop = Shop::closed().await;
     let console = Console::open(&shop, &[]);
     assert!(console.host.starts_with("127.0.0.1:"), "{}", console.host);

@@ -1,4 +1,4 @@
-//! Validations of what clients and operators see.
+//! Validations of the reads and calls of clients and operators.
 
 pub(crate) mod bulk_deletion;
 pub(crate) mod custom_status;

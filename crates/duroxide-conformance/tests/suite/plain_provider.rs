@@ -8,8 +8,8 @@ use duroxide_provider::{
 };
 use duroxide_store::StoreProvider;
 
-/// Restricts a provider to the plain contract: plain management calls, and fetches of activities that return at once,
-/// whatever the poll timeout.
+/// Restricts a provider to the plain contract: plain management calls, and fetches of activities that return at once
+/// with any poll timeout.
 pub(crate) struct Plain(pub(crate) Arc<StoreProvider>);
 
 /// A provider that forwards only the required methods of the contract.

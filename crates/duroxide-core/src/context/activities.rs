@@ -74,9 +74,10 @@ impl OrchestrationContext {
         self.call_activity(request, into_typed_result(origin))
     }
 
-    /// Calls an activity until it succeeds, as often and with such waits as the policy says. Returns the last
-    /// error. Neither `timeout: activity timed out` (see [`RetryPolicy::with_timeout`](crate::RetryPolicy::with_timeout)) nor an error that the activity
-    /// made with [`not_retryable`](crate::not_retryable) is retried.
+    /// Calls an activity until it succeeds, with the attempts and delays of the policy. Returns the last
+    /// error. Not retried are `timeout: activity timed out` (see
+    /// [`RetryPolicy::with_timeout`](crate::RetryPolicy::with_timeout)) and errors that the activity made with
+    /// [`not_retryable`](crate::not_retryable).
     #[track_caller]
     pub fn schedule_activity_with_retry(
         &self,

@@ -9,14 +9,14 @@ use crate::DurableFuture;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ActivityOutcome<T> {
-    /// It returned this. It did its work, whether or not it noticed that it should stop.
+    /// The activity returned this. It did its work, whether or not it noticed the request.
     Completed(T),
-    /// It returned this error, or its output does not decode.
+    /// The activity returned this error, or its output does not decode.
     Failed(String),
-    /// It started and ended without an outcome: it did not return within the grace period and was dropped, or its worker
-    /// is gone. It may have done some of its work.
+    /// The activity started and ended without an outcome: it did not return within the grace period and was dropped, or its
+    /// worker died. It may have done some of its work.
     Stopped,
-    /// No worker started it, and none will.
+    /// No worker started the activity, and none will.
     NeverStarted,
 }
 
@@ -32,18 +32,18 @@ impl OrchestrationContext {
     /// Asks an activity to stop, and waits until it has ended. Resolves to its outcome.
     ///
     /// Dropping a future only asks the activity to stop: it may still be running, and succeed, while the code goes on. A
-    /// compensation that runs then runs beside the work that it is meant to undo. After `cancel_and_wait` the activity has
-    /// ended, and the outcome says whether there is something to undo.
+    /// compensation that is started then runs at the same time as the work that it is meant to undo. After `cancel_and_wait`
+    /// the activity has ended, and the outcome says whether there is something to undo.
     ///
     /// * An activity that no worker has begun ends at once, as [`NeverStarted`](ActivityOutcome::NeverStarted).
-    /// * A running activity is told through its token: at once if it runs on the node that runs this orchestration, else
-    ///   when its lock is renewed, within 5 seconds. It has `activity_cancellation_grace_period` to return, and what it
-    ///   returns is the outcome. After that its task is dropped: [`Stopped`](ActivityOutcome::Stopped).
+    /// * The token of a running activity is cancelled: at once if it runs on the node that runs this orchestration, else
+    ///   when its lock is renewed, within 5 seconds. The activity has `activity_cancellation_grace_period` to return its
+    ///   outcome. After that its task is dropped: [`Stopped`](ActivityOutcome::Stopped).
     /// * An activity that has ended already has its own outcome.
     /// * If its worker dies, the activity does not run again: `Stopped`, once its lock has ended.
     ///
-    /// With a provider that does not store requests to stop only activities of this node are told; others run to their
-    /// end.
+    /// With a provider that does not store requests to stop, the request reaches only activities of this node; others run to
+    /// their end.
     ///
     /// ```
     /// # use duroxide_core::{ActivityOutcome, Either2, OrchestrationContext};

@@ -37,8 +37,8 @@ impl OrchestrationContext {
     /// }
     /// ```
     pub fn cancel_requested(&self) -> DurableFuture<String> {
-        let told = self.shared.lock().told_to_cancel.clone();
-        match told {
+        let delivered = self.shared.lock().told_to_cancel.clone();
+        match delivered {
             Some(reason) => DurableFuture::known(Value::Data(reason), into_data),
             None => self.call(CallKind::Wait, CANCELLATION, Action::AwaitCancellation, into_data),
         }
@@ -52,9 +52,12 @@ impl OrchestrationContext {
     pub async fn end_as_cancelled<T>(&self) -> T {
         if let Some(mut state) = self.shared.lock_in_turn() {
             state.ends_cancelled = state.told_to_cancel.is_some();
-            let told = state.ends_cancelled;
+            let delivered = state.ends_cancelled;
             drop(state);
-            assert!(told, "end_as_cancelled() is for code that cancel_requested() told of a cancellation");
+            assert!(
+                delivered,
+                "end_as_cancelled() needs a request to cancel that cancel_requested() has returned"
+            );
         }
         pending().await
     }

@@ -15,7 +15,7 @@ use super::OrchestrationContext;
 
 /// # Combinators
 ///
-/// They accept any future. Order is fixed by the history, so a replay has the same winners.
+/// The combinators accept any future. The history fixes the order of completions, so a replay has the same winners.
 impl OrchestrationContext {
     /// Waits for all futures; results come in the order of the arguments. Only woken futures are polled, so a
     /// fan-in of n costs O(n) in all.

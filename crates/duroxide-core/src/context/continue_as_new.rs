@@ -10,7 +10,7 @@ use crate::Action;
 /// # Continue-as-new
 ///
 /// Ends this execution and starts the next one with a fresh history, so that an endless orchestration stays small.
-/// Unread queue messages, the key-value store and the custom status go along; open waits do not.
+/// The next execution keeps unread queue messages, the key-value store and the custom status, but no open waits.
 impl OrchestrationContext {
     /// Continues as new with this input. The future never resolves.
     #[track_caller]

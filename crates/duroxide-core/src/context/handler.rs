@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::{OrchestrationContext, typed::HandlerShapes};
 
-/// Deterministic coordination code. Closures become handlers through the registry; implement this for more.
+/// Deterministic coordination code. The registry makes handlers of closures; implement this trait for other types.
 #[async_trait]
 pub trait OrchestrationHandler: Send + Sync {
     /// Runs the orchestration from its beginning. Called again for every replay.
@@ -45,11 +45,11 @@ where
 /// Describes an instance: its handler and its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrchestrationDescriptor {
-    /// The orchestration's name.
+    /// The name under which the orchestration is registered.
     pub name: String,
     /// The handler version of the current execution.
     pub version: String,
-    /// The parent, if this is a child.
+    /// The instance id of the parent; `None` unless this is a child.
     pub parent_instance: Option<String>,
     /// The event id of the parent's call.
     pub parent_id: Option<u64>,

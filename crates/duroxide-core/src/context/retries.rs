@@ -38,7 +38,7 @@ impl Attempt {
 }
 
 impl OrchestrationContext {
-    /// Makes the first attempt of a call that [`Self::retry`] goes on with.
+    /// Makes the first attempt of a call, which [`Self::retry`] continues.
     pub(crate) fn first_attempt(&self, request: &ActivityRequest, options: &RetryOptions) -> Attempt {
         self.attempt(
             request,
@@ -105,7 +105,7 @@ impl OrchestrationContext {
         self.shared.lock().last_resolved().map_or(0, |resolved| resolved.event_id)
     }
 
-    /// Whether an error ends the retries, whatever the policy says. Executions of older versions retry it (S2.16).
+    /// Whether an error ends the retries regardless of the policy. Executions of older versions retry it (S2.16).
     fn is_final(&self, details: &ErrorDetails) -> bool {
         self.shared.identity.generation.has_final_errors() && is_not_retryable(&details.display_message())
     }

@@ -5,7 +5,7 @@ use crate::{Action, SystemStats};
 
 /// # Custom status
 impl OrchestrationContext {
-    /// Sets a text that clients see beside the status.
+    /// Sets a text that clients see together with the status.
     #[track_caller]
     pub fn set_custom_status(&self, status: impl Into<String>) {
         self.update_custom_status(Some(status.into()));

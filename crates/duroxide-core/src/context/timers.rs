@@ -13,7 +13,7 @@ impl OrchestrationContext {
         self.timer_at(Location::caller(), delay)
     }
 
-    /// A timer of a call that stands there in the user's code.
+    /// A timer of a call at this location in the user's code.
     pub(crate) fn timer_at(&self, location: Caller, delay: Duration) -> DurableFuture<()> {
         let action =
             Action::CreateTimer { scheduling_event_id: 0, fire_at_ms: self.shared.fire_at_ms(delay) };

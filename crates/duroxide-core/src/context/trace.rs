@@ -35,19 +35,19 @@ macro_rules! emit {
 
 /// # Tracing
 ///
-/// Traces are silent while the code is replayed, so that each comes out once.
+/// Traces are not emitted while the code is replayed, so that each is logged once.
 impl OrchestrationContext {
-    /// Whether the code is repeating what it did in an earlier turn.
+    /// Whether the code is repeating an earlier turn.
     pub fn is_replaying(&self) -> bool {
         self.shared.lock().replaying
     }
 
-    /// Whether traces come out now.
+    /// Whether traces are emitted now.
     pub fn is_logging_enabled(&self) -> bool {
         !self.is_replaying()
     }
 
-    /// Traces at INFO, WARN, ERROR or DEBUG, in any case; any other level goes out at TRACE.
+    /// Traces at INFO, WARN, ERROR or DEBUG, in upper or lower case; any other level is traced at TRACE.
     pub fn trace(&self, level: impl Into<String>, message: impl Into<String>) {
         if self.is_replaying() {
             return;

@@ -1,8 +1,8 @@
 //! Typed authoring: names, inputs, outputs and errors that the compiler checks.
 //!
-//! An [`Activity`] or [`Orchestration`] is a type that says under which name a handler is registered and what goes in
-//! and out. Calls name the type: `ctx.activity::<charge>(order)`. They record the same events as the calls by name do,
-//! with the JSON of the value as the input; nothing else is ever recorded for them.
+//! An [`Activity`] or [`Orchestration`] is a type with the name under which a handler is registered and the types of its
+//! input, output and error. Calls name the type: `ctx.activity::<charge>(order)`. They record the same events as the calls
+//! by name do, with the JSON of the value as the input; nothing else is ever recorded for them.
 
 mod activity_call;
 mod call_error;

@@ -1,7 +1,7 @@
 //! The reason why a message became poison, stored in the JSON of the message.
 //!
-//! The fields and the text of a poison error are fixed, and its `message` is the JSON of what was poisoned. A reader of that
-//! JSON passes over fields it does not know, so the reason is one more field of the first message.
+//! The fields and the text of a poison error are fixed, and its `message` is the JSON of the poisoned messages. A reader of that
+//! JSON ignores unknown fields, so the reason is one more field of the first message.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ struct Reason {
 
 /// Adds the reason to the JSON of a work item, or of a list of work items. Returns any other text unchanged.
 pub fn with_poison_reason(json: String, reason: &str) -> String {
-    // `{"Kind":{` or `[{"Kind":{`: the first field of a message stands behind the second brace.
+    // `{"Kind":{` or `[{"Kind":{`: the first field of a message comes after the second brace.
     let Some((brace, _)) = json.match_indices('{').nth(1) else { return json };
     let (before, fields) = json.split_at(brace + 1);
     let reason = serde_json::Value::from(reason);

@@ -8,7 +8,7 @@ use crate::engine::CANCEL_AND_WAIT;
 /// The calls of an execution that are neither completed nor given up, and the events that arrived without a wait.
 ///
 /// A history does not record that code gave up a timer, so a timer that lost a select is still among the open calls. Its
-/// message is gone from the mailbox of the instance.
+/// message is no longer in the mailbox of the instance.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpenCalls<'a> {
     /// The open calls, in the order of their events.
@@ -36,30 +36,30 @@ pub struct OpenCall<'a> {
 pub enum CallTarget<'a> {
     /// An activity.
     Activity {
-        /// Its name.
+        /// The name under which the activity is registered.
         name: &'a str,
-        /// Its routing tag.
+        /// The tag that a worker must take.
         tag: Option<&'a str>,
         /// Whether code asked it to stop and waits for its outcome.
         stop_requested: bool,
     },
     /// A child orchestration.
     Child {
-        /// Its orchestration name.
+        /// The name under which the orchestration is registered.
         name: &'a str,
-        /// Its id; the suffix of an automatic one.
+        /// The id of the child; of an automatic id only the suffix.
         instance: &'a str,
     },
     /// An external event.
     Event {
-        /// Its name.
+        /// The name for which the code waits.
         name: &'a str,
     },
     /// A request to cancel the instance.
     Cancellation,
     /// A message of an event queue.
     Queue {
-        /// The name of the queue.
+        /// The queue from which the code reads.
         name: &'a str,
     },
     /// A timer.

@@ -1,4 +1,4 @@
-//! [`EventRole`]: sorts the event kinds by what they mean for an execution.
+//! [`EventRole`]: sorts the event kinds by their meaning for an execution.
 //!
 //! The match in [`EventKind::role`] names every kind, so a new kind does not compile until it is sorted.
 
@@ -55,16 +55,16 @@ pub enum CallKind {
 pub enum KeyValueChange<'a> {
     /// A key is set.
     Set {
-        /// The key.
+        /// The key that is set.
         key: &'a str,
-        /// Its value.
+        /// The new value.
         value: &'a str,
-        /// When it is set.
+        /// When the key is set, in milliseconds since the Unix epoch.
         last_updated_at_ms: u64,
     },
     /// A key is removed.
     Clear {
-        /// The key.
+        /// The key that is removed.
         key: &'a str,
     },
     /// All keys are removed.
@@ -76,17 +76,17 @@ pub enum KeyValueChange<'a> {
 pub enum ExecutionEnd {
     /// The orchestration returned.
     Completed {
-        /// What it returned.
+        /// The `Ok` value of the code.
         output: String,
     },
     /// The orchestration failed or was cancelled.
     Failed {
-        /// Why.
+        /// The category and the text of the failure.
         details: ErrorDetails,
     },
     /// The next execution follows.
     ContinuedAsNew {
-        /// Its input.
+        /// The input of the next execution.
         input: String,
     },
 }

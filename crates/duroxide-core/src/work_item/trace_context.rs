@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_refused_with_its_text() {
+    fn an_invalid_header_is_refused_with_its_text() {
         let zero_trace = format!("00-{}-b7ad6b7169203331-01", "0".repeat(32));
         let zero_span = format!("00-0af7651916cd43dd8448eb211c80319c-{}-01", "0".repeat(16));
         for text in [

@@ -11,7 +11,7 @@ const END: char = '\u{1}';
 /// The input of a start or of an activity, and the trace context that came with it.
 ///
 /// The public types of work items and events have no field for a context. So in memory the field `input` begins with the
-/// context, and every provider passes it on. In JSON the context is the field `trace_context` beside a plain `input`: an
+/// context, and every provider passes it on. In JSON the context is the field `trace_context` next to a plain `input`: an
 /// older version of duroxide ignores the unknown field, and its handlers get the plain input.
 ///
 /// Without a context text and JSON are the plain input, byte for byte.
@@ -79,7 +79,7 @@ pub(crate) fn serialize<S: Serializer>(text: &str, serializer: S) -> Result<S::O
     Fields { input, trace_context: context.map(|context| context.to_stored()) }.serialize(serializer)
 }
 
-/// A context of another form than ours is passed over.
+/// A context of another form than ours is ignored.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let Fields { input, trace_context } = Fields::<String>::deserialize(deserializer)?;
     let context = trace_context.as_deref().and_then(TraceContext::from_stored);

@@ -1,4 +1,4 @@
-//! What code may and must not do: the guard at run time, being told of a cancellation, sagas, steps in place, audits.
+//! Authoring: the guard at run time, subscriptions to cancellation, sagas, steps in place, audits.
 
 mod audit;
 mod cancel_and_wait;

@@ -64,7 +64,7 @@ fn a_system_error_fails_the_orchestration() {
     );
 }
 
-/// 2.4.2, S4.12, S4.21, B10: the first completion counts, whatever comes later and in whatever batch.
+/// 2.4.2, S4.12, S4.21, B10: the first completion counts, and later ones do not, in the same batch or another.
 #[test]
 fn repeated_completions_are_dropped() {
     tell(

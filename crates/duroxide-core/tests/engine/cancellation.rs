@@ -6,10 +6,10 @@ use duroxide_core::{AppErrorKind, ErrorDetails, Event, EventKind, WorkItem, engi
 
 use crate::story::*;
 
-/// 6.1, 6.2, 3.4, 2.4.4: the code runs once more, its result does not count; open work is removed, children are told. Of two
+/// 6.1, 6.2, 3.4, 2.4.4: the code runs once more, its result does not count; open work is removed, children are cancelled. Of two
 /// cancellations the first is recorded.
 #[test]
-fn cancelling_ends_the_instance_and_tells_its_children() {
+fn cancelling_ends_the_instance_and_cancels_its_children() {
     tell(
         |ctx, _| async move {
             let activity = ctx.schedule_activity("a", "");
@@ -49,7 +49,7 @@ fn cancelling_ends_the_instance_and_tells_its_children() {
     );
 }
 
-/// 3.2, 6.2: code that is parked when it is cancelled drops nothing; what it waits for is closed all the same, in order.
+/// 3.2, 6.2: code that is parked when it is cancelled drops nothing; its open calls are closed all the same, in order.
 #[test]
 fn cancelling_parked_code_closes_its_waits_and_reads() {
     tell(

@@ -1,4 +1,4 @@
-//! Continue-as-new: what one execution leaves to the next.
+//! Continue-as-new: the state that one execution leaves to the next.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ fn continuation(outcome: Outcome) -> Continuation {
     }
 }
 
-/// 8.1, 8.3, 5.5: unread messages and status are carried, what is held counts as open.
+/// 8.1, 8.3, 5.5: unread messages and status are carried; futures that the code holds count as open.
 #[test]
 fn unread_messages_and_status_are_carried() {
     tell(
@@ -87,9 +87,9 @@ fn a_stored_seed_starts_like_a_new_execution() {
     }
 }
 
-/// 2.1, 2.4, 8.4: a stored seed that no wake-up reached is begun by whatever comes first, and that counts.
+/// 2.1, 2.4, 8.4: a stored seed that no wake-up reached begins with the first message of any kind, which is processed too.
 #[test]
-fn a_stored_seed_that_nobody_started_begins_with_any_message() {
+fn a_stored_seed_begins_with_any_message() {
     let code = |ctx: OrchestrationContext, _| async move {
         let first = ctx.dequeue_event("q").await;
         let second = ctx.dequeue_event("q").await;

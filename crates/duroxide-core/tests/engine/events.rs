@@ -21,9 +21,9 @@ fn events_go_to_the_oldest_open_wait_of_their_name() {
     );
 }
 
-/// 9.1, 9.3, S4.28, S4.42, C14: an early event is recorded, goes to nobody and does not wake a later wait.
+/// 9.1, 9.3, S4.28, S4.42, C14: an early event is recorded, is not delivered and does not wake a later wait.
 #[test]
-fn an_early_event_goes_to_nobody_and_a_later_one_arrives() {
+fn an_early_event_is_not_delivered_and_a_later_one_is() {
     tell(
         |ctx, _| async move {
             ctx.schedule_activity("a", "").await?;

@@ -1,4 +1,4 @@
-//! Going over a limit fails the execution, keeps what arrived and discards what was asked for (15.1).
+//! A turn over a limit fails the execution, keeps the events that arrived and discards the calls of the code (15.1).
 
 mod bounds;
 mod held_bytes;
@@ -167,7 +167,7 @@ fn a_lowered_limit_does_not_apply_to_recorded_turns() {
     assert_eq!(story.turn([raised("end", "done")]).outcome, completed("done"));
 }
 
-/// 15.2: what changed code asks for beyond its record belongs to the turn after the replay, and is bounded by it.
+/// 15.2: calls of changed code beyond its record belong to the turn after the replay, whose limit bounds them.
 #[test]
 fn actions_that_no_event_repeats_count_in_the_turn_after_the_replay() {
     let code = |actions: usize| {
@@ -196,9 +196,9 @@ fn actions_that_no_event_repeats_count_in_the_turn_after_the_replay() {
     assert!(failure(&story.turn([])).contains("schedule mismatch"), "the record has no key-value event");
 }
 
-/// 15.1: what was recorded before stays known, down to the last recorded event: it is taken back with the rest.
+/// 15.1: work that was recorded before is cancelled with the rest, down to the last recorded event.
 #[test]
-fn a_turn_over_a_limit_takes_back_what_earlier_turns_scheduled() {
+fn a_turn_over_a_limit_cancels_the_work_of_earlier_turns() {
     let code = |statuses: usize| {
         move |ctx: OrchestrationContext, _| async move {
             let work = ctx.schedule_activity("a", "");

@@ -1,4 +1,4 @@
-//! What the engine logs: once, when it happens, and not again when it is replayed.
+//! The log lines of the engine: once, when the event happens, and not again when it is replayed.
 
 mod traces;
 
@@ -16,7 +16,7 @@ use tracing::{
 
 use crate::story::*;
 
-/// Keeps the level and the message of every log line, and what it says of open waits.
+/// Keeps the level, the message and the open waits of every log line.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<(Level, Message)>>>);
 
@@ -78,7 +78,7 @@ fn lines_of(wanted: Level, script: impl FnOnce()) -> Vec<Message> {
     lines.iter().filter(|(level, _)| *level == wanted).map(|(_, text)| text.clone()).collect()
 }
 
-/// 2.4: completions that are dropped are told apart.
+/// 2.4: the log distinguishes the reasons why completions are dropped.
 #[test]
 fn a_dropped_completion_is_reported_with_its_reason() {
     let from = |execution_id| WorkItem::ActivityCompleted {
@@ -113,9 +113,9 @@ fn a_dropped_completion_is_reported_with_its_reason() {
     }
 }
 
-/// 9.1: an event that nobody waits for is reported when it arrives, and by no replay.
+/// 9.1: an event without an open wait is logged when it arrives, and by no replay.
 #[test]
-fn an_event_for_nobody_is_reported_once() {
+fn an_unawaited_event_is_logged_once() {
     for mode in [Mode::Live, Mode::Replayed] {
         let found = warnings(|| {
             let mut story = Story::new(|ctx, _| async move { Ok(ctx.schedule_wait("end").await) }, mode);
@@ -131,9 +131,9 @@ fn an_event_for_nobody_is_reported_once() {
     }
 }
 
-/// 9.1: whoever misspelt a name sees which ones would have been heard, queues too.
+/// 9.1: the log line of a misspelt name has the names of the open waits and queues.
 #[test]
-fn an_event_for_nobody_names_what_is_waited_for() {
+fn an_unawaited_event_names_the_open_waits() {
     let found = whole_warnings(|| {
         let code = |ctx: OrchestrationContext, _| async move {
             ctx.join3(ctx.schedule_wait("paid"), ctx.schedule_wait("sent"), ctx.dequeue_event("inbox")).await;
@@ -153,10 +153,10 @@ fn an_event_for_nobody_names_what_is_waited_for() {
     assert_eq!(awaited, expected);
 }
 
-/// 10.1: a message to a queue that the code has never read is kept, and reported once, with what is waited for. Neither a
+/// 10.1: a message to a queue that the code has never read is kept, and logged once, with the open waits. Neither a
 /// replay, nor further messages, nor the next execution report it again.
 #[test]
-fn a_message_to_a_queue_that_nobody_reads_names_what_is_waited_for() {
+fn a_message_to_an_unread_queue_names_the_open_waits() {
     let code = |ctx: OrchestrationContext, _| async move {
         let first = ctx.dequeue_event("orders").await;
         ctx.schedule_wait("paid").await;
@@ -182,7 +182,7 @@ fn a_message_to_a_queue_that_nobody_reads_names_what_is_waited_for() {
     }
 }
 
-/// 7.5: a retry is told with the attempt that failed, once.
+/// 7.5: a retry is logged with the attempt that failed, once.
 #[test]
 fn a_retry_names_the_schedule_that_failed() {
     for mode in [Mode::Live, Mode::Replayed] {

@@ -1,4 +1,4 @@
-//! What the engine does with code and messages, as short stories. Each is told on a live execution and by replay.
+//! The engine, in short stories of code and messages. Each runs on a live execution and by replay.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 

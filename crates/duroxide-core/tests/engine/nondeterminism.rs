@@ -1,4 +1,4 @@
-//! Code that does not fit its history is told so, with both sides of the mismatch (4.5, B11).
+//! Code that does not fit its history fails with both sides of the mismatch (4.5, B11).
 
 mod divergence;
 
@@ -70,7 +70,7 @@ fn unchanged_code_passes() {
 
 /// B11 (2)
 #[test]
-fn key_and_status_changes_that_are_gone_are_found() {
+fn missing_key_and_status_changes_are_found() {
     let wait = |ctx: OrchestrationContext, _| async move { Ok(ctx.schedule_wait("w").await) };
     let sets_key = |ctx: OrchestrationContext, _| async move {
         ctx.set_kv_value("k", "v");
@@ -138,7 +138,7 @@ fn another_child_version_is_not_compared() {
 
 /// 4.4
 #[test]
-fn a_drop_that_is_gone_is_found() {
+fn a_missing_drop_is_found() {
     let drops = |ctx: OrchestrationContext, _| async move {
         drop(ctx.schedule_activity("a", ""));
         Ok(ctx.schedule_wait("w").await)
@@ -245,7 +245,7 @@ fn corrupted_histories_are_reported() {
     }
 }
 
-/// 6.6: even then the parent is known and what is open is taken back.
+/// 6.6: even then the parent is known and open work is cancelled.
 #[test]
 fn a_nondeterministic_end_takes_open_work_back() {
     let mut story = Story::new(waits_after_the_activity, Mode::Live);

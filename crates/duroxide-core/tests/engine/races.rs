@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::story::*;
 use duroxide_core::{Either2, Either3, WorkItem, engine::Outcome};
 
-/// 5.1: results come in argument order, whatever the order of completion.
+/// 5.1: results come in argument order, also if the calls complete in another one.
 #[test]
 fn a_join_returns_results_in_argument_order() {
     tell(
@@ -56,7 +56,7 @@ fn a_select_drops_its_losers() {
 /// 5.3: scheduled and dropped in one turn: an activity or timer is recorded and never handed out, a child is
 /// started and cancelled.
 #[test]
-fn what_is_dropped_in_the_turn_that_scheduled_it() {
+fn a_call_dropped_in_its_own_turn_is_never_handed_out() {
     tell(
         |ctx, _| async move {
             drop(ctx.schedule_activity("a", ""));
@@ -91,7 +91,7 @@ fn what_is_dropped_in_the_turn_that_scheduled_it() {
     );
 }
 
-/// 5.4: a completion for dropped work is recorded and given to nobody.
+/// 5.4: a completion for dropped work is recorded, but not delivered.
 #[test]
 fn a_late_completion_of_dropped_work_changes_nothing() {
     tell(
@@ -146,9 +146,9 @@ fn dropping_a_mapped_future_cancels_its_activity() {
     );
 }
 
-/// 5.5: what the code still holds when it returns is given up before the terminal event.
+/// 5.5: futures that the code still holds when it returns are dropped before the terminal event.
 #[test]
-fn what_is_held_at_the_end_is_dropped() {
+fn futures_held_at_the_end_are_dropped() {
     tell(
         |ctx, _| async move {
             let _activity = ctx.schedule_activity("a", "");

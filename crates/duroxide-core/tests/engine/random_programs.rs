@@ -110,7 +110,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the world does in one turn: finish some of what is open, and send events.
+/// The messages of one turn: completions of some open calls, and events.
 #[derive(Debug, Clone)]
 struct Move {
     finish: Vec<prop::sample::Index>,

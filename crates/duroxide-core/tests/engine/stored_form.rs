@@ -64,7 +64,7 @@ fn s(text: &str) -> String {
     text.to_owned()
 }
 
-/// S2.1, S2.2: the envelope and the first event; what came later is left out where there is none.
+/// S2.1, S2.2: the common fields and the first event; later fields are left out if they have no value.
 #[test]
 fn a_start_has_its_stored_form() {
     use EventKind as E;

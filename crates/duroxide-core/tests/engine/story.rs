@@ -1,6 +1,6 @@
-//! A story: orchestration code, the messages it gets, and what it does with them.
+//! A story: orchestration code, its messages, and the turns that follow.
 //!
-//! Every story is told twice, on a live execution and by replaying from scratch before every turn, and both must
+//! Every story runs twice, on a live execution and by replaying from scratch before every turn, and both must
 //! give the same turns to the byte (2.14, I13).
 
 use std::{
@@ -20,7 +20,7 @@ use duroxide_core::{
 
 pub(crate) const INSTANCE: &str = "order";
 
-/// A clock that moves only when told.
+/// A clock that moves only when the test sets it.
 #[derive(Default)]
 pub(crate) struct ManualClock(AtomicU64);
 
@@ -131,7 +131,7 @@ impl Story {
         turn
     }
 
-    /// What the execution says it holds between two turns.
+    /// The bytes that the execution counts as held between two turns.
     pub(crate) fn held_bytes(&self) -> usize {
         self.live.as_ref().map_or_else(|| self.load().held_bytes(), Execution::held_bytes)
     }

@@ -1,4 +1,4 @@
-//! What the shell may ask a live execution.
+//! The reads of a live execution by the shell.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests of a store in a folder: engine stories, random steps beside the memory engine, refused folders, damaged files.
+//! Tests of a store in a folder: engine stories, random steps compared with the memory engine, refused folders, damaged files.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
@@ -54,9 +54,9 @@ impl EngineLayer for InFolder {
 
 duroxide_provider::engine_stories!(InFolder::new(false));
 
-/// S4.29: an engine that reads its files again after every commit does what the model does.
+/// S4.29: an engine that reads its files again after every commit gives the answers of the model.
 #[test]
-fn files_do_what_the_model_does() {
+fn files_give_the_answers_of_the_model() {
     static NUMBER: AtomicU64 = AtomicU64::new(7);
     for _ in 0..12 {
         let numbers: Vec<u64> = (0..60)
@@ -173,7 +173,7 @@ fn a_line_that_was_cut_off_is_written_again() {
 }
 
 #[test]
-fn what_a_crash_left_half_written_or_half_deleted_is_cleared_away() {
+fn half_written_and_half_deleted_files_are_removed_when_opening() {
     let folder = running();
     let instances = folder.path().join("instances");
     fs::write(instances.join("+order%2f1/instance.tmp"), "{").unwrap();
@@ -188,7 +188,7 @@ fn what_a_crash_left_half_written_or_half_deleted_is_cleared_away() {
 }
 
 #[test]
-fn long_ids_are_told_apart() {
+fn long_ids_have_different_names() {
     let folder = tempfile::tempdir().unwrap();
     let mut scenario = Scenario::new(open(folder.path()));
     let ids = ["x".repeat(1_000), format!("{}y", "x".repeat(999)), "../../up".to_owned(), "ä ö".to_owned()];

@@ -1,10 +1,10 @@
-//! Local `HashMap`s and `HashSet`s: their order is another one in every process.
+//! Local `HashMap`s and `HashSet`s: their order differs between processes.
 
 use std::collections::BTreeSet;
 
 use syn::{Expr, FnArg, GenericArgument, Local, Pat, Path, Signature, Type};
 
-/// The methods that walk through a map in its order.
+/// The methods that iterate over a map in its order.
 pub(super) const ITERATIONS: &[&str] = &[
     "iter",
     "iter_mut",

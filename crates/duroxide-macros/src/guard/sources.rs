@@ -1,4 +1,4 @@
-//! Paths that are known not to be deterministic, with what to use instead.
+//! Paths that are known not to be deterministic, with their replacements.
 
 const TIME: &str = "`ctx.schedule_timer` to wait and `ctx.utc_now` for the time";
 const NOW: &str = "`ctx.utc_now`";
@@ -8,7 +8,7 @@ const RANDOM: &str = "`ctx.new_guid`, or an activity that returns the number,";
 const GUID: &str = "`ctx.new_guid`";
 const IO: &str = "an activity";
 
-/// A module or crate: everything in it, except what is named.
+/// A module or crate: everything in it, except the named items.
 struct Module {
     path: &'static [&'static str],
     except: &'static [&'static str],
@@ -45,7 +45,7 @@ const MODULES: &[Module] = &[
     module(&["reqwest"], IO),
 ];
 
-/// The last segments of a path, for what is imported more often than written out. Only names that hardly mean anything
+/// The last segments of a path, for names that are imported more often than written out. Only names that hardly mean anything
 /// else.
 const ENDINGS: &[(&[&str], &str)] = &[
     (&["SystemTime", "now"], NOW),
@@ -85,7 +85,7 @@ const ENDINGS: &[(&[&str], &str)] = &[
     (&["Uuid", "now_v7"], GUID),
 ];
 
-/// What to use instead of this path; `None` if nothing is known against it.
+/// The replacement of this path; `None` if the path is allowed.
 pub(super) fn replacement(path: &[String]) -> Option<&'static str> {
     // Paths of one's own code are not the standard library's.
     if path.first().is_some_and(|first| matches!(first.as_str(), "crate" | "self" | "super" | "Self" | "ctx"))

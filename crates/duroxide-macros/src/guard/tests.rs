@@ -1,4 +1,4 @@
-//! What the guard refuses, what it lets through, and what it says.
+//! Code that the guard refuses, code that it accepts, and its messages.
 
 use quote::ToTokens;
 use syn::ItemFn;
@@ -129,7 +129,7 @@ fn a_reason_must_be_given() {
 }
 
 #[test]
-fn what_is_deterministic_is_accepted() {
+fn deterministic_code_is_accepted() {
     accepted("ctx.schedule_timer(std::time::Duration::from_secs(1)).await;");
     accepted("ctx.schedule_timer(tokio::time::Duration::from_secs(1)).await;");
     accepted("let now = ctx.utc_now().await?; let id = ctx.new_guid().await?;");
@@ -141,7 +141,7 @@ fn what_is_deterministic_is_accepted() {
 
 /// The work of a step is recorded and not replayed.
 #[test]
-fn the_work_of_a_step_may_do_what_it_likes() {
+fn everything_is_allowed_in_the_work_of_a_step() {
     accepted("ctx.step(\"now\", || async { Ok::<_, String>(SystemTime::now()) }).retry(policy).await?;");
     let (errors, _) = checked("ctx.step(Uuid::new_v4(), || async { Ok(1) }).await?; tokio::spawn(work);");
     assert_eq!(errors.len(), 2, "only the work: {errors:?}");

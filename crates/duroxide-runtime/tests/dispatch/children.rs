@@ -36,7 +36,7 @@ fn family() -> OrchestrationRegistry {
 
 /// 6.5: running, and then terminal.
 #[tokio::test]
-async fn a_child_under_a_taken_id_is_refused_and_its_parent_told() {
+async fn a_child_under_a_taken_id_is_refused_and_its_parent_gets_the_error() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
     let runtime = start(&store, echo(&Counter::default()), family(), brisk()).await;
     let client = Client::new(Arc::clone(&store));
@@ -88,7 +88,7 @@ async fn continued(store: &Arc<dyn Provider>) {
 /// 6.5, 6.6, 8.6: a start that collides with an execution that waits for its successor does not start that successor.
 /// When the successor fails, the parent of the colliding start is notified.
 #[tokio::test]
-async fn a_parent_that_collides_with_a_failed_successor_is_told() {
+async fn a_parent_that_collides_with_a_failed_successor_gets_the_error() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
     continued(&store).await;
     let client = Client::new(Arc::clone(&store));

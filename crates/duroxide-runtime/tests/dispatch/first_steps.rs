@@ -33,7 +33,7 @@ async fn an_orchestration_with_one_activity_completes() {
     runtime.shutdown(None).await;
 }
 
-/// 7.6: an activity knows its attempt, so that it can look for the traces of earlier attempts.
+/// 7.6: an activity gets its attempt, so that it can look for the effects of earlier attempts.
 #[tokio::test]
 async fn an_activity_knows_its_attempt() {
     let store: Arc<dyn Provider> = Arc::new(MemoryProvider::new());

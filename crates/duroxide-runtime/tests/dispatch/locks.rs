@@ -184,7 +184,7 @@ async fn an_outage_poisons_nothing() {
     });
     let mut options = brisk();
     options.max_attempts = 3;
-    // Long enough that even a busy machine abandons in time what it could not commit.
+    // Long enough that even a busy machine abandons a failed commit in time.
     options.orchestrator_lock_timeout = Duration::from_secs(2);
     options.worker_lock_timeout = Duration::from_secs(2);
     let runtime = start(&store, echo(&Counter::default()), callers(), options).await;

@@ -85,7 +85,7 @@ async fn a_commit_whose_answer_was_lost_is_counted_once() {
 
 /// 22: an activity that was cancelled while its result was on its way is not recorded, and not counted as done.
 #[tokio::test]
-async fn a_result_that_nobody_took_is_not_counted() {
+async fn a_result_that_was_not_recorded_is_not_counted() {
     use duroxide_core::OrchestrationContext;
     use duroxide_runtime::OrchestrationRegistry;
 

@@ -60,7 +60,7 @@ async fn a_running_activity_may_finish_within_the_timeout() {
 
 /// 16.9: work abandoned at shutdown is not charged an attempt.
 #[tokio::test]
-async fn what_does_not_finish_is_given_back_at_once_and_uncounted() {
+async fn unfinished_work_is_given_back_at_once_and_uncounted() {
     let inner: Arc<dyn Provider> = Arc::new(MemoryProvider::new());
     let (activities, mut begins, _go) = gated();
     let mut options = brisk();
@@ -157,7 +157,7 @@ async fn overlapping_shutdowns_end_together_at_the_earliest_deadline() {
     assert_eq!(Arc::strong_count(&store), 1);
 }
 
-/// What happens to a call that overlaps with another one.
+/// The fate of a call that overlaps with another one.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Awaited,
@@ -166,7 +166,7 @@ enum Fate {
     NeverPolled,
 }
 
-/// 21.1: whichever call came first and whatever happened to it, nothing holds the store when another call returns.
+/// 21.1: no task holds the store when a call returns, whichever call came first and however it ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_holds_the_store_after_overlapping_and_dropped_shutdowns() {
     for first in [0, 20, 3_600_000] {

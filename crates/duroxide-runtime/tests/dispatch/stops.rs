@@ -1,5 +1,5 @@
 //! Activities that are asked to stop and waited for (`cancel_and_wait`): not started, running here or on another node,
-//! or with a worker that is gone.
+//! or with a dead worker.
 
 use std::{sync::Arc, time::Duration};
 
@@ -79,7 +79,7 @@ impl Scene {
 
 /// 7.3
 #[tokio::test]
-async fn an_activity_that_nobody_began_never_starts() {
+async fn an_activity_that_no_worker_began_never_starts() {
     let scene = Scene::new();
     let (activities, work) = work(true);
     let runtime = scene.node(activities, brisk()).await;
@@ -134,7 +134,7 @@ async fn an_activity_on_another_node_is_asked_when_its_lock_is_renewed() {
     worker.shutdown(None).await;
 }
 
-/// 7.1, 16.1: an activity that was asked to stop does not run again, whatever happened to its worker.
+/// 7.1, 16.1: an activity that was asked to stop does not run again, also if its worker died.
 #[tokio::test]
 async fn an_activity_whose_worker_is_gone_does_not_run_again() {
     let scene = Scene::new();

@@ -11,7 +11,7 @@ use duroxide_runtime::{
 use crate::{PATIENCE, POLL_INTERVAL, counters_of, memory_store, options, recorder::Recorder};
 
 /// An activity that ends as its input says.
-async fn end_as_told(ctx: ActivityContext, how: String) -> Result<String, String> {
+async fn end_like(ctx: ActivityContext, how: String) -> Result<String, String> {
     match how.as_str() {
         "fail" => Err("closed".to_owned()),
         "panic" => panic!("tripped"),
@@ -43,7 +43,7 @@ async fn every_outcome_of_an_activity_is_counted_once() {
     let guard = metrics::set_default_local_recorder(&recorder);
     let store = memory_store();
     let client = Client::new(Arc::clone(&store));
-    let activities = ActivityRegistry::builder().register("EndAsTold", end_as_told).build();
+    let activities = ActivityRegistry::builder().register("EndAsTold", end_like).build();
     let orchestrations = OrchestrationRegistry::builder()
         .register("AllOutcomes", all_outcomes)
         .register(

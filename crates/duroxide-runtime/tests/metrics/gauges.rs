@@ -1,4 +1,4 @@
-//! Gauges and durations of what runs.
+//! Gauges and durations of running instances.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ const TIMER: Duration = Duration::from_millis(30);
 
 /// B12, 22.2
 #[tokio::test]
-async fn the_gauge_shows_what_runs_and_the_duration_covers_all_of_it() {
+async fn the_gauge_counts_running_instances_and_durations_cover_the_whole_run() {
     let recorder = Recorder::default();
     let guard = metrics::set_default_local_recorder(&recorder);
     let store = memory_store();
@@ -72,7 +72,7 @@ async fn the_gauges_of_the_store_show_accepted_starts_and_nodes() {
 
 /// 22.2
 #[tokio::test]
-async fn a_new_node_counts_what_runs_already() {
+async fn a_new_node_counts_instances_that_run_already() {
     let store = memory_store();
     let client = Client::new(Arc::clone(&store));
     let node = || {

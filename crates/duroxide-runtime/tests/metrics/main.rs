@@ -1,4 +1,4 @@
-//! B12: the exact metrics of a runtime, by what they measure.
+//! B12: the exact metrics of a runtime, by subject.
 //!
 //! The recorder belongs to the current thread: dispatch and activities run on the test's own tokio thread, and turn
 //! threads record nothing.

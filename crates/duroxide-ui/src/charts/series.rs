@@ -10,7 +10,7 @@ pub(crate) const HEIGHT: u64 = 160;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Series {
     pub(crate) bars: Vec<Bar>,
-    /// The count that the full height stands for.
+    /// The count that the full height shows.
     pub(crate) top: String,
     pub(crate) begin: String,
     pub(crate) end: String,

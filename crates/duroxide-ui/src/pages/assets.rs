@@ -8,7 +8,7 @@ use axum::{
 
 use crate::failure::Failure;
 
-/// A file's name, content type and content. `htmx.min.js` is version 2.0.11 as published; its licence stands beside it.
+/// A file's name, content type and content. `htmx.min.js` is version 2.0.11 as published; its licence is in the same folder.
 const FILES: &[(&str, &str, &str)] = &[
     ("console.css", "text/css; charset=utf-8", include_str!("../../assets/console.css")),
     ("console.js", "text/javascript; charset=utf-8", include_str!("../../assets/console.js")),

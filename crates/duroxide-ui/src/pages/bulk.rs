@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preview_spares_what_an_action_cannot_change() {
+    fn a_preview_leaves_out_instances_that_cannot_change() {
         let hits = |action: Action, status, parent| action.obstacle(&info(status, parent)).is_none();
         for (status, cancel, retry, delete) in [
             ("Pending", true, false, false),

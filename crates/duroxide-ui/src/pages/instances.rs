@@ -36,7 +36,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Failure> {
     show(&Page { frame: visit.frame(NavEntry::Instances, Some(live)), view })
 }
 
-/// A page of instances. An instance whose id equals the search text comes first, however many ids begin with it.
+/// A page of instances. An instance whose id equals the search text comes first, before other ids that begin with it.
 async fn read(console: &Console, filter: &Filter) -> Result<InstancePage, Failure> {
     let query = filter.query();
     let mut found = console.client.query_instances(&query).await?;

@@ -1,4 +1,4 @@
-//! Nodes and versions: what each node can do, and whether other nodes could go on with its open instances.
+//! Nodes and versions: the capabilities of each node, and whether other nodes could go on with its open instances.
 
 mod view;
 

@@ -1,4 +1,4 @@
-//! Admits requests: checks who sent them, what the sender may do, and that no other site sent them.
+//! Admits requests: checks the user, the user's role, and that no other site sent the request.
 
 use std::{sync::Arc, time::SystemTime};
 

@@ -6,7 +6,7 @@
 use axum::{extract::OriginalUri, http::request::Parts};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but letters, digits and what RFC 3986 calls unreserved.
+/// All characters except letters, digits and the unreserved ones of RFC 3986.
 const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A text as a value in a query.

@@ -31,7 +31,7 @@ impl<S: Sync> FromRequestParts<S> for Visit {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
-        // The guard of every route inserts a visit. A route without a guard admits nobody.
+        // The guard of every route inserts a visit. A route without a guard admits no request.
         parts.extensions.remove().ok_or(Failure::Forbidden("This page has no guard."))
     }
 }

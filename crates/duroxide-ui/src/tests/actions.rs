@@ -47,7 +47,7 @@ async fn an_event_that_is_raised_arrives() {
 
 /// A closed tab must leave neither half a change nor an unaudited one.
 #[tokio::test]
-async fn a_change_is_made_and_written_down_although_its_browser_goes_away() {
+async fn a_change_is_made_and_audited_although_its_browser_disconnects() {
     let fixture = Fixture::new(tokens()).await;
     fixture.waiting_order("a").await;
     fixture.waiting_order("b").await;
@@ -118,7 +118,7 @@ async fn a_running_instance_is_deleted_only_by_force() {
 }
 
 #[tokio::test]
-async fn a_preview_changes_nothing_and_the_action_hits_what_it_showed() {
+async fn an_action_changes_exactly_the_instances_of_its_preview() {
     let fixture = Fixture::new(tokens()).await;
     let cookie = fixture.sign_in(OPERATOR).await;
     for id in ["a-1", "a-2"] {

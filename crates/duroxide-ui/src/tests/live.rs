@@ -49,7 +49,7 @@ async fn a_stream_says_when_an_instance_changed_and_not_what() {
 }
 
 #[tokio::test]
-async fn what_changed_between_the_page_and_its_stream_is_told() {
+async fn a_change_between_the_page_and_its_stream_is_reported() {
     let fixture = Fixture::with(tokens(), |console| console.limits(limits(9))).await;
     fixture.waiting_order("order").await;
     for page in ["/instance?id=order", "/instances?prefix=or", "/failures"] {

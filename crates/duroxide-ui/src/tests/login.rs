@@ -40,7 +40,7 @@ async fn a_wrong_token_gives_the_form_again() {
 }
 
 #[tokio::test]
-async fn who_signs_out_has_no_cookie_any_more() {
+async fn signing_out_removes_the_cookie() {
     let fixture = Fixture::new(tokens()).await;
     let cookie = fixture.sign_in(OPERATOR).await;
     let answer =

@@ -1,4 +1,4 @@
-//! What the pages show.
+//! The content of the pages.
 
 use axum::{
     body::Body,
@@ -27,7 +27,7 @@ async fn the_page_of_an_instance_says_what_it_waits_for() {
 }
 
 #[tokio::test]
-async fn a_start_that_nobody_has_begun_has_a_page() {
+async fn a_pending_start_has_a_page() {
     let fixture = Fixture::new(tokens()).await;
     fixture.client.start_orchestration("early", "Nobody knows it", "x").await.unwrap();
     let answer = fixture.get("/instance?id=early").await;
@@ -132,7 +132,7 @@ async fn an_export_is_a_history_that_a_test_can_replay() {
 
 /// An instance that no node has begun has nothing to export or to delete, and its page links to the nodes.
 #[tokio::test]
-async fn the_page_of_a_pending_instance_offers_only_what_works() {
+async fn the_page_of_a_pending_instance_offers_only_possible_actions() {
     let fixture = Fixture::new(tokens()).await;
     fixture.client.start_orchestration("order-1", "Oder", "").await.unwrap();
     let text = loop {

@@ -159,7 +159,7 @@ impl Walker {
 }
 
 #[tokio::test]
-async fn every_route_answers_everybody_as_the_table_says() {
+async fn every_route_answers_each_user_as_the_table_says() {
     let walker = Walker::new().await;
     let mut walked = 0;
     for route in ROUTES {
@@ -193,7 +193,7 @@ async fn every_route_answers_everybody_as_the_table_says() {
 }
 
 #[tokio::test]
-async fn every_change_that_somebody_known_tries_is_written_down() {
+async fn every_change_that_a_known_user_tries_is_audited() {
     let walker = Walker::new().await;
     let changes = || ROUTES.iter().filter(|route| route.access == Access::Change);
     for route in changes() {
@@ -204,12 +204,12 @@ async fn every_change_that_somebody_known_tries_is_written_down() {
     let audit = walker.fixture.audit.lock().unwrap().clone();
     for route in changes() {
         let action = route.path.trim_start_matches('/').replace("bulk", "bulk cancel");
-        let told: Vec<_> = audit
+        let audited: Vec<_> = audit
             .iter()
             .filter(|entry| entry.action == action)
             .map(|entry| (entry.who.as_str(), entry.outcome == AuditOutcome::Refused))
             .collect();
-        assert_eq!(told, [("eyes", true), ("ops", false), ("ops", true), ("ops", true)], "{action}");
+        assert_eq!(audited, [("eyes", true), ("ops", false), ("ops", true), ("ops", true)], "{action}");
     }
     assert!(audit.iter().all(|entry| entry.subjects == ["x"]), "{audit:?}");
     walker.fixture.end().await;
@@ -233,7 +233,7 @@ async fn a_read_only_console_refuses_every_change_and_shows_no_form() {
 }
 
 #[tokio::test]
-async fn a_layer_decides_who_somebody_is_and_nobody_is_let_in_without_it() {
+async fn a_layer_identifies_users_and_requests_without_one_are_refused() {
     let fixture = Fixture::new(Auth::layer()).await;
     let answer = fixture.send(Request::get("/").body(Body::empty()).unwrap()).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);

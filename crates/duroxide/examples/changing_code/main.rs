@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = format!("sqlite:{}", folder.path().join("orders.db").display());
     let store: Arc<dyn Provider> = Arc::new(SqliteProvider::new(&url, None).await?);
 
-    // The code of today runs, and all orders wait for their approval.
+    // The current code runs, and all orders wait for their approval.
     let runtime = Runtime::builder(Arc::clone(&store)).handlers(today::handlers()).build().await?;
     let client = Client::new(Arc::clone(&store));
     for n in 0..ORDERS {
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("{}", without_paths(&broken.to_string()));
     }
 
-    // Before the rollout everything that runs is replayed with the new code, while the old code goes on.
+    // Before the rollout all open instances are replayed with the new code, while the old code goes on.
     for (what, handlers) in [("careless", tomorrow::careless()), ("careful", tomorrow::careful())] {
         let report = verify_open_instances(&store, handlers, draw).await?;
         println!("\n{what}: {} checked, {} cannot go on", report.checked(), report.failed());
@@ -64,7 +64,7 @@ fn draw(progress: Progress) {
     let _ = std::io::stderr().flush();
 }
 
-/// The text without the folders of this machine.
+/// The text without the absolute paths of this machine.
 fn without_paths(text: &str) -> String {
     text.split_inclusive([' ', '\n'])
         .map(|word| word.rsplit_once('/').map_or(word, |(_, file)| file))

@@ -9,7 +9,7 @@ async fn reserve(_ctx: ActivityContext, amount: u64) -> Result<String, String> {
     Ok(format!("{amount} reserved"))
 }
 
-/// A call more, under the version that instances are running with.
+/// One more call, under the version of the running instances.
 mod in_place {
     use super::*;
 
@@ -21,7 +21,7 @@ mod in_place {
     }
 }
 
-/// The same, as the next version beside the old one.
+/// The same code as the next version, in addition to the old one.
 mod as_a_version {
     use super::*;
 

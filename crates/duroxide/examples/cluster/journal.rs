@@ -1,4 +1,4 @@
-//! What workers write down outside of the store: each step that they begin.
+//! A journal outside of the store: the workers write down each step that they begin.
 
 use std::{
     fs::{self, OpenOptions},
@@ -18,7 +18,7 @@ impl Journal {
         Self(folder.join("journal"))
     }
 
-    /// Adds a line. It is there even if the process dies next.
+    /// Adds a line, which survives the death of the process.
     pub(crate) fn note(&self, line: &str) -> io::Result<()> {
         let mut file = OpenOptions::new().create(true).append(true).open(&self.0)?;
         file.write_all(format!("{line}\n").as_bytes())

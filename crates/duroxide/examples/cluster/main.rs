@@ -2,7 +2,7 @@
 //! are done.
 //!
 //! The program starts itself as worker processes on the database that its argument names, or on a throw-away server. In the
-//! end it counts who did what, and fails if a step was lost or recorded twice.
+//! end it counts the steps of each worker, and fails if a step was lost or recorded twice.
 //!
 //! ```text
 //! cargo run --release --example cluster --features postgres [postgres://user@host/database]

@@ -1,4 +1,4 @@
-//! What the workers do: orders of several steps, one after the other.
+//! The work: orders of several steps, one after the other.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) const NEW: &str = "2.0.0";
 pub(crate) const STEPS: usize = 4;
 const STEP_TAKES: Duration = Duration::from_millis(20);
 
-/// Returns who did each step.
+/// Returns the worker of each step.
 async fn order(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
     let mut workers = Vec::new();
     for step in 0..STEPS {
@@ -22,7 +22,7 @@ async fn order(ctx: OrchestrationContext, _input: String) -> Result<String, Stri
     Ok(workers.join(" "))
 }
 
-/// A build has its own version, and those before it.
+/// The handlers of a build: its own version of orders, and the earlier ones.
 pub(crate) fn orchestrations(build: &str) -> OrchestrationRegistry {
     let registry = OrchestrationRegistry::builder().register_versioned("Order", OLD, order);
     if build == NEW { registry.register_versioned("Order", NEW, order).build() } else { registry.build() }

@@ -1,4 +1,4 @@
-//! Who did what, by what the workers wrote down and by what the store has recorded.
+//! The steps of each worker, in the journal of the workers and in the store.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -15,13 +15,13 @@ use duroxide::{
 
 use crate::{Outcome, journal::Journal, orders};
 
-/// A folder that tells workers where the store is.
+/// A folder with the address of the store, for the workers.
 pub(crate) struct Place {
     folder: PathBuf,
 }
 
 impl Place {
-    /// Writes down where the store is. A connection string may hold a password, so it is no argument, which others can see.
+    /// Writes the address of the store. A connection string may have a password, so it is no argument, which other users can see.
     pub(crate) fn new(folder: &Path, url: &str, schema: &SchemaName) -> io::Result<Self> {
         fs::write(folder.join("store"), format!("{schema}\n{url}"))?;
         Ok(Self { folder: folder.to_owned() })
@@ -40,13 +40,13 @@ impl Place {
     }
 }
 
-/// What a worker process does: work until its standard input is closed.
+/// The main function of a worker process, which works until its standard input is closed.
 pub(crate) async fn run(name: &str, build: &str, folder: &Path) -> Outcome {
     let place = Place { folder: folder.to_owned() };
     let options = RuntimeOptions {
         orchestration_concurrency: 8,
         worker_concurrency: 8,
-        // Whoever lacks a version leaves its orders to others.
+        // A worker without a version does not fetch its orders.
         handler_capability_filter: true,
         ..RuntimeOptions::default()
     };
@@ -59,7 +59,7 @@ pub(crate) async fn run(name: &str, build: &str, folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// A running worker process. Dropping it kills the process, so that a failed run leaves nothing behind.
+/// A running worker process. Dropping it kills the process, so that a failed run leaves no processes.
 pub(crate) struct Worker {
     name: &'static str,
     process: Child,

@@ -1,5 +1,5 @@
-//! Why does it not move? A client asks what instances wait for: an event under a misspelt name, a timer, an activity without a
-//! handler, and a node.
+//! Why does an instance not move? A client explains four instances, which wait for an event under a misspelt name, a timer,
+//! an activity without a handler, and a node.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let store = Arc::new(SqliteProvider::new_in_memory().await?);
     let client = Client::new(store.clone());
 
-    // Nobody runs orchestrations yet.
+    // No node runs orchestrations yet.
     client.start_orchestration("approval-1", "Approval", "").await?;
     tell(&client, "approval-1", |finding| match finding {
         Finding::NoNode { .. } => Some(format!("waits: {finding}")),
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     client.start_orchestration("reminder-1", "Reminder", "").await?;
     client.start_orchestration("order-1", "Order", "").await?;
     client.raise_event("approval-1", "approved", "yes").await?;
-    // People read `explanation.to_string()`; a program looks at the findings.
+    // People read `explanation.to_string()`; a program reads the findings.
     tell(&client, "approval-1", |finding| match finding {
         Finding::Event { name, last_raised: Some(raised), .. } => {
             Some(format!("waits for `{name}`, and somebody raised `{raised}`"))
@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Asks until something is found of which `say` says something, and prints that.
+/// Explains the instance until `say` returns a line for a finding, and prints the line.
 async fn tell(
     client: &Client,
     instance: &str,

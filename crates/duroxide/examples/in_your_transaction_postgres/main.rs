@@ -59,7 +59,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("order-2 was rolled back: no order, no workflow");
 
     runtime.shutdown(None).await;
-    // The store closes its connections before its tables go.
+    // The store closes its connections before its tables are dropped.
     drop(client);
     database.batch_execute(&format!("DROP SCHEMA {schema} CASCADE")).await?;
     Ok(())

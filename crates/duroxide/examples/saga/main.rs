@@ -9,7 +9,7 @@ async fn book(ctx: ActivityContext, what: String) -> Result<String, String> {
     match what.as_str() {
         "a full hotel" => Err("no room".to_owned()),
         "a slow car" => {
-            // The desk answers when the customer has gone.
+            // The desk answers after the customer has left.
             ctx.cancelled().await;
             println!("booked {what}, too late");
             Ok(what)

@@ -1,4 +1,4 @@
-//! Short pieces of work that run in place, and an activity for the one that takes long.
+//! Steps in place for short pieces of work, and an activity for a long one.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ async fn print_label(_ctx: ActivityContext, parcel: String) -> Result<String, St
 
 #[duroxide::orchestration]
 async fn order(ctx: OrchestrationContext, items: Vec<String>) -> Result<String, String> {
-    // What a step does is not replayed, so it may use clocks, random numbers and I/O. Its result is recorded.
+    // The work of a step is not replayed, so it may use clocks, random numbers and I/O. Its result is recorded.
     let day = ctx
         .step("day", || async {
             let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -28,7 +28,7 @@ async fn order(ctx: OrchestrationContext, items: Vec<String>) -> Result<String, 
         })
         .await?;
 
-    // Local values are at hand.
+    // The step can use local values.
     let mut cents = 0;
     for item in items.clone() {
         cents += ctx.step("price", move || async move { Ok::<_, String>(100 * item.len()) }).await?;
@@ -46,7 +46,7 @@ async fn order(ctx: OrchestrationContext, items: Vec<String>) -> Result<String, 
         .retry(policy)
         .await?;
 
-    // A printer is slow, and stands elsewhere.
+    // A printer is slow, and may be on another machine.
     let label = ctx.activity::<print_label>(items.join(" and ")).await?;
     assert!(day > 19_000, "the clock is right");
     Ok(format!("{cents} cents, {stock}, {label}"))

@@ -1,4 +1,4 @@
-//! Testing an orchestration: its deadline in no time, its retries, and a crash at every await.
+//! Testing an orchestration: its deadline without waiting, its retries, and a crash at every await.
 //!
 //! In a program these are `#[test]` functions; here they are called one after the other.
 
@@ -31,7 +31,7 @@ fn nobody_approves() {
     assert!(began.elapsed() < Duration::from_secs(60), "the test did not wait");
 }
 
-/// The first two attempts fail; the mock notes all of them.
+/// The first two attempts fail; the mock records all of them.
 fn the_card_reader_is_busy() {
     let charge = Mock::<charge>::returning(&"receipt".to_owned()).failing_first(2, &"busy".to_owned());
     TestCluster::builder().handlers(handlers()).mock(&charge).run(async |cluster| {
@@ -43,7 +43,7 @@ fn the_card_reader_is_busy() {
     println!("attempts: {}", charge.calls().len());
 }
 
-/// Each seed kills the node at another await. Whatever happens, the order ends as it should.
+/// Each seed kills the node at another await. The order ends correctly each time.
 fn the_node_dies_anywhere() {
     let (mut runs, mut charged_twice) = (0, 0);
     for_seeds(0..50, |cluster| {

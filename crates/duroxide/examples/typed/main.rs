@@ -23,7 +23,7 @@ struct Order {
     patience: Duration,
 }
 
-/// How a payment fails. It is recorded as JSON and comes back as itself.
+/// Why a payment failed. The error is recorded as JSON and returned as this type.
 #[derive(Debug, Serialize, Deserialize)]
 enum PaymentError {
     Declined { card: String },

@@ -41,8 +41,8 @@ pub use duroxide_macros::activity;
 
 /// Makes the methods of an `impl` block typed activities that share the state of a service.
 ///
-/// Every `async fn` with the receiver `self: Arc<Self>` is an activity; other methods stay what they are. The types that
-/// stand for the activities are declared beside the block, with the names of the methods.
+/// Every `async fn` with the receiver `self: Arc<Self>` is an activity; other methods are not changed. The types that
+/// name the activities are declared next to the block, with the names of the methods.
 /// `Runtime::builder(store).service(payments)` registers them all. A service has one such block.
 ///
 /// ```

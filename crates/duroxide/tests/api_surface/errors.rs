@@ -87,7 +87,7 @@ fn error_details_answer_the_documented_questions() {
 }
 
 #[test]
-fn provider_errors_say_what_the_caller_may_do() {
+fn provider_errors_say_whether_to_retry() {
     bounds::value::<ProviderError>();
     bounds::eq::<ProviderError>();
     bounds::error::<ProviderError>();

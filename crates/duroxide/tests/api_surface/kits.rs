@@ -70,7 +70,7 @@ fn stress_configurations_have_the_documented_defaults() {
 }
 
 #[test]
-fn latencies_are_measured_beside_the_throughput() {
+fn latencies_are_measured_with_the_throughput() {
     use duroxide::provider_stress_tests::{Latency, StressTestReport};
     bounds::value::<StressTestReport>();
     bounds::value::<Latency>();

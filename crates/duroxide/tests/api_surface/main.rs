@@ -1,7 +1,7 @@
 //! The public surface, named item by item: paths, signatures, derives, fields and variants.
 //!
 //! Most of this file only has to compile. A method is taken as a function pointer, a struct is built in full, an enum
-//! is matched in full, a trait is implemented with exactly its required methods. Whatever breaks code written against
+//! is matched in full, a trait is implemented with exactly its required methods. Each change that breaks code written against
 //! the documented API breaks one of these first.
 
 #![allow(clippy::let_underscore_future, reason = "futures are only typed here, never awaited")]

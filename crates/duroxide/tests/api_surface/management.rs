@@ -196,7 +196,7 @@ fn queued_work_can_be_made_by_a_provider() {
     work.dead_letters = Vec::<DeadLetter>::new();
 }
 
-/// Every finding, and where an activity can stand.
+/// Every finding, and every state of an activity.
 #[test]
 fn findings_are_matched_by_their_fields() {
     bounds::value::<Explanation>();

@@ -27,7 +27,7 @@ use crate::bounds;
 
 type PRes<T> = Result<T, ProviderError>;
 
-/// What a store needs that serves fetches while they wait, renews with a request to stop, or counts losses.
+/// The types for a store that serves waiting fetches, renews with a request to stop, or counts losses.
 #[test]
 fn every_type_in_a_signature_of_the_contract_has_a_public_path() {
     use duroxide::providers::{ActivityStop, Demand, Losses, RenewedWorkItem, TellOfDemand, Wanted};
@@ -42,7 +42,7 @@ fn every_type_in_a_signature_of_the_contract_has_a_public_path() {
     let _: fn(&ExecutionMetadata) -> &Vec<ActivityStop> = |metadata| &metadata.stop_activities;
 }
 
-/// A third party's store: knows nothing of what was added later. Its signatures are S1.3, S1.6, S1.9,
+/// A third party's store, without the methods that were added later. Its signatures are S1.3, S1.6, S1.9,
 /// S3.12, C2 and C3.
 struct Plain;
 
@@ -273,7 +273,7 @@ async fn added_fetches_reads_and_renewals_have_default_bodies() {
     let _: fn(&dyn Clock) -> Timestamp = |clock| clock.now();
 }
 
-/// What a provider that knows its nodes is told and tells.
+/// The calls and answers of a provider that knows its nodes.
 #[test]
 fn nodes_can_be_named() {
     let capability = NodeCapability { activities: ["Charge".to_owned()].into(), ..NodeCapability::default() };

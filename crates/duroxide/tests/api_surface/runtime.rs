@@ -35,7 +35,7 @@ async fn uses(runtime: Arc<Runtime>) {
     runtime.shutdown(None).await;
 }
 
-/// `shutdown` is spawned by users, so its future owns what it needs.
+/// Users spawn `shutdown`, so its future owns all its data.
 #[test]
 fn runtime_futures_can_be_spawned() {
     fn spawnable<F: Future + Send + 'static>(_: &F) {}

@@ -37,7 +37,7 @@ async fn sums(ctx: OrchestrationContext, _input: String) -> Result<String, Strin
     Ok(sum.to_string())
 }
 
-/// 15.3: nothing is stored of what is refused, what was accepted is not lost, and there is room again when it was read.
+/// 15.3: a refused message is not stored, an accepted one is not lost, and reading messages makes room again.
 async fn a_full_mailbox_takes_no_more_until_it_is_drained(store: Arc<dyn Provider>) {
     let client = bounded(&store);
     client.start_orchestration("sum", "Sums", "").await.unwrap();
@@ -58,7 +58,7 @@ async fn a_full_mailbox_takes_no_more_until_it_is_drained(store: Arc<dyn Provide
     runtime.shutdown(None).await;
 }
 
-/// 15.3: an id that nobody has started has a mailbox too.
+/// 15.3: an id that was not started has a mailbox too.
 async fn an_unknown_instance_is_bounded_as_well(store: Arc<dyn Provider>) {
     let client = bounded(&store);
     for _ in 0..LIMIT {

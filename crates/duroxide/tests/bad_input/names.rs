@@ -26,7 +26,7 @@ async fn starts_with_malformed_names_are_refused_and_store_nothing() {
     assert_eq!(client.get_queue_depths().await.unwrap().orchestrator_queue, 0);
 }
 
-/// Names are opaque: whatever a caller puts in comes back as it was.
+/// Names are opaque: every name is returned unchanged.
 #[tokio::test]
 async fn unusual_ids_are_just_ids() {
     let file = File::new();

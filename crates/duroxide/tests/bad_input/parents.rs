@@ -1,4 +1,4 @@
-//! B7: whatever limit a child goes over, and whatever happens to its history, its parent is told, and nothing of it
+//! B7: for every limit that a child exceeds, and every damage of its history, its parent gets the error, and nothing of it
 //! is left.
 
 use std::{sync::Arc, time::Duration};
@@ -21,7 +21,7 @@ const PAYLOAD_MAX: usize = 100_000;
 const ACTIONS_MAX: usize = 300;
 const EVENTS_MAX: u64 = 320;
 
-/// What a child goes over, and the text of its failure.
+/// The limit that a child exceeds, and the text of its failure.
 const LIMITS: [(&str, &str); 12] = [
     ("status", "Custom status size (307200 bytes) exceeds limit (262144 bytes)"),
     ("value", "KV value for key 'big' (70000 bytes) exceeds limit (65536 bytes)"),
@@ -41,7 +41,7 @@ fn too_big() -> String {
     "x".repeat(PAYLOAD_MAX + 1)
 }
 
-/// Does an activity, and in its last turn first what is allowed and then what is not.
+/// Runs an activity, and in its last turn makes first an allowed call and then a refused one.
 async fn child(ctx: OrchestrationContext, limit: String) -> Result<String, String> {
     ctx.schedule_activity("Echo", "").await?;
     if limit == "history" {
@@ -101,7 +101,7 @@ fn options() -> RuntimeOptions {
     RuntimeOptions { limits, ..quick_options() }
 }
 
-/// One terminal event, the last, and nothing of what the turn asked for.
+/// One terminal event, the last, and none of the calls of the turn.
 fn assert_ended_by(history: &[Event], text: &str) {
     let terminal: Vec<_> = history.iter().filter(|event| event.is_terminal()).collect();
     assert_eq!(terminal.len(), 1, "{history:#?}");
@@ -124,7 +124,7 @@ fn assert_ended_by(history: &[Event], text: &str) {
 }
 
 /// B7, 15.1, 15.2, 6.6
-async fn every_limit_fails_the_child_and_tells_its_parent(store: Arc<dyn Provider>) {
+async fn every_limit_fails_the_child_and_its_parent_gets_the_error(store: Arc<dyn Provider>) {
     let runtime = node(&store, activities(), orchestrations(), options()).await;
     let client = Client::new(Arc::clone(&store));
     for (limit, text) in LIMITS {
@@ -158,14 +158,14 @@ async fn every_limit_fails_the_child_and_tells_its_parent(store: Arc<dyn Provide
 }
 
 #[tokio::test]
-async fn in_memory_every_limit_fails_the_child_and_tells_its_parent() {
-    every_limit_fails_the_child_and_tells_its_parent(Arc::new(MemoryProvider::new())).await;
+async fn in_memory_every_limit_fails_the_child_and_its_parent_gets_the_error() {
+    every_limit_fails_the_child_and_its_parent_gets_the_error(Arc::new(MemoryProvider::new())).await;
 }
 
 #[tokio::test]
-async fn on_sqlite_every_limit_fails_the_child_and_tells_its_parent() {
+async fn on_sqlite_every_limit_fails_the_child_and_its_parent_gets_the_error() {
     let file = File::new();
-    every_limit_fails_the_child_and_tells_its_parent(file.open().await).await;
+    every_limit_fails_the_child_and_its_parent_gets_the_error(file.open().await).await;
 }
 
 /// Makes every abandoned item visible at once.
@@ -180,7 +180,7 @@ impl Intercept for Impatient {
 /// B7, 6.6: the history of the child was damaged in the store. The parent fails with the child's poison, although
 /// nobody can read any more whose child it was.
 #[tokio::test]
-async fn the_parent_of_a_damaged_child_is_told() {
+async fn the_parent_of_a_damaged_child_gets_the_error() {
     let orchestrations = || {
         OrchestrationRegistry::builder()
             .register(

@@ -1,4 +1,4 @@
-//! Payloads over the limit: refused at the door, or an error of the one who made them.
+//! Payloads over the limit: refused by the client, or a failure of the activity or orchestration that made them.
 
 use duroxide::{
     Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
@@ -26,7 +26,7 @@ fn too_big() -> String {
 
 /// 15.3: before anything is stored.
 #[tokio::test]
-async fn what_comes_from_outside_is_refused_at_the_door() {
+async fn a_client_refuses_large_payloads() {
     let file = File::new();
     let client = Client::with_limits(file.open().await, limits());
     let text = "size (1001 bytes) exceeds limit (1000 bytes)";

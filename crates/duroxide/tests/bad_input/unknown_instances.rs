@@ -39,9 +39,9 @@ async fn waiting_for_nothing_times_out() {
     assert!(matches!(waited, Err(ClientError::Timeout)), "{waited:?}");
 }
 
-/// 16.11, B1: signals for an id that does not exist are kept for a start, and hold nobody up.
+/// 16.11, B1: signals for an id that does not exist are kept for a start, and do not block other instances.
 #[tokio::test]
-async fn signals_to_nobody_block_nobody() {
+async fn signals_to_unknown_ids_do_not_block() {
     let file = File::new();
     let store = file.open().await;
     let client = Client::new(store.clone());

@@ -4,7 +4,7 @@ use std::fs;
 
 use duroxide::providers::{ProviderError, sqlite::SqliteProvider};
 
-/// Opening must fail, permanently, and say what is wrong.
+/// Opening must fail with a permanent error that contains this text.
 async fn refusal(url: &str) -> String {
     let error: ProviderError =
         SqliteProvider::new(url, None).await.map(drop).expect_err("it must be refused");

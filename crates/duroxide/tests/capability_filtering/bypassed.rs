@@ -156,10 +156,10 @@ async fn unsupported_pinned_runtime_version_bounces_then_poison() {
     assert_eq!(snapshot.provider_errors, 0, "S2.15: it is no error of the provider");
 }
 
-/// S3.16, 2.14: a node whose range leaves out its own build cannot go on with what it started, whether it still has
+/// S3.16, 2.14: a node whose range leaves out its own build cannot go on with executions that it started, whether it still has
 /// the execution in memory or not.
 #[tokio::test]
-async fn what_a_node_started_itself_is_checked_too() {
+async fn executions_that_a_node_started_itself_are_checked_too() {
     for execution_cache_size in [RuntimeOptions::default().execution_cache_size, 0] {
         let file = File::new();
         let provider = Intercepted::new(file.open().await, Bypass::default());
@@ -202,7 +202,7 @@ async fn calls_unnamed(ctx: OrchestrationContext, _input: String) -> Result<Stri
     ctx.schedule_sub_orchestration("Waits", "").await
 }
 
-/// B3, 6.6: the parent is told how its child ended, whoever chose the child's id.
+/// B3, 6.6: the parent gets the outcome of its child, with an automatic id and with one of its own choice.
 #[tokio::test]
 async fn the_parent_of_an_unsupported_child_fails_with_it() {
     for (parent, child) in [("CallsById", "child"), ("CallsUnnamed", "parent::sub::2")] {

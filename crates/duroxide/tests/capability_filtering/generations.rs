@@ -27,7 +27,7 @@ async fn pays(ctx: OrchestrationContext, input: String) -> Result<String, String
     Ok(format!("{paid:?}, {}", ctx.schedule_wait("go").await))
 }
 
-/// What a node of `stamp` recorded of `Pays`, if it retried an error that nobody retries today.
+/// The history that a node of version `stamp` recorded of `Pays`, if it retried an error that is not retried today.
 fn retried(instance: &str, stamp: &str) -> Vec<Event> {
     let mut started = history(instance, stamp).remove(0);
     let EventKind::OrchestrationStarted { name, .. } = &mut started.kind else { unreachable!() };
@@ -56,9 +56,9 @@ fn retried(instance: &str, stamp: &str) -> Vec<Event> {
 }
 
 /// S2.16, S2.11, S2.13: from 0.5.0 on an error can end the retries. An execution that an older version started keeps the rule
-/// of its record and finishes on the same node. The spread tells both apart without reading a history.
+/// of its record and finishes on the same node. The spread counts both without reading a history.
 #[tokio::test]
-async fn an_old_execution_keeps_its_rule_beside_a_new_one() {
+async fn an_old_execution_keeps_its_rule_and_a_new_one_has_its_own() {
     let file = File::new();
     let store = file.open().await;
     store.enqueue_for_orchestrator(start("old", "Pays", ""), None).await.unwrap();
@@ -131,7 +131,7 @@ async fn an_execution_of_a_later_version_that_does_not_replay_is_given_back() {
     assert_eq!((lines[0].field("instance"), lines[0].field("pinned_version")), ("later", "99.0.0"));
     assert!(lines[0].field("mismatch").contains("schedule mismatch"), "{lines:?}");
 
-    // A version that this build knows has no such excuse, and what replays goes on.
+    // An execution of a version that this build knows is failed, and one that replays goes on.
     with_other_rules(&inner, "known", "0.4.0").await;
     stored(
         &inner,

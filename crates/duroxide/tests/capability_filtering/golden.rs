@@ -80,7 +80,7 @@ async fn older(ctx: OrchestrationContext, _input: String) -> Result<String, Stri
     Ok(format!("{done}, {go}, {pruned} pruned"))
 }
 
-/// Everything whose outcome depends on how the engine matches events with what the code asked for.
+/// All calls whose outcome depends on how the engine matches events with calls.
 async fn races(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
     let (first, second) =
         ctx.join2(ctx.schedule_activity("Works", "a"), ctx.schedule_activity("Works", "b")).await;
@@ -222,7 +222,7 @@ fn every_kind_ever_written_stays_decodable() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), kinds);
 }
 
-/// S2.3: what was recorded is replayed to its last line, and goes on from there.
+/// S2.3: a recorded history is replayed to its last event, and goes on from there.
 #[tokio::test]
 async fn recorded_histories_are_replayed_and_go_on() {
     let file = File::new();
@@ -249,11 +249,11 @@ async fn recorded_histories_are_replayed_and_go_on() {
     runtime.shutdown(None).await;
 }
 
-/// S2.11, 2.4, 2.7, 4.2, 5.1, 9.2: whoever changes how completions find their schedules (here the second activity completed
-/// first), how timers, selects, joins or events are matched, or what a kind means, breaks executions that are running. If this
+/// S2.11, 2.4, 2.7, 4.2, 5.1, 9.2: a change of how completions find their schedules (here the second activity completed
+/// first), how timers, selects, joins or events are matched, or of the meaning of a kind, breaks running executions. If this
 /// test fails, the change is such a one: see "Changing what the engine means" in CONTRIBUTING.md. Never change the file.
 #[tokio::test]
-async fn what_a_recorded_race_means_never_changes() {
+async fn the_outcome_of_a_recorded_race_never_changes() {
     let file = File::new();
     let store = file.open().await;
     store_executions(&store, &histories(RACES)).await;
@@ -265,9 +265,9 @@ async fn what_a_recorded_race_means_never_changes() {
     runtime.shutdown(None).await;
 }
 
-/// S2.3: how an instance ended is told to this day.
+/// S2.3: the outcome of an instance of an older release can still be read.
 #[tokio::test]
-async fn recorded_ends_are_told() {
+async fn recorded_ends_can_be_read() {
     let file = File::new();
     let store = file.open().await;
     let client = Client::new(store.clone());

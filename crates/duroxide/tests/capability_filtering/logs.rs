@@ -1,4 +1,4 @@
-//! What operators read.
+//! The log lines for operators.
 
 use std::sync::Arc;
 
@@ -34,10 +34,10 @@ async fn runtime_logs_warning_on_incompatible_abandon() {
     }
 }
 
-/// S2.9, S2.10, S2.19, S2.23: both causes are told in the same words: the WARN of what has no handler, the error of
-/// what no node can replay.
+/// S2.9, S2.10, S2.19, S2.23: both causes have the same wording: the WARN of work without a handler, the error of
+/// an execution that no node can replay.
 #[tokio::test]
-async fn both_causes_are_told_in_the_same_words() {
+async fn both_causes_have_the_same_wording() {
     let (logs, _guard) = Logs::capture();
     let file = File::new();
     let inner = file.open().await;
@@ -98,7 +98,7 @@ async fn the_default_range_is_declared_too() {
 
 /// The first line of every runtime.
 #[tokio::test]
-async fn a_runtime_says_what_it_is_and_where_it_stores() {
+async fn a_runtime_logs_its_version_and_its_provider() {
     let (logs, _guard) = Logs::capture();
     let file = File::new();
     let store = file.open().await;

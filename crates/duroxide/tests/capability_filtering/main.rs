@@ -40,7 +40,7 @@ use crate::fixture::{
     quick_options,
 };
 
-/// Waits for the signal `go`, and returns what it brings.
+/// Waits for the signal `go`, and returns its data.
 async fn waits(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
     Ok(ctx.schedule_wait("go").await)
 }
@@ -126,7 +126,7 @@ async fn commit_first_visible(
     commit.await.unwrap();
 }
 
-/// What a node of version `stamp` recorded of `Waits` until it waited.
+/// The history that a node of version `stamp` recorded of `Waits` until it waited.
 fn history(instance: &str, stamp: &str) -> Vec<Event> {
     let started = EventKind::OrchestrationStarted {
         name: "Waits".into(),

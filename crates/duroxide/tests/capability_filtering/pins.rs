@@ -1,4 +1,4 @@
-//! Where a pin comes from, and what it is independent of.
+//! Where a pin comes from, and that it does not depend on handler versions.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -49,7 +49,7 @@ async fn fetches(store: &Arc<dyn Provider>, range: SemverRange) -> Option<String
     fetched.map(|(item, ..)| item.instance)
 }
 
-/// S3.T20: what was stored before pins existed has none, and is anybody's.
+/// S3.T20: an execution that was stored before pins existed has none, and every node may take it.
 #[tokio::test]
 async fn existing_executions_without_pinned_version_remain_fetchable() {
     let file = File::new();

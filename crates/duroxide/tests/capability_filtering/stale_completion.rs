@@ -1,4 +1,4 @@
-//! What an execution left behind does not reach its successor, which has a pin of its own.
+//! A completion for an earlier execution does not reach its successor, which has a pin of its own.
 
 use std::{sync::Arc, time::Duration};
 
@@ -89,7 +89,7 @@ async fn check_untouched(store: &Arc<dyn Provider>) {
     assert_eq!(second[0].duroxide_version, env!("CARGO_PKG_VERSION"));
 }
 
-/// S3.T25 (a): the round that ends the execution takes its activity away, and the worker is told.
+/// S3.T25 (a): the round that ends the execution deletes its activity, and the worker's next renewal fails.
 #[tokio::test]
 async fn activity_completion_after_continue_as_new_is_discarded() {
     let file = File::new();

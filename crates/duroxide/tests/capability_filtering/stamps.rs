@@ -1,4 +1,4 @@
-//! The stamp of the first event is the pin. What has none, or none that can be read, is anybody's.
+//! The stamp of the first event is the pin. An execution without a readable stamp may run on every node.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ async fn an_unreadable_stamp_is_compatible_and_warned_about() {
     }
 }
 
-/// S2.18: what has no history yet runs on any node.
+/// S2.18: an instance without a history runs on any node.
 #[tokio::test]
 async fn a_start_is_compatible_with_every_range() {
     let file = File::new();
@@ -87,7 +87,7 @@ async fn a_start_is_compatible_with_every_range() {
     assert_eq!(final_snapshot(runtime).await.incompatible_version_abandoned, 0);
 }
 
-/// S2.18: a history that does not begin with its start has no pin. Replay says what is wrong with it.
+/// S2.18: a history that does not begin with its start has no pin. Replay reports the error.
 #[tokio::test]
 async fn a_history_without_its_start_is_compatible_and_fails_by_replay() {
     let file = File::new();
@@ -161,9 +161,9 @@ async fn a_pin_is_stored_as_three_integers() {
     assert_eq!(stored_pin(&file, "unpinned", 1), None);
 }
 
-/// S3.25, S3.23: the store goes by the pin it was told and never looks into an event for it.
+/// S3.25, S3.23: the store compares the pin of the metadata and never reads it from an event.
 #[tokio::test]
-async fn the_store_filters_by_what_it_was_told() {
+async fn the_store_filters_by_the_pin_of_the_metadata() {
     let file = File::new();
     let store = file.open().await;
     let told = |version| ExecutionMetadata { pinned_duroxide_version: Some(version), ..named() };
@@ -178,7 +178,7 @@ async fn the_store_filters_by_what_it_was_told() {
     assert!(matches!(status, OrchestrationStatus::Running { .. }), "{status:?}");
 }
 
-/// S2.15, S3.6: an execution keeps its pin, whoever runs its turns.
+/// S2.15, S3.6: an execution keeps its pin on every node that runs its turns.
 #[tokio::test]
 async fn a_pin_stays_over_turns_of_other_builds() {
     let file = File::new();

@@ -18,7 +18,7 @@ use crate::{
 
 const SOON: Option<Duration> = Some(Duration::from_millis(200));
 
-/// What the error says is missing.
+/// The missing capability in the error.
 #[track_caller]
 fn missing(details: &ErrorDetails, resource: &str) -> String {
     match details {
@@ -31,7 +31,7 @@ fn missing(details: &ErrorDetails, resource: &str) -> String {
     }
 }
 
-/// S3.48, 17.5: an execution that no node can replay ends, and says why. Nobody ever fetched it, so it counts one attempt.
+/// S3.48, 17.5: an execution that no node can replay ends with the reason. No node fetched it before, so it counts one attempt.
 #[tokio::test]
 async fn an_execution_that_no_node_can_replay_is_ended_after_its_time() {
     let file = File::new();
@@ -51,9 +51,9 @@ async fn an_execution_that_no_node_can_replay_is_ended_after_its_time() {
     runtime.shutdown(None).await;
 }
 
-/// S3.48: what another node can take is none of the sweeper's.
+/// S3.48: the sweeper does not end work that another node can take.
 #[tokio::test]
-async fn what_any_node_can_replay_is_left_to_it() {
+async fn an_execution_that_another_node_can_replay_is_not_ended() {
     let file = File::new();
     let store = file.open().await;
     pinned(&store, "lost", "0.0.1").await;
@@ -74,13 +74,13 @@ async fn what_any_node_can_replay_is_left_to_it() {
     let status = client.get_orchestration_status("others").await.unwrap();
     assert!(matches!(status, OrchestrationStatus::Running { .. }), "{status:?}");
 
-    // With the last node that can replay it gone, its time begins.
+    // When the last node that can replay it leaves, its time begins.
     drop(other);
     failure(ended(&client, "others").await);
     runtime.shutdown(None).await;
 }
 
-/// S3.3, S3.11, S3.48: with the handler filter an orchestration that nobody has registered is found too.
+/// S3.3, S3.11, S3.48: with the handler filter an orchestration that no node has registered is found too.
 #[tokio::test]
 async fn an_orchestration_that_no_node_has_is_ended_after_its_time() {
     let file = File::new();
@@ -135,7 +135,7 @@ async fn activities_that_no_node_takes_fail_after_their_time() {
     runtime.shutdown(None).await;
 }
 
-/// S3.48: the operator reads which instance, and what is missing.
+/// S3.48: the log names the instance and the missing capability.
 #[tokio::test]
 async fn stranded_work_is_reported() {
     let (logs, _guard) = Logs::capture();
@@ -152,7 +152,7 @@ async fn stranded_work_is_reported() {
     assert_eq!(reports[0].field("missing"), "execution pinned at 0.0.1, supported >=0.1.0, <=0.9.0");
 }
 
-/// S2.16: a cancellation ends an execution that nobody can replay, if that is allowed. Its history is not replayed; it may
+/// S2.16: a cancellation ends an execution that no node can replay, if that is allowed. Its history is not replayed; it may
 /// be one that this build cannot even read.
 #[tokio::test]
 async fn a_cancellation_needs_no_replay_if_that_is_allowed() {

@@ -31,8 +31,8 @@ impl Intercept for Impatient {
 const FROM_THE_FUTURE: &str = r#"{"event_id":2,"source_event_id":null,"instance_id":"future","execution_id":1,
     "timestamp_ms":1,"duroxide_version":"99.0.0","type":"FromTheFuture","name":"go"}"#;
 
-/// S3.T29, S3.29, S3.43, C10: an operator widens the range of one node. What it cannot decode ends in poison, what it
-/// can goes on.
+/// S3.T29, S3.29, S3.43, C10: an operator widens the range of one node. Executions that it
+/// cannot decode end in poison, the others go on.
 #[tokio::test]
 async fn wide_supported_range_drains_stuck_items_via_deserialization_error() {
     let (logs, _guard) = Logs::capture();
@@ -91,7 +91,7 @@ async fn fetch_deserialization_error_eventually_reaches_poison() {
     runtime.shutdown(None).await;
 }
 
-/// S2.16: what no node here can decode can still be looked at, and the pinned versions of what runs counted, without
+/// S2.16: an execution that no node can decode can still be inspected, and the pinned versions of running ones counted, without
 /// decoding a history.
 #[tokio::test]
 async fn a_history_with_unknown_events_can_be_read_raw() {
@@ -112,7 +112,7 @@ async fn a_history_with_unknown_events_can_be_read_raw() {
     assert_eq!(spread, [("99.0.0".to_owned(), 1)].into());
 }
 
-/// S3.15, S3.33: what the filter excludes is never decoded, so that it is neither counted nor ended.
+/// S3.15, S3.33: an execution that the filter excludes is never decoded, so it is neither counted nor ended.
 #[tokio::test]
 async fn an_excluded_history_is_never_decoded() {
     let file = File::new();

@@ -18,7 +18,7 @@ use crate::{
     no_activities, supporting,
 };
 
-/// Makes a node one of another build: what it commits is stamped and pinned as that build would.
+/// Makes a node one of another build: its commits are stamped and pinned with that version.
 struct Build {
     version: Version,
     commits_rounds: bool,
@@ -39,7 +39,7 @@ impl Intercept for Build {
     }
 }
 
-/// Takes steps until it is told to finish; says which handler version ran.
+/// Reads the queue `steps` until a message says to finish; returns the handler version that ran.
 async fn order(ctx: OrchestrationContext, input: String) -> Result<String, String> {
     loop {
         match ctx.dequeue_event("steps").await.as_str() {
@@ -111,7 +111,7 @@ async fn upgrade_three_nodes(commits_rounds: bool) {
     let a = fleet.node("2.0.0").await;
     one_of_the_new_build(&fleet).await;
 
-    // Without A the new order waits, untouched. The idle one, asked later, goes on.
+    // Without A the new order waits, unchanged. The idle one goes on when it gets an event later.
     retired.push(final_snapshot(a).await);
     fleet.send("new", "note").await;
     fleet.send("idle", "note").await;
@@ -134,7 +134,7 @@ async fn upgrade_three_nodes(commits_rounds: bool) {
     assert_eq!(bounced, 0, "S3.1: nothing is fetched and bounced for its version");
 }
 
-/// What starts and what continues is pinned to the old build.
+/// Starts and continue-as-new are pinned to the old build.
 async fn all_of_the_old_build(fleet: &Fleet) {
     for order in orders().chain(["idle".to_owned()]) {
         fleet.client.start_orchestration(&order, "Order", "").await.unwrap();
@@ -148,7 +148,7 @@ async fn all_of_the_old_build(fleet: &Fleet) {
     assert_eq!(fleet.spread().await, BTreeMap::from([("1.5.0".to_owned(), 7)]));
 }
 
-/// Orders of the old build are anybody's. What needs the new handler starts on the new node, and stays there.
+/// Every node may run orders of the old build. Orders that need the new handler start on the new node, and stay there.
 async fn one_of_the_new_build(fleet: &Fleet) {
     for order in orders() {
         fleet.send(&order, "again").await;

@@ -17,7 +17,7 @@ use crate::{
 const WORKERS: usize = 3;
 const INSTANCES: usize = 200;
 const ACTIVITIES: usize = 5;
-/// What the other program notes when it has the write lock.
+/// The line that the other program writes when it has the write lock.
 const LOCKED: &str = "locked";
 
 /// The role of a worker process.

@@ -1,4 +1,4 @@
-//! B18: work that nobody waits for any more is stopped and removed.
+//! B18: work whose future was dropped is stopped and removed.
 
 use std::{path::Path, time::Duration};
 
@@ -41,7 +41,7 @@ async fn race(ctx: OrchestrationContext, input: String) -> Result<String, String
 
 /// B18, 7.3, 16.3: with default options an activity in another process learns of it by its next renewal, within 6 s.
 #[tokio::test]
-async fn an_activity_in_another_process_is_told_to_stop() {
+async fn an_activity_in_another_process_is_asked_to_stop() {
     let file = File::new();
     let store = file.open().await;
     let client = Client::new(store.clone());
@@ -67,7 +67,7 @@ async fn patient(ctx: OrchestrationContext, _input: String) -> Result<String, St
     Ok("signalled".to_owned())
 }
 
-/// In each round the activity of the next race sees what the last one left in the queue.
+/// In each round the activity of the next race sees the rows that the last one left in the queue.
 async fn races(ctx: OrchestrationContext, rounds: u32) -> Result<u32, String> {
     let mut most = 0;
     for _ in 0..rounds {
@@ -81,7 +81,7 @@ async fn races(ctx: OrchestrationContext, rounds: u32) -> Result<u32, String> {
     Ok(most)
 }
 
-/// B18, 5.3, 14.2: a timer that lost its race is gone with the round that dropped it.
+/// B18, 5.3, 14.2: a timer that lost its race is removed by the round that dropped it.
 #[tokio::test]
 async fn a_dropped_timer_leaves_the_queue_at_once() {
     let file = File::new();

@@ -20,7 +20,7 @@ use crate::{
 /// How many cases run at the same time.
 const AT_ONCE: usize = 6;
 
-/// S4.10, S4.24, S4.27, S4.41, I10, I11: a process dies on one side of its n-th commit, whatever is in it: rounds,
+/// S4.10, S4.24, S4.27, S4.41, I10, I11: a process dies on one side of its n-th commit, for all kinds of operations: rounds,
 /// results, claims. Either all of it is there or nothing; another process ends the work, and nothing is there twice.
 #[tokio::test]
 async fn a_commit_happened_or_not_and_another_process_goes_on() {

@@ -25,7 +25,7 @@ fn orchestrations() -> OrchestrationRegistry {
         .build()
 }
 
-/// The row of an order, its workflow, and what the workflow waits for.
+/// The row of an order, its workflow, and the event that the workflow waits for.
 fn place(transaction: &Transaction<'_>, id: &str) {
     transaction.execute("INSERT INTO orders VALUES (?1)", [id]).unwrap();
     let intake = Intake::new(transaction);
@@ -48,7 +48,7 @@ fn orders(file: &File) -> Vec<String> {
     rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
-/// I10 reaches into the caller's own rows: order and workflow are there together, or neither is. A node that waits is told
+/// I10 reaches into the caller's own rows: order and workflow are there together, or neither is. A waiting node is notified
 /// of the commit.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_and_its_workflow_are_there_together_or_not_at_all() {
@@ -71,7 +71,7 @@ async fn an_order_and_its_workflow_are_there_together_or_not_at_all() {
     place(&transaction, "order-1");
     assert_eq!(client.get_orchestration_status("order-1").await.unwrap(), OrchestrationStatus::NotFound);
     transaction.commit().unwrap();
-    // An event that nobody waits for is lost.
+    // An event without an open wait is lost.
     recorded(&client, "order-1", |event| matches!(event.kind, EventKind::ExternalSubscribed { .. })).await;
     let transaction = connection.transaction().unwrap();
     Intake::new(&transaction).raise_event("order-1", "address", "Elm Street").unwrap();
@@ -88,9 +88,9 @@ async fn an_order_and_its_workflow_are_there_together_or_not_at_all() {
     assert_finished(&snapshot);
 }
 
-/// Whatever was committed while no node was there is carried out by the next one.
+/// Transactions that were committed while no node ran are carried out by the next one.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_committed_while_no_node_was_there_is_carried_out() {
+async fn a_transaction_committed_while_no_node_ran_is_carried_out() {
     let file = File::new();
     drop(file.open().await);
     let mut connection = file.connect();

@@ -1,4 +1,4 @@
-//! Clients that are told `Ok` and then killed, and a reader that is killed while it reads.
+//! Clients that get `Ok` and are then killed, and a reader that is killed while it reads.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -17,7 +17,7 @@ const KILLS: usize = 16;
 const SEED: u64 = 7;
 
 /// The role of a client process: it sends numbered messages, now and then starts an instance, and notes each call that
-/// was acknowledged. After a kill it goes on behind the last one it had noted.
+/// was acknowledged. After a kill it goes on after the last one that it had written down.
 pub async fn send(folder: &Path, name: &str) {
     let client = Client::new(open_in(folder).await);
     let acknowledged = Notes::new(folder, name);
@@ -28,7 +28,7 @@ pub async fn send(folder: &Path, name: &str) {
         if number % 10 == 0 {
             client.start_orchestration(format!("{name}-{number}"), "Echo", "x").await.unwrap();
         }
-        // Which life it was tells a message from the same one sent again because its answer was not noted.
+        // The number of the process distinguishes a message from its repetition after a kill.
         let message = format!("{name} {number} {life}");
         client.enqueue_event("reader", "q", &message).await.unwrap();
         acknowledged.add(message);
@@ -58,10 +58,10 @@ async fn reader(ctx: OrchestrationContext, mut read: Vec<String>) -> Result<Stri
     ctx.continue_as_new_typed(&read).await
 }
 
-/// B27, S4.19, I11, I15, I16, I18: clients and the reader are killed at any moment. What was acknowledged is there;
+/// B27, S4.19, I11, I15, I16, I18: clients and the reader are killed at any moment. Acknowledged messages are stored;
 /// every message is read once, in the order of its client, whichever execution reads it.
 #[tokio::test]
-async fn what_was_acknowledged_is_read_once_and_in_order() {
+async fn acknowledged_messages_are_read_once_and_in_order() {
     let file = File::new();
     let folder = file.folder();
     let parent = Client::new(file.open().await);

@@ -18,7 +18,7 @@ pub const KINDS: [(&str, &str); 5] = [
     ("Again", "x...."),
 ];
 
-/// Short leases, so that what died with its process more than once is soon free, but not so short that a slow machine
+/// Short leases, so that items that died with their process more than once are soon ready, but not so short that a slow machine
 /// loses them; and patience, because every death is an attempt for everything it held.
 pub fn options() -> RuntimeOptions {
     RuntimeOptions {

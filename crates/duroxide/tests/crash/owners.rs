@@ -12,7 +12,7 @@ use crate::{
     sound::{assert_finished, assert_sound},
 };
 
-/// Longer than a test waits for anything: what ends before was not left to a lease.
+/// Longer than every wait of a test, so a lock that ends during a wait was not ended by its lease.
 const LEASE: Duration = Duration::from_secs(600);
 const SLOTS: usize = 4;
 
@@ -55,7 +55,7 @@ fn orchestrations() -> OrchestrationRegistry {
         .build()
 }
 
-/// The role of a worker process. What it does never ends, unless told so.
+/// The role of a worker process. Its activities end only if `detail` is `may end`.
 pub async fn work(folder: &Path, detail: &str) {
     let store = open_in(folder).await;
     let activities = activities(Notes::new(folder, "notes"), detail == "may end");
@@ -109,7 +109,7 @@ async fn a_restarted_worker_does_not_wait_for_the_leases_of_a_killed_one() {
 
 /// Issue 4: so does one that was there all the time.
 #[tokio::test]
-async fn a_living_worker_takes_over_what_a_killed_one_held() {
+async fn a_living_worker_takes_over_the_claims_of_a_killed_one() {
     let file = File::new();
     let client = Client::new(file.open().await);
     let first = hold_everything(&file, &client, "Calls").await;
@@ -137,7 +137,7 @@ async fn the_sessions_of_a_killed_worker_do_not_wait_for_their_leases() {
     next.kill();
 }
 
-/// D10: a process that is stopped keeps what it holds. When it goes on it finds its locks; when it is killed
+/// D10: a process that is stopped keeps its locks. When it goes on it still has them; when it is killed
 /// after all, they are free.
 #[tokio::test]
 async fn a_frozen_worker_keeps_its_leases() {
@@ -158,7 +158,7 @@ async fn a_frozen_worker_keeps_its_leases() {
     assert_finished(&file.snapshot());
 }
 
-/// Leaves the traces of a node that died, and waits until somebody has found them: then the living have looked.
+/// Leaves the traces of a dead node, and waits until another node has found them: then the living nodes have checked.
 async fn another_dies_and_is_found(file: &File) {
     const JOIN: &str = "INSERT INTO node (name, started_at, seen_at, session_owners, capability)
                         VALUES ('ghost', ?1, ?1, '[]', '{}')";
@@ -170,7 +170,7 @@ async fn another_dies_and_is_found(file: &File) {
     until("the dead node is found", async || there() == 0).await;
 }
 
-/// A runtime that is gone with its executor is gone, whatever the process does.
+/// A runtime that was dropped with its executor counts as dead, also if its process lives.
 #[test]
 fn a_runtime_that_was_dropped_with_its_executor_holds_nothing() {
     let file = File::new();

@@ -1,4 +1,4 @@
-//! What must hold of a store, whatever was killed.
+//! Checks that must hold for a store after every kill.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub fn assert_sound(snapshot: &StoreSnapshot) {
     assert!(snapshot.dead_letters.is_empty(), "{:#?}", snapshot.dead_letters);
 }
 
-/// What must hold when every instance has ended: nothing is queued or locked, executions are 1 to n, each but the last
+/// Checks a store whose instances have all ended: no row is queued or locked, executions are 1 to n, each but the last
 /// continued as new, and every scheduled activity has exactly one completion.
 #[track_caller]
 pub fn assert_finished(snapshot: &StoreSnapshot) {

@@ -1,4 +1,4 @@
-//! What the examples with exporters print: spans and metrics.
+//! The output of the examples with exporters: spans and metrics.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ fn opentelemetry() {
     assert!(first_turn.contains("Name      : planning a trip to Vienna"), "{first_turn}");
 }
 
-/// What stands behind a field of an exported span. The scope stands before it and has a name too.
+/// The value after a field of an exported span. The scope comes before the span and has a name too.
 #[track_caller]
 fn exported<'a>(span: &'a str, field: &str) -> &'a str {
     let (_, fields) = span.split_once("\n\n").expect("the scope ends with an empty line");
@@ -68,7 +68,7 @@ const OF_TROUBLE: [&str; 16] = [
     "duroxide_unregistered_orchestration_backoff_total",
 ];
 
-/// What the exporter shows of the metrics that the guide lists: under the same names, and histograms as such, with the
+/// The exporter shows the metrics that the guide lists under the same names, and histograms as such, with the
 /// buckets that the dashboard asks for.
 #[test]
 fn prometheus() {

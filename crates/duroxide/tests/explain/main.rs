@@ -1,4 +1,4 @@
-//! Instances that do not move, each for another reason, and what [`Client::explain`] says of them.
+//! Instances that make no progress, each for another reason, and their explanations by [`Client::explain`].
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 #![allow(clippy::indexing_slicing, reason = "this is a test")]
@@ -133,7 +133,7 @@ fn orchestrations() -> OrchestrationRegistry {
         .build()
 }
 
-/// A node that gives back what it does not have for a minute.
+/// A node that gives work without a handler back for a minute.
 fn patient() -> RuntimeOptions {
     let minute = Duration::from_secs(60);
     RuntimeOptions {
@@ -144,7 +144,7 @@ fn patient() -> RuntimeOptions {
 
 stories![an_explanation_names_its_instance,];
 
-/// The fields of the answer, beside its findings.
+/// The fields of the answer other than its findings.
 async fn an_explanation_names_its_instance(stage: Stage) {
     let runtime = stage.node(patient()).await;
     stage.client.start_orchestration("order-1", "Approved", "").await.unwrap();

@@ -89,7 +89,7 @@ async fn a_child_that_waits_itself(stage: Stage) {
     runtime.shutdown(None).await;
 }
 
-/// A node that has no workers leaves the activity to a reader of its own, which puts it aside.
+/// A node without workers does not fetch the activity; the test moves it to the dead letters.
 async fn an_activity_that_became_a_dead_letter(stage: Stage) {
     let runtime = stage.node(RuntimeOptions { worker_concurrency: 0, ..patient() }).await;
     stage.client.start_orchestration("order-1", "Charged", "Charge").await.unwrap();

@@ -1,4 +1,4 @@
-//! What the runtime reads of a history while it runs. The `metrics` facade takes one recorder per process, so this
+//! The reads of a history by a runtime. The `metrics` facade takes one recorder per process, so this
 //! test has a target of its own.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
@@ -105,7 +105,7 @@ async fn history_reads(activities: usize, options: RuntimeOptions) -> usize {
     after - before
 }
 
-/// B21, 7.6, 2.14: neither a turn on a cached execution nor an activity reads the history, whatever its length.
+/// B21, 7.6, 2.14: neither a turn on a cached execution nor an activity reads the history, at any length.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cached_execution_reads_no_history_and_a_cold_one_reads_it_once_per_turn() {
     assert_eq!(history_reads(200, RuntimeOptions::default()).await, 0);

@@ -1,4 +1,4 @@
-//! What a bulk delete of long histories costs an orchestration that runs meanwhile.
+//! The delay of an orchestration by a bulk delete of long histories that runs meanwhile.
 
 use std::{
     sync::Arc,
@@ -14,7 +14,7 @@ use crate::fixture::{File, ended, node, output};
 
 const INSTANCES: usize = 70;
 const EVENTS: u32 = 80_000;
-/// What the delete may add to the 99th percentile of hellos. The slowest one may have met a disk that was busy otherwise.
+/// The time that the delete may add to the 99th percentile of hellos. The slowest one may have met a busy disk.
 const COST_MAX: Duration = Duration::from_millis(50);
 
 async fn hello(ctx: OrchestrationContext, name: String) -> Result<String, String> {
@@ -56,7 +56,7 @@ impl Latencies {
     }
 }
 
-/// Ended instances with long histories. Nobody could wait for turns that make so many events.
+/// Ended instances with long histories, written directly, because turns with so many events would take too long.
 async fn long_histories(file: &File, client: &Client) -> Vec<String> {
     let mut ids = Vec::new();
     for number in 0..INSTANCES {
@@ -75,11 +75,11 @@ async fn long_histories(file: &File, client: &Client) -> Vec<String> {
     ids
 }
 
-/// Deleting 70 instances with 5.6 million events beside hellos one after the other. The client has its own connection, as
+/// Deletes 70 instances with 5.6 million events while hellos run one after the other. The client has its own connection, as
 /// another process has.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement"]
-async fn a_hello_beside_a_bulk_delete() {
+async fn a_hello_during_a_bulk_delete() {
     let file = File::new();
     let store = file.open().await;
     let orchestrations = OrchestrationRegistry::builder().register("Hello", hello).build();

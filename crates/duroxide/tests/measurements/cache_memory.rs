@@ -65,6 +65,6 @@ async fn a_thousand_large_instances_stay_within_one_and_a_half_times_the_bound()
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement"]
-async fn ten_thousand_small_instances_cost_about_what_they_are_taken_to_cost() {
+async fn ten_thousand_small_instances_cost_about_their_estimate() {
     measure(10_000, 16, 64 * MIB).await;
 }

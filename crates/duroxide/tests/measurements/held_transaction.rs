@@ -1,4 +1,4 @@
-//! What a transaction costs that somebody leaves open on the PostgreSQL server: as long as it is open, no dead row can be removed,
+//! The cost of a transaction that is left open on the PostgreSQL server: as long as it is open, no dead row can be removed,
 //! in any table.
 
 use std::{
@@ -22,9 +22,9 @@ const SECONDS: &str = "DUROXIDE_MEASURE_SECONDS";
 const SLOTS: usize = 64;
 /// Callers that each start an instance, wait for its end and start the next one.
 const CALLERS: usize = 256;
-/// As in the benchmarks: what an operator gives a server first.
+/// As in the benchmarks: the usual settings of a production server.
 const SETTINGS: &str = "shared_buffers = 256MB\nmax_wal_size = 2GB";
-/// What is left of the normal speed, at least.
+/// The share of the normal speed that must be left.
 const SHARE_MIN: f64 = 0.7;
 
 #[duroxide::activity]

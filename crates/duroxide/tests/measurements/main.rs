@@ -1,6 +1,6 @@
 //! Measurements of bounds that are promised: `cargo xtask measure` runs each of them in a process of its own.
 //!
-//! Each prints what it found, and fails if that is beyond its bound. They are no part of the tests, because a busy machine
+//! Each prints its figures, and fails beyond its bound. They are no part of the tests, because a busy machine
 //! or disk can spoil them.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]

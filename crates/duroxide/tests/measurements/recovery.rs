@@ -1,4 +1,4 @@
-//! How fast a store's work goes on after crashes, and after it bounced for a missing handler.
+//! How fast work goes on after crashes, and after it was given back for a missing handler.
 
 use std::{
     path::Path,
@@ -14,7 +14,7 @@ use duroxide::{
 
 use crate::fixture::{File, failure, node, notes::Notes, open_in, output, process::Process, within};
 
-/// What each activity takes.
+/// The duration of each activity.
 const NAP: Duration = Duration::from_secs(3);
 const SLOTS: usize = 65;
 const LONG: Duration = Duration::from_secs(170);
@@ -35,7 +35,7 @@ fn calls() -> OrchestrationRegistry {
     OrchestrationRegistry::builder().register("Calls", call).build()
 }
 
-/// A worker process. Its activities nap; the killer takes the process with it, once it is armed.
+/// A worker process. Its activities nap; the activity `killer` kills the process, once the file `armed` exists.
 pub async fn work(folder: &Path) {
     let (notes, armed) = (Notes::new(folder, "naps"), folder.join("armed"));
     let activities = ActivityRegistry::builder().register("Nap", move |_: ActivityContext, who: String| {
@@ -127,10 +127,10 @@ async fn activities_after_two_kills() {
     report("60 activities of 3 s after two kills", scene.finish().await, normal);
 }
 
-/// 64 innocent activities and a killer, after two crashes with all of them on board.
+/// 64 innocent activities and one that kills its process, after two crashes during which all of them ran.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement"]
-async fn innocents_beside_a_killer_after_two_kills() {
+async fn innocents_with_a_killer_after_two_kills() {
     const INNOCENTS: usize = 64;
     let normal = Scene::new(INNOCENTS).await.finish().await;
     let scene = Scene::new(INNOCENTS).await;
@@ -145,7 +145,7 @@ async fn innocents_beside_a_killer_after_two_kills() {
     println!("the killer: {}", details.display_message());
 }
 
-/// How many instances of one activity per second a node completes whose activities bounced so often before.
+/// How many instances per second a node completes whose activities were given back so often before.
 async fn rate_after(bounces: u32) -> f64 {
     const INSTANCES: usize = 500;
     let file = File::new();
@@ -158,7 +158,7 @@ async fn rate_after(bounces: u32) -> f64 {
         unregistered_backoff: UnregisteredBackoffConfig { base_delay: backoff, max_delay: backoff },
         ..options()
     };
-    // Without bounces nobody fetches the activities yet.
+    // No node fetches the activities before.
     let worker_concurrency = if bounces == 0 { 0 } else { SLOTS };
     let before = RuntimeOptions { worker_concurrency, ..options.clone() };
     let without = node(&store, ActivityRegistry::default(), calls(), before).await;
@@ -188,7 +188,7 @@ async fn rate_after(bounces: u32) -> f64 {
     rate
 }
 
-/// 500 instances whose activities bounced three times for a missing handler.
+/// 500 instances whose activities were given back three times for a missing handler.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement"]
 async fn instances_that_bounced_three_times() {

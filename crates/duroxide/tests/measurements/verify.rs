@@ -17,7 +17,7 @@ use crate::fixture::within;
 
 const INSTANCES: u64 = 10_000;
 const SECONDS_MAX: f64 = 60.0;
-/// What the check may add to the resident memory of its process. All histories together have more than 60 MB.
+/// The bytes that the check may add to the resident memory of its process. All histories together have more than 60 MB.
 const MEMORY_MAX_MB: f64 = 40.0;
 
 #[duroxide::activity]

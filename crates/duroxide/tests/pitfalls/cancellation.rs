@@ -1,4 +1,4 @@
-//! Work that nobody waits for any more.
+//! Work whose future was dropped.
 
 use std::{
     sync::{Arc, Mutex},
@@ -21,7 +21,7 @@ async fn race(ctx: OrchestrationContext, input: String) -> Result<String, String
 
 /// B18, 7.3, 5.3: with default options the token fires within 500 ms of the round that dropped the activity.
 #[tokio::test]
-async fn an_activity_that_lost_its_race_is_told_within_half_a_second() {
+async fn an_activity_that_lost_its_race_is_asked_to_stop_within_half_a_second() {
     let file = File::new();
     let store = file.open().await;
     let client = Client::new(Arc::clone(&store));

@@ -14,7 +14,7 @@ use crate::fixture::{
     intercept::{FullyIntercepted, Intercept},
 };
 
-/// What happens to a call.
+/// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     Retryable,

@@ -1,4 +1,4 @@
-//! Locks that are renewed, and what happens if they are not.
+//! Locks that are renewed, and locks whose renewal fails.
 
 use std::{
     sync::{
@@ -35,14 +35,14 @@ fn options() -> RuntimeOptions {
     RuntimeOptions { worker_lock_timeout: WORKER_LOCK, ..quick_options() }
 }
 
-/// What the activity saw.
+/// The observations of the activity.
 #[derive(Default)]
 struct Seen {
     runs: AtomicU32,
     cancelled: AtomicBool,
 }
 
-/// An activity that takes `work`, and notes if it is told to stop meanwhile.
+/// An activity that takes `work`, and records a request to stop.
 fn works(seen: &Arc<Seen>, work: Duration) -> ActivityRegistry {
     let seen = Arc::clone(seen);
     let works = move |ctx: ActivityContext, input: String| {

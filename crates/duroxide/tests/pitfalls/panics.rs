@@ -21,7 +21,7 @@ use crate::{
     fixture::{File, ended, logs::Logs, node, output, quick_options, until},
 };
 
-/// What a runtime calls when it runs, renews, gives back and puts aside.
+/// The methods that a runtime calls when it runs, renews, gives back and moves to the dead letters.
 const METHODS: [&str; 12] = [
     "fetch_orchestration_items",
     "load_execution",

@@ -1,4 +1,4 @@
-//! What a status and a wait read of a long history.
+//! The reads of a status and a wait for an instance with a long history.
 
 use std::{sync::Arc, time::Duration};
 
@@ -68,7 +68,7 @@ async fn waits_and_status_calls_read_no_history() {
     };
     let (long, short) = (calls("long").await, calls("short").await);
     assert!(long >= STATUS_CALLS && short >= STATUS_CALLS);
-    // A wait looks once, and now and then again; how often does not depend on the history.
+    // A wait reads once, and sometimes again; how often does not depend on the history.
     let per_wait = 10 * u32::try_from(WAITERS).unwrap();
     assert!(long <= STATUS_CALLS + per_wait && short <= STATUS_CALLS + per_wait, "{long} and {short}");
     runtime.shutdown(None).await;

@@ -41,7 +41,7 @@ async fn assert_delivered_once(client: &Client) {
     assert_eq!((depths.orchestrator_queue, depths.worker_queue), (0, 0));
 }
 
-/// S4.35, 2.15: a turn that takes too long gives its batch up. Nothing of it is stored, whatever it still produces; the
+/// S4.35, 2.15: a turn that takes too long abandons its batch. None of its later results is stored; the
 /// batch is delivered again, with an attempt counted.
 #[tokio::test]
 async fn a_turn_that_takes_too_long_gives_its_batch_back() {
@@ -67,7 +67,7 @@ async fn a_turn_that_takes_too_long_gives_its_batch_back() {
     assert_eq!(faults.reached("commit_round"), 2);
 }
 
-/// S4.35, 21.2: a turn whose path panics, while it loads, runs or commits, gives its batch up; the batch is delivered again.
+/// S4.35, 21.2: a turn whose path panics, while it loads, runs or commits, abandons its batch, which is delivered again.
 #[tokio::test]
 async fn a_turn_that_panics_gives_its_batch_back() {
     for method in ["load_execution", "commit_round", "renew_orchestration_item_lock"] {

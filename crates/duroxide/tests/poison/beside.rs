@@ -1,4 +1,4 @@
-//! Poison of every kind beside healthy work.
+//! Poison of every kind, together with healthy work.
 
 use duroxide::{
     Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
@@ -15,9 +15,9 @@ async fn calls(ctx: OrchestrationContext, activity: String) -> Result<String, St
     ctx.schedule_activity(activity, "x").await
 }
 
-/// S1.33, S1.36, S1.37, L1: nothing that cannot be done holds up what can.
+/// S1.33, S1.36, S1.37, L1: work that cannot be done does not block other work.
 #[tokio::test]
-async fn poisoned_messages_of_several_kinds_block_nobody() {
+async fn poisoned_messages_of_several_kinds_do_not_block() {
     let file = File::new();
     let store = file.open().await;
     let client = Client::new(store.clone());
@@ -52,7 +52,7 @@ async fn poisoned_messages_of_several_kinds_block_nobody() {
         details.category() == "application" && details.display_message().contains("on purpose"),
         "{details:?}"
     );
-    // S1.25: what is no activity becomes a dead letter.
+    // S1.25: an item that is no activity becomes a dead letter.
     let letters = client.list_dead_letters(None).await.unwrap();
     let of_workers: Vec<&str> = letters
         .iter()

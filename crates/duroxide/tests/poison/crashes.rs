@@ -17,9 +17,9 @@ pub async fn work(folder: &Path) {
     work_with(folder, soon_free()).await;
 }
 
-/// What failed repeatedly and died with its process is free only when its lease ends. So the leases are short, but not
-/// so short that a slow machine loses them. The two differ, as by default: what a killer was held with is not free again
-/// at the same moment as the killer.
+/// An item that died with its process repeatedly is ready only when its lease ends. So the leases are short, but not
+/// so short that a slow machine loses them. The two differ, as by default: a turn and an activity of the same process
+/// are not ready again at the same moment.
 fn soon_free() -> RuntimeOptions {
     RuntimeOptions {
         orchestrator_lock_timeout: Duration::from_secs(2),
@@ -28,7 +28,7 @@ fn soon_free() -> RuntimeOptions {
     }
 }
 
-/// Attempts enough for those who die beside a killer before it is suspected.
+/// Enough attempts for the work that dies with a crashing item before that is a suspect.
 const WIDE_MAX_ATTEMPTS: u32 = 5;
 
 /// The role of a worker process that holds several things at once, all with the same lease.
@@ -129,9 +129,9 @@ async fn a_first_turn_that_kills_its_process_is_poisoned() {
     assert_eq!(kinds(&client, "doomed").await, ["OrchestrationStarted", "OrchestrationFailed"]);
 }
 
-/// S1.22, S1.31, 6.2, 6.6: the same for a later turn of a child. What it left open is ended with it, its parent is told.
+/// S1.22, S1.31, 6.2, 6.6: the same for a later turn of a child. Its open work is ended with it, its parent gets the error.
 #[tokio::test]
-async fn a_later_turn_that_kills_its_process_is_poisoned_and_its_parent_told() {
+async fn a_later_turn_that_kills_its_process_is_poison_and_its_parent_gets_the_error() {
     let file = File::new();
     let client = Client::new(file.open().await);
     client.start_orchestration("parent", "Parent", "from the parent").await.unwrap();
@@ -166,9 +166,9 @@ async fn a_later_turn_that_kills_its_process_is_poisoned_and_its_parent_told() {
 }
 
 /// S1.33, S1.36: one killer among healthy instances. A crash counts an attempt for everything its process held, so
-/// nothing that was attempted before may be held beside the killer: then nobody is poisoned in its place.
+/// items that were attempted before must not run together with the killer: then only the killer becomes poison.
 #[tokio::test]
-async fn healthy_work_beside_a_killer_is_never_poisoned() {
+async fn healthy_work_with_a_killer_is_never_poisoned() {
     const HEALTHY: usize = 30;
     let file = File::new();
     let client = Client::new(file.open().await);
@@ -178,7 +178,7 @@ async fn healthy_work_beside_a_killer_is_never_poisoned() {
         }
         client.start_orchestration(&format!("healthy-{number}"), "One", number.to_string()).await.unwrap();
     }
-    // The last worker goes on: its death would not be the killer's doing, and count all the same.
+    // The last worker is not killed: its death would count an attempt that the killer did not cause.
     let (status, deaths, worker) = outlive(&file, &client, "killer").await;
     poison(failure(status));
     assert_eq!(deaths, MAX_ATTEMPTS);
@@ -191,7 +191,7 @@ async fn healthy_work_beside_a_killer_is_never_poisoned() {
 /// S1.33, S1.36: the same where the killer and its bystanders are claimed together, die together, and are free again
 /// at the same moment: they must not stay in step until all of them are poison.
 #[tokio::test]
-async fn bystanders_that_are_retried_beside_a_killer_get_ahead_of_it() {
+async fn bystanders_that_are_retried_with_a_killer_get_ahead_of_it() {
     let file = File::new();
     let client = Client::new(file.open().await);
     client.start_orchestration("killer", "KillsInItsFirstTurn", "").await.unwrap();

@@ -80,7 +80,7 @@ async fn holds_much(ctx: OrchestrationContext, _input: String) -> Result<String,
     Ok(String::new())
 }
 
-/// S1.22, 16.6, I07: the poison round ends what is open, and tells what was poisoned.
+/// S1.22, 16.6, I07: the poison round ends open work, and its error has the poisoned messages.
 #[tokio::test]
 async fn the_poison_round_closes_what_the_execution_held() {
     let file = File::new();

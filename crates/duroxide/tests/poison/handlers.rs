@@ -9,7 +9,7 @@ use crate::fixture::{notes::Notes, quick_options};
 
 pub const MAX_ATTEMPTS: u32 = 3;
 
-/// One slot per queue. The leases are the usual ones: what a node holds stays held on a slow machine too, so that runs
+/// One slot per queue. The leases are the usual ones: a node keeps its locks on a slow machine too, so that runs
 /// and attempts can be counted.
 pub fn options() -> RuntimeOptions {
     RuntimeOptions {

@@ -1,6 +1,6 @@
 //! S1: messages that cannot be processed, with processes that really die and turns that really hang.
 //!
-//! Whatever a message does, it is attempted `max_attempts` times and then ends as one recorded failure that holds the
+//! A message that never succeeds is attempted `max_attempts` times and then ends as one recorded failure that holds the
 //! whole message, while everything else goes on.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "this is a test")]

@@ -1,4 +1,4 @@
-//! Queues full of rows that nobody can process.
+//! Queues full of rows that no node can process.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use crate::{
 const NONSENSE: &str = r#"{"Nonsense":1}"#;
 const HEALTHY: usize = 100;
 
-/// S1.20, S1.23, S1.25, S1.33, S1.36, S1.37, 16.10, 16.11: poison of every kind stands first in both queues. Each is
+/// S1.20, S1.23, S1.25, S1.33, S1.36, S1.37, 16.10, 16.11: poison of every kind is first in both queues. Each is
 /// attempted as often as the rules say and no more; the healthy ones behind it need no more runs and no more rounds than
 /// without it.
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn poison_of_every_kind_costs_healthy_work_neither_runs_nor_rounds() {
     }
 }
 
-/// Fills an empty store before any runtime looks at it.
+/// Fills an empty store before a runtime opens it.
 async fn poison_of_every_kind(file: &File, store: &Arc<dyn Provider>, client: &Client) {
     unreadable_history(file, store, client).await;
     client.cancel_instance("ghost", "nobody is there").await.unwrap();
@@ -99,10 +99,10 @@ async fn unreadable_history(file: &File, store: &Arc<dyn Provider>, client: &Cli
     client.raise_event("unreadable", "signal", "").await.unwrap();
 }
 
-/// B6: undecodable rows are first in each queue and in the batch of a running instance. They are put aside, never
+/// B6: undecodable rows are first in each queue and in the batch of a running instance. They become dead letters, never
 /// deleted; mended by an operator they are processed; one that is of no use is discarded.
 #[tokio::test]
-async fn undecodable_rows_are_put_aside_and_can_be_mended() {
+async fn undecodable_rows_become_dead_letters_and_can_be_repaired() {
     let file = File::new();
     let store = file.open().await;
     let client = Client::new(Arc::clone(&store));
@@ -167,7 +167,7 @@ fn orchestrations() -> OrchestrationRegistry {
         .build()
 }
 
-/// `Echo` writes down what it was called with.
+/// `Echo` writes its input down.
 fn echo(runs: &Arc<Mutex<Vec<String>>>) -> ActivityRegistry {
     let runs = Arc::clone(runs);
     ActivityRegistry::builder()

@@ -1,4 +1,4 @@
-//! After crashes everything runs again as before, except what caused them.
+//! After crashes all work runs again as before, except the work that caused them.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -28,16 +28,16 @@ fn make(folder: &Path, file: &str) {
     std::fs::write(folder.join(file), "").expect("the folder of a test is writable");
 }
 
-/// What a piece of code does that may be a killer: it leaves a note, dies if it has to, and otherwise goes on until it is
-/// let go.
+/// Code that may crash its process: it aborts if it is the killer and the file `armed` exists. Else it writes a note and
+/// waits for the file `go`.
 #[derive(Clone)]
-struct Part {
+struct Script {
     notes: Notes,
     folder: std::path::PathBuf,
     run: String,
 }
 
-impl Part {
+impl Script {
     fn new(folder: &Path, run: &str) -> Self {
         Self { notes: Notes::new(folder, "notes"), folder: folder.to_owned(), run: run.to_owned() }
     }
@@ -55,21 +55,22 @@ impl Part {
     }
 }
 
-/// The role of a worker process. `CallsPart` does its part in an activity, `PlaysPart` in its turn.
+/// The role of a worker process. `CallsScript` runs the script in an activity, `RunsScript` in its turn.
 pub async fn work(folder: &Path, detail: &str) {
     let (slots, run) = detail.split_once(' ').expect("slots and run");
-    let part = Part::new(folder, run);
-    let in_turn = part.clone();
-    let activities = ActivityRegistry::builder().register("Part", move |_: ActivityContext, who: String| {
-        let part = part.clone();
-        async move {
-            part.begin(&who);
-            while !part.may_end() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
+    let script = Script::new(folder, run);
+    let in_turn = script.clone();
+    let activities =
+        ActivityRegistry::builder().register("Script", move |_: ActivityContext, who: String| {
+            let script = script.clone();
+            async move {
+                script.begin(&who);
+                while !script.may_end() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                Ok(who)
             }
-            Ok(who)
-        }
-    });
+        });
     let activities = activities.register("Late", |_: ActivityContext, who: String| async move {
         tokio::time::sleep(Duration::from_millis(50)).await;
         if who == "killer" {
@@ -82,14 +83,14 @@ pub async fn work(folder: &Path, detail: &str) {
         .register("CallsLate", |ctx: OrchestrationContext, who: String| async move {
             ctx.schedule_activity("Late", who).await
         })
-        .register("CallsPart", |ctx: OrchestrationContext, who: String| async move {
-            ctx.schedule_activity("Part", who).await
+        .register("CallsScript", |ctx: OrchestrationContext, who: String| async move {
+            ctx.schedule_activity("Script", who).await
         })
-        .register("PlaysPart", move |_: OrchestrationContext, who: String| {
-            let part = in_turn.clone();
+        .register("RunsScript", move |_: OrchestrationContext, who: String| {
+            let script = in_turn.clone();
             async move {
-                part.begin(&who);
-                while !part.may_end() {
+                script.begin(&who);
+                while !script.may_end() {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 Ok(who)
@@ -135,7 +136,7 @@ async fn after_two_kills_everything_runs_at_the_same_time_again() {
     const ACTIVITIES: usize = 60;
     let file = File::new();
     let client = Client::new(file.open().await);
-    let ids = innocents(&client, "CallsPart", ACTIVITIES).await;
+    let ids = innocents(&client, "CallsScript", ACTIVITIES).await;
     for run in 1..=2 {
         let process = worker(&file, 64, run);
         all_run(&file, run, ACTIVITIES).await;
@@ -150,8 +151,8 @@ async fn after_two_kills_everything_runs_at_the_same_time_again() {
     assert_eq!(Notes::new(file.folder(), "notes").lines().len(), 3 * ACTIVITIES, "once in each run");
 }
 
-/// S1.33, S1.36: after two crashes with everybody on board, the killer is found at its next start, and the others all run
-/// at once without it. It ends as poison, and nobody else does.
+/// S1.33, S1.36: after two crashes during which all instances ran, the killer is found at its next start, and the others
+/// all run at once without it. Only the killer ends as poison.
 async fn a_killer_is_isolated(orchestration: &str, innocent: usize) {
     let file = File::new();
     let client = Client::new(file.open().await);
@@ -192,19 +193,19 @@ async fn a_killer_is_isolated(orchestration: &str, innocent: usize) {
 }
 
 #[tokio::test]
-async fn an_activity_that_kills_takes_nobody_along() {
-    a_killer_is_isolated("CallsPart", 64).await;
+async fn an_activity_that_kills_ends_no_other_work() {
+    a_killer_is_isolated("CallsScript", 64).await;
 }
 
 #[tokio::test]
-async fn a_turn_that_kills_takes_nobody_along() {
-    a_killer_is_isolated("PlaysPart", 16).await;
+async fn a_turn_that_kills_ends_no_other_work() {
+    a_killer_is_isolated("RunsScript", 16).await;
 }
 
-/// S1.33, S1.36: a killer that takes its time is not named by any note. Each crash halves the group it can be in, until it
+/// S1.33, S1.36: a killer that crashes long after its start is not named by any note. Each crash halves its group, until it
 /// strikes alone.
 #[tokio::test]
-async fn an_activity_that_kills_late_takes_nobody_along() {
+async fn an_activity_that_kills_late_ends_no_other_work() {
     let file = File::new();
     let client = Client::new(file.open().await);
     client.start_orchestration("the-killer", "CallsLate", "killer").await.unwrap();
@@ -225,9 +226,9 @@ async fn an_activity_that_kills_late_takes_nobody_along() {
     }
 }
 
-/// S1.33, 16.8: what was abandoned three times for a missing handler is no suspect, and runs as if nothing had happened.
+/// S1.33, 16.8: an activity that was abandoned three times for a missing handler is no suspect, and runs without delay.
 #[tokio::test]
-async fn what_bounced_for_a_missing_handler_is_not_slowed() {
+async fn items_without_a_handler_are_not_quarantined() {
     const COUNT: usize = 40;
     let file = File::new();
     let store = file.open().await;

@@ -1,4 +1,4 @@
-//! B1: messages for an instance that nobody starts.
+//! B1: messages for an instance that is never started.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 
 /// B1, 16.11: strays are never candidates. After their time they are dead letters, and the queue is empty.
 #[tokio::test]
-async fn strays_are_put_aside_after_their_time_and_hold_up_nobody() {
+async fn strays_become_dead_letters_after_their_time_and_do_not_block() {
     let file = File::new();
     let ttl = SqliteOptions { orphan_message_ttl: Duration::from_secs(1), ..SqliteOptions::default() };
     let store: Arc<dyn Provider> = Arc::new(SqliteProvider::new(&file.url(), Some(ttl)).await.unwrap());

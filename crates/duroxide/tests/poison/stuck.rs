@@ -35,7 +35,7 @@ pub async fn turn(folder: &Path) {
         .build();
     let activities = ActivityRegistry::builder().register("Echo", echo).build();
     let options = RuntimeOptions { turn_timeout: Some(Duration::from_secs(1)), ..impatient() };
-    stuck_beside_healthy(folder, activities, orchestrations, options).await;
+    stuck_among_healthy(folder, activities, orchestrations, options).await;
 }
 
 pub async fn activity(folder: &Path) {
@@ -54,7 +54,7 @@ pub async fn activity(folder: &Path) {
         activity_cancellation_grace_period: Duration::from_millis(100),
         ..impatient()
     };
-    stuck_beside_healthy(folder, activities, orchestrations, options).await;
+    stuck_among_healthy(folder, activities, orchestrations, options).await;
 }
 
 /// A turn that is given up is free for the next attempt when its lease ends.
@@ -74,7 +74,7 @@ async fn echo(_ctx: ActivityContext, input: String) -> Result<String, String> {
 }
 
 /// The healthy ones are started behind the stuck one, and end while it is being attempted, before it or after it.
-async fn stuck_beside_healthy(
+async fn stuck_among_healthy(
     folder: &Path,
     activities: ActivityRegistry,
     orchestrations: OrchestrationRegistry,

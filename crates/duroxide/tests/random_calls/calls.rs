@@ -21,7 +21,7 @@ impl World {
         }
     }
 
-    /// An id that is used, or, now and then, that of one of its children or of nobody.
+    /// An id that is used, or sometimes that of one of its children or an unknown one.
     fn instance(&mut self) -> String {
         let root = format!("i-{}", self.luck.below(INSTANCES));
         match self.luck.below(10) {
@@ -144,7 +144,7 @@ impl World {
         self.expect(done);
     }
 
-    /// Calls succeed, or say in a typed way what a caller could have known.
+    /// Calls succeed, or fail with a typed error for a wrong call.
     #[track_caller]
     fn expect(&self, result: Result<(), ClientError>) {
         match result {
@@ -155,7 +155,7 @@ impl World {
                 | ClientError::CannotDeleteSubOrchestration { .. },
             ) => {}
             Err(ClientError::Provider(error)) if error.message.contains("not found") => {}
-            // It got a child between the look at its tree and the delete.
+            // It got a child between the read of its tree and the delete.
             Err(ClientError::Provider(error)) if error.message.contains("created after tree traversal") => {}
             Err(error) => panic!("{error}\n{}", self.story()),
         }

@@ -1,6 +1,6 @@
 //! The named guarantees after random sequences of all public calls: client, management, and runtimes that come and go.
 //!
-//! What a run does is decided by its seed; how its calls and the runtime's work interleave is not. A failure names the seed
+//! The seed decides the calls of a run, but not how they interleave with the runtime's work. A failure names the seed
 //! and the last calls.
 
 #![allow(
@@ -27,7 +27,7 @@ use store::Store;
 use world::World;
 
 const CALLS: usize = 120;
-/// Calls between two looks at the guarantees.
+/// Calls between two checks of the guarantees.
 const STRIDE: usize = 12;
 
 async fn run(store: Store, seed: u64) {

@@ -1,4 +1,4 @@
-//! An orchestration that does what its input says, a letter per step.
+//! An orchestration whose input is a script, a letter per step.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -56,7 +56,7 @@ async fn run(ctx: OrchestrationContext, script: String) -> Result<String, String
     Ok(format!("{} {:?}", script.len(), ctx.get_kv_all_keys()))
 }
 
-/// The steps that wait for something. What they return is part of the history and of no interest here.
+/// The steps that wait for something. Their results are part of the history and not used here.
 async fn wait_for(ctx: &OrchestrationContext, step: char, at: usize) {
     let echo = || ctx.schedule_activity("Echo", at.to_string());
     match step {

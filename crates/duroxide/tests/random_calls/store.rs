@@ -1,4 +1,4 @@
-//! A store of either kind, whose content can be seen whole.
+//! A store of either kind, whose whole content can be read.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use duroxide_store::{MemoryProvider, SystemClock};
 
 use crate::fixture::File;
 
-/// Messages for instances that nobody starts are soon dead letters.
+/// Messages for instances that are never started soon become dead letters.
 const ORPHAN_TTL: Duration = Duration::from_millis(100);
 
 pub enum Store {

@@ -1,4 +1,4 @@
-//! What management tells of a store at rest, compared with what is in it and with what else it tells.
+//! The management reads of an idle store, compared with its content and with each other.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ impl World {
         }
     }
 
-    /// Every query finds exactly what it matches, in the order of the whole list.
+    /// Every query returns exactly the matching instances, in the order of the whole list.
     async fn assert_queries_agree(&self, all: &[InstanceInfo]) {
         let query = InstanceQuery::default;
         let some_time = all.get(all.len() / 2).map_or(0, |info| info.created_at);

@@ -41,7 +41,7 @@ impl World {
         self.log.push(call.into());
     }
 
-    /// What a failure is to be understood by.
+    /// The details that a failure message shows.
     pub fn story(&self) -> String {
         let last = self.log.len().saturating_sub(30);
         format!("seed {}, call {}, the last of them: {:#?}", self.seed, self.log.len(), &self.log[last..])
@@ -59,7 +59,7 @@ impl World {
             activity_cancellation_grace_period: Duration::from_millis(50),
             orchestrator_lock_timeout: Duration::from_millis(500),
             worker_lock_timeout: Duration::from_millis(500),
-            // What an aborted runtime held is attempted again, however often that happens.
+            // The claims of an aborted runtime are attempted again, each time.
             max_attempts: 1_000,
             ..quick_options()
         };
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// I15: in every execution the messages of a queue stand in the order in which they were sent, each once.
+    /// I15: in every execution the messages of a queue are in the order in which they were sent, each once.
     fn assert_queue_order(&self, instance: &InstanceSnapshot) {
         for execution in &instance.executions {
             let delivered = execution.events.iter().filter_map(|row| {
@@ -104,7 +104,7 @@ impl World {
         }
     }
 
-    /// L1: cancels what runs, and waits until nothing is left to do.
+    /// L1: cancels running instances, and waits until no work is left.
     pub async fn settle(&mut self) {
         self.start_runtime().await;
         for instance in self.client.list_all_instances().await.unwrap() {
@@ -140,7 +140,7 @@ impl World {
     }
 }
 
-/// What is still to be done, by instance.
+/// The work that is left, by instance.
 fn open(snapshot: &StoreSnapshot) -> BTreeMap<&str, String> {
     let is_open = |instance: &&InstanceSnapshot| {
         let ended = instance

@@ -10,7 +10,7 @@ use std::{
 
 use duroxide::{OrchestrationContext, OrchestrationRegistry, testing::TestCluster, typed::Handlers};
 
-/// Decides by something that is not recorded. While it is cached nobody would notice.
+/// Decides by a value that is not recorded. While the execution is cached, no replay shows that.
 #[test]
 fn code_that_would_not_do_the_same_again_fails() {
     let runs = Arc::new(AtomicU32::new(0));

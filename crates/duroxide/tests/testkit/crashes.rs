@@ -30,7 +30,7 @@ fn an_activity_runs_again_after_a_crash() {
 }
 
 #[test]
-fn another_node_takes_over_what_a_dead_one_held() {
+fn another_node_takes_over_the_claims_of_a_dead_one() {
     let charge = slow_charge();
     let cluster = TestCluster::builder().handlers(handlers()).handlers(handlers()).mock(&charge);
     cluster.run(async |cluster| {
@@ -44,7 +44,7 @@ fn another_node_takes_over_what_a_dead_one_held() {
     assert_eq!(charge.calls(), [700, 700]);
 }
 
-/// Nobody knows whether a frozen node lives: its lock has to end. What it does after that counts for nothing.
+/// Other nodes cannot see whether a frozen node lives: its lock has to end. Its commits after that are refused.
 #[test]
 fn a_frozen_node_loses_its_lock_and_its_result_counts_for_nothing() {
     let charge = slow_charge();
@@ -75,7 +75,7 @@ fn an_upgraded_node_has_the_new_code() {
     });
 }
 
-/// The same order, which waits for nobody.
+/// The same order, without an approval.
 mod v2 {
     use duroxide::{OrchestrationContext, typed::Handlers};
 

@@ -112,7 +112,7 @@ fn files_that_are_no_history_of_this_format_are_named() {
     assert!(RecordedHistory::from_json("{\"format\": 1}").is_err());
 }
 
-/// What earlier executions left in the key-value store is part of what an execution began with, and what the execution
+/// The key-values that earlier executions left are part of the start of an execution, and the changes of the execution
 /// itself set is not.
 #[test]
 fn key_values_are_those_at_the_start() {

@@ -24,7 +24,7 @@ fn a_mock_notes_its_calls_and_replaces_the_activity() {
 }
 
 #[test]
-fn a_mock_fails_as_often_as_it_is_told() {
+fn a_mock_fails_as_often_as_configured() {
     let charge = Mock::<charge>::returning(&"receipt".to_owned()).failing_first(2, &"busy".to_owned());
     let cluster = TestCluster::builder().handlers(handlers()).mock(&charge);
     cluster.run(async |cluster| {

@@ -13,7 +13,7 @@ use duroxide::{
 
 use crate::order::{charge, fan_out, handlers, nightly, order};
 
-/// Everything that a run can be told by: histories, calls, virtual time, the whole store.
+/// Everything that two runs of one seed must share: histories, calls, virtual time, the whole store.
 #[derive(Debug, PartialEq)]
 struct Story {
     histories: Vec<Vec<Event>>,
@@ -83,7 +83,7 @@ fn a_sqlite_file_tells_the_same_story_too() {
     }
 }
 
-/// Charged at least once, recorded once, whatever await a node dies at.
+/// Charged at least once, recorded once, for every await at which a node dies.
 #[test]
 fn an_order_survives_a_crash_at_every_await() {
     let charged_again = Mutex::new(0);

@@ -58,7 +58,7 @@ fn a_step_that_takes_long_is_no_poison() {
     assert_eq!(BEGUN.get(), 1);
 }
 
-/// Without a cache a claim waits until its step has ended. The lock is renewed meanwhile, so that nobody else runs the step.
+/// Without a cache a claim waits until its step has ended. The lock is renewed meanwhile, so that no other node runs the step.
 #[test]
 fn a_step_keeps_the_lock_of_its_instance_alive() {
     let cluster = TestCluster::builder().handlers(handlers()).handlers(handlers());

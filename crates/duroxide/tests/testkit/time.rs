@@ -29,7 +29,7 @@ fn an_approval_before_the_deadline_is_in_time() {
     });
 }
 
-/// A jump over a day takes few steps: what a node does at intervals does not interrupt it. Audits read the store and are
+/// A jump over a day takes few steps: the periodic tasks of a node do not interrupt it. Audits read the store and are
 /// off, so that only such steps are counted.
 #[test]
 fn a_loop_over_thirty_days_takes_few_steps() {
@@ -54,7 +54,7 @@ fn activities_take_virtual_time() {
 }
 
 #[test]
-fn a_test_that_waits_for_nothing_ends_with_what_is_open() {
+fn a_test_that_waits_for_ever_fails_with_the_open_instances() {
     let waiting = catch_unwind(AssertUnwindSafe(|| {
         let cluster = TestCluster::builder().handlers(handlers()).time_limit(Duration::from_secs(86_400));
         cluster.run(async |cluster| {

@@ -15,7 +15,7 @@ async fn an_activity_is_called_like_any_function() {
 }
 
 #[tokio::test]
-async fn a_context_has_what_the_test_says() {
+async fn a_context_has_the_values_of_the_test() {
     let run = TestActivity::new("Paint").orchestration("House", "2.0.0").scheduled_by(7).attempt(3);
     let ctx = run.session("s").tag("gpu").context();
     assert_eq!((ctx.orchestration_name(), ctx.orchestration_version()), ("House", "2.0.0"));
@@ -59,7 +59,7 @@ async fn a_mock_client_notes_requests_and_gives_answers() {
 }
 
 #[tokio::test]
-async fn what_has_no_answer_does_not_end() {
+async fn an_orchestration_without_an_answer_does_not_end() {
     let mock = MockClient::builder().build().await;
     mock.client().start::<order>("order-1", 1).await.unwrap();
     mock.client().start_or_get::<order>("order-2", 2).await.unwrap();

@@ -23,7 +23,7 @@ async fn some_open(cluster: &TestCluster) {
     cluster.sleep(Duration::from_secs(10)).await;
 }
 
-/// Verifies a cluster whose nodes run the old code, and checks that nothing has changed by it.
+/// Verifies a cluster whose nodes run the old code, and checks that the store has not changed.
 fn verify(new: Handlers) -> (VerifyReport, Vec<Progress>) {
     TestCluster::builder().handlers(handlers()).run(async |cluster| {
         some_open(&cluster).await;
@@ -94,7 +94,7 @@ fn handlers_that_cannot_be_registered_are_an_error() {
     });
 }
 
-/// On SQLite, in real time, while a node goes on running what is checked.
+/// On SQLite, in real time, while a node runs the checked instances.
 #[tokio::test]
 async fn nodes_may_run_meanwhile() {
     let folder = tempfile::tempdir().unwrap();

@@ -28,7 +28,7 @@ async fn healthy(ctx: OrchestrationContext, rounds: u32) -> Result<String, Strin
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// Does something else in every run. Nobody notices as long as it is cached.
+/// Makes other calls in every run, which no replay shows as long as the execution is cached.
 #[duroxide::orchestration]
 async fn fickle(ctx: OrchestrationContext) -> Result<String, String> {
     let run = RUNS.fetch_add(1, Ordering::SeqCst);

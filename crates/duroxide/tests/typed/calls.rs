@@ -12,7 +12,7 @@ use duroxide::{BackoffStrategy, Key, TagFilter, prelude::*};
 
 use super::store;
 
-/// What the activities of a test were called with.
+/// The inputs of the activities of a test.
 #[derive(Default)]
 struct Log {
     runs: AtomicU32,
@@ -37,7 +37,7 @@ impl Log {
         Ok((ctx.tag().map(str::to_owned), ctx.session_id().map(str::to_owned)))
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until its token is cancelled.
     async fn endless(self: Arc<Self>, ctx: ActivityContext) -> Result<(), String> {
         ctx.cancelled().await;
         Ok(())
@@ -148,7 +148,7 @@ async fn hasty(ctx: OrchestrationContext) -> Result<(bool, bool), String> {
 }
 
 #[tokio::test]
-async fn both_kinds_of_timeout_are_told() {
+async fn both_kinds_of_timeout_are_reported() {
     let (store, client) = store().await;
     let runtime = Runtime::builder(store)
         .service(Arc::new(Log::default()))
@@ -228,7 +228,7 @@ async fn forgetful(ctx: OrchestrationContext) -> Result<u32, String> {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_awaits_is_not_made() {
+async fn a_call_that_is_not_awaited_is_not_made() {
     let (store, client) = store().await;
     let runtime =
         Runtime::builder(store).activity::<double>().orchestration::<forgetful>().build().await.unwrap();

@@ -117,7 +117,7 @@ async fn a_typed_error_is_json_in_the_recorded_text() {
 }
 
 #[tokio::test]
-async fn a_panic_is_told_apart_in_activity_and_orchestration() {
+async fn a_panic_of_an_activity_or_orchestration_is_its_own_error() {
     let (store, client) = store().await;
     let runtime = Runtime::builder(store)
         .activity::<charge>()
@@ -184,7 +184,7 @@ async fn texts_of_handlers_by_name_are_kept_and_their_json_is_read() {
     runtime.shutdown(None).await;
 }
 
-/// An orchestration whose activity is poisoned fails itself, so the client is told.
+/// An orchestration whose activity is poisoned fails itself, so the client gets the error.
 #[tokio::test]
 async fn poison_reaches_the_client() {
     let (store, client) = store().await;
@@ -235,7 +235,7 @@ async fn watches(ctx: OrchestrationContext) -> Result<(), CallError<String>> {
 }
 
 #[tokio::test]
-async fn a_cancelled_child_is_told_apart() {
+async fn a_cancelled_child_is_its_own_error() {
     let (store, client) = store().await;
     let runtime =
         Runtime::builder(store).orchestration::<patient>().orchestration::<watches>().build().await.unwrap();

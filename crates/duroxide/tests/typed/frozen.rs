@@ -56,7 +56,7 @@ fn these_handlers_are_frozen() {
 }
 
 #[test]
-fn a_change_says_what_running_instances_expect() {
+fn a_change_is_shown_with_the_frozen_lines() {
     let changed = Handlers::new().activity::<changed::charge>().orchestration::<changed::order>();
     let text = changed.check_frozen("tests/typed/handlers.json").unwrap_err().to_string();
     for line in [

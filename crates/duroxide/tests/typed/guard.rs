@@ -1,4 +1,4 @@
-//! The guard at run time: contexts beside their turn, and waits for things that are not recorded.
+//! The guard at run time: contexts outside of their turn, and waits without an open call.
 
 use std::{sync::Mutex, time::Duration};
 

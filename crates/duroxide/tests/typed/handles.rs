@@ -1,4 +1,4 @@
-//! Handles: what clients see of an instance, and send to it.
+//! Handles: the reads and messages of a client for one instance.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Names, versions and what can be registered together.
+//! Names, versions, and handlers that can be registered together.
 
 use std::sync::Arc;
 

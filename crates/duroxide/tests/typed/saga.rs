@@ -1,4 +1,4 @@
-//! Being told of a cancellation, and sagas, on a real store.
+//! Subscriptions to cancellation, and sagas, on a real store.
 
 use std::{
     sync::{Arc, Mutex},
@@ -9,7 +9,7 @@ use duroxide::prelude::*;
 
 use super::{fixture::until, store};
 
-/// What the activities did, in order.
+/// The runs of the activities, in order.
 #[derive(Default)]
 struct Shop {
     done: Mutex<Vec<String>>,
@@ -31,7 +31,7 @@ impl Shop {
         self.note(format!("{name} begins"));
         if name == "slow" {
             ctx.cancelled().await;
-            // Work that is asked to stop may still be done. The undo must not run beside it.
+            // Work that is asked to stop may still be done. The undo must not run at the same time.
             self.note("slow ends");
         }
         Ok(())
@@ -62,7 +62,7 @@ async fn sale(ctx: OrchestrationContext) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks to be told of a cancellation, and then cleans up for ever.
+/// Subscribes to cancellation, and then cleans up for ever.
 #[duroxide::orchestration]
 async fn stubborn(ctx: OrchestrationContext) -> Result<String, DecodeError> {
     ctx.set_status(&"asks");
@@ -89,14 +89,14 @@ async fn a_cancelled_saga_undoes_its_steps_after_the_running_one_has_ended() {
     runtime.shutdown(None).await;
 }
 
-/// A second request ends code that was told, and so does the deadline of the first.
+/// A second request ends code that got the first one, and so does the deadline of the first.
 #[tokio::test]
-async fn a_second_request_or_the_deadline_ends_code_that_was_told() {
+async fn a_second_request_or_the_deadline_ends_the_clean_up() {
     let (store, client) = store().await;
     let runtime = Runtime::builder(store).orchestration::<stubborn>().build().await.unwrap();
     for (id, deadline) in [("second", None), ("deadline", Some(Duration::from_millis(500)))] {
         let handle = client.start::<stubborn>(id, ()).await.unwrap();
-        // Code that has not run yet has nothing to clean up, and is not told.
+        // Code that has not run yet has nothing to clean up, and does not get the request.
         let asks = handle.wait_until(|said: &String| said == "asks", Duration::from_secs(30)).await.unwrap();
         assert!(asks.is_some(), "{id}");
         match deadline {

@@ -1,4 +1,4 @@
-//! Typed calls record what the calls by name record, with the JSON of the value as the input.
+//! Typed calls record the same events as calls by name, with the JSON of the value as the input.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ async fn by_name(ctx: OrchestrationContext, round: String) -> Result<String, Str
     Ok("\"done\"".to_owned())
 }
 
-/// What the code asked for, without what differs from run to run. Completions and messages arrive in any order.
+/// The recorded calls, without the parts that differ from run to run. Completions and messages arrive in any order.
 async fn schedules(client: &Client, id: &str, execution: u64) -> Vec<serde_json::Value> {
     let history = client.read_execution_history(id, execution).await.unwrap();
     let asked_for = history.iter().filter(|event| {
@@ -124,7 +124,7 @@ fn without_times(value: &mut serde_json::Value) {
 }
 
 #[tokio::test]
-async fn typed_calls_record_what_calls_by_name_record() {
+async fn typed_calls_record_the_events_of_calls_by_name() {
     let (store, client) = store().await;
     let runtime = Runtime::builder(store)
         .activity::<add>()
@@ -142,7 +142,7 @@ async fn typed_calls_record_what_calls_by_name_record() {
     client.start_orchestration("by-name", "ByName", "0").await.unwrap();
     for id in ["typed", "by-name"] {
         for execution in [1, 2] {
-            // An event that nobody waits for is lost.
+            // An event without an open wait is lost.
             until("it waits", async || is_waiting(&client, id, execution).await).await;
             client.raise_event(id, "hurry", "true").await.unwrap();
             client.enqueue_event(id, "commands", "\"go\"").await.unwrap();

@@ -97,7 +97,7 @@ impl Intercept for GivenBack {
     }
 }
 
-/// A step that takes longer than a claim waits for it goes on in the next claim, and runs once. What was recorded before it
+/// A step that takes longer than its claim waits goes on in the next claim, and runs once. Steps that were recorded before it
 /// does not wait for it.
 #[tokio::test]
 async fn a_long_step_runs_once_and_holds_nothing_up() {

@@ -78,7 +78,7 @@ async fn force_deleting_during_backoff_removes_the_instance_and_its_queued_items
     let deleted = client.delete_instance("caller", true).await.unwrap();
 
     assert_eq!(deleted.instances_deleted, 1);
-    // An instance started afterwards goes through both queues; whatever was left of the old one came before it.
+    // An instance started afterwards goes through both queues; its fetch comes after all rows of the old one.
     client.start_orchestration("later", "Caller", "x").await.unwrap();
     let before = bounces(&runtime);
     bounced(&runtime, before + 2).await;

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Starts an instance `i` of an orchestration on a node with these orchestrations and no activities, where it fails
-/// after all attempts. Returns what was logged.
+/// after all attempts. Returns the log lines.
 async fn logs_of_failing(orchestrations: OrchestrationRegistry, name: &str, version: Option<&str>) -> Logs {
     let (logs, _guard) = Logs::capture();
     let file = File::new();

@@ -62,7 +62,7 @@ async fn bounced(runtime: &Runtime, times: u64) {
     until("it bounces", async || bounces(runtime) >= times).await;
 }
 
-/// The attempt at which it was poisoned, the maximum, and what was poisoned.
+/// The attempt at which it was poisoned, the maximum, and the poisoned message.
 #[track_caller]
 fn poison(details: ErrorDetails) -> (u32, u32, PoisonMessageType) {
     match details {

@@ -1,4 +1,4 @@
-//! What nobody has a handler for ends as poison, and only so.
+//! Work without a handler on any node ends as poison, and only so.
 
 use duroxide::{
     AppErrorKind, Client, ErrorDetails, OrchestrationContext, OrchestrationRegistry, PoisonMessageType,
@@ -152,9 +152,9 @@ async fn code_cannot_catch_the_poison_of_an_activity() {
     runtime.shutdown(None).await;
 }
 
-/// S0.35: a fleet that never gets the handler ends in poison, and healthy work beside it is not held up.
+/// S0.35: work whose handler is never deployed ends as poison, and does not block healthy work.
 #[tokio::test]
-async fn healthy_work_goes_on_beside_it() {
+async fn healthy_work_goes_on_meanwhile() {
     let file = File::new();
     let store = file.open().await;
     let orchestrations =

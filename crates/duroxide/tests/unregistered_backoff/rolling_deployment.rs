@@ -93,7 +93,7 @@ async fn e2e_rolling_deployment_three_nodes_on_a_file() {
     deploy_over_three_nodes(stores, options(50, 50, 200)).await;
 }
 
-/// Sees what nodes without the handler fetch and give back.
+/// Records the work that nodes without the handler fetch and give back.
 #[derive(Clone, Default)]
 struct Watched(Arc<Mutex<Bounces>>);
 
@@ -140,7 +140,7 @@ async fn completes_after_bounces(old: (ActivityRegistry, OrchestrationRegistry),
     assert_eq!(output(ended(&client, "caller").await), "new-activity-result x");
     assert_eq!(final_snapshot(new).await.activity_success, 1);
     let bounces = std::mem::take(&mut *watched.0.lock().unwrap());
-    // What a node gives back when it leaves is not delayed and no attempt.
+    // Work that a node gives back when it leaves is not delayed and counts no attempt.
     let unregistered: Vec<_> = bounces.given_back.into_iter().filter(|(_, delayed, _)| *delayed).collect();
     assert!(unregistered.len() >= BOUNCES);
     assert!(unregistered.iter().all(|bounce| *bounce == (queue, true, false)), "{unregistered:?}");

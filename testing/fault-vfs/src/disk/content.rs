@@ -2,10 +2,10 @@
 
 use crate::dice::Dice;
 
-/// What a disk writes whole or not at all, if it does not tear it.
+/// The unit that a disk writes whole or not at all, if it does not tear it.
 const SECTOR_BYTES: usize = 512;
 
-/// The bytes of a file: what is synced, and what has been done since.
+/// The bytes of a file: the synced ones, and the changes since.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Content {
     written: Vec<u8>,
@@ -86,18 +86,18 @@ impl Content {
         }
     }
 
-    /// A sync failed: what was written can still be read, but no later sync makes it durable. That is what Linux does,
+    /// A sync failed: the written bytes can still be read, but no later sync makes them durable. Linux behaves like this,
     /// which takes pages that it could not write for clean.
     pub(super) fn fail_to_sync(&mut self) {
         self.unsynced.clear();
     }
 
-    /// What is there after a power cut that takes everything that was not synced.
+    /// The content after a power cut that loses all unsynced changes.
     pub(super) fn synced(&self) -> Self {
         Self::durable(self.synced.clone())
     }
 
-    /// What is there after a power cut during which an arbitrary part of the unsynced changes reached the disk: any
+    /// The content after a power cut during which an arbitrary part of the unsynced changes reached the disk: any
     /// sectors, in any combination, some of them torn.
     pub(super) fn torn(&self, dice: &mut Dice) -> Self {
         let mut bytes = self.synced.clone();
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_synced_is_lost() {
+    fn unsynced_bytes_are_lost() {
         let mut content = Content::default();
         content.write(0, b"kept");
         content.sync();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_synced_is_never_synced() {
+    fn a_failed_sync_is_never_made_up_for() {
         let mut content = Content::default();
         content.write(0, b"failed");
         content.fail_to_sync();

@@ -42,7 +42,7 @@ impl From<DiskError> for OpenError {
 // ---- the directory ----------------------------------------------------------------------------------------------
 
 impl SharedState {
-    /// Opens a file; one without a name is nobody else's.
+    /// Opens a file; one without a name is private to its handle.
     pub(crate) fn open(&self, name: Option<&str>, mode: OpenMode) -> Result<Handle, OpenError> {
         let mut state = self.lock();
         state.check_power()?;
@@ -194,7 +194,7 @@ impl Handle {
         self.with_file(|file| file.shared_memory.lock(self.id, slots, lock))
     }
 
-    /// Orders what this thread did to the shared memory before what it does next.
+    /// Orders this thread's earlier accesses to the shared memory before its later ones.
     pub(crate) fn memory_barrier(&self) {
         drop(self.disk.lock());
     }
@@ -217,7 +217,7 @@ impl Drop for Handle {
             }
         });
         if let Some(name) = &self.temporary {
-            // Nobody hears of a temporary file that could not be removed.
+            // The failure to remove a temporary file cannot be reported.
             let _ = self.disk.delete(name, false);
         }
     }

@@ -14,11 +14,11 @@ pub(crate) enum LockLevel {
     Exclusive,
 }
 
-/// Someone else is in the way.
+/// Another handle holds a conflicting lock.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
 
-/// Who holds a file, and how.
+/// The holders of a file, with their locks.
 #[derive(Debug, Default)]
 pub(super) struct FileLocks(BTreeMap<HandleId, LockLevel>);
 

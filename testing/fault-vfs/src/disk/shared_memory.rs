@@ -7,7 +7,7 @@ use super::{HandleId, locks::Busy};
 /// The memory that connections to one file in WAL mode share, and the locks on its parts.
 #[derive(Debug, Default)]
 pub(super) struct SharedMemory {
-    /// Never moved while someone has the memory mapped.
+    /// Never moved while a handle has the memory mapped.
     regions: Vec<Box<[AtomicU64]>>,
     holders: BTreeMap<HandleId, Slots>,
 }
@@ -19,7 +19,7 @@ struct Slots {
     exclusive: u32,
 }
 
-/// What a lock call asks for.
+/// The request of a lock call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlotLock {
     Shared,

@@ -13,7 +13,7 @@ use crate::{
     disk::{Busy, Handle, LockLevel, SlotLock},
 };
 
-/// What SQLite believes of disks on Unix.
+/// The properties of disks that SQLite assumes on Unix.
 const SECTOR_BYTES: c_int = 4_096;
 const CHARACTERISTICS: c_int = ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 
@@ -72,7 +72,7 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
 }
 
 unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, into: *mut c_void, bytes: c_int, at: i64) -> c_int {
-    // SAFETY: SQLite gives a buffer of `bytes` bytes; what it held before does not matter.
+    // SAFETY: SQLite gives a buffer of `bytes` bytes; their old content does not matter.
     let into = unsafe {
         ptr::write_bytes(into.cast::<u8>(), 0, size(bytes));
         slice::from_raw_parts_mut(into.cast::<u8>(), size(bytes))

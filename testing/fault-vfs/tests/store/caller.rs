@@ -1,4 +1,4 @@
-//! A caller of a served store, in virtual time: it tries again what may help, as the runtime does.
+//! A caller of a served store, in virtual time: it repeats retryable calls, as the runtime does.
 
 use std::{
     pin::pin,
@@ -43,14 +43,14 @@ pub(crate) struct Caller {
     clock: Arc<ManualClock>,
     /// Another connection to the file, so that the writer is not the last to close it.
     beside: Option<SqliteReader>,
-    /// What is done between a failure and the next try.
+    /// The action between a failure and the next try.
     on_failure: Option<fn(&mut Caller)>,
-    /// The content after the last call that was answered, if someone wants to know it after a failure.
+    /// The content after the last answered call, for a check after a failure.
     pub(crate) last_state: StoreSnapshot,
     pub(crate) seen: Seen,
 }
 
-/// What a caller has met.
+/// The failures that a caller has met.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// Calls that failed, and may have happened or not.
@@ -98,7 +98,7 @@ impl Caller {
         }
     }
 
-    /// Has another connection open beside the store's.
+    /// Keeps another connection open in addition to the store's.
     pub(crate) fn beside_a_reader(mut self) -> Self {
         self.beside = open(&self.disk, SqliteOptions::default()).open_reader().unwrap();
         self
@@ -126,7 +126,7 @@ impl Caller {
         panic!("the store does not come back");
     }
 
-    /// Sends a client's message, whatever comes of it.
+    /// Sends a client's message, and ignores the outcome.
     pub(crate) fn send_once(&mut self, item: &WorkItem) -> Result<(), ProviderError> {
         self.call(async |provider| provider.enqueue_for_orchestrator(item.clone(), None).await)
     }

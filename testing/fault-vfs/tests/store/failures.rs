@@ -36,7 +36,7 @@ fn live(caller: &mut Caller) {
     caller.commit(&claim, Turn::later(&claim).completed(2).complete("done"));
 }
 
-/// Lives once for each operation that can fail, and always ends as if nothing had. Returns what was met on the way.
+/// Lives once for each operation that can fail, and always ends as if nothing had. Returns the failures that the caller met.
 fn fail_everywhere(make: impl Fn(Disk) -> Caller, fault: impl Fn(u64) -> Fault) -> Seen {
     let made = Disk::new();
     drop(open(&made, SqliteOptions::default()));
@@ -57,13 +57,13 @@ fn fail_everywhere(make: impl Fn(Disk) -> Caller, fault: impl Fn(u64) -> Fault) 
     all
 }
 
-/// What a power cut would leave (I18): also a commit that was only found done must be on disk.
+/// The content after a power cut (I18): a commit that was found done after a failure must be on disk, too.
 fn durable_state(disk: &Disk) -> StoreSnapshot {
     let survivor = disk.after_power_cut(Survival::Synced);
     content(&mut open(&survivor, SqliteOptions::default()))
 }
 
-/// What is in the store when nothing ever failed.
+/// The content of the store without a failure.
 fn undisturbed_end(disk: Disk) -> StoreSnapshot {
     let mut caller = Caller::new(disk);
     live(&mut caller);
@@ -72,7 +72,7 @@ fn undisturbed_end(disk: Disk) -> StoreSnapshot {
 }
 
 /// D8, S4.24, S4.26: a commit that fails with an I/O error has an unknown outcome. The store answers with
-/// retryable errors, opens its file anew, and a repeated round or ack finds its lock; claims that nobody was told of are
+/// retryable errors, opens its file anew, and a repeated round or ack finds its lock; claims without an answer are
 /// given back.
 #[test]
 fn an_io_error_at_any_operation_costs_a_retry_and_nothing_else() {
@@ -82,7 +82,7 @@ fn an_io_error_at_any_operation_costs_a_retry_and_nothing_else() {
 
 /// D8: the same while another connection keeps the log open.
 #[test]
-fn an_io_error_beside_a_reader_costs_a_retry_and_nothing_else() {
+fn an_io_error_with_an_open_reader_costs_only_a_retry() {
     let seen =
         fail_everywhere(|disk| Caller::new(disk).beside_a_reader(), |nth| Fault::once_at(nth, DiskError::Io));
     assert!(seen.found_lock > 0, "{seen:?}");

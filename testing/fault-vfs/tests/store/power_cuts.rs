@@ -17,7 +17,7 @@ const NORMAL: SqliteOptions = SqliteOptions {
 /// After how many cuts one is followed by the rest of the story, which takes as long as everything else.
 const CUTS_PER_SEQUEL: u64 = 16;
 
-/// What one power cut left.
+/// The content after one power cut.
 struct Aftermath {
     /// How many steps had been answered.
     answered: usize,
@@ -26,7 +26,7 @@ struct Aftermath {
 }
 
 /// Plays the transcript again and again, cuts the power at every `stride`-th operation until there is none left (closing
-/// the store included), opens what survived and, now and then, goes on with it to the end.
+/// the store included), opens the surviving file and, for some cuts, goes on with it to the end.
 fn cut_everywhere(transcript: &Transcript, options: &SqliteOptions, stride: usize) -> Vec<Aftermath> {
     let template = Disk::new();
     drop(open(&template, options.clone()));
@@ -60,11 +60,11 @@ fn survivals(seed: u64) -> [Survival; 2] {
     [Survival::Synced, Survival::Torn { seed }]
 }
 
-/// Checks that what survived is whole; returns how many steps it holds.
+/// Checks that the surviving content has only whole steps; returns their number.
 fn steps_kept(transcript: &Transcript, engine: &mut SqliteEngine, answered: usize) -> Result<usize, String> {
     let state = sound_content(engine)?;
     // The power may have been cut after a commit and before its answer. Each part of a round is in the state after it
-    // and not in the state before; what equals one of them is whole.
+    // and not in the state before; a content that equals one of them is whole.
     transcript.steps_before(&state, answered + 1).ok_or_else(|| {
         format!("{answered} steps were answered, and what is there is the state after none: {state:#?}")
     })
@@ -80,10 +80,10 @@ fn sound_content(engine: &mut SqliteEngine) -> Result<StoreSnapshot, String> {
     Err(format!("integrity: {integrity}, invariants: {violations:#?}"))
 }
 
-/// B19, 23.1, I10, I18: with the defaults, whatever was answered is there after a power cut at any operation, and what
-/// was not is there whole or not at all.
+/// B19, 23.1, I10, I18: with the defaults, an answered step is stored after a power cut at any operation, and a step that
+/// was not answered is stored whole or not at all.
 #[test]
-fn what_was_answered_survives_a_power_cut_at_every_operation() {
+fn answered_steps_survive_a_power_cut_at_every_operation() {
     let transcript = Transcript::record();
     let found = cut_everywhere(&transcript, &SqliteOptions::default(), 1);
     for Aftermath { answered, kept } in &found {
@@ -93,7 +93,7 @@ fn what_was_answered_survives_a_power_cut_at_every_operation() {
     assert_eq!(seen.len(), transcript.len() + 1, "the power was cut in every step: {seen:?}");
 }
 
-/// I10, A17.6: with `SqliteSynchronous::Normal` the last steps may be missing after a power cut, but what is there is
+/// I10, A17.6: with `SqliteSynchronous::Normal` the last steps may be missing after a power cut, but the content is
 /// whole and in order. That some are missing also shows that these tests would find a store that does not sync.
 #[test]
 fn without_syncs_at_commit_a_power_cut_takes_only_the_last_steps_and_each_whole() {
@@ -102,7 +102,7 @@ fn without_syncs_at_commit_a_power_cut_takes_only_the_last_steps_and_each_whole(
     assert!(found.iter().any(|aftermath| aftermath.kept < aftermath.answered), "nothing was ever lost");
 }
 
-/// 23.1: a power cut while a store is made leaves nothing that stands in the way of making it.
+/// 23.1: a power cut while a store is made does not prevent making it afterwards.
 #[test]
 fn a_power_cut_while_a_store_is_made_leaves_a_file_that_can_be_opened() {
     for nth in 1.. {
@@ -122,7 +122,7 @@ fn a_power_cut_while_a_store_is_made_leaves_a_file_that_can_be_opened() {
 }
 
 /// A database of another program that lost power in the middle of a write is refused like any other, and still holds
-/// what that program had made durable.
+/// the commits that the program had made durable.
 #[test]
 fn a_foreign_database_that_was_left_half_written_is_refused() {
     let connect = |disk: &Disk, flags| Connection::open_with_flags_and_vfs(FILE, flags, disk.vfs()).unwrap();

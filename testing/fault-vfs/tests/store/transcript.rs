@@ -1,7 +1,7 @@
 //! The life of a few instances, transaction by transaction.
 //!
-//! It is told once on a sound store, which gives a transcript: every step with its time and its tokens, and the whole
-//! content of the store after it. Any rest of the transcript can be played on a store that stands where that rest begins.
+//! It runs once on a sound store, which gives a transcript: every step with its time and its tokens, and the whole
+//! content of the store after it. The rest of the transcript after any step can be played on a store with the content after that step.
 //! Row numbers may differ then, because a store that was opened anew does not know which large texts it has, and so may
 //! the tokens of claims; the steps use those that the store gives.
 
@@ -54,7 +54,7 @@ impl Step {
     }
 }
 
-/// All steps of a story, and what the store holds before, between and after them.
+/// All steps of a story, and the content of the store before, between and after them.
 pub(crate) struct Transcript {
     /// Each with its time, and with the token of its claim.
     steps: Vec<(Step, Timestamp, Option<String>)>,
@@ -116,7 +116,7 @@ pub(crate) fn content(engine: &mut SqliteEngine) -> StoreSnapshot {
     engine.snapshot().unwrap()
 }
 
-/// What a step gave.
+/// The result of a step.
 #[derive(Default)]
 struct Given {
     instances: Vec<OrchestrationClaim>,

@@ -38,8 +38,8 @@ pub(super) fn quick() -> Vec<Row> {
     .collect()
 }
 
-/// Steps in place beside durare, which runs its steps this way. It is measured with the same durability as ours and, because
-/// it syncs at checkpoints only unless it is told otherwise, as it comes.
+/// Steps in place compared with durare, which runs its steps this way. It is measured with the same durability as ours, and
+/// with its defaults, with which it syncs only at checkpoints.
 fn beside_durare() -> impl Iterator<Item = Row> {
     const SIDES: [(Side, &str); 2] =
         [(Side::DurareFull, "durare at FULL"), (Side::Durare, "durare as it comes")];
@@ -88,7 +88,7 @@ pub(super) fn full() -> Vec<Row> {
         payload_100_kib("200 / 100", "--instances 200", "--instances 100").slots(SLOTS),
     ];
     let mut rows: Vec<Row> = rows.into_iter().map(|row| row.on_all_stores().repeat(3)).collect();
-    // What is in memory is lost with its process and not seen by another one.
+    // A store in memory is lost with its process and not seen by another one.
     rows.extend([
         two_processes("2,000 / 500", "--instances 2000", "--instances 500")
             .slots(SLOTS)

@@ -1,10 +1,10 @@
-//! What is measured on PostgreSQL, and what it is to reach.
+//! The workloads on PostgreSQL, with their targets.
 
 use std::fmt;
 
 use crate::bench::{plan::Figure, table::number, verdict::Verdict};
 
-/// Who is measured.
+/// A measured implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Side {
     /// The registry crate `duroxide-pg`.
@@ -35,7 +35,7 @@ pub(super) enum Route {
     Delayed,
 }
 
-/// What ours is to reach.
+/// The target of ours.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Target {
     AtLeast(f64),
@@ -49,7 +49,7 @@ pub(super) enum Target {
 /// From how many percent on the cores count as busy.
 const BUSY_PERCENT: f64 = 90.0;
 
-/// What a target is compared with, beside our own figure.
+/// The figure that a target compares ours with.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Beside {
     /// Our figure of the workload before.
@@ -59,7 +59,7 @@ pub(super) struct Beside {
 }
 
 impl Target {
-    /// Judges a figure of ours beside that of the crate it names and that of the workload before.
+    /// Compares a figure of ours with that of the named crate and that of the workload before.
     pub(super) fn judge(
         self,
         figure: Figure,
@@ -134,7 +134,7 @@ impl Case {
         self
     }
 
-    /// What a side is called with, if it can do the workload.
+    /// The arguments for a side, if it has the workload.
     pub(super) fn args(&self, side: Side) -> Option<&'static str> {
         self.args.iter().find(|(of, _)| *of == side).map(|(_, args)| *args)
     }
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_are_judged_by_what_they_name() {
+    fn targets_compare_with_the_figure_they_name() {
         let judge = |target: Target, ours, theirs, before| {
             target.judge(RATE, ours, |_| theirs, Beside { before, cores_busy: None })
         };

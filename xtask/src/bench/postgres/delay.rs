@@ -45,7 +45,7 @@ fn pass_on(client: TcpStream, to: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// Carries bytes in one direction. What is read is on its way while more is read, so bandwidth is not limited.
+/// Carries bytes in one direction. Reading goes on while earlier bytes are delayed, so bandwidth is not limited.
 fn carry(from: TcpStream, to: TcpStream) {
     let (sender, receiver) = channel();
     thread::spawn(move || read(from, &sender));

@@ -91,7 +91,7 @@ pub(super) fn brief(run: &Result<Report, String>, case: &Case) -> String {
     }
 }
 
-/// The table, what went wrong, and where it was measured.
+/// The table, the errors, and the machine.
 pub(super) fn render(measured: &[Measured<'_>], machine: &Machine) -> String {
     let mut text =
         "| workload | unit | duroxide-pg | durare | ours | targets |\n|---|---|--:|--:|--:|---|\n".to_owned();

@@ -13,10 +13,10 @@ use crate::{command::Context, consent::Consent, exit::Outcome, selection::Select
 /// `cancel`
 #[derive(Debug, Args)]
 pub struct Cancel {
-    /// Why, as the instance is told
+    /// The reason, which the instance gets
     #[arg(long, default_value = "cancelled from the command line")]
     reason: String,
-    /// Cancel once more after this time: an orchestration that is told of it has this long to clean up
+    /// Cancel once more after this time, which bounds the clean-up of an orchestration that subscribes to cancellation
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     deadline: Option<Duration>,
     #[command(flatten)]

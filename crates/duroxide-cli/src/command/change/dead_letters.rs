@@ -1,4 +1,4 @@
-//! `dead-letters`: messages that nobody could process.
+//! `dead-letters`: messages that no node could process.
 
 use clap::{Args, Subcommand};
 use duroxide::{
@@ -92,7 +92,7 @@ impl Retry {
         let ids = read_ids(&self.letters.ids)?;
         let store = context.writer().await?;
         each(&context.out, "putting back", &ids, async |id| {
-            told(&store, id, store.client.retry_dead_letter(id).await).await?;
+            absent_or(&store, id, store.client.retry_dead_letter(id).await).await?;
             Ok(Done::new("is in its queue again"))
         })
         .await
@@ -112,15 +112,16 @@ impl Discard {
         }
         self.consent.ask(&format!("discard {} dead letters", ids.len()))?;
         each(&context.out, "discarding", &ids, async |id| {
-            told(&store, id, store.client.discard_dead_letter(id).await).await?;
+            absent_or(&store, id, store.client.discard_dead_letter(id).await).await?;
             Ok(Done::new("discarded"))
         })
         .await
     }
 }
 
-/// Looks a dead letter up after a failure, because only the text of the store's error says that it does not exist.
-async fn told(store: &Store, id: &str, result: Result<(), ClientError>) -> Outcome<()> {
+/// The outcome of a call for a dead letter. A failure becomes `not found` if the dead letter does not exist, which only the text
+/// of the store's error says.
+async fn absent_or(store: &Store, id: &str, result: Result<(), ClientError>) -> Outcome<()> {
     match result {
         Err(error) if !error.is_retryable() => Err(find(store, id).await.err().unwrap_or(error.into())),
         result => Ok(result?),

@@ -42,7 +42,7 @@ impl Delete {
         .await
     }
 
-    /// Shows what a delete would remove, or why it would be refused.
+    /// Shows the counts that a delete would remove, or why it would be refused.
     async fn look(&self, store: &Store, id: &str) -> Outcome<Done> {
         let info = store.begun_instance(id).await?;
         if let Some(parent) = info.parent_instance_id {

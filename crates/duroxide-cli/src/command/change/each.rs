@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn each_result_is_told() {
+    fn each_result_is_printed() {
         let results = [("a", Ok(Done::new("deleted"))), ("b", Err(Failure::no_instance("b")))];
         let answer = answer(&results);
         assert_eq!(answer.text.render(false), "ID  RESULT\na   deleted\nb   not found\n");

@@ -24,7 +24,7 @@ pub struct Start {
     instance: String,
     #[command(flatten)]
     input: Payload,
-    /// With exactly this handler version, instead of what the node's policy chooses
+    /// Use exactly this handler version, instead of the one that the node's policy chooses
     #[arg(long, value_name = "VERSION")]
     handler_version: Option<String>,
     /// Wait for its end and print how it ended; fails if the instance does

@@ -1,4 +1,4 @@
-//! `history`: what happened in an instance, as a timeline.
+//! `history`: the events of an instance, as a timeline.
 
 mod timeline;
 
@@ -23,16 +23,16 @@ use crate::{
 pub struct History {
     /// The instance
     instance: String,
-    /// Of this execution, instead of the current one
+    /// Show this execution instead of the current one
     #[arg(long, short)]
     execution: Option<u64>,
-    /// Of all executions
+    /// Show all executions
     #[arg(long, conflicts_with_all = ["execution", "follow"])]
     all_executions: bool,
-    /// Show what happens next too, until the instance has ended
+    /// Show new events as they come, until the instance has ended
     #[arg(long, short, conflicts_with_all = ["execution", "raw"])]
     follow: bool,
-    /// How often to look for new events
+    /// Interval at which new events are read
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_duration)]
     interval: Duration,
     /// Events as they are stored, also those that cannot be decoded

@@ -1,4 +1,4 @@
-//! `nodes`: the nodes, and what each of them can do.
+//! `nodes`: the nodes and their capabilities.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_support_what_they_replay() {
+    fn nodes_support_the_versions_they_replay() {
         let spread =
             BTreeMap::from([("0.5.3".to_owned(), 7), ("0.7.0".to_owned(), 1), ("odd".to_owned(), 1)]);
         let nodes = [node("a", "Order"), node("b", "Order")];
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_without_a_live_node_is_told() {
+    fn a_version_without_a_live_node_is_shown() {
         let mut summary = InstanceSummary::default();
         for (version, status) in [("1.0.0", "Running"), ("2.0.0", "Running"), ("3.0.0", "Failed")] {
             summary.counts.push(InstanceCount {

@@ -30,10 +30,10 @@ const FAILURES: u32 = 5;
 /// `watch`
 #[derive(Debug, Args)]
 pub struct Watch {
-    /// How often to look
+    /// Interval at which the store is read
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     interval: Duration,
-    /// End after this many pictures
+    /// End after this many screens
     #[arg(long, value_name = "NUMBER")]
     count: Option<u64>,
 }

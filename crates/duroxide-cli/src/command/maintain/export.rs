@@ -73,7 +73,7 @@ fn json(history: &RecordedHistory) -> Outcome<String> {
 /// The longest part of an id that a file name shows: file systems allow 255 bytes.
 const SHOWN_MAX: usize = 200;
 
-/// The file name of an id, harmless whatever characters the id has, and different for every id: where a long id is cut, its
+/// The file name of an id, harmless for any characters in the id, and different for every id: where a long id is cut, its
 /// hash follows.
 fn file_name(id: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');

@@ -17,7 +17,7 @@ pub struct Ui {
     /// The port on 127.0.0.1; 0 for a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
-    /// Let nobody change anything
+    /// Refuse all changes
     #[arg(long)]
     read_only: bool,
 }

@@ -242,7 +242,7 @@ pub async fn test_fetch_single_range_only_uses_first_range<F: ProviderFactory + 
 pub async fn test_ack_stores_pinned_version_via_metadata_update<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running("later").await;
-    fixture.turn("later", told("1.2.3")).await;
+    fixture.turn("later", pinning_round("1.2.3")).await;
     fixture.send(raised("later", "wake")).await;
     expect_filtered(&fixture, &supports_2x(), "the pin is 1.2.3").await;
     expect_passed(&fixture, &supports_1x(), "later").await;
@@ -252,14 +252,14 @@ pub async fn test_ack_stores_pinned_version_via_metadata_update<F: ProviderFacto
 pub async fn test_provider_updates_pinned_version_when_told<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     fixture.running_with("moved", pinned_round("moved", version("1.0.0"))).await;
-    fixture.turn("moved", told("2.0.0")).await;
+    fixture.turn("moved", pinning_round("2.0.0")).await;
     fixture.send(raised("moved", "wake")).await;
     expect_filtered(&fixture, &supports_1x(), "the pin is 2.0.0 now").await;
     expect_passed(&fixture, &supports_2x(), "moved").await;
 }
 
 /// A round that appends nothing and has this pinned version in its metadata.
-fn told(pinned: &str) -> Round {
+fn pinning_round(pinned: &str) -> Round {
     let mut round = turn_round(1, vec![]);
     round.metadata.pinned_duroxide_version = Some(version(pinned));
     round

@@ -83,7 +83,7 @@ pub async fn test_kv_overwrite<F: ProviderFactory + ?Sized>(factory: &F) {
     assert_eq!(values(&fixture, "i").await, map([("key", "3")]));
 }
 
-/// A cleared key is gone, the others stay (11.1).
+/// A cleared key is removed, the others stay (11.1).
 pub async fn test_kv_clear_single<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_changes(factory, vec![kv_set("i", 1, 2, "a", "1"), kv_set("i", 1, 3, "b", "2")]).await;
     change(&fixture, 1, vec![kv_cleared("i", 1, 4, "a")]).await;

@@ -60,7 +60,7 @@ pub async fn test_prune_options_combinations<F: ProviderFactory + ?Sized>(factor
     }
 }
 
-/// The current execution is never removed, whatever its status; the rest of the instance stays (19.3).
+/// The current execution is never removed, in any status; the rest of the instance stays (19.3).
 pub async fn test_prune_safety<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     with_executions(&fixture, "runs", 2).await;

@@ -170,7 +170,7 @@ pub async fn test_last_event_id<F: ProviderFactory + ?Sized>(factory: &F) {
     assert!(matches!(unknown, None | Some(0)), "an unknown instance has no events, but {unknown:?} was said");
 }
 
-/// Of several starts of one id exactly one creates the instance. The others find it, whatever its state, and learn
+/// Of several starts of one id exactly one creates the instance. The others find it, in any state, and report
 /// whether its start was the same. A provider that does not support this starts nothing (20.1, 20.2a).
 pub async fn test_start_if_new<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;

@@ -109,7 +109,7 @@ pub async fn test_continue_as_new_poisoned_successor_is_own_execution<F: Provide
     node.stop().await;
 }
 
-/// A `ContinueAsNew` item takes precedence over a client's start in the same batch, whatever their order (2.3).
+/// A `ContinueAsNew` item takes precedence over a client's start in the same batch, in either order (2.3).
 pub async fn test_continue_as_new_duplicate_start<F: ProviderFactory + ?Sized>(factory: &F) {
     let provider = factory.create_provider().await;
     let old = Node::start(&provider, continuing_to_missing_version()).await;

@@ -182,7 +182,7 @@ pub async fn test_commit_round_timer_created_and_cancelled<F: ProviderFactory + 
     fixture.expect_no_claim("a timer that its own round cancels must not fire").await;
 }
 
-/// Rounds that each fail at another step, with what is wrong with them.
+/// Rounds that each fail at another step, with the reason.
 fn broken_rounds(instance: &str) -> Vec<(&'static str, Round)> {
     let whole = || {
         let mut round = handing_over(instance, 4);

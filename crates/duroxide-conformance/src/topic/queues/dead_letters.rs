@@ -82,7 +82,7 @@ pub async fn test_dead_letter_retry<F: ProviderFactory + ?Sized>(factory: &F) {
     assert!(listed(&fixture).await.is_empty(), "a retried dead letter is no longer listed");
 }
 
-/// A discarded dead letter is gone; an unknown id is an error (16.12, A17.3).
+/// A discarded dead letter is deleted; an unknown id is an error (16.12, A17.3).
 pub async fn test_dead_letter_discard<F: ProviderFactory + ?Sized>(factory: &F) {
     let Some((fixture, letter)) = with_dead_activity(factory).await else { return };
     fixture.admin().discard_dead_letter(&letter.id).await.expect("a dead letter can be discarded");

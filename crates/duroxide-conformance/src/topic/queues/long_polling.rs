@@ -1,4 +1,4 @@
-//! How long a fetch may wait, and what ends the wait.
+//! How long a fetch may wait, and which events end the wait.
 //!
 //! A provider may ignore the poll timeout and return at once. If it waits, a message that becomes visible must end the
 //! wait.
@@ -123,8 +123,10 @@ pub async fn test_long_poll_returns_when_a_message_arrives<F: ProviderFactory + 
     let waiting = waiting_claim(&fixture);
     let_it_wait().await;
     fixture.send(start("arrives")).await;
-    let claim =
-        waiting.await.expect("a fetch must not panic").expect("a fetch that waits must be told of a message");
+    let claim = waiting
+        .await
+        .expect("a fetch must not panic")
+        .expect("a waiting fetch must be served when a message arrives");
     assert_eq!(claim.item.instance, "arrives", "the fetch must return what arrived");
     assert!(began.elapsed() < LONG_WAIT, "a message must end the wait before its timeout");
 }
@@ -146,7 +148,7 @@ pub async fn test_long_poll_work_item_returns_when_an_activity_arrives<F: Provid
     let_it_wait().await;
     fixture.schedule(activity("arrives", 1, 2)).await;
     let fetched = waiting.await.expect("a fetch must not panic").expect("a fetch must not fail");
-    let (item, _, attempts) = fetched.expect("a fetch that waits must be told of an activity");
+    let (item, _, attempts) = fetched.expect("a waiting fetch must be served when an activity arrives");
     assert_eq!((item, attempts), (activity("arrives", 1, 2), 1), "the fetch must return what arrived");
 }
 

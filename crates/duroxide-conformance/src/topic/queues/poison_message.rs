@@ -1,4 +1,4 @@
-//! The provider counts attempts; the runtime decides what they mean.
+//! The provider counts attempts; the runtime decides when a message is poison.
 
 use crate::{
     factory::ProviderFactory,

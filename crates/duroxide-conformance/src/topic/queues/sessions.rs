@@ -72,7 +72,7 @@ pub async fn test_non_session_items_fetchable_by_any_worker<F: ProviderFactory +
 /// A fetch claims a session that has no owner (13.1).
 pub async fn test_session_item_claimable_when_no_session<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
-    let work = fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     assert_eq!((work.item, work.attempts), (session_activity("i", 2, "s"), 1));
     assert_eq!(renew(&fixture, "A", LONG_LEASE, LONG_LEASE).await, 1, "the fetch must claim the session");
 }
@@ -80,7 +80,7 @@ pub async fn test_session_item_claimable_when_no_session<F: ProviderFactory + ?S
 /// The owner gets further activities of its session (13.1).
 pub async fn test_session_affinity_same_worker<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3]).await;
-    fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+    fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     let second = fetch_as(&fixture, &owner("A"), "A owns the session").await;
     assert_eq!(second.item, session_activity("i", 3, "s"));
 }
@@ -88,7 +88,7 @@ pub async fn test_session_affinity_same_worker<F: ProviderFactory + ?Sized>(fact
 /// Other owners get no activities of an owned session (13.1).
 pub async fn test_session_affinity_blocks_other_worker<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3]).await;
-    fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+    fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     expect_nothing(&fixture, &owner("B"), "A owns the session").await;
 }
 
@@ -98,8 +98,8 @@ pub async fn test_different_sessions_different_workers<F: ProviderFactory + ?Siz
     fixture.schedule(session_activity("i", 2, "s1")).await;
     fixture.schedule(session_activity("i", 3, "s2")).await;
     fixture.schedule(session_activity("i", 4, "s1")).await;
-    fetch_as(&fixture, &owner("A"), "nobody owns s1").await;
-    let second = fetch_as(&fixture, &owner("B"), "nobody owns s2").await;
+    fetch_as(&fixture, &owner("A"), "s1 has no owner").await;
+    let second = fetch_as(&fixture, &owner("B"), "s2 has no owner").await;
     assert_eq!(second.item, session_activity("i", 3, "s2"));
     expect_nothing(&fixture, &owner("B"), "A owns s1").await;
     fetch_as(&fixture, &owner("A"), "A owns s1").await;
@@ -109,7 +109,7 @@ pub async fn test_different_sessions_different_workers<F: ProviderFactory + ?Siz
 pub async fn test_mixed_session_and_non_session_items<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3]).await;
     fixture.schedule(activity("i", 1, 4)).await;
-    fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+    fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     let plain = fetch_as(&fixture, &owner("B"), "one activity has no session").await;
     assert_eq!(plain.item, activity("i", 1, 4), "an owned session must be passed over");
 }
@@ -117,7 +117,7 @@ pub async fn test_mixed_session_and_non_session_items<F: ProviderFactory + ?Size
 /// After the lease of a session has ended, other owners may claim it (13.1).
 pub async fn test_session_claimable_after_lock_expiry<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3]).await;
-    let first = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
+    let first = fetch_as(&fixture, &leased_owner("A", fixture.lease), "the session has no owner").await;
     let second = fixture.work_with(LONG_LEASE, Some(&owner("B")), &TagFilter::DefaultOnly).await;
     first.times.assert_kept_for(fixture.lease, second.times);
     assert_eq!(second.item, session_activity("i", 3, "s"));
@@ -135,7 +135,7 @@ pub async fn test_none_session_skips_session_items<F: ProviderFactory + ?Sized>(
 pub async fn test_some_session_returns_all_items<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
     fixture.schedule(activity("i", 1, 3)).await;
-    let first = fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+    let first = fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     let second = fetch_as(&fixture, &owner("A"), "one activity has no session").await;
     assert_eq!([first.item, second.item], [session_activity("i", 2, "s"), activity("i", 1, 3)]);
 }
@@ -145,10 +145,10 @@ pub async fn test_renew_session_lock_active<F: ProviderFactory + ?Sized>(factory
     let fixture = Fixture::new(factory).await;
     for (id, session) in [(2, "s1"), (3, "s2")] {
         fixture.schedule(session_activity("i", id, session)).await;
-        fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+        fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     }
     fixture.schedule(session_activity("i", 4, "s3")).await;
-    fetch_as(&fixture, &owner("B"), "nobody owns s3").await;
+    fetch_as(&fixture, &owner("B"), "s3 has no owner").await;
     assert_eq!(renew(&fixture, "A", LONG_LEASE, LONG_LEASE).await, 2, "A owns two live sessions");
     let both = fixture.provider.renew_session_lock(&["A", "B"], LONG_LEASE, LONG_LEASE).await;
     assert_eq!(both.expect("renew_session_lock must work"), 3, "A and B own three live sessions");
@@ -157,7 +157,7 @@ pub async fn test_renew_session_lock_active<F: ProviderFactory + ?Sized>(factory
 /// An idle session is not renewed (13.2).
 pub async fn test_renew_session_lock_skips_idle<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
-    let work = fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     work.times.lease_ends(fixture.lease).await;
     assert_eq!(
         renew(&fixture, "A", LONG_LEASE, fixture.lease).await,
@@ -171,14 +171,14 @@ pub async fn test_renew_session_lock_skips_idle<F: ProviderFactory + ?Sized>(fac
 pub async fn test_renew_session_lock_no_sessions<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = Fixture::new(factory).await;
     assert_eq!(renew(&fixture, "A", LONG_LEASE, LONG_LEASE).await, 0, "A owns no session");
-    let nobody = fixture.provider.renew_session_lock(&[], LONG_LEASE, LONG_LEASE).await;
-    assert_eq!(nobody.expect("no owner is no error"), 0);
+    let renewed = fixture.provider.renew_session_lock(&[], LONG_LEASE, LONG_LEASE).await;
+    assert_eq!(renewed.expect("no owner is no error"), 0);
 }
 
 /// A session whose lease ended is not renewed (13.2).
 pub async fn test_renew_session_lock_after_expiry_returns_zero<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
-    let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "the session has no owner").await;
     work.times.lease_ends(fixture.lease).await;
     assert_eq!(
         renew(&fixture, "A", LONG_LEASE, LONG_LEASE).await,
@@ -190,7 +190,7 @@ pub async fn test_renew_session_lock_after_expiry_returns_zero<F: ProviderFactor
 /// Expired sessions without activities are removed (A11).
 pub async fn test_cleanup_removes_expired_no_items<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
-    let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "the session has no owner").await;
     ack(&fixture, &work).await;
     work.times.lease_ends(fixture.lease).await;
     assert_eq!(cleanup(&fixture).await, 1, "an expired session without activities must be removed");
@@ -200,7 +200,7 @@ pub async fn test_cleanup_removes_expired_no_items<F: ProviderFactory + ?Sized>(
 /// Expired sessions with activities are kept (A11).
 pub async fn test_cleanup_keeps_sessions_with_pending_items<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3]).await;
-    let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "the session has no owner").await;
     ack(&fixture, &work).await;
     work.times.lease_ends(fixture.lease).await;
     assert_eq!(cleanup(&fixture).await, 0, "a session with a queued activity must be kept");
@@ -209,7 +209,7 @@ pub async fn test_cleanup_keeps_sessions_with_pending_items<F: ProviderFactory +
 /// Live sessions are kept (A11).
 pub async fn test_cleanup_keeps_active_sessions<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
-    let work = fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     ack(&fixture, &work).await;
     assert_eq!(cleanup(&fixture).await, 0, "a live session must be kept");
     fixture.schedule(session_activity("i", 3, "s")).await;
@@ -219,7 +219,7 @@ pub async fn test_cleanup_keeps_active_sessions<F: ProviderFactory + ?Sized>(fac
 /// A removed session is created again by its next activity, and anyone may claim it (13.1).
 pub async fn test_cleanup_then_new_item_recreates_session<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
-    let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "the session has no owner").await;
     ack(&fixture, &work).await;
     work.times.lease_ends(fixture.lease).await;
     cleanup(&fixture).await;
@@ -242,14 +242,14 @@ async fn assert_refreshed_by<R: AsyncFnOnce()>(fixture: &Fixture, work: &Work, r
 /// The ack of an activity counts as activity of its session (13.2).
 pub async fn test_ack_updates_session_last_activity<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
-    let work = fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     assert_refreshed_by(&fixture, &work, async || ack(&fixture, &work).await).await;
 }
 
 /// The renewal of an activity counts as activity of its session (13.2).
 pub async fn test_renew_work_item_updates_session_last_activity<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
-    let work = fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     let renewal = async || {
         let renewed = fixture.provider.renew_work_item_lock(&work.token, LONG_LEASE).await;
         renewed.expect("a live activity lock must be renewable");
@@ -301,7 +301,7 @@ pub async fn test_concurrent_session_claim_only_one_wins<F: ProviderFactory + ?S
 /// After a takeover the new owner keeps the session, and the old owner gets nothing (13.1).
 pub async fn test_session_takeover_after_lock_expiry<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3, 4]).await;
-    let first = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
+    let first = fetch_as(&fixture, &leased_owner("A", fixture.lease), "the session has no owner").await;
     first.times.lease_ends(fixture.lease).await;
     fetch_as(&fixture, &owner("B"), "A's lease ended").await;
     expect_nothing(&fixture, &owner("A"), "B owns the session now").await;
@@ -311,7 +311,7 @@ pub async fn test_session_takeover_after_lock_expiry<F: ProviderFactory + ?Sized
 /// An abandoned session activity is delivered to its owner again (13.1).
 pub async fn test_abandoned_session_item_retryable<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
-    let work = fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     fixture.provider.abandon_work_item(&work.token, None, false).await.expect("a live lock can be abandoned");
     expect_nothing(&fixture, &owner("B"), "A still owns the session").await;
     let again = fetch_as(&fixture, &owner("A"), "A owns the session").await;
@@ -321,7 +321,7 @@ pub async fn test_abandoned_session_item_retryable<F: ProviderFactory + ?Sized>(
 /// An attempt on a session activity can be taken back (13.3, 16.9).
 pub async fn test_abandoned_session_item_ignore_attempt<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2]).await;
-    let work = fetch_as(&fixture, &owner("A"), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &owner("A"), "the session has no owner").await;
     fixture.provider.abandon_work_item(&work.token, None, true).await.expect("a live lock can be abandoned");
     let again = fetch_as(&fixture, &owner("A"), "A owns the session").await;
     assert_eq!(again.attempts, 1, "ignore_attempt must take the attempt back");
@@ -330,13 +330,13 @@ pub async fn test_abandoned_session_item_ignore_attempt<F: ProviderFactory + ?Si
 /// The former owner may claim an expired session again (13.1).
 pub async fn test_original_worker_reclaims_expired_session<F: ProviderFactory + ?Sized>(factory: &F) {
     let fixture = with_session_items(factory, &[2, 3, 4]).await;
-    let first = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
+    let first = fetch_as(&fixture, &leased_owner("A", fixture.lease), "the session has no owner").await;
     first.times.lease_ends(fixture.lease).await;
     fetch_as(&fixture, &owner("A"), "A may claim again").await;
     expect_nothing(&fixture, &owner("B"), "A owns the session again").await;
 }
 
-/// An activity whose lock ended is delivered to the owner of its live session again, and to nobody else (13.1, 16.1).
+/// An activity whose lock ended is delivered to the owner of its live session again, and to no other worker (13.1, 16.1).
 pub async fn test_activity_lock_expires_session_lock_valid_same_worker_refetches<
     F: ProviderFactory + ?Sized,
 >(
@@ -344,7 +344,7 @@ pub async fn test_activity_lock_expires_session_lock_valid_same_worker_refetches
 ) {
     let fixture = with_session_items(factory, &[2]).await;
     let lost = fixture.try_work_with(fixture.lease, Some(&owner("A")), &TagFilter::DefaultOnly).await;
-    let lost = lost.expect("nobody owns the session");
+    let lost = lost.expect("the session has no owner");
     lost.times.lease_ends(fixture.lease).await;
     expect_nothing(&fixture, &owner("B"), "A still owns the session").await;
     let again = fetch_as(&fixture, &owner("A"), "the activity's lock ended").await;
@@ -356,7 +356,7 @@ pub async fn test_session_lock_expires_new_owner_gets_redelivery<F: ProviderFact
     let fixture = with_session_items(factory, &[2]).await;
     let config = leased_owner("A", fixture.lease);
     let lost = fixture.try_work_with(fixture.lease, Some(&config), &TagFilter::DefaultOnly).await;
-    let lost = lost.expect("nobody owns the session");
+    let lost = lost.expect("the session has no owner");
     let taken = fixture.work_with(LONG_LEASE, Some(&owner("B")), &TagFilter::DefaultOnly).await;
     lost.times.assert_kept_for(fixture.lease, taken.times);
     assert_eq!((taken.item, taken.attempts), (lost.item, 2), "the same activity must come, attempt counted");
@@ -367,7 +367,7 @@ pub async fn test_session_lock_expires_same_worker_reacquires<F: ProviderFactory
     let fixture = with_session_items(factory, &[2]).await;
     let config = leased_owner("A", fixture.lease);
     let lost = fixture.try_work_with(fixture.lease, Some(&config), &TagFilter::DefaultOnly).await;
-    let lost = lost.expect("nobody owns the session");
+    let lost = lost.expect("the session has no owner");
     let taken = fixture.work_with(LONG_LEASE, Some(&owner("A")), &TagFilter::DefaultOnly).await;
     lost.times.assert_kept_for(fixture.lease, taken.times);
     assert_eq!(taken.attempts, 2, "the lease that ended counts as an attempt");
@@ -379,7 +379,7 @@ pub async fn test_session_lock_expires_activity_lock_valid_ack_succeeds<F: Provi
     factory: &F,
 ) {
     let fixture = with_session_items(factory, &[2]).await;
-    let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
+    let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "the session has no owner").await;
     work.times.lease_ends(fixture.lease).await;
     expect_nothing(&fixture, &owner("B"), "the activity itself is still locked").await;
     ack(&fixture, &work).await;
@@ -390,7 +390,7 @@ pub async fn test_both_locks_expire_different_worker_claims<F: ProviderFactory +
     let fixture = with_session_items(factory, &[2]).await;
     let config = leased_owner("A", fixture.lease * 2);
     let lost = fixture.try_work_with(fixture.lease, Some(&config), &TagFilter::DefaultOnly).await;
-    let lost = lost.expect("nobody owns the session");
+    let lost = lost.expect("the session has no owner");
     let taken = fixture.work_with(LONG_LEASE, Some(&owner("B")), &TagFilter::DefaultOnly).await;
     lost.times.assert_kept_for(fixture.lease * 2, taken.times);
     assert_eq!(taken.attempts, 2, "the lease that ended counts as an attempt");
@@ -402,7 +402,7 @@ pub async fn test_session_lock_renewal_extends_past_original_timeout<F: Provider
 ) {
     let (fixture, work) = loop {
         let fixture = with_session_items(factory, &[2, 3]).await;
-        let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "nobody owns the session").await;
+        let work = fetch_as(&fixture, &leased_owner("A", fixture.lease), "the session has no owner").await;
         let renewed = renew(&fixture, "A", LONG_LEASE, LONG_LEASE).await;
         if renewed == 1 {
             break (fixture, work);

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How an activity call is retried by `schedule_activity_with_retry`.
 #[derive(Debug, Clone)]
 pub struct RetryPolicy {
-    /// Attempts in all, the first included.
+    /// The maximum number of attempts, the first included.
     pub max_attempts: u32,
     /// How long to wait between attempts.
     pub backoff: BackoffStrategy,
@@ -41,7 +41,7 @@ impl RetryPolicy {
     /// An activity that runs longer is asked to stop (its token fires), is dropped after
     /// `activity_cancellation_grace_period`, and the attempt has failed with
     /// `timeout: activity attempt timed out after {n} ms`, which is retried as the policy says. An activity that blocks
-    /// its thread cannot be dropped and may still run beside the next attempt.
+    /// its thread cannot be dropped and may still run during the next attempt.
     #[must_use]
     pub fn with_attempt_timeout(self, timeout: Duration) -> RetryOptions {
         RetryOptions::from(self).with_attempt_timeout(timeout)
@@ -66,12 +66,12 @@ impl Default for RetryPolicy {
     }
 }
 
-/// A [`RetryPolicy`] with a bound on how long each attempt runs: what
-/// [`RetryPolicy::with_attempt_timeout`] returns, and what the retrying calls accept.
+/// A [`RetryPolicy`] with a bound on the duration of each attempt. [`RetryPolicy::with_attempt_timeout`] returns it, and the
+/// retrying calls accept it.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RetryOptions {
-    /// How often and after which waits the activity is called.
+    /// The attempts and the delays between them.
     pub policy: RetryPolicy,
     /// How long each attempt may run, from the moment a worker starts it.
     pub attempt_timeout: Option<Duration>,

@@ -87,7 +87,7 @@ type RetryIf<E> = Arc<dyn Fn(&E) -> bool + Send + Sync>;
 impl OrchestrationContext {
     /// Calls an activity. Several arguments are given as a tuple, none as `()`.
     ///
-    /// See [`ActivityCall`] for what can be added to the call. The typed counterpart of
+    /// See [`ActivityCall`] for the options of the call. The typed counterpart of
     /// [`schedule_activity`](Self::schedule_activity).
     #[track_caller]
     pub fn activity<A: Activity>(&self, input: A::Input) -> ActivityCall<A> {

@@ -20,7 +20,7 @@ pub const ACTIVITY_PANICKED: &str = "activity panicked: ";
 /// changes.
 pub const ACTIVITY_ATTEMPT_TIMED_OUT: &str = "timeout: activity attempt timed out after ";
 
-/// Why a typed call failed: the handler's own error `E`, or what happened to it.
+/// Why a typed call failed: the handler's own error `E`, or a failure of the handler or the system.
 ///
 /// Orchestration code gets it from a call, a client from [`Handle::result`]. It can be part of an error of one's own,
 /// because it is serializable itself.
@@ -94,7 +94,7 @@ impl<E> CallError<E> {
 }
 
 impl<E: DeserializeOwned> CallError<E> {
-    /// What a recorded failure means to a caller who expects errors of type `E`.
+    /// The error of a recorded failure, for a caller that expects errors of type `E`.
     pub fn from_details(details: ErrorDetails) -> Self {
         match details {
             ErrorDetails::Application { kind, message, .. } => match kind {
@@ -127,7 +127,7 @@ impl<E: DeserializeOwned> CallError<E> {
     }
 }
 
-/// What a recorded outcome means to a caller who expects these types.
+/// The result of a recorded outcome, for a caller that expects these types.
 pub(super) fn typed_outcome<T: DeserializeOwned, E: DeserializeOwned>(
     outcome: Result<String, Box<ErrorDetails>>,
     origin: impl FnOnce() -> String,

@@ -1,4 +1,4 @@
-//! [`Activity`] and [`Orchestration`]: what a handler is called, and what goes in and out.
+//! [`Activity`] and [`Orchestration`]: the name of a handler, and its types.
 
 use std::{fmt::Display, future::Future};
 
@@ -31,11 +31,11 @@ use crate::OrchestrationContext;
 pub trait Activity: 'static {
     /// The name under which the activity is registered and recorded.
     const NAME: &'static str;
-    /// What the activity is given. Several arguments are a tuple; no argument is `()`.
+    /// The input. Several arguments are a tuple; no argument is `()`.
     type Input: Serialize + DeserializeOwned + Send + 'static;
-    /// What the activity returns.
+    /// The `Ok` value.
     type Output: Serialize + DeserializeOwned + Send + 'static;
-    /// How the activity fails.
+    /// The `Err` value.
     type Error: Serialize + DeserializeOwned + Display + Send + 'static;
 }
 
@@ -55,15 +55,15 @@ pub trait Orchestration: 'static {
     /// version 1.0.0, and calls and starts leave the choice to the version policy of the node, which is the latest
     /// version unless it is set.
     const VERSION: Option<&'static str> = None;
-    /// What the orchestration is given. Several arguments are a tuple; no argument is `()`.
+    /// The input. Several arguments are a tuple; no argument is `()`.
     type Input: Serialize + DeserializeOwned + Send + 'static;
-    /// What the orchestration returns.
+    /// The `Ok` value.
     type Output: Serialize + DeserializeOwned + Send + 'static;
-    /// How the orchestration fails.
+    /// The `Err` value.
     type Error: Serialize + DeserializeOwned + Display + Send + 'static;
 }
 
-/// An orchestration together with its code: what a node registers.
+/// An orchestration together with its code, which a node registers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no code that a node could run",
     note = "an orchestration that is declared without a body is registered where it has one"

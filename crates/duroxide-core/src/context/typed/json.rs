@@ -1,4 +1,4 @@
-//! The codec of typed authoring: JSON and nothing but JSON, so that every value comes back as it went.
+//! The codec of typed authoring: always JSON, so that every value survives a round trip.
 
 use std::fmt::{self, Display};
 
@@ -38,7 +38,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String, String> {
     serde_json::to_string(value).map_err(|error| error.to_string())
 }
 
-/// How many bytes [`encode`] would make of a value, without making them.
+/// The length in bytes of the text that [`encode`] returns for a value, without allocating it.
 ///
 /// # Errors
 /// The `serde_json` text if the value has no JSON form.
@@ -74,7 +74,7 @@ pub fn decode<T: DeserializeOwned>(text: &str, origin: impl FnOnce() -> String) 
     })
 }
 
-/// The text that is recorded of a typed error: its JSON, or what it displays as if it has no JSON form.
+/// The recorded text of a typed error: its JSON, or its `Display` text if it has no JSON form.
 pub fn encode_error<E: Serialize + Display>(error: &E) -> String {
     encode(error).unwrap_or_else(|_| error.to_string())
 }

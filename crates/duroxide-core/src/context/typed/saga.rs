@@ -25,7 +25,7 @@ pub struct Saga {
 impl OrchestrationContext {
     /// Runs steps that are undone, the last one first, if the scope returns an error or the instance is cancelled.
     ///
-    /// A step is an activity with another activity that undoes it. When the scope fails, or when it is told of a request to
+    /// A step is an activity with another activity that undoes it. When the scope fails, or when it receives a request to
     /// cancel (see [`cancel_requested`](Self::cancel_requested)), steps that still run are asked to stop, and the saga waits
     /// until they have ended. Then each step that may have done something is undone. The undos are activities like any
     /// other: recorded, retried, and resumed after a crash. Then the saga returns the error.

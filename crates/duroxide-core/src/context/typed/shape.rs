@@ -1,8 +1,8 @@
 //! [`shape_of`]: the JSON that a type is read from, as text.
 //!
 //! A type shows its shape when it is deserialized: it asks for a struct with these fields, for a list, for a string. The
-//! explorer answers every question with some value and notes what was asked. It deserializes again until each variant of
-//! each enum was asked for.
+//! explorer answers every request with some value and records the request. It deserializes again until each variant of
+//! each enum was requested.
 
 mod access;
 mod answers;
@@ -14,7 +14,7 @@ use explorer::{Explorer, Notes};
 
 use super::{Activity, Orchestration};
 
-/// What goes into a typed handler and what comes out of it, as JSON: a line for each value, sorted.
+/// The input, output and error of a typed handler, as JSON: a line for each value, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HandlerShapes {
     /// The shape of the input.
@@ -43,7 +43,7 @@ const PASSES_MAX: usize = 2_000;
 /// The shape of a type: a line for each value in its JSON, sorted.
 ///
 /// `.lines[].count: u32` is the number `count` in each element of the list `lines`; `?` stands for a value that may be
-/// `null`, `{}` for the values of a map, `<Card>` for what belongs to the variant `Card` of an enum. `any` is a value whose
+/// `null`, `{}` for the values of a map, `<Card>` for the fields of the variant `Card` of an enum. `any` is a value whose
 /// shape is decided by its content, such as an untagged enum. `not explored` is a value that refuses every answer.
 pub fn shape_of<T: DeserializeOwned>() -> Vec<String> {
     let mut notes = Notes::default();

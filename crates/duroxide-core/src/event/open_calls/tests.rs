@@ -1,4 +1,4 @@
-//! Tests of what a history leaves open.
+//! Tests of the open calls of a history.
 
 use super::*;
 use crate::ErrorDetails;
@@ -104,7 +104,7 @@ fn each_kind_of_call_is_open_until_it_is_completed() {
 }
 
 #[test]
-fn what_code_gives_up_is_closed() {
+fn calls_that_the_code_dropped_are_closed() {
     let reason = || "dropped_future".to_owned();
     let events = [
         started(&[]),
@@ -129,9 +129,9 @@ fn an_activity_that_was_asked_to_stop_is_still_awaited() {
     assert_eq!(open.calls[0].target, target);
 }
 
-/// 9.1: an event goes to the oldest wait for its name, and to nobody if there is none.
+/// 9.1: an event goes to the oldest wait for its name; without such a wait it is not delivered.
 #[test]
-fn an_event_that_nobody_waits_for_is_missed() {
+fn an_unawaited_event_is_missed() {
     let events =
         [started(&[]), raised("early"), wait("a"), wait("a"), raised("A"), raised("a"), wait("early")];
     let recorded = history(&events);

@@ -17,7 +17,7 @@ use futures::future::BoxFuture;
 
 use crate::story::{ManualClock, Mode, Story, activity_completed, cancel, raised, timer_fired};
 
-/// What a replay does otherwise.
+/// The difference that a replay finds.
 fn audited<F>(history: &[Event], code: F) -> Result<(), String>
 where
     F: Fn(OrchestrationContext, String) -> BoxFuture<'static, Result<String, String>> + Send + Sync + 'static,
@@ -107,7 +107,7 @@ fn code_that_does_not_do_the_same_again_is_found() {
     assert!(difference.contains("other"), "{difference}");
 }
 
-/// Code that asks for more, or less, than what is recorded.
+/// Code that makes more calls, or fewer, than its history has.
 #[test]
 fn code_that_waits_for_something_else_is_found() {
     let waits = |ctx: OrchestrationContext, _: String| -> BoxFuture<'static, Result<String, String>> {

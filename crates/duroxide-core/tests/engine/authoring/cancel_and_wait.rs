@@ -34,7 +34,7 @@ fn a_request_to_stop_is_recorded_and_made_once() {
     });
 }
 
-/// 5.2: each way in which a stopped activity can end is told apart, whatever the texts of user code.
+/// 5.2: each end of a stopped activity is its own outcome, whichever texts user code returns.
 #[test]
 fn the_outcome_says_how_the_activity_ended() {
     let cases = [
@@ -73,7 +73,7 @@ fn an_activity_that_has_ended_is_not_asked() {
     }
 }
 
-/// An activity that is called and stopped at once is handed out with the request: the store decides that nobody began
+/// An activity that is called and stopped at once is handed out with the request: the store decides that no worker began
 /// it.
 #[test]
 fn an_activity_can_be_stopped_in_the_turn_that_calls_it() {

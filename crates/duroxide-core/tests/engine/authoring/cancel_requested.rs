@@ -1,4 +1,4 @@
-//! Code that asks to be told of a request to cancel its instance.
+//! Code that subscribes to requests to cancel its instance.
 
 use std::{future::pending, time::Duration};
 
@@ -31,9 +31,9 @@ fn assert_cancelled(turn: &Turn, reason: &str) {
     assert_eq!(*kind, AppErrorKind::Cancelled { reason: reason.into() });
 }
 
-/// 6.1: code that asked is told, cleans up, and ends as it likes.
+/// 6.1: code that has subscribed gets the request, cleans up, and ends with a result of its own.
 #[test]
-fn code_that_asked_is_told_and_cleans_up() {
+fn a_subscription_gets_the_request_and_the_code_cleans_up() {
     tell(order, |story| {
         story.start();
         story.turn([activity_completed(3, "")]);
@@ -52,9 +52,9 @@ fn code_that_asked_is_told_and_cleans_up() {
     });
 }
 
-/// A question that nobody polls yet is enough: it is open from its call on.
+/// A subscription is open from its call on, also if its future was not polled yet.
 #[test]
-fn code_is_told_while_it_waits_for_something_else() {
+fn an_unpolled_subscription_gets_the_request() {
     tell(order, |story| {
         story.start();
         assert_eq!(story.turn([cancel("early")]).outcome, Outcome::Running);
@@ -72,9 +72,9 @@ fn code_is_told_while_it_waits_for_something_else() {
     });
 }
 
-/// 6.2: a second request ends the instance, with what is open.
+/// 6.2: a second request ends the instance, with its open calls.
 #[test]
-fn a_second_request_ends_it() {
+fn a_second_request_ends_the_instance() {
     tell(order, |story| {
         story.start();
         story.turn([activity_completed(3, ""), cancel("first")]);
@@ -89,9 +89,9 @@ fn a_second_request_ends_it() {
     });
 }
 
-/// 6.1: without the question a request ends the instance, and so it does after the question was dropped.
+/// 6.1: without the subscription a request ends the instance, and so it does after the subscription was dropped.
 #[test]
-fn code_that_did_not_ask_is_ended() {
+fn code_without_a_subscription_is_ended() {
     let drops = |ctx: OrchestrationContext, _| async move {
         drop(ctx.cancel_requested());
         Ok(ctx.schedule_wait("w").await)
@@ -100,7 +100,7 @@ fn code_that_did_not_ask_is_ended() {
         story.start();
         assert_cancelled(&story.turn([cancel("enough")]), "enough");
     });
-    // The question is dropped in the very turn that brings the request, before the request is applied.
+    // The subscription is dropped in the very turn that brings the request, before the request is applied.
     tell(
         |ctx: OrchestrationContext, _| async move {
             ctx.select2(ctx.schedule_wait("w"), ctx.cancel_requested()).await;
@@ -113,7 +113,7 @@ fn code_that_did_not_ask_is_ended() {
     );
 }
 
-/// The other way around in one batch: the request comes first, and the code is told.
+/// The other way around in one batch: the request comes first, and is delivered to the code.
 #[test]
 fn the_order_of_the_batch_decides() {
     tell(order, |story| {
@@ -126,7 +126,7 @@ fn the_order_of_the_batch_decides() {
 }
 
 #[test]
-fn every_question_is_answered_and_later_ones_at_once() {
+fn every_subscription_gets_the_request_and_later_ones_at_once() {
     let code = |ctx: OrchestrationContext, _| async move {
         let (first, second) = (ctx.cancel_requested(), ctx.cancel_requested());
         let reasons = ctx.join(vec![first, second]).await;
@@ -136,7 +136,7 @@ fn every_question_is_answered_and_later_ones_at_once() {
     tell(code, |story| {
         story.start();
         assert_eq!(story.turn([cancel("x")]).outcome, completed("xxx"));
-        assert_eq!(story.history.len(), 5, "the later question is not recorded: {:?}", story.lines());
+        assert_eq!(story.history.len(), 5, "the later subscription is not recorded: {:?}", story.lines());
     });
 }
 
@@ -154,9 +154,9 @@ async fn rest(ctx: OrchestrationContext, how: String) -> Result<String, String> 
     }
 }
 
-/// Code that was told ends as cancelled if it says so, if it continues as new, or if it waits for nothing.
+/// Code that got a request ends as cancelled if it says so, if it continues as new, or if it waits for nothing.
 #[test]
-fn code_that_was_told_can_end_as_cancelled() {
+fn code_with_a_request_can_end_as_cancelled() {
     for how in ["ends", "continues", "waits"] {
         tell(rest, |story| {
             story.seed.input = how.into();
@@ -173,14 +173,14 @@ fn code_that_was_told_can_end_as_cancelled() {
 }
 
 #[test]
-fn only_code_that_was_told_can_end_as_cancelled() {
+fn only_code_with_a_request_can_end_as_cancelled() {
     let code = |ctx: OrchestrationContext, _| async move { ctx.end_as_cancelled().await };
-    tell(code, |story| assert!(failure(&story.start()).contains("cancel_requested() told")));
+    tell(code, |story| assert!(failure(&story.start()).contains("that cancel_requested() has returned")));
 }
 
-/// An event cannot pass for a request, whatever its name.
+/// An event is never taken for a request, also under the reserved name.
 #[test]
-fn an_event_with_the_reserved_name_tells_nobody() {
+fn an_event_with_the_reserved_name_is_no_request() {
     let code = |ctx: OrchestrationContext, _| async move { Ok(ctx.cancel_requested().await) };
     tell(code, |story| {
         story.start();
@@ -196,7 +196,7 @@ fn waiting_to_be_cancelled_is_no_foreign_wait() {
     tell(code, |story| assert_eq!(story.start().outcome, Outcome::Running));
 }
 
-/// 4.1, 4.5: the question is matched like every other call.
+/// 4.1, 4.5: a replay compares the subscription like every other call.
 #[test]
 fn code_that_no_longer_asks_does_not_match() {
     let asks = |ctx: OrchestrationContext, _| async move {
@@ -215,7 +215,7 @@ fn code_that_no_longer_asks_does_not_match() {
     assert!(text.contains("vs event=CancellationSubscribed (event 2)"), "{text}");
 }
 
-/// 6.1, 6.2: a node that has no code of the instance can tell from the history whether a request ends it.
+/// 6.1, 6.2: a node without the code of the instance sees in the history whether a request ends it.
 #[test]
 fn a_history_tells_which_request_ends_its_instance() {
     let mut story = Story::new(order, Mode::Live);
@@ -228,9 +228,9 @@ fn a_history_tells_which_request_ends_its_instance() {
     assert_eq!(cancels(&story.history, ["second"]), Some("second"));
 }
 
-/// 6.1: a question that was dropped counts for nothing.
+/// 6.1: a subscription that was dropped has no effect.
 #[test]
-fn a_history_tells_that_the_code_no_longer_asks() {
+fn a_history_shows_that_the_subscription_was_dropped() {
     let drops = |ctx: OrchestrationContext, _| async move {
         ctx.select2(ctx.schedule_wait("w"), ctx.cancel_requested()).await;
         Ok(ctx.schedule_wait("w").await)

@@ -1,4 +1,4 @@
-//! What code must not do at run time: use its context beside its turn, or wait for something that is not recorded.
+//! Mistakes that are found at run time: code that uses its context outside of its turn, or that waits without an open call.
 
 use std::{
     future::pending,
@@ -36,7 +36,7 @@ fn assert_refused(text: &str) {
     assert!(text.contains("used outside of its turn"), "{text}");
 }
 
-/// A thread beside the code records nothing, whether the code is being polled or not.
+/// A call in another thread records nothing, whether the code is being polled or not.
 #[test]
 fn calls_of_another_thread_are_refused_and_not_recorded() {
     let misuses: [fn(&OrchestrationContext); 6] = [
@@ -64,7 +64,7 @@ fn calls_of_another_thread_are_refused_and_not_recorded() {
 
 type Leak<T> = Arc<Mutex<Option<T>>>;
 
-/// Between two turns, and after the end, nobody may use a context.
+/// Between two turns, and after the end, no call of a context is allowed.
 #[test]
 fn a_context_is_refused_between_turns_and_after_the_end() {
     let leaked: Leak<OrchestrationContext> = Arc::default();
@@ -124,7 +124,7 @@ fn a_drop_by_another_thread_is_not_recorded() {
     });
 }
 
-/// A destructor of the code may call its context while the execution is evicted. It must not be told off for that.
+/// A destructor of the code may call its context while the execution is evicted. That is not a mistake.
 #[test]
 fn a_destructor_may_use_the_context_while_its_execution_is_dropped() {
     struct Farewell(OrchestrationContext, Arc<Mutex<bool>>);
@@ -162,7 +162,7 @@ fn assert_foreign_wait(turn: &Turn, place: &str) {
     assert!(text.contains(&format!("orchestration 'Order' waits, {place}, for something")), "{text}");
 }
 
-/// Code that waits for a channel fails in the turn in which it begins to wait, and is told where it stands.
+/// Code that waits for a channel fails in the turn in which it begins to wait, with the call after which it waits.
 #[test]
 fn a_wait_for_something_foreign_fails_at_once() {
     let at_first = |_: OrchestrationContext, _| async {
@@ -184,7 +184,7 @@ fn a_wait_for_something_foreign_fails_at_once() {
     });
 }
 
-/// A call that has resolved and that nobody awaits cannot wake the code.
+/// A call that has resolved and is not awaited cannot wake the code.
 #[test]
 fn a_resolved_call_that_is_held_does_not_hide_a_foreign_wait() {
     let code = |ctx: OrchestrationContext, _| async move {
@@ -248,7 +248,7 @@ fn an_execution_of_an_older_version_may_rest() {
     });
 }
 
-/// No false alarm for combinators of durable futures, in whatever order their calls resolve.
+/// No false alarm for combinators of durable futures, in whichever order their calls resolve.
 #[test]
 fn combinators_of_durable_futures_are_no_foreign_waits() {
     let activities =

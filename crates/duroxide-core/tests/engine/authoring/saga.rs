@@ -1,4 +1,4 @@
-//! Sagas: what is undone, when, and in which order.
+//! Sagas: which steps are undone, when, and in which order.
 
 use duroxide_core::{
     BackoffStrategy, ErrorDetails, OrchestrationContext, RetryPolicy, WorkItem,
@@ -122,7 +122,7 @@ fn a_cancelled_saga_waits_for_the_step_that_runs() {
     }
 }
 
-/// Whoever cancels twice ends the instance, with its undos.
+/// A second request to cancel ends the instance, with its undos.
 #[test]
 fn a_second_request_ends_the_undos() {
     tell(order, |story| {
@@ -207,7 +207,7 @@ fn steps_side_by_side_are_stopped_together() {
     });
 }
 
-/// A saga inside a saga is part of it: whether it has succeeded, or is being undone, the outer one undoes what is left.
+/// A saga inside a saga is part of it: whether it has succeeded, or is being undone, the outer one undoes the rest.
 #[test]
 fn an_inner_saga_is_part_of_the_outer_one() {
     let code = |ctx: OrchestrationContext, _| async move {
@@ -236,7 +236,7 @@ fn an_inner_saga_is_part_of_the_outer_one() {
         let next = called(&turn)[0].0;
         assert_eq!(called(&story.turn([activity_completed(next, &json(""))]))[0].1, "release");
     });
-    // Both are told at once while the inner step runs.
+    // Both get the request at once while the inner step runs.
     tell(code, |story| {
         story.start();
         story.turn([activity_completed(3, &json("1"))]);

@@ -160,7 +160,7 @@ fn steps_in_a_row_share_a_turn() {
     assert_eq!(runs.count(), 3);
 }
 
-/// 2.14: what is recorded is not run again, and the replayed execution goes on like the live one.
+/// 2.14: recorded steps are not run again, and the replayed execution goes on like the live one.
 #[test]
 fn a_recorded_step_does_not_run_again() {
     let runs = Runs::default();
@@ -185,7 +185,7 @@ fn a_step_runs_again_after_a_crash() {
     assert_eq!(runs.count(), 5, "the first result was stored");
 }
 
-/// The work of a step that nobody waits for any more is dropped, and leaves no event.
+/// The work of a step whose future was dropped is dropped too, and leaves no event.
 #[test]
 fn a_step_that_loses_a_race_leaves_no_trace() {
     let mut node = Node::new(|ctx: OrchestrationContext, _| async move {
@@ -288,7 +288,7 @@ fn steps_fail_like_activities() {
     assert_eq!(*output, expected);
 }
 
-/// Steps side by side are told apart by their numbers, in whatever order they end.
+/// Parallel steps are identified by their numbers, in whichever order they end.
 #[test]
 fn steps_side_by_side_replay() {
     let code = |ctx: OrchestrationContext, _| async move {

@@ -1,4 +1,4 @@
-//! Every bound at its limit and one beyond, whatever amount of data that takes (D23a, 15.2).
+//! Every bound at its limit and one beyond, also those that take much data (D23a, 15.2).
 
 use std::task::Poll;
 
@@ -107,7 +107,7 @@ bound!(actions_of_one_turn, ACTIONS_MAX, |ctx, n| {
     Ok(String::new())
 });
 
-/// 15.2: the terminal event is not counted, what the turn itself adds is.
+/// 15.2: the terminal event is not counted; the other events of the turn are.
 #[test]
 fn the_length_of_a_history() {
     let code = |ctx: OrchestrationContext, _| async move {

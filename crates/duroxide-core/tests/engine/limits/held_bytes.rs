@@ -1,4 +1,4 @@
-//! What an execution counts as held, live and replayed: everything that is large in it.
+//! The bytes that an execution counts as held, live and replayed: all its large values.
 
 use crate::story::*;
 

@@ -97,7 +97,7 @@ fn retried_calls_know_their_line() {
 }
 
 #[test]
-fn code_that_returns_early_is_shown_with_what_it_returned() {
+fn an_early_return_is_shown_with_its_value() {
     let difference = found(shipping(), |ctx, order| async move {
         ctx.schedule_activity("Charge", order).await?;
         Ok("early".into())
@@ -197,7 +197,7 @@ fn failed_continued_and_cancelled_histories_are_compared_with_their_end() {
 
 /// Calls of the poll in which the code returned are recorded too, and so are the futures that it dropped.
 #[test]
-fn calls_beside_the_end_are_compared() {
+fn calls_in_the_last_turn_are_compared() {
     let mut story = Story::new(
         |ctx: OrchestrationContext, _| async move {
             let _unfinished = ctx.schedule_activity("Audit", "");

@@ -1,4 +1,4 @@
-//! Data that does not decode: the error says what it was, whose, and how long, never what was in it.
+//! Data that does not decode: the error has its type, its origin and its size, never its content.
 
 use duroxide_core::{OrchestrationContext, engine::Outcome};
 
@@ -42,9 +42,9 @@ fn an_event_that_does_not_decode_fails_the_orchestration() {
     );
 }
 
-/// What the code did before it met the event counts, as if it had returned the error (2.8, 5.5).
+/// Calls that the code made before it met the event are kept, as if it had returned the error (2.8, 5.5).
 #[test]
-fn what_came_before_the_event_counts() {
+fn calls_before_the_undecodable_event_are_kept() {
     tell(
         |ctx, _| async move {
             let _held = ctx.schedule_activity("a", "");

@@ -7,7 +7,7 @@ use crate::story::{Mode, Story, tell};
 
 const STORED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01,rojo=1";
 
-/// Work items and events as they were before trace contexts: what an older node decodes.
+/// Work items and events as they were before trace contexts, and as an older node decodes them.
 #[derive(Debug, PartialEq, Deserialize)]
 enum OlderItem {
     StartOrchestration { instance: String, input: String, execution_id: u64 },
@@ -125,7 +125,7 @@ fn check(text: &str, expected: &[String; 4]) {
     assert_eq!(serde_json::from_str::<Event>(event).unwrap(), started(text));
 }
 
-/// The bytes of stores from before, and of all that nobody traces.
+/// The bytes of older stores, and of work without a trace context.
 #[test]
 fn without_a_context_every_byte_is_as_before() {
     check("x", &json("x", ""));
@@ -133,11 +133,11 @@ fn without_a_context_every_byte_is_as_before() {
 }
 
 #[test]
-fn a_context_is_a_field_beside_the_plain_input() {
+fn a_context_is_a_field_next_to_the_plain_input() {
     check(&traced("{\"n\":1}"), &json("{\"n\":1}", &format!(r#","trace_context":"{STORED}""#)));
 }
 
-/// What a caller sends as input is never read as a context, and comes back as it was.
+/// The input of a caller is never read as a context, and is returned unchanged.
 #[test]
 fn an_input_that_looks_like_a_context_stays_an_input() {
     let hostile = traced("x");
@@ -147,7 +147,7 @@ fn an_input_that_looks_like_a_context_stays_an_input() {
 }
 
 #[test]
-fn a_context_that_is_not_ours_is_passed_over() {
+fn a_context_of_another_form_is_ignored() {
     let [start, ..] = json("x", r#","trace_context":"of the future""#);
     let [plain, ..] = items("x");
     assert_eq!(serde_json::from_str::<WorkItem>(&start).unwrap(), plain);
@@ -173,7 +173,7 @@ fn an_older_version_reads_the_plain_input() {
     assert_eq!(serde_json::from_str::<OlderEvent>(&json).unwrap(), OlderEvent { event_id: 1, kind });
 }
 
-/// Live and replayed: what the code does is the same with a context and without one.
+/// Live and replayed: the calls of the code are the same with a context and without one.
 #[test]
 fn code_gets_the_plain_input() {
     for context in [None, Some(STORED)] {

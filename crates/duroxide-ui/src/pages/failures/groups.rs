@@ -18,7 +18,7 @@ const GROUPS_MAX: usize = 200;
 /// Bytes of an error that are compared to group instances.
 const ERROR_BYTES: usize = 300;
 
-/// Groups failed instances, one after the other, newest first. Memory per group is bounded, whatever the group's size.
+/// Groups failed instances, one after the other, newest first. Memory per group is bounded, also for large groups.
 #[derive(Debug, Default)]
 pub(super) struct Grouping {
     /// Groups by orchestration and pattern of the error.

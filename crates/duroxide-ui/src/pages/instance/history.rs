@@ -33,7 +33,7 @@ const GAP_MS: u64 = 100;
 pub(crate) fn describe(history: &[Event], event: &Event, redact: &Redact, bytes_max: usize) -> Described {
     let before = at(history, event.event_id.saturating_sub(1));
     let gap = before.map_or(0, |before| event.timestamp_ms.saturating_sub(before.timestamp_ms));
-    let Told { class, text, payloads } = told(&event.kind);
+    let Summary { class, text, payloads } = summary(&event.kind);
     let owner = owner(history, event);
     let shown = |payload: RawPayload<'_>| {
         let name = if payload.name.is_empty() { owner } else { payload.name };
@@ -76,7 +76,8 @@ fn name_of(kind: &EventKind) -> Option<&str> {
     None
 }
 
-struct Told<'a> {
+/// The line of an event and its payloads.
+struct Summary<'a> {
     class: &'static str,
     text: String,
     payloads: Vec<RawPayload<'a>>,
@@ -103,15 +104,15 @@ fn error<'a>(name: &'a str, details: &ErrorDetails) -> Vec<RawPayload<'a>> {
     }]
 }
 
-fn plain(class: &'static str, text: impl Into<String>) -> Told<'static> {
-    Told { class, text: text.into(), payloads: Vec::new() }
+fn plain(class: &'static str, text: impl Into<String>) -> Summary<'static> {
+    Summary { class, text: text.into(), payloads: Vec::new() }
 }
 
-fn with<'a>(class: &'static str, text: impl Into<String>, payloads: Vec<RawPayload<'a>>) -> Told<'a> {
-    Told { class, text: text.into(), payloads }
+fn with<'a>(class: &'static str, text: impl Into<String>, payloads: Vec<RawPayload<'a>>) -> Summary<'a> {
+    Summary { class, text: text.into(), payloads }
 }
 
-fn told(kind: &EventKind) -> Told<'_> {
+fn summary(kind: &EventKind) -> Summary<'_> {
     use EventKind as K;
     use PayloadKind as P;
     match kind {
@@ -176,7 +177,7 @@ fn told(kind: &EventKind) -> Told<'_> {
     }
 }
 
-fn activity(kind: &EventKind) -> Told<'_> {
+fn activity(kind: &EventKind) -> Summary<'_> {
     use PayloadKind as P;
     if let EventKind::ActivityScheduled { name, input, session_id, tag } = kind {
         let tag = tag.as_ref().map(|tag| format!(", tag {tag}")).unwrap_or_default();
@@ -193,7 +194,7 @@ fn activity(kind: &EventKind) -> Told<'_> {
     plain("given-up", "asked the activity to stop")
 }
 
-fn other_instance(kind: &EventKind) -> Told<'_> {
+fn other_instance(kind: &EventKind) -> Summary<'_> {
     use PayloadKind as P;
     if let EventKind::SubOrchestrationScheduled { name, instance, input } = kind {
         let text = format!("calls child {name} as {instance}");

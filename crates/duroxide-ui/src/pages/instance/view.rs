@@ -80,7 +80,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Shows the newest page by default, because users look for what happens now.
+    /// Shows the newest page by default, because users look for the latest events.
     fn new(events: usize, per_page: usize, asked: Option<usize>) -> Self {
         let count = events.div_ceil(per_page.max(1)).max(1);
         Self { current: asked.unwrap_or(count).clamp(1, count), count }

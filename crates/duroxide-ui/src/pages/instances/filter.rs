@@ -7,7 +7,7 @@ use crate::{Limits, failure::Failure, fields::Fields, format, links};
 /// Instances per page if the URL does not say.
 const DEFAULT_SIZE: u32 = 50;
 
-/// The criteria of a list as they stand in the URL.
+/// The criteria of a list, as fields of the URL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     pub(crate) id: String,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_comes_back_as_it_was() {
+    fn a_url_is_printed_as_it_was_given() {
         let query = "prefix=order%2F&status=Failed&name=a%20b&version=1.0.0&parent=p&from=2026-11-17T07%3A38&roots=yes&limit=20&cursor=c%3D";
         assert_eq!(filter(query).to_query(), query);
         assert_eq!(filter("status=&name=+").to_query(), "");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_more_than_a_page() {
+    fn a_limit_is_at_most_a_page() {
         assert_eq!(filter("limit=1000000").limit, Limits::default().page_size_max);
         assert_eq!(filter("limit=0").limit, 1);
         let wrong = Filter::new(&Fields::parse(b"limit=many"), &Limits::default());

@@ -314,12 +314,12 @@ mod tests {
     #[test]
     fn statuses_come_in_the_order_of_a_life_and_a_zero_is_shown() {
         let shown = statuses(&InstanceSummary::default(), Some(4));
-        let told: Vec<_> = shown.iter().map(|count| (count.status.as_str(), count.count.as_str())).collect();
-        assert_eq!(told, [("Pending", "4"), ("Running", "0"), ("Completed", "0"), ("Failed", "0")]);
+        let texts: Vec<_> = shown.iter().map(|count| (count.status.as_str(), count.count.as_str())).collect();
+        assert_eq!(texts, [("Pending", "4"), ("Running", "0"), ("Completed", "0"), ("Failed", "0")]);
         let shown = statuses(&summary(), None);
-        let told: Vec<_> = shown.iter().map(|count| (count.status.as_str(), count.count.as_str())).collect();
+        let texts: Vec<_> = shown.iter().map(|count| (count.status.as_str(), count.count.as_str())).collect();
         assert_eq!(
-            told,
+            texts,
             [("Running", "2"), ("Completed", "1,500"), ("Failed", "3"), ("ContinuedAsNew", "1")]
         );
     }
@@ -327,11 +327,11 @@ mod tests {
     #[test]
     fn names_are_counted_by_version() {
         let shown = names(&summary());
-        let told: Vec<_> = shown
+        let texts: Vec<_> = shown
             .iter()
             .map(|n| (n.version.as_str(), n.running.as_str(), n.completed.as_str(), n.failed.as_str()))
             .collect();
-        assert_eq!(told, [("1.0.0", "3", "1,500", "0"), ("2.0.0", "0", "0", "3")]);
+        assert_eq!(texts, [("1.0.0", "3", "1,500", "0"), ("2.0.0", "0", "0", "3")]);
         assert!(shown[1].has_failed && !shown[0].has_failed);
     }
 

@@ -1,4 +1,4 @@
-//! The command that moves an instance on, or shows more.
+//! The command that lets an instance continue, or shows more.
 
 use duroxide::{ActivityState, Explanation, Finding};
 
@@ -36,7 +36,7 @@ fn for_finding(finding: &Finding, instance: &str) -> Option<String> {
     }
 }
 
-/// The words of a command, quoted for a shell. `None` if one of them cannot be typed, or looks like an option.
+/// The words of a command, quoted for a shell. `None` if one of them cannot be typed, or would be read as an option.
 fn command(words: &[&str]) -> Option<String> {
     let words: Option<Vec<String>> = words.iter().map(|word| quoted(word)).collect();
     Some(words?.join(" "))
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_somebody_stored_is_one_word_of_the_shell() {
+    fn stored_text_is_one_word_of_the_shell() {
         assert_eq!(command(&["raise", "order-1", "Approval"]).unwrap(), "raise order-1 Approval");
         assert_eq!(command(&["raise", "a; rm -rf /", "it's"]).unwrap(), r"raise 'a; rm -rf /' 'it'\''s'");
         assert_eq!(command(&["raise", "", "$(x)"]).unwrap(), "raise '' '$(x)'");

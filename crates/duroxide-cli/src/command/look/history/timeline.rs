@@ -45,7 +45,7 @@ impl Timeline {
             K::OrchestrationCancelRequested { reason } => {
                 format!("cancellation requested: {}", payload(reason))
             }
-            K::CancellationSubscribed => "asks to be told of a cancellation".to_owned(),
+            K::CancellationSubscribed => "subscribes to cancellation".to_owned(),
             K::ActivityScheduled { name, input, session_id, tag } => {
                 let option = |word: &str, value: &Option<String>| {
                     value.as_ref().map(|value| format!(", {word} {}", clean(value))).unwrap_or_default()

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_shows_what_runs_and_what_waits() {
+    fn a_screen_shows_running_and_waiting_work() {
         let text = overview().screen().render(false);
         for expected in [
             "sqlite:orders.db  1970-01-01T00:01:30.000Z",

@@ -47,7 +47,7 @@ pub async fn test_queued_work_of_an_instance<F: ProviderFactory + ?Sized>(factor
     let renewed = fixture.provider.renew_work_item_lock(&running.token, Duration::from_secs(60)).await;
     renewed.expect("the lock must hold");
     let unknown = fixture.admin().read_queued_work("nobody").await.expect("read_queued_work must work");
-    assert_eq!(unknown, None, "nothing is queued for an id that nobody used");
+    assert_eq!(unknown, None, "nothing is queued for an unknown id");
 }
 
 /// The queued work of an instance names the owners of its activities' sessions (A17.3, 13.1).
@@ -62,7 +62,7 @@ pub async fn test_queued_work_names_session_holders<F: ProviderFactory + ?Sized>
         fixture.schedule(session_activity("a", id, "s")).await;
     }
     let Some(before) = sessions().await else { return };
-    assert_eq!(before, [], "nobody holds the session");
+    assert_eq!(before, [], "the session has no owner");
     let owner = SessionFetchConfig { owner_id: "w1".to_owned(), lock_timeout: Duration::from_secs(60) };
     let _held = fixture.work_with(Duration::from_secs(60), Some(&owner), &TagFilter::DefaultOnly).await;
     let held = sessions().await.unwrap_or_default();

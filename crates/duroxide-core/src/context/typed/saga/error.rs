@@ -1,4 +1,4 @@
-//! [`SagaError`]: why a saga failed, and what could not be undone.
+//! [`SagaError`]: why a saga failed, and which steps could not be undone.
 
 use std::{error::Error, fmt};
 

@@ -35,7 +35,7 @@ impl Scope {
         self.steps().push(step);
     }
 
-    /// Waits until no step runs, then undoes the steps, the last one first. Returns what could not be undone.
+    /// Waits until no step runs, then undoes the steps, the last one first. Returns the undos that failed.
     ///
     /// A step stays in the list until it is undone: if this future is dropped, an outer saga undoes the rest.
     pub(super) async fn undo(&self, ctx: &OrchestrationContext) -> Vec<NotUndone> {
@@ -110,7 +110,7 @@ impl<F: Future> Future for InScope<F> {
     }
 }
 
-/// Makes the scope current again that was so before, also if the body panics.
+/// Restores the previous current scope, also if the body panics.
 struct Restore(Option<Arc<Scope>>);
 
 impl Drop for Restore {

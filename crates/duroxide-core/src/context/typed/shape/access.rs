@@ -52,7 +52,7 @@ impl<'a> Entry<'a> {
 impl<'de> MapAccess<'de> for Entry<'_> {
     type Error = Refused;
 
-    /// Keys are strings in JSON, whatever they are in Rust.
+    /// Keys are strings in JSON, also if they are numbers or enums in Rust.
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Refused> {
         if std::mem::replace(&mut self.done, true) {
             return Ok(None);

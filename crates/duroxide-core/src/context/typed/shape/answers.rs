@@ -1,4 +1,4 @@
-//! What the explorer answers when a type asks for a string or a number.
+//! The answers of the explorer to a type that asks for a string or a number.
 
 /// Types that are read from strings, such as ids, dates and addresses, accept only some. They are tried in this order.
 pub(super) const TEXTS: &[&str] = &[

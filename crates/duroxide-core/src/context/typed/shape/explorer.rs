@@ -21,7 +21,7 @@ pub(super) struct Notes {
     refused: BTreeMap<String, usize>,
     /// Places that refuse every answer.
     given_up: BTreeSet<String>,
-    /// The place that was asked about last in this pass, and how many answers there are for it.
+    /// The last place of this pass that has several answers, and their number.
     last: Option<(String, usize)>,
     /// A variant was explored in this pass for the first time.
     new_variant: bool,
@@ -45,7 +45,7 @@ impl Notes {
         another_answer || self.new_variant
     }
 
-    /// A pass failed at the place that was asked about last. Returns whether there is something else to try.
+    /// Records that a pass failed at the last place. Returns whether there is another answer to try.
     fn try_another_answer(&mut self) -> bool {
         let Some((place, answers)) = self.last.take() else { return false };
         let refused = self.refused.entry(place.clone()).or_default();
@@ -71,7 +71,7 @@ impl Notes {
         self.lines.insert(place.to_owned(), what.to_owned());
     }
 
-    /// Notes a value for which there are so many answers, and returns the one to give.
+    /// Records a value with this number of possible answers, and returns the answer for this pass.
     fn ask(&mut self, place: &str, what: &str, answers: usize) -> usize {
         self.last = Some((place.to_owned(), answers));
         if !self.given_up.contains(place) {
@@ -108,18 +108,18 @@ fn is_within(place: &str, outer: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', '{', '<', '?']))
 }
 
-/// Answers every question about one value.
+/// Answers every request for one value.
 pub(super) struct Explorer<'a> {
     notes: &'a mut Notes,
     /// Where the value is, such as `.lines[].count`.
     place: String,
     /// The named types around the value.
     around: Vec<&'static str>,
-    /// Within a type that contains itself: nothing is noted, lists are empty, and all answers are those of this number.
+    /// Within a type that contains itself: nothing is recorded, lists are empty, and every answer has this number.
     silent: Option<usize>,
 }
 
-/// Named types within each other. Only a type without an end has more.
+/// The maximum nesting of named types. Only an infinite type has more.
 const DEPTH_MAX: usize = 64;
 
 impl<'a> Explorer<'a> {
@@ -174,7 +174,7 @@ impl<'a> Explorer<'a> {
         TEXTS.get(answer).copied().unwrap_or_default()
     }
 
-    /// Enters a named type. A type within itself is noted by its name, and explored no further.
+    /// Enters a named type. A type within itself is recorded by its name, and explored no further.
     fn enter(mut self, name: &'static str) -> Result<Self, Refused> {
         if self.silent.is_none() && self.around.contains(&name) {
             self.silent = Some(self.notes.ask(&self.place, name, TEXTS.len()));

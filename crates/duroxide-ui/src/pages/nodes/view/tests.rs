@@ -58,7 +58,7 @@ fn a_node_that_alone_can_go_on_with_open_instances_must_stay() {
 }
 
 #[test]
-fn a_node_that_was_not_seen_for_long_helps_nobody() {
+fn a_node_that_was_not_seen_for_long_does_not_count() {
     let gone = node("gone", &[("Order", "1.0.0")], "0.5.0", 0);
     let here = node("here", &[("Order", "1.0.0")], "0.5.0", NOW);
     let open = [("Order", "1.0.0", "Running", 1)];
