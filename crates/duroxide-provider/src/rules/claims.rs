@@ -131,8 +131,7 @@ impl<T: Tables> Rules<T> {
             return Ok(Candidate::MustWait);
         }
         let taken = self.messages_of(&loaded.row, fetch.whole_mailbox, &mut claimed.dead_letters)?;
-        let can_run = loaded.row.known || taken.messages.iter().any(QueuedMessage::is_start);
-        if taken.messages.is_empty() || !can_run {
+        if !loaded.row.can_run_with(&taken.messages) {
             self.settle_at_the_back(loaded.row, InstanceChange::Readiness)?;
             return Ok(Candidate::Unfit);
         }

@@ -41,7 +41,12 @@ impl QueuedMessage {
 
     /// Whether the message is visible: due, and not hidden.
     pub fn is_visible(&self, now: Timestamp) -> bool {
-        self.due_at <= now && self.hidden_until <= now
+        self.visible_from() <= now
+    }
+
+    /// From when on the message is visible: it is due, and no longer hidden.
+    pub fn visible_from(&self) -> Timestamp {
+        self.due_at.max(self.hidden_until)
     }
 
     /// Whether this is a hidden queue message. Younger queue messages of its instance wait behind it, or a backoff would break

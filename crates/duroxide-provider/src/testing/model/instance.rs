@@ -36,6 +36,8 @@ pub(super) struct Instance {
     pub(super) custom_status: Option<(Option<String>, u64)>,
     /// Its place among the ready instances, and what a claim must accept to take it.
     pub(super) ready: Option<(u64, InstanceNeeds)>,
+    /// What the last claim of it accepted.
+    pub(super) claimed_as: InstanceNeeds,
     /// Whether the next claim makes dead letters of its messages.
     pub(super) is_stray: bool,
     /// When to look at it again.
