@@ -72,14 +72,14 @@ use std::{collections::BTreeSet, time::Duration};
 
 use duroxide_core::Timestamp;
 
-pub(crate) use self::claims::identity_in_event;
 pub use self::{
+    claims::identity_in_event,
     management::WorkRows,
     row::{
         BatchBound, CONTINUED_AS_NEW, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
         InstanceRow, Lane, LaneId, Lease, Loaded, Origin, QueuedActivity, QueuedMessage, RUNNING, Readiness,
         Removal, Route, RouteId, SessionRow, VisibleMessages, is_end_of_execution, is_end_of_instance,
-        is_start,
+        is_start, still_hidden,
     },
     tables::{
         ActivityItem, ActivityTable, DeadLetterTable, DueInstance, HistoryTable, InstanceChange,

@@ -14,9 +14,10 @@ mod summary;
 pub use self::export::SqliteExport;
 use std::collections::BTreeMap;
 
-use duroxide_core::{Event, EventKind, SystemStats, Timestamp};
+use duroxide_core::{SystemStats, Timestamp};
 use duroxide_provider::{
     ExecutionInfo, QueueDepths, SystemMetrics,
+    rules::identity_in_event,
     store::{EventRow, RunningVersion, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
 };
 
@@ -251,12 +252,7 @@ pub(crate) fn identity_in_history(
     id: i64,
     execution_id: u64,
 ) -> Result<(String, Option<String>), StoreFailure> {
-    let first = first_event(db, id, execution_id)?;
-    let event = first.and_then(|data| serde_json::from_str::<Event>(&data).ok());
-    Ok(match event.map(|event| event.kind) {
-        Some(EventKind::OrchestrationStarted { name, version, .. }) => (name, Some(version)),
-        _ => (String::new(), None),
-    })
+    Ok(identity_in_event(first_event(db, id, execution_id)?.as_deref()))
 }
 
 pub(crate) fn execution_info(

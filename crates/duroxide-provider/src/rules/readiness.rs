@@ -107,7 +107,7 @@ impl QueuedActivity {
     }
 
     /// Whether a claim that accepts its lane and its session takes it.
-    pub(super) fn is_ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         self.waits_until.is_none()
     }
 }

@@ -140,33 +140,11 @@ const COUNT_AT_ONCE: &str = concat!(count_attempt!(), at_once!());
 const COUNT_DUE: &str = concat!(count_attempt!(), became_due!());
 const COUNT_MARKED: &str = concat!(count_attempt!(), marked!());
 
-/// A kind as it is stored.
-pub(super) const fn kind_number(kind: MessageKind) -> i64 {
-    match kind {
-        MessageKind::Start => 0,
-        MessageKind::ContinueAsNew => 1,
-        MessageKind::Queue => 2,
-        MessageKind::Timer => 3,
-        MessageKind::Other => 4,
-    }
-}
-
-/// A stored kind.
-pub(super) const fn kind_of(number: i64) -> MessageKind {
-    match number {
-        0 => MessageKind::Start,
-        1 => MessageKind::ContinueAsNew,
-        2 => MessageKind::Queue,
-        3 => MessageKind::Timer,
-        _ => MessageKind::Other,
-    }
-}
-
 pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<QueuedMessage> {
     Ok(QueuedMessage {
         number: unsigned(row.get(message::seq)?),
         due_at: time(row.get(message::due_at)?),
-        kind: kind_of(row.get(message::kind)?),
+        kind: MessageKind::of_number(row.get(message::kind)?),
         key: row.get(message::key)?,
         enqueued_at: time(row.get(message::enqueued_at)?),
         hidden_until: time(row.get(message::hidden_until)?),
@@ -209,7 +187,7 @@ impl MailboxTable for SqliteTables {
             instance: number(instance),
             due_at: micros(message.due_at),
             seq: number(message.number),
-            kind: kind_number(message.prepared.kind),
+            kind: message.prepared.kind.number(),
             key: &message.prepared.key,
             enqueued_at: micros(message.enqueued_at),
             data: &*split.data,
@@ -243,7 +221,7 @@ impl MailboxTable for SqliteTables {
         kind: MessageKind,
         now: Timestamp,
     ) -> Rows<Option<QueuedMessage>> {
-        self.db.first(FIRST_VISIBLE_START, (number(instance), kind_number(kind), micros(now)), read)
+        self.db.first(FIRST_VISIBLE_START, (number(instance), kind.number(), micros(now)), read)
     }
 
     fn first_start(&mut self, instance: u64) -> Rows<Option<String>> {
@@ -366,7 +344,7 @@ impl MailboxTable for SqliteTables {
         self.cache.mailbox_changed(instance);
         let (instance, due_at, seq) = key(instance, message);
         let written = update!(self.db, message [instance: instance, due_at: due_at, seq: seq] {
-            kind: kind_number(message.kind),
+            kind: message.kind.number(),
             hidden_until: micros(message.hidden_until),
             attempt_count: message.attempts,
             mark: message.mark.map(number),

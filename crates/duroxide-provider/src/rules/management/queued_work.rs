@@ -9,6 +9,7 @@ use crate::{
     VersionTriple, WorkLock,
     rules::{
         InstanceRow, Lane, Lease, QueuedActivity, QueuedMessage, Route, SessionRow, readiness::route_with,
+        still_hidden,
     },
     store::StoredNode,
 };
@@ -139,9 +140,4 @@ impl WorkRows {
         let node = self.nodes.iter().find(|node| Some(node.id) == lease.node);
         WorkLock { node: node.map(|node| node.name.clone()), until_ms: lease.until.as_millis() }
     }
-}
-
-/// A time that has passed hides nothing, whether or not it is still stored.
-fn still_hidden(until: Timestamp, now: Timestamp) -> Timestamp {
-    if until > now { until } else { Timestamp::ZERO }
 }

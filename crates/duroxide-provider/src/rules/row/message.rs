@@ -70,10 +70,20 @@ impl QueuedMessage {
         Arrival { number: self.number, enqueued_at: self.enqueued_at, due_at: self.due_at }
     }
 
+    /// Whether clients send such messages. What the runtime sends has a key, or a time at which it is due.
+    pub fn is_from_client(&self) -> bool {
+        self.key.is_none() && self.due_at == Timestamp::ZERO && !self.is_start()
+    }
+
     /// Whether the message can begin an execution.
     pub fn is_start(&self) -> bool {
         is_start(self.kind)
     }
+}
+
+/// Until when a row is hidden. A time that has passed hides nothing, whether or not it is still stored.
+pub fn still_hidden(until: Timestamp, now: Timestamp) -> Timestamp {
+    if until > now { until } else { Timestamp::ZERO }
 }
 
 /// Whether a message of this kind can begin an execution.
