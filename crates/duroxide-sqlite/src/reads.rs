@@ -29,6 +29,7 @@ use crate::{
     db::{Db, TRIPLE, lossy_text, lossy_text_or_null, micros, number, time, triple, unsigned},
     tables::{
         executions::{OUTPUT, first_event, output, output_columns},
+        instances::is_end_of_instance,
         mailboxes::held,
         payloads::{whole_bytes, whole_data},
         state::{custom_status, key_values},
@@ -48,8 +49,9 @@ const HISTORY: &str = concat!(
 columns!(status as status_columns:
     execution_id = "i.execution_id",
     terminal_event = concat!(
-        "CASE WHEN i.status NOT IN ('Running', 'ContinuedAsNew') THEN
-            (SELECT ",
+        "CASE WHEN ",
+        is_end_of_instance!("i.status"),
+        " THEN (SELECT ",
         whole_data!("h"),
         " FROM history h WHERE h.instance = i.id AND h.execution_id = i.execution_id
              ORDER BY event_id DESC LIMIT 1) END"

@@ -7,7 +7,7 @@
 //! `rules/readiness/routes.rs`; [`WorkRows`](super::WorkRows) shows both to people.
 //! For activities [`Rules::settle_activity`] is the general answer; a new one is ready at once ([`QueuedActivity::new`]).
 //!
-//! Tables may answer four questions by a statement of their own. Each repeats a function of this file, answers only where it can
+//! Tables may answer five questions by a statement of their own. Each repeats a function of this file, answers only where it can
 //! be sure, and leaves everything else to that function; the differential test compares both ways with the model.
 //!
 //! | Primitive | Repeats | May assume |
@@ -16,8 +16,26 @@
 //! | [`DueInstance::is_plainly_ready`] | [`Rules::decide`] of an instance that has become due | nothing |
 //! | [`ActivityTable::wake_due_activities`] | [`Rules::settle_activity`] of activities that have become due | [`QueuedActivity::waits_until`] was decided here |
 //! | `wake_waiting` of PostgreSQL, for a batch of one message | [`Rules::after_arrival`] with the result [`AfterArrival::Wakes`] | the message is visible at once and no start; a known instance that waits without an end has no messages |
+//! | the column `look_at` of PostgreSQL (`look_at!`, `CORRECT_LOOKS`) | [`InstanceRow::waits_until`] | a row may be looked at too early, and then gets another time; one whose lock has a holder is looked at each minute |
+//!
+//! An index finds rows only by a condition in SQL, so statements also repeat these functions of rows. In SQLite each is one macro,
+//! or the statements that are named; in PostgreSQL they stand in the files that are named.
+//!
+//! | Function | SQLite | PostgreSQL |
+//! |---|---|---|
+//! | [`QueuedMessage::is_visible`] | `is_visible!`; `at_once!` and `became_due!` for two ranges of a key | `visible!` of `mailbox/large.rs` |
+//! | [`QueuedMessage::holds_back`], [`QueuedMessage::waits_behind`] | `holds_back!`, `may_be_claimed!` | `mailbox/large.rs` |
+//! | [`Extent::holds`](super::Extent::holds) | `held!`; `at_once!`, `became_due!` and `marked!` for an index each | `held!` of `mailbox/large.rs`, `reads/overview.rs` |
+//! | [`QueuedMessage::waits_since`] | `waits_since!` | `mailbox/large.rs`, `reads/{health,summary,overview}.rs` |
+//! | [`QueuedMessage::is_from_client`] | `COUNT_BEHIND` | `HOLDS_OF_CLIENTS`, `MAILBOX_HOLDS` |
+//! | [`is_start`] | `kind <= 1`, the condition of an index | the same |
+//! | [`is_end_of_instance`](super::is_end_of_instance) | `is_end_of_instance!` | `record/instance.rs`, `tables/instances.rs`, `reads/{history,listing}.rs` |
+//! | Which instances a bulk delete or prune takes: [`InstanceTable::bulk_selection`] | `selected!` | `BULK` |
+//! | Which sessions have ended without activities: [`SessionTable::delete_ended_sessions`] | `DELETE_ENDED` | the statement of that method |
 //!
 //! [`InstanceTable::wake_if_waiting`]: super::InstanceTable::wake_if_waiting
+//! [`InstanceTable::bulk_selection`]: super::InstanceTable::bulk_selection
+//! [`SessionTable::delete_ended_sessions`]: super::SessionTable::delete_ended_sessions
 //! [`DueInstance::is_plainly_ready`]: super::DueInstance::is_plainly_ready
 //! [`ActivityTable::wake_due_activities`]: super::ActivityTable::wake_due_activities
 

@@ -35,6 +35,14 @@ pub(crate) use stray_route;
 
 pub(crate) const STRAYS: i64 = stray_route!();
 
+/// `is_end_of_instance` of the rules in SQL, for a status that may be NULL: then this is NULL, too.
+macro_rules! is_end_of_instance {
+    ($status:literal) => {
+        concat!($status, " NOT IN ('Running', 'ContinuedAsNew')")
+    };
+}
+pub(crate) use is_end_of_instance;
+
 const BY_NUMBER: &str = concat!("SELECT ", instance_columns!(), " FROM instance WHERE id = ?1");
 const AFTER: &str =
     concat!("SELECT ", instance_columns!(), " FROM instance WHERE id > ?1 ORDER BY id LIMIT ?2");
@@ -286,5 +294,23 @@ impl InstanceTable for SqliteTables {
 
     fn bulk_selection(&mut self, filter: &InstanceFilter, running_too: bool) -> Rows<Vec<(u64, String)>> {
         crate::reads::bulk::select(&self.db, filter, running_too)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duroxide_provider::rules::{CONTINUED_AS_NEW, RUNNING, is_end_of_instance};
+
+    use crate::db::{Db, ONLY};
+
+    #[test]
+    fn sql_takes_the_same_statuses_for_ended_as_the_rules() {
+        let db = Db::empty().unwrap();
+        for status in [RUNNING, CONTINUED_AS_NEW, "Completed", "Failed", ""] {
+            let ended: Option<bool> = db
+                .first(concat!("SELECT ", is_end_of_instance!("?1")), [status], |row| row.get(ONLY))
+                .unwrap();
+            assert_eq!(ended, Some(is_end_of_instance(status)), "{status}");
+        }
     }
 }
