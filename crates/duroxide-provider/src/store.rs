@@ -29,7 +29,9 @@ pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfW
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use fetch::{ActivityFetch, FetchRequest, HeldBack, HeldBackBy, InstanceFetch};
 pub use node::{NodeRow, StoredNode};
-pub use op::{Answer, Ended, Op, Readies, RemovalTask, StoredStart, Unfinished};
+pub use op::{
+    Answer, Ended, Op, OpClass, OpProfile, Payload, Readies, RemovalTask, StoredStart, Unfinished, Watched,
+};
 pub use pending::pending_info;
 #[doc(hidden)]
 pub use reader::methods as reader_methods;

@@ -1,7 +1,10 @@
 //! Operations that change a store, prepared on the caller's thread.
 
+mod profile;
+
 use std::time::Duration;
 
+pub use self::profile::{OpClass, OpProfile, Payload, Watched};
 use super::{ActivityRow, EventRow, MessageRow, NodeRow, PreparedRound, StateChange};
 use crate::{ClaimToken, DeleteInstanceResult, InstanceFilter, NodeId, PruneOptions, PruneResult};
 
@@ -176,66 +179,12 @@ impl Readies {
 impl Op {
     /// Whether clients may wait for what it changes, in this process or in another one.
     pub fn is_watched(&self) -> bool {
-        match self {
-            Self::CommitRound(round) => round.is_worth_telling(),
-            Self::Append { .. }
-            | Self::DeleteInstances { .. }
-            | Self::DeleteTree { .. }
-            | Self::DeleteBulk(_) => true,
-            // What these leave for a turn, that turn's round tells of.
-            Self::AbandonInstance { .. }
-            | Self::RenewInstance { .. }
-            | Self::AckActivity { .. }
-            | Self::AbandonActivity { .. }
-            | Self::RenewActivity { .. }
-            | Self::DeadLetterActivity { .. }
-            | Self::EnqueueMessage(_)
-            | Self::StartIfNew(_)
-            | Self::EnqueueActivity(_)
-            | Self::RenewSessions { .. }
-            | Self::CleanupSessions { .. }
-            | Self::SetMaxAttempts(_)
-            | Self::Prune { .. }
-            | Self::PruneBulk { .. }
-            | Self::RemoveRows { .. }
-            | Self::RetryDeadLetter { .. }
-            | Self::DiscardDeadLetter { .. }
-            | Self::JoinNode(_)
-            | Self::RenewNodes { .. }
-            | Self::EndNode { .. } => false,
-        }
+        self.profile().watched.is_watched()
     }
 
     /// Which queues this operation may fill.
     pub fn readies(&self) -> Readies {
-        match self {
-            Self::CommitRound(_) | Self::RetryDeadLetter { .. } | Self::EndNode { .. } => {
-                Readies { instances: true, activities: true }
-            }
-            // An append gives a mailbox its history, and a delete frees what a turn holds that its parent will never call.
-            Self::AbandonInstance { .. }
-            | Self::AckActivity { .. }
-            | Self::EnqueueMessage(_)
-            | Self::StartIfNew(_)
-            | Self::Append { .. }
-            | Self::DeleteInstances { .. }
-            | Self::DeleteTree { .. }
-            | Self::DeleteBulk(_) => Readies { instances: true, activities: false },
-            Self::AbandonActivity { .. } | Self::EnqueueActivity(_) | Self::CleanupSessions { .. } => {
-                Readies { instances: false, activities: true }
-            }
-            Self::RenewInstance { .. }
-            | Self::RenewActivity { .. }
-            | Self::DeadLetterActivity { .. }
-            | Self::RenewSessions { .. }
-            | Self::SetMaxAttempts(_)
-            | Self::Prune { .. }
-            | Self::PruneBulk { .. }
-            | Self::RemoveRows { .. }
-            | Self::DiscardDeadLetter { .. }
-            | Self::JoinNode(_)
-            | Self::RenewNodes { .. } => Readies::default(),
-        }
+        self.profile().readies
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use duroxide_provider::{
     InstanceWatch, StatusSnapshot,
-    store::{Answer, Op, PreparedRound, StoredStatus},
+    store::{Answer, Op, PreparedRound, StoredStatus, Watched},
 };
 use tokio::sync::Notify;
 
@@ -62,35 +62,17 @@ impl Watchers {
 
     /// Notifies the watchers of the instances that a committed operation changed.
     pub(crate) fn tell_of(&self, op: &Op, answer: &Answer) {
-        match op {
-            Op::CommitRound(round) => self.tell_of_round(round, answer),
-            Op::EnqueueMessage(start) | Op::StartIfNew(start) => {
+        match op.profile().watched {
+            Watched::Round(round) => self.tell_of_round(round, answer),
+            Watched::Begins(start) => {
                 if matches!(answer, Answer::Begun) {
                     self.note_begun(&start.instance);
                 }
             }
-            Op::Append { instance, .. } => self.tell(instance),
-            // The answer has only numbers, and deletes are rare.
-            Op::DeleteInstances { .. } | Op::DeleteTree { .. } | Op::DeleteBulk(_) => self.tell_all(),
-            // Nothing that a client can wait for. The rows that `RemoveRows` removes were invisible already.
-            Op::AbandonInstance { .. }
-            | Op::RenewInstance { .. }
-            | Op::AckActivity { .. }
-            | Op::AbandonActivity { .. }
-            | Op::RenewActivity { .. }
-            | Op::DeadLetterActivity { .. }
-            | Op::EnqueueActivity(_)
-            | Op::RenewSessions { .. }
-            | Op::CleanupSessions { .. }
-            | Op::SetMaxAttempts(_)
-            | Op::Prune { .. }
-            | Op::PruneBulk { .. }
-            | Op::RemoveRows { .. }
-            | Op::RetryDeadLetter { .. }
-            | Op::DiscardDeadLetter { .. }
-            | Op::JoinNode(_)
-            | Op::RenewNodes { .. }
-            | Op::EndNode { .. } => {}
+            Watched::Instance(instance) => self.tell(instance),
+            // These are rare.
+            Watched::Unknown => self.tell_all(),
+            Watched::Nothing => {}
         }
     }
 
