@@ -296,9 +296,7 @@ impl<T: Tables> TransactionSteps for Rules<T> {
             Op::RenewSessions { owners, extend_for, idle_timeout } => {
                 Ok(Answer::Count(self.renew_sessions(owners, *extend_for, *idle_timeout, handed_in)?))
             }
-            Op::CleanupSessions { idle_timeout: _ } => {
-                Ok(Answer::Count(self.tables.delete_ended_sessions(self.now)?))
-            }
+            Op::CleanupSessions => Ok(Answer::Count(self.tables.delete_ended_sessions(self.now)?)),
             Op::SetMaxAttempts(max_attempts) => {
                 self.max_attempts = *max_attempts;
                 Ok(Answer::Done)

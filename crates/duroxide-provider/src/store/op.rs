@@ -86,11 +86,9 @@ pub enum Op {
         /// Sessions without activity for this long are left alone.
         idle_timeout: Duration,
     },
-    /// [`Provider::cleanup_orphaned_sessions`](crate::Provider::cleanup_orphaned_sessions).
-    CleanupSessions {
-        /// Sessions without activity for this long count as idle.
-        idle_timeout: Duration,
-    },
+    /// [`Provider::cleanup_orphaned_sessions`](crate::Provider::cleanup_orphaned_sessions): sessions whose lease has ended and that no
+    /// queued activity needs. How long they were idle does not matter: the lease of an idle session is not renewed.
+    CleanupSessions,
     /// [`Provider::set_max_attempts`](crate::Provider::set_max_attempts).
     SetMaxAttempts(u32),
     /// [`ProviderAdmin::delete_instances_atomic`](crate::ProviderAdmin::delete_instances_atomic).

@@ -177,7 +177,7 @@ impl ModelEngine {
             Op::RenewSessions { owners, extend_for, idle_timeout } => {
                 Ok(self.renew_sessions(owners, *extend_for, *idle_timeout, handed_in))
             }
-            Op::CleanupSessions { .. } => Ok(self.clean_up_sessions()),
+            Op::CleanupSessions => Ok(self.clean_up_sessions()),
             Op::SetMaxAttempts(max_attempts) => {
                 self.max_attempts = *max_attempts;
                 Ok(Answer::Done)

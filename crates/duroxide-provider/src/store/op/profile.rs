@@ -131,7 +131,7 @@ impl Op {
             Self::RenewInstance { extend_for, .. }
             | Self::RenewActivity { extend_for, .. }
             | Self::RenewSessions { extend_for, .. } => RENEWAL.renews(*extend_for),
-            Self::CleanupSessions { .. } => RENEWAL.fills(ACTIVITIES),
+            Self::CleanupSessions => RENEWAL.fills(ACTIVITIES),
             Self::RenewNodes { .. } => RENEWAL,
             // A delete frees what a turn holds that its parent will never call.
             Self::DeleteInstances { .. } | Self::DeleteTree { .. } | Self::DeleteBulk(_) => {
