@@ -202,6 +202,12 @@ fn stored_extent(extent: Option<&Extent>) -> (Option<i64>, Option<i64>, Option<i
     }
 }
 
+/// Whether a row differs from an empty mailbox in its route and readiness only.
+fn is_new_mailbox(row: &InstanceRow) -> bool {
+    let mailbox = InstanceRow::mailbox(row.number, &row.id, row.created_at);
+    *row == InstanceRow { route: row.route, readiness: row.readiness, ..mailbox }
+}
+
 impl InstanceTable for SqliteTables {
     fn instance(&mut self, id: u64) -> Rows<Option<InstanceRow>> {
         match self.cache.instance(id) {
@@ -239,8 +245,10 @@ impl InstanceTable for SqliteTables {
         Ok(())
     }
 
+    /// Columns that a new mailbox has the defaults in are left out.
     fn insert_instance(&mut self, row: &InstanceRow) -> Rows<bool> {
-        let (route, ready, _) = stored_readiness(row);
+        debug_assert!(is_new_mailbox(row), "{row:?}");
+        let (route, ready, wake_at) = stored_readiness(row);
         let inserted = insert!(self.db, instance {
             id: number(row.number),
             instance_id: &row.id,
@@ -248,6 +256,7 @@ impl InstanceTable for SqliteTables {
             updated_at: micros(row.updated_at),
             route: route,
             ready: ready,
+            wake_at: wake_at,
         } "ON CONFLICT (instance_id) DO NOTHING");
         let is_new = inserted? > 0;
         if is_new {
