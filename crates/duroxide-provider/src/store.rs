@@ -30,7 +30,7 @@ pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use fetch::{ActivityFetch, FetchRequest, HeldBack, HeldBackBy, InstanceFetch};
 pub use node::{NodeRow, StoredNode};
 pub use op::{
-    Answer, Ended, Op, OpClass, OpProfile, Payload, Readies, RemovalTask, StoredStart, Unfinished, Watched,
+    Answer, Op, OpClass, OpProfile, Payload, Readies, RemovalTask, StoredStart, Unfinished, Watched,
 };
 pub use pending::pending_info;
 #[doc(hidden)]
@@ -39,7 +39,7 @@ pub use reader::{
     InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance, StoreReader,
     StoredDescriptor, StoredExecution, StoredStatus,
 };
-pub use round::{PreparedExecution, PreparedRound, PreparedStop};
+pub use round::{Ended, PreparedExecution, PreparedRound, PreparedStop};
 pub use row::{
     ActivityRow, CANCELLATION, EventRow, LARGE_ITEM_BYTES, MessageKind, MessageRow, StartTarget, Visibility,
     calling_parent,

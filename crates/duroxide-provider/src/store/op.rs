@@ -5,7 +5,7 @@ mod profile;
 use std::time::Duration;
 
 pub use self::profile::{OpClass, OpProfile, Payload, Watched};
-use super::{ActivityRow, EventRow, MessageRow, NodeRow, PreparedRound, StateChange};
+use super::{ActivityRow, Ended, EventRow, MessageRow, NodeRow, PreparedRound, StateChange};
 use crate::{ClaimToken, DeleteInstanceResult, InstanceFilter, NodeId, PruneOptions, PruneResult};
 
 /// One operation. An engine checks everything before its first write, so that a refused operation changes
@@ -184,16 +184,6 @@ impl Op {
     pub fn readies(&self) -> Readies {
         self.profile().readies
     }
-}
-
-/// What an engine knows of an instance that a round has ended. Beside the last event of that round it makes exactly what
-/// [`StoreReader::status`](super::StoreReader::status) says from now on: see [`PreparedRound::status_after`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    /// The custom status.
-    pub custom_status: Option<String>,
-    /// How often it was set.
-    pub custom_status_version: u64,
 }
 
 /// How an instance was started, as it is stored.
