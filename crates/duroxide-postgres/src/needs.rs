@@ -108,7 +108,7 @@ impl<'a> Needs<'a> {
             Op::DeleteInstances { ids, .. } => self.instances.ids.extend(ids.iter().cloned()),
             // These look for their rows themselves.
             Op::RenewSessions { .. }
-            | Op::CleanupSessions { .. }
+            | Op::CleanupSessions
             | Op::SetMaxAttempts(_)
             | Op::DeleteBulk(_)
             | Op::PruneBulk { .. }

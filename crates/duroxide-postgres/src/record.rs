@@ -13,7 +13,7 @@ pub(crate) use self::statement::{TOGETHER, expand};
 pub(crate) use self::{
     activity::{Activity, ActivityKey},
     instance::{Execution, ReadyInstance, read_lease, read_pinned},
-    message::{Message, kind_number, kind_of},
+    message::Message,
     rest::{CustomStatus, Event, Letter, Session, Setting, SettingChange},
 };
 use crate::{

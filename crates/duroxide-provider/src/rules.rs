@@ -72,14 +72,14 @@ use std::{collections::BTreeSet, time::Duration};
 
 use duroxide_core::Timestamp;
 
-pub(crate) use self::claims::identity_in_event;
 pub use self::{
+    claims::identity_in_event,
     management::WorkRows,
     row::{
         BatchBound, CONTINUED_AS_NEW, DeadLetterRow, ExecutionAge, ExecutionRow, Extent, InstanceLock,
         InstanceRow, Lane, LaneId, Lease, Loaded, Origin, QueuedActivity, QueuedMessage, RUNNING, Readiness,
         Removal, Route, RouteId, SessionRow, VisibleMessages, is_end_of_execution, is_end_of_instance,
-        is_start,
+        is_start, still_hidden,
     },
     tables::{
         ActivityItem, ActivityTable, DeadLetterTable, DueInstance, HistoryTable, InstanceChange,
@@ -296,9 +296,7 @@ impl<T: Tables> TransactionSteps for Rules<T> {
             Op::RenewSessions { owners, extend_for, idle_timeout } => {
                 Ok(Answer::Count(self.renew_sessions(owners, *extend_for, *idle_timeout, handed_in)?))
             }
-            Op::CleanupSessions { idle_timeout: _ } => {
-                Ok(Answer::Count(self.tables.delete_ended_sessions(self.now)?))
-            }
+            Op::CleanupSessions => Ok(Answer::Count(self.tables.delete_ended_sessions(self.now)?)),
             Op::SetMaxAttempts(max_attempts) => {
                 self.max_attempts = *max_attempts;
                 Ok(Answer::Done)

@@ -29,7 +29,9 @@ pub use engine::{Claimed, DeadLetterNote, DeadLetterReason, StoreEngine, TellOfW
 pub use failure::{ApplyError, FailureClass, Refusal, StoreFailure};
 pub use fetch::{ActivityFetch, FetchRequest, HeldBack, HeldBackBy, InstanceFetch};
 pub use node::{NodeRow, StoredNode};
-pub use op::{Answer, Ended, Op, Readies, RemovalTask, StoredStart, Unfinished};
+pub use op::{
+    Answer, Op, OpClass, OpProfile, Payload, Readies, RemovalTask, StoredStart, Unfinished, Watched,
+};
 pub use pending::pending_info;
 #[doc(hidden)]
 pub use reader::methods as reader_methods;
@@ -37,7 +39,7 @@ pub use reader::{
     InstanceNeeds, ReadyActivity, ReadyInstance, RunningVersion, SelectedInstance, StoreReader,
     StoredDescriptor, StoredExecution, StoredStatus,
 };
-pub use round::{PreparedExecution, PreparedRound, PreparedStop};
+pub use round::{Ended, PreparedExecution, PreparedRound, PreparedStop};
 pub use row::{
     ActivityRow, CANCELLATION, EventRow, LARGE_ITEM_BYTES, MessageKind, MessageRow, StartTarget, Visibility,
     calling_parent,

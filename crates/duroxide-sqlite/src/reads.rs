@@ -14,9 +14,10 @@ mod summary;
 pub use self::export::SqliteExport;
 use std::collections::BTreeMap;
 
-use duroxide_core::{Event, EventKind, SystemStats, Timestamp};
+use duroxide_core::{SystemStats, Timestamp};
 use duroxide_provider::{
     ExecutionInfo, QueueDepths, SystemMetrics,
+    rules::identity_in_event,
     store::{EventRow, RunningVersion, StoreFailure, StoredDescriptor, StoredExecution, StoredStatus},
 };
 
@@ -28,6 +29,7 @@ use crate::{
     db::{Db, TRIPLE, lossy_text, lossy_text_or_null, micros, number, time, triple, unsigned},
     tables::{
         executions::{OUTPUT, first_event, output, output_columns},
+        instances::is_end_of_instance,
         mailboxes::held,
         payloads::{whole_bytes, whole_data},
         state::{custom_status, key_values},
@@ -47,8 +49,9 @@ const HISTORY: &str = concat!(
 columns!(status as status_columns:
     execution_id = "i.execution_id",
     terminal_event = concat!(
-        "CASE WHEN i.status NOT IN ('Running', 'ContinuedAsNew') THEN
-            (SELECT ",
+        "CASE WHEN ",
+        is_end_of_instance!("i.status"),
+        " THEN (SELECT ",
         whole_data!("h"),
         " FROM history h WHERE h.instance = i.id AND h.execution_id = i.execution_id
              ORDER BY event_id DESC LIMIT 1) END"
@@ -251,12 +254,7 @@ pub(crate) fn identity_in_history(
     id: i64,
     execution_id: u64,
 ) -> Result<(String, Option<String>), StoreFailure> {
-    let first = first_event(db, id, execution_id)?;
-    let event = first.and_then(|data| serde_json::from_str::<Event>(&data).ok());
-    Ok(match event.map(|event| event.kind) {
-        Some(EventKind::OrchestrationStarted { name, version, .. }) => (name, Some(version)),
-        _ => (String::new(), None),
-    })
+    Ok(identity_in_event(first_event(db, id, execution_id)?.as_deref()))
 }
 
 pub(crate) fn execution_info(

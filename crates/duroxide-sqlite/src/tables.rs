@@ -5,7 +5,7 @@
 
 pub(crate) mod activities;
 pub(crate) mod dead_letters;
-mod dictionary;
+pub(crate) mod dictionary;
 pub(crate) mod executions;
 pub(crate) mod instances;
 pub(crate) mod intake;

@@ -1,9 +1,8 @@
 //! Operations on their way to the store thread.
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{
-    ActivityRow, Answer, ApplyError, EventRow, MessageRow, Op, PreparedExecution, PreparedRound, StateChange,
-};
+pub(crate) use duroxide_provider::store::OpClass as JobClass;
+use duroxide_provider::store::{Answer, ApplyError, Op};
 use tokio::sync::oneshot;
 
 use crate::submit::EnqueuePermit;
@@ -30,19 +29,6 @@ struct JobParts {
 pub(crate) struct Answered {
     pub(crate) answer: Result<Answer, ApplyError>,
     _parts: Box<JobParts>,
-}
-
-/// In which order operations are taken into a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum JobClass {
-    /// Renews leases, before anything else.
-    Renewal,
-    /// Finishes work in progress, before new work is accepted.
-    Commit,
-    /// New work from clients.
-    Enqueue,
-    /// Deletes and prunes, step by step. They yield to everything else.
-    Management,
 }
 
 impl Job {
@@ -100,35 +86,11 @@ impl Job {
     }
 
     pub(crate) fn class(&self) -> JobClass {
-        match self.op() {
-            Op::RenewInstance { .. }
-            | Op::RenewActivity { .. }
-            | Op::RenewSessions { .. }
-            | Op::CleanupSessions { .. }
-            | Op::RenewNodes { .. } => JobClass::Renewal,
-            Op::EnqueueMessage(_) | Op::StartIfNew(_) | Op::EnqueueActivity(_) => JobClass::Enqueue,
-            Op::DeleteInstances { .. }
-            | Op::DeleteTree { .. }
-            | Op::DeleteBulk(_)
-            | Op::Prune { .. }
-            | Op::PruneBulk { .. }
-            | Op::RemoveRows { .. } => JobClass::Management,
-            Op::CommitRound(_)
-            | Op::AbandonInstance { .. }
-            | Op::AckActivity { .. }
-            | Op::AbandonActivity { .. }
-            | Op::DeadLetterActivity { .. }
-            | Op::Append { .. }
-            | Op::SetMaxAttempts(_)
-            | Op::RetryDeadLetter { .. }
-            | Op::DiscardDeadLetter { .. }
-            | Op::JoinNode(_)
-            | Op::EndNode { .. } => JobClass::Commit,
-        }
+        self.op().profile().class
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        op_bytes(self.op())
+        self.op().profile().payload.bytes()
     }
 
     /// Sends the answer to the caller. If the caller is gone, the answer is dropped; the operation stays committed.
@@ -140,61 +102,4 @@ impl Job {
             let _ = reply.send(Answered { answer, _parts: parts });
         }
     }
-}
-
-/// The payload bytes of an operation: what makes a transaction large.
-fn op_bytes(op: &Op) -> usize {
-    match op {
-        Op::CommitRound(round) => round_bytes(round),
-        Op::EnqueueMessage(message) | Op::StartIfNew(message) => message.data.len(),
-        Op::EnqueueActivity(activity) => activity.data.len(),
-        Op::AckActivity { completion, .. } => completion.as_ref().map_or(0, |message| message.data.len()),
-        Op::Append { events, changes, .. } => event_bytes(events) + change_bytes(changes),
-        // Without payload.
-        Op::AbandonInstance { .. }
-        | Op::RenewInstance { .. }
-        | Op::AbandonActivity { .. }
-        | Op::RenewActivity { .. }
-        | Op::DeadLetterActivity { .. }
-        | Op::RenewSessions { .. }
-        | Op::CleanupSessions { .. }
-        | Op::SetMaxAttempts(_)
-        | Op::DeleteInstances { .. }
-        | Op::DeleteTree { .. }
-        | Op::DeleteBulk(_)
-        | Op::Prune { .. }
-        | Op::PruneBulk { .. }
-        | Op::RemoveRows { .. }
-        | Op::RetryDeadLetter { .. }
-        | Op::DiscardDeadLetter { .. }
-        | Op::JoinNode(_)
-        | Op::RenewNodes { .. }
-        | Op::EndNode { .. } => 0,
-    }
-}
-
-fn round_bytes(round: &PreparedRound) -> usize {
-    execution_bytes(&round.execution) + round.next.as_ref().map_or(0, execution_bytes)
-}
-
-fn execution_bytes(execution: &PreparedExecution) -> usize {
-    let messages: usize = execution.messages.iter().map(|message: &MessageRow| message.data.len()).sum();
-    let activities: usize =
-        execution.activities.iter().map(|activity: &ActivityRow| activity.data.len()).sum();
-    let output = execution.metadata.output.as_ref().map_or(0, String::len);
-    event_bytes(&execution.events) + change_bytes(&execution.changes) + messages + activities + output
-}
-
-fn event_bytes(events: &[EventRow]) -> usize {
-    events.iter().map(|event| event.data.len()).sum()
-}
-
-fn change_bytes(changes: &[StateChange]) -> usize {
-    let bytes_of = |change: &StateChange| match change {
-        StateChange::CustomStatus(status) => status.as_ref().map_or(0, String::len),
-        StateChange::KvSet { key, value, .. } => key.len() + value.len(),
-        StateChange::KvClear { key } => key.len(),
-        StateChange::KvClearAll => 0,
-    };
-    changes.iter().map(bytes_of).sum()
 }

@@ -1,8 +1,9 @@
 //! Instances as management sees them: one by its id, or many by what they have in common.
 
-use duroxide_core::{Event, EventKind, Timestamp};
+use duroxide_core::Timestamp;
 use duroxide_provider::{
     InstanceFilter, InstanceInfo, InstanceQuery,
+    rules::identity_in_event,
     store::{SelectedInstance, StoreFailure, pending_info},
 };
 use tokio_postgres::Row;
@@ -198,11 +199,4 @@ fn read_pending(row: &Row) -> Result<SelectedInstance, Trouble> {
     let (created_at, updated_at) = (row.time("created_at")?, row.time("updated_at")?);
     let info = pending_info(row.column("id")?, &start, created_at, updated_at);
     Ok(SelectedInstance { row: row.number("number")?, info })
-}
-
-fn identity_in_event(first: Option<&str>) -> (String, Option<String>) {
-    match first.and_then(|data| serde_json::from_str::<Event>(data).ok()).map(|event| event.kind) {
-        Some(EventKind::OrchestrationStarted { name, version, .. }) => (name, Some(version)),
-        _ => (String::new(), None),
-    }
 }

@@ -54,6 +54,7 @@ const RUNNING_VERSIONS: &str = "SELECT pinned_major, pinned_minor, pinned_patch,
     WHERE instance.known AND instance.ended IS NULL AND instance.status = 'Running' ORDER BY instance.number";
 const DEAD_LETTERS: &str =
     "SELECT {columns dead_letter} FROM {s}.dead_letter ORDER BY dead_letter.number LIMIT $1";
+/// `QueuedMessage::is_from_client` in SQL.
 const MAILBOX_HOLDS: &str = "SELECT count(*) AS messages FROM (SELECT 1 FROM {s}.message
     WHERE instance = (SELECT number FROM {s}.instance WHERE id = $1)
         AND due_at = 0 AND kind > 1 AND key IS NULL LIMIT $2) AS counted";

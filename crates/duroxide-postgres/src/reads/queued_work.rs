@@ -19,6 +19,7 @@ use crate::{
 };
 
 const ROW: &str = "SELECT {columns instance}, pinned_major, pinned_minor, pinned_patch,
+        (SELECT definition FROM {s}.route WHERE route.id = instance.route) AS definition,
         (SELECT count(*) FROM {s}.message WHERE message.instance = instance.number) AS messages,
         (SELECT count(*) FROM {s}.activity WHERE activity.instance = instance.number) AS activities
     FROM {s}.instance LEFT JOIN {s}.execution ON execution.instance = instance.number
@@ -67,6 +68,7 @@ fn shown_work(answers: &[Vec<Row>]) -> Result<Option<QueuedWork>, Trouble> {
     let in_lane = |row: &Row| Ok((Activity::read(row)?.queued, defined::<Lane>(row)?));
     let rows = WorkRows {
         row: InstanceRow::read(row)?,
+        route: row.column::<Option<String>>("definition")?.is_some().then(|| defined(row)).transpose()?,
         pinned: read_pinned(row)?,
         messages: read_all::<Message>(messages)?.into_iter().map(|message| message.queued).collect(),
         messages_total: row.number("messages")?,

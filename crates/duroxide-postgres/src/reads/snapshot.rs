@@ -4,7 +4,7 @@ use std::{collections::HashMap, hash::Hash, mem};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
-    rules::{InstanceRow, Lease},
+    rules::{InstanceRow, still_hidden},
     store::{
         ActivitySnapshot, EventRow, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot,
         StoreFailure, StoreSnapshot,
@@ -101,7 +101,7 @@ impl Content {
         let changes = self.setting_changes.take(number).map(|change| (change.key, change.entry));
         InstanceSnapshot {
             execution_id: row.execution_id,
-            lock: row.lock.as_ref().map(|lock| lock_snapshot(&lock.lease)),
+            lock: row.lock.as_ref().map(|lock| LockSnapshot::from(&lock.lease)),
             custom_status: status.map(|status| (status.status, status.version)),
             messages,
             activities: activities.collect(),
@@ -191,7 +191,7 @@ fn activity_snapshot(activity: Activity, now: Timestamp) -> ActivitySnapshot {
         activity_id: queued.activity_id,
         hidden_until: still_hidden(queued.hidden_until, now),
         attempt_count: queued.attempts,
-        lock: queued.lock.as_ref().map(lock_snapshot),
+        lock: queued.lock.as_ref().map(LockSnapshot::from),
         claimed: queued.claimed,
         stop_requested: queued.stop_requested,
         data: activity.data.unwrap_or_default(),
@@ -200,14 +200,6 @@ fn activity_snapshot(activity: Activity, now: Timestamp) -> ActivitySnapshot {
 
 fn event_row(event: Event) -> EventRow {
     EventRow { event_id: event.event_id, data: event.data }
-}
-
-fn still_hidden(until: Timestamp, now: Timestamp) -> Timestamp {
-    if until > now { until } else { Timestamp::ZERO }
-}
-
-fn lock_snapshot(lease: &Lease) -> LockSnapshot {
-    LockSnapshot { token: lease.token.clone(), until: lease.until }
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ record!(InstanceRow, "instance", computed LOOK_AT, |row| {
     Mutable route: Int = row.route.map(|route| route.0);
     Mutable ready_number: Int = row.ready_number();
     Mutable is_stray: Bool = matches!(row.readiness, Readiness::Stray { .. });
-    Mutable wait_until: Int = wait_until(row.readiness);
+    Mutable wait_until: Int = row.waits_until();
     Revision revision: Int = 0_u64;
 }, |row| {
     Ok(InstanceRow {
@@ -125,13 +125,6 @@ fn mark(extent: &Extent) -> Option<u64> {
     match *extent {
         Extent::Visible { .. } => None,
         Extent::Marked { mark } => Some(mark),
-    }
-}
-
-fn wait_until(readiness: Readiness) -> Option<duroxide_core::Timestamp> {
-    match readiness {
-        Readiness::Ready { .. } => None,
-        Readiness::Waiting { until } | Readiness::Stray { until, .. } => until,
     }
 }
 

@@ -29,7 +29,7 @@ record!(Message, "message", |it| {
     Key instance: Int = it.instance;
     Key due_at: Int = it.queued.due_at;
     Key number: Int = it.queued.number;
-    Mutable kind: Int = kind_number(it.queued.kind);
+    Mutable kind: Int = it.queued.kind.number();
     Fixed key: Text = &it.queued.key;
     Fixed enqueued_at: Int = it.queued.enqueued_at;
     Mutable hidden_until: Int = it.queued.hidden_until;
@@ -46,7 +46,7 @@ record!(Message, "message", |it| {
         queued: QueuedMessage {
             number: row.number("number")?,
             due_at: row.time("due_at")?,
-            kind: kind_of(row.column("kind")?),
+            kind: MessageKind::of_number(row.column("kind")?),
             key: row.column("key")?,
             enqueued_at: row.time("enqueued_at")?,
             hidden_until: row.time("hidden_until")?,
@@ -57,25 +57,3 @@ record!(Message, "message", |it| {
         },
     })
 });
-
-/// The kind of a message as it is stored. Starts have the lowest numbers: an index finds them.
-pub(crate) fn kind_number(kind: MessageKind) -> i64 {
-    match kind {
-        MessageKind::Start => 0,
-        MessageKind::ContinueAsNew => 1,
-        MessageKind::Queue => 2,
-        MessageKind::Timer => 3,
-        MessageKind::Other => 4,
-    }
-}
-
-/// A stored kind.
-pub(crate) fn kind_of(stored: i64) -> MessageKind {
-    match stored {
-        0 => MessageKind::Start,
-        1 => MessageKind::ContinueAsNew,
-        2 => MessageKind::Queue,
-        3 => MessageKind::Timer,
-        _ => MessageKind::Other,
-    }
-}

@@ -1,9 +1,12 @@
 //! Events, sessions, key-values, custom status, dead letters.
 
 use duroxide_core::KvEntry;
-use duroxide_provider::rules::{DeadLetterRow, LaneId, Origin, SessionRow};
+use duroxide_provider::{
+    rules::{DeadLetterRow, LaneId, Origin, SessionRow},
+    store::MessageKind,
+};
 
-use super::{kind_number, kind_of, record};
+use super::record;
 use crate::value::{Columns, duration, unsigned};
 
 /// An event of an execution.
@@ -127,7 +130,7 @@ impl Letter {
 
     fn of_message(&self) -> Option<(i64, &Option<String>)> {
         match &self.row.origin {
-            Origin::Message { kind, key } => Some((kind_number(*kind), key)),
+            Origin::Message { kind, key } => Some((kind.number(), key)),
             Origin::Activity { .. } => None,
         }
     }
@@ -148,7 +151,7 @@ record!(Letter, "dead_letter", |it| {
     Mutable session_id: Text = it.of_activity().and_then(|(.., session)| session.as_deref());
 }, |row| {
     let origin = match row.column::<Option<i64>>("kind")? {
-        Some(kind) => Origin::Message { kind: kind_of(kind), key: row.column("key")? },
+        Some(kind) => Origin::Message { kind: MessageKind::of_number(kind), key: row.column("key")? },
         None => Origin::Activity {
             execution_id: row.number("execution_id")?,
             activity_id: row.number("activity_id")?,

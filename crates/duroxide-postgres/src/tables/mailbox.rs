@@ -102,10 +102,8 @@ impl PostgresTables {
         match self.mailbox(instance)? {
             Mailbox::Large => self.large(instance).holds_of_clients(at_least),
             Mailbox::Whole => {
-                let is_from_client = |message: &&QueuedMessage| {
-                    message.due_at == Timestamp::ZERO && message.key.is_none() && !message.is_start()
-                };
-                Ok(self.whole(instance).queued().filter(is_from_client).count() as u64 >= at_least)
+                let of_clients = self.whole(instance).queued().filter(|message| message.is_from_client());
+                Ok(of_clients.count() as u64 >= at_least)
             }
         }
     }

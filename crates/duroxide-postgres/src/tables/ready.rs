@@ -144,7 +144,7 @@ impl PostgresTables {
             let requests = Request::due_instances(Some(now), self.floors.due(), self.mailbox_loaded_max);
             self.ask_requests(requests.into_iter().chain([Request::numbers(1)]))?;
         }
-        let due = self.set.instances.rows().filter_map(|row| Some((waits_until(row)?, row.number)));
+        let due = self.set.instances.rows().filter_map(|row| Some((row.waits_until()?, row.number)));
         let mut due: Vec<(Timestamp, u64)> = due.filter(|(until, _)| *until <= now).collect();
         due.sort_unstable();
         // The mailbox is in the working set, so there is nothing to gain by a short cut.
@@ -236,7 +236,7 @@ impl PostgresTables {
         }
         let stored = self.set.session_lanes.iter().flatten().cloned();
         let here = self.set.activities.rows().map(|activity| &activity.queued);
-        let here = here.filter(|queued| queued.waits_until.is_none());
+        let here = here.filter(|queued| queued.is_ready());
         let here = here.filter_map(|queued| Some((queued.session_id.clone()?, queued.lane)));
         Ok(stored.chain(here).collect::<BTreeSet<_>>().into_iter().collect())
     }
@@ -303,14 +303,7 @@ pub(super) fn ready_on(row: &InstanceRow) -> Option<(RouteId, u64)> {
     }
 }
 
-pub(super) fn waits_until(row: &InstanceRow) -> Option<Timestamp> {
-    match row.readiness {
-        Readiness::Waiting { until } | Readiness::Stray { until, .. } => until,
-        Readiness::Ready { .. } => None,
-    }
-}
-
 /// Whether an activity of this session, or of none, can be claimed.
 fn is_ready(queued: &QueuedActivity, session: Option<&str>) -> bool {
-    queued.waits_until.is_none() && queued.session_id.as_deref() == session
+    queued.is_ready() && queued.session_id.as_deref() == session
 }

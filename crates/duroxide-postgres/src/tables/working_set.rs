@@ -16,11 +16,7 @@ use duroxide_provider::rules::{InstanceRow, LaneId, RouteId};
 pub(crate) use self::commit::Looked;
 pub(super) use self::row_cache::{Accepted, FirstReady, RowCache};
 use self::writes::{Part, Writes, together};
-use super::{
-    nodes::EndingNode,
-    numbers,
-    ready::{ready_on, waits_until},
-};
+use super::{nodes::EndingNode, numbers, ready::ready_on};
 use crate::{
     cache::Cache,
     connection::{Query, parameters},
@@ -301,7 +297,7 @@ impl WorkingSet {
 
     /// The earliest time at which an instance or activity of this transaction is due.
     pub(super) fn earliest_due(&self) -> Option<Timestamp> {
-        let instances = self.instances.rows().filter_map(waits_until);
+        let instances = self.instances.rows().filter_map(InstanceRow::waits_until);
         let activities = self.activities.rows().filter_map(|activity| activity.queued.waits_until);
         instances.chain(activities).min()
     }

@@ -43,7 +43,7 @@ impl MemoryTables {
     fn info(&self, row: &InstanceRow) -> InstanceInfo {
         let (name, version) = match &row.name {
             Some(name) => (name.clone(), row.version.clone()),
-            None => self.first_event_of(row).map(|event| identity_in_event(event)).unwrap_or_default(),
+            None => identity_in_event(self.first_event_of(row).map(AsRef::as_ref)),
         };
         InstanceInfo {
             instance_id: row.id.clone(),

@@ -4,7 +4,7 @@ use duroxide_core::Timestamp;
 
 use super::{MemoryTables, tables::mailboxes::Message};
 use crate::{
-    rules::{InstanceRow, Lease, QueuedActivity},
+    rules::{InstanceRow, QueuedActivity, still_hidden},
     store::{
         ActivitySnapshot, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot, StoreSnapshot,
     },
@@ -38,7 +38,7 @@ impl MemoryTables {
             version: row.version.clone(),
             parent: row.parent.clone(),
             execution_id: row.execution_id,
-            lock: row.lock.as_ref().map(|lock| lock_snapshot(&lock.lease)),
+            lock: row.lock.as_ref().map(|lock| LockSnapshot::from(&lock.lease)),
             custom_status: self.custom_statuses.get(&number).cloned(),
             executions: executions.collect(),
             messages: self.messages.of(number).map(|message| message_snapshot(row, message, now)).collect(),
@@ -57,7 +57,7 @@ impl MemoryTables {
             attempt_count: activity.attempts,
             claimed: activity.claimed,
             stop_requested: activity.stop_requested,
-            lock: activity.lock.as_ref().map(lock_snapshot),
+            lock: activity.lock.as_ref().map(LockSnapshot::from),
             data: self.activity_items.get(&number)?.data.clone(),
         })
     }
@@ -75,12 +75,4 @@ fn message_snapshot(instance: &InstanceRow, message: &Message, now: Timestamp) -
         key: row.key.clone(),
         data: message.data().to_owned(),
     }
-}
-
-fn still_hidden(until: Timestamp, now: Timestamp) -> Timestamp {
-    Some(until).filter(|until| *until > now).unwrap_or_default()
-}
-
-fn lock_snapshot(lease: &Lease) -> LockSnapshot {
-    LockSnapshot { token: lease.token.clone(), until: lease.until }
 }

@@ -131,8 +131,7 @@ impl<T: Tables> Rules<T> {
             return Ok(Candidate::MustWait);
         }
         let taken = self.messages_of(&loaded.row, fetch.whole_mailbox, &mut claimed.dead_letters)?;
-        let can_run = loaded.row.known || taken.messages.iter().any(QueuedMessage::is_start);
-        if taken.messages.is_empty() || !can_run {
+        if !loaded.row.can_run_with(&taken.messages) {
             self.settle_at_the_back(loaded.row, InstanceChange::Readiness)?;
             return Ok(Candidate::Unfit);
         }
@@ -292,7 +291,7 @@ impl<T: Tables> Rules<T> {
             return Ok(identity_of_start(items).unwrap_or_default());
         }
         let first = self.tables.first_event(row.number, row.execution_id)?;
-        Ok(first.as_deref().map(identity_in_event).unwrap_or_default())
+        Ok(identity_in_event(first.as_deref()))
     }
 
     /// Makes dead letters of the messages of mailboxes that hold only queue messages: they wait for no start (16.11).
@@ -310,12 +309,14 @@ impl<T: Tables> Rules<T> {
     }
 }
 
-/// Name and version of an instance that was never named, out of its first event.
-pub(crate) fn identity_in_event(first_event: &str) -> (String, Option<String>) {
-    match serde_json::from_str::<Event>(first_event).map(|event| event.kind) {
-        Ok(EventKind::OrchestrationStarted { name, version, .. }) => (name, Some(version)),
-        _ => (String::new(), None),
-    }
+/// Name and version of an instance that was never named, out of the first event of its execution. Both are empty if there is no such event, or it is
+/// none that begins an execution.
+pub fn identity_in_event(first: Option<&str>) -> (String, Option<String>) {
+    let event = first.and_then(|data| serde_json::from_str::<Event>(data).ok());
+    let Some(EventKind::OrchestrationStarted { name, version, .. }) = event.map(|event| event.kind) else {
+        return (String::new(), None);
+    };
+    (name, Some(version))
 }
 
 /// A `ContinueAsNew` outranks a client's start whatever their order (2.3).

@@ -3,9 +3,11 @@
 //! Every change of a [`Readiness`], and of [`QueuedActivity::waits_until`], is made by a function of this file. For instances
 //! [`Rules::decide`] is the general answer: it looks at the lock and the mailbox. The other functions give the same answer for
 //! one event and look at less: a start of a new instance, one more message, a claim, a round that leaves an empty mailbox.
+//! Which messages let an instance be claimed says [`InstanceRow::can_run_with`], and what the claim must accept says
+//! `rules/readiness/routes.rs`; [`WorkRows`](super::WorkRows) shows both to people.
 //! For activities [`Rules::settle_activity`] is the general answer; a new one is ready at once ([`QueuedActivity::new`]).
 //!
-//! Tables may answer four questions by a statement of their own. Each repeats a function of this file, answers only where it can
+//! Tables may answer five questions by a statement of their own. Each repeats a function of this file, answers only where it can
 //! be sure, and leaves everything else to that function; the differential test compares both ways with the model.
 //!
 //! | Primitive | Repeats | May assume |
@@ -14,8 +16,26 @@
 //! | [`DueInstance::is_plainly_ready`] | [`Rules::decide`] of an instance that has become due | nothing |
 //! | [`ActivityTable::wake_due_activities`] | [`Rules::settle_activity`] of activities that have become due | [`QueuedActivity::waits_until`] was decided here |
 //! | `wake_waiting` of PostgreSQL, for a batch of one message | [`Rules::after_arrival`] with the result [`AfterArrival::Wakes`] | the message is visible at once and no start; a known instance that waits without an end has no messages |
+//! | the column `look_at` of PostgreSQL (`look_at!`, `CORRECT_LOOKS`) | [`InstanceRow::waits_until`] | a row may be looked at too early, and then gets another time; one whose lock has a holder is looked at each minute |
+//!
+//! An index finds rows only by a condition in SQL, so statements also repeat these functions of rows. In SQLite each is one macro,
+//! or the statements that are named; in PostgreSQL they stand in the files that are named.
+//!
+//! | Function | SQLite | PostgreSQL |
+//! |---|---|---|
+//! | [`QueuedMessage::is_visible`] | `is_visible!`; `at_once!` and `became_due!` for two ranges of a key | `visible!` of `mailbox/large.rs` |
+//! | [`QueuedMessage::holds_back`], [`QueuedMessage::waits_behind`] | `holds_back!`, `may_be_claimed!` | `mailbox/large.rs` |
+//! | [`Extent::holds`](super::Extent::holds) | `held!`; `at_once!`, `became_due!` and `marked!` for an index each | `held!` of `mailbox/large.rs`, `reads/overview.rs` |
+//! | [`QueuedMessage::waits_since`] | `waits_since!` | `mailbox/large.rs`, `reads/{health,summary,overview}.rs` |
+//! | [`QueuedMessage::is_from_client`] | `COUNT_BEHIND` | `HOLDS_OF_CLIENTS`, `MAILBOX_HOLDS` |
+//! | [`is_start`] | `kind <= 1`, the condition of an index | the same |
+//! | [`is_end_of_instance`](super::is_end_of_instance) | `is_end_of_instance!` | `record/instance.rs`, `tables/instances.rs`, `reads/{history,listing}.rs` |
+//! | Which instances a bulk delete or prune takes: [`InstanceTable::bulk_selection`] | `selected!` | `BULK` |
+//! | Which sessions have ended without activities: [`SessionTable::delete_ended_sessions`] | `DELETE_ENDED` | the statement of that method |
 //!
 //! [`InstanceTable::wake_if_waiting`]: super::InstanceTable::wake_if_waiting
+//! [`InstanceTable::bulk_selection`]: super::InstanceTable::bulk_selection
+//! [`SessionTable::delete_ended_sessions`]: super::SessionTable::delete_ended_sessions
 //! [`DueInstance::is_plainly_ready`]: super::DueInstance::is_plainly_ready
 //! [`ActivityTable::wake_due_activities`]: super::ActivityTable::wake_due_activities
 
@@ -23,10 +43,10 @@ mod routes;
 
 use duroxide_core::Timestamp;
 
-pub(super) use self::routes::{route_of_start, start_target};
+pub(super) use self::routes::{route_of_start, route_with, start_target};
 use super::{
-    InstanceChange, InstanceLock, InstanceRow, Lease, QueuedActivity, Readiness, RouteId, Rows, Rules,
-    Tables, is_start,
+    InstanceChange, InstanceLock, InstanceRow, Lease, QueuedActivity, QueuedMessage, Readiness, RouteId,
+    Rows, Rules, Tables, is_start,
 };
 use crate::store::{MessageKind, MessageRow, Visibility};
 
@@ -77,6 +97,12 @@ impl InstanceRow {
         self.readiness = Readiness::waits_for_message();
     }
 
+    /// Whether these messages, all of them visible, let the instance be claimed once nobody holds it: an instance that was never
+    /// started needs its start.
+    pub(super) fn can_run_with<'a>(&self, visible: impl IntoIterator<Item = &'a QueuedMessage>) -> bool {
+        visible.into_iter().any(|message| self.known || message.is_start())
+    }
+
     /// Whether a claim that accepts its route takes it.
     pub(super) fn is_ready(&self) -> bool {
         matches!(self.readiness, Readiness::Ready { .. })
@@ -99,7 +125,7 @@ impl QueuedActivity {
     }
 
     /// Whether a claim that accepts its lane and its session takes it.
-    pub(super) fn is_ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         self.waits_until.is_none()
     }
 }
@@ -113,54 +139,37 @@ impl<T: Tables> Rules<T> {
             row.readiness = Readiness::locked_until(lock.lease.until);
             return Ok(true);
         }
-        if row.known {
-            self.decide_known(row)?;
-            return Ok(true);
-        }
-        self.decide_mailbox(row)
-    }
-
-    fn decide_known(&mut self, row: &mut InstanceRow) -> Rows<()> {
         if !self.tables.has_messages(row.number)? {
             row.readiness = Readiness::waits_for_message();
-        } else if self.tables.has_visible(row.number, self.now)? {
-            row.route = Some(self.route_of_known(row)?);
-            self.make_ready(row)?;
-        } else {
-            let until = self.tables.next_visible(row.number, self.now)?;
-            row.readiness = Readiness::Waiting { until };
+            return Ok(row.known || self.tables.has_activities(row.number)?);
         }
-        Ok(())
+        if self.has_work(row)? {
+            row.route = Some(self.route_of(row)?);
+            self.make_ready(row)?;
+            return Ok(true);
+        }
+        let until = self.tables.next_visible(row.number, self.now)?;
+        if row.known || self.tables.has_start(row.number)? {
+            row.readiness = Readiness::Waiting { until };
+        } else {
+            self.decide_orphan(row, until)?;
+        }
+        Ok(true)
     }
 
-    /// An instance that was never started is ready only with its start, so stray messages are never candidates (16.11).
-    fn decide_mailbox(&mut self, row: &mut InstanceRow) -> Rows<bool> {
-        let number = row.number;
-        if !self.tables.has_messages(number)? {
-            row.readiness = Readiness::waits_for_message();
-            return self.tables.has_activities(number);
-        }
-        if self.tables.has_visible_start(number, self.now)? {
-            row.route = Some(self.route_of_mailbox(number)?);
-            self.make_ready(row)?;
-            return Ok(true);
-        }
-        let next_visible = self.tables.next_visible(number, self.now)?;
-        if self.tables.has_start(number)? {
-            row.readiness = Readiness::Waiting { until: next_visible };
-            return Ok(true);
-        }
+    /// Decides readiness of a mailbox whose messages wait for a start that was not sent (16.11).
+    fn decide_orphan(&mut self, row: &mut InstanceRow, next_visible: Option<Timestamp>) -> Rows<()> {
         let ttl = self.options.orphan_message_ttl;
-        let too_old = self.tables.oldest_message(number)?.map(|since| since.saturating_add(ttl));
+        let too_old = self.tables.oldest_message(row.number)?.map(|since| since.saturating_add(ttl));
         let until = next_visible.into_iter().chain(too_old).min();
-        if self.tables.has_other_than_queue(number)? {
+        if self.tables.has_other_than_queue(row.number)? {
             row.readiness = Readiness::Waiting { until };
         } else {
             let number = self.number_of_ready(row)?;
             row.route = None;
             row.readiness = Readiness::Stray { number, until };
         }
-        Ok(true)
+        Ok(())
     }
 
     /// A stray mailbox that gets its start is new among the ready instances.
@@ -198,7 +207,7 @@ impl<T: Tables> Rules<T> {
         Ok(())
     }
 
-    /// Whether the messages of an instance let it be claimed.
+    /// [`InstanceRow::can_run_with`] its visible messages. Stray messages are therefore never candidates (16.11).
     fn has_work(&mut self, row: &InstanceRow) -> Rows<bool> {
         if row.known {
             self.tables.has_visible(row.number, self.now)

@@ -144,8 +144,10 @@ impl<T: Tables> Rules<T> {
 
     /// The end of an instance, if the round that was just stored has ended it.
     fn ended_by(&mut self, held: &Loaded, round: &PreparedRound) -> Option<Ended> {
-        let end = round.end().filter(|_| held.row.execution_id == round.execution.execution_id)?;
-        held.execution.as_ref().filter(|execution| execution.last_event_id == end)?;
+        let last_event_id = held.execution.as_ref()?.last_event_id;
+        if !round.has_ended(held.row.execution_id, last_event_id) {
+            return None;
+        }
         let (custom_status, custom_status_version) =
             self.tables.custom_status_at_hand(held.row.number)?.unwrap_or_default();
         Some(Ended { custom_status, custom_status_version })

@@ -16,6 +16,6 @@ pub use self::{
         CONTINUED_AS_NEW, ExecutionRow, Extent, InstanceLock, InstanceRow, Lease, Loaded, RUNNING, Readiness,
         Route, RouteId, is_end_of_execution, is_end_of_instance,
     },
-    message::{BatchBound, QueuedMessage, VisibleMessages, is_start},
+    message::{BatchBound, QueuedMessage, VisibleMessages, is_start, still_hidden},
     removal::{ExecutionAge, Removal},
 };

@@ -1,8 +1,11 @@
 //! Operations that change a store, prepared on the caller's thread.
 
+mod profile;
+
 use std::time::Duration;
 
-use super::{ActivityRow, EventRow, MessageRow, NodeRow, PreparedRound, StateChange};
+pub use self::profile::{OpClass, OpProfile, Payload, Watched};
+use super::{ActivityRow, Ended, EventRow, MessageRow, NodeRow, PreparedRound, StateChange};
 use crate::{ClaimToken, DeleteInstanceResult, InstanceFilter, NodeId, PruneOptions, PruneResult};
 
 /// One operation. An engine checks everything before its first write, so that a refused operation changes
@@ -83,11 +86,9 @@ pub enum Op {
         /// Sessions without activity for this long are left alone.
         idle_timeout: Duration,
     },
-    /// [`Provider::cleanup_orphaned_sessions`](crate::Provider::cleanup_orphaned_sessions).
-    CleanupSessions {
-        /// Sessions without activity for this long count as idle.
-        idle_timeout: Duration,
-    },
+    /// [`Provider::cleanup_orphaned_sessions`](crate::Provider::cleanup_orphaned_sessions): sessions whose lease has ended and that no
+    /// queued activity needs. How long they were idle does not matter: the lease of an idle session is not renewed.
+    CleanupSessions,
     /// [`Provider::set_max_attempts`](crate::Provider::set_max_attempts).
     SetMaxAttempts(u32),
     /// [`ProviderAdmin::delete_instances_atomic`](crate::ProviderAdmin::delete_instances_atomic).
@@ -176,77 +177,13 @@ impl Readies {
 impl Op {
     /// Whether clients may wait for what it changes, in this process or in another one.
     pub fn is_watched(&self) -> bool {
-        match self {
-            Self::CommitRound(round) => round.is_worth_telling(),
-            Self::Append { .. }
-            | Self::DeleteInstances { .. }
-            | Self::DeleteTree { .. }
-            | Self::DeleteBulk(_) => true,
-            // What these leave for a turn, that turn's round tells of.
-            Self::AbandonInstance { .. }
-            | Self::RenewInstance { .. }
-            | Self::AckActivity { .. }
-            | Self::AbandonActivity { .. }
-            | Self::RenewActivity { .. }
-            | Self::DeadLetterActivity { .. }
-            | Self::EnqueueMessage(_)
-            | Self::StartIfNew(_)
-            | Self::EnqueueActivity(_)
-            | Self::RenewSessions { .. }
-            | Self::CleanupSessions { .. }
-            | Self::SetMaxAttempts(_)
-            | Self::Prune { .. }
-            | Self::PruneBulk { .. }
-            | Self::RemoveRows { .. }
-            | Self::RetryDeadLetter { .. }
-            | Self::DiscardDeadLetter { .. }
-            | Self::JoinNode(_)
-            | Self::RenewNodes { .. }
-            | Self::EndNode { .. } => false,
-        }
+        self.profile().watched.is_watched()
     }
 
     /// Which queues this operation may fill.
     pub fn readies(&self) -> Readies {
-        match self {
-            Self::CommitRound(_) | Self::RetryDeadLetter { .. } | Self::EndNode { .. } => {
-                Readies { instances: true, activities: true }
-            }
-            // An append gives a mailbox its history, and a delete frees what a turn holds that its parent will never call.
-            Self::AbandonInstance { .. }
-            | Self::AckActivity { .. }
-            | Self::EnqueueMessage(_)
-            | Self::StartIfNew(_)
-            | Self::Append { .. }
-            | Self::DeleteInstances { .. }
-            | Self::DeleteTree { .. }
-            | Self::DeleteBulk(_) => Readies { instances: true, activities: false },
-            Self::AbandonActivity { .. } | Self::EnqueueActivity(_) | Self::CleanupSessions { .. } => {
-                Readies { instances: false, activities: true }
-            }
-            Self::RenewInstance { .. }
-            | Self::RenewActivity { .. }
-            | Self::DeadLetterActivity { .. }
-            | Self::RenewSessions { .. }
-            | Self::SetMaxAttempts(_)
-            | Self::Prune { .. }
-            | Self::PruneBulk { .. }
-            | Self::RemoveRows { .. }
-            | Self::DiscardDeadLetter { .. }
-            | Self::JoinNode(_)
-            | Self::RenewNodes { .. } => Readies::default(),
-        }
+        self.profile().readies
     }
-}
-
-/// What an engine knows of an instance that a round has ended. Beside the last event of that round it makes exactly what
-/// [`StoreReader::status`](super::StoreReader::status) says from now on: see [`PreparedRound::status_after`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    /// The custom status.
-    pub custom_status: Option<String>,
-    /// How often it was set.
-    pub custom_status_version: u64,
 }
 
 /// How an instance was started, as it is stored.

@@ -2,7 +2,7 @@
 
 use duroxide_core::{Event, WorkItem};
 
-use super::{ActivityRow, Ended, EventRow, MessageRow, Refusal, StateChange, StoredStatus};
+use super::{ActivityRow, EventRow, MessageRow, Refusal, StateChange, StoredStatus};
 use crate::rules::is_end_of_instance;
 use crate::{ActivityStop, ExecutionMetadata, Round, ScheduledActivityIdentifier, ScheduledTimerIdentifier};
 
@@ -22,31 +22,6 @@ pub struct PreparedRound {
 }
 
 impl PreparedRound {
-    /// Whether the round changes something of its instance that a client can wait for: an execution ended, or the custom
-    /// status or a value of the instance is another.
-    pub fn is_worth_telling(&self) -> bool {
-        let ends = self.next.is_some() || self.execution.metadata.status.is_some();
-        ends || !self.execution.changes.is_empty()
-    }
-
-    /// The id of its last event, if it ends its instance and not only an execution.
-    pub fn end(&self) -> Option<u64> {
-        let status = self.execution.metadata.status.as_deref();
-        let ended = self.next.is_none() && status.is_some_and(is_end_of_instance);
-        self.execution.events.iter().map(|event| event.event_id).max().filter(|_| ended)
-    }
-
-    /// The status of its instance since it was committed, for a round that [`Ended`] it.
-    pub fn status_after(&self, ended: &Ended) -> StoredStatus {
-        let last = self.execution.events.iter().max_by_key(|event| event.event_id);
-        StoredStatus {
-            execution_id: self.execution.execution_id,
-            terminal_event: last.map(|event| event.data.clone()),
-            custom_status: ended.custom_status.clone(),
-            custom_status_version: ended.custom_status_version,
-        }
-    }
-
     /// A round in the form a store keeps.
     ///
     /// # Errors
@@ -80,6 +55,50 @@ impl PreparedRound {
             cancelled_timers: round.cancelled_timers.clone(),
         })
     }
+}
+
+/// What a client that waits for an instance is told of a round: nothing, that the instance has changed, or its end.
+impl PreparedRound {
+    /// Whether the round changes something of its instance that a client can wait for: an execution ended, or the custom
+    /// status or a value of the instance is another.
+    pub fn is_worth_telling(&self) -> bool {
+        let ends = self.next.is_some() || self.execution.metadata.status.is_some();
+        ends || !self.execution.changes.is_empty()
+    }
+
+    /// The id of its last event, if it ends its instance and not only an execution.
+    pub fn end(&self) -> Option<u64> {
+        let status = self.execution.metadata.status.as_deref();
+        let ended = self.next.is_none() && status.is_some_and(is_end_of_instance);
+        self.execution.events.iter().map(|event| event.event_id).max().filter(|_| ended)
+    }
+
+    /// Whether the round, just stored, has ended its instance: the current execution is still the one that it ended, and has
+    /// no later event.
+    pub fn has_ended(&self, execution_id: u64, last_event_id: u64) -> bool {
+        execution_id == self.execution.execution_id && self.end() == Some(last_event_id)
+    }
+
+    /// The status of its instance since it was committed, for a round that [`Ended`] it.
+    pub fn status_after(&self, ended: &Ended) -> StoredStatus {
+        let last = self.execution.events.iter().max_by_key(|event| event.event_id);
+        StoredStatus {
+            execution_id: self.execution.execution_id,
+            terminal_event: last.map(|event| event.data.clone()),
+            custom_status: ended.custom_status.clone(),
+            custom_status_version: ended.custom_status_version,
+        }
+    }
+}
+
+/// What an engine knows of an instance that a round has ended. Beside the last event of that round it makes exactly what
+/// [`StoreReader::status`](super::StoreReader::status) says from now on: see [`PreparedRound::status_after`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The custom status.
+    pub custom_status: Option<String>,
+    /// How often it was set.
+    pub custom_status_version: u64,
 }
 
 /// The changes that a round makes to one execution.

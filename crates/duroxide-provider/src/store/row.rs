@@ -77,6 +77,30 @@ pub enum MessageKind {
     Other,
 }
 
+impl MessageKind {
+    /// The number under which tables store the kind. Starts have the lowest numbers, so that an index finds them.
+    pub const fn number(self) -> i64 {
+        match self {
+            Self::Start => 0,
+            Self::ContinueAsNew => 1,
+            Self::Queue => 2,
+            Self::Timer => 3,
+            Self::Other => 4,
+        }
+    }
+
+    /// The kind that is stored under a number. An unknown number, as a later version may store, is [`Self::Other`].
+    pub const fn of_number(number: i64) -> Self {
+        match number {
+            0 => Self::Start,
+            1 => Self::ContinueAsNew,
+            2 => Self::Queue,
+            3 => Self::Timer,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// When a row becomes visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
@@ -273,4 +297,15 @@ impl ActivityRow {
 /// Events and work items are plain data with text keys, for which `serde_json` cannot fail.
 fn to_json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_of_message_is_read_as_it_was_stored() {
+        let kinds = (0..=MessageKind::Other.number()).map(MessageKind::of_number);
+        assert!(kinds.enumerate().all(|(number, kind)| kind.number() == number as i64));
+    }
 }

@@ -8,7 +8,7 @@ use duroxide_core::{KvEntry, Timestamp};
 
 pub use self::copy::CopySource;
 use super::EventRow;
-use crate::{DeadLetter, VersionTriple};
+use crate::{DeadLetter, VersionTriple, rules::Lease};
 
 /// The whole content of a store. Two engines that were given the same operations have equal snapshots (apart
 /// from tokens).
@@ -58,6 +58,12 @@ pub struct LockSnapshot {
     pub token: String,
     /// When its lease ends.
     pub until: Timestamp,
+}
+
+impl From<&Lease> for LockSnapshot {
+    fn from(lease: &Lease) -> Self {
+        Self { token: lease.token.clone(), until: lease.until }
+    }
 }
 
 /// One execution.

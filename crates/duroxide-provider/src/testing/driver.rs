@@ -344,6 +344,6 @@ fn sessions(dice: &mut Dice) -> Step {
         let owners = vec![["w1", "w2"][usize::try_from(dice.roll(2)).unwrap()].to_owned()];
         Op::RenewSessions { owners, extend_for: Duration::from_secs(5), idle_timeout }
     } else {
-        Op::CleanupSessions { idle_timeout }
+        Op::CleanupSessions
     })
 }

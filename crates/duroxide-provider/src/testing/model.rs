@@ -1,8 +1,16 @@
 //! A model of storage: the oracle that other engines are compared with.
 //!
-//! It is written from the promises at the top of [`rules`](crate::rules), never from the rules' code, and shares nothing
-//! with that code: only rows as callers prepare them, and what a fetch says of its own filter. So a rule that is wrong differs from the model instead of being wrong everywhere. It is plain and slow:
-//! it has no indexes, it looks at every row, and it cannot roll back.
+//! It is written from the promises at the top of [`rules`](crate::rules), never from the rules' code, so a rule that is wrong
+//! differs from the model instead of being wrong everywhere. It is plain and slow: it has no indexes, it looks at every row, and it
+//! cannot roll back.
+//!
+//! A mistake in what the model shares with the stores would not be found by comparing them. It shares:
+//!
+//! * the order of the steps of a transaction ([`TransactionSteps`]) and the facts of an operation ([`Op::profile`]), among them
+//!   whether a round is worth telling;
+//! * what a fetch or a query says of its own filter (`holds_back`, `matches`);
+//! * rows as callers prepare them, and how the texts in them are read: `calling_parent`, `pending_info`, `recorded_at_ms`;
+//! * the form of a lock token, the limits in `store/bounds.rs`, and the types of requests and answers.
 
 mod activities;
 mod admin;
@@ -177,7 +185,7 @@ impl ModelEngine {
             Op::RenewSessions { owners, extend_for, idle_timeout } => {
                 Ok(self.renew_sessions(owners, *extend_for, *idle_timeout, handed_in))
             }
-            Op::CleanupSessions { .. } => Ok(self.clean_up_sessions()),
+            Op::CleanupSessions => Ok(self.clean_up_sessions()),
             Op::SetMaxAttempts(max_attempts) => {
                 self.max_attempts = *max_attempts;
                 Ok(Answer::Done)

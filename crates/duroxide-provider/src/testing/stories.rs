@@ -209,6 +209,7 @@ macro_rules! engine_stories {
             ];
             inspection: [
                 the_queued_work_of_an_instance_is_shown,
+                the_handler_that_a_claim_asks_for_is_shown,
                 the_holder_of_a_session_is_shown,
                 the_activities_and_timers_of_an_instance_are_shown,
                 only_the_first_messages_of_a_long_mailbox_are_shown,

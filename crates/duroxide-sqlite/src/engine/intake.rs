@@ -44,7 +44,9 @@ impl SqliteEngine {
             ([row], Some(error)) => vec![self.rules.refuse_intake(row, error)?],
             (rows, _) => self.rules.take_in(rows)?,
         };
-        intake::delete_up_to(self.db(), last)?;
+        if let Some(last) = last {
+            intake::delete_up_to(self.db(), last)?;
+        }
         Ok(TakenOver { rows: rows.len(), more: intake::has_rows(self.db())?, dead_letters })
     }
 }

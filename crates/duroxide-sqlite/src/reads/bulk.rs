@@ -9,17 +9,26 @@ use duroxide_provider::{
 };
 use rusqlite::Row;
 
-use crate::db::{Db, micros, unsigned};
+use crate::{
+    db::{Db, micros, unsigned},
+    tables::instances::is_end_of_instance,
+};
 
-/// Ended roots, or with `?1` all known instances: `is_end_of_instance` of the rules in SQL.
+/// Ended roots, or with `?1` all known instances.
 macro_rules! selected {
     () => {
-        "SELECT instance.id, instance.instance_id FROM instance
+        concat!(
+            "SELECT instance.id, instance.instance_id FROM instance
     LEFT JOIN execution
         ON execution.instance = instance.id AND execution.execution_id = instance.execution_id
     WHERE known = 1
-      AND (?1 OR (instance.parent IS NULL AND execution.status NOT IN ('Running', 'ContinuedAsNew')))
-      AND (?2 IS NULL OR (execution.status NOT IN ('Running', 'ContinuedAsNew') AND execution.completed_at < ?2))"
+      AND (?1 OR (instance.parent IS NULL AND ",
+            is_end_of_instance!("execution.status"),
+            "))
+      AND (?2 IS NULL OR (",
+            is_end_of_instance!("execution.status"),
+            " AND execution.completed_at < ?2))"
+        )
     };
 }
 const ALL: &str = concat!(selected!(), " ORDER BY instance.id LIMIT ?3");

@@ -16,7 +16,7 @@ columns!(span as span_columns:
 );
 /// The lowest and the highest number of the messages that were visible at once.
 const SPAN: &str = concat!("SELECT ", span_columns!());
-/// Messages of clients behind a number, up to a limit.
+/// Messages of clients behind a number, up to a limit: `QueuedMessage::is_from_client` in SQL.
 const COUNT_BEHIND: &str = "SELECT count(*) FROM (SELECT 1 FROM message
     WHERE instance = ?1 AND due_at = 0 AND seq > ?2 AND kind > 1 AND key IS NULL LIMIT ?3)";
 

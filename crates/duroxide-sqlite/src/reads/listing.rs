@@ -20,7 +20,7 @@ pub(super) use index_choice::stored_time;
 pub(crate) use pending::count as count_pending;
 
 /// The columns that [`Found::read`] reads.
-macro_rules! columns {
+macro_rules! info_columns {
     () => {
         "id, instance_id, execution_id, name, version, status, created_at, updated_at, parent,
         (SELECT output FROM execution
@@ -32,8 +32,9 @@ macro_rules! columns {
     };
 }
 
-const COLUMNS: &str = columns!();
-const BY_ID: &str = concat!("SELECT ", columns!(), " FROM instance WHERE instance_id = ?1 AND known = 1");
+const COLUMNS: &str = info_columns!();
+const BY_ID: &str =
+    concat!("SELECT ", info_columns!(), " FROM instance WHERE instance_id = ?1 AND known = 1");
 
 /// The ids of all instances, or of those with a status, newest first.
 pub(crate) fn ids(db: &Db, status: Option<&str>) -> Result<Vec<String>, StoreFailure> {

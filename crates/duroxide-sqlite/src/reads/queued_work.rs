@@ -5,19 +5,18 @@ use std::collections::BTreeSet;
 use duroxide_core::Timestamp;
 use duroxide_provider::{
     QueuedWork,
-    rules::{Lane, QueuedActivity, QueuedMessage, SessionRow, WorkRows},
+    rules::{Lane, QueuedActivity, QueuedMessage, Route, SessionRow, WorkRows},
     store::StoreFailure,
 };
 
 use crate::{
     db::{Db, TRIPLE, number, triple, unsigned},
-    tables::{activities, dead_letters, instances, mailboxes, nodes, sessions},
+    tables::{activities, dead_letters, dictionary::Entry, instances, mailboxes, nodes, sessions},
 };
 
 const PINNED: &str = "SELECT major, minor, patch FROM execution WHERE instance = ?1 AND execution_id = ?2";
 const MESSAGES: &str = "SELECT count(*) FROM message WHERE instance = ?1";
 const ACTIVITIES: &str = "SELECT count(*) FROM activity WHERE instance = ?1";
-const LANE: &str = "SELECT tag, activity_name FROM lane WHERE id = ?1";
 
 /// By the keys of the instance, its messages, activities and dead letters; `None` if there is nothing.
 pub(crate) fn read(db: &Db, instance: &str, now: Timestamp) -> Result<Option<QueuedWork>, StoreFailure> {
@@ -28,6 +27,7 @@ pub(crate) fn read(db: &Db, instance: &str, now: Timestamp) -> Result<Option<Que
     let id = row.number;
     let activities = with_lanes(db, activities::first(db, id, QueuedWork::LIMIT)?)?;
     let rows = WorkRows {
+        route: row.route.map(|route| Route::load(db, number(route.0))).transpose()?.flatten(),
         pinned: db
             .first(PINNED, [row.number, row.execution_id].map(number), |row| triple(row, TRIPLE))?
             .flatten(),
@@ -74,10 +74,8 @@ fn sessions_of(db: &Db, activities: &[(QueuedActivity, Lane)]) -> Result<Vec<Ses
 
 fn with_lanes(db: &Db, activities: Vec<QueuedActivity>) -> Result<Vec<(QueuedActivity, Lane)>, StoreFailure> {
     let in_lane = |activity: QueuedActivity| {
-        let lane = db.first(LANE, [number(activity.lane.0)], |row| {
-            Ok(Lane { tag: row.get("tag")?, name: row.get("activity_name")? })
-        })?;
-        Ok((activity, lane.unwrap_or_default()))
+        let lane = Lane::load(db, number(activity.lane.0))?.unwrap_or_default();
+        Ok((activity, lane))
     };
     activities.into_iter().map(in_lane).collect()
 }

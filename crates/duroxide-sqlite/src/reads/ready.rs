@@ -7,12 +7,14 @@ use duroxide_provider::{
 
 use rusqlite::Row;
 
-use crate::db::{Db, TRIPLE, limit, time, triple, unsigned};
+use crate::{
+    db::{Db, TRIPLE, limit, time, triple, unsigned},
+    tables::mailboxes::OLDEST,
+};
 
 const ROUTES: &str = "SELECT id, name, version, major, minor, patch FROM route";
 const ON_ROUTE: &str = "SELECT ready, id, instance_id FROM instance
     WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT ?2";
-const SINCE: &str = "SELECT min(max(enqueued_at, due_at)) FROM message WHERE instance = ?1";
 const CANCELLED: &str =
     "SELECT 1 FROM message WHERE instance = ?1 AND substr(data, 1, length(?2)) = ?2 LIMIT 1";
 const LANES: &str = "SELECT id, tag, activity_name FROM lane";
@@ -49,7 +51,7 @@ pub(crate) fn instances(
 }
 
 fn describe(db: &Db, id: i64, instance: String, needs: InstanceNeeds) -> Result<ReadyInstance, StoreFailure> {
-    let since: Option<Option<i64>> = db.value(SINCE, [id])?;
+    let since: Option<Option<i64>> = db.value(OLDEST, [id])?;
     Ok(ReadyInstance {
         instance,
         needs,

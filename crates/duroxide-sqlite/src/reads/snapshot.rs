@@ -1,9 +1,12 @@
 //! The whole content of a store, for invariant checks and comparisons.
 
 use duroxide_core::Timestamp;
-use duroxide_provider::store::{
-    ActivitySnapshot, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot, StoreFailure,
-    StoreSnapshot,
+use duroxide_provider::{
+    rules::still_hidden,
+    store::{
+        ActivitySnapshot, ExecutionSnapshot, InstanceSnapshot, LockSnapshot, MessageSnapshot, StoreFailure,
+        StoreSnapshot,
+    },
 };
 use rusqlite::Row;
 
@@ -100,7 +103,7 @@ fn executions(db: &Db, id: i64) -> Result<Vec<ExecutionSnapshot>, StoreFailure> 
 fn message(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<MessageSnapshot> {
     Ok(MessageSnapshot {
         due_at_ms: time(row.get("due_at")?).as_millis(),
-        hidden_until: still_hidden(row.get("hidden_until")?, now),
+        hidden_until: still_hidden(time(row.get("hidden_until")?), now),
         attempt_count: count(row.get("attempts")?),
         locked: row.get("held")?,
         key: row.get("key")?,
@@ -112,17 +115,13 @@ fn activity(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<ActivitySnapshot>
     Ok(ActivitySnapshot {
         execution_id: unsigned(row.get("execution_id")?),
         activity_id: unsigned(row.get("activity_id")?),
-        hidden_until: still_hidden(row.get("hidden_until")?, now),
+        hidden_until: still_hidden(time(row.get("hidden_until")?), now),
         attempt_count: count(row.get("attempt_count")?),
         lock: lock(row)?,
         claimed: row.get("claimed")?,
         stop_requested: row.get("stop_requested")?,
         data: lossy_text(row, "whole_data")?,
     })
-}
-
-fn still_hidden(until: i64, now: Timestamp) -> Timestamp {
-    Some(time(until)).filter(|until| *until > now).unwrap_or_default()
 }
 
 /// The lock of an instance or activity.

@@ -13,7 +13,7 @@ use super::listing::stored_time;
 use crate::{
     columns::columns,
     db::{Db, ONLY, TRIPLE, lossy_text, micros, time, triple, unsigned},
-    tables::{instances::stray_route, payloads::whole_data},
+    tables::{instances::stray_route, mailboxes::waits_since, payloads::whole_data},
 };
 
 // By position, because every instance is read. When an instance ended is looked up only if that may be in the period: a
@@ -32,9 +32,12 @@ const READY_BY_ROUTE: &str = concat!(
     stray_route!(),
     " GROUP BY route"
 );
-const OLDEST_ON_ROUTE: &str = "SELECT (SELECT min(max(enqueued_at, due_at)) FROM message
-        WHERE message.instance = instance.id)
-    FROM instance INDEXED BY instance_ready WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT 1";
+const OLDEST_ON_ROUTE: &str = concat!(
+    "SELECT (SELECT min(",
+    waits_since!(),
+    ") FROM message WHERE message.instance = instance.id)
+    FROM instance INDEXED BY instance_ready WHERE route = ?1 AND ready IS NOT NULL ORDER BY ready LIMIT 1"
+);
 /// A locked instance waits for the end of its lease.
 const LOCKED_BY_ROUTE: &str = concat!(
     "SELECT coalesce(route, ",

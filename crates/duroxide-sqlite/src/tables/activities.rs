@@ -147,7 +147,8 @@ impl ActivityTable for SqliteTables {
             activity_id: number(activity.activity_id),
             lane: number(activity.lane.0),
             session_id: &activity.session_id,
-            ready: READY,
+            wake_at: activity.waits_until.map(micros),
+            ready: activity.is_ready().then_some(READY),
             data: &*split.data,
             payload: split.payload,
         } "ON CONFLICT (instance, execution_id, activity_id) DO NOTHING");
@@ -195,8 +196,7 @@ impl ActivityTable for SqliteTables {
             lost: activity.losses.lost,
             blamed: activity.losses.blamed,
             wake_at: activity.waits_until.map(micros),
-            // An activity that is not ready has a time at which it becomes ready.
-            ready: activity.waits_until.is_none().then_some(READY),
+            ready: activity.is_ready().then_some(READY),
         });
         written.map(|_| ())
     }

@@ -7,10 +7,7 @@ use duroxide_provider::{
 };
 use rusqlite::Row;
 
-use super::{
-    SqliteTables,
-    mailboxes::{kind_number, kind_of},
-};
+use super::SqliteTables;
 use crate::{
     columns::{columns, insert},
     db::{Db, count, limit, lossy_text, micros, number, time, unsigned},
@@ -52,7 +49,7 @@ fn read_origin(row: &Row<'_>) -> rusqlite::Result<Origin> {
         DeadLetterQueue::Orchestrator => {
             let kind: Option<i64> = row.get(dead_letter::kind)?;
             Origin::Message {
-                kind: kind.map_or(MessageKind::Other, kind_of),
+                kind: kind.map_or(MessageKind::Other, MessageKind::of_number),
                 key: row.get(dead_letter::key)?,
             }
         }
@@ -102,7 +99,7 @@ fn queue_of(number: i64) -> DeadLetterQueue {
 impl DeadLetterTable for SqliteTables {
     fn insert_dead_letter(&mut self, row: &DeadLetterRow) -> Rows<u64> {
         let (kind, key, activity) = match &row.origin {
-            Origin::Message { kind, key } => (Some(kind_number(*kind)), key.as_ref(), None),
+            Origin::Message { kind, key } => (Some(kind.number()), key.as_ref(), None),
             Origin::Activity { execution_id, activity_id, lane, session_id } => {
                 (None, None, Some((number(*execution_id), number(*activity_id), number(lane.0), session_id)))
             }

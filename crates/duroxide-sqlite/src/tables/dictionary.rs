@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A value that is stored once.
-pub(super) trait Entry: Clone + Eq + Hash {
+pub(crate) trait Entry: Clone + Eq + Hash {
     /// The key of this value, if it is stored.
     fn find(&self, db: &Db) -> Rows<Option<i64>>;
 

@@ -35,6 +35,14 @@ pub(crate) use stray_route;
 
 pub(crate) const STRAYS: i64 = stray_route!();
 
+/// `is_end_of_instance` of the rules in SQL, for a status that may be NULL: then this is NULL, too.
+macro_rules! is_end_of_instance {
+    ($status:literal) => {
+        concat!($status, " NOT IN ('Running', 'ContinuedAsNew')")
+    };
+}
+pub(crate) use is_end_of_instance;
+
 const BY_NUMBER: &str = concat!("SELECT ", instance_columns!(), " FROM instance WHERE id = ?1");
 const AFTER: &str =
     concat!("SELECT ", instance_columns!(), " FROM instance WHERE id > ?1 ORDER BY id LIMIT ?2");
@@ -194,6 +202,12 @@ fn stored_extent(extent: Option<&Extent>) -> (Option<i64>, Option<i64>, Option<i
     }
 }
 
+/// Whether a row differs from an empty mailbox in its route and readiness only.
+fn is_new_mailbox(row: &InstanceRow) -> bool {
+    let mailbox = InstanceRow::mailbox(row.number, &row.id, row.created_at);
+    *row == InstanceRow { route: row.route, readiness: row.readiness, ..mailbox }
+}
+
 impl InstanceTable for SqliteTables {
     fn instance(&mut self, id: u64) -> Rows<Option<InstanceRow>> {
         match self.cache.instance(id) {
@@ -231,8 +245,10 @@ impl InstanceTable for SqliteTables {
         Ok(())
     }
 
+    /// Columns that a new mailbox has the defaults in are left out.
     fn insert_instance(&mut self, row: &InstanceRow) -> Rows<bool> {
-        let (route, ready, _) = stored_readiness(row);
+        debug_assert!(is_new_mailbox(row), "{row:?}");
+        let (route, ready, wake_at) = stored_readiness(row);
         let inserted = insert!(self.db, instance {
             id: number(row.number),
             instance_id: &row.id,
@@ -240,6 +256,7 @@ impl InstanceTable for SqliteTables {
             updated_at: micros(row.updated_at),
             route: route,
             ready: ready,
+            wake_at: wake_at,
         } "ON CONFLICT (instance_id) DO NOTHING");
         let is_new = inserted? > 0;
         if is_new {
@@ -286,5 +303,23 @@ impl InstanceTable for SqliteTables {
 
     fn bulk_selection(&mut self, filter: &InstanceFilter, running_too: bool) -> Rows<Vec<(u64, String)>> {
         crate::reads::bulk::select(&self.db, filter, running_too)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duroxide_provider::rules::{CONTINUED_AS_NEW, RUNNING, is_end_of_instance};
+
+    use crate::db::{Db, ONLY};
+
+    #[test]
+    fn sql_takes_the_same_statuses_for_ended_as_the_rules() {
+        let db = Db::empty().unwrap();
+        for status in [RUNNING, CONTINUED_AS_NEW, "Completed", "Failed", ""] {
+            let ended: Option<bool> = db
+                .first(concat!("SELECT ", is_end_of_instance!("?1")), [status], |row| row.get(ONLY))
+                .unwrap();
+            assert_eq!(ended, Some(is_end_of_instance(status)), "{status}");
+        }
     }
 }

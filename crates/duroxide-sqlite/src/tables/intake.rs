@@ -22,14 +22,14 @@ pub(crate) fn has_rows(db: &Db) -> Rows<bool> {
     Ok(db.first(HAS_ROWS, [], |_| Ok(()))?.is_some())
 }
 
-/// The oldest rows, up to [`INTAKE_BYTES_MAX`] bytes, and the number of the last of them.
-pub(crate) fn oldest(db: &Db, max: usize) -> Rows<(i64, Vec<IntakeRow>)> {
-    let (mut last, mut bytes) = (i64::MIN, 0_usize);
+/// The oldest rows, up to [`INTAKE_BYTES_MAX`] bytes, and the number of the last of them, if there are any.
+pub(crate) fn oldest(db: &Db, max: usize) -> Rows<(Option<i64>, Vec<IntakeRow>)> {
+    let (mut last, mut bytes) = (None, 0_usize);
     let rows = db.all_while(OLDEST, [limit(max)], |row| {
         if bytes >= INTAKE_BYTES_MAX {
             return Ok(None);
         }
-        last = row.get(intake::number)?;
+        last = Some(row.get(intake::number)?);
         let row = read(row)?;
         bytes = bytes.saturating_add(row.data.len());
         Ok(Some(row))

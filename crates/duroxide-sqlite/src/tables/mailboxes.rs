@@ -16,6 +16,22 @@ use crate::{
 columns!(message as message_columns: seq, due_at, kind, key, enqueued_at, hidden_until, attempt_count, mark,
     data = whole_data!("message"));
 
+/// `QueuedMessage::is_visible` in SQL, at the time in this parameter. A visible queue message may still wait behind a hidden one.
+macro_rules! is_visible {
+    ($now:literal) => {
+        concat!("due_at <= ", $now, " AND hidden_until <= ", $now)
+    };
+}
+pub(super) use is_visible;
+
+/// `QueuedMessage::waits_since` in SQL.
+macro_rules! waits_since {
+    () => {
+        "max(enqueued_at, due_at)"
+    };
+}
+pub(crate) use waits_since;
+
 /// Whether the lock of its instance holds a message, ended or not: [`Extent::holds`] in SQL.
 macro_rules! held {
     () => {
@@ -39,11 +55,14 @@ macro_rules! holds_back {
     };
 }
 const HIDDEN_QUEUE: &str = concat!("SELECT 1 FROM message WHERE ", holds_back!(), " LIMIT 1");
-/// The messages that a claim may take: [`QueuedMessage::is_visible`] and not [`QueuedMessage::waits_behind`] in SQL. The subquery for a hidden queue message runs for the first queue message only.
-macro_rules! is_visible {
+/// The messages that a claim may take: [`QueuedMessage::is_visible`] and not [`QueuedMessage::waits_behind`] in SQL. The
+/// subquery for a hidden queue message runs for the first queue message only.
+macro_rules! may_be_claimed {
     () => {
         concat!(
-            "instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2
+            "instance = ?1 AND ",
+            is_visible!("?2"),
+            "
       AND (kind <> 2 OR (seq < (SELECT seq FROM message WHERE ",
             holds_back!(),
             " ORDER BY seq LIMIT 1)) IS NOT FALSE)"
@@ -57,19 +76,23 @@ const VISIBLE: &str = concat!(
     ", EXISTS (SELECT 1 FROM message WHERE ",
     holds_back!(),
     ") FROM message WHERE ",
-    is_visible!(),
+    may_be_claimed!(),
     " ORDER BY due_at, seq"
 );
 const HIDES_A_QUEUE: usize = message::COUNT;
-const HAS_VISIBLE: &str = concat!("SELECT 1 FROM message WHERE ", is_visible!(), " LIMIT 1");
+const HAS_VISIBLE: &str = concat!("SELECT 1 FROM message WHERE ", may_be_claimed!(), " LIMIT 1");
 /// Names its index: by the primary key SQLite would look at every message that is no start.
-const HAS_VISIBLE_START: &str = "SELECT 1 FROM message INDEXED BY message_start
-    WHERE instance = ?1 AND due_at <= ?2 AND hidden_until <= ?2 AND kind <= 1 LIMIT 1";
+const HAS_VISIBLE_START: &str = concat!(
+    "SELECT 1 FROM message INDEXED BY message_start WHERE instance = ?1 AND ",
+    is_visible!("?2"),
+    " AND kind <= 1 LIMIT 1"
+);
 const FIRST_VISIBLE_START: &str = concat!(
     "SELECT ",
     message_columns!(),
-    " FROM message INDEXED BY message_start WHERE instance = ?1 AND kind <= 1 AND kind = ?2 AND due_at <= ?3 AND hidden_until <= ?3
-    ORDER BY due_at, seq LIMIT 1"
+    " FROM message INDEXED BY message_start WHERE instance = ?1 AND kind <= 1 AND kind = ?2 AND ",
+    is_visible!("?3"),
+    " ORDER BY due_at, seq LIMIT 1"
 );
 const FIRST_START: &str = concat!(
     "SELECT ",
@@ -84,12 +107,15 @@ const NEXT_DUE: &str =
     "SELECT due_at FROM message WHERE instance = ?1 AND due_at > ?2 ORDER BY due_at LIMIT 1";
 const NEXT_SHOWN: &str =
     concat!("SELECT min(hidden_until) FROM message WHERE instance = ?1 AND ", is_hidden!());
-const OLDEST: &str = "SELECT min(max(enqueued_at, due_at)) FROM message WHERE instance = ?1";
+pub(crate) const OLDEST: &str = concat!("SELECT min(", waits_since!(), ") FROM message WHERE instance = ?1");
 const WAITING_SINCE: &str = concat!(
     "SELECT ",
     message_columns!(),
-    " FROM message WHERE instance = ?1 AND max(enqueued_at, due_at) <= ?2
-    ORDER BY max(enqueued_at, due_at), due_at, seq"
+    " FROM message WHERE instance = ?1 AND ",
+    waits_since!(),
+    " <= ?2 ORDER BY ",
+    waits_since!(),
+    ", due_at, seq"
 );
 pub(crate) const ALL: &str =
     concat!("SELECT ", message_columns!(), " FROM message WHERE instance = ?1 ORDER BY due_at, seq");
@@ -140,33 +166,11 @@ const COUNT_AT_ONCE: &str = concat!(count_attempt!(), at_once!());
 const COUNT_DUE: &str = concat!(count_attempt!(), became_due!());
 const COUNT_MARKED: &str = concat!(count_attempt!(), marked!());
 
-/// A kind as it is stored.
-pub(super) const fn kind_number(kind: MessageKind) -> i64 {
-    match kind {
-        MessageKind::Start => 0,
-        MessageKind::ContinueAsNew => 1,
-        MessageKind::Queue => 2,
-        MessageKind::Timer => 3,
-        MessageKind::Other => 4,
-    }
-}
-
-/// A stored kind.
-pub(super) const fn kind_of(number: i64) -> MessageKind {
-    match number {
-        0 => MessageKind::Start,
-        1 => MessageKind::ContinueAsNew,
-        2 => MessageKind::Queue,
-        3 => MessageKind::Timer,
-        _ => MessageKind::Other,
-    }
-}
-
 pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<QueuedMessage> {
     Ok(QueuedMessage {
         number: unsigned(row.get(message::seq)?),
         due_at: time(row.get(message::due_at)?),
-        kind: kind_of(row.get(message::kind)?),
+        kind: MessageKind::of_number(row.get(message::kind)?),
         key: row.get(message::key)?,
         enqueued_at: time(row.get(message::enqueued_at)?),
         hidden_until: time(row.get(message::hidden_until)?),
@@ -209,7 +213,7 @@ impl MailboxTable for SqliteTables {
             instance: number(instance),
             due_at: micros(message.due_at),
             seq: number(message.number),
-            kind: kind_number(message.prepared.kind),
+            kind: message.prepared.kind.number(),
             key: &message.prepared.key,
             enqueued_at: micros(message.enqueued_at),
             data: &*split.data,
@@ -243,7 +247,7 @@ impl MailboxTable for SqliteTables {
         kind: MessageKind,
         now: Timestamp,
     ) -> Rows<Option<QueuedMessage>> {
-        self.db.first(FIRST_VISIBLE_START, (number(instance), kind_number(kind), micros(now)), read)
+        self.db.first(FIRST_VISIBLE_START, (number(instance), kind.number(), micros(now)), read)
     }
 
     fn first_start(&mut self, instance: u64) -> Rows<Option<String>> {
@@ -366,7 +370,7 @@ impl MailboxTable for SqliteTables {
         self.cache.mailbox_changed(instance);
         let (instance, due_at, seq) = key(instance, message);
         let written = update!(self.db, message [instance: instance, due_at: due_at, seq: seq] {
-            kind: kind_number(message.kind),
+            kind: message.kind.number(),
             hidden_until: micros(message.hidden_until),
             attempt_count: message.attempts,
             mark: message.mark.map(number),

@@ -9,6 +9,7 @@ use duroxide_provider::{
 use super::{
     SqliteTables,
     instances::{STRAYS, stray_route},
+    mailboxes::is_visible,
 };
 use crate::{
     columns::columns,
@@ -38,7 +39,9 @@ macro_rules! is_plainly_ready {
             stray_route!(),
             " AND status IS NOT 'ContinuedAsNew'
         AND EXISTS (SELECT 1 FROM message WHERE message.instance = instance.id
-            AND due_at <= ?1 AND hidden_until <= ?1 AND kind <> 2)"
+            AND ",
+            is_visible!("?1"),
+            " AND kind <> 2)"
         )
     };
 }

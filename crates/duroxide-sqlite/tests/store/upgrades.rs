@@ -44,26 +44,46 @@ const SOLE: &str = "UPDATE instance SET batch = -7, batch_due_at = 0, batch_seq 
 const WHOLE: &str = "UPDATE instance SET batch = -7, batch_due_at = -1, batch_seq = 3;
     UPDATE message SET attempt_count = 0, batch = NULL;";
 
-/// The last schema whose rows are written here. Those of a later one are made of them by its migrations.
-const WRITTEN: usize = 9;
+/// The last schema that wrote such rows. In the file of a later one they are as its migrations have changed them.
+const BATCHES: usize = 9;
+/// The same rows as every schema from 10 on writes them: the lock names its messages by the time of the claim and the highest number,
+/// and their attempt is counted when it ends.
+const VISIBLE: &str = "
+    INSERT INTO route (id, name, version) VALUES (1, 'Pay', '1.0.0');
+    INSERT INTO instance (id, instance_id, known, name, version, status, created_at, updated_at, route, wake_at,
+            lock_token, lock_until, lease, extent_at, extent_up_to)
+        VALUES (1, 'order-1', 1, 'Pay', '1.0.0', 'Running', 1000, 1000, 1, {until},
+            '1-0000000000000000000000000000000a', {until}, 5000000, 1000, 3);
+    INSERT INTO execution (instance, execution_id, status, started_at) VALUES (1, 1, 'Running', 1000);
+    INSERT INTO message (instance, due_at, seq, kind, enqueued_at, data) VALUES
+        (1, 0, 2, 4, 1000, {raised}), (1, 0, 3, 4, 1000, {raised}), (1, 0, 4, 4, 1000, {raised});
+    UPDATE sequence SET next = 8;";
+/// The lock of a part of the mailbox marks its messages.
+const WITH_MARK: &str = "UPDATE instance SET extent_mark = 7, extent_at = NULL, extent_up_to = NULL;
+    UPDATE message SET mark = 7 WHERE seq <= 3;";
 /// From schema 6 on the large text of a queued row was kept under the number of the row.
 const APART: &str = "INSERT INTO message (instance, due_at, seq, kind, enqueued_at, data) VALUES (1, 0, 5, 4, 1000, '');
     INSERT INTO activity (id, instance, execution_id, activity_id, lane, ready, data) VALUES (6, 1, 1, 2, 1, 1, '');
     INSERT INTO lane (id, activity_name) VALUES (1, 'Charge');
     INSERT INTO payload (id, data) VALUES (5, {raised}), (6, {activity});";
 
-/// Writes a file of an earlier schema; `rows_after` come after those of every file.
+/// Writes a file of an earlier schema with the rows of schemas up to [`BATCHES`]; `rows_after` come after those of every file.
 fn write_file(path: &Path, schema: usize, rows_after: &str) {
+    write_rows(path, schema, schema.min(BATCHES), [MARKED, rows_after]);
+}
+
+/// Writes a file of an earlier schema, with rows as the schema `written` wrote them.
+fn write_rows(path: &Path, schema: usize, written: usize, [rows, rows_after]: [&str; 2]) {
     let conn = Connection::open(path).unwrap();
-    for migration in &MIGRATIONS[..schema.min(WRITTEN)] {
+    for migration in &MIGRATIONS[..written] {
         conn.execute_batch(migration).unwrap();
     }
     let raised = serde_json::to_string(&raise("order-1", "1")).unwrap();
     let until = START.saturating_add(LEASE).as_micros().to_string();
-    let rows = MARKED.replace("{raised}", &format!("'{raised}'")).replace("{until}", &until);
+    let rows = rows.replace("{raised}", &format!("'{raised}'")).replace("{until}", &until);
     conn.execute_batch(&rows).unwrap();
     conn.execute_batch(rows_after).unwrap();
-    for migration in &MIGRATIONS[schema.min(WRITTEN)..schema] {
+    for migration in &MIGRATIONS[written..schema] {
         conn.execute_batch(migration).unwrap();
     }
     conn.pragma_update(None, "application_id", i32::from_be_bytes(*b"dur5")).unwrap();
@@ -78,12 +98,15 @@ fn messages(store: &mut Store) -> Vec<(u32, bool)> {
 }
 
 fn each_schema_and_lock(mut check: impl FnMut(Store, usize)) {
-    let locks = [(1, "", 2), (7, SOLE, 1), (8, WHOLE, 2)];
-    for (first, held, taken) in locks {
+    let locks =
+        [(1, "", 2), (7, SOLE, 1), (8, WHOLE, 2)].map(|(first, held, taken)| (first, MARKED, held, taken));
+    let extents = ["", WITH_MARK].map(|held| (BATCHES + 1, VISIBLE, held, 2));
+    for (first, rows, held, taken) in locks.into_iter().chain(extents) {
         for schema in first..=MIGRATIONS.len() {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("store.db");
-            write_file(&path, schema, held);
+            let written = if rows == MARKED { schema.min(BATCHES) } else { schema };
+            write_rows(&path, schema, written, [rows, held]);
             check(Store::file(&path), taken);
         }
     }
@@ -103,6 +126,17 @@ fn schema(path: &Path) -> BTreeSet<String> {
     let definitions = others.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
     parts.extend(definitions.map(|sql| sql.split_whitespace().collect::<Vec<_>>().join(" ")));
     parts
+}
+
+/// A new migration makes an earlier schema of the one before it, whose file has to be among those that are opened here.
+#[test]
+fn every_schema_but_the_current_one_is_opened_here() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("new.db");
+    drop(Store::file(&path));
+    let conn = Connection::open(&path).unwrap();
+    let current: i64 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(MIGRATIONS.len() as i64 + 1, current);
 }
 
 #[test]

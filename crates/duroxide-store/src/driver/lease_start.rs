@@ -46,51 +46,9 @@ impl LeaseAllowance {
 
     /// The operation with this allowance, if it gives a lease.
     pub(super) fn applied_to(self, op: &Op) -> Cow<'_, Op> {
-        let longer = lease_of(op).and_then(|lease| Some(lease.saturating_add(self.beside(lease)?)));
-        longer.map_or(Cow::Borrowed(op), |lease| Cow::Owned(with_lease(op, lease)))
+        let longer = op.profile().lease.and_then(|lease| Some(lease.saturating_add(self.beside(lease)?)));
+        longer.map_or(Cow::Borrowed(op), |lease| Cow::Owned(op.clone().with_lease(lease)))
     }
-}
-
-/// The length of the lease that an operation gives.
-fn lease_of(op: &Op) -> Option<Duration> {
-    match op {
-        Op::RenewInstance { extend_for, .. }
-        | Op::RenewActivity { extend_for, .. }
-        | Op::RenewSessions { extend_for, .. } => Some(*extend_for),
-        Op::CommitRound(_)
-        | Op::AbandonInstance { .. }
-        | Op::AckActivity { .. }
-        | Op::AbandonActivity { .. }
-        | Op::DeadLetterActivity { .. }
-        | Op::EnqueueMessage(_)
-        | Op::StartIfNew(_)
-        | Op::EnqueueActivity(_)
-        | Op::Append { .. }
-        | Op::CleanupSessions { .. }
-        | Op::SetMaxAttempts(_)
-        | Op::DeleteInstances { .. }
-        | Op::DeleteTree { .. }
-        | Op::DeleteBulk(_)
-        | Op::Prune { .. }
-        | Op::PruneBulk { .. }
-        | Op::RemoveRows { .. }
-        | Op::RetryDeadLetter { .. }
-        | Op::DiscardDeadLetter { .. }
-        | Op::JoinNode(_)
-        | Op::RenewNodes { .. }
-        | Op::EndNode { .. } => None,
-    }
-}
-
-fn with_lease(op: &Op, lease: Duration) -> Op {
-    let mut op = op.clone();
-    if let Op::RenewInstance { extend_for, .. }
-    | Op::RenewActivity { extend_for, .. }
-    | Op::RenewSessions { extend_for, .. } = &mut op
-    {
-        *extend_for = lease;
-    }
-    op
 }
 
 impl StoreDriver {
@@ -106,7 +64,8 @@ impl StoreDriver {
         let allowance = self.lease_allowance;
         let is_late = |lease: Duration| allowance.is_exceeded(took, lease);
         let asked = jobs.iter().filter(|job| !job.is_unattended()).map(Job::op);
-        let mut renewals: Vec<Op> = asked.filter(|op| lease_of(op).is_some_and(is_late)).cloned().collect();
+        let mut renewals: Vec<Op> =
+            asked.filter(|op| op.profile().lease.is_some_and(is_late)).cloned().collect();
         renewals.extend(self.machine.instances.renewals(&outcome.instances, is_late));
         renewals.extend(self.machine.activities.renewals(&outcome.activities, is_late));
         for op in renewals {

@@ -289,11 +289,8 @@ impl Provider for StoreProvider {
         self.submitter.apply("renew_session_lock", Ok(op)).await.map(count)
     }
 
-    async fn cleanup_orphaned_sessions(&self, idle_timeout: Duration) -> Result<usize, ProviderError> {
-        self.submitter
-            .apply("cleanup_orphaned_sessions", Ok(Op::CleanupSessions { idle_timeout }))
-            .await
-            .map(count)
+    async fn cleanup_orphaned_sessions(&self, _idle_timeout: Duration) -> Result<usize, ProviderError> {
+        self.submitter.apply("cleanup_orphaned_sessions", Ok(Op::CleanupSessions)).await.map(count)
     }
 
     // ---- reads ----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use duroxide_provider::{
     InstanceWatch, StatusSnapshot,
-    store::{Answer, Op, StoredStatus},
+    store::{Answer, Op, StoredStatus, Watched},
 };
 use tokio::sync::Notify;
 
@@ -62,8 +62,8 @@ impl Watchers {
 
     /// Notifies the watchers of the instances that a committed operation changed.
     pub(crate) fn tell_of(&self, op: &Op, answer: &Answer) {
-        match op {
-            Op::CommitRound(round) => {
+        match op.profile().watched {
+            Watched::Round(round) => {
                 // Most rounds change nothing that a client can wait for, and each notified client reads the store.
                 if let Answer::RoundCommitted { instance, ended } = answer
                     && round.is_worth_telling()
@@ -74,33 +74,15 @@ impl Watchers {
                     }
                 }
             }
-            Op::EnqueueMessage(start) | Op::StartIfNew(start) => {
+            Watched::Begins(start) => {
                 if matches!(answer, Answer::Begun) {
                     self.note_begun(&start.instance);
                 }
             }
-            Op::Append { instance, .. } => self.tell(instance),
-            // The answer has only numbers, and deletes are rare.
-            Op::DeleteInstances { .. } | Op::DeleteTree { .. } | Op::DeleteBulk(_) => self.tell_all(),
-            // Nothing that a client can wait for. The rows that `RemoveRows` removes were invisible already.
-            Op::AbandonInstance { .. }
-            | Op::RenewInstance { .. }
-            | Op::AckActivity { .. }
-            | Op::AbandonActivity { .. }
-            | Op::RenewActivity { .. }
-            | Op::DeadLetterActivity { .. }
-            | Op::EnqueueActivity(_)
-            | Op::RenewSessions { .. }
-            | Op::CleanupSessions { .. }
-            | Op::SetMaxAttempts(_)
-            | Op::Prune { .. }
-            | Op::PruneBulk { .. }
-            | Op::RemoveRows { .. }
-            | Op::RetryDeadLetter { .. }
-            | Op::DiscardDeadLetter { .. }
-            | Op::JoinNode(_)
-            | Op::RenewNodes { .. }
-            | Op::EndNode { .. } => {}
+            Watched::Instance(instance) => self.tell(instance),
+            // These are rare.
+            Watched::Unknown => self.tell_all(),
+            Watched::Nothing => {}
         }
     }
 

@@ -12,7 +12,7 @@ use crate::tables::PostgresTables;
 use crate::{
     connection::{Parameter, Query, parameters},
     fault::Trouble,
-    record::{Message, kind_number, read_all},
+    record::{Message, read_all},
     value::{Columns, limit, micros, number, time},
 };
 
@@ -62,7 +62,7 @@ const HAS_VISIBLE_START: &str = "SELECT 1 FROM {s}.message WHERE instance = $1 A
 const FIRST_START: &str = "SELECT data FROM {s}.message WHERE instance = $1 AND kind <= 1
     ORDER BY kind, due_at, number LIMIT 1";
 const HAS_MESSAGES: &str = "SELECT 1 FROM {s}.message WHERE instance = $1 LIMIT 1";
-/// No mailbox has more messages than there are numbers from its first to its last one, so most need not be counted.
+/// `QueuedMessage::is_from_client` in SQL. No mailbox has more messages than there are numbers from its first to its last one, so most need not be counted.
 const HOLDS_OF_CLIENTS: &str = "SELECT 1 FROM {s}.message WHERE instance = $1
     AND due_at = 0 AND kind > 1 AND key IS NULL
     AND (SELECT max(number) - min(number) FROM {s}.message WHERE instance = $1 AND due_at = 0) >= $2
@@ -144,7 +144,7 @@ impl LargeMailbox<'_> {
         kind: MessageKind,
         now: Timestamp,
     ) -> Result<Option<QueuedMessage>, Trouble> {
-        let rows = self.rows(FIRST_VISIBLE_START, parameters![micros(now), kind_number(kind)])?;
+        let rows = self.rows(FIRST_VISIBLE_START, parameters![micros(now), kind.number()])?;
         Ok(read_all::<Message>(&rows)?.into_iter().next().map(|message| message.queued))
     }
 
@@ -235,7 +235,7 @@ impl LargeMailbox<'_> {
         let parameters = parameters![
             micros(message.due_at),
             number(message.number),
-            kind_number(message.kind),
+            message.kind.number(),
             i64::from(message.attempts),
             message.mark.map(number),
             micros(message.hidden_until),

@@ -6,7 +6,6 @@ use duroxide_provider::store::{MessageRow, Readies};
 use crate::{
     connection::{Frame, Query, parameters},
     fault::Trouble,
-    record::kind_number,
     tables::PostgresTables,
     value::{Columns, micros},
 };
@@ -55,7 +54,7 @@ impl PostgresTables {
             WAKE,
             parameters![
                 message.instance.clone(),
-                kind_number(message.kind),
+                message.kind.number(),
                 message.key.clone(),
                 message.data.clone(),
                 now.map(micros),

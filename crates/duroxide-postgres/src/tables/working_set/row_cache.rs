@@ -15,7 +15,7 @@ use std::{
 };
 
 use duroxide_provider::{
-    rules::{InstanceRow, LaneId, Readiness, RouteId},
+    rules::{InstanceRow, LaneId, Readiness, RouteId, is_end_of_execution},
     store::Readies,
 };
 
@@ -228,7 +228,7 @@ impl RowCache {
 
     fn insert_activity(&mut self, cached: CachedActivity) {
         let queued = &cached.activity.queued;
-        if queued.waits_until.is_none() {
+        if queued.is_ready() {
             match queued.session_id {
                 None => _ = self.ready_activities.insert((queued.lane, queued.number)),
                 // Who owns a session is not known here.
@@ -259,7 +259,7 @@ impl CachedInstance {
         if set.mailboxes.get(&number) != Some(&Mailbox::Whole) {
             return None;
         }
-        let is_over = row.status.as_deref().is_some_and(|status| status != RUNNING) && messages.is_empty();
+        let is_over = row.status.as_deref().is_some_and(is_end_of_execution) && messages.is_empty();
         if is_over || messages.iter().any(|message| !message.has_data) {
             return None;
         }
@@ -284,6 +284,3 @@ impl CachedInstance {
         })
     }
 }
-
-/// The status of an execution that has not ended.
-const RUNNING: &str = "Running";

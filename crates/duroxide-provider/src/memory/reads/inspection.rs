@@ -25,6 +25,7 @@ impl MemoryTables {
         let sessions = activities.iter().filter_map(|(one, _)| self.sessions.get(one.session_id.as_ref()?));
         let rows = WorkRows {
             row: row.clone(),
+            route: row.route.and_then(|RouteId(id)| self.routes.value(id)).cloned(),
             pinned: self.current_execution(row).and_then(|execution| execution.pinned),
             messages: messages.map(Message::whole).collect(),
             messages_total: self.messages.of(row.number).count() as u64,

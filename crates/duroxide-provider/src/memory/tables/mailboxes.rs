@@ -69,11 +69,6 @@ impl Message {
     fn readable(&self) -> QueuedMessage {
         if self.row.item.is_some() { self.row.clone() } else { self.whole() }
     }
-
-    /// Whether clients send such messages. What the runtime sends has a key, or a time at which it is due.
-    fn is_from_client(&self) -> bool {
-        self.row.key.is_none() && self.row.due_at == Timestamp::ZERO && !self.row.is_start()
-    }
 }
 
 /// Every entry begins with the instance.
@@ -130,7 +125,7 @@ impl Index<MessageKey, Message> for MailboxIndex {
 
 impl MailboxIndex {
     fn file_new(&mut self, instance: u64, message: &Message) {
-        if message.is_from_client() {
+        if message.row.is_from_client() {
             *self.from_clients.entry(instance).or_default() += 1;
         }
         if let Some(key) = &message.row.key {
@@ -140,7 +135,7 @@ impl MailboxIndex {
     }
 
     fn unfile(&mut self, instance: u64, message: &Message) {
-        if message.is_from_client()
+        if message.row.is_from_client()
             && let Some(count) = self.from_clients.get_mut(&instance)
         {
             *count -= 1;

@@ -7,8 +7,11 @@ use duroxide_core::Timestamp;
 use crate::{
     DeadLetter, InstanceNeeds, QueuedActivityInfo, QueuedMessageInfo, QueuedWork, SessionLease,
     VersionTriple, WorkLock,
-    rules::{InstanceRow, Lane, Lease, QueuedActivity, QueuedMessage, SessionRow, readiness::start_target},
-    store::{MessageKind, StartTarget, StoredNode},
+    rules::{
+        InstanceRow, Lane, Lease, QueuedActivity, QueuedMessage, Route, SessionRow, readiness::route_with,
+        still_hidden,
+    },
+    store::StoredNode,
 };
 
 /// The rows of one instance or mailbox that [`QueuedWork`] is made of.
@@ -16,6 +19,8 @@ use crate::{
 pub struct WorkRows {
     /// The instance.
     pub row: InstanceRow,
+    /// Its stored route.
+    pub route: Option<Route>,
     /// The version that its current execution is pinned to.
     pub pinned: Option<VersionTriple>,
     /// Its first messages by position, with their JSON: no more than are shown.
@@ -37,7 +42,8 @@ pub struct WorkRows {
 impl WorkRows {
     /// What these rows show at this time.
     pub fn show(self, now: Timestamp) -> QueuedWork {
-        let mut work = QueuedWork { now_ms: now.as_millis(), needs: self.needs(), ..QueuedWork::default() };
+        let mut work =
+            QueuedWork { now_ms: now.as_millis(), needs: self.needs(now), ..QueuedWork::default() };
         let live = self.row.lock.as_ref().filter(|lock| lock.lease.is_live(now));
         work.lock = live.map(|lock| self.lock(&lock.lease));
         work.ready_since_ms = self.ready_since(now).map(Timestamp::as_millis);
@@ -53,29 +59,34 @@ impl WorkRows {
         work
     }
 
-    /// What the next claim must accept. Of an instance that runs that never changes; else its first start says it.
-    fn needs(&self) -> InstanceNeeds {
-        let row = &self.row;
-        let pinned = self.pinned;
-        if row.known && !row.waits_for_successor() {
-            return InstanceNeeds { name: row.name.clone(), version: row.version.clone(), pinned };
+    /// What the next claim must accept: the route of an instance that is ready, else the one it would have now, or as soon as
+    /// its messages let it be claimed.
+    fn needs(&self, now: Timestamp) -> InstanceNeeds {
+        let stored = self.route.clone().filter(|_| self.row.is_ready());
+        let Route { name, version, pinned } = stored.unwrap_or_else(|| {
+            let at = self.can_run_at(now);
+            route_with(&self.row, self.pinned.filter(|_| self.row.known), self.visible(at))
+        });
+        InstanceNeeds { name, version, pinned }
+    }
+
+    /// When the messages let the instance be claimed: now, or at the earliest later time; now if they never do.
+    fn can_run_at(&self, now: Timestamp) -> Timestamp {
+        if self.row.can_run_with(self.visible(now)) {
+            return now;
         }
-        let first = |kind| self.messages.iter().find(|message| message.kind == kind);
-        let start = first(MessageKind::ContinueAsNew).or_else(|| first(MessageKind::Start));
-        match start.and_then(target) {
-            Some(StartTarget { name, version }) => InstanceNeeds { name: Some(name), version, pinned },
-            None => InstanceNeeds { name: row.name.clone(), version: row.version.clone(), pinned },
-        }
+        let can_run = self.messages.iter().filter(|message| self.row.can_run_with([*message]));
+        let later = can_run.map(QueuedMessage::visible_from).filter(|at| *at > now);
+        later.min().unwrap_or(now)
     }
 
     fn ready_since(&self, now: Timestamp) -> Option<Timestamp> {
-        let can_begin = self.row.known || self.visible(now).any(QueuedMessage::is_start);
-        let can_be_claimed = can_begin && !self.row.is_locked(now);
+        let can_be_claimed = !self.row.is_locked(now) && self.row.can_run_with(self.visible(now));
         self.visible(now).map(QueuedMessage::waits_since).min().filter(|_| can_be_claimed)
     }
 
     /// Messages that a claim may take, or has taken. A queue message waits behind an older hidden one.
-    fn visible(&self, now: Timestamp) -> impl Iterator<Item = &QueuedMessage> {
+    fn visible(&self, now: Timestamp) -> impl Iterator<Item = &QueuedMessage> + Clone {
         let hidden = self.messages.iter().filter(|message| message.holds_back(now));
         let hidden = hidden.map(|message| message.number).min();
         self.messages.iter().filter(move |message| message.is_visible(now) && !message.waits_behind(hidden))
@@ -129,16 +140,4 @@ impl WorkRows {
         let node = self.nodes.iter().find(|node| Some(node.id) == lease.node);
         WorkLock { node: node.map(|node| node.name.clone()), until_ms: lease.until.as_millis() }
     }
-}
-
-fn target(start: &QueuedMessage) -> Option<StartTarget> {
-    match &start.item {
-        Some(item) => start_target(item),
-        None => serde_json::from_str(&start.data).ok().as_ref().and_then(start_target),
-    }
-}
-
-/// A time that has passed hides nothing, whether or not it is still stored.
-fn still_hidden(until: Timestamp, now: Timestamp) -> Timestamp {
-    if until > now { until } else { Timestamp::ZERO }
 }

@@ -2,26 +2,23 @@
 
 use duroxide_core::WorkItem;
 
-use crate::rules::{InstanceRow, Route, RouteId, Rows, Rules, Tables};
+use crate::rules::{InstanceRow, QueuedMessage, Route, RouteId, Rows, Rules, Tables};
 use crate::{
     VersionTriple,
     store::{MessageKind, StartTarget},
 };
 
 impl<T: Tables> Rules<T> {
-    /// The handler that is needed next: that of the instance, or, while it waits for its successor, that of the
-    /// visible `ContinueAsNew`.
-    pub(in crate::rules) fn route_of_known(&mut self, row: &InstanceRow) -> Rows<RouteId> {
-        if row.waits_for_successor() {
-            return self.route_of_successor(row);
+    /// What a claim of this instance must accept, which has the messages for a turn.
+    pub(super) fn route_of(&mut self, row: &InstanceRow) -> Rows<RouteId> {
+        if start_kinds(row).is_empty()
+            && let Some(route) = row.route
+        {
+            return Ok(route);
         }
-        match row.route {
-            Some(route) => Ok(route),
-            None => {
-                let pinned = self.pinned(row)?;
-                self.route_of_execution(row, pinned)
-            }
-        }
+        let pinned = if row.known { self.pinned(row)? } else { None };
+        let start = self.next_start(row)?;
+        self.tables.route_id(&route(row, pinned, start))
     }
 
     /// The route of an instance whose current execution is pinned to this version.
@@ -30,27 +27,7 @@ impl<T: Tables> Rules<T> {
         row: &InstanceRow,
         pinned: Option<VersionTriple>,
     ) -> Rows<RouteId> {
-        self.tables.route_id(&Route { name: row.name.clone(), version: row.version.clone(), pinned })
-    }
-
-    /// Found anew each time: the stored route may be that of a `ContinueAsNew` that is hidden by now.
-    fn route_of_successor(&mut self, row: &InstanceRow) -> Rows<RouteId> {
-        let pinned = self.pinned(row)?;
-        match self.start_target(row.number, MessageKind::ContinueAsNew)? {
-            Some(StartTarget { name, version }) => {
-                self.tables.route_id(&Route { name: Some(name), version, pinned })
-            }
-            None => self.route_of_execution(row, pinned),
-        }
-    }
-
-    pub(in crate::rules) fn route_of_mailbox(&mut self, number: u64) -> Rows<RouteId> {
-        let continued = self.start_target(number, MessageKind::ContinueAsNew)?;
-        let start = match continued {
-            Some(start) => Some(start),
-            None => self.start_target(number, MessageKind::Start)?,
-        };
-        self.tables.route_id(&start.map(route_of_start).unwrap_or_default())
+        self.tables.route_id(&route(row, pinned, None))
     }
 
     fn pinned(&mut self, row: &InstanceRow) -> Rows<Option<VersionTriple>> {
@@ -58,13 +35,53 @@ impl<T: Tables> Rules<T> {
         Ok(current.and_then(|execution| execution.pinned))
     }
 
-    /// The handler that the first visible message of this kind asks for.
-    fn start_target(&mut self, number: u64, kind: MessageKind) -> Rows<Option<StartTarget>> {
-        let start = self.tables.first_visible_start(number, kind, self.now)?;
-        Ok(start.and_then(|start| match &start.item {
-            Some(item) => start_target(item),
-            None => serde_json::from_str(&start.data).ok().as_ref().and_then(start_target),
-        }))
+    fn next_start(&mut self, row: &InstanceRow) -> Rows<Option<StartTarget>> {
+        for kind in start_kinds(row) {
+            let start = self.tables.first_visible_start(row.number, *kind, self.now)?;
+            if let Some(target) = start.as_ref().and_then(target_of) {
+                return Ok(Some(target));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The starts that decide the route of an instance: the first visible one of the first of these kinds of which one is visible and
+/// can be decoded.
+fn start_kinds(row: &InstanceRow) -> &'static [MessageKind] {
+    if !row.known {
+        &[MessageKind::ContinueAsNew, MessageKind::Start]
+    } else if row.waits_for_successor() {
+        // Looked up each time: the stored route may be that of a `ContinueAsNew` that is hidden by now.
+        &[MessageKind::ContinueAsNew]
+    } else {
+        &[]
+    }
+}
+
+/// The route of an instance with these messages, all of them visible and by position: [`Rules::route_of`] without tables.
+pub(in crate::rules) fn route_with<'a>(
+    row: &InstanceRow,
+    pinned: Option<VersionTriple>,
+    visible: impl Iterator<Item = &'a QueuedMessage> + Clone,
+) -> Route {
+    let first = |kind: &MessageKind| visible.clone().find(|message| message.kind == *kind);
+    let start = start_kinds(row).iter().find_map(|kind| first(kind).and_then(target_of));
+    route(row, pinned, start)
+}
+
+/// `start`: the start that decides the route, if one does.
+fn route(row: &InstanceRow, pinned: Option<VersionTriple>, start: Option<StartTarget>) -> Route {
+    match start {
+        Some(StartTarget { name, version }) => Route { name: Some(name), version, pinned },
+        None => Route { name: row.name.clone(), version: row.version.clone(), pinned },
+    }
+}
+
+fn target_of(start: &QueuedMessage) -> Option<StartTarget> {
+    match &start.item {
+        Some(item) => start_target(item),
+        None => serde_json::from_str(&start.data).ok().as_ref().and_then(start_target),
     }
 }
 

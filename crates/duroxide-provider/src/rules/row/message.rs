@@ -41,7 +41,12 @@ impl QueuedMessage {
 
     /// Whether the message is visible: due, and not hidden.
     pub fn is_visible(&self, now: Timestamp) -> bool {
-        self.due_at <= now && self.hidden_until <= now
+        self.visible_from() <= now
+    }
+
+    /// From when on the message is visible: it is due, and no longer hidden.
+    pub fn visible_from(&self) -> Timestamp {
+        self.due_at.max(self.hidden_until)
     }
 
     /// Whether this is a hidden queue message. Younger queue messages of its instance wait behind it, or a backoff would break
@@ -65,10 +70,20 @@ impl QueuedMessage {
         Arrival { number: self.number, enqueued_at: self.enqueued_at, due_at: self.due_at }
     }
 
+    /// Whether clients send such messages. What the runtime sends has a key, or a time at which it is due.
+    pub fn is_from_client(&self) -> bool {
+        self.key.is_none() && self.due_at == Timestamp::ZERO && !self.is_start()
+    }
+
     /// Whether the message can begin an execution.
     pub fn is_start(&self) -> bool {
         is_start(self.kind)
     }
+}
+
+/// Until when a row is hidden. A time that has passed hides nothing, whether or not it is still stored.
+pub fn still_hidden(until: Timestamp, now: Timestamp) -> Timestamp {
+    if until > now { until } else { Timestamp::ZERO }
 }
 
 /// Whether a message of this kind can begin an execution.

@@ -88,7 +88,8 @@ impl IntakeRow {
     /// # Errors
     /// What is wrong with the row.
     pub fn check(&self) -> Result<(), InvalidIntake> {
-        let is_start = self.kind == Self::START;
+        let kind = self.known_kind()?;
+        let is_start = kind == Kind::Start;
         let id_bytes_max = if is_start { MAX_NAME_BYTES } else { MAX_ADDRESSED_ID_BYTES };
         check_not_empty("instance id", &self.instance_id)?;
         check_size("instance id", self.instance_id.len(), id_bytes_max)?;
@@ -96,12 +97,20 @@ impl IntakeRow {
         if let Some(limit) = RuntimeLimits::default().max_payload_bytes {
             check_size("data", self.data.len(), limit)?;
         }
-        match self.kind.as_str() {
-            Self::START => self.check_start(),
-            Self::RAISE | Self::ENQUEUE if self.version.is_some() => {
+        match kind {
+            Kind::Start => self.check_start(),
+            Kind::Raise | Kind::Enqueue if self.version.is_some() => {
                 Err(invalid("only a start has a version".to_owned()))
             }
-            Self::RAISE | Self::ENQUEUE => Ok(()),
+            Kind::Raise | Kind::Enqueue => Ok(()),
+        }
+    }
+
+    fn known_kind(&self) -> Result<Kind, InvalidIntake> {
+        match self.kind.as_str() {
+            Self::START => Ok(Kind::Start),
+            Self::RAISE => Ok(Kind::Raise),
+            Self::ENQUEUE => Ok(Kind::Enqueue),
             kind => Err(invalid(format!("'{kind}' is no kind: write start, raise or enqueue"))),
         }
     }
@@ -125,8 +134,8 @@ impl IntakeRow {
     pub fn message(&self) -> Result<MessageRow, InvalidIntake> {
         self.check()?;
         let (instance, name, data) = (self.instance_id.clone(), self.name.clone(), self.data.clone());
-        let item = match self.kind.as_str() {
-            Self::START => WorkItem::StartOrchestration {
+        let item = match self.known_kind()? {
+            Kind::Start => WorkItem::StartOrchestration {
                 instance,
                 orchestration: name,
                 input: TracedInput { input: data, context: None }.into_text(),
@@ -136,20 +145,28 @@ impl IntakeRow {
                 parent_execution_id: None,
                 execution_id: INITIAL_EXECUTION_ID,
             },
-            Self::RAISE => WorkItem::ExternalRaised { instance, name, data },
-            _ => WorkItem::QueueMessage { instance, name, data },
+            Kind::Raise => WorkItem::ExternalRaised { instance, name, data },
+            Kind::Enqueue => WorkItem::QueueMessage { instance, name, data },
         };
         MessageRow::new(item, None).map_err(|refusal| invalid(refusal.to_string()))
     }
 
-    /// What a dead letter says of the row's kind.
+    /// What a dead letter says of the row's kind, which may be unknown.
     pub(crate) fn message_kind(&self) -> MessageKind {
-        match self.kind.as_str() {
-            Self::START => MessageKind::Start,
-            Self::ENQUEUE => MessageKind::Queue,
-            _ => MessageKind::Other,
+        match self.known_kind() {
+            Ok(Kind::Start) => MessageKind::Start,
+            Ok(Kind::Enqueue) => MessageKind::Queue,
+            Ok(Kind::Raise) | Err(_) => MessageKind::Other,
         }
     }
+}
+
+/// What a row asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Start,
+    Raise,
+    Enqueue,
 }
 
 fn invalid(message: String) -> InvalidIntake {

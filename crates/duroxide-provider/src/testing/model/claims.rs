@@ -68,7 +68,7 @@ impl ModelEngine {
             if is_suspect && claimed.items.len() >= fetch.free_slots {
                 break;
             }
-            instance.ready = None;
+            instance.claimed_as = instance.ready.take().map(|(_, needs)| needs).unwrap_or_default();
             let batch = instance.batch(self.now, fetch.whole_mailbox);
             let readable = self.read_batch(key, &batch, &mut claimed.dead_letters);
             let is_early = !self.rounds_of.contains(&key)

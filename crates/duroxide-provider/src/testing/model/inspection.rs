@@ -13,7 +13,7 @@ use super::{
 use crate::{
     InstanceCount, InstanceNeeds, InstanceSummary, LaneSummary, QueueSummary, QueuedActivityInfo,
     QueuedMessageInfo, QueuedWork, RouteSummary, SessionLease, SummaryRequest, WorkLock,
-    store::{MessageKind, recorded_at_ms},
+    store::recorded_at_ms,
 };
 
 impl ModelEngine {
@@ -32,7 +32,7 @@ impl ModelEngine {
             self.activities.values().filter(|one| one.instance == key).collect();
         activities.sort_by_key(|activity| (activity.row.execution_id, activity.row.activity_id));
         let visible: Vec<&Message> = row.visible(now).collect();
-        work.needs = row.next_needs();
+        work.needs = row.next_needs(now);
         work.lock = row.lock.as_ref().filter(|lock| lock.is_live(now)).map(|lock| self.show_lock(lock));
         work.attempts = visible.iter().map(|message| message.attempts).max().unwrap_or_default();
         if !row.is_locked(now) && row.has_work(now) {
@@ -143,7 +143,7 @@ impl ModelEngine {
             route.oldest_ready_ms = route.oldest_ready_ms.or(oldest);
         }
         for row in self.instances.values().filter(|row| row.is_locked(now)) {
-            entry(&mut routes, &row.next_needs()).locked += 1;
+            entry(&mut routes, &row.claimed_as).locked += 1;
         }
         routes.sort();
         routes
@@ -182,21 +182,17 @@ impl ModelEngine {
 }
 
 impl Instance {
-    /// What the next claim must accept, whether or not it can be made now.
-    fn next_needs(&self) -> InstanceNeeds {
-        let pinned = self.current().and_then(|current| current.pinned);
-        let continues = self.current().is_some_and(|current| current.status == "ContinuedAsNew");
-        let first = |kind| {
-            self.messages.iter().find(|message| message.kind == kind).and_then(|one| one.start.clone())
-        };
-        let start = match !self.is_known() || continues {
-            true => first(MessageKind::ContinueAsNew).or_else(|| first(MessageKind::Start)),
-            false => None,
-        };
-        match start {
-            Some(start) => InstanceNeeds { name: Some(start.name), version: start.version, pinned },
-            None => InstanceNeeds { name: self.name.clone(), version: self.version.clone(), pinned },
+    /// What the next claim must accept: as it was found ready, else as it is now, or when the first message for a turn appears.
+    fn next_needs(&self, now: Timestamp) -> InstanceNeeds {
+        if let Some((_, needs)) = &self.ready {
+            return needs.clone();
         }
+        if self.has_work(now) {
+            return self.route(now);
+        }
+        let for_a_turn = self.messages.iter().filter(|message| self.is_known() || message.is_start());
+        let appears = for_a_turn.map(|message| message.due_at.max(message.hidden_until));
+        self.route(appears.filter(|at| *at > now).min().unwrap_or(now))
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Instance {
     pub(super) custom_status: Option<(Option<String>, u64)>,
     /// Its place among the ready instances, and what a claim must accept to take it.
     pub(super) ready: Option<(u64, InstanceNeeds)>,
+    /// What the last claim of it accepted.
+    pub(super) claimed_as: InstanceNeeds,
     /// Whether the next claim makes dead letters of its messages.
     pub(super) is_stray: bool,
     /// When to look at it again.
@@ -296,7 +298,11 @@ impl Instance {
 
     /// What is known of its end, if this round, just stored, has made it.
     pub(super) fn ended_by(&self, round: &PreparedRound) -> Option<Ended> {
-        let end = round.end().filter(|_| self.execution_id == round.execution.execution_id)?;
+        let part = &round.execution;
+        if round.next.is_some() || part.metadata.status.is_none() || self.execution_id != part.execution_id {
+            return None;
+        }
+        let end = part.events.iter().map(|event| event.event_id).max()?;
         self.current().filter(|execution| execution.is_final() && execution.last_event_id() == Some(end))?;
         let (custom_status, custom_status_version) = self.custom_status.clone().unwrap_or_default();
         Some(Ended { custom_status, custom_status_version })

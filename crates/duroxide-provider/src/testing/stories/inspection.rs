@@ -1,12 +1,12 @@
 //! What people look at to see why something does not move.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use semver::Version;
 
 use crate::{
-    InstanceCount, InstanceSummary, LaneSummary, QueuedWork, RouteSummary, SessionLease, SummaryRequest,
-    TagFilter, WorkLock,
+    HandlerCapability, InstanceCount, InstanceSummary, LaneSummary, QueuedWork, RouteSummary, SemverRange,
+    SessionLease, SummaryRequest, TagFilter, WorkLock,
     store::{ActivityFetch, Answer, InstanceFetch, MessageKind, NodeRow, Op},
     testing::{
         Scenario, Turn,
@@ -60,6 +60,34 @@ pub fn the_queued_work_of_an_instance_is_shown(mut s: Scenario) {
     s.pass(Duration::from_secs(7));
     s.promote();
     assert_eq!(work_of(&mut s, "a").ready_since_ms, Some(begin), "what was hidden is shown again");
+}
+
+/// A hidden start does not say what an instance needs as long as a claim asks for the handler of another one.
+pub fn the_handler_that_a_claim_asks_for_is_shown(mut s: Scenario) {
+    let needed = |s: &mut Scenario| work_of(s, "a").needs.name;
+    s.send(&start_of("a", "Bill", None));
+    let claim = s.claim().unwrap();
+    s.abandon(&claim, Some(Duration::from_secs(7)), true).unwrap();
+    assert_eq!(needed(&mut s).as_deref(), Some("Bill"), "nothing else can be claimed later");
+    s.send(&start_of("a", "Pay", None));
+    assert_eq!(needed(&mut s).as_deref(), Some("Pay"), "the start of Bill is hidden");
+    s.pass(Duration::from_secs(7));
+    s.promote();
+    assert_eq!(needed(&mut s).as_deref(), Some("Pay"), "the instance was ready before Bill was visible");
+    let work = work_of(&mut s, "a");
+    assert_eq!((work.ready_since_ms.is_some(), work.messages.len()), (true, 2));
+    assert!(s.claim_all(&batch_fetch_of("Bill")).items.is_empty());
+    assert_eq!(s.claim_all(&batch_fetch_of("Pay")).items.len(), 1);
+    assert_eq!(needed(&mut s).as_deref(), Some("Bill"), "the next claim finds both");
+}
+
+/// A fetch by a node that has one orchestration.
+fn batch_fetch_of(orchestration: &str) -> InstanceFetch {
+    let any = SemverRange::new(Version::new(0, 0, 0), Version::new(u64::MAX, 0, 0));
+    let supported = BTreeMap::from([(orchestration.to_owned(), vec![any])]);
+    let handlers =
+        HandlerCapability { supported_orchestrations: Some(supported), supported_activities: None };
+    InstanceFetch { handlers: Some(handlers), ..batch_fetch(1) }
 }
 
 /// A running instance needs what its execution is pinned to; its timers are due later, and its activities are where they are.

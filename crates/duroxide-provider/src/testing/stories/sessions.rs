@@ -23,7 +23,7 @@ fn renew(s: &mut Scenario, owner: &str, idle_timeout: Duration) -> usize {
 }
 
 fn clean_up(s: &mut Scenario) -> usize {
-    s.count(&Op::CleanupSessions { idle_timeout: HOUR })
+    s.count(&Op::CleanupSessions)
 }
 
 /// 13.1
