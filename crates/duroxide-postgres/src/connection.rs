@@ -1,5 +1,6 @@
 //! A connection that counts its round trips.
 
+mod clock;
 mod connect;
 mod frame;
 mod hosts;
@@ -15,6 +16,7 @@ use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 use self::patience::Patience;
 pub use self::tls::Tls;
 pub(crate) use self::{
+    clock::{NodeClock, TransactionClock},
     connect::{connect, connect_timeout},
     frame::Frame,
     parameter::Parameter,

@@ -3,6 +3,7 @@
 mod due;
 mod intake;
 mod lone_message;
+mod shared_starts;
 
 use std::{
     sync::Arc,
@@ -20,8 +21,7 @@ use duroxide_provider::{
 
 use crate::{
     OpenError, PostgresOptions, PostgresTables,
-    clock::NodeClock,
-    connection::{Query, parameters},
+    connection::{NodeClock, Query, parameters},
     fault::{Class, Trouble, fault_of, fault_of_part},
     needs::Needs,
     open::{make_tables, open, open_existing},
@@ -30,6 +30,7 @@ use crate::{
 };
 use due::Due;
 use lone_message::LoneMessages;
+use shared_starts::SharedStarts;
 
 /// A store engine on one connection to a PostgreSQL database.
 ///
@@ -50,6 +51,9 @@ pub struct PostgresEngine {
     /// What others said that they have left to be claimed. `None`: nobody said anything; the database has to be asked.
     told: Option<News>,
     due: Due,
+    shared_starts: SharedStarts,
+    /// Counts notifications.
+    told_turn: u64,
     lone_messages: LoneMessages,
     /// Whether nobody else writes: for tests.
     hears_of_ready: bool,
@@ -85,6 +89,8 @@ impl PostgresEngine {
             untold: None,
             told: None,
             due: Due::default(),
+            shared_starts: SharedStarts::default(),
+            told_turn: 0,
             lone_messages: LoneMessages::default(),
             hears_of_ready: false,
         })
@@ -187,15 +193,13 @@ impl PostgresEngine {
         if batch.operations.iter().any(|submitted| matches!(*submitted.op, Op::EndNode { .. })) {
             self.tables().floors().forget_due();
         }
-        if batch.promote && self.due.take_left() {
-            self.tables().forget_ready(Readies { instances: true, activities: false });
-        }
         let prefetched = self
             .tables()
             .prefetch(&Needs::of(batch, now), is_alone)
             .map_err(|trouble| fault_of(trouble, None))?;
         let listening = self.session.as_ref().filter(|session| session.is_listening());
-        self.rules.share_new_instances(listening.map_or(1, |session| session.claiming_processes()));
+        let claimers = listening.map(|session| session.claimers()).unwrap_or_default();
+        self.rules.share_new_instances(claimers.count > 1);
         self.rules.begin(prefetched.now).map_err(|failure| {
             let trouble = self.tables().take_trouble();
             fault_of(trouble.unwrap_or_else(|| Trouble::new(Class::Refused, failure.message)), None)
@@ -216,10 +220,12 @@ impl PostgresEngine {
     fn notification(&mut self, news: Option<News>) -> Option<Query> {
         let session = self.session.as_ref().filter(|session| session.has_peers())?;
         let news = news.into_iter().chain(self.untold).reduce(News::and)?;
+        let taker = session.claimers().taker(self.told_turn);
+        let payload = news.payload(session.id(), taker);
+        self.told_turn = self.told_turn.wrapping_add(1);
         // Taken back when the notification was sent.
         self.untold = Some(news);
-        let channel = self.options.schema.to_string();
-        Some(Query::new(NOTIFY, parameters![channel, news.payload(session.id())]))
+        Some(Query::new(NOTIFY, parameters![self.options.schema.to_string(), payload]))
     }
 
     /// A transaction that relies on the row cache fails if somebody else has changed what it was not told of. It is tried again
@@ -240,13 +246,11 @@ impl PostgresEngine {
     }
 
     fn commit(&mut self, batch: &Batch<'_>, mut done: Done, began: Instant) -> Result<Done, Fault> {
-        let news = self.news_of(&done);
-        let notification = self.notification(news);
-        let left: Vec<u64> = self.rules.left_to_others().collect();
-        if !left.is_empty() {
-            self.due.leave_to_others(began);
-        }
+        let left = self.rules.left_to_others().collect();
         self.tables().leave_to_others(left);
+        let news = self.news_of(&done);
+        self.shared_starts.leave(news.and_then(|news| news.left_elsewhere_from), began);
+        let notification = self.notification(news);
         let asks = self.clock == Clock::Caller || self.due.is_asked_by(batch);
         let committed = match self.tables().commit_and_look(done.now, asks, notification) {
             Ok(committed) => committed,
@@ -264,8 +268,7 @@ impl PostgresEngine {
                 self.due.on_clock(began, batch.now)
             }
         };
-        let left = self.due.left_on_clock(began, batch.now);
-        done.next_wake = NextWake::Known(due.into_iter().chain(left).min());
+        done.next_wake = NextWake::Known(due);
         Ok(done)
     }
 
@@ -316,9 +319,8 @@ impl StoreEngine for PostgresEngine {
             return Ok(Some(now));
         }
         let asked_at = Instant::now();
-        let left = self.due.left_on_clock(asked_at, now);
         if self.clock == Clock::Database && self.due.is_fresh() {
-            return Ok(self.due.on_clock(asked_at, now).into_iter().chain(left).min());
+            return Ok(self.due.on_clock(asked_at, now));
         }
         let next = self.rules.next_wake()?;
         let here = match self.clock {
@@ -326,14 +328,20 @@ impl StoreEngine for PostgresEngine {
             Clock::Caller => now,
         };
         self.due.learn(asked_at, next.map(|at| at.saturating_since(here)));
-        Ok(next.map(|at| on_callers_clock(at, here, now)).into_iter().chain(left).min())
+        Ok(next.map(|at| on_callers_clock(at, here, now)))
     }
 
     fn changed_elsewhere(&mut self) -> Result<bool, StoreFailure> {
         let session = self.session.as_ref();
         let is_told = session.is_some_and(|session| session.is_listening());
         let interval = if is_told { POLL_INTERVAL } else { self.options.poll_interval };
-        let news = session.and_then(|session| session.take_news());
+        let now = Instant::now();
+        let mut news = session.and_then(|session| session.take_news());
+        self.shared_starts.hear(news.unwrap_or_default(), now);
+        if let Some(from) = self.shared_starts.take_due(now) {
+            let due = News { instances_from: Some(from), ..News::default() };
+            news = Some(news.unwrap_or_default().and(due));
+        }
         let is_poll = self.polled_at.elapsed() >= interval;
         self.intake_due |= is_poll || session.is_some_and(|session| session.take_intake());
         if news.is_none() && !is_poll {

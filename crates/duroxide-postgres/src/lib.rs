@@ -21,7 +21,6 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod cache;
-mod clock;
 mod connection;
 mod engine;
 mod fault;

@@ -21,7 +21,7 @@ pub use self::{
     intake::{Intake, IntakeError},
 };
 use crate::{
-    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, clock::NodeClock, fault::Trouble,
+    OpenError, PostgresEngine, PostgresHealth, PostgresOptions, connection::NodeClock, fault::Trouble,
     node_locks::SessionLocks, open::open_existing, reads::health, session::Session,
 };
 

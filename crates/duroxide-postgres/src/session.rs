@@ -17,7 +17,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
         mpsc::{SyncSender, sync_channel},
     },
     thread::JoinHandle,
@@ -30,7 +30,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 pub(crate) use self::notification::News;
 use crate::{
     PostgresOptions,
-    clock::NodeClock,
+    connection::NodeClock,
     fault::{Class, Trouble},
 };
 
@@ -49,13 +49,28 @@ pub(crate) struct SessionState {
     listening: AtomicBool,
     /// Whether another process listens.
     has_peers: AtomicBool,
-    /// How many processes have nodes, this one included.
-    claiming_processes: AtomicUsize,
+    claimers: Mutex<Claimers>,
     tell: Mutex<Option<TellOfWrite>>,
     /// Dead nodes that were found; the session connection holds their locks.
     gone: Mutex<Vec<String>>,
     /// Whether locks of this process's nodes were lost and taken again since the last [`Self::take_interrupted`].
     interrupted: AtomicBool,
+}
+
+/// The processes that have nodes, in an order that all of them know. This process may have none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Claimers {
+    pub(crate) count: u64,
+    /// How many of them stand before this process.
+    pub(crate) rank: u64,
+}
+
+impl Claimers {
+    /// The process that is to claim what this one leaves, in turns.
+    pub(crate) fn taker(self, turn: u64) -> u64 {
+        let others = self.count.saturating_sub(1).max(1);
+        (self.rank + 1 + turn % others) % self.count.max(1)
+    }
 }
 
 /// A command to the thread of the session connection.
@@ -161,7 +176,7 @@ impl SessionState {
             intake: AtomicBool::new(false),
             listening: AtomicBool::new(false),
             has_peers: AtomicBool::new(false),
-            claiming_processes: AtomicUsize::new(1),
+            claimers: Mutex::default(),
             tell: Mutex::new(None),
             gone: Mutex::new(Vec::new()),
             interrupted: AtomicBool::new(false),
@@ -182,9 +197,9 @@ impl SessionState {
         self.has_peers.load(Ordering::SeqCst)
     }
 
-    /// How many processes have nodes, this one included.
-    pub(crate) fn claiming_processes(&self) -> usize {
-        self.claiming_processes.load(Ordering::SeqCst)
+    /// The processes that have nodes.
+    pub(crate) fn claimers(&self) -> Claimers {
+        *lock(&self.claimers)
     }
 
     /// What other processes have committed since the last call.
@@ -239,8 +254,8 @@ impl SessionState {
         self.has_peers.store(has_peers, Ordering::SeqCst);
     }
 
-    fn set_claiming_processes(&self, processes: usize) {
-        self.claiming_processes.store(processes, Ordering::SeqCst);
+    fn set_claimers(&self, claimers: Claimers) {
+        *lock(&self.claimers) = claimers;
     }
 
     fn note_gone(&self, node: String) {

@@ -16,7 +16,7 @@ mod removals;
 mod sessions;
 mod working_set;
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use duroxide_core::Timestamp;
 use duroxide_provider::{
@@ -39,8 +39,7 @@ use self::{
     working_set::{Numbers, RowCache, WorkingSet},
 };
 use crate::{
-    clock::{NodeClock, TransactionClock},
-    connection::{Connection, Frame, Query},
+    connection::{Connection, Frame, NodeClock, Query, TransactionClock},
     fault::Trouble,
     needs::Needs,
     session::News,
@@ -83,7 +82,7 @@ pub struct PostgresTables {
     row_cache: RowCache,
     /// What the last committed transaction has left for the row cache.
     committed: Option<WorkingSet>,
-    left_to_others: Vec<u64>,
+    left_to_others: BTreeSet<u64>,
     /// Numbers that were drawn and not used, after everything was loaded that this node has in memory.
     reserve: Numbers,
     clock: TransactionClock,
@@ -136,7 +135,7 @@ impl PostgresTables {
             floors: Floors::default(),
             row_cache: RowCache::default(),
             committed: None,
-            left_to_others: Vec::new(),
+            left_to_others: BTreeSet::new(),
             reserve: Numbers::default(),
             clock: TransactionClock::default(),
             node_clock,
@@ -203,16 +202,24 @@ impl PostgresTables {
         Ok(prefetched)
     }
 
-    /// What can be claimed of what this transaction has read or written.
+    /// What can be claimed of what this transaction has read or written. What it has read and not claimed it leaves to another
+    /// process, as it does with new instances: this node has enough to do.
     pub(crate) fn leaves_ready(&mut self) -> News {
-        let instances = self.set.instances.rows().filter_map(InstanceRow::ready_number);
+        let is_left = |row: &&InstanceRow| {
+            self.left_to_others.contains(&row.number) || !self.set.has_written_instance(row.number)
+        };
+        let (left, ready): (Vec<_>, Vec<_>) = self.set.instances.rows().partition(is_left);
+        let lowest = |rows: Vec<&InstanceRow>| rows.into_iter().filter_map(InstanceRow::ready_number).min();
         let activities = self.set.activities.rows().map(|activity| &activity.queued);
         let activities = activities.filter(|queued| queued.waits_until.is_none());
         let news = News {
-            instances_from: instances.min(),
+            instances_from: lowest(ready),
             activities_from: activities.map(|queued| queued.number).min(),
+            left_elsewhere_from: lowest(left),
+            left_here_from: None,
         };
         self.expect_ready(news);
+        self.habits.ready_instances |= news.lowest_instance().is_some();
         news
     }
 
@@ -250,7 +257,7 @@ impl PostgresTables {
 
     /// The committed transaction left these ready instances to other processes. The row cache forgets them, so that it need not
     /// be verified for every claim whether they are still there.
-    pub(crate) fn leave_to_others(&mut self, instances: Vec<u64>) {
+    pub(crate) fn leave_to_others(&mut self, instances: BTreeSet<u64>) {
         self.left_to_others = instances;
     }
 

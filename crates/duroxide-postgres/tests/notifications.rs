@@ -87,6 +87,36 @@ async fn a_transaction_notifies_once_and_only_if_another_node_may_wait() {
     assert!((1..=writes).contains(&notifications), "{notifications} of {writes} transactions");
 }
 
+/// A claim locks one row more than it takes. To tell all others of it would make them all look for one row, with every claim.
+#[tokio::test]
+async fn what_a_claim_leaves_is_left_to_one_process() {
+    let Some(server) = Server::own() else { return };
+    server.configure("log_statement = 'all'");
+    server.restart_immediately();
+    let options = fresh_options(&server);
+    let schema = options.schema.to_string();
+    let one = PostgresProvider::open(options.clone()).await.unwrap();
+    let other = PostgresProvider::open(options).await.unwrap();
+    let schema = schema.as_str();
+    let told = |log: &Log<'_>, kind: &str| {
+        log.count(|line| {
+            is_notification(line, schema) && line.rsplit("$2 = '").next().unwrap().contains(kind)
+        })
+    };
+    let starting = Log::from_now(&server);
+    for round in 0.. {
+        start(&one, &format!("left-{round}"), 3).await;
+        if told(&starting, " i") > 0 {
+            break;
+        }
+    }
+    let claiming = Log::from_now(&server);
+    assert_eq!(fetch(&other, 1, Duration::ZERO).await.len(), 1);
+    assert_eq!(fetch(&other, 1, Duration::ZERO).await.len(), 1);
+    assert!(told(&claiming, " n") > 0, "the rest is left to one process");
+    assert_eq!(told(&claiming, " i"), 0, "and not to all");
+}
+
 const LEASE: Duration = Duration::from_secs(60);
 /// Less than a store that listens lets pass until it looks by itself.
 const SOON: Duration = Duration::from_secs(20);

@@ -150,8 +150,9 @@ fn an_event_of_a_node_that_runs_nothing() {
         woken = node.claim(2).0;
         assert_eq!(woken.iter().map(|claim| claim.messages.len()).collect::<Vec<_>>(), [1]);
     }
-    // The instance is locked: the first event finds that out and leaves it in the row cache, and the second does not try.
-    assert_eq!(sender.raise("third"), 3);
+    // The instance is locked: the first event finds that out and leaves it in the row cache, and the second does not try. One
+    // round trip of the first prepares the statement that writes.
+    assert_eq!(sender.raise("third"), 4);
     assert_eq!(sender.raise("third"), 1);
     let claimed = woken.remove(0);
     node.run(vec![commit(&claimed, Turn::later(&claimed))]);

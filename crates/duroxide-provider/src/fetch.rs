@@ -6,8 +6,8 @@ use duroxide_core::{Event, KvEntry, WorkItem};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DispatcherCapabilityFilter, HandlerCapability, NodeId, ScheduledActivityIdentifier, SessionFetchConfig,
-    TagFilter,
+    DispatcherCapabilityFilter, HandlerCapability, NodeId, OrchestrationItem, ScheduledActivityIdentifier,
+    SessionFetchConfig, TagFilter,
 };
 
 /// How many items a fetch asks for.
@@ -318,5 +318,26 @@ impl Losses {
     #[must_use]
     pub fn beside(self, killer: Self) -> Self {
         self.claimed_again(killer.blamed <= 1)
+    }
+}
+
+impl From<(OrchestrationItem, String, u32)> for OrchestrationClaim {
+    fn from((item, lock_token, attempt_count): (OrchestrationItem, String, u32)) -> Self {
+        Self {
+            instance: item.instance,
+            orchestration_name: item.orchestration_name,
+            version: item.version,
+            execution_id: item.execution_id,
+            messages: item.messages,
+            lock_token,
+            attempt_count,
+            losses: None,
+            position: None,
+            loaded: Some(LoadedExecution {
+                history: item.history,
+                history_error: item.history_error,
+                kv_snapshot: item.kv_snapshot,
+            }),
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     DispatcherCapabilityFilter, ExecutionMetadata, InstanceWatch, LoadedExecution, NodeAnnouncement,
     NodeMembership, OrchestrationClaim, OrchestrationFetch, OrchestrationItem, ProviderAdmin, ProviderError,
     RenewedWorkItem, Round, ScheduledActivityIdentifier, SessionFetchConfig, StartOutcome, StatusSnapshot,
-    TagFilter, WorkClaim, WorkFetch,
+    TagFilter, WorkClaim, WorkFetch, round::ack_round,
 };
 
 /// Durable storage and queues for instances.
@@ -349,48 +349,6 @@ pub trait Provider: Any + Send + Sync {
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
     }
-}
-
-impl From<(OrchestrationItem, String, u32)> for OrchestrationClaim {
-    fn from((item, lock_token, attempt_count): (OrchestrationItem, String, u32)) -> Self {
-        Self {
-            instance: item.instance,
-            orchestration_name: item.orchestration_name,
-            version: item.version,
-            execution_id: item.execution_id,
-            messages: item.messages,
-            lock_token,
-            attempt_count,
-            losses: None,
-            position: None,
-            loaded: Some(LoadedExecution {
-                history: item.history,
-                history_error: item.history_error,
-                kv_snapshot: item.kv_snapshot,
-            }),
-        }
-    }
-}
-
-/// Stores a round by [`Provider::ack_orchestration_item`], as far as that goes.
-pub(crate) async fn ack_round<P: Provider + ?Sized>(
-    provider: &P,
-    lock_token: &str,
-    round: Round,
-) -> Result<(), ProviderError> {
-    let mut orchestrator_items = round.orchestrator_items;
-    orchestrator_items.extend(round.next_execution.map(|next| next.start));
-    provider
-        .ack_orchestration_item(
-            lock_token,
-            round.execution_id,
-            round.history_delta,
-            round.worker_items,
-            orchestrator_items,
-            round.metadata,
-            round.cancelled_activities,
-        )
-        .await
 }
 
 /// An execution that continues as new ends, but its instance does not.

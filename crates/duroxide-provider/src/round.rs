@@ -2,7 +2,7 @@
 
 use duroxide_core::{Event, WorkItem};
 
-use crate::{ExecutionMetadata, ScheduledActivityIdentifier};
+use crate::{ExecutionMetadata, Provider, ProviderError, ScheduledActivityIdentifier};
 
 /// Everything one turn changes. It is committed whole, or not at all.
 #[derive(Debug, Clone, Default)]
@@ -51,4 +51,25 @@ pub struct ScheduledTimerIdentifier {
     pub execution_id: u64,
     /// The event id of the schedule.
     pub timer_id: u64,
+}
+
+/// Stores a round by [`Provider::ack_orchestration_item`], as far as that goes.
+pub(crate) async fn ack_round<P: Provider + ?Sized>(
+    provider: &P,
+    lock_token: &str,
+    round: Round,
+) -> Result<(), ProviderError> {
+    let mut orchestrator_items = round.orchestrator_items;
+    orchestrator_items.extend(round.next_execution.map(|next| next.start));
+    provider
+        .ack_orchestration_item(
+            lock_token,
+            round.execution_id,
+            round.history_delta,
+            round.worker_items,
+            orchestrator_items,
+            round.metadata,
+            round.cancelled_activities,
+        )
+        .await
 }

@@ -16,8 +16,8 @@
 //!   [`CLAIM_BYTES_MAX`](crate::store::bounds::CLAIM_BYTES_MAX) bytes (at least one row), and beyond that adds the first
 //!   visible start and the first visible `ContinueAsNew`. What was selected is delivered in the order in which it became
 //!   visible: [`sort_for_delivery`](crate::store::sort_for_delivery). An abandon changes neither order.
-//! * **Shares.** Where several processes claim, the claims of a transaction take half as many of the instances that it begins as
-//!   each other process gets, those with the lowest numbers, and at least one. Later transactions of any process take the others.
+//! * **Shares.** Where several processes claim, the claims of a transaction take a third of the instances that it begins, those
+//!   with the lowest numbers, and at least one. Later transactions of any process take the others.
 //! * **Undecodable rows** are counted, hidden and left out; they count towards the bounds of a claim. If nothing is
 //!   left, or an unknown instance is left without its start, the instance is not locked and no other row of it is
 //!   counted, and the claim goes on with what is visible behind them. A hidden row that cannot be decoded holds no queue
@@ -122,8 +122,8 @@ pub struct Rules<T> {
     rounds_of: BTreeSet<u64>,
     /// Instances that the transaction has begun.
     begun: BTreeSet<u64>,
-    /// How many processes claim from this store.
-    claiming_processes: usize,
+    /// Whether other processes claim from this store, too.
+    shares_new_instances: bool,
 }
 
 /// Settings of the rules.
@@ -156,7 +156,7 @@ impl<T> Rules<T> {
             early_messages: BTreeSet::new(),
             rounds_of: BTreeSet::new(),
             begun: BTreeSet::new(),
-            claiming_processes: 1,
+            shares_new_instances: false,
         }
     }
 
@@ -181,16 +181,16 @@ impl<T> Rules<T> {
         self.early_turns = true;
     }
 
-    /// So many processes claim from this store, as far as its engine knows; 1 if it does not know. Of the instances that a
-    /// transaction begins, its own claims take half a share: its process also serves those who start them.
-    pub fn share_new_instances(&mut self, claiming_processes: usize) {
-        self.claiming_processes = claiming_processes.max(1);
+    /// Sets whether other processes claim from this store, too. If so, each transaction leaves a part of the instances that it
+    /// begins to them.
+    pub fn share_new_instances(&mut self, shares: bool) {
+        self.shares_new_instances = shares;
     }
 
     /// The instances that the transaction has begun and leaves to other processes, lowest number first.
     pub fn left_to_others(&self) -> impl Iterator<Item = u64> + '_ {
-        let half_shares = 2 * self.claiming_processes - 1;
-        let own = self.begun.len().div_ceil(half_shares);
+        // Less than half: this process also serves the callers that start them.
+        let own = if self.shares_new_instances { self.begun.len().div_ceil(3) } else { self.begun.len() };
         self.begun.iter().skip(own).copied()
     }
 

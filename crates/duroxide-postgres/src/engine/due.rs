@@ -17,17 +17,11 @@ const SHARE: u32 = 50;
 /// Later due times are shortened to this. The database is asked again long before.
 const REMEMBERED_MAX: Duration = Duration::from_secs(3_600);
 
-/// How long new instances are left to other processes. Those that none has claimed by then, because all lack the handler or a
-/// free slot, are this node's again.
-const LEFT_TO_OTHERS_FOR: Duration = Duration::from_millis(100);
-
 /// The earliest time at which a promotion has something to do, on a clock that cannot be set.
 #[derive(Debug, Default)]
 pub(super) struct Due {
     fresh_until: Option<Instant>,
     at: Option<Instant>,
-    /// When to look for instances that were left to other processes.
-    left_until: Option<Instant>,
 }
 
 impl Due {
@@ -44,16 +38,6 @@ impl Due {
         self.at = self.at.into_iter().chain(at).min();
     }
 
-    /// A transaction that began at `since` has left instances to other processes.
-    pub(super) fn leave_to_others(&mut self, since: Instant) {
-        self.left_until.get_or_insert(since + LEFT_TO_OTHERS_FOR);
-    }
-
-    /// Whether instances were left to other processes. A promotion looks for them, so it asks once.
-    pub(super) fn take_left(&mut self) -> bool {
-        self.left_until.take().is_some()
-    }
-
     pub(super) fn is_fresh(&self) -> bool {
         self.fresh_until.is_some_and(|until| Instant::now() < until)
     }
@@ -68,11 +52,6 @@ impl Due {
     /// When something is due, on a clock that showed `then` at `since`.
     pub(super) fn on_clock(&self, since: Instant, then: Timestamp) -> Option<Timestamp> {
         self.at.map(|at| then.saturating_add(at.saturating_duration_since(since)))
-    }
-
-    /// When to look for instances that were left to other processes, on the same clock.
-    pub(super) fn left_on_clock(&self, since: Instant, then: Timestamp) -> Option<Timestamp> {
-        self.left_until.map(|at| then.saturating_add(at.saturating_duration_since(since)))
     }
 }
 
@@ -98,19 +77,6 @@ mod tests {
         due.add(now, None);
         due.learn(now, None);
         assert_eq!(due.on_clock(now, NOW), None, "the database knows better");
-    }
-
-    #[test]
-    fn what_was_left_to_others_is_looked_for_once_whatever_the_database_says() {
-        let (mut due, now) = (Due::default(), Instant::now());
-        assert!(!due.take_left());
-        due.leave_to_others(now);
-        due.leave_to_others(now + Duration::from_millis(50));
-        due.learn(now, None);
-        let at = NOW.saturating_add(LEFT_TO_OTHERS_FOR);
-        assert_eq!(due.left_on_clock(now, NOW), Some(at), "the first that was left counts");
-        assert!(due.take_left() && !due.take_left());
-        assert_eq!(due.left_on_clock(now, NOW), None);
     }
 
     #[test]

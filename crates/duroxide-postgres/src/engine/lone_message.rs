@@ -59,7 +59,7 @@ impl PostgresEngine {
 
     /// Notifies others behind the commit, as any transaction does. A notification that fails is repeated with the next one.
     fn tell_of_woken(&mut self, woken: Woken) {
-        let news = News { instances_from: Some(woken.place), activities_from: None };
+        let news = News { instances_from: Some(woken.place), ..News::default() };
         self.tables().expect_ready(news);
         if let Some(notification) = self.notification(Some(news)) {
             let was_told = self.tables().connection().trip(&[notification], Frame::Single).is_ok();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::session::News;
 
 /// The shortest time between two looks for what was left to this process.
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(5);
 /// What was left to another process is this process's after this time: the other one may have ended, or lack the handler or a
 /// free slot.
 const LEFT_FOR: Duration = Duration::from_millis(100);

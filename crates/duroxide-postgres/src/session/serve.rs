@@ -14,7 +14,7 @@ use tokio::{
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
 use super::{
-    Command, News, SessionState,
+    Claimers, Command, News, SessionState,
     check_schedule::{ALONE, RotationRank, WITHOUT_NODES},
     held_locks::HeldLocks,
     statements::Statements,
@@ -223,7 +223,7 @@ impl<'a> Served<'a> {
             }
             None if payload == INTAKE_NOTIFICATION => self.state.note_intake(),
             None => {
-                let (sender, news) = News::parse(payload);
+                let (sender, news) = News::parse(payload, self.state.claimers().rank);
                 if sender != self.state.id() {
                     self.state.note_change(news);
                 }
@@ -300,8 +300,7 @@ impl<'a> Served<'a> {
         self.state.clock.learn(asked_at, row.time("now")?);
         self.check_at = Instant::now() + self.pause(&row)?;
         self.state.set_peers(row.column::<i64>("listeners")? > 1);
-        let claiming = usize::try_from(row.column::<i64>("takers")?).unwrap_or(1);
-        self.state.set_claiming_processes(claiming.max(1));
+        self.state.set_claimers(Claimers { count: row.number("takers")?, rank: row.number("rank")? });
         self.end_dead(row.column::<Vec<String>>("unlocked")?.into_iter().collect()).await
     }
 

@@ -257,11 +257,19 @@ impl WorkingSet {
 
     /// Gives an instance a new revision, unless this transaction has done so before.
     pub(super) fn touch_instance(&mut self, number: u64) {
-        let is_touched =
-            self.revision.is_some() && self.instance_revisions.get(&number).copied() == self.revision;
-        if !is_touched {
+        if !self.has_sent_instance(number) {
             self.instances.touch(&number);
         }
+    }
+
+    /// Whether this transaction has written an instance, sent or not.
+    pub(super) fn has_written_instance(&self, number: u64) -> bool {
+        self.instances.is_unsent(&number) || self.has_sent_instance(number)
+    }
+
+    /// Whether the instance has the revision of this transaction.
+    fn has_sent_instance(&self, number: u64) -> bool {
+        self.revision.is_some() && self.instance_revisions.get(&number).copied() == self.revision
     }
 
     /// Whether this transaction has written something that was not sent.

@@ -61,9 +61,9 @@ fn a_claim_goes_on_behind_rows_that_it_cannot_decode() {
 /// Other processes would have nothing to do if the one that stores all starts claimed them, too.
 #[test]
 fn a_transaction_claims_its_share_of_the_instances_that_it_begins() {
-    for (processes, shares) in [(1, [7, 0]), (2, [3, 4]), (3, [2, 5]), (9, [1, 6])] {
+    for (shares, parts) in [(false, [7, 0]), (true, [3, 4])] {
         let mut engine = MemoryEngine::default();
-        engine.rules().share_new_instances(processes);
+        engine.rules().share_new_instances(shares);
         let message = |number: u32| MessageRow::new(items::start(&number.to_string()), None).unwrap();
         let starts: Vec<Op> = (0..7).map(message).map(Op::EnqueueMessage).collect();
         let claimed = |engine: &mut MemoryEngine, starts: &[Op], nonce| {
@@ -75,7 +75,7 @@ fn a_transaction_claims_its_share_of_the_instances_that_it_begins() {
             done.instances.remove(0).unwrap().items.len()
         };
         let first = claimed(&mut engine, &starts, 1);
-        assert_eq!([first, claimed(&mut engine, &[], 2)], shares, "{processes} processes");
+        assert_eq!([first, claimed(&mut engine, &[], 2)], parts, "shares: {shares}");
     }
 }
 

@@ -112,7 +112,7 @@ impl Floors {
 
     /// Something was made ready.
     pub(crate) fn lower(&mut self, news: News) {
-        self.instances = news.instances_from.map_or(self.instances, |from| self.instances.min(from));
+        self.instances = news.lowest_instance().map_or(self.instances, |from| self.instances.min(from));
         self.activities = news.activities_from.map_or(self.activities, |from| self.activities.min(from));
     }
 
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn what_is_made_ready_later_moves_the_beginning_down_and_never_up() {
         let mut floors = looked(Some(7), Some(9));
-        floors.lower(News { instances_from: Some(5), activities_from: Some(2_000) });
+        floors.lower(News { instances_from: Some(5), activities_from: Some(2_000), ..News::default() });
         assert_eq!((floors.instances(), floors.activities()), (5, 9));
         floors.lower(News::ANYTHING);
         assert_eq!((floors.instances(), floors.activities()), (0, 0));

@@ -213,7 +213,7 @@ impl RowCache {
     }
 
     /// Forgets instances, wherever they are now.
-    pub(in crate::tables) fn forget_instances(&mut self, numbers: Vec<u64>) {
+    pub(in crate::tables) fn forget_instances(&mut self, numbers: BTreeSet<u64>) {
         numbers.into_iter().for_each(|number| self.remove_instance(number));
     }
 
